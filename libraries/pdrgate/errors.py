@@ -1,0 +1,47 @@
+"""The error family: every message is one line that says what, where, and what to do next.
+
+The exit codes are a contract with other programs: 0 the gate passes, 1 it fails because of the SUT,
+2 the testbed, a boot, a file or a tool failed, 64 the command line is wrong (BSD ``EX_USAGE``).
+"""
+
+EXIT_PASS = 0
+EXIT_FAIL = 1
+EXIT_FAULT = 2
+EXIT_USAGE = 64
+
+
+class PdrGateError(Exception):
+    """What a user is told in one line; everything pdrgate raises on purpose is one of these."""
+
+    exit_code = EXIT_FAULT
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))
+
+
+class UsageError(PdrGateError):
+    """The caller asked for something that has no meaning: an unknown unit, a load of 0, a bad option."""
+
+    exit_code = EXIT_USAGE
+
+
+class UnitError(UsageError, ValueError):
+    """A quantity could not be parsed. Also a ValueError, so that Robot converters report it as a bad argument."""
+
+
+class TestbedError(PdrGateError):
+    """The testbed cannot do what was asked: missing tools, no namespaces, a knob that does not stick."""
+
+    __test__ = False  # the name begins like a test class; pytest must not collect it
+
+
+class GeneratorError(PdrGateError):
+    """The traffic generator failed; no trial came of it."""
+
+
+class DataError(PdrGateError):
+    """A file that should hold trials or results does not; the message names file and line."""
+
+
+class StorageError(PdrGateError):
+    """A measurement could not be put on disk (full disk, no permission)."""
