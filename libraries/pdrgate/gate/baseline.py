@@ -1,0 +1,65 @@
+"""Finds what a scenario's result may be compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pdrgate.errors import DataError
+from pdrgate.gate.compare import Baseline
+from pdrgate.gate.verdict import Verdict
+from pdrgate.history.results import read_result, results_below
+
+UNDER_TEST = frozenset({"kernel", "kernel_version", "config"})
+"""Fingerprint entries that tell builds apart: with a baseline named by file they may differ, for that is the test."""
+
+_STABLE = frozenset({Verdict.PASS, Verdict.IMPROVEMENT, Verdict.NO_BASELINE, Verdict.REGRESSION, Verdict.INCONCLUSIVE})
+
+
+def find_baseline(path: Path, fingerprint: Mapping[str, str], own: Path) -> tuple[Baseline | None, str]:
+    """The baseline in ``path`` for a scenario with ``fingerprint``, and, when there is none, why.
+
+    A result.json, or the folder of one run, may be of another kernel. Of a folder of runs the newest result with the
+    very same fingerprint is taken, leaving out ``own``, the folder of the run that asks.
+
+    Raises:
+        DataError: ``path`` does not exist, or is no result.
+    """
+    if not path.exists():
+        raise DataError(f"the baseline {path} does not exist; name a result.json, the folder of a run or of runs")
+    if path.is_file() or (path / "result.json").exists():
+        source = path if path.is_file() else path / "result.json"
+        return _in_result(source, read_result(source), fingerprint, UNDER_TEST)
+    why = f"no result in {path} has the same fingerprint"
+    for source, result in results_below(path):
+        if source.parent.resolve() == own.resolve():
+            continue
+        found, _ = _in_result(source, result, fingerprint, frozenset())
+        if found is not None:
+            return found, ""
+    return None, why
+
+
+def _in_result(
+    source: Path, result: Mapping[str, Any], fingerprint: Mapping[str, str], free: frozenset[str]
+) -> tuple[Baseline | None, str]:
+    scenarios = [entry for entry in result["scenarios"] if entry["name"] == fingerprint.get("scenario")]
+    if not scenarios:
+        names = ", ".join(entry["name"] for entry in result["scenarios"]) or "none"
+        return None, f"{source} has no scenario {fingerprint.get('scenario')} (it has: {names})"
+    entry = scenarios[-1]
+    theirs: dict[str, str] = entry["fingerprint"]
+    differing = [
+        f"{key} {theirs.get(key, 'unknown')} there, {fingerprint.get(key, 'unknown')} here"
+        for key in sorted(theirs.keys() | fingerprint.keys())
+        if key not in free and theirs.get(key) != fingerprint.get(key)
+    ]
+    if differing:
+        return None, f"{source} is not comparable: {'; '.join(differing)}"
+    if entry["verdict"] not in _STABLE or not entry["pdr"]:
+        return None, f"{source} holds no stable PDR of this scenario (it was {entry['verdict']})"
+    per_run = tuple(entry["pdr"].get("per_run", ()))
+    if len(per_run) < 2:
+        return None, f"{source} has {len(per_run)} repeats; a comparison needs two or more"
+    return Baseline(str(source), per_run, theirs), ""

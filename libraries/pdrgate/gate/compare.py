@@ -1,0 +1,85 @@
+"""The comparison of a PDR with its baseline's: a change with its interval, against a tolerance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pdrgate.errors import UsageError
+from pdrgate.gate.verdict import Judgement, Verdict
+from pdrgate.stats.intervals import change_interval, mean
+from pdrgate.units import Rate
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What a result is compared with: the PDR of each repeat, packets/s, and where it comes from."""
+
+    source: str
+    per_run: tuple[float, ...]
+    fingerprint: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The change of the mean PDR, (candidate - baseline) / baseline, with its 95 % interval (`change_interval`)."""
+
+    baseline: str
+    tolerance: float
+    change: float
+    lower: float
+    upper: float
+    differs: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
+    """Fingerprint entries that are not equal, baseline's value first: what this comparison is about."""
+
+    def to_dict(self) -> dict[str, object]:
+        """The comparison as result.json has it."""
+        return {
+            "baseline": self.baseline,
+            "tolerance": self.tolerance,
+            "change": self.change,
+            "lower": self.lower,
+            "upper": self.upper,
+            "differs": {key: list(values) for key, values in self.differs.items()},
+        }
+
+
+def compare(
+    candidate: Sequence[float], baseline: Baseline, tolerance: float, fingerprint: Mapping[str, str] | None = None
+) -> tuple[Comparison, Judgement]:
+    """Compare per-run PDRs (packets/s) with a baseline's, allowing ``tolerance`` as relative loss of PDR.
+
+    PASS when the whole interval lies above -tolerance, REGRESSION when all of it lies below, IMPROVEMENT when all of it
+    lies above +tolerance, and INCONCLUSIVE when it spans -tolerance: then neither is shown.
+
+    Raises:
+        UsageError: the tolerance is not in [0, 1).
+        ValueError: a side has fewer than two repeats.
+    """
+    if not 0 <= tolerance < 1:
+        raise UsageError(f"a tolerance of {tolerance:.1%} has no meaning; use 0% or more, and less than 100%")
+    change = change_interval(candidate, baseline.per_run, CONFIDENCE)
+    low, high = change.interval.low, change.interval.high
+    own = fingerprint or baseline.fingerprint
+    keys = [*baseline.fingerprint, *(key for key in own if key not in baseline.fingerprint)]
+    differs = {
+        key: (baseline.fingerprint.get(key), own.get(key))
+        for key in keys
+        if baseline.fingerprint.get(key) != own.get(key)
+    }
+    comparison = Comparison(baseline.source, tolerance, change.estimate, low, high, differs)
+    numbers = (
+        f"PDR {Rate(mean(candidate))} against {Rate(mean(baseline.per_run))}, change {change.estimate:+.1%} "
+        f"({low:+.1%} to {high:+.1%} at {CONFIDENCE:.0%} confidence), tolerance {tolerance:.1%}"
+    )
+    if high < -tolerance:
+        return comparison, Judgement(Verdict.REGRESSION, f"slower: {numbers}")
+    if low > tolerance:
+        return comparison, Judgement(Verdict.IMPROVEMENT, f"faster: {numbers}")
+    if low >= -tolerance:
+        return comparison, Judgement(Verdict.PASS, f"not slower: {numbers}")
+    return comparison, Judgement(
+        Verdict.INCONCLUSIVE, f"the interval spans the tolerance: {numbers}; repeat more often or on a quieter machine"
+    )

@@ -1,0 +1,45 @@
+"""At which loads to repeat trials, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from pdrgate.stability.curve import LoadLossCurve
+from pdrgate.trial import Trial
+
+_FURTHER = 1.2
+_MOST_LOADS = 16
+
+
+def grid(pdr: float, factors: Sequence[float], max_load: float) -> tuple[float, ...]:
+    """Loads around ``pdr`` (packets/s), rounded to 4 digits; what the generator cannot offer is left out."""
+    loads = {_rounded(pdr * factor) for factor in factors}
+    return tuple(sorted(load for load in loads if load <= max_load))
+
+
+def further_load(trials: Sequence[Trial], plr_threshold: float, max_load: float) -> float | None:
+    """A load to add above the grid, None when the grid shows what it must.
+
+    PASTRAMI's TIR needs two loads past the PDR. When fewer show it (the SUT has become faster since the search, or the
+    search met a bad moment), the grid is extended upwards as far as the generator goes.
+    """
+    curve = LoadLossCurve.from_trials(trials)
+    past = [load for load, plr in zip(curve.loads, curve.plrs, strict=True) if plr > plr_threshold]
+    highest = max(trial.intended_load for trial in trials)
+    nearly_all = max_load * 0.999
+    if len(past) >= 2 or len(curve.loads) >= _MOST_LOADS or highest >= nearly_all:
+        return None
+    return _rounded(min(highest * _FURTHER, max_load))
+
+
+def round_order(loads: Collection[float], number: int) -> tuple[float, ...]:
+    """The order in which round ``number`` goes through the loads: upwards and downwards in turn.
+
+    Repeats of a load lie a round apart, so that what changes over time (another guest, heat) shows as drift over the
+    repeats of every load and not as a difference between loads.
+    """
+    return tuple(sorted(loads, reverse=number % 2 == 1))
+
+
+def _rounded(load: float) -> float:
+    return float(f"{load:.4g}")

@@ -1,0 +1,131 @@
+"""One run of the gate: from a testbed file and scenarios to verdicts, with everything measured on disk."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from pdrgate import __version__
+from pdrgate.errors import TestbedError
+from pdrgate.gate.profile import Profile
+from pdrgate.gate.progress import Observer
+from pdrgate.gate.verdict import Verdict, gravest
+from pdrgate.history.results import RESULT_FILE, SCHEMA_VERSION, write_result
+from pdrgate.history.trials import TRIALS_FILE, TrialFile
+from pdrgate.stability import Reading, read_trials
+from pdrgate.sut.journal import Journal, MachineLock, recover_stale
+from pdrgate.telemetry.environment import Environment
+from pdrgate.testbed import Testbed, TestbedConfig, open_testbed
+from pdrgate.trial import Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a run is asked for."""
+
+    profile: Profile
+    folder: Path
+    """Where results go."""
+    baseline: Path | None = None
+    reading: Reading = Reading.STRICT
+
+
+class Run:
+    """One execution of the gate on one testbed; a context manager that puts everything back.
+
+    ``opened`` may be called again after ``close``: suites of one Robot run share the folder and its result.json.
+
+    Raises:
+        TestbedError: another run measures on this machine, or the testbed cannot be set up.
+        StorageError: the folder cannot be written.
+    """
+
+    def __init__(self, config: TestbedConfig, options: Options, observer: Observer) -> None:
+        self.config = config
+        self.options = options
+        self.observer = observer
+        self.scenarios: list[dict[str, Any]] = []
+        self._started = time.time()
+        self._sentence = ""
+        options.folder.mkdir(parents=True, exist_ok=True)
+        trials = options.folder / TRIALS_FILE
+        self.file = TrialFile(trials)
+        self.earlier: list[Trial] = read_trials(trials) if trials.stat().st_size else []
+        self.environment = Environment()
+        self._lock: MachineLock | None = None
+        self._journal: Journal | None = None
+        self._testbed: Testbed | None = None
+
+    def open(self) -> None:
+        """Take the machine, undo what killed runs left, and set the testbed up."""
+        self._lock = MachineLock.acquire()
+        try:
+            for sentence in recover_stale():
+                self.observer.said(sentence)
+            self._journal = Journal.begin()
+            self._testbed = open_testbed(self.config, self._journal)
+            self.environment = self._testbed.environment()
+        except BaseException:
+            self.close()
+            raise
+        self._sentence = self._testbed.sentence()
+        self.observer.said(f"testbed {self.config.name}: {self._sentence}")
+
+    @property
+    def testbed(self) -> Testbed:
+        """The open testbed."""
+        if self._testbed is None:
+            raise TestbedError("no testbed is open; begin with the keyword Open Testbed")
+        return self._testbed
+
+    def record(self, entry: dict[str, Any]) -> None:
+        """Add a scenario's entry, in place of an earlier one of the same name, and write result.json."""
+        self.scenarios = [other for other in self.scenarios if other["name"] != entry["name"]] + [entry]
+        self.write()
+
+    def write(self, finished: bool = False, failure: str | None = None) -> None:
+        """Write result.json with what is known by now; ``failure`` makes the run an ERROR."""
+        verdict = Verdict.ERROR if failure else gravest(Verdict(entry["verdict"]) for entry in self.scenarios)
+        reasons = [entry["reason"] for entry in self.scenarios if entry["verdict"] == verdict]
+        result = {
+            "schema": SCHEMA_VERSION,
+            "pdrgate": __version__,
+            "run": self.options.folder.name,
+            "started": self._started,
+            "finished": time.time() if finished else None,
+            "profile": self.options.profile.name,
+            "testbed": {
+                "name": self.config.name,
+                "kind": self.config.kind,
+                "source": str(self.config.source),
+                "sentence": self._sentence,
+            },
+            "environment": self.environment.to_dict(),
+            "verdict": verdict,
+            "reason": failure or (reasons[0] if reasons else "nothing was measured"),
+            "scenarios": self.scenarios,
+        }
+        write_result(self.options.folder / RESULT_FILE, result)
+
+    def close(self) -> None:
+        """Put everything back and let the next run begin; may be called twice."""
+        try:
+            if self._testbed is not None:
+                self._testbed.close()
+                self._testbed = None
+            if self._journal is not None:
+                self._journal.close()
+                self._journal = None
+        finally:
+            if self._lock is not None:
+                self._lock.release()
+                self._lock = None
+
+    def __enter__(self) -> Self:
+        self.open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,71 @@
+"""Scenarios: data path x pinning x buffer x frames, what one PDR is measured for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pdrgate.errors import UsageError
+from pdrgate.sut.datapath import DATA_PATHS
+from pdrgate.testbed.protocol import PINNINGS, Pinning
+from pdrgate.traffic.frames import Frames
+
+DEFAULT_FLOWS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What is measured.
+
+    Raises:
+        UsageError: a value does not exist; the message names those that do.
+    """
+
+    data_path: str = "ipv6-routing"
+    pinning: Pinning = "1 cpu"
+    buffer: int = 4096
+    """Packets that wait at the SUT's receive side before they are dropped."""
+    frame_size: int = 64
+    """Bytes with FCS; see `Frames.size`."""
+    flows: int = DEFAULT_FLOWS
+    directions: Literal[1, 2] = 1
+    probe_rate: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.data_path not in DATA_PATHS:
+            raise UsageError(f"there is no data path {self.data_path!r}; there are {', '.join(DATA_PATHS)}")
+        if self.pinning not in PINNINGS:
+            raise UsageError(f"there is no pinning {self.pinning!r}; there are {', '.join(PINNINGS)}")
+        if not 1 <= self.buffer <= 1_000_000:
+            raise UsageError(f"a receive buffer of {self.buffer} packets makes no sense; use 512, 1000 or 4096")
+        _ = self.frames  # its own checks
+
+    @property
+    def frames(self) -> Frames:
+        """The frames of the scenario's trials."""
+        return Frames(
+            family=DATA_PATHS[self.data_path][1],
+            size=self.frame_size,
+            flows=self.flows,
+            directions=self.directions,
+            probe_rate=self.probe_rate,
+        )
+
+    @property
+    def name(self) -> str:
+        """A name for files, metrics and fingerprints, such as ``ipv6-routing-1cpu-4096-64B``."""
+        words = [self.data_path, self.pinning.replace(" ", ""), str(self.buffer), f"{self.frame_size}B"]
+        if self.directions == 2:
+            words.append("bidirectional")
+        if self.flows != DEFAULT_FLOWS:
+            words.append(f"{self.flows}flows")
+        return "-".join(words)
+
+    @property
+    def title(self) -> str:
+        """The scenario in words."""
+        both = ", both directions" if self.directions == 2 else ""
+        return (
+            f"{DATA_PATHS[self.data_path][0]}, {self.pinning}, buffer {self.buffer} packets, "
+            f"{self.frame_size}-byte frames{both}"
+        )

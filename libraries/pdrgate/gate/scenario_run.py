@@ -1,0 +1,290 @@
+"""One scenario of a run: set up, search, repeat, judge, and what of it goes into result.json."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pdrgate.errors import PdrGateError, TestbedError
+from pdrgate.gate.baseline import find_baseline
+from pdrgate.gate.compare import Comparison, compare
+from pdrgate.gate.fingerprint import fingerprint
+from pdrgate.gate.measurer import Measurer
+from pdrgate.gate.plan import further_load, grid, round_order
+from pdrgate.gate.progress import Progress, known_bounds
+from pdrgate.gate.run import Run
+from pdrgate.gate.scenario import Scenario
+from pdrgate.gate.verdict import Judgement, Verdict
+from pdrgate.search.calibration import Calibration, calibrate
+from pdrgate.search.goals import Goal
+from pdrgate.search.mlr import GoalResult, Outcome, SearchResult, search
+from pdrgate.stability import Assessment, assess
+from pdrgate.stability import Verdict as Stability
+from pdrgate.stats.intervals import mean, t_interval
+from pdrgate.sut.datapath import DataPath, data_path
+from pdrgate.traffic.generator import Generator
+from pdrgate.trial import Trial
+from pdrgate.units import Rate
+
+CALIBRATION, SEARCH, REPEAT = "calibration", "search", "repeat"
+"""Phases: why a trial was measured."""
+
+
+@dataclass
+class ScenarioRun:
+    """One scenario of a run: `prepare`, then `search`, `repeat` and `judge` in this order, then `finish`.
+
+    Each step leaves what it found behind, so that a scenario that ends early is reported as far as it came.
+    """
+
+    run: Run
+    scenario: Scenario
+    calibration: Calibration | None = None
+    found: SearchResult | None = None
+    assessment: Assessment | None = None
+    comparison: Comparison | None = None
+    judgement: Judgement | None = None
+    trials: list[Trial] = field(default_factory=list)
+    _path: DataPath | None = None
+    _generator: Generator | None = None
+    _measurer: Measurer | None = None
+    _fingerprint: dict[str, str] = field(default_factory=dict)
+    _boot: str = ""
+    _deadline: float = 0.0
+
+    def prepare(self) -> None:
+        """Set the SUT up for the scenario and start the generator. Raises TestbedError."""
+        testbed = self.run.testbed
+        options = self.run.options
+        self._boot = testbed.boot
+        self._path = data_path(self.scenario.data_path)
+        self._path.apply(testbed.hops)
+        testbed.set_buffer(self.scenario.buffer)
+        testbed.pin(self.scenario.pinning)
+        self._generator = testbed.generator(self._path.family)
+        self._fingerprint = fingerprint(
+            self.scenario.name,
+            options.profile.name,
+            self.run.config.name,
+            testbed.describe(),
+            self._generator.describe(),
+            self.run.environment,
+        )
+        self._measurer = Measurer(
+            self._generator,
+            self.scenario.frames,
+            testbed.counters,
+            self.run.file,
+            scenario=self.scenario.name,
+            boot=self._boot,
+            earlier=[
+                trial for trial in self.run.earlier if trial.scenario == self.scenario.name and trial.boot == self._boot
+            ],
+            on_trial=self._told,
+        )
+        self.trials = self._measurer.trials
+        self._deadline = time.monotonic() + options.profile.estimate
+        generator = self._generator.describe()
+        self.run.observer.said(
+            f"{self.scenario.title}; generator {generator['name']}, "
+            f"engine {generator['engine']} ({generator['chosen']})"
+        )
+
+    def measure(self, load: float, duration: float, phase: str) -> Trial:
+        """One trial."""
+        if self._measurer is None:
+            raise TestbedError("the SUT is not set up for a scenario; begin with what it routes")
+        return self._measurer.measure(load, duration, phase)
+
+    def search(self, goals: Sequence[Goal]) -> SearchResult:
+        """Calibrate, then search for the goals' bounds; sets a judgement when there is no PDR to go on with."""
+        profile = self.run.options.profile
+        if self.calibration is None:
+            self.calibration = calibrate(self._in(CALIBRATION), profile.calibration_duration)
+            self.run.observer.said(
+                f"the generator offers up to {Rate(self.calibration.ceiling)}; "
+                f"there the SUT forwards {Rate(self.calibration.forwarding_rate)}"
+            )
+        self.found = search(
+            self._in(SEARCH),
+            goals,
+            min_load=self.calibration.min_load,
+            max_load=self.calibration.max_load,
+            budget=profile.search_budget,
+        )
+        result = self.found.results[-1]
+        self.judgement = _search_failure(result, self.found, self.calibration)
+        return self.found
+
+    def repeat(self) -> Assessment:
+        """Repeat trials below, at and beyond the PDR, and judge by PASTRAMI whether it can be trusted."""
+        profile = self.run.options.profile
+        if self.found is None or self.calibration is None:
+            raise TestbedError("there is no PDR to repeat trials around; search it first")
+        result = self.found.results[-1]
+        centre = result.lower or result.upper
+        if centre is None:
+            raise TestbedError("the search found no load to repeat trials around")
+        loads = set(grid(centre, profile.grid, self.calibration.max_load))
+        repeats: list[Trial] = []
+        for number in range(profile.repeats):
+            order = round_order(loads, number)
+            repeats += [self._repeat_one(load) for load in order]
+            if number == 0:
+                repeats += self._extend(repeats, loads, result.goal.loss_ratio)
+        self.assessment = assess(
+            repeats, reading=self.run.options.reading, plr_threshold=result.goal.loss_ratio, source=self.scenario.name
+        )
+        self.judgement = self.judgement or _stability_failure(self.assessment)
+        return self.assessment
+
+    def judge(self, tolerance: float) -> Judgement:
+        """Compare with the baseline, unless an earlier step has judged already."""
+        if self.assessment is None:
+            raise TestbedError("there is nothing to judge; search the PDR and repeat trials around it first")
+        options = self.run.options
+        if self.judgement is not None:
+            return self.judgement
+        per_run = self.pdr_per_run
+        numbers = f"PDR {Rate(mean(per_run))}"
+        if options.baseline is None:
+            self.judgement = Judgement(
+                Verdict.NO_BASELINE, f"{numbers}; this result can be the next run's: --baseline {options.folder}"
+            )
+            return self.judgement
+        baseline, why = find_baseline(options.baseline, self._fingerprint, options.folder)
+        if baseline is None:
+            self.judgement = Judgement(Verdict.NO_BASELINE, f"{numbers}; {why}")
+            return self.judgement
+        self.comparison, self.judgement = compare(per_run, baseline, tolerance, self._fingerprint)
+        return self.judgement
+
+    @property
+    def pdr_per_run(self) -> tuple[float, ...]:
+        """The PDR of each repeat, packets/s; see `LoadLossCurve.saturated_pdr_per_run`."""
+        if self.assessment is None:
+            return ()
+        return self.assessment.curve.saturated_pdr_per_run(self.assessment.plr_threshold)
+
+    @property
+    def left(self) -> float:
+        """Seconds the scenario still takes, as planned."""
+        return max(0.0, self._deadline - time.monotonic())
+
+    def finish(self, judgement: Judgement | None = None) -> Judgement:
+        """Put the SUT back and record the scenario; ``judgement`` is for one that ended by an error."""
+        failures: list[str] = []
+        if self._generator is not None:
+            self._generator.close()
+            self._generator = None
+        if self._path is not None:
+            try:
+                failures = [sentence for sentence in self._path.restore() if not sentence.startswith("put back")]
+            except PdrGateError as error:
+                failures = [str(error)]
+            self._path = None
+        for failure in failures:
+            self.run.observer.said(failure)
+        final = judgement or self.judgement or Judgement(Verdict.ERROR, "the scenario ended before its verdict")
+        self.judgement = final
+        self.run.record(self._entry(final))
+        return final
+
+    def _extend(self, repeats: Sequence[Trial], loads: set[float], plr_threshold: float) -> list[Trial]:
+        """Load by load upwards, until the first round shows two loads past the PDR."""
+        assert self.calibration is not None
+        more: list[Trial] = []
+        while (load := further_load([*repeats, *more], plr_threshold, self.calibration.max_load)) is not None:
+            loads.add(load)
+            more.append(self._repeat_one(load))
+        return more
+
+    def _repeat_one(self, load: float) -> Trial:
+        """One repeat; measured once more when the generator missed its CPU, for such a trial does not count."""
+        duration = self.run.options.profile.trial_duration
+        trial = self.measure(load, duration, REPEAT)
+        return self.measure(load, duration, REPEAT) if trial.generator_limited else trial
+
+    def _in(self, phase: str) -> Callable[[float, float], Trial]:
+        return lambda load, duration: self.measure(load, duration, phase)
+
+    def _told(self, trial: Trial, replayed: bool) -> None:
+        goal = self.run.options.profile.goals[-1] if self.found is None else self.found.results[-1].goal
+        lower, upper = known_bounds(self.trials, goal.loss_ratio)
+        self.run.observer.measured(Progress(self.scenario, trial, len(self.trials), replayed, lower, upper, self.left))
+
+    def _entry(self, judgement: Judgement) -> dict[str, Any]:
+        per_run = self.pdr_per_run
+        interval = t_interval(per_run) if len(per_run) > 1 else None
+        return {
+            "name": self.scenario.name,
+            "title": self.scenario.title,
+            "verdict": judgement.verdict,
+            "reason": judgement.reason,
+            "boot": self._boot,
+            "fingerprint": self._fingerprint,
+            "trials": len(self.trials),
+            "calibration": self.calibration
+            and {"ceiling": self.calibration.ceiling, "forwarding_rate": self.calibration.forwarding_rate},
+            "search": self.found and _search_entry(self.found),
+            "pdr": {
+                "load": mean(per_run),
+                "lower": interval and interval.low,
+                "upper": interval and interval.high,
+                "per_run": list(per_run),
+            }
+            if per_run
+            else None,
+            "assessment": self.assessment and self.assessment.to_dict(),
+            "comparison": self.comparison and self.comparison.to_dict(),
+        }
+
+
+def _search_failure(result: GoalResult, found: SearchResult, calibration: Calibration) -> Judgement | None:
+    goal = result.goal
+    if result.outcome is Outcome.NO_UPPER_BOUND:
+        return Judgement(
+            Verdict.GENERATOR_LIMITED,
+            f"even {Rate(found.max_load)} loses no more than {goal.loss_ratio:.1%}, and the generator ends at "
+            f"{Rate(calibration.ceiling)}; give the SUT more hops or less CPU, or use a faster generator",
+        )
+    if result.outcome is Outcome.NO_LOWER_BOUND:
+        return Judgement(
+            Verdict.UNSTABLE,
+            f"even the lowest load, {Rate(found.min_load)}, loses more than {goal.loss_ratio:.1%}: "
+            "there is no PDR to find",
+        )
+    if result.lower is None:
+        return Judgement(
+            Verdict.INCONCLUSIVE,
+            f"the search ended after {found.elapsed:.0f} s and {found.trials} trials without a lower bound; "
+            "take a longer profile or a quieter machine",
+        )
+    return None
+
+
+def _stability_failure(assessment: Assessment) -> Judgement | None:
+    if assessment.verdict is Stability.STABLE:
+        return None
+    return Judgement(Verdict(assessment.verdict.value), assessment.reason)
+
+
+def _search_entry(found: SearchResult) -> dict[str, Any]:
+    return {
+        "goals": [
+            {
+                "name": result.goal.name,
+                "loss_ratio": result.goal.loss_ratio,
+                "width": result.goal.width,
+                "outcome": result.outcome,
+                "lower": result.lower,
+                "upper": result.upper,
+                "conditional_throughput": result.conditional_throughput,
+            }
+            for result in found.results
+        ],
+        "trials": found.trials,
+        "elapsed": found.elapsed,
+    }

@@ -1,0 +1,58 @@
+"""Verdicts: what a run says of a build, and what the pipeline makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pdrgate.errors import EXIT_FAIL, EXIT_FAULT, EXIT_PASS
+
+
+class Verdict(StrEnum):
+    """The eight words that a run ends with; see the README's table for what each asks of its reader."""
+
+    PASS = "PASS"
+    IMPROVEMENT = "IMPROVEMENT"
+    NO_BASELINE = "NO_BASELINE"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    UNSTABLE = "UNSTABLE"
+    REGRESSION = "REGRESSION"
+    GENERATOR_LIMITED = "GENERATOR_LIMITED"
+    ERROR = "ERROR"
+
+    @property
+    def exit_code(self) -> int:
+        """0 the pipeline goes on, 1 the SUT fails it, 2 the testbed does."""
+        if self in (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.NO_BASELINE):
+            return EXIT_PASS
+        return EXIT_FAULT if self in (Verdict.GENERATOR_LIMITED, Verdict.ERROR) else EXIT_FAIL
+
+    @property
+    def passes(self) -> bool:
+        """Whether the test passes."""
+        return self.exit_code == EXIT_PASS
+
+
+# Evidence against the build outranks a fault of the testbed, which outranks doubt.
+_GRAVITY = (
+    Verdict.REGRESSION, Verdict.UNSTABLE, Verdict.ERROR, Verdict.GENERATOR_LIMITED, Verdict.INCONCLUSIVE,
+    Verdict.NO_BASELINE, Verdict.PASS, Verdict.IMPROVEMENT,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict and its reason: one sentence with the numbers it rests on."""
+
+    verdict: Verdict
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.verdict}: {self.reason}"
+
+
+def gravest(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict of a run of several scenarios; ERROR when there is none, for then nothing was measured."""
+    found = set(verdicts)
+    return next((verdict for verdict in _GRAVITY if verdict in found), Verdict.ERROR)

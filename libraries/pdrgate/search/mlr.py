@@ -1,0 +1,206 @@
+"""MLRsearch (RFC 9971) over any measurer, by its authors' library.
+
+The library knows neither generators that fall short nor what to do with the trials when its time is over. Both are
+added here: every trial stays with the caller, a generator-limited one is measured again, and where that does not help
+its load becomes the upper end of a new search, so that the generator's limit is never taken for the SUT's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from MLRsearch import (
+    AbstractMeasurer,
+    Config,
+    MeasurementResult,
+    MultipleLossRatioSearch,
+    SearchGoal,
+)
+
+from pdrgate.errors import UsageError
+from pdrgate.search.goals import Goal
+from pdrgate.trial import Trial
+
+_RETRIES = 2
+"""Times that a generator-limited trial is measured again: on a busy machine the generator may miss its CPU once."""
+_NARROWINGS = 3
+_STEP_DOWN = 0.97
+
+
+Measure = Callable[[float, float], Trial]
+"""Measures one trial, given a load in packets/s and a duration in seconds. Whatever it raises ends the search."""
+
+
+class Outcome(StrEnum):
+    """How the search for one goal ended."""
+
+    FOUND = "found"
+    NO_LOWER_BOUND = "no lower bound"
+    """Even the lowest load loses more than the goal allows."""
+    NO_UPPER_BOUND = "no upper bound"
+    """Even the highest load that the generator can offer holds."""
+    OUT_OF_TIME = "out of time"
+
+
+@dataclass(frozen=True, slots=True)
+class GoalResult:
+    """Bounds for one goal, packets/s; None where there is none."""
+
+    goal: Goal
+    outcome: Outcome
+    lower: float | None
+    """Relevant lower bound (RFC 9971 section 4.8)."""
+    upper: float | None
+    """Relevant upper bound."""
+    conditional_throughput: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What a search found, one result per goal in the order of the goals."""
+
+    results: tuple[GoalResult, ...]
+    min_load: float
+    max_load: float
+    trials: int
+    elapsed: float
+    """Seconds."""
+
+    def of(self, name: str) -> GoalResult:
+        """The result of the goal of that name; KeyError when there is none."""
+        for result in self.results:
+            if result.goal.name == name:
+                return result
+        raise KeyError(name)
+
+
+class _OutOfTimeError(Exception):
+    pass
+
+
+class _GeneratorLimitedError(Exception):
+    def __init__(self, load: float, reached: float) -> None:
+        super().__init__(load)
+        self.load = load
+        self.reached = reached
+
+
+@dataclass
+class _Measurer(AbstractMeasurer):  # type: ignore[misc]
+    """Adapts a `Measure` to the library: retries, deadline, and what counts as loss."""
+
+    measure_trial: Measure
+    deadline: float
+    trials: int = 0
+
+    def measure(self, intended_duration: float, intended_load: float) -> Any:
+        for _ in range(1 + _RETRIES):
+            if time.monotonic() > self.deadline:
+                raise _OutOfTimeError
+            trial = self.measure_trial(intended_load, intended_duration)
+            self.trials += 1
+            if not trial.generator_limited:
+                break
+        else:
+            raise _GeneratorLimitedError(intended_load, trial.offered_load)
+        return MeasurementResult(
+            intended_duration=intended_duration,
+            intended_load=intended_load,
+            offered_count=trial.offered,
+            forwarding_count=trial.offered - trial.lost,  # a surplus is no gain
+            offered_duration=trial.sending_time or intended_duration,
+            # Up to 0.1 % unsent is the generator's noise. Told as intended_count it would be counted as loss.
+            intended_count=trial.offered,
+        )
+
+
+def search(
+    measure: Measure,
+    goals: Sequence[Goal],
+    *,
+    min_load: float,
+    max_load: float,
+    budget: float,
+    log: Callable[[str], None] = lambda _: None,
+) -> SearchResult:
+    """Find the bounds of every goal between two loads (packets/s) within ``budget`` seconds.
+
+    Raises:
+        UsageError: there is no goal, or the loads or the budget leave nothing to search.
+    """
+    if not goals:
+        raise UsageError("a search needs at least one goal, such as a loss ratio of 0.5%")
+    if not 0 < min_load < max_load:
+        raise UsageError(f"cannot search between {min_load} and {max_load} packets/s; the lower must be above 0")
+    if not budget > 0:
+        raise UsageError(f"cannot search within {budget} s; give a budget above 0")
+    begun = time.monotonic()
+    measurer = _Measurer(measure, begun + budget)
+    for _ in range(_NARROWINGS):
+        algorithm = MultipleLossRatioSearch(_config(goals, min_load, max_load, budget))
+        try:
+            algorithm.search(measurer, debug=log)
+        except _GeneratorLimitedError as limit:
+            lowered = min(limit.load, limit.reached) * _STEP_DOWN
+            if lowered <= min_load * 1.01:
+                break
+            max_load = lowered
+            log(f"the generator reached {limit.reached:.0f} of {limit.load:.0f} pps: searching below {lowered:.0f}")
+            continue
+        except _OutOfTimeError:
+            break
+        else:
+            break
+    found = tuple(_result(algorithm, goal) for goal in goals)
+    return SearchResult(found, min_load, max_load, measurer.trials, time.monotonic() - begun)
+
+
+def _config(goals: Sequence[Goal], min_load: float, max_load: float, budget: float) -> Config:
+    return Config(
+        goals=[_library_goal(goal) for goal in goals],
+        min_load=min_load,
+        max_load=max_load,
+        search_duration_max=2 * budget + 60,  # our own deadline comes first and loses nothing
+        warmup_duration=None,
+    )
+
+
+def _library_goal(goal: Goal) -> SearchGoal:
+    return SearchGoal(
+        loss_ratio=goal.loss_ratio,
+        exceed_ratio=goal.exceed_ratio,
+        relative_width=goal.width,
+        initial_trial_duration=goal.initial_trial_duration,
+        final_trial_duration=goal.final_trial_duration,
+        duration_sum=goal.duration_sum,
+        preceding_targets=max(1, goal.preceding_targets),
+        expansion_coefficient=2,
+        fail_fast=False,
+    )
+
+
+def _result(algorithm: MultipleLossRatioSearch, goal: Goal) -> GoalResult:
+    """Bounds as the library's database has them, also after a search that was cut short."""
+    target = algorithm.scaling.goal_to_final_target[_library_goal(goal)]
+    bounds = algorithm.database.get_relevant_bounds(target=target)
+    lower, upper = bounds.clo, bounds.chi
+    throughput = None
+    if lower is not None:
+        stat = next(iter(lower.target_to_stat.values()))
+        throughput = float(lower) * (1.0 - stat.pessimistic_loss_ratio)
+    highest = float(algorithm.limit_handler.max_load)
+    lowest = float(algorithm.limit_handler.min_load)
+    outcome = Outcome.OUT_OF_TIME
+    if upper is None and lower is not None and float(lower) >= highest * (1 - 1e-9):
+        outcome = Outcome.NO_UPPER_BOUND
+    elif lower is None and upper is not None and float(upper) <= lowest * (1 + 1e-9):
+        outcome = Outcome.NO_LOWER_BOUND
+    elif lower is not None and upper is not None and float(upper) / float(lower) - 1 <= goal.width * 1.5:
+        outcome = Outcome.FOUND
+    return GoalResult(
+        goal, outcome, None if lower is None else float(lower), None if upper is None else float(upper), throughput
+    )

@@ -1,0 +1,29 @@
+"""Floor 3: PASTRAMI's analysis. Can the PDR of these trials be trusted, and if not, which number says so?"""
+
+from pdrgate.stability.assessment import Assessment, Verdict, assess
+from pdrgate.stability.checks import Bounds, Check
+from pdrgate.stability.curve import LoadLossCurve, LoadPoint, PdrEstimate
+from pdrgate.stability.drift import Repeats
+from pdrgate.stability.files import Experiment, expand, read_experiments, read_trials
+from pdrgate.stability.saturation import Label, Reading, Saturation, detect_saturation, throughput_increase_ratios
+
+__all__ = [
+    "Assessment",
+    "Bounds",
+    "Check",
+    "Experiment",
+    "Label",
+    "LoadLossCurve",
+    "LoadPoint",
+    "PdrEstimate",
+    "Reading",
+    "Repeats",
+    "Saturation",
+    "Verdict",
+    "assess",
+    "detect_saturation",
+    "expand",
+    "read_experiments",
+    "read_trials",
+    "throughput_increase_ratios",
+]

@@ -1,0 +1,207 @@
+"""From trials to a verdict on their curve: is the PDR of this experiment a number to compare?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from pdrgate.errors import EXIT_FAIL, EXIT_FAULT, EXIT_PASS
+from pdrgate.stability import checks as _checks
+from pdrgate.stability.checks import Bounds, Check
+from pdrgate.stability.curve import LoadLossCurve, PdrEstimate
+from pdrgate.stability.drift import MOST_SERIES, Repeats, repeats_that_matter, trend_past_the_pdr
+from pdrgate.stability.saturation import (
+    DEFAULT_ETA,
+    DEFAULT_PLR_THRESHOLD,
+    Label,
+    Reading,
+    Saturation,
+    detect_saturation,
+)
+from pdrgate.stats.drift import Trend
+from pdrgate.trial import Trial
+
+
+class Verdict(StrEnum):
+    """What an assessment says; a subset of the gate's verdicts plus STABLE, which has no baseline to compare with."""
+
+    STABLE = "STABLE"
+    """The curve supports a PDR."""
+    UNSTABLE = "UNSTABLE"
+    """A check failed beyond what chance explains."""
+    INCONCLUSIVE = "INCONCLUSIVE"
+    """The data can support neither: too few loads or repeats, or a TIR whose own scatter spans its bound."""
+    GENERATOR_LIMITED = "GENERATOR_LIMITED"
+    """Saturation was not reached because the generator could not send more."""
+
+    @property
+    def exit_code(self) -> int:
+        """What a program that ends with this verdict exits with."""
+        if self is Verdict.GENERATOR_LIMITED:
+            return EXIT_FAULT
+        return EXIT_PASS if self is Verdict.STABLE else EXIT_FAIL
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """Everything known about one experiment."""
+
+    source: str
+    reading: Reading
+    plr_threshold: float
+    curve: LoadLossCurve
+    labels: Mapping[Reading, Label]
+    pdr: PdrEstimate
+    saturation: Saturation
+    """In the chosen reading."""
+    repeats: tuple[Repeats, ...]
+    common_trend: Trend | None
+    """What the throughputs past the PDR share."""
+    checks: tuple[Check, ...]
+    verdict: Verdict
+    notes: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> tuple[Check, ...]:
+        """The checks that failed, the decisive ones first."""
+        return tuple(check for check in self.checks if check.passed is False)
+
+    @property
+    def reason(self) -> str:
+        """One line that says why the verdict is not STABLE; empty when it is."""
+        if self.verdict is Verdict.STABLE:
+            return ""
+        decisive = self.failed or tuple(check for check in self.checks if check.passed is None)
+        return decisive[0].sentence
+
+    def to_dict(self) -> dict[str, Any]:
+        """One entry of ``experiments`` of ``pdrgate assess --format json``.
+
+        Indices count loads from 0. ``saturation.tir`` has one number per step between consecutive loads, one less
+        than there are loads; ``loads[i].tir`` is the same number at the load that ends the step, null at the first.
+        """
+        return {
+            "source": self.source,
+            "labels": {reading.value: label.value for reading, label in self.labels.items()},
+            "reading": self.reading.value,
+            "pdr": {
+                "load": self.pdr.load,
+                "lower": self.pdr.lower,
+                "upper": self.pdr.upper,
+                "bracket": list(self.pdr.bracket),
+                "plr_threshold": self.plr_threshold,
+            },
+            "saturation": {
+                "potential_index": self.saturation.potential_index,
+                "actual_index": self.saturation.actual_index,
+                "tir": [ratio for ratio in self.saturation.tir if ratio is not None],
+            },
+            "loads": [
+                {
+                    "load": point.load,
+                    "runs": point.runs,
+                    "plr": point.plr,
+                    "plr_sd": point.plr_sd,
+                    "lcl": point.lcl,
+                    "ucl": point.ucl,
+                    "delta_ucl": point.delta_ucl,
+                    "throughput": point.throughput,
+                    "tir": ratio,
+                    "surplus": point.surplus,
+                    "generator_limited": point.left_out,
+                }
+                for point, ratio in zip(self.curve.points, self.saturation.tir, strict=True)
+            ],
+            "generator_limited_loads": list(self.curve.limited_loads),
+            "drift": {
+                "trend_past_pdr": self.common_trend.change if self.common_trend else None,
+                "trend_past_pdr_p": self.common_trend.p_value if self.common_trend else None,
+                "series": [repeats.to_dict() for repeats in self.repeats],
+            },
+            "checks": [check.to_dict() for check in self.checks],
+            "verdict": self.verdict.value,
+            "reason": self.reason,
+            "notes": list(self.notes),
+        }
+
+
+def assess(
+    trials: Iterable[Trial],
+    *,
+    reading: Reading = Reading.STRICT,
+    plr_threshold: float = DEFAULT_PLR_THRESHOLD,
+    eta: float = DEFAULT_ETA,
+    confidence: float = 0.95,
+    bounds: Bounds | None = None,
+    source: str = "",
+    notes: tuple[str, ...] = (),
+) -> Assessment:
+    """Assess one experiment: all ``trials`` of one scenario and boot, in measured order.
+
+    Raises:
+        ValueError: there are no trials, or one has an intended load of 0.
+    """
+    bounds = bounds or Bounds()
+    curve = LoadLossCurve.from_trials(trials, confidence)
+    by_reading = {
+        each: detect_saturation(curve.loads, curve.plrs, reading=each, plr_threshold=plr_threshold, eta=eta)
+        for each in Reading
+    }
+    saturation = by_reading[reading]
+    pdr = curve.pdr(plr_threshold)
+    repeats = repeats_that_matter(curve, plr_threshold, bounds.false_alarm / MOST_SERIES)
+    common = trend_past_the_pdr(curve, plr_threshold)
+    enough = _checks.check_enough_data(curve, plr_threshold, bounds)
+    checks: tuple[Check, ...] = (enough,)
+    if curve.points:
+        checks = (
+            _checks.check_saturation(
+                curve, saturation, pdr, reading=reading, plr_threshold=plr_threshold, eta=eta, bounds=bounds
+            ),
+            _checks.check_low_load_loss(curve, pdr, plr_threshold, bounds),
+            _checks.check_trend(repeats, common, bounds),
+            _checks.check_autocorrelation(repeats, bounds),
+            _checks.check_two_modes(repeats, bounds),
+            _checks.check_spread(repeats, bounds),
+            enough,
+        )
+    return Assessment(
+        source=source,
+        reading=reading,
+        plr_threshold=plr_threshold,
+        curve=curve,
+        labels={each: found.label for each, found in by_reading.items()},
+        pdr=pdr,
+        saturation=saturation,
+        repeats=repeats,
+        common_trend=common,
+        checks=checks,
+        verdict=_verdict(curve, saturation, checks),
+        notes=notes + _generator_notes(curve),
+    )
+
+
+def _verdict(curve: LoadLossCurve, saturation: Saturation, checks: tuple[Check, ...]) -> Verdict:
+    highest = curve.points[-1].load if curve.points else 0.0
+    cut_off = saturation.potential_index is None and any(load > highest for load in curve.limited_loads)
+    spared = {_checks.ENOUGH_DATA, _checks.SATURATION} if cut_off else {_checks.ENOUGH_DATA}
+    if any(check.passed is False and check.name not in spared for check in checks):
+        return Verdict.UNSTABLE
+    if cut_off:
+        return Verdict.GENERATOR_LIMITED
+    undecided = any(check.passed is None and check.name == _checks.SATURATION for check in checks)
+    if undecided or any(check.passed is False for check in checks):
+        return Verdict.INCONCLUSIVE
+    return Verdict.STABLE
+
+
+def _generator_notes(curve: LoadLossCurve) -> tuple[str, ...]:
+    if not (curve.left_out or curve.limited_loads):
+        return ()
+    loads = len(curve.limited_loads)
+    return (
+        f"{curve.left_out} generator-limited repeats left out, and {loads} load{'s' * (loads != 1)} "
+        "where all were generator-limited",
+    )

@@ -1,0 +1,296 @@
+"""The checks behind a verdict: each names its number, its bound, and what they mean in one sentence.
+
+A check passes, fails, or cannot be decided (``passed`` is None): too few repeats to tell, never a guess. A check fails
+only beyond what the repeats' own scatter explains. Every statistical check spends ``Bounds.false_alarm`` over all the
+loads or series it looks at (Bonferroni), so looking at more of them raises no more false alarms.
+
+Measured by tests/bench/false_alarms.py on simulated stable SUTs (ideal, realistic and trashing curves; noise of 0.3, 1
+and 2 %, and 1 % with heavy tails; nine loads, 0.06 or 0.15 of the capacity apart beyond the PDR): UNSTABLE in 0.15 % of
+9600 assessments of 5 repeats, 0.5 % of 4800 of 10, 0.1 % of 1200 of 50. A SUT flipping between 10 and 8 Mpps is called
+UNSTABLE in 94 % with 5 repeats and always with 10; one that drifts by 5 % always, by 2 % in half of the assessments of
+5 repeats and always with 10. The price of not guessing is INCONCLUSIVE: at most 4 % of stable SUTs with 1 % noise and
+steps of 0.15, but 40 to 50 % with steps of 0.06 and 5 repeats (about 20 % with 10, 2 % with 50).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pdrgate.stability.curve import LoadLossCurve, LoadPoint, PdrEstimate, first_past
+from pdrgate.stability.drift import MOST_TRENDS, Repeats
+from pdrgate.stability.saturation import Reading, Saturation
+from pdrgate.stats.drift import LAG1_MIN_RUNS, Trend
+from pdrgate.stats.intervals import t_quantile
+from pdrgate.stats.modes import MODES_MIN_RUNS
+from pdrgate.units import Rate, Ratio
+
+ENOUGH_DATA = "enough data"
+SATURATION = "saturation"
+LOW_LOAD_LOSS = "low load loss"
+TREND = "trend"
+AUTOCORRELATION = "autocorrelation"
+TWO_MODES = "two modes"
+SPREAD = "spread"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What the checks ask. Ratios are fractions; effects are relative to the throughput or PDR they concern."""
+
+    low_load_loss: float | None = None
+    """Largest mean PLR at low loads; None means a fifth of the PLR threshold (0.1 % for PDR@0.5 %).
+
+    Of PASTRAMI's published experiments (46 of them), the 14 that are GOOD in every reading lose at most 0.06 % there;
+    those whose loss creeps up long before saturation lose 0.12 to 0.15 %.
+    """
+    low_load: float = 0.8
+    """Loads up to this part of the PDR are low."""
+    drift: float = 0.01
+    """Trend over all repeats, or wandering among them, that is too small to matter however significant."""
+    mode_gap: float = 0.02
+    """Distance of two modes that is too small to matter: the gate's usual tolerance."""
+    spread: float = 0.05
+    """Largest run-to-run deviation of the PDR. Published: 0.02 to 5 % where GOOD, 5 to 18 % in most BAD ones."""
+    min_runs: int = 3
+    """Fewest repeats at each load around the PDR."""
+    min_loads: int = 3
+    false_alarm: float = 0.005
+    """Chance that one statistical check fails a stable SUT."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check's outcome."""
+
+    name: str
+    passed: bool | None
+    value: float | None
+    """The number that decided, None when there is none."""
+    bound: float | None
+    sentence: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "name": self.name,
+            "passed": self.passed,
+            "value": self.value,
+            "bound": self.bound,
+            "sentence": self.sentence,
+        }
+
+
+def check_enough_data(curve: LoadLossCurve, plr_threshold: float, bounds: Bounds) -> Check:
+    """Enough loads, enough repeats at the loads around the PDR, and the PDR above the lowest load."""
+    name = ENOUGH_DATA
+    if len(curve.points) < bounds.min_loads:
+        found = len(curve.points)
+        limited = f" ({len(curve.limited_loads)} more: generator-limited)" if curve.limited_loads else ""
+        sentence = f"{found} load{'s' * (found != 1)} measured{limited}, needs >= {bounds.min_loads}"
+        return Check(name, False, found, bounds.min_loads, sentence)
+    past = first_past(curve.plrs, plr_threshold)
+    around = curve.points if past is None else curve.points[max(0, past - 1) : past + 2]
+    least = min(around, key=lambda point: point.runs)
+    if least.runs < bounds.min_runs:
+        runs = f"{least.runs} repeat{'s' * (least.runs != 1)}"
+        sentence = f"{runs} at {Rate(least.load)}, needs >= {bounds.min_runs} at each load around the PDR"
+        return Check(name, False, least.runs, bounds.min_runs, sentence)
+    if past == 0:
+        first = curve.points[0]
+        sentence = (
+            f"PLR {Ratio(first.plr)} already at the lowest load {Rate(first.load)}, needs <= {Ratio(plr_threshold)}: "
+            "measure lower loads"
+        )
+        return Check(name, False, first.plr, plr_threshold, sentence)
+    sentence = f"{len(curve.points)} loads, at least {least.runs} repeats around the PDR"
+    return Check(name, True, least.runs, bounds.min_runs, sentence)
+
+
+def check_saturation(
+    curve: LoadLossCurve,
+    saturation: Saturation,
+    pdr: PdrEstimate,
+    *,
+    reading: Reading,
+    plr_threshold: float,
+    eta: float,
+    bounds: Bounds,
+) -> Check:
+    """Saturation by TIR in ``reading``: GOOD passes; BAD fails where a TIR is too high beyond its own uncertainty.
+
+    A TIR is a difference of two mean throughputs over a load step. Its standard error comes from the deviations of
+    the two, its quantile from Welch's degrees of freedom; where a load has one trial the TIR is taken as it is.
+    """
+    name = SATURATION
+    past = first_past(curve.plrs, plr_threshold)
+    if past is None:
+        top = curve.points[-1]
+        sentence = (
+            f"PLR {Ratio(top.plr)} at the highest load {Rate(top.load)}, needs > {Ratio(plr_threshold)}: "
+            f"saturation was never seen; {_higher(curve)}"
+        )
+        return Check(name, False, top.plr, plr_threshold, sentence)
+    shown = f"PDR {Rate(pdr.load)}" if pdr.load is not None else f"{Rate(curve.points[past].load)}"
+    if saturation.potential_index is None:
+        sentence = f"no load after {Rate(curve.points[past].load)}, the first past the PDR: no TIR; {_higher(curve)}"
+        return Check(name, False, None, eta, sentence)
+
+    potential = saturation.potential_index
+    limits = {
+        index: reading.entry_bound(eta) if index == potential else eta for index in range(potential, len(curve.points))
+    }
+    steps = [(index, ratio, limits[index]) for index, ratio in _numbered(saturation.tir) if index in limits]
+    finite = [step for step in steps if math.isfinite(step[2])]
+    too_high = [step for step in finite if not step[1] < step[2]]
+    if not too_high:
+        if not finite:
+            sentence = f"the published reading asks nothing of the only TIR after {shown}, {_two_digits(steps[0][1])}"
+            return Check(name, True, None, None, sentence)
+        _, worst, limit = max(finite, key=lambda step: step[1] - step[2])
+        return Check(name, True, worst, limit, f"TIR {_two_digits(worst)} or less after {shown}, needs < {limit:.2f}")
+
+    level = bounds.false_alarm / len(finite)
+    margins = {index: _tir_margin(curve.points[index - 1], curve.points[index], level) for index, _, _ in too_high}
+    proved = [(index, ratio, limit) for index, ratio, limit in too_high if not ratio - margins[index] < limit]
+    index, worst, limit = max(proved or too_high, key=lambda step: step[1])
+    statement = f"TIR {_two_digits(worst)} after {shown}, needs < {limit:.2f} (load {Rate(curve.points[index].load)})"
+    if proved:
+        return Check(name, False, worst, limit, statement)
+    doubt = f"but its repeats scatter by ±{margins[index]:.2f}: repeat more often or space loads wider"
+    return Check(name, None, worst, limit, f"{statement}, {doubt}")
+
+
+def check_low_load_loss(curve: LoadLossCurve, pdr: PdrEstimate, plr_threshold: float, bounds: Bounds) -> Check:
+    """Loss long before the PDR, which the paper's method does not look at: the mean PLR at every low load.
+
+    The limit is on the mean itself, not on its confidence limit: one burst in fifty trials at half the PDR is a fault
+    even if its confidence interval still reaches down to 0.
+    """
+    name = LOW_LOAD_LOSS
+    bound = plr_threshold / 5 if bounds.low_load_loss is None else bounds.low_load_loss
+    reference = pdr.load if pdr.load is not None else pdr.bracket[0]
+    low = [point for point in curve.points if reference is not None and point.load <= bounds.low_load * reference]
+    limit = f"<= {bounds.low_load:g} PDR"
+    if not low:
+        return Check(name, None, None, bound, f"no load {limit} was measured: loss at low load is unknown")
+    worst = max(low, key=lambda point: point.plr)
+    value = Ratio(worst.plr)
+    if worst.plr > bound:
+        sentence = f"PLR {value} at {Rate(worst.load)}, well below the PDR, needs <= {Ratio(bound)}"
+        return Check(name, False, worst.plr, bound, sentence)
+    return Check(name, True, worst.plr, bound, f"PLR {value} or less at loads {limit}, needs <= {Ratio(bound)}")
+
+
+def check_trend(series: Sequence[Repeats], common: Trend | None, bounds: Bounds) -> Check:
+    """No series, nor the throughput past the PDR as a whole, changes by more than the drift bound beyond chance."""
+    level = bounds.false_alarm / MOST_TRENDS
+    runs = max((len(repeats.values) for repeats in series), default=0)
+    known = [(repeats.quantity, repeats.trend) for repeats in series if repeats.trend is not None]
+    if common is not None:
+        known.append(("throughput past the PDR", common))
+    known = [found for found in known if found[1].least_p <= level]
+    if not known:
+        return Check(TREND, None, None, bounds.drift, f"{_repeats(runs)}: too few to tell a trend from chance")
+    failed = [found for found in known if found[1].p_value <= level and abs(found[1].change) > bounds.drift]
+    quantity, worst = max(failed or known, key=lambda found: abs(found[1].change))
+    change = f"{quantity} changes by {worst.change * 100:+.2g} % over {_repeats(runs)}"
+    if failed:
+        sentence = f"{change} (p = {worst.p_value:.1g}), needs <= {Ratio(bounds.drift)}"
+        return Check(TREND, False, worst.change, bounds.drift, sentence)
+    if abs(worst.change) <= bounds.drift:
+        return Check(TREND, True, worst.change, bounds.drift, f"{change}, needs <= {Ratio(bounds.drift)}")
+    return Check(TREND, True, worst.change, bounds.drift, f"{change}, not beyond chance (p = {worst.p_value:.1g})")
+
+
+def check_autocorrelation(series: Sequence[Repeats], bounds: Bounds) -> Check:
+    """Neighbouring repeats are not alike while the level wanders by more than the drift bound."""
+    name = AUTOCORRELATION
+    known = [(repeats, repeats.autocorrelation) for repeats in series if repeats.autocorrelation is not None]
+    if not known:
+        runs = max((len(repeats.values) for repeats in series), default=0)
+        reason = f"too few, needs >= {LAG1_MIN_RUNS}" if runs < LAG1_MIN_RUNS else "all alike"
+        return Check(name, None, None, None, f"{_repeats(runs)}: {reason}")
+    failed = [found for found in known if found[1].significant and found[0].wander > bounds.drift]
+    repeats, worst = max(failed or known, key=lambda found: found[1].value - found[1].bound)
+    what = f"lag-1 autocorrelation {worst.value:.2f} of the {repeats.quantity}"
+    wander = f"level wanders by {Ratio(repeats.wander)}"
+    if failed:
+        sentence = f"{what}, needs <= {worst.bound:.2f}: its {wander}, needs <= {Ratio(bounds.drift)}"
+        return Check(name, False, worst.value, worst.bound, sentence)
+    if worst.significant:
+        return Check(name, True, worst.value, worst.bound, f"{what}, but its {wander} only")
+    return Check(name, True, worst.value, worst.bound, f"{what}, needs <= {worst.bound:.2f}")
+
+
+def check_two_modes(series: Sequence[Repeats], bounds: Bounds) -> Check:
+    """The throughput at no load around the PDR falls into two groups.
+
+    The series of PDRs is not looked at: interpolating across the knee folds one mode of throughput into two of PDR.
+    """
+    name = TWO_MODES
+    throughputs = [repeats for repeats in series if repeats.load is not None]
+    known = [(repeats, repeats.modes) for repeats in throughputs if repeats.modes is not None]
+    if not known:
+        runs = max((len(repeats.values) for repeats in throughputs), default=0)
+        if runs < MODES_MIN_RUNS:
+            return Check(name, None, None, None, f"{_repeats(runs)}: too few, needs >= {MODES_MIN_RUNS}")
+        return Check(name, True, 0.0, None, "all repeats are alike")
+    failed = [found for found in known if found[1].significant and found[1].gap > bounds.mode_gap]
+    repeats, worst = max(failed or known, key=lambda found: found[1].separation - found[1].bound)
+    if failed:
+        sentence = (
+            f"{repeats.quantity} flips between {Rate(worst.low)} ({worst.low_count} repeats) and {Rate(worst.high)} "
+            f"({worst.high_count}): {worst.separation:.1f} deviations apart, needs <= {worst.bound:.1f}"
+        )
+        return Check(name, False, worst.separation, worst.bound, sentence)
+    if worst.significant:
+        sentence = f"{repeats.quantity} has two modes, but only {Ratio(worst.gap)} apart"
+    else:
+        sentence = (
+            f"best split of the {repeats.quantity} is {worst.separation:.1f} deviations, needs <= {worst.bound:.1f}"
+        )
+    return Check(name, True, worst.separation, worst.bound, sentence)
+
+
+def check_spread(series: Sequence[Repeats], bounds: Bounds) -> Check:
+    """The repeats' own PDRs do not scatter more than the spread bound."""
+    deviation = next((repeats.deviation for repeats in series if repeats.load is None), None)
+    if deviation is None:
+        return Check(SPREAD, None, None, bounds.spread, "no PDR per repeat: its deviation is unknown")
+    sentence = f"the PDR of a repeat deviates by {Ratio(deviation)}, needs <= {Ratio(bounds.spread)}"
+    return Check(SPREAD, deviation <= bounds.spread, deviation, bounds.spread, sentence)
+
+
+def _tir_margin(before: LoadPoint, after: LoadPoint, level: float) -> float:
+    """One-sided half width of the TIR between two loads at ``level``; 0 where a load has no deviation."""
+    if before.plr_sd is None or after.plr_sd is None:
+        return 0.0
+    first = (before.load * before.plr_sd) ** 2 / before.runs
+    second = (after.load * after.plr_sd) ** 2 / after.runs
+    total = first + second
+    if total == 0:
+        return 0.0
+    freedom = 1 / ((first / total) ** 2 / (before.runs - 1) + (second / total) ** 2 / (after.runs - 1))
+    return t_quantile(1 - level, freedom) * math.sqrt(total) / (after.load - before.load)
+
+
+def _numbered(tir: Sequence[float | None]) -> list[tuple[int, float]]:
+    return [(index, ratio) for index, ratio in enumerate(tir) if ratio is not None]
+
+
+def _two_digits(ratio: float) -> str:
+    return f"{round(ratio, 2) + 0.0:.2f}"  # + 0.0 turns -0.0, which reads like a typing error, into 0.0
+
+
+def _higher(curve: LoadLossCurve) -> str:
+    above = [load for load in curve.limited_loads if not curve.points or load > curve.points[-1].load]
+    if above:
+        return f"the generator was the limit at {Rate(above[0])} and above"
+    return "measure higher loads"
+
+
+def _repeats(runs: int) -> str:
+    return f"{runs} repeat{'s' * (runs != 1)}"

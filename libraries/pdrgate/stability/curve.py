@@ -1,0 +1,226 @@
+"""The load-loss curve (PASTRAMI section IV): what the repeats at each load say about loss, delivery and throughput."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pdrgate.stats.intervals import delta_ucl, mean, sample_deviation, t_interval
+from pdrgate.trial import Trial
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPoint:
+    """All repeats at one intended load. Ratios are fractions, loads packets/s."""
+
+    load: float
+    losses: tuple[float, ...]
+    """PLR of each repeat, in measured order."""
+    plr: float
+    """Mean PLR (section IV-A)."""
+    plr_sd: float | None
+    """Sample deviation (Eq. 2); None below two repeats, as are the limits."""
+    lcl: float | None
+    ucl: float | None
+    delta_ucl: float | None
+    """(UCL - PLR) / PLR; None also when the PLR is 0."""
+    surplus: float
+    """Mean of forwarded-beyond-offered over offered: beside the loss, never netted against it."""
+    left_out: int
+    """Repeats left out because the generator, not the SUT, was the limit."""
+
+    @property
+    def runs(self) -> int:
+        """Repeats that count."""
+        return len(self.losses)
+
+    @property
+    def delivery_ratio(self) -> float:
+        """DR = 1 - PLR (Eq. 1)."""
+        return 1.0 - self.plr
+
+    @property
+    def throughput(self) -> float:
+        """T = O (1 - PLR), packets/s."""
+        return self.load * self.delivery_ratio
+
+    @property
+    def throughputs(self) -> tuple[float, ...]:
+        """T of each repeat, in measured order."""
+        return tuple(self.load * (1.0 - loss) for loss in self.losses)
+
+    @classmethod
+    def from_trials(cls, load: float, trials: Sequence[Trial], confidence: float = 0.95) -> LoadPoint | None:
+        """The point of all ``trials`` at ``load``; None when the generator limited every one of them."""
+        kept = [trial for trial in trials if not trial.generator_limited]
+        if not kept:
+            return None
+        losses = tuple(trial.loss_ratio for trial in kept)
+        repeated = len(losses) > 1
+        limits = t_interval(losses, confidence) if repeated else None
+        return cls(
+            load=load,
+            losses=losses,
+            plr=mean(losses),
+            plr_sd=sample_deviation(losses) if repeated else None,
+            lcl=limits.low if limits else None,
+            ucl=limits.high if limits else None,
+            delta_ucl=delta_ucl(losses, confidence) if repeated else None,
+            surplus=mean([trial.surplus / trial.offered if trial.offered else 0.0 for trial in kept]),
+            left_out=len(trials) - len(kept),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PdrEstimate:
+    """The load at which the PLR first crosses the threshold, packets/s.
+
+    ``load`` is interpolated linearly on the mean PLR between the two loads of ``bracket``. ``lower`` is where the
+    upper confidence limit of the PLR crosses, ``upper`` where the lower limit does: up to ``lower`` even the
+    pessimistic curve keeps the threshold, from ``upper`` on even the optimistic one breaks it. An end that lies
+    outside the measured loads is None, except that the first and last measured load bound what they can bound.
+    The curve bends upwards at the knee, so the interpolated load errs on the low side when loads are far apart.
+    """
+
+    load: float | None
+    lower: float | None
+    upper: float | None
+    bracket: tuple[float | None, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadLossCurve:
+    """Points with strictly increasing loads."""
+
+    points: tuple[LoadPoint, ...]
+    limited_loads: tuple[float, ...] = ()
+    """Loads that are no points because the generator limited every trial there."""
+
+    @classmethod
+    def from_trials(cls, trials: Iterable[Trial], confidence: float = 0.95) -> LoadLossCurve:
+        """Group ``trials``, in measured order, by intended load.
+
+        Raises:
+            ValueError: there are no trials, or one has an intended load of 0.
+        """
+        by_load: dict[float, list[Trial]] = {}
+        for trial in trials:
+            if trial.intended_load <= 0:
+                raise ValueError("a trial has an intended load of 0: it says nothing about a load-loss curve")
+            by_load.setdefault(trial.intended_load, []).append(trial)
+        if not by_load:
+            raise ValueError("there are no trials to assess")
+        points: list[LoadPoint] = []
+        limited: list[float] = []
+        for load in sorted(by_load):
+            point = LoadPoint.from_trials(load, by_load[load], confidence)
+            if point is None:
+                limited.append(load)
+            else:
+                points.append(point)
+        return cls(tuple(points), tuple(limited))
+
+    @property
+    def loads(self) -> tuple[float, ...]:
+        """Intended loads, packets/s."""
+        return tuple(point.load for point in self.points)
+
+    @property
+    def plrs(self) -> tuple[float, ...]:
+        """Mean PLR per load."""
+        return tuple(point.plr for point in self.points)
+
+    @property
+    def left_out(self) -> int:
+        """Generator-limited repeats at loads that still are points."""
+        return sum(point.left_out for point in self.points)
+
+    def pdr(self, threshold: float) -> PdrEstimate:
+        """Where the PLR crosses ``threshold``; see ``PdrEstimate`` for how its interval comes about."""
+        loads = self.loads
+        past = first_past(self.plrs, threshold)
+        bracket = (
+            (loads[-1] if loads else None, None) if past is None else (loads[past - 1] if past else None, loads[past])
+        )
+        return PdrEstimate(
+            load=None if past is None else crossing(loads, self.plrs, threshold),
+            lower=self._lower(threshold),
+            upper=self._upper(threshold),
+            bracket=bracket,
+        )
+
+    def _lower(self, threshold: float) -> float | None:
+        uppers = _until_past([point.ucl for point in self.points], threshold)
+        if uppers is None:
+            return None
+        return crossing(self.loads, uppers, threshold) if uppers[-1] > threshold else self.loads[-1]
+
+    def _upper(self, threshold: float) -> float | None:
+        lowers = _until_past([point.lcl for point in self.points], threshold)
+        if lowers is None or lowers[-1] <= threshold:
+            return None
+        return crossing(self.loads, lowers, threshold) if len(lowers) > 1 else self.loads[0]
+
+    def pdr_per_run(self, threshold: float) -> tuple[float, ...]:
+        """The crossing of each repeat's own curve: repeat k takes the k-th loss at every load.
+
+        As many as the least repeated load up to the one after the first past the threshold; higher loads that were
+        repeated less often are left out. A repeat whose curve starts past the threshold counts as the lowest load,
+        one that never passes it as the highest.
+        """
+        past = first_past(self.plrs, threshold)
+        deciding = self.points if past is None else self.points[: past + 2]
+        if not deciding:
+            return ()
+        runs = min(point.runs for point in deciding)
+        points = deciding + tuple(point for point in self.points[len(deciding) :] if point.runs >= runs)
+        loads = tuple(point.load for point in points)
+        result = []
+        for run in range(runs):
+            losses = [point.losses[run] for point in points]
+            if first_past(losses, threshold) is None:
+                result.append(loads[-1])
+            else:
+                found = crossing(loads, losses, threshold)
+                result.append(loads[0] if found is None else found)
+        return tuple(result)
+
+    def saturated_pdr_per_run(self, threshold: float) -> tuple[float, ...]:
+        """The PDR of each repeat by its saturation throughput, packets/s, in measured order; empty without saturation.
+
+        An ideal curve loses 1 - T_sat / O at load O (PASTRAMI Eq. 3), so it reaches ``threshold`` at
+        T_sat / (1 - threshold). T_sat is the throughput at the potential saturation point, the second load past the
+        threshold. Unlike a crossing between two loads this does not depend on where the grid has them, which makes
+        it the number to compare between runs; it is the PDR as far as the curve is a stable one.
+        """
+        past = first_past(self.plrs, threshold)
+        if past is None or past + 1 >= len(self.points):
+            return ()
+        return tuple(throughput / (1.0 - threshold) for throughput in self.points[past + 1].throughputs)
+
+
+def _until_past(limits: Sequence[float | None], threshold: float) -> list[float] | None:
+    """The limits up to and including the first above ``threshold``; None when one before that is unknown."""
+    known: list[float] = []
+    for limit in limits:
+        if limit is None:
+            return None
+        known.append(limit)
+        if limit > threshold:
+            break
+    return known or None
+
+
+def first_past(plrs: Sequence[float], threshold: float) -> int | None:
+    """Index of the first PLR above ``threshold``; None when none is."""
+    return next((index for index, plr in enumerate(plrs) if plr > threshold), None)
+
+
+def crossing(loads: Sequence[float], plrs: Sequence[float], threshold: float) -> float | None:
+    """Load at which ``plrs`` first crosses ``threshold``, linear between its neighbours; None if it never does,
+    or already has at the first load."""
+    past = first_past(plrs, threshold)
+    if not past:
+        return None
+    before, after = plrs[past - 1], plrs[past]
+    return loads[past - 1] + (loads[past] - loads[past - 1]) * (threshold - before) / (after - before)

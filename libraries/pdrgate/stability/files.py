@@ -1,0 +1,273 @@
+"""Trials from files: our ``trials.jsonl`` and the two formats of PASTRAMI's published results.
+
+Ours has one Trial per line and may end in a line that a killed run did not finish. Theirs has one line per load:
+``[[load, rx_discards], [tx, rx, …], [tx, rx, …], …]``, one ``[tx, rx, …]`` per run; what follows tx and rx is their
+business. They record no intended count, so a generator's shortfall cannot be seen in their files: tx is what was
+offered. Whichever format a file has is told by its first character.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pdrgate.errors import DataError
+from pdrgate.trial import GENERATOR_TOLERANCE, Trial
+
+REPEAT_PHASE = "repeat"
+_OURS = "trials.jsonl"
+_DEFAULT_SECONDS = 10.0
+_SHOWN = 40
+_LARGEST_COUNT = 2**64
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """The trials of one scenario and boot, in measured order, and what a reader should know about them."""
+
+    source: str
+    trials: tuple[Trial, ...]
+    scenario: str = ""
+    boot: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def expand(paths: Iterable[Path]) -> list[Path]:
+    """Replace each directory by the ``*.txt`` and ``trials.jsonl`` files below it, sorted.
+
+    Raises:
+        DataError: a directory holds none, or cannot be read.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            found.append(path)
+            continue
+        below = sorted(file for file in path.rglob("*") if file.name == _OURS or file.suffix == ".txt")
+        if not below:
+            raise DataError(f"{path}: no *.txt or {_OURS} in this directory; name a file of trials")
+        found.extend(below)
+    return found
+
+
+def read_experiments(path: Path) -> list[Experiment]:
+    """Every experiment in one file, in order of appearance.
+
+    Of our trials, those of the phase ``repeat`` are taken where an experiment has any, else all of them.
+
+    Raises:
+        DataError: the file cannot be read or is not trials; the message names file, line and what belongs there.
+    """
+    text = _text(path)
+    if not text.lstrip().startswith("["):
+        trials, notes = _ours(path, text)
+        return _grouped(path, trials, notes)
+    return [_published(path, text)]
+
+
+def read_trials(path: Path) -> list[Trial]:
+    """Every trial in one file, of all experiments and phases, in order of appearance.
+
+    Raises:
+        DataError: as ``read_experiments``.
+    """
+    text = _text(path)
+    if text.lstrip().startswith("["):
+        return list(_published(path, text).trials)
+    return _ours(path, text)[0]
+
+
+def _text(path: Path) -> str:
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file; name a file of trials, or a directory of such files") from None
+    except IsADirectoryError:
+        raise DataError(f"{path}: is a directory; name a file of trials in it") from None
+    except PermissionError:
+        raise DataError(f"{path}: no permission to read it; a file of trials belongs there") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
+    if not content.strip():
+        raise DataError(f"{path}: is empty; it should hold one line of JSON per trial or per load")
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        _binary(path, content, error.start)
+    if "\0" in text:
+        _binary(path, content, content.index(0))
+    return text
+
+
+def _binary(path: Path, content: bytes, position: int) -> NoReturn:
+    line = content.count(b"\n", 0, position) + 1
+    raise DataError(f"{path}, line {line}: binary data; it should hold one line of JSON per trial or per load")
+
+
+def _ours(path: Path, text: str) -> tuple[list[Trial], tuple[str, ...]]:
+    trials: list[Trial] = []
+    lines = text.split("\n")
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        fail = _failer(path, number)
+        try:
+            record = _json(line)
+        except ValueError as error:
+            # Only the write that a kill interrupted leaves a line without its newline.
+            if number == len(lines) and trials:
+                return trials, (f"{path}, line {number}: torn by a kill while it was written; left out",)
+            fail(f"{_shown(line)} is not JSON ({_reason(error)}); a trial object {{…}} belongs there")
+        if not isinstance(record, dict):
+            fail(f"{_shown(record)}: a trial object {{…}} belongs there")
+        try:
+            trial = Trial.from_mapping(record)
+        except (ValueError, OverflowError) as error:
+            fail(f"{error}; a trial belongs there")
+        if max(trial.offered, trial.forwarded, trial.unsent) > _LARGEST_COUNT:
+            fail("a count is beyond 64 bits; a trial belongs there")
+        if trial.intended_load <= 0:
+            fail(f"intended_load is {trial.intended_load!r}: a load above 0 packets/s belongs there")
+        if trial.intended_duration <= 0:
+            fail(f"intended_duration is {trial.intended_duration!r}: a time above 0 s belongs there")
+        if trial.offered == 0 and not trial.generator_limited:
+            fail("offered is 0 and so is unsent: a count above 0 belongs in one of them")
+        trials.append(trial)
+    return trials, ()
+
+
+def _grouped(path: Path, trials: Sequence[Trial], notes: tuple[str, ...]) -> list[Experiment]:
+    groups: dict[tuple[str, str], list[Trial]] = {}
+    for trial in trials:
+        groups.setdefault((trial.scenario, trial.boot), []).append(trial)
+    experiments = []
+    for (scenario, boot), members in groups.items():
+        repeats = [trial for trial in members if trial.phase == REPEAT_PHASE]
+        name = ", ".join(part for part in (scenario, boot) if part)
+        source = f"{path} ({name})" if len(groups) > 1 and name else str(path)
+        experiments.append(Experiment(source, tuple(repeats or members), scenario, boot, notes))
+    return experiments
+
+
+def _published(path: Path, text: str) -> Experiment:
+    seconds = _seconds(path.name)
+    scenario = _scenario(path.name)
+    trials: list[Trial] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        fail = _failer(path, number)
+        try:
+            row = _json(line)
+        except ValueError as error:
+            fail(f"{_shown(line)} is not JSON ({_reason(error)}); [[load, discards], [tx, rx, …], …] belongs there")
+        load, runs = _row(row, fail)
+        for run, counts in enumerate(runs, 1):
+            offered, forwarded = _counts(counts, run, fail)
+            trials.append(
+                Trial(
+                    intended_load=load,
+                    intended_duration=seconds,
+                    offered=offered,
+                    forwarded=forwarded,
+                    sending_time=seconds,
+                    scenario=scenario,
+                    boot=path.stem,
+                    phase=REPEAT_PHASE,
+                )
+            )
+    return Experiment(str(path), tuple(trials), scenario, path.stem, _shortfall(trials))
+
+
+def _row(row: Any, fail: Callable[[str], NoReturn]) -> tuple[float, list[Any]]:
+    if not (isinstance(row, list) and row and isinstance(row[0], list) and row[0]):
+        fail(f"{_shown(row)}: [[load, discards], [tx, rx, …], …] belongs there")
+    load = row[0][0]
+    if not _is_number(load) or not 0 < load <= _LARGEST_COUNT:
+        fail(f"the load is {_shown(load)}: a number of packets/s above 0 belongs there")
+    if len(row) == 1:
+        fail(f"no runs at load {_shown(load)}: at least one [tx, rx, …] belongs after it")
+    return float(load), row[1:]
+
+
+def _counts(counts: Any, run: int, fail: Callable[[str], NoReturn]) -> tuple[int, int]:
+    if not (isinstance(counts, list) and len(counts) >= 2):
+        fail(f"run {run} is {_shown(counts)}: [tx, rx, …] belongs there")
+    offered, forwarded = counts[:2]
+    if not _is_count(offered) or offered <= 0:
+        fail(f"tx of run {run} is {_shown(offered)}: a packet count above 0 belongs there")
+    if not _is_count(forwarded) or forwarded < 0:
+        fail(f"rx of run {run} is {_shown(forwarded)}: a packet count of 0 or more belongs there")
+    return int(offered), int(forwarded)
+
+
+def _shortfall(trials: Sequence[Trial]) -> tuple[str, ...]:
+    off = [
+        trial
+        for trial in trials
+        if abs(trial.offered / (trial.intended_load * trial.intended_duration) - 1) > GENERATOR_TOLERANCE
+    ]
+    if not off:
+        return ()
+    first = off[0]
+    return (
+        f"{len(off)} of {len(trials)} runs sent other than load x {first.intended_duration:g} s (the first: "
+        f"{first.offered} packets at {first.intended_load:g} pps); loss is counted on what was sent",
+    )
+
+
+def _seconds(name: str) -> float:
+    match = re.search(r"exp_t_(\d+(?:\.\d+)?)", name)
+    return float(match[1]) if match and float(match[1]) > 0 else _DEFAULT_SECONDS
+
+
+def _scenario(name: str) -> str:
+    """Data path, environment, pinning and ring size that a published file's name carries."""
+    environment = re.search(r"_(bare-metal|vm|ns)_", name)
+    if environment is None:
+        return ""
+    path = "ebpf" if "class_ebpf" in name else "ipv6"
+    ports = re.search(r"irq_[pv]f0-(\d+)_[pv]f1-(\d+)", name)
+    pinning = "unpinned" if ports is None else "pin-1cpu" if ports[1] == ports[2] else "pin-2cpu"
+    ring = re.search(r"nic_buf_(\d+)", name)
+    return f"{path} {environment[1]} {pinning} ring {ring[1] if ring else '512'}"
+
+
+def _json(line: str) -> Any:
+    try:
+        return json.loads(line, parse_constant=_no_constant)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number")
+
+
+def _reason(error: ValueError) -> str:
+    return f"column {error.colno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else str(error)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
+
+
+def _is_count(value: Any) -> bool:
+    return _is_number(value) and abs(value) <= _LARGEST_COUNT and value == int(value)
+
+
+def _shown(value: Any) -> str:
+    text = value.strip() if isinstance(value, str) and value[:1] in "[{" else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def _failer(path: Path, number: int) -> Callable[[str], NoReturn]:
+    def fail(problem: str) -> NoReturn:
+        raise DataError(f"{path}, line {number}: {problem}") from None
+
+    return fail

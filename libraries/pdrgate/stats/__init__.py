@@ -1,0 +1,43 @@
+"""Floor 1: pure functions on numbers. No I/O, no trial, no packet."""
+
+from pdrgate.stats.drift import (
+    Autocorrelation,
+    Trend,
+    common_trend,
+    lag1_autocorrelation,
+    trend,
+    wander,
+)
+from pdrgate.stats.intervals import (
+    Change,
+    Interval,
+    change_interval,
+    delta_ucl,
+    difference_interval,
+    mean,
+    sample_deviation,
+    t_interval,
+    t_quantile,
+)
+from pdrgate.stats.modes import Modes, critical_separation, two_modes
+
+__all__ = [
+    "Autocorrelation",
+    "Change",
+    "Interval",
+    "Modes",
+    "Trend",
+    "change_interval",
+    "common_trend",
+    "critical_separation",
+    "delta_ucl",
+    "difference_interval",
+    "lag1_autocorrelation",
+    "mean",
+    "sample_deviation",
+    "t_interval",
+    "t_quantile",
+    "trend",
+    "two_modes",
+    "wander",
+]

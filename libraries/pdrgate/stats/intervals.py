@@ -1,0 +1,162 @@
+"""Mean, deviation and t-intervals (PASTRAMI section IV-A), and the difference and change between two samples.
+
+Samples are sequences of n finite numbers; every result is in the sample's unit unless said otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A closed interval, low <= high."""
+
+    low: float
+    high: float
+
+    @property
+    def width(self) -> float:
+        """high - low."""
+        return self.high - self.low
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A relative change, 0.02 for +2 %, with the interval that holds it at the asked confidence."""
+
+    estimate: float
+    interval: Interval
+
+
+def mean(values: Sequence[float]) -> float:
+    """The arithmetic mean.
+
+    Raises:
+        ValueError: the sample is empty.
+    """
+    if not values:
+        raise ValueError("the mean of no values is undefined")
+    return math.fsum(values) / len(values)
+
+
+def sample_deviation(values: Sequence[float]) -> float:
+    """The sample standard deviation, divisor n - 1 (PASTRAMI Eq. 2).
+
+    Raises:
+        ValueError: fewer than two values.
+    """
+    _need_two(values, "the sample deviation")
+    centre = mean(values)
+    return math.sqrt(math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1))
+
+
+@lru_cache(maxsize=4096)
+def t_quantile(probability: float, freedom: float) -> float:
+    """The quantile of Student's t with ``freedom`` degrees of freedom (any positive number).
+
+    Raises:
+        ValueError: probability not in (0, 1), or freedom not positive.
+    """
+    if not (0 < probability < 1 and freedom > 0):
+        raise ValueError(f"no t quantile at probability {probability!r} with {freedom!r} degrees of freedom")
+    # scipy.special alone costs a third of what scipy.stats costs to import.
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, probability))
+
+
+def t_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
+    """(LCL, UCL): the interval that holds the true mean with ``confidence`` (PASTRAMI section IV-A).
+
+    Not clipped to any range: the lower limit of a loss ratio may be negative.
+
+    Raises:
+        ValueError: fewer than two values, or a confidence outside (0, 1).
+    """
+    _need_two(values, "a t-interval")
+    half = _two_sided(confidence, len(values) - 1) * sample_deviation(values) / math.sqrt(len(values))
+    centre = mean(values)
+    return Interval(centre - half, centre + half)
+
+
+def delta_ucl(values: Sequence[float], confidence: float = 0.95) -> float | None:
+    """ΔUCL = (UCL - mean) / mean, the dimensionless uncertainty (PASTRAMI section IV-A); None when the mean is 0.
+
+    Raises:
+        ValueError: fewer than two values.
+    """
+    upper = t_interval(values, confidence).high
+    centre = mean(values)
+    return (upper - centre) / centre if centre else None
+
+
+def difference_interval(candidate: Sequence[float], baseline: Sequence[float], confidence: float = 0.95) -> Interval:
+    """The interval of mean(candidate) - mean(baseline), with unequal variances (Welch 1947).
+
+    Raises:
+        ValueError: a sample has fewer than two values.
+    """
+    _need_two(candidate, "a difference interval")
+    _need_two(baseline, "a difference interval")
+    difference = mean(candidate) - mean(baseline)
+    error, freedom = _welch(candidate, baseline, 1.0)
+    half = _two_sided(confidence, freedom) * error if error else 0.0
+    return Interval(difference - half, difference + half)
+
+
+def change_interval(candidate: Sequence[float], baseline: Sequence[float], confidence: float = 0.95) -> Change:
+    """The change (candidate - baseline) / baseline between the means, with its interval.
+
+    Fieller's interval of a ratio of means, with Welch's degrees of freedom at the estimated ratio: unlike the
+    difference divided by the baseline's mean, it carries the baseline's own uncertainty.
+
+    Raises:
+        ValueError: a sample has fewer than two values, or the baseline's mean cannot be told from 0.
+    """
+    _need_two(candidate, "a change interval")
+    _need_two(baseline, "a change interval")
+    base = mean(baseline)
+    if base == 0:
+        raise ValueError("the baseline's mean is 0: a change relative to it is undefined")
+    ratio = mean(candidate) / base
+    error, freedom = _welch(candidate, baseline, ratio)
+    if error == 0:
+        return Change(ratio - 1, Interval(ratio - 1, ratio - 1))
+    t = _two_sided(confidence, freedom)
+    candidate_term = (t * sample_deviation(candidate) / base) ** 2 / len(candidate)
+    baseline_term = (t * sample_deviation(baseline) / base) ** 2 / len(baseline)
+    if baseline_term >= 1:
+        raise ValueError("the baseline scatters so much that its mean cannot be told from 0; repeat it more often")
+    half = math.sqrt(candidate_term * (1 - baseline_term) + ratio**2 * baseline_term)
+    low, high = ((ratio + sign * half) / (1 - baseline_term) - 1 for sign in (-1, 1))
+    return Change(ratio - 1, Interval(low, high))
+
+
+def _two_sided(confidence: float, freedom: float) -> float:
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence is {confidence!r}: it must lie between 0 and 1")
+    return t_quantile(0.5 + confidence / 2, freedom)
+
+
+def _welch(candidate: Sequence[float], baseline: Sequence[float], weight: float) -> tuple[float, float]:
+    """Standard error of mean(candidate) - weight * mean(baseline), and its degrees of freedom."""
+    first = sample_deviation(candidate) ** 2 / len(candidate)
+    second = weight**2 * sample_deviation(baseline) ** 2 / len(baseline)
+    total = first + second
+    if total == 0:
+        return 0.0, 1.0
+    # Shares instead of fourth powers, which underflow for tiny variances.
+    spread = (first / total) ** 2 / (len(candidate) - 1) + (second / total) ** 2 / (len(baseline) - 1)
+    return math.sqrt(total), 1 / spread
+
+
+def _need_two(values: Sequence[float], what: str) -> None:
+    if len(values) < 2:
+        raise ValueError(f"{what} needs at least two values, there {'is one' if values else 'are none'}")

@@ -1,0 +1,233 @@
+"""TestbedConfig files: which generator and which SUT a run has. An error in one names its file, line and key.
+
+The keys are defined in schemas/testbed.schema.json, whose descriptions are what an error tells to write instead.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, ClassVar
+
+import jsonschema
+import yaml
+
+from pdrgate.errors import TestbedError
+from pdrgate.sut.knobs import FileKnob, sysctl
+
+_Key = tuple[str | int, ...]
+_UNKNOWN = "unknown key"
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorConfig:
+    """The generator's part of a testbed file. ``cpu`` is None where the file says auto."""
+
+    kind: str
+    engine: str = "auto"
+    cpu: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SutConfig:
+    """The SUT's part of a testbed file. ``cpus`` is None where the file says auto."""
+
+    hops: int
+    cpus: tuple[int, ...] | None = None
+    isolate: bool = True
+    """Whether packet work goes before other processes on the SUT's CPUs."""
+    knobs: tuple[FileKnob, ...] = ()
+    """Further sysctls, of the SUT's namespace."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestbedConfig:
+    """A testbed file that was found valid."""
+
+    __test__: ClassVar[bool] = False  # the name begins like a test class; pytest must not collect it
+
+    name: str
+    kind: str
+    generator: GeneratorConfig
+    sut: SutConfig
+    source: Path
+
+
+def load_testbed(path: Path | str) -> TestbedConfig:
+    """Read a testbed file.
+
+    Raises:
+        TestbedError: the file cannot be read, is no YAML, or does not follow the schema; the first fault is told, with
+            line and key, and the number of the others.
+    """
+    source = Path(path)
+    try:
+        text = source.read_text(encoding="utf-8")
+    except OSError as error:
+        raise TestbedError(
+            f"{source}: cannot read it: {error.strerror}; name a testbed file such as "
+            "resources/testbeds/local-netns.yaml"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise TestbedError(f"{source}: is no UTF-8 text; name a testbed file in YAML") from error
+    content, lines = _parse(source, text)
+    # An unknown key first: it mostly is why another one is missing.
+    faults = sorted(set(_faults(content, lines)), key=lambda fault: (not fault[2].startswith(_UNKNOWN), fault))
+    if faults:
+        line, key, problem = faults[0]
+        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+        raise TestbedError(f"{source}:{line}: {key}: {problem}{more}")
+    return _testbed(source, content)
+
+
+def _testbed(source: Path, content: Mapping[str, Any]) -> TestbedConfig:
+    generator, sut = content["generator"], content["sut"]
+    cpu, cpus = generator.get("cpu", "auto"), sut.get("cpus", "auto")
+    return TestbedConfig(
+        name=content["name"],
+        kind=content["kind"],
+        generator=GeneratorConfig(
+            kind=generator["kind"], engine=generator.get("engine", "auto"), cpu=None if cpu == "auto" else int(cpu)
+        ),
+        sut=SutConfig(
+            hops=int(sut["hops"]),
+            cpus=None if cpus == "auto" else tuple(sorted(int(cpu) for cpu in cpus)),
+            isolate=bool(sut.get("isolate", True)),
+            knobs=tuple(sysctl(name, value) for name, value in sut.get("knobs", {}).items()),
+        ),
+        source=source,
+    )
+
+
+def _parse(source: Path, text: str) -> tuple[dict[str, Any], dict[_Key, int]]:
+    """The content of a YAML text, and for each key of it (as a path) the line it stands on."""
+    try:
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        if node is None:
+            raise TestbedError(f"{source}:1: the file is empty; start from resources/testbeds/local-netns.yaml")
+        lines = dict(_lines(source, node, (), node.start_mark.line + 1, set()))
+        content = loader.construct_document(node)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        at = f"{mark.line + 1}:{mark.column + 1}" if mark else "1"
+        raise TestbedError(f"{source}:{at}: is no YAML: {error.problem}; check indentation and colons there") from error
+    except yaml.YAMLError as error:
+        raise TestbedError(f"{source}: is no YAML: {error}") from error
+    if not isinstance(content, dict):
+        raise TestbedError(
+            f"{source}:{lines[()]}: {_brief(content)} is no testbed; start with lines such as `name: local-netns`"
+        )
+    return content, lines
+
+
+def _lines(source: Path, node: yaml.Node, key: _Key, line: int, met: set[int]) -> Iterator[tuple[_Key, int]]:
+    """Where each key of the file stands. Raises TestbedError at a key given twice, where YAML would take the last."""
+    yield key, line
+    if id(node) in met:  # an alias, perhaps to what it stands in
+        return
+    met.add(id(node))
+    if isinstance(node, yaml.MappingNode):
+        seen: dict[str, int] = {}
+        for name, value in node.value:
+            at = name.start_mark.line + 1
+            word = str(name.value)
+            full = (*key, word)
+            if word in seen:
+                raise TestbedError(
+                    f"{source}:{at}: {_shown(full)}: is there twice, also in line {seen[word]}; keep one"
+                )
+            seen[word] = at
+            yield from _lines(source, value, full, at, met)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            yield from _lines(source, value, (*key, index), value.start_mark.line + 1, met)
+
+
+def _faults(content: Mapping[str, Any], lines: Mapping[_Key, int]) -> Iterator[tuple[int, str, str]]:
+    """All faults as line, key and problem."""
+    schema = json.loads(resources.files("pdrgate").joinpath("schemas/testbed.schema.json").read_text())
+    faulty = False
+    for error in jsonschema.Draft202012Validator(schema).iter_errors(content):
+        faulty = True
+        key = tuple(error.absolute_path)
+        for part, problem in _problems(error):
+            full = (*key, *part)
+            yield _line(full, lines), _shown(full), problem
+    if not faulty:
+        yield from _contradictions(content, lines)
+
+
+def _contradictions(content: Mapping[str, Any], lines: Mapping[_Key, int]) -> Iterator[tuple[int, str, str]]:
+    """What no schema can say of a file that follows it."""
+    cpu, cpus = content["generator"].get("cpu", "auto"), content["sut"].get("cpus", "auto")
+    if cpus != "auto" and cpu in cpus:
+        yield (
+            _line(("sut", "cpus"), lines),
+            "sut.cpus",
+            f"CPU {cpu} is the generator's too (generator.cpu); the two must not share one",
+        )
+    for name, value in content["sut"].get("knobs", {}).items():
+        try:
+            sysctl(name, value)
+        except TestbedError as error:
+            yield _line(("sut", "knobs", name), lines), "sut.knobs", str(error)
+            continue
+        if not name.startswith(("net.", "net/")):
+            problem = f"{name} is a setting of the whole machine; only those of net. belong to the SUT's namespace"
+            yield _line(("sut", "knobs", name), lines), "sut.knobs", problem
+
+
+def _problems(error: jsonschema.ValidationError) -> Iterator[tuple[_Key, str]]:
+    """What is wrong, with the key it concerns below the one the validator stopped at."""
+    schema: Any = error.schema
+    value: Any = error.instance
+    expected: Any = error.validator_value
+    remedy = f"; write {schema['description']}" if "description" in schema else ""
+    match error.validator:
+        case "additionalProperties":
+            known = list(schema.get("properties", {}))
+            for name in value:
+                if name not in known:
+                    yield (str(name),), f"{_UNKNOWN}; {_meant(str(name), known) or 'known are ' + ', '.join(known)}"
+        case "required":
+            for name in expected:
+                if name not in value:
+                    near = difflib.get_close_matches(name, [str(other) for other in value if other not in expected], 1)
+                    hint = f"is {near[0]} meant for it?" if near else "add it, see resources/testbeds/local-netns.yaml"
+                    yield (), f"the key {name} is missing; {hint}"
+        case "enum":
+            choices = [str(choice) for choice in expected]
+            yield (
+                (),
+                f"{_brief(value)} is not one of {', '.join(choices)}; {_meant(str(value), choices) or 'write one'}",
+            )
+        case "anyOf" | "pattern":
+            yield (), f"{_brief(value)} does not fit{remedy}"
+        case _:
+            yield (), f"{error.message if len(error.message) < 120 else f'{_brief(value)} does not fit'}{remedy}"
+
+
+def _meant(word: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(word, known, 1)
+    return f"did you mean {near[0]}?" if near else ""
+
+
+def _line(key: _Key, lines: Mapping[_Key, int]) -> int:
+    """The line of the key, or of the nearest one around it that is in the file."""
+    while key not in lines and key:
+        key = key[:-1]
+    return lines.get(key, 1)
+
+
+def _shown(key: _Key) -> str:
+    return ".".join(str(part) for part in key) or "the file"
+
+
+def _brief(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:50]}…"

@@ -1,0 +1,225 @@
+"""The testbed local-netns: a chain of namespaces of this machine, TG - hop 1 - … - hop N - back to the TG.
+
+    TG t0 ──veth── in0 HOP1 out0 ──veth── in0 HOP2 out0 ──veth── t1 TG
+
+A veth hands each packet to its peer in the sender's own softirq, so without more the router would run inside the
+generator. Receive packet steering (RPS) at the SUT's two edges moves all routing to the SUT's CPUs, where packets wait
+in the per-CPU backlog: that queue is the SUT's receive buffer here. Inside the chain, and on the way back into the TG,
+packets pass by NAPI (GRO on, TSO off at the sending end) and not by that same backlog: else they would compete with
+arriving ones for it, and be lost behind the router.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable
+from ipaddress import IPv4Network, IPv6Network
+
+from pdrgate.errors import PdrGateError, TestbedError
+from pdrgate.sut.cpus import CpuPlan, format_cpu_list
+from pdrgate.sut.datapath import NETWORKS, Hop, Port
+from pdrgate.sut.host import Host, ShellHost, local_host, netns_host
+from pdrgate.sut.journal import NAMESPACE_PREFIX, Journal
+from pdrgate.sut.knobs import FileKnob, KernelThreadNice, KnobSet, offloads, rps_knobs, sysctl
+from pdrgate.telemetry.counters import read_counters
+from pdrgate.telemetry.environment import Environment, capture_environment
+from pdrgate.testbed.protocol import Pinning
+from pdrgate.traffic.embedded import EmbeddedGenerator, Engine
+from pdrgate.traffic.frames import Path
+from pdrgate.traffic.generator import Generator
+
+BACKLOG = "net.core.netdev_max_backlog"
+_TG_PORTS = ("t0", "t1")
+_INGRESS, _EGRESS = "in0", "out0"
+
+
+class NetnsTestbed:
+    """The namespaces of one run, from `__init__` to `close`; every change is in the journal before it is made.
+
+    Args:
+        hops: routers in a row, 1 to 8.
+        cpus: who gets which CPU.
+        journal: where changes are noted for the case that this process is killed.
+        isolate: whether packet work goes before other processes on the SUT's CPUs.
+        knobs: further sysctls for each hop's namespace.
+
+    Raises:
+        TestbedError: namespaces, veth pairs or a setting cannot be had; what was made is removed again.
+    """
+
+    def __init__(
+        self,
+        hops: int,
+        cpus: CpuPlan,
+        journal: Journal,
+        *,
+        engine: Engine = "auto",
+        isolate: bool = True,
+        knobs: Iterable[FileKnob] = (),
+    ) -> None:
+        self._cpus = cpus
+        self._journal = journal
+        self._engine: Engine = engine
+        self._local = local_host()
+        self._knobs = KnobSet(journal)
+        self._inner = KnobSet()
+        """Settings inside the namespaces, which end with them."""
+        self._made: list[str] = []
+        run = secrets.token_hex(3)
+        self._tg_namespace = f"{NAMESPACE_PREFIX}-{run}-tg"
+        self._sut_namespaces = tuple(f"{NAMESPACE_PREFIX}-{run}-sut{number}" for number in range(1, hops + 1))
+        self._hops: tuple[Hop, ...] = ()
+        self._tg: ShellHost | None = None
+        try:
+            self._build(tuple(knobs))
+            if isolate:
+                # Under load softirqs run in ksoftirqd, an ordinary process: what else runs on that CPU would be
+                # measured as a slower router.
+                for cpu in cpus.sut:
+                    self._knobs.apply(self._local, KernelThreadNice(f"ksoftirqd/{cpu}", "-20"), missing="skip")
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def hops(self) -> tuple[Hop, ...]:
+        """The routers, in the order of forward traffic."""
+        return self._hops
+
+    @property
+    def boot(self) -> str:
+        """The start of this machine, for its kernel is the SUT: the first 8 digits of its boot id."""
+        return self._local.read("/proc/sys/kernel/random/boot_id")[:8]
+
+    def environment(self) -> Environment:
+        """What this machine is."""
+        return capture_environment(self._local)
+
+    def generator(self, family: int) -> Generator:
+        """A generator for traffic of an IP version; the caller closes it."""
+        return EmbeddedGenerator(self._tg_namespace, self._cpus.generator, self._paths(family), self._engine)
+
+    def _paths(self, family: int) -> tuple[Path, Path]:
+        """The two directions of test traffic of an IP version, for the generator."""
+        networks = NETWORKS[family]
+        first, last = self._hops[0].ingress, self._hops[-1].egress
+
+        def path(port: str, station: Port, source: IPv4Network | IPv6Network, to: IPv4Network | IPv6Network) -> Path:
+            return Path(port, station.peer_mac, station.mac, source.network_address + 1, to.network_address)
+
+        return (
+            path(_TG_PORTS[0], first, networks.reverse, networks.forward),
+            path(_TG_PORTS[1], last, networks.forward, networks.reverse),
+        )
+
+    def set_buffer(self, packets: int) -> None:
+        """Set how many packets wait per CPU of the SUT before they are dropped. For the whole machine, so put back."""
+        if not 1 <= packets <= 1_000_000:
+            raise TestbedError(f"a receive buffer of {packets} packets makes no sense; use 512, 1000 or 4096")
+        self._knobs.apply(self._local, sysctl(BACKLOG, packets))
+
+    def pin(self, pinning: Pinning) -> None:
+        """Choose the CPUs that do the SUT's packet work, whichever direction the packets come from."""
+        cpus = self._cpus.sut
+        if pinning == "unpinned":
+            cpus = tuple(sorted(set(os.sched_getaffinity(0)) - {self._cpus.generator}))
+        elif (wanted := int(pinning.split()[0])) > len(cpus):
+            raise TestbedError(
+                f"pinning to {pinning} needs {wanted} CPUs for the SUT, and it has CPU {format_cpu_list(cpus)}; "
+                "give it more with sut.cpus in the testbed file, such as cpus: [1, 2]"
+            )
+        else:
+            cpus = cpus[:wanted]
+        self._steer(cpus)
+
+    def _steer(self, cpus: tuple[int, ...]) -> None:
+        for hop, port in ((self._hops[0], self._hops[0].ingress), (self._hops[-1], self._hops[-1].egress)):
+            for knob in rps_knobs(hop.host, port.interface, cpus):
+                self._inner.apply(hop.host, knob)
+
+    def counters(self) -> dict[str, int]:
+        """The SUT's counters: those of this machine's CPUs once, those of interfaces and IP layers by hop."""
+        found: dict[str, int] = {}
+        for number, hop in enumerate(self._hops, start=1):
+            for name, value in read_counters(hop.host, (hop.ingress.interface, hop.egress.interface)).items():
+                # CPUs and their backlogs belong to the machine, all else to the hop's namespace.
+                found[name if name.startswith(("cpu", "softnet")) else f"hop{number}.{name}"] = value
+        return found
+
+    def describe(self) -> dict[str, str]:
+        """What makes results of this testbed comparable: part of the fingerprint."""
+        return {"hops": str(len(self._hops)), "steering": "rps", "sut_cpus": str(len(self._cpus.sut))}
+
+    def sentence(self) -> str:
+        """The testbed in words."""
+        return (
+            f"{len(self._hops)} routed hop{'s' * (len(self._hops) != 1)} in namespaces; "
+            f"generator on CPU {self._cpus.generator}, SUT on CPU {format_cpu_list(self._cpus.sut)}"
+        )
+
+    def close(self) -> None:
+        """Remove the namespaces and put back all that was changed; may be called twice.
+
+        Raises:
+            TestbedError: something could not be undone; all else was, and the next start tries again.
+        """
+        failures: list[str] = []
+        try:
+            self._knobs.restore()
+        except PdrGateError as error:
+            failures.append(str(error))
+        for hop in self._hops:
+            hop.host.close()
+        if self._tg is not None:
+            self._tg.close()
+        while self._made:
+            name = self._made.pop()
+            try:
+                self._local.run("ip", "netns", "delete", name)
+            except PdrGateError as error:
+                failures.append(str(error))
+        self._local.close()
+        if failures:
+            raise TestbedError("; ".join(failures))
+
+    def _build(self, knobs: tuple[FileKnob, ...]) -> None:
+        for name in (self._tg_namespace, *self._sut_namespaces):
+            self._journal.namespace(name)
+            self._local.run("ip", "netns", "add", name)
+            self._made.append(name)
+        self._tg = netns_host(self._tg_namespace)
+        hosts = [netns_host(name) for name in self._sut_namespaces]
+        for host in (self._tg, *hosts):
+            # No address of its own, no router solicitation, no listener report: only test packets on these links.
+            self._inner.apply(host, sysctl("net.ipv6.conf.default.disable_ipv6", 1), missing="skip")
+        ends = [(self._tg, _TG_PORTS[0]), *[(host, end) for host in hosts for end in (_INGRESS, _EGRESS)]]
+        ends.append((self._tg, _TG_PORTS[1]))
+        macs = [f"02:70:64:72:00:{number:02x}" for number in range(len(ends))]
+        for at in range(0, len(ends), 2):
+            (host, one), (peer, other) = ends[at], ends[at + 1]
+            queues = ("numrxqueues", str(len(self._cpus.sut)), "numtxqueues", str(len(self._cpus.sut)))
+            self._local.run(
+                "ip", "link", "add", one, "netns", _namespace(host), "address", macs[at], *queues,
+                "type", "veth", "peer", "name", other, "netns", _namespace(peer), "address", macs[at + 1], *queues,
+            )  # fmt: skip
+        self._hops = tuple(
+            Hop(
+                host,
+                Port(_INGRESS, macs[2 * number + 1], macs[2 * number]),
+                Port(_EGRESS, macs[2 * number + 2], macs[2 * number + 3]),
+            )
+            for number, host in enumerate(hosts)
+        )
+        for hop in self._hops:
+            for port in (hop.ingress, hop.egress):
+                self._inner.apply(hop.host, offloads(port.interface, {"gro": True, "tso": False}))
+            for knob in knobs:
+                self._inner.apply(hop.host, knob)
+        for host, interface in ends:
+            host.run("ip", "link", "set", interface, "up")
+        self._steer(self._cpus.sut)
+
+
+def _namespace(host: Host) -> str:
+    return host.name.removeprefix("netns:")

@@ -1,0 +1,48 @@
+"""What the gate knows of a testbed, whatever it is made of."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+from pdrgate.sut.datapath import Hop
+from pdrgate.telemetry.environment import Environment
+from pdrgate.traffic.generator import Generator
+
+Pinning = Literal["unpinned", "1 cpu", "2 cpus"]
+PINNINGS: tuple[Pinning, ...] = ("unpinned", "1 cpu", "2 cpus")
+
+
+class Testbed(Protocol):
+    """A generator and a SUT that are ready to be set up for a scenario. All methods raise TestbedError."""
+
+    @property
+    def hops(self) -> tuple[Hop, ...]:
+        """The routers of the SUT, in the order of forward traffic."""
+
+    @property
+    def boot(self) -> str:
+        """What tells this start of the SUT from all others."""
+
+    def sentence(self) -> str:
+        """The testbed in words."""
+
+    def describe(self) -> dict[str, str]:
+        """What makes results of this testbed comparable: part of the fingerprint."""
+
+    def environment(self) -> Environment:
+        """What the SUT is."""
+
+    def counters(self) -> dict[str, int]:
+        """The SUT's counters now."""
+
+    def set_buffer(self, packets: int) -> None:
+        """How many packets wait at the SUT's receive side before they are dropped."""
+
+    def pin(self, pinning: Pinning) -> None:
+        """Which CPUs do the SUT's packet work."""
+
+    def generator(self, family: int) -> Generator:
+        """A generator for traffic of an IP version; the caller closes it."""
+
+    def close(self) -> None:
+        """Put everything back; may be called twice."""

@@ -1,0 +1,215 @@
+"""The embedded generator: a compiled worker in the TG's namespace, held across trials.
+
+Two engines put packets on the wire. ``xdp`` (Linux 5.18 and newer) runs a BPF program on live frames: it fills and
+paces them in the kernel and hands them to the veth in batches, which left a two-core machine about twice the headroom
+of the other. ``packet`` is a loop of sendmmsg on an AF_PACKET socket, for kernels without live frames. Both count what
+comes back with an XDP program on the receiving port: only packets with this run's cookie and this trial's tag.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import math
+import secrets
+import select
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+from pdrgate.errors import GeneratorError, TestbedError, UsageError
+from pdrgate.traffic import native
+from pdrgate.traffic.frames import FCS, Frames, Path, template
+from pdrgate.trial import Latency, Trial
+
+Engine = Literal["auto", "xdp", "packet"]
+
+_BATCH_SPAN = 64e-6
+"""Seconds of traffic in a batch: short enough to pace well, long enough to look at the clock rarely."""
+_MAX_BATCH = 64
+_QUIET = 0.020
+_DRAIN_LIMIT = 1.0
+_TAGS = range(0x8000, 0xFFFE, 2)
+
+
+class EmbeddedGenerator:
+    """The generator that comes with pdrgate; satisfies ``Generator``.
+
+    Args:
+        netns: name of the namespace that holds the ports.
+        cpu: the CPU that it keeps busy while it sends.
+        paths: one ``Path`` per direction, the first being the forward one.
+        engine: ``auto`` takes ``xdp`` where the kernel has it.
+
+    Raises:
+        TestbedError: it cannot be built or started here; the message says what is missing.
+    """
+
+    def __init__(self, netns: str, cpu: int, paths: Sequence[Path], engine: Engine = "auto") -> None:
+        parts = native.build()
+        self._paths = tuple(paths)
+        self._cookie = secrets.randbits(16)
+        self._tags: Iterator[int] = iter(())
+        ports = list(dict.fromkeys(path.port for path in paths))
+        command = [str(parts.worker), netns, str(cpu), str(parts.bpf), *ports]
+        self._worker = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+            start_new_session=True,  # Ctrl-C reaches us, and we end it after putting the host back
+        )
+        try:
+            ready = self._answer(10.0)
+            self.engine, self._why = _choose(engine, bool(ready["xdp"]), str(ready["why"]))
+        except GeneratorError as error:
+            self.close()
+            raise TestbedError(f"the traffic generator does not start in namespace {netns}: {error}") from error
+        except TestbedError:
+            self.close()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """Process id of the worker."""
+        return self._worker.pid
+
+    @property
+    def cookie(self) -> int:
+        """The 16 bits that end every destination address of this generator."""
+        return self._cookie
+
+    def describe(self) -> dict[str, str]:
+        return {"name": "embedded", "engine": self.engine, "chosen": self._why}
+
+    def trial(self, load: float, duration: float, frames: Frames) -> Trial:
+        if not (math.isfinite(load) and load > 0):
+            raise UsageError(f"a trial at a load of {load} packets/s has no meaning; give a load above 0")
+        if not (math.isfinite(duration) and duration > 0):
+            raise UsageError(f"a trial of {duration} s has no meaning; give a duration above 0")
+        if frames.directions > len(self._paths):
+            raise UsageError("traffic in both directions needs a testbed with two paths; this one has one")
+        count = max(1, round(load * duration))
+        if count >= 1 << 31:
+            raise UsageError(f"{count} packets are too many for one trial; shorten the duration below 2^31 packets")
+        started = time.time()
+        self._send(self._command(count, load, duration, frames))
+        result = self._answer(duration + _DRAIN_LIMIT + 10.0)
+        sent = int(result["sent"])
+        latency = None
+        if "p50_ns" in result:
+            p50, p90, p99, top = (result[f"{name}_ns"] / 1e9 for name in ("p50", "p90", "p99", "max"))
+            latency = Latency(p50, p90, p99, top, int(result["probes_back"]))
+        return Trial(
+            intended_load=load,
+            intended_duration=duration,
+            offered=sent,
+            unsent=count - sent,
+            refused=int(result["refused"]),
+            forwarded=int(result["forwarded"]),
+            stray=int(result["stray"]),
+            sending_time=result["sending_ns"] / 1e9,
+            latency=latency,
+            started=started,
+        )
+
+    def close(self) -> None:
+        worker = self._worker
+        if worker.stdin and not worker.stdin.closed:
+            with contextlib.suppress(BrokenPipeError, OSError):
+                worker.stdin.close()
+        try:
+            # It is idle between trials; in the middle of one it would only see the end of its input much later.
+            worker.wait(timeout=0.2)
+        except subprocess.TimeoutExpired:
+            worker.kill()
+            worker.wait()
+        for stream in (worker.stdout, worker.stderr):
+            if stream:
+                stream.close()
+
+    def _command(self, count: int, load: float, duration: float, frames: Frames) -> str:
+        tag = next(self._tags, None)
+        if tag is None:
+            self._tags = iter(_TAGS)
+            tag = next(self._tags)
+        probe_every = 0
+        if frames.probe_rate:
+            probe_every = max(2, round(load / frames.probe_rate))
+            if frames.directions == 2:
+                probe_every |= 1  # an even number would leave one direction without probes
+        words: dict[str, Any] = {
+            "engine": self.engine,
+            "count": count,
+            "period_q": round(duration * 1e9 * 65536 / count),
+            "duration_ns": round(duration * 1e9),
+            "batch": min(_MAX_BATCH, max(1, math.ceil(load * _BATCH_SPAN))),
+            "flows": frames.flows,
+            "directions": frames.directions,
+            "v6": int(frames.family == 6),
+            "probe_every": probe_every,
+            "plain_len": frames.wire_size - FCS,
+            "probe_len": frames.probe_size - FCS,
+            "cookie": self._cookie,
+            "tag": tag,
+            "probe_tag": tag + 1,
+            "quiet_ns": round(_QUIET * 1e9),
+            "limit_ns": round(_DRAIN_LIMIT * 1e9),
+        }
+        for number, path in enumerate(self._paths[: frames.directions]):
+            destination = type(path.destination)(int(path.destination) >> 16 << 16 | self._cookie)
+            own = dataclasses.replace(path, destination=destination)
+            part = template(frames, own, tag=tag, probe_tag=tag + 1)
+            words |= {"vary_offset": part.vary_offset, "vary_in_ip": int(part.vary_in_ip)}
+            words |= {
+                f"{key}{number}": value
+                for key, value in {
+                    "plain": part.plain.hex(), "probe": part.probe.hex(), "first": part.first,
+                    "csum_sum": part.csum_sum, "probe_sum": part.probe_sum, "ip_sum": part.ip_sum,
+                }.items()
+            }  # fmt: skip
+        return "trial " + " ".join(f"{key}={value}" for key, value in words.items())
+
+    def _send(self, line: str) -> None:
+        assert self._worker.stdin is not None
+        try:
+            self._worker.stdin.write(line + "\n")
+            self._worker.stdin.flush()
+        except (BrokenPipeError, ValueError) as error:
+            raise GeneratorError(f"the traffic generator has ended ({self._last_words()}); run again") from error
+
+    def _answer(self, timeout: float) -> dict[str, Any]:
+        assert self._worker.stdout is not None
+        ready, _, _ = select.select([self._worker.stdout], [], [], timeout)
+        if not ready:
+            self._worker.kill()
+            raise GeneratorError(f"the traffic generator was silent for {timeout:.0f} s and was ended; run again")
+        line = self._worker.stdout.readline()
+        if not line:
+            raise GeneratorError(f"the traffic generator has ended ({self._last_words()}); run again")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise GeneratorError(f"the traffic generator: {answer['error']}")
+        return answer
+
+    def _last_words(self) -> str:
+        code = self._worker.wait()
+        said = self._worker.stderr.read().strip().splitlines() if self._worker.stderr else []
+        return f"exit code {code}" + (f": {said[-1]}" if said else "")
+
+
+def _choose(wanted: Engine, has_xdp: bool, why_not: str) -> tuple[Literal["xdp", "packet"], str]:
+    if wanted == "packet":
+        return "packet", "asked for"
+    if has_xdp:
+        return "xdp", "asked for" if wanted == "xdp" else "the kernel has live frames"
+    if wanted == "xdp":
+        raise TestbedError(
+            f"this kernel cannot run BPF programs on live frames ({why_not}; it came with Linux 5.18); "
+            "use engine: packet or engine: auto in the testbed file"
+        )
+    return "packet", f"the kernel has no live frames ({why_not})"

@@ -1,0 +1,156 @@
+"""The frames of a trial: size, address family, flows, directions; and the bytes of their headers.
+
+Sizes are Ethernet frame sizes with the 4-byte FCS, as in RFC 2544 section 9: 64 to 1518. An IPv6/UDP frame cannot be
+shorter than 66 bytes (14 + 40 + 8 + 4), so a ``size`` of 64 means 66 bytes there; ``wire_size`` says which.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
+from typing import Literal
+
+from pdrgate.errors import UsageError
+
+FCS = 4
+PROBE_PAYLOAD = 8
+_ETHERNET = 14
+_UDP = 8
+_IP = {4: 20, 6: 40}
+_SOURCE_PORT = 1024
+MAX_FLOWS = 16384
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """What the frames of a trial look like.
+
+    Raises:
+        UsageError: a value is out of range; the message says which values are not.
+    """
+
+    family: Literal[4, 6] = 6
+    size: int = 64
+    """Frame bytes including the FCS, 64 to 1518."""
+    flows: int = 256
+    vary: Literal["ports", "addresses"] = "ports"
+    """What tells flows apart: UDP source ports or the last 16 bits of the source address."""
+    directions: Literal[1, 2] = 1
+    probe_rate: float = 0.0
+    """Latency probes per second, over all directions; 0 means none. At least every second packet stays a plain one."""
+
+    def __post_init__(self) -> None:
+        if self.family not in (4, 6):
+            raise UsageError(f"IP version {self.family!r} does not exist; use 4 or 6")
+        if not 64 <= self.size <= 1518:
+            raise UsageError(f"frame size {self.size} is out of range; use 64 to 1518 bytes (with FCS)")
+        if not 1 <= self.flows <= MAX_FLOWS:
+            raise UsageError(f"{self.flows} flows are out of range; use 1 to {MAX_FLOWS}")
+        if self.vary not in ("ports", "addresses"):
+            raise UsageError(f"flows cannot vary by {self.vary!r}; use ports or addresses")
+        if self.directions not in (1, 2):
+            raise UsageError(f"{self.directions!r} directions do not exist; use 1 or 2")
+        if not 0 <= self.probe_rate <= 50_000:
+            raise UsageError(f"probe rate {self.probe_rate} is out of range; use 0 to 50000 probes/s")
+
+    @property
+    def header(self) -> int:
+        """Bytes of the Ethernet, IP and UDP headers."""
+        return _ETHERNET + _IP[self.family] + _UDP
+
+    @property
+    def wire_size(self) -> int:
+        """Bytes of a plain frame with FCS."""
+        return max(self.size, self.header + FCS)
+
+    @property
+    def probe_size(self) -> int:
+        """Bytes of a probe frame with FCS: as a plain one, unless its time stamp needs more."""
+        return max(self.size, self.header + PROBE_PAYLOAD + FCS)
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """One direction through the SUT: which port of the TG sends, to which MAC address, from and to which IP network.
+
+    Addresses end in 16 bits that the generator fills: ``source`` with the flow where flows vary by address,
+    ``destination`` with the cookie that tells its own packets.
+    """
+
+    port: str
+    source_mac: str
+    destination_mac: str
+    source: IPv4Address | IPv6Address
+    destination: IPv4Address | IPv6Address
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """Header bytes of one direction and the partial checksums that the varying word and the time stamp complete."""
+
+    plain: bytes
+    probe: bytes
+    first: int
+    csum_sum: int
+    probe_sum: int
+    ip_sum: int
+    vary_offset: int
+    vary_in_ip: bool
+
+
+def words_sum(data: bytes) -> int:
+    """Sum of the big-endian 16-bit words of ``data``, without folding (RFC 1071)."""
+    if len(data) % 2:
+        data += b"\0"
+    return int(sum(struct.unpack(f"!{len(data) // 2}H", data)))
+
+
+def checksum(total: int) -> int:
+    """The Internet checksum (RFC 1071) of words that add up to ``total``."""
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def template(frames: Frames, path: Path, *, tag: int, probe_tag: int) -> Template:
+    """Header bytes for ``path`` with UDP destination ports ``tag`` and ``probe_tag``.
+
+    The varying word is zero in the bytes and missing from the sums; UDP checksums are zero in the bytes.
+    """
+    ipv6 = frames.family == 6
+    in_address = frames.vary == "addresses"
+    source = path.source.packed[:-2] + b"\0\0" if in_address else path.source.packed
+    first = struct.unpack("!H", path.source.packed[-2:])[0] if in_address else _SOURCE_PORT
+
+    def headers(frame_size: int, port: int) -> tuple[bytes, int, int]:
+        ip_payload = frame_size - FCS - _ETHERNET - _IP[frames.family]
+        sport = _SOURCE_PORT if in_address else 0
+        udp = struct.pack("!HHHH", sport, port, ip_payload, 0)
+        pseudo = source + path.destination.packed + struct.pack("!HH", ip_payload, socket.IPPROTO_UDP)
+        ip_sum = 0
+        if ipv6:
+            ip = struct.pack("!IHBB", 6 << 28, ip_payload, socket.IPPROTO_UDP, 64)
+        else:
+            ip = struct.pack("!BBHHHBBH", 0x45, 0, ip_payload + 20, 0, 0x4000, 64, socket.IPPROTO_UDP, 0)
+            ip_sum = words_sum(ip + source + path.destination.packed)
+            if not in_address:
+                ip = ip[:10] + struct.pack("!H", checksum(ip_sum))
+        ethernet = bytes.fromhex((path.destination_mac + path.source_mac).replace(":", ""))
+        ethernet += struct.pack("!H", 0x86DD if ipv6 else 0x0800)
+        return ethernet + ip + source + path.destination.packed + udp, words_sum(pseudo + udp), ip_sum
+
+    plain, csum_sum, ip_sum = headers(frames.wire_size, tag)
+    # Plain and probe IPv4 headers differ in their length, and so in their header sum, unless the frames are as long.
+    probe, probe_sum, _ = headers(frames.probe_size, probe_tag)
+    return Template(
+        plain=plain,
+        probe=probe,
+        first=first,
+        csum_sum=csum_sum,
+        probe_sum=probe_sum,
+        ip_sum=ip_sum,
+        vary_offset=frames.header - _UDP if not in_address else frames.header - _UDP - len(source) - 2,
+        vary_in_ip=in_address,
+    )

@@ -1,0 +1,89 @@
+"""Builds the generator's compiled part from the C sources in this folder.
+
+The worker and its BPF programs are compiled once per version of their sources, with the machine's own compilers, into
+a cache folder; nothing is compiled where no data path is measured.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from pdrgate.errors import TestbedError
+
+_SOURCES = Path(__file__).parent
+_PACKAGES = {"gcc": "gcc libc6-dev", "clang": "clang"}
+
+
+@dataclass(frozen=True, slots=True)
+class NativeParts:
+    """Paths of the built worker and of its BPF object."""
+
+    worker: Path
+    bpf: Path
+
+
+def cache_folder() -> Path:
+    """Where built parts are kept: ``$XDG_CACHE_HOME/pdrgate``, else ``~/.cache/pdrgate``."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "pdrgate"
+
+
+def build(cache: Path | None = None) -> NativeParts:
+    """Return the built parts, compiling them unless this version of the sources is built already.
+
+    Raises:
+        TestbedError: a compiler or a header is missing, or compiling failed.
+    """
+    sources = sorted([*_SOURCES.glob("*.c"), *_SOURCES.glob("*.h")])
+    digest = hashlib.sha256(platform.machine().encode())
+    for source in sources:
+        digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    folder = (cache or cache_folder()) / f"native-{digest.hexdigest()[:16]}"
+    parts = NativeParts(folder / "pdrgate-traffic", folder / "traffic.bpf.o")
+    if parts.worker.exists() and parts.bpf.exists():
+        return parts
+    for compiler, packages in _PACKAGES.items():
+        if shutil.which(compiler) is None:
+            raise TestbedError(
+                f"building the traffic generator needs {compiler}, which is not on PATH; "
+                f"run ./ci/bootstrap, or: apt-get install {packages} libbpf-dev"
+            )
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        multiarch = f"/usr/include/{platform.machine()}-linux-gnu"
+        _compile(
+            [
+                "clang",
+                "-O2",
+                "-g",
+                "-target",
+                "bpf",
+                "-mcpu=v3",
+                f"-I{multiarch}",
+                "-c",
+                str(_SOURCES / "traffic.bpf.c"),
+            ],
+            parts.bpf,
+        )
+        _compile(["gcc", "-O2", "-Wall", str(_SOURCES / "worker.c"), "-lbpf", "-pthread"], parts.worker)
+    return parts
+
+
+def _compile(command: list[str], output: Path) -> None:
+    partial = output.with_name(output.name + ".part")
+    done = subprocess.run([*command, "-o", str(partial)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        complaint = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[-200:])
+        raise TestbedError(
+            f"building the traffic generator failed: {command[0]}: {complaint}; "
+            "a missing <bpf/…> header comes with: apt-get install libbpf-dev"
+        )
+    partial.rename(output)

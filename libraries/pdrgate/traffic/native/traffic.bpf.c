@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The generator's in-kernel half: `send` fills live frames (BPF_PROG_RUN) and paces them, `count` counts what
+ * comes back. Counting in XDP costs least of all the ways tried and never wakes user space.
+ */
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "wire.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct control);
+} control SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct counts);
+} received SEC(".maps");
+
+static __always_inline __u16 fold(__u64 sum)
+{
+	sum = (sum & 0xffff) + ((sum >> 16) & 0xffff) + ((sum >> 32) & 0xffff);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (__u16)~sum;
+}
+
+static long until(__u32 round, void *due)
+{
+	return bpf_ktime_get_ns() >= *(__u64 *)due;
+}
+
+/* Wait until the batch that begins with packet i is due. Returns 0 when the trial's time is over. */
+static __always_inline int pace(struct control *c, __u64 i)
+{
+	__u64 now = bpf_ktime_get_ns();
+	__u64 span = (c->batch * c->period_q16) >> 16;
+	__u64 due, soonest;
+
+	if (!c->start)
+		c->start = now;
+	if (now > c->start + c->duration + c->duration / 1000)
+		return 0;
+	due = c->start + ((i * c->period_q16) >> 16);
+	/* After a stall the schedule is caught up at no more than 1.25 times the load: a generator that
+	 * floods the SUT after each stall of its own would show its noise as the SUT's loss. */
+	soonest = c->last + span * 4 / 5;
+	if (due < soonest)
+		due = soonest;
+	if (now < due)
+		bpf_loop(1 << 23, until, &due, 0);
+	c->last = now < due ? due : now;
+	return 1;
+}
+
+SEC("xdp")
+int send(struct xdp_md *ctx)
+{
+	__u32 zero = 0;
+	struct control *c = bpf_map_lookup_elem(&control, &zero);
+	struct direction *d;
+	void *data, *end, *payload;
+	__u64 i, sum;
+	__u16 word;
+	__u32 which, at;
+	int probe;
+
+	if (!c || c->over)
+		return XDP_DROP;
+	i = c->sent;
+	if (i >= c->count)
+		return XDP_DROP;
+	if (c->batch && i % c->batch == 0 && !pace(c, i)) {
+		c->over = 1;
+		return XDP_DROP;
+	}
+	probe = c->probe_every && i % c->probe_every == 0;
+	if (probe && c->probe_len != c->plain_len &&
+	    bpf_xdp_adjust_tail(ctx, (int)c->probe_len - (int)c->plain_len))
+		return XDP_ABORTED;
+
+	data = (void *)(long)ctx->data;
+	end = (void *)(long)ctx->data_end;
+	which = c->directions > 1 ? i & 1 : 0;
+	d = &c->dir[which & 1];
+	word = d->first + (c->directions > 1 ? i >> 1 : i) % c->flows;
+	sum = probe ? d->probe_sum : d->csum_sum;
+	sum += word;
+
+	if (c->v6) {
+		if (data + HEADER_V6 > end)
+			return XDP_ABORTED;
+		__builtin_memcpy(data, probe ? d->probe : d->plain, HEADER_V6);
+		payload = data + HEADER_V6;
+	} else {
+		if (data + HEADER_V4 > end)
+			return XDP_ABORTED;
+		__builtin_memcpy(data, probe ? d->probe : d->plain, HEADER_V4);
+		payload = data + HEADER_V4;
+		if (c->vary_in_ip)
+			*(__u16 *)(data + 24) =
+				bpf_htons(fold((__u64)d->ip_sum + word + (probe ? c->probe_len - c->plain_len : 0)));
+	}
+	at = c->vary_offset & 63;
+	if (data + at + 2 > end)
+		return XDP_ABORTED;
+	*(__u16 *)(data + at) = bpf_htons(word);
+
+	if (probe) {
+		__u64 stamp = bpf_ktime_get_ns();
+		__u64 wire = bpf_cpu_to_be64(stamp);
+
+		if (payload + PROBE_PAYLOAD > end)
+			return XDP_ABORTED;
+		__builtin_memcpy(payload, &wire, PROBE_PAYLOAD);
+		sum += (stamp >> 48) + ((stamp >> 32) & 0xffff) + ((stamp >> 16) & 0xffff) + (stamp & 0xffff);
+		c->probes++;
+	}
+	word = fold(sum);
+	if (!word)
+		word = 0xffff;	/* 0 means "no checksum" (RFC 768, forbidden by RFC 8200) */
+	if (payload > end)	/* for the verifier */
+		return XDP_ABORTED;
+	*(__u16 *)(payload - 2) = bpf_htons(word);
+	c->sent++;
+	return bpf_redirect(d->ifindex, 0);
+}
+
+/* Own packets carry this run's cookie in their destination address and this trial's tag as destination port. */
+static __always_inline int identify(struct control *c, void *data, void *end, void **payload)
+{
+	__u16 ethertype, port, cookie;
+
+	if (data + HEADER_V4 > end)
+		return -1;
+	ethertype = *(__u16 *)(data + 12);
+	if (ethertype == bpf_htons(ETH_P_IPV6)) {
+		if (data + HEADER_V6 > end || *(__u8 *)(data + 20) != 17)
+			return -1;
+		cookie = *(__u16 *)(data + 52);
+		port = *(__u16 *)(data + 56);
+		*payload = data + HEADER_V6;
+	} else if (ethertype == bpf_htons(ETH_P_IP)) {
+		if (*(__u8 *)(data + 14) != 0x45 || *(__u8 *)(data + 23) != 17)
+			return -1;
+		cookie = *(__u16 *)(data + 32);
+		port = *(__u16 *)(data + 36);
+		*payload = data + HEADER_V4;
+	} else {
+		return -1;
+	}
+	if (cookie != c->cookie)
+		return -1;
+	return port == c->tag ? 0 : port == c->probe_tag ? 1 : -1;
+}
+
+SEC("xdp")
+int count(struct xdp_md *ctx)
+{
+	__u32 zero = 0;
+	struct control *c = bpf_map_lookup_elem(&control, &zero);
+	struct counts *n = bpf_map_lookup_elem(&received, &zero);
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end, *payload = end;
+	int kind;
+
+	if (!c || !n)
+		return XDP_DROP;
+	kind = identify(c, data, end, &payload);
+	if (kind < 0) {
+		n->stray++;
+		return XDP_DROP;
+	}
+	n->own++;
+	if (kind == 1 && payload + PROBE_PAYLOAD <= end) {
+		__u64 wire, slot;
+
+		__builtin_memcpy(&wire, payload, PROBE_PAYLOAD);
+		slot = __sync_fetch_and_add(&c->probes_back, 1);
+		c->latency[slot & (PROBE_SLOTS - 1)] = bpf_ktime_get_ns() - bpf_be64_to_cpu(wire);
+	}
+	return XDP_DROP;
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,210 @@
+"""The command line as a user meets it: text, JSON, one line per error, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pdrgate
+from pdrgate.cli import main
+from pdrgate.errors import DataError
+from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, SimulatedSut
+
+LOADS = [4e5, 6e5, 8e5, 9.5e5, 1.1e6, 1.3e6, 1.5e6]
+
+
+def trials(path: Path, *, behaviour: Behaviour | None = None, ceiling: Ceiling | None = None) -> Path:
+    sut = SimulatedSut(IdealCurve(1e6), behaviour or Behaviour(0.002), seed=4, ceiling=ceiling)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{trial.to_json()}\n" for trial in sut.repeat(LOADS, 1.0, 10)))
+    return path
+
+
+@pytest.fixture
+def stable(tmp_path: Path) -> Path:
+    return trials(tmp_path / "stable" / "trials.jsonl")
+
+
+@pytest.fixture
+def unstable(tmp_path: Path) -> Path:
+    return trials(tmp_path / "unstable" / "trials.jsonl", behaviour=Behaviour(0.002, modes=(1.0, 0.8)))
+
+
+def test_one_stable_experiment_is_told_in_full(stable: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["assess", str(stable)]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[0] == "STABLE"
+    assert told[1] == f"  source  {stable}"
+    assert told[2] == "  labels  GOOD strict, GOOD tolerant, GOOD published (verdict by the strict reading)"
+    assert told[3].startswith("  PDR     9")
+    assert "95 % interval 9" in told[3]
+    assert told[5].split() == ["LOAD", "RUNS", "PLR", "SD", "95", "%", "LIMITS", "THROUGHPUT", "TIR"]
+    assert [line.split()[0] for line in told[6:13]] == ["400", "600", "800", "950", "1.1", "1.3", "1.5"]
+    assert told[11].endswith("<- potential saturation <- saturated from here")
+    assert len([line for line in told if line.startswith(("  ok  ", "  ?   "))]) == 7
+
+
+def test_an_unstable_experiment_says_why_in_its_first_line(unstable: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["assess", str(unstable)]) == 1
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].startswith("UNSTABLE: ")
+    assert ", needs <" in told[0]
+    assert any(line.startswith("  FAIL  ") for line in told)
+
+
+def test_several_experiments_are_a_table(
+    stable: Path, unstable: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["assess", str(tmp_path)]) == 1
+    head, first, second, total = capsys.readouterr().out.splitlines()
+    assert head.split()[:6] == ["VERDICT", "STRICT", "TOLERANT", "PUBLISHED", "PDR", "WHY"]
+    assert head.endswith(f"EXPERIMENT in {tmp_path}/")
+    assert first.split()[:4] == ["STABLE", "GOOD", "GOOD", "GOOD"]
+    assert first.endswith("stable/trials.jsonl")
+    assert second.startswith("UNSTABLE")
+    assert total == "2 experiments: 1 STABLE, 1 UNSTABLE"
+
+
+def test_json_has_every_experiment(stable: Path, unstable: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["assess", str(stable), str(unstable), "--format", "json"]) == 1
+    experiments = json.loads(capsys.readouterr().out)["experiments"]
+    assert [(each["source"], each["verdict"]) for each in experiments] == [
+        (str(stable), "STABLE"),
+        (str(unstable), "UNSTABLE"),
+    ]
+
+
+def test_the_options_reach_the_assessment(stable: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["assess", str(stable), "--format", "json", "--reading", "tolerant", "--loss", "20%", "--eta", "0.2"])
+    (found,) = json.loads(capsys.readouterr().out)["experiments"]
+    assert code == 0
+    assert found["reading"] == "tolerant"
+    assert found["pdr"]["plr_threshold"] == 0.2
+    assert found["pdr"]["bracket"] == [1.1e6, 1.3e6]
+    saturation = next(check for check in found["checks"] if check["name"] == "saturation")
+    assert saturation["bound"] == pytest.approx(0.6)
+
+
+def test_a_torn_line_is_told_as_a_note(stable: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with stable.open("a") as file:
+        file.write('{"intended_load":')
+    assert main(["assess", str(stable)]) == 0
+    assert f"  note: {stable}, line 71: torn by a kill while it was written; left out" in capsys.readouterr().out
+
+
+def test_a_limited_generator_is_a_testbed_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = trials(tmp_path / "trials.jsonl", ceiling=Ceiling(1.2e6))
+    assert main(["assess", str(path)]) == 2
+    assert capsys.readouterr().out.startswith("GENERATOR_LIMITED: ")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "{path}: is empty; it should hold one line of JSON per trial or per load"),
+        (b"\x00\x01", "{path}, line 1: binary data; it should hold one line of JSON per trial or per load"),
+        (b"[[1000, 0], [NaN, 1]]", "{path}, line 1: [[1000, 0], [NaN, 1]] is not JSON (NaN is no number); "
+         "[[load, discards], [tx, rx, …], …] belongs there"),
+        (b"[[1000, 0], [0, 1]]", "{path}, line 1: tx of run 1 is 0: a packet count above 0 belongs there"),
+        (b'[["a", 0], [1, 1]]', '{path}, line 1: the load is "a": a number of packets/s above 0 belongs there'),
+        (b"{}", "{path}, line 1: intended_load is missing; a trial belongs there"),
+        (None, "{path}: no such file; name a file of trials, or a directory of such files"),
+        ("directory", "{path}: no *.txt or trials.jsonl in this directory; name a file of trials"),
+    ],
+)  # fmt: skip
+def test_a_bad_file_is_one_line_and_exit_code_2(
+    content: bytes | str | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bad.txt"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif content == "directory":
+        path.mkdir()
+    assert main(["assess", str(path)]) == 2
+    told = capsys.readouterr()
+    assert told.err == f"pdrgate: {message.format(path=path)}\n"
+    assert told.out == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["assess"], "Missing argument 'FILE...'; see 'pdrgate assess --help'"),
+        (["nonsense"], "No such command 'nonsense'; see 'pdrgate --help'"),
+        (["assess", "x", "--reading", "lax"], "'lax' is not one of 'strict', 'tolerant', 'published'"),
+        (["assess", "x", "--loss", "a lot"], "'a lot' is not a ratio"),
+        (["assess", "x", "--loss", "100%"], "'100%' must be at least 0 and below 100%"),
+        (["assess", "x", "--eta", "-1"], "'-1' must be at least 0"),
+        (["assess", "x", "--nope"], "No such option"),
+    ],
+)
+def test_a_usage_error_is_one_line_and_exit_code_64(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 64
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.startswith("pdrgate: ")
+    assert told.count("\n") == 1
+
+
+def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 64
+    assert "Commands:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["assess", "--help"]])
+def test_help_is_no_error(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 0
+    assert "Usage: pdrgate" in capsys.readouterr().out
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"pdrgate {pdrgate.__version__}\n"
+
+
+def test_debug_raises_what_is_otherwise_one_line(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no such file"):
+        main(["--debug", "assess", str(tmp_path / "nope")])
+
+
+def test_a_fault_of_ours_is_one_line_too(
+    stable: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("two\nlines")
+
+    monkeypatch.setattr("pdrgate.stability.assess", broken)
+    assert main(["assess", str(stable)]) == 2
+    assert capsys.readouterr().err == "pdrgate: internal error: RuntimeError: two lines; run again with --debug\n"
+
+
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(Path(pdrgate.__file__).parents[1])}
+    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+
+
+def test_starting_up_computes_nothing() -> None:
+    done = run("import sys, pdrgate.cli; print(sorted({'numpy', 'scipy', 'matplotlib'} & set(sys.modules)))")
+    assert done.stdout == "[]\n"
+
+
+def test_assessing_does_not_load_the_slow_half_of_scipy(stable: Path) -> None:
+    done = run(
+        f"import sys; from pdrgate.cli import main; code = main(['assess', {str(stable)!r}]); "
+        "print(code, 'scipy.stats' in sys.modules)"
+    )
+    assert done.stdout.splitlines()[-1] == "0 False"
+
+
+def test_a_reader_that_leaves_early_is_no_error(stable: Path) -> None:
+    command = f"{sys.executable} -m pdrgate.cli assess {stable} --format json | head -c 1"
+    environment = {**os.environ, "PYTHONPATH": str(Path(pdrgate.__file__).parents[1])}
+    done = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("{", "")

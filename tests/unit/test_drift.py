@@ -1,0 +1,124 @@
+"""Trend and autocorrelation: exact where they can be, silent where they must be."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats as scipy_stats
+
+from pdrgate.stats import common_trend, lag1_autocorrelation, trend, wander
+
+distinct = st.lists(st.integers(min_value=1, max_value=10**6), min_size=4, max_size=25, unique=True).map(
+    lambda values: [float(value) for value in values]
+)
+
+
+@given(distinct)
+def test_the_trend_is_scipys_theil_sen_and_exact_kendall(values: list[float]) -> None:
+    found = trend(values)
+    assert found is not None
+    slope = scipy_stats.theilslopes(values)[0]
+    assert found.change == pytest.approx(slope * (len(values) - 1) / np.median(values))
+    expected = scipy_stats.kendalltau(range(len(values)), values, method="exact").pvalue
+    assert found.p_value == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_straight_rise_changes_by_its_ends_over_the_median() -> None:
+    found = trend([98.0, 99.0, 100.0, 101.0, 102.0])
+    assert found is not None
+    assert found.change == pytest.approx(0.04)
+    assert found.p_value == found.least_p == pytest.approx(2 / 120)
+
+
+def test_one_outlier_is_no_trend() -> None:
+    found = trend([100.0] * 9 + [50.0])
+    assert found is not None
+    assert found.change == 0.0
+    assert found.p_value > 0.3
+
+
+def test_no_trend_can_be_told_from_three_values_or_of_nothing() -> None:
+    assert trend([1.0, 2.0, 3.0]) is None
+    assert trend([0.0] * 10) is None
+
+
+def test_a_long_series_uses_the_normal_approximation() -> None:
+    values = np.random.default_rng(3).normal(100, 1, 80).tolist()
+    found = trend(values)
+    assert found is not None
+    expected = scipy_stats.kendalltau(range(80), values).pvalue
+    assert found.p_value == pytest.approx(expected, rel=0.05)
+
+
+def test_the_common_trend_of_two_series_is_exact() -> None:
+    # Every pair of orders of four values is equally likely: count those at least as far from 0 as ours.
+    def score(order: tuple[int, ...]) -> int:
+        return sum((late > early) - (late < early) for early, late in itertools.combinations(order, 2))
+
+    single = Counter(score(order) for order in itertools.permutations(range(4)))
+    ours = score((0, 1, 3, 2)) + score((0, 1, 2, 3))
+    extreme = sum(
+        times * others
+        for (first, times), (second, others) in itertools.product(single.items(), single.items())
+        if abs(first + second) >= ours
+    )
+    found = common_trend([[10.0, 11.0, 13.0, 12.0], [10.0, 11.0, 12.0, 13.0]])
+    assert found is not None
+    assert found.p_value == pytest.approx(extreme / 24**2)
+
+
+def test_series_of_five_say_together_what_none_says_alone() -> None:
+    rising = [100.0, 101.0, 102.0, 103.0, 104.0]
+    alone, together = trend(rising), common_trend([rising] * 4)
+    assert alone is not None
+    assert together is not None
+    assert alone.p_value > 0.01 > 1e-6 > together.p_value
+    assert together.change == pytest.approx(alone.change)
+    assert common_trend([[1.0], [2.0]]) is None
+
+
+def test_alternation_and_waves_have_the_autocorrelation_they_should() -> None:
+    alternating = lag1_autocorrelation([float(index % 2) for index in range(20)])
+    wave = lag1_autocorrelation(np.sin(np.arange(40) / 5).tolist())
+    assert alternating is not None
+    assert wave is not None
+    assert alternating.value < -0.9
+    assert not alternating.significant
+    assert wave.value > 0.9
+    assert wave.significant
+
+
+def test_the_autocorrelation_is_that_of_the_ranks() -> None:
+    values = [3.0, 1.0, 1.0, 10.0, 7.0, 8.0, 2.0, 100.0, 6.0, 5.0]
+    ranks = scipy_stats.rankdata(values)
+    ranks -= ranks.mean()
+    found = lag1_autocorrelation(values)
+    assert found is not None
+    assert found.value == pytest.approx((ranks[1:] * ranks[:-1]).sum() / (ranks**2).sum())
+
+
+def test_few_or_equal_values_have_no_autocorrelation() -> None:
+    assert lag1_autocorrelation([1.0, 2.0] * 4) is None
+    assert lag1_autocorrelation([1.0] * 30) is None
+
+
+@pytest.mark.parametrize("runs", [10, 50])
+def test_independent_heavy_tails_seldom_look_autocorrelated_or_rising(runs: int) -> None:
+    random = np.random.default_rng(11)
+    rounds = 600
+    series = (1 + 0.01 * random.standard_t(3, (rounds, runs))).tolist()
+    lagged = sum(found is not None and found.significant for found in (lag1_autocorrelation(v, 0.01) for v in series))
+    rising = sum(found is not None and found.p_value <= 0.01 for found in map(trend, series))
+    assert lagged / rounds <= 0.025
+    assert rising / rounds <= 0.025
+
+
+def test_wander_is_the_distance_of_the_parts() -> None:
+    assert wander([1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 2.0, 2.0]) == pytest.approx(1.0)
+    assert wander([1.0, 2.0]) == 0.0
+    assert wander([0.0] * 8) == 0.0

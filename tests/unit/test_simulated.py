@@ -1,0 +1,94 @@
+"""The simulated SUT follows the paper's curves, so that the mathematics can be tested against a known truth."""
+
+from __future__ import annotations
+
+import pytest
+
+from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, RealisticCurve, SimulatedSut, TrashingCurve
+
+EXACT = Behaviour(noise=0.0)
+
+
+def test_equation_3() -> None:
+    curve = IdealCurve(1e6)
+    assert curve.loss_ratio(0) == curve.loss_ratio(1e6) == 0
+    assert curve.loss_ratio(2e6) == pytest.approx(0.5)
+
+
+def test_equations_4_and_5_with_the_numbers_of_figure_4() -> None:
+    # Saturation at 1 Mpps with 0.99 of it forwarded, trashing from 1.5 Mpps, M = 1 Mpps.
+    curve = TrashingCurve(RealisticCurve(1e6), 1.5e6, 1e6)
+    throughput = {load: load * (1 - curve.loss_ratio(load)) for load in (1e6, 1.25e6, 1.5e6, 2e6, 2.5e6, 3e6)}
+    assert throughput[1e6] == throughput[1.25e6] == throughput[1.5e6] == pytest.approx(0.99e6)
+    assert throughput[2e6] == pytest.approx(0.495e6)
+    assert throughput[2.5e6] == throughput[3e6] == pytest.approx(0.0)
+
+
+def test_realistic_loss_grows_from_a_millionth_to_a_hundredth() -> None:
+    curve = RealisticCurve(1e6)
+    losses = [curve.loss_ratio(load) for load in (1e5, 5e5, 8e5, 9e5, 9.5e5, 1e6, 1.1e6)]
+    assert losses == sorted(losses)
+    assert losses[0] < 1e-6
+    assert losses[5] == pytest.approx(0.01)
+    assert curve.loss_ratio(1e6 * (1 - 1e-9)) == pytest.approx(0.01, rel=1e-6)
+
+
+def test_a_trial_counts_what_the_curve_loses() -> None:
+    trial = SimulatedSut(IdealCurve(1e6), EXACT).measure(2e6, 1.0)
+    assert trial.offered == 2_000_000
+    assert trial.loss_ratio == pytest.approx(0.5, abs=0.002)
+    assert not trial.generator_limited
+
+
+def test_the_same_seed_gives_the_same_trials() -> None:
+    def run(seed: int) -> list[int]:
+        sut = SimulatedSut(RealisticCurve(1e6), Behaviour(0.01), seed=seed)
+        return [trial.forwarded for trial in sut.repeat([9e5, 1.1e6], 1.0, 5)]
+
+    assert run(1) == run(1)
+    assert run(1) != run(2)
+
+
+def test_drift_moves_the_capacity_trial_by_trial() -> None:
+    sut = SimulatedSut(IdealCurve(1e6), Behaviour(0.0, drift=-0.01))
+    rates = [sut.measure(2e6, 1.0).forwarding_rate for _ in range(11)]
+    assert rates[0] == pytest.approx(1e6, rel=0.005)
+    assert rates[10] == pytest.approx(0.9e6, rel=0.005)
+
+
+def test_modes_are_visited_about_equally() -> None:
+    sut = SimulatedSut(IdealCurve(10e6), Behaviour(0.0, modes=(1.0, 0.8)), seed=5)
+    rates = [sut.measure(15e6, 0.1).forwarding_rate for _ in range(100)]
+    slow = sum(rate == pytest.approx(8e6, rel=0.01) for rate in rates)
+    fast = sum(rate == pytest.approx(10e6, rel=0.01) for rate in rates)
+    assert slow + fast == 100
+    assert 35 <= slow <= 65
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+def test_noise_has_the_deviation_asked_for(heavy: bool) -> None:
+    from pdrgate.stats import sample_deviation
+
+    sut = SimulatedSut(IdealCurve(1e6), Behaviour(0.02, heavy_tails=heavy), seed=3)
+    rates = [sut.measure(2e6, 1.0).forwarding_rate for _ in range(3000)]
+    assert sample_deviation(rates) / 1e6 == pytest.approx(0.02, rel=0.25)
+
+
+def test_correlated_noise_is_alike_from_trial_to_trial() -> None:
+    from pdrgate.stats import lag1_autocorrelation
+
+    sut = SimulatedSut(IdealCurve(1e6), Behaviour(0.02, correlation=0.9), seed=3)
+    found = lag1_autocorrelation([sut.measure(2e6, 1.0).forwarding_rate for _ in range(300)])
+    assert found is not None
+    assert 0.8 < found.value < 0.97
+
+
+@pytest.mark.parametrize("stretches", [False, True])
+def test_a_generator_at_its_ceiling_is_limited_and_its_shortfall_is_no_loss(stretches: bool) -> None:
+    sut = SimulatedSut(IdealCurve(10e6), EXACT, ceiling=Ceiling(1e6, stretches))
+    free, limited = sut.measure(0.9e6, 1.0), sut.measure(2e6, 1.0)
+    assert not free.generator_limited
+    assert limited.generator_limited
+    assert limited.loss_ratio == 0
+    assert (limited.unsent, limited.sending_time) == ((0, 2.0) if stretches else (1_000_000, 1.0))
+    assert limited.started == free.started + 1.0

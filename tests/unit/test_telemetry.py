@@ -1,0 +1,167 @@
+from pdrgate.telemetry.counters import (
+    parse_net_dev,
+    parse_snmp,
+    parse_snmp6,
+    parse_softnet,
+    parse_stat,
+    without_zeros,
+)
+from pdrgate.telemetry.environment import Environment, parse_environment
+
+NET_DEV = """\
+Inter-|   Receive                                                |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
+    lo:    3024      29    0    0    0     0          0         0     3024      29    0    0    0     0       0          0
+    s0:640000000 10000000    0 1234    0     0          0         0     180       2    0    7    0     0       0          0
+s1.100:       0       0    0    0    0     0          0         0 64000000 1000000    0    0    0     0       0          0
+"""  # noqa: E501
+
+SOFTNET_6_18 = """\
+00000012 00000000 00000001 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000
+0b3490d8 034749c9 0000206f 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000003 00000000 00000000
+"""  # noqa: E501
+SOFTNET_4_19 = """\
+00000012 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000
+0000001f 0000000a 00000002 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000
+"""
+
+SNMP = """\
+Ip: Forwarding DefaultTTL InReceives InHdrErrors InAddrErrors ForwDatagrams InUnknownProtos InDiscards InDelivers OutRequests OutDiscards OutNoRoutes ReasmTimeout ReasmReqds ReasmOKs ReasmFails FragOKs FragFails FragCreates OutTransmits
+Ip: 1 64 7634 1 0 7000 0 3 634 4251 5 2 0 0 0 0 0 0 0 11251
+Icmp: InMsgs InErrors
+Icmp: 1 0
+"""  # noqa: E501
+
+SNMP6 = """\
+Ip6InReceives                   \t1000
+Ip6InHdrErrors                  \t4
+Ip6InDiscards                   \t5
+Ip6OutForwDatagrams             \t991
+Icmp6InMsgs                     \t17
+"""
+
+STAT = """\
+cpu  5639 0 2649 109898 483 0 79 15 0 0
+cpu0 1046 0 663 57663 14 0 10 3 0 0
+cpu1 4592 0 1985 52234 469 0 68 11 0 0
+intr 219799 0 0 0
+ctxt 443198
+"""
+
+
+def test_interfaces():
+    assert parse_net_dev(NET_DEV) == {
+        "lo": {"rx_packets": 29, "rx_dropped": 0, "tx_packets": 29, "tx_dropped": 0},
+        "s0": {"rx_packets": 10000000, "rx_dropped": 1234, "tx_packets": 2, "tx_dropped": 7},
+        "s1.100": {"rx_packets": 0, "rx_dropped": 0, "tx_packets": 1000000, "tx_dropped": 0},
+    }
+
+
+def test_softnet_names_the_cpu_that_its_column_tells():
+    counters = parse_softnet(SOFTNET_6_18)
+    assert counters["softnet.cpu0.processed"] == 0x12
+    assert counters["softnet.cpu3.dropped"] == 0x34749C9
+    assert counters["softnet.cpu3.time_squeeze"] == 0x206F
+    assert "softnet.cpu1.dropped" not in counters
+
+
+def test_softnet_of_older_kernels_has_a_line_for_each_cpu():
+    assert parse_softnet(SOFTNET_4_19) == {
+        "softnet.cpu0.processed": 18, "softnet.cpu0.dropped": 0, "softnet.cpu0.time_squeeze": 0,
+        "softnet.cpu1.processed": 31, "softnet.cpu1.dropped": 10, "softnet.cpu1.time_squeeze": 2,
+    }  # fmt: skip
+
+
+def test_ip_counters_have_nstats_names():
+    assert parse_snmp(SNMP) == {
+        "IpForwDatagrams": 7000, "IpInHdrErrors": 1, "IpInAddrErrors": 0, "IpInDiscards": 3, "IpOutDiscards": 5,
+        "IpOutNoRoutes": 2,
+    }  # fmt: skip
+    assert parse_snmp6(SNMP6) == {"Ip6OutForwDatagrams": 991, "Ip6InHdrErrors": 4, "Ip6InDiscards": 5}
+
+
+def test_cpu_times():
+    assert parse_stat(STAT) == {
+        "cpu0.softirq_ticks": 10, "cpu0.steal_ticks": 3, "cpu1.softirq_ticks": 68, "cpu1.steal_ticks": 11
+    }  # fmt: skip
+
+
+def test_parsers_find_nothing_in_nothing():
+    for parse in (parse_net_dev, parse_softnet, parse_snmp, parse_snmp6, parse_stat):
+        assert parse("") == {}
+
+
+def test_a_counter_that_starts_to_grow_stays_in_both_readings():
+    before, after = without_zeros({"a": 0, "b": 0, "c": 4}, {"a": 0, "b": 2, "c": 4})
+    assert before == {"b": 0, "c": 4}
+    assert after == {"b": 2, "c": 4}
+
+
+ENVIRONMENT = """\
+==> uname <==
+6.12.1-amd64
+#1 SMP PREEMPT_DYNAMIC Debian 6.12.1-1
+x86_64
+
+==> config <==
+cd69f98a06748cbd55a2046a0436aaff9f52c5943c458029e8590e3618f2598e  -
+
+==> /proc/cmdline <==
+BOOT_IMAGE=/vmlinuz root=/dev/sda1
+
+==> /proc/cpuinfo <==
+processor\t: 0
+model name\t: AMD EPYC
+flags\t\t: fpu hypervisor
+
+==> /proc/meminfo <==
+MemTotal:       24684084 kB
+
+==> /etc/os-release <==
+PRETTY_NAME="Debian GNU/Linux 13 (trixie)"
+NAME="Debian GNU/Linux"
+
+==> /sys/devices/system/cpu/online <==
+0-3,6
+
+==> /sys/devices/system/cpu/smt/active <==
+1
+
+==> /sys/devices/system/cpu/vulnerabilities/meltdown <==
+Not affected
+
+==> /sys/devices/system/cpu/vulnerabilities/spectre_v2 <==
+Mitigation: Retpolines
+
+==> /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor <==
+powersave
+
+==> /sys/devices/system/cpu/cpu1/cpufreq/scaling_governor <==
+performance
+"""
+
+
+def test_environment():
+    environment = parse_environment(ENVIRONMENT)
+    assert environment == Environment(
+        kernel_release="6.12.1-amd64",
+        kernel_version="#1 SMP PREEMPT_DYNAMIC Debian 6.12.1-1",
+        architecture="x86_64",
+        config_sha256="cd69f98a06748cbd55a2046a0436aaff9f52c5943c458029e8590e3618f2598e",
+        cmdline="BOOT_IMAGE=/vmlinuz root=/dev/sda1",
+        mitigations={"meltdown": "Not affected", "spectre_v2": "Mitigation: Retpolines"},
+        cpu_model="AMD EPYC",
+        cpus=5,
+        governor="performance, powersave",
+        smt=True,
+        hypervisor=True,
+        memory_bytes=24684084 * 1024,
+        distribution="Debian GNU/Linux 13 (trixie)",
+    )
+    assert environment.to_dict()["cpus"] == 5
+
+
+def test_what_a_host_does_not_tell_is_none():
+    assert parse_environment("") == Environment()
+    odd = "==> uname <==\n6.1\n\n==> config <==\n\n\n==> /sys/devices/system/cpu/online <==\nall\n"
+    assert parse_environment(odd) == Environment(kernel_release="6.1")

@@ -1,0 +1,76 @@
+"""Rate, Ratio and Duration: what people write, and what comes back."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pdrgate.errors import UnitError
+from pdrgate.units import Duration, Rate, Ratio
+
+
+@pytest.mark.parametrize(
+    ("text", "pps"),
+    [("1.2 Mpps", 1.2e6), ("500kpps", 5e5), ("64000", 64000.0), ("64_000 pps", 64000.0), ("1e6", 1e6), (7, 7.0)],
+)
+def test_a_rate_is_read_in_packets_per_second(text: str | float, pps: float) -> None:
+    assert Rate.parse(text) == pytest.approx(pps)
+
+
+@pytest.mark.parametrize("text", ["", "fast", "1 Gbps", "-1 kpps", "nan", "1e999"])
+def test_what_is_no_rate_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(UnitError, match="rate"):
+        Rate.parse(text)
+
+
+@pytest.mark.parametrize(("text", "value"), [("0.5%", 0.005), ("0.5 %", 0.005), ("0.005", 0.005), (0.1, 0.1)])
+def test_a_ratio_is_read_with_and_without_percent(text: str | float, value: float) -> None:
+    assert Ratio.parse(text) == pytest.approx(value)
+
+
+@pytest.mark.parametrize("text", ["", "half", "5 permille", float("nan")])
+def test_what_is_no_ratio_is_refused(text: str | float) -> None:
+    with pytest.raises(UnitError, match="ratio"):
+        Ratio.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("500 ms", 0.5), ("2 min", 120.0), ("1h", 3600.0), ("3", 3.0), (timedelta(minutes=1), 60.0), ("10 us", 1e-5)],
+)
+def test_a_duration_is_read_in_seconds(text: str | float | timedelta, seconds: float) -> None:
+    assert Duration.parse(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "soon", "3 days", "-1 s", float("inf")])
+def test_what_is_no_duration_is_refused(text: str | float) -> None:
+    with pytest.raises(UnitError):
+        Duration.parse(text)
+
+
+@given(st.floats(min_value=1e-3, max_value=1e12))
+def test_a_rate_survives_being_shown_to_four_digits(pps: float) -> None:
+    assert Rate.parse(str(Rate(pps))) == pytest.approx(pps, rel=1e-3)
+
+
+@given(st.floats(min_value=1e-6, max_value=1.0))
+def test_a_ratio_survives_being_shown_to_three_digits(ratio: float) -> None:
+    assert Ratio.parse(str(Ratio(ratio))) == pytest.approx(ratio, rel=1e-2)
+
+
+@given(st.floats(min_value=1e-9, max_value=59.0))
+def test_a_short_duration_survives_being_shown(seconds: float) -> None:
+    assert Duration.parse(str(Duration(seconds))) == pytest.approx(seconds, rel=1e-2)
+
+
+@given(st.floats(min_value=0, max_value=1e15), st.sampled_from([Rate, Duration]))
+def test_a_repr_evaluates_to_the_same_value(value: float, kind: type[Rate] | type[Duration]) -> None:
+    quantity = kind(value)
+    assert eval(repr(quantity), {"Rate": Rate, "Duration": Duration}) == quantity
+
+
+def test_a_long_duration_is_shown_in_minutes() -> None:
+    assert str(Duration(125)) == "2 min 05 s"
