@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from pdrgate import __version__
-from pdrgate.errors import EXIT_FAULT, EXIT_USAGE, PdrGateError, UnitError
+from pdrgate.errors import EXIT_FAULT, EXIT_USAGE, PdrGateError, UnitError, UsageError
 from pdrgate.units import Ratio
 
 # numpy costs more to start than all of the rest: commands import what computes only when they run.
@@ -85,6 +85,90 @@ def assess(files: tuple[Path, ...], form: str, reading: str, loss: Ratio, eta: R
     else:
         click.echo(render(assessments))
     return max(found.verdict.exit_code for found in assessments)
+
+
+@cli.command()
+@click.argument("baseline", type=click.Path(path_type=Path))
+@click.argument("candidate", type=click.Path(path_type=Path))
+@click.option("--tolerance", type=RatioType(), default="2%", show_default=True, help="Loss of PDR that is accepted.")
+@click.option("--loss", type=RatioType(), default="0.5%", show_default=True, help="The PLR that defines the PDR.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def compare(baseline: Path, candidate: Path, tolerance: Ratio, loss: Ratio, form: str) -> int:
+    """Say whether the trials in CANDIDATE show a lower PDR than those in BASELINE.
+
+    Each is a trials.jsonl, a result file of PASTRAMI, or a directory of one; all its repeats are taken together. Exits
+    as gate does. Trials taken in one boot do not show what the next boot will give: replicate boots, not trials.
+    """
+    import json
+
+    from pdrgate.gate.files import compare_files
+
+    comparison, judgement = compare_files(baseline, candidate, tolerance, loss)
+    if form == "json":
+        record = {"verdict": judgement.verdict, "reason": judgement.reason}
+        click.echo(json.dumps(record | {"comparison": comparison and comparison.to_dict()}, indent=1))
+    else:
+        click.echo(str(judgement))
+    return judgement.verdict.exit_code
+
+
+@cli.command()
+@click.option("--testbed", metavar="FILE", default="resources/testbeds/local-netns.yaml", show_default=True)
+@click.option(
+    "--scenario",
+    "scenarios",
+    metavar="TAG",
+    multiple=True,
+    default=["default"],
+    show_default=True,
+    help="Tests to run, by tag or Robot tag pattern (small-buffers, ipv4, ipv6ANDlarge-buffers); 'all' runs all.",
+)
+@click.option(
+    "--profile", type=click.Choice(["smoke", "quick", "standard", "pastrami"]), default="quick", show_default=True
+)
+@click.option("--tolerance", metavar="RATIO", default="2%", show_default=True, help="Loss of PDR that is accepted.")
+@click.option("--output", metavar="FOLDER", default="results", show_default=True, type=click.Path(path_type=Path))
+@click.option("--baseline", metavar="PATH", help="A result.json, the folder of a run, or a folder of runs.")
+@click.option("--resume", metavar="RUN", type=click.Path(path_type=Path), help="Continue the run in this folder.")
+@click.option("--reading", type=click.Choice(["strict", "tolerant", "published"]), default="strict", show_default=True)
+@click.option("--suite", "suites", metavar="PATH", multiple=True, default=["robot/gate"], show_default=True)
+@click.pass_context
+def gate(
+    context: click.Context,
+    testbed: str,
+    scenarios: tuple[str, ...],
+    profile: str,
+    tolerance: str,
+    output: Path,
+    baseline: str | None,
+    resume: Path | None,
+    reading: str,
+    suites: tuple[str, ...],
+) -> int:
+    """Measure the data path and say whether it is stable, and as fast as its baseline.
+
+    Exits with 0 when the gate passes (PASS, IMPROVEMENT, NO_BASELINE), with 1 when the build fails it (REGRESSION,
+    UNSTABLE, INCONCLUSIVE), with 2 when the testbed or a tool is at fault (GENERATOR_LIMITED, ERROR).
+    """
+    from pdrgate.launch import GateOptions, new_folder, run_gate
+
+    RatioType().convert(tolerance, None, context)
+    if baseline is not None and not Path(baseline).exists():
+        raise UsageError(f"the baseline {baseline} does not exist; name a result.json, the folder of a run or of runs")
+    if resume is None:
+        options = GateOptions(suites, testbed, scenarios, profile, tolerance, baseline, reading)
+        folder = new_folder(output)
+        options.keep(folder)
+        return run_gate(options, folder)
+    given = [
+        name
+        for name in context.params
+        if name != "resume" and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise UsageError(f"--resume takes the options of the run that it continues; leave out --{given[0].rstrip('s')}")
+    folder = resume if resume.exists() else output / resume
+    return run_gate(GateOptions.of_run(folder), folder)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

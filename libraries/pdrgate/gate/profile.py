@@ -45,6 +45,16 @@ _GRID = (0.5, 0.75, 0.9, 1.15, 1.5, 1.95)
 PROFILES: dict[str, Profile] = {
     profile.name: profile
     for profile in (
+        # Is everything wired up? Seconds instead of minutes, and numbers that are not worth keeping.
+        Profile(
+            "smoke",
+            goals=(_goal(PDR, 0.05, 0.1, 0.1, 0.3),),
+            search_budget=10,
+            calibration_duration=0.1,
+            trial_duration=0.2,
+            repeats=4,
+            grid=_GRID,
+        ),
         Profile(
             "quick",
             goals=(_goal(PDR, 0.01, 0.5, 1.0, 3.0),),

@@ -1,0 +1,5 @@
+"""Lets suites say ``Library    PdrGate``."""
+
+from pdrgate.keywords.library import PdrGate
+
+__all__ = ["PdrGate"]

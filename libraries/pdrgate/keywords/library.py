@@ -1,0 +1,100 @@
+"""The library itself: a thin facade over components, one per concern."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from robot.api import logger
+from robotlibcore import DynamicCore
+
+from pdrgate import __version__
+from pdrgate.errors import PdrGateError
+from pdrgate.gate.scenario import Scenario
+from pdrgate.gate.verdict import Judgement, Verdict
+from pdrgate.keywords.judging import JudgingKeywords
+from pdrgate.keywords.measuring import MeasuringKeywords
+from pdrgate.keywords.scenario import ScenarioKeywords
+from pdrgate.keywords.state import State
+from pdrgate.keywords.testbed import TestbedKeywords
+from pdrgate.units import Duration, Rate, Ratio
+
+
+class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
+    """Decides whether a kernel's packet data path is still as fast as it was, and whether that can be trusted.
+
+    A suite opens a testbed. Each test describes a scenario, searches its partial drop rate (PDR, the highest load with
+    at most 0.5 % loss), repeats trials around it, and asks two questions: is the measurement stable, and has the PDR
+    regressed? A test that fails says its verdict first: UNSTABLE, REGRESSION, INCONCLUSIVE, GENERATOR_LIMITED or ERROR.
+
+    == Example ==
+
+    | *** Settings ***
+    | Library        PdrGate
+    | Suite Setup    Open Testbed    resources/testbeds/local-netns.yaml
+    |
+    | *** Test Cases ***
+    | IPv6 Routing Keeps Its PDR
+    |     Set Data Path                    ipv6-routing
+    |     Set Receive Buffers              4096
+    |     Search Partial Drop Rate         loss=0.5%    width=1%
+    |     Measurement Should Be Stable
+    |     PDR Should Not Have Regressed    tolerance=2%
+
+    == Quantities ==
+
+    Loads are written with a unit, ``1.2 Mpps`` or ``500 kpps``, ratios as ``0.5%`` or ``0.005``, durations as
+    ``500 ms`` or ``10 s``. An unknown unit fails with the units that there are.
+
+    == Results ==
+
+    ``result.json``, ``trials.jsonl`` and ``plots/`` lie in Robot's output directory. The testbed is put back as it was
+    when the suite that opened it ends, also when it fails or is interrupted.
+    """
+
+    ROBOT_LIBRARY_SCOPE = "GLOBAL"
+    ROBOT_LIBRARY_VERSION = __version__
+    ROBOT_LISTENER_API_VERSION = 3
+    ROBOT_LIBRARY_DOC_FORMAT = "ROBOT"
+    ROBOT_LIBRARY_CONVERTERS = {Rate: Rate.parse, Ratio: Ratio.parse, Duration: Duration.parse}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        self._state = State()
+        self._testbeds = TestbedKeywords(self._state)
+        self.ROBOT_LIBRARY_LISTENER = self
+        super().__init__(
+            [
+                self._testbeds,
+                ScenarioKeywords(self._state),
+                MeasuringKeywords(self._state),
+                JudgingKeywords(self._state),
+            ]
+        )
+
+    def start_test(self, data: Any, result: Any) -> None:
+        """Every test describes its scenario anew."""
+        self._state.scenario = Scenario()
+        self._state.measurement = None
+
+    def end_test(self, data: Any, result: Any) -> None:
+        """Put the SUT back and record the verdict, however the test ended."""
+        measurement = self._state.measurement
+        if measurement is None:
+            return
+        judgement = None
+        if result.failed and not (measurement.judgement and not measurement.judgement.verdict.passes):
+            judgement = Judgement(Verdict.ERROR, result.message.removeprefix("ERROR: "))
+        try:
+            judgement = measurement.finish(judgement)
+        except PdrGateError as error:
+            result.status = "FAIL"
+            result.message = f"ERROR: {error}"
+            return
+        finally:
+            self._state.measurement = None
+        if result.failed and not result.message.startswith(judgement.verdict):
+            result.message = str(judgement)
+        logger.console(f"  {measurement.scenario.title}\n  {judgement}\n")
+
+    def end_suite(self, data: Any, result: Any) -> None:
+        """Close what the suite opened and did not close."""
+        self._testbeds.suite_ended(data.longname)

@@ -1,0 +1,54 @@
+"""Keywords that say what is measured: the Given steps."""
+
+from __future__ import annotations
+
+from robot.api.deco import keyword
+
+from pdrgate.keywords.state import State
+from pdrgate.testbed import Pinning
+from pdrgate.units import Rate
+
+
+class ScenarioKeywords:
+    """Describe the scenario; the SUT is set up at the first trial."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    @keyword
+    def set_data_path(self, name: str) -> None:
+        """Chooses what the SUT does with packets: ``ipv6-routing`` or ``ipv4-routing``."""
+        self._state.describe(data_path=name)
+
+    @keyword
+    def pin_interrupts(self, pinning: Pinning) -> None:
+        """Chooses the CPUs of the SUT's packet work: ``unpinned``, ``1 cpu`` or ``2 cpus``."""
+        self._state.describe(pinning=pinning)
+
+    @keyword
+    def set_receive_buffers(self, packets: int) -> None:
+        """Sets how many packets wait at the SUT's receive side before they are dropped.
+
+        On namespaces that is the backlog of a CPU, on a network card its receive ring.
+        """
+        self._state.describe(buffer=packets)
+
+    @keyword
+    def set_frame_size(self, size: int) -> None:
+        """Sets the frame size in bytes with FCS (RFC 2544), 64 to 1518. 64 means 66 with IPv6."""
+        self._state.describe(frame_size=size)
+
+    @keyword
+    def set_flows(self, flows: int) -> None:
+        """Sets how many flows the traffic has, told apart by UDP source port."""
+        self._state.describe(flows=flows)
+
+    @keyword
+    def send_in_both_directions(self) -> None:
+        """Sends packets through the SUT both ways, half of the load each."""
+        self._state.describe(directions=2)
+
+    @keyword
+    def send_latency_probes(self, rate: Rate = Rate(1000)) -> None:  # noqa: B008 - a frozen number
+        """Makes ``rate`` of the packets latency probes, for `Get Latency`."""
+        self._state.describe(probe_rate=float(rate))

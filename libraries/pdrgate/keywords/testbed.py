@@ -1,0 +1,76 @@
+"""Keywords that open and close a testbed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from robot.api.deco import keyword
+from robot.libraries.BuiltIn import BuiltIn
+
+from pdrgate.errors import PdrGateError
+from pdrgate.gate.profile import profile as named_profile
+from pdrgate.gate.run import Options, Run
+from pdrgate.keywords.log import RobotObserver
+from pdrgate.keywords.state import State
+from pdrgate.stability import Reading
+from pdrgate.testbed import load_testbed
+
+
+class TestbedKeywords:
+    """Open and close."""
+
+    __test__ = False
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._opened_by = ""
+        self._earlier_scenarios: list[dict[str, Any]] = []
+
+    @keyword
+    def open_testbed(
+        self,
+        testbed: Path,
+        profile: str = "quick",
+        baseline: Path | None = None,
+        reading: Reading = Reading.STRICT,
+    ) -> None:
+        """Sets up the testbed that the file ``testbed`` describes, and puts it back when the suite ends.
+
+        | =Argument= | =Meaning= |
+        | ``profile``  | How much time a verdict may cost: quick, standard or pastrami. |
+        | ``baseline`` | What to compare with: a result.json, the folder of a run, or a folder of runs. |
+        | ``reading``  | How PASTRAMI's entry into saturation is read: strict, tolerant or published. |
+        """
+        builtin = BuiltIn()
+        folder = Path(str(builtin.get_variable_value("${OUTPUT DIR}")))
+        given = baseline if baseline and str(baseline) not in ("", ".", "None", "${None}") else None
+        run: Run | None = None
+        try:
+            config = load_testbed(testbed)
+            run = Run(config, Options(named_profile(profile), folder, given, reading), RobotObserver())
+            run.scenarios = self._earlier_scenarios
+            run.open()
+        except PdrGateError as error:
+            if run is not None:
+                run.write(failure=str(error))
+            raise AssertionError(f"ERROR: {error}") from error
+        self._state.run = run
+        self._opened_by = str(builtin.get_variable_value("${SUITE NAME}"))
+
+    @keyword
+    def close_testbed(self) -> None:
+        """Puts everything back and lets the next run begin. Done at the end of the suite if not before."""
+        run, self._state.run = self._state.run, None
+        if run is None:
+            return
+        try:
+            run.close()
+        finally:
+            self._earlier_scenarios = run.scenarios
+            run.write(finished=True)
+
+    def suite_ended(self, name: str) -> None:
+        """Close the testbed when this suite opened it."""
+        if self._state.run is not None and name == self._opened_by:
+            self.close_testbed()

@@ -1,0 +1,133 @@
+"""Starts Robot on the gate's suites: what ``pdrgate gate`` does. Robot does the rest."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pdrgate.errors import EXIT_FAULT, EXIT_PASS, DataError, StorageError, UsageError
+
+_LIBRARIES = Path(__file__).parents[1]
+_OPTIONS_FILE = "run.json"
+_INTERRUPTED = 130
+_ROBOT_INTERRUPTED = 253
+
+
+@dataclass(frozen=True, slots=True)
+class GateOptions:
+    """What a gate run is asked for; kept in ``run.json`` of its folder, so that it can be resumed."""
+
+    suites: tuple[str, ...]
+    testbed: str
+    scenarios: tuple[str, ...]
+    """Robot tag patterns; ``all`` takes every test."""
+    profile: str
+    tolerance: str
+    baseline: str | None
+    reading: str
+
+    @classmethod
+    def of_run(cls, folder: Path) -> GateOptions:
+        """The options of an earlier run. Raises DataError when the folder holds none."""
+        file = folder / _OPTIONS_FILE
+        try:
+            record = json.loads(file.read_text())
+            return cls(**{**record, "suites": tuple(record["suites"]), "scenarios": tuple(record["scenarios"])})
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise DataError(
+                f"cannot resume {folder}: {file} is missing or damaged ({error}); start a new run"
+            ) from error
+
+    def keep(self, folder: Path) -> None:
+        """Write the options into the folder of the run."""
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / _OPTIONS_FILE).write_text(json.dumps(asdict(self), indent=1) + "\n")
+        except OSError as error:
+            raise StorageError(f"cannot write to {folder}: {error.strerror}; choose another with --output") from error
+
+
+def new_folder(output: Path) -> Path:
+    """A folder for a new run below ``output``, named by time; a second run in the same second gets a suffix."""
+    name = time.strftime("%Y%m%d-%H%M%S")
+    for suffix in ("", *(f"-{number}" for number in range(2, 100))):
+        folder = output / f"{name}{suffix}"
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise StorageError(f"cannot make {folder}: {error.strerror}; choose another with --output") from error
+        return folder
+    raise StorageError(f"cannot make a new folder in {output}; choose another with --output")
+
+
+def run_gate(options: GateOptions, folder: Path) -> int:
+    """Run the suites into ``folder``, print the verdicts, and return the exit code of the contract."""
+    from robot.run import run  # type: ignore[import-untyped]  # only robot.api is typed
+
+    from pdrgate.gate.verdict import Verdict
+    from pdrgate.history.results import RESULT_FILE, read_result
+    from pdrgate.report.console import paths, verdict_table
+
+    for suite in options.suites:
+        if not Path(suite).exists():
+            raise UsageError(f"there is no suite {suite}; run in the checkout of pdrgate, or name suites with --suite")
+    (folder / RESULT_FILE).unlink(missing_ok=True)  # a resumed run writes its own
+    print(f"pdrgate run {folder.name}: profile {options.profile}, tolerance {options.tolerance}", flush=True)
+    variables = {
+        "TESTBED": str(Path(options.testbed).resolve()),
+        "PROFILE": options.profile,
+        "TOLERANCE": options.tolerance,
+        "READING": options.reading,
+        "BASELINE": str(Path(options.baseline).resolve()) if options.baseline else "",
+    }
+    include = [] if "all" in options.scenarios else list(options.scenarios)
+    code = run(
+        *options.suites,
+        include=include,
+        name="pdrgate",
+        pythonpath=[str(_LIBRARIES)],
+        variable=[f"{name}:{value}" for name, value in variables.items()],
+        listener=[f"allure_robotframework:{folder / 'allure-results'}"],
+        outputdir=str(folder),
+        xunit="xunit.xml",
+        console="none",
+        stdout=None,
+    )
+    _give_to_caller(folder)
+    try:
+        result: dict[str, Any] | None = read_result(folder / RESULT_FILE)
+    except DataError:
+        result = None
+    if result is None:
+        reason = "no test was run" if code == 252 else "Robot ended without a result"
+        print(f"\nERROR: {reason}; see the messages above and {folder / 'log.html'}")
+        return _INTERRUPTED if code == _ROBOT_INTERRUPTED else EXIT_FAULT
+    print(f"\n{result['verdict']}: {result['reason']}\n")
+    for line in verdict_table(result):
+        print(line)
+    print("\nresults:")
+    for line in paths(folder):
+        print(line)
+    if code == _ROBOT_INTERRUPTED:
+        print(f"interrupted; continue with: --resume {folder}")
+        return _INTERRUPTED
+    exit_code = Verdict(result["verdict"]).exit_code
+    # A test can fail for a reason of its own, such as an assertion of the suite on the PDR.
+    return exit_code if exit_code != EXIT_PASS or code == 0 else 1
+
+
+def _give_to_caller(folder: Path) -> None:
+    """What root measured for somebody who used sudo is theirs."""
+    uid, gid = os.environ.get("SUDO_UID"), os.environ.get("SUDO_GID")
+    if os.geteuid() != 0 or uid is None or gid is None:
+        return
+    for path in (folder.parent, folder, *folder.rglob("*")):
+        with contextlib.suppress(OSError):
+            os.chown(path, int(uid), int(gid), follow_symlinks=False)
