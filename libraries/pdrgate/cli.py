@@ -163,7 +163,7 @@ def gate(
     given = [
         name
         for name in context.params
-        if name != "resume" and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if name not in ("resume", "output") and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
     ]
     if given:
         raise UsageError(f"--resume takes the options of the run that it continues; leave out --{given[0].rstrip('s')}")

@@ -1,24 +1,27 @@
 *** Settings ***
-Documentation       How fast does this kernel route IPv4, can that number be trusted, and is it as fast as it was?
-Resource            ../../resources/gate.resource
-Suite Setup         Open Testbed    ${TESTBED}    ${PROFILE}    ${BASELINE}    ${READING}
-Suite Teardown      Close Testbed
-Test Template       IPv4 Routing Keeps Its PDR
-Test Tags           ipv4
+Documentation     How fast does this kernel route IPv4, can that number be trusted, and is it as fast as it was?
+
+Resource          ../../resources/gate.resource
+
+Suite Setup       Open Testbed    ${TESTBED}    ${PROFILE}    ${BASELINE}    ${READING}
+Suite Teardown    Close Testbed
+Test Template     IPv4 Routing Keeps Its PDR
+
+Test Tags         ipv4
 
 
-*** Test Cases ***                  PINNING     BUFFER      FRAME
-One CPU, Large Buffers              1 cpu       4096        64
-    [Tags]    large-buffers
-One CPU, Small Buffers              1 cpu       512         64
-    [Tags]    small-buffers
-One CPU, Large Buffers, Full Frames
-    [Tags]    frame-sizes
+*** Test Cases ***    PINNING    BUFFER    FRAME
+One CPU, Large Buffers    [Tags]    large-buffers
+    1 cpu    4096    64
+One CPU, Small Buffers    [Tags]    small-buffers
+    1 cpu    512    64
+One CPU, Full-Size Frames    [Tags]    frame-sizes
     1 cpu    4096    1518
 
 
 *** Keywords ***
 IPv4 Routing Keeps Its PDR
+    [Documentation]    One scenario: set up, measured, judged.
     [Arguments]    ${pinning}    ${buffer}    ${frame}
     Given The SUT Routes IPv4
     And Its Interrupts Are Pinned To    ${pinning}

@@ -7,8 +7,10 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.transforms import Bbox
@@ -372,21 +374,22 @@ def test_the_search_shows_bounds_only_where_they_end_at_those_that_the_search_ga
     assert "NDR: no loss\n1.05 to 1.1 Mpps" in drawn
 
 
+def offsets(drawn: PathCollection) -> list[tuple[float, ...]]:
+    return [tuple(offset) for offset in np.asarray(drawn.get_offsets())]
+
+
 def test_trials_are_marked_by_their_loss_and_sized_by_their_duration() -> None:
     goals = [GoalLine("PDR", 0.005, 1.2e6, 1.3e6), GoalLine("NDR", 0.0, None, None)]
     figure = plots._search_path_figure(SEARCH, "t", goals, "")
-    marked = {
-        str(each.get_label()): [tuple(offset) for offset in each.get_offsets()]
-        for each in figure.axes[0].collections
-        if len(each.get_offsets())
-    }
+    drawn = [each for each in figure.axes[0].collections if isinstance(each, PathCollection) and len(offsets(each))]
+    marked = {str(each.get_label()): offsets(each) for each in drawn}
     assert marked == {
         "no loss": [(2, 1e6)],
         "loss ≤ 0.5 %": [(4, 1.1e6), (5, 1.2e6)],
         "loss > 0.5 %": [(1, 2e6), (3, 1.2e6)],
         "generator-limited: too high": [(6, 1.3e6)],
     }
-    sizes = [each.get_sizes()[0] for each in figure.axes[0].collections if len(each.get_offsets())]  # type: ignore[attr-defined]
+    sizes = [each.get_sizes()[0] for each in drawn]
     assert sizes[0] < sizes[1]
     assert "trial of 500 ms" in words(figure)
 

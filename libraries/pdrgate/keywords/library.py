@@ -70,6 +70,13 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
             ]
         )
 
+    def run_keyword(self, name: str, args: Any, kwargs: Any = None) -> Any:
+        """Called by Robot. A fault of the testbed or of an argument fails with ERROR, as all reports call it."""
+        try:
+            return super().run_keyword(name, args, kwargs)
+        except PdrGateError as error:
+            raise AssertionError(f"{Verdict.ERROR}: {error}") from error
+
     def start_test(self, data: Any, result: Any) -> None:
         """Every test describes its scenario anew."""
         self._state.scenario = Scenario()
@@ -87,7 +94,7 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
             judgement = measurement.finish(judgement)
         except PdrGateError as error:
             result.status = "FAIL"
-            result.message = f"ERROR: {error}"
+            result.message = f"{Verdict.ERROR}: {error}"
             return
         finally:
             self._state.measurement = None

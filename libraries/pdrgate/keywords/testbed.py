@@ -54,7 +54,7 @@ class TestbedKeywords:
         except PdrGateError as error:
             if run is not None:
                 run.write(failure=str(error))
-            raise AssertionError(f"ERROR: {error}") from error
+            raise
         self._state.run = run
         self._opened_by = str(builtin.get_variable_value("${SUITE NAME}"))
 

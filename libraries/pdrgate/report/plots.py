@@ -333,7 +333,7 @@ def _tir_strip(axes: Axes, found: Assessment, ends: tuple[float, float]) -> None
         )
         room = (end - start) * cell.width / (ends[1] - ends[0]) - 4
         if text.get_window_extent().width > room:
-            text.set(rotation=90, fontsize=7.5)
+            text.set(rotation=90, fontsize=6.5)
         extent = text.get_window_extent()
         if extent.width > room or extent.height > cell.height:
             text.remove()

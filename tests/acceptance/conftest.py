@@ -1,0 +1,75 @@
+"""Starts the gate as a user would, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PDRGATE = Path(sys.executable).parent / "pdrgate"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run that ended, and what it left."""
+
+    code: int
+    stdout: str
+    stderr: str
+    folder: Path | None
+
+    @property
+    def result(self) -> dict[str, Any]:
+        assert self.folder is not None, self.stdout + self.stderr
+        loaded: dict[str, Any] = json.loads((self.folder / "result.json").read_text())
+        return loaded
+
+    @property
+    def robot_messages(self) -> dict[str, tuple[str, str]]:
+        """By test, status and message in output.xml."""
+        assert self.folder is not None
+        tests = ElementTree.parse(self.folder / "output.xml").iter("test")
+        statuses = {str(test.get("name")): test.find("status") for test in tests}
+        return {name: (str(s.get("status")), (s.text or "").strip()) for name, s in statuses.items() if s is not None}
+
+    @property
+    def xunit_failures(self) -> list[str]:
+        assert self.folder is not None
+        cases = ElementTree.parse(self.folder / "xunit.xml").iter("testcase")
+        return [str(fault.get("message")) for case in cases for fault in case if fault.tag in ("failure", "error")]
+
+    @property
+    def allure_statuses(self) -> list[tuple[str, str]]:
+        assert self.folder is not None
+        results = [json.loads(file.read_text()) for file in self.folder.glob("allure-results/*-result.json")]
+        return [(entry["status"], entry.get("statusDetails", {}).get("message", "")) for entry in results]
+
+
+def run(command: list[str], output: Path, cwd: Path = ROOT, timeout: float = 300) -> Ended:
+    done = subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, timeout=timeout, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "libraries")},
+    )  # fmt: skip
+    folders = sorted(path for path in output.glob("*") if path.is_dir()) if output.exists() else []
+    return Ended(done.returncode, done.stdout, done.stderr, folders[-1] if folders else None)
+
+
+@pytest.fixture
+def simulated_gate(tmp_path: Path):
+    """Call with gate options and what the simulated SUT is like; each call makes one run below its own output."""
+
+    def start(*options: str, output: str = "results", **simulation: Any) -> Ended:
+        folder = tmp_path / output
+        script = str(ROOT / "tests/acceptance/simulation.py")
+        arguments = ["gate", "--output", str(folder), *options]
+        return run([sys.executable, script, json.dumps(simulation), *arguments], folder)
+
+    return start
