@@ -150,25 +150,27 @@ def gate(
     Exits with 0 when the gate passes (PASS, IMPROVEMENT, NO_BASELINE), with 1 when the build fails it (REGRESSION,
     UNSTABLE, INCONCLUSIVE), with 2 when the testbed or a tool is at fault (GENERATOR_LIMITED, ERROR).
     """
-    from pdrgate.launch import GateOptions, new_folder, run_gate
+    from pdrgate.launch import GateOptions, check, new_folder, run_gate
 
     RatioType().convert(tolerance, None, context)
-    if baseline is not None and not Path(baseline).exists():
-        raise UsageError(f"the baseline {baseline} does not exist; name a result.json, the folder of a run or of runs")
     if resume is None:
         options = GateOptions(suites, testbed, scenarios, profile, tolerance, baseline, reading)
+        check(options)
         folder = new_folder(output)
         options.keep(folder)
         return run_gate(options, folder)
     given = [
         name
         for name in context.params
-        if name not in ("resume", "output") and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if name not in ("resume", "output")
+        and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
     ]
     if given:
         raise UsageError(f"--resume takes the options of the run that it continues; leave out --{given[0].rstrip('s')}")
     folder = resume if resume.exists() else output / resume
-    return run_gate(GateOptions.of_run(folder), folder)
+    options = GateOptions.of_run(folder)
+    check(options)
+    return run_gate(options, folder)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

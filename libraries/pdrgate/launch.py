@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ _LIBRARIES = Path(__file__).parents[1]
 _OPTIONS_FILE = "run.json"
 _INTERRUPTED = 130
 _ROBOT_INTERRUPTED = 253
+_LITTLE_SPACE = 64 << 10
+"""Bytes: with less, a full disk is why anything went wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,40 +70,38 @@ def new_folder(output: Path) -> Path:
     raise StorageError(f"cannot make a new folder in {output}; choose another with --output")
 
 
-def run_gate(options: GateOptions, folder: Path) -> int:
-    """Run the suites into ``folder``, print the verdicts, and return the exit code of the contract."""
-    from robot.run import run  # type: ignore[import-untyped]  # only robot.api is typed
+def check(options: GateOptions) -> None:
+    """Tell at once, and not from within a suite, what cannot work. Raises TestbedError, UsageError, DataError."""
+    from pdrgate.testbed import load_testbed
 
-    from pdrgate.gate.verdict import Verdict
-    from pdrgate.history.results import RESULT_FILE, read_result
-    from pdrgate.report.console import paths, verdict_table
-
+    load_testbed(options.testbed)
     for suite in options.suites:
         if not Path(suite).exists():
             raise UsageError(f"there is no suite {suite}; run in the checkout of pdrgate, or name suites with --suite")
+    if options.baseline is not None and not Path(options.baseline).exists():
+        raise DataError(f"the baseline {options.baseline} does not exist; name a result.json, or the folder of a run")
+
+
+def run_gate(options: GateOptions, folder: Path) -> int:
+    """Run the suites into ``folder``, print the verdicts, and return the exit code of the contract."""
+    from pdrgate.gate.verdict import Verdict
+    from pdrgate.history.results import RESULT_FILE, read_result
+    from pdrgate.keywords.library import INTERRUPTED
+    from pdrgate.report.console import paths, verdict_table
+
     (folder / RESULT_FILE).unlink(missing_ok=True)  # a resumed run writes its own
     print(f"pdrgate run {folder.name}: profile {options.profile}, tolerance {options.tolerance}", flush=True)
-    variables = {
-        "TESTBED": str(Path(options.testbed).resolve()),
-        "PROFILE": options.profile,
-        "TOLERANCE": options.tolerance,
-        "READING": options.reading,
-        "BASELINE": str(Path(options.baseline).resolve()) if options.baseline else "",
-    }
-    include = [] if "all" in options.scenarios else list(options.scenarios)
-    code = run(
-        *options.suites,
-        include=include,
-        name="pdrgate",
-        pythonpath=[str(_LIBRARIES)],
-        variable=[f"{name}:{value}" for name, value in variables.items()],
-        listener=[f"allure_robotframework:{folder / 'allure-results'}"],
-        outputdir=str(folder),
-        xunit="xunit.xml",
-        console="none",
-        stdout=None,
-    )
-    _give_to_caller(folder)
+    try:
+        code = _robot(options, folder)
+    except Exception:
+        # Robot's own output is on the same disk as ours.
+        if shutil.disk_usage(folder).free < _LITTLE_SPACE:
+            raise StorageError(
+                f"No space left on device for {folder}; all trials are kept: make room, then --resume {folder}"
+            ) from None
+        raise
+    finally:
+        _give_to_caller(folder)
     try:
         result: dict[str, Any] | None = read_result(folder / RESULT_FILE)
     except DataError:
@@ -115,8 +116,8 @@ def run_gate(options: GateOptions, folder: Path) -> int:
     print("\nresults:")
     for line in paths(folder):
         print(line)
-    if code == _ROBOT_INTERRUPTED:
-        print(f"interrupted; continue with: --resume {folder}")
+    if code == _ROBOT_INTERRUPTED or result["reason"] == INTERRUPTED:
+        print(f"\ninterrupted; continue with: --resume {folder}")
         return _INTERRUPTED
     exit_code = Verdict(result["verdict"]).exit_code
     # A test can fail for a reason of its own, such as an assertion of the suite on the PDR.
@@ -131,3 +132,30 @@ def _give_to_caller(folder: Path) -> None:
     for path in (folder.parent, folder, *folder.rglob("*")):
         with contextlib.suppress(OSError):
             os.chown(path, int(uid), int(gid), follow_symlinks=False)
+
+
+def _robot(options: GateOptions, folder: Path) -> int:
+    """Robot's own exit code."""
+    from robot.run import run  # type: ignore[import-untyped]  # only robot.api is typed
+
+    variables = {
+        "TESTBED": str(Path(options.testbed).resolve()),
+        "PROFILE": options.profile,
+        "TOLERANCE": options.tolerance,
+        "READING": options.reading,
+        "BASELINE": str(Path(options.baseline).resolve()) if options.baseline else "",
+    }
+    include = [] if "all" in options.scenarios else list(options.scenarios)
+    code: int = run(
+        *options.suites,
+        include=include,
+        name="pdrgate",
+        pythonpath=[str(_LIBRARIES)],
+        variable=[f"{name}:{value}" for name, value in variables.items()],
+        listener=[f"allure_robotframework:{folder / 'allure-results'}"],
+        outputdir=str(folder),
+        xunit="xunit.xml",
+        console="none",
+        stdout=None,
+    )
+    return code

@@ -67,7 +67,9 @@ def test_against_a_baseline(simulated_gate, saturation, verdict, code, words):
 
 def test_two_modes_are_unstable(simulated_gate):
     sentence = assert_all_agree(simulated_gate(modes=[1.0, 0.8]), "UNSTABLE", 1)
-    assert re.search(r"deviates by [\d.]+ % from repeat to repeat, needs <= 5 %|TIR [\d.]+ after PDR", sentence), sentence
+    assert re.search(r"deviates by [\d.]+ % from repeat to repeat, needs <= 5 %|TIR [\d.]+ after PDR", sentence), (
+        sentence
+    )
 
 
 def test_a_slow_generator_is_a_testbed_fault(simulated_gate):

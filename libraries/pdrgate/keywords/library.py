@@ -18,6 +18,10 @@ from pdrgate.keywords.state import State
 from pdrgate.keywords.testbed import TestbedKeywords
 from pdrgate.units import Duration, Rate, Ratio
 
+_STOPPED = "Execution terminated by signal"
+"""What Robot says of a test that Ctrl-C or SIGTERM has ended."""
+INTERRUPTED = "interrupted; all trials are kept, continue with --resume"
+
 
 class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
     """Decides whether a kernel's packet data path is still as fast as it was, and whether that can be trusted.
@@ -87,21 +91,31 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
         measurement = self._state.measurement
         if measurement is None:
             return
-        judgement = None
-        if result.failed and not (measurement.judgement and not measurement.judgement.verdict.passes):
-            judgement = Judgement(Verdict.ERROR, result.message.removeprefix("ERROR: "))
         try:
-            judgement = measurement.finish(judgement)
+            judgement = measurement.finish(_judged(measurement.judgement, result.passed, result.message))
         except PdrGateError as error:
             result.status = "FAIL"
             result.message = f"{Verdict.ERROR}: {error}"
             return
         finally:
             self._state.measurement = None
-        if result.failed and not result.message.startswith(judgement.verdict):
+        if result.failed and not judgement.verdict.passes:
             result.message = str(judgement)
         logger.console(f"  {measurement.scenario.title}\n  {judgement}\n")
 
     def end_suite(self, data: Any, result: Any) -> None:
         """Close what the suite opened and did not close."""
         self._testbeds.suite_ended(data.longname)
+
+
+def _judged(judgement: Judgement | None, passed: bool, message: str) -> Judgement:
+    """The verdict of a test that has ended, also when it ended before a verdict was asked for."""
+    if judgement is not None:
+        return judgement
+    if passed:
+        return Judgement(Verdict.NO_BASELINE, "the test asked for no comparison")
+    if message == _STOPPED:
+        return Judgement(Verdict.ERROR, INTERRUPTED)
+    if message.startswith(f"{Verdict.ERROR}: "):
+        return Judgement(Verdict.ERROR, message.removeprefix(f"{Verdict.ERROR}: "))
+    return Judgement(Verdict.INCONCLUSIVE, message)  # a check of the suite's own, before the verdict

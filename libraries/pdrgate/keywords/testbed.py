@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,8 @@ class TestbedKeywords:
                 run.write(failure=str(error))
             raise
         self._state.run = run
+        # Robot may die without ending its suites, of a full disk for one.
+        atexit.register(run.close)
         self._opened_by = str(builtin.get_variable_value("${SUITE NAME}"))
 
     @keyword
@@ -64,6 +67,7 @@ class TestbedKeywords:
         run, self._state.run = self._state.run, None
         if run is None:
             return
+        atexit.unregister(run.close)
         try:
             run.close()
         finally:

@@ -200,8 +200,7 @@ def _verdict(curve: LoadLossCurve, saturation: Saturation, checks: tuple[Check, 
 def _generator_notes(curve: LoadLossCurve) -> tuple[str, ...]:
     if not (curve.left_out or curve.limited_loads):
         return ()
-    loads = len(curve.limited_loads)
-    return (
-        f"{curve.left_out} generator-limited repeats left out, and {loads} load{'s' * (loads != 1)} "
-        "where all were generator-limited",
-    )
+    notes = [f"{curve.left_out} generator-limited repeats left out"] if curve.left_out else []
+    if loads := len(curve.limited_loads):
+        notes.append(f"{loads} load{'s' * (loads != 1)} left out, where all repeats were generator-limited")
+    return tuple(notes)

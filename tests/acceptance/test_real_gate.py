@@ -1,0 +1,291 @@
+"""The gate on this machine's own data path, started and mistreated as users do it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pdrgate.sut.journal import MachineLock
+from tests.acceptance.conftest import PDRGATE, ROOT, Ended, run
+
+pytestmark = pytest.mark.datapath
+
+HONEST = {"NO_BASELINE", "UNSTABLE", "INCONCLUSIVE", "GENERATOR_LIMITED"}
+"""What a busy machine may come to; which of them is not the test's business, that all reports agree is."""
+SMOKE = ("--profile", "smoke")
+
+
+def traces() -> dict[str, object]:
+    """What a run changes on this machine."""
+    namespaces = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout.split()
+    threads = [path for path in Path("/proc").glob("[0-9]*/comm") if path.read_text().startswith("ksoftirqd/")]
+    return {
+        "namespaces": sorted(name for name in namespaces if name.startswith("pdrgate")),
+        "workers": sorted(
+            path.parent.name for path in Path("/proc").glob("[0-9]*/comm") if _read(path) == "pdrgate-traffic"
+        ),
+        "backlog": Path("/proc/sys/net/core/netdev_max_backlog").read_text(),
+        "nice": {path.read_text(): _nice(path.parent) for path in threads},
+    }
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _nice(process: Path) -> str:
+    return (process / "stat").read_text().rpartition(")")[2].split()[16]
+
+
+@pytest.fixture(autouse=True)
+def leaves_no_trace() -> Iterator[None]:
+    # Somebody else may be measuring: wait for the machine first.
+    MachineLock.acquire(wait=300).release()
+    before = traces()
+    yield
+    assert traces() == before
+
+
+def gate(output: Path, *options: str, prefix: tuple[str, ...] = ()) -> Ended:
+    return run([*prefix, str(PDRGATE), "gate", "--output", str(output), *SMOKE, *options], output)
+
+
+def start(output: Path) -> subprocess.Popen[str]:
+    """Start a run and return once it has measured a few trials."""
+    process = subprocess.Popen(
+        [PDRGATE, "gate", "--output", output, "--profile", "quick"],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    for line in process.stdout:
+        if re.match(r"\s+5 ", line):
+            break
+    return process
+
+
+def only_folder(output: Path) -> Path:
+    (folder,) = (path for path in output.iterdir() if path.is_dir())
+    return folder
+
+
+def test_the_default_scenario_end_to_end(tmp_path):
+    ended = gate(tmp_path)
+    verdict = ended.result["verdict"]
+    assert verdict in HONEST, ended.stdout
+    sentence = f"{verdict}: {ended.result['reason']}"
+    assert sentence in ended.stdout
+    ((status, message),) = ended.robot_messages.values()
+    assert (status == "PASS") == (ended.code == 0) == (ended.xunit_failures == [])
+    if ended.code:
+        assert message == sentence == ended.xunit_failures[0]
+    (scenario,) = ended.result["scenarios"]
+    assert scenario["fingerprint"]["kernel"] == os.uname().release
+    assert scenario["calibration"]["ceiling"] >= scenario["calibration"]["forwarding_rate"] > 0
+    assert scenario["trials"] == len((ended.folder / "trials.jsonl").read_text().splitlines())
+    again = subprocess.run([PDRGATE, "assess", ended.folder], capture_output=True, text=True, check=False)
+    assert str(ended.folder) in again.stdout
+
+
+def test_robot_alone_runs_the_same_suites(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "robot", "--pythonpath", "libraries", "--include", "ipv4ANDlarge-buffers",
+         "--variable", "PROFILE:smoke", "--outputdir", tmp_path, "robot/gate"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "One CPU, Large Buffers" in done.stdout
+    assert (tmp_path / "result.json").exists(), done.stdout + done.stderr
+    assert (tmp_path / "trials.jsonl").exists()
+    assert "ipv4-routing-1cpu-4096-64B" in (tmp_path / "result.json").read_text()
+
+
+def test_ctrl_c_puts_everything_back_and_can_be_resumed(tmp_path):
+    process = start(tmp_path)
+    process.send_signal(signal.SIGINT)
+    rest, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, rest
+    folder = only_folder(tmp_path)
+    assert f"continue with: --resume {folder}" in rest
+    kept = (folder / "trials.jsonl").read_text().splitlines()
+    assert len(kept) >= 5
+
+
+def test_a_killed_run_is_cleaned_up_by_the_next_and_resumed(tmp_path):
+    process = start(tmp_path)
+    process.kill()
+    process.communicate()
+    folder = only_folder(tmp_path)
+    kept = (folder / "trials.jsonl").read_text().splitlines()
+    resumed = run([str(PDRGATE), "gate", "--resume", str(folder)], tmp_path)
+    assert "deleted namespace pdrgate-" in resumed.stdout
+    assert "from the resumed run" in resumed.stdout
+    assert (folder / "trials.jsonl").read_text().splitlines()[: len(kept)] == kept
+    assert resumed.result["verdict"] in HONEST
+    # The kill may have left a trial that was measured but of which the console had not told.
+    replayed = resumed.stdout.count("from the resumed run")
+    assert replayed == len(kept)
+
+
+def test_a_second_run_at_the_same_time_is_told_so(tmp_path):
+    process = start(tmp_path / "first")
+    try:
+        second = gate(tmp_path / "second")
+        assert second.code == 2
+        assert re.search(
+            rf"ERROR: another pdrgate run \(pid {process.pid}, since [\d:]+\) is measuring on this machine",
+            second.stdout,
+        ), second.stdout
+        assert second.result["verdict"] == "ERROR"
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+
+
+def test_one_cpu_is_refused_with_the_reason(tmp_path):
+    ended = gate(tmp_path, prefix=("taskset", "-c", "0"))
+    assert ended.code == 2
+    assert "ERROR: only CPU 0 is available" in ended.stdout
+    assert "give this machine or container two CPUs" in ended.result["reason"]
+
+
+def test_without_root_it_says_so(tmp_path):
+    source = "import os, sys; os.geteuid = lambda: 65534; from pdrgate.cli import main; sys.exit(main())"
+    ended = run([sys.executable, "-c", source, "gate", "--output", str(tmp_path), *SMOKE], tmp_path)
+    assert ended.code == 2
+    assert "makes network namespaces, which takes root; run with sudo" in ended.stdout
+
+
+def test_missing_tools_are_named_with_their_package(tmp_path):
+    source = (
+        "import shutil, sys; real = shutil.which;"
+        "shutil.which = lambda tool, **rest: None if tool == 'ethtool' else real(tool, **rest);"
+        "from pdrgate.cli import main; sys.exit(main())"
+    )
+    ended = run([sys.executable, "-c", source, "gate", "--output", str(tmp_path), *SMOKE], tmp_path)
+    assert ended.code == 2
+    assert "ERROR: ethtool is not installed; run ./ci/bootstrap, or: apt-get install ethtool" in ended.stdout
+
+
+def test_a_full_disk_ends_the_run_and_keeps_what_was_measured(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], check=True)
+    try:
+        ended = run([str(PDRGATE), "gate", "--output", str(disk), "--profile", "quick"], disk)
+        assert ended.code == 2, ended.stdout + ended.stderr
+        assert "No space left on device" in ended.stdout + ended.stderr
+        lines = (ended.folder / "trials.jsonl").read_text().splitlines()
+        assert lines
+        assert all(line.endswith("}") for line in lines)
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+SUITE = """\
+*** Settings ***
+Resource          {root}/resources/gate.resource
+Suite Setup       Open Testbed    {root}/resources/testbeds/local-netns.yaml    smoke
+
+
+*** Test Cases ***
+Mistake
+    Set Data Path    ipv4-routing
+    {step}
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        ("Measure Load    1.2 Mbananas    1 s", "unknown rate unit 'Mbananas'; use pps, kpps, Mpps or Gpps"),
+        ("Measure Load    0 pps    1 s", "a trial at a load of 0.0 packets/s has no meaning; give a load above 0"),
+        ("Search Partial Drop Rate    width=0%", "a width of 0.000% would never be reached; use one above 0 %"),
+        ("Search Partial Drop Rate    loss=100%", "a loss ratio of 100.000% has no meaning"),
+        ("Set Receive Buffers    0", "a receive buffer of 0 packets makes no sense"),
+        ("Set Frame Size    20", "frame size 20 is out of range; use 64 to 1518 bytes"),
+        ("Set Data Path    ipx-routing", "there is no data path 'ipx-routing'; there are ipv6-routing, ipv4-routing"),
+        ("Pin Interrupts    3 cpus", "'3 cpus'"),
+        ("Get PDR    >=    1 Mpps", "there is no PDR; search it first with Search Partial Drop Rate"),
+        ("Measurement Should Be Stable", "there is no PDR; search it first with Search Partial Drop Rate"),
+        ("Get Latency    p99", "there is no trial; measure one first with Measure Load"),
+    ],
+)
+def test_mistakes_in_a_suite_are_told_in_one_line(tmp_path, step, message):
+    suite = tmp_path / "mistake.robot"
+    suite.write_text(SUITE.format(root=ROOT, step=step))
+    ended = gate(tmp_path / "results", "--scenario", "all", "--suite", str(suite))
+    assert ended.code != 0
+    status, text = ended.robot_messages["Mistake"]
+    assert status == "FAIL"
+    assert message in text
+    assert "\n" not in text
+    assert "Traceback" not in ended.stdout + ended.stderr
+
+
+def test_a_load_can_be_measured_and_asserted(tmp_path):
+    suite = tmp_path / "load.robot"
+    steps = (
+        "Send Latency Probes    500 pps\n    Measure Load    20 kpps    300 ms\n    Get Loss Ratio    <=    1%\n"
+        "    Get Latency    p50    <    1 s\n    Get Latency    max    <    1 us"
+    )
+    suite.write_text(SUITE.format(root=ROOT, step=steps))
+    ended = gate(tmp_path / "results", "--scenario", "all", "--suite", str(suite))
+    status, text = ended.robot_messages["Mistake"]
+    assert status == "FAIL"
+    assert re.fullmatch(r"INCONCLUSIVE: Latency max '[\d.]+ (ns|µs|ms|s)' .* should be less than '1 µs' .*", text), text
+    assert ended.code == 1
+
+
+def test_a_suite_that_only_measures_passes(tmp_path):
+    suite = tmp_path / "load.robot"
+    suite.write_text(SUITE.format(root=ROOT, step="Measure Load    20 kpps    300 ms\n    Get Loss Ratio    <=    5%"))
+    ended = gate(tmp_path / "results", "--scenario", "all", "--suite", str(suite))
+    assert ended.code == 0, ended.stdout
+    assert ended.result["verdict"] == "NO_BASELINE"
+    assert ended.result["reason"] == "the test asked for no comparison"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("name: x\nkind: local-netns\ngenerator:\n  kind: embedded\nsut:\n  hopps: 2\n", ":6: sut.hopps: unknown key"),
+        ("name: [", ":1:8: is no YAML"),
+    ],
+)
+def test_a_malformed_testbed_file_names_line_and_key(tmp_path, content, message):
+    testbed = tmp_path / "x.yaml"
+    testbed.write_text(content)
+    ended = gate(tmp_path / "results", "--testbed", str(testbed))
+    assert ended.code == 2
+    assert f"{testbed}{message}" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--tolerance", "lots"), "'lots' is not a ratio"),
+        (("--profile", "eternal"), "'eternal' is not one of"),
+        (("--baseline", "/nowhere"), "the baseline /nowhere does not exist"),
+        (("--resume", "nothing"), "cannot resume"),
+        (("--scenario", "no-such-tag"), "no test"),
+    ],
+)
+def test_mistakes_on_the_command_line(tmp_path, options, message):
+    ended = (
+        gate(tmp_path, *options)
+        if options[0] not in ("--profile", "--resume")
+        else run([str(PDRGATE), "gate", "--output", str(tmp_path), *options], tmp_path)
+    )
+    assert ended.code in (2, 64)
+    assert message in ended.stdout + ended.stderr
+    assert "Traceback" not in ended.stdout + ended.stderr

@@ -1,0 +1,57 @@
+"""Calibration: the generator's ceiling, and what the SUT forwards there."""
+
+from __future__ import annotations
+
+import pytest
+
+from pdrgate.errors import GeneratorError
+from pdrgate.search.calibration import FLAT_OUT, calibrate
+from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, SimulatedSut
+from pdrgate.trial import Trial
+
+
+def sent(offered: int, forwarded: int) -> Trial:
+    return Trial(FLAT_OUT, 1.0, offered, forwarded, unsent=int(FLAT_OUT) - offered, sending_time=1.0)
+
+
+@pytest.mark.parametrize("stretches", [False, True])
+def test_ceiling_and_forwarding_rate(stretches: bool) -> None:
+    sut = SimulatedSut(IdealCurve(1e6), Behaviour(0.0), ceiling=Ceiling(2.5e6, stretches))
+    found = calibrate(sut.measure, 0.3)
+    assert found.ceiling == pytest.approx(2.5e6, rel=1e-6)
+    assert found.forwarding_rate == pytest.approx(1e6, rel=0.005)
+    assert found.max_load == pytest.approx(2.375e6, rel=1e-6)
+    assert found.min_load == pytest.approx(2375, rel=1e-6)
+
+
+def test_the_best_counts_once_it_was_shown_twice() -> None:
+    """Cold caches and a missed CPU make trials that say nothing of what the generator can do."""
+    rates = iter([(100, 100), (1_400_000, 900_000), (2_000_000, 800_000), (2_050_000, 850_000), (1, 1)])
+    found = calibrate(lambda load, duration: sent(*next(rates)), 1.0)
+    assert (found.ceiling, found.forwarding_rate) == (2_050_000, pytest.approx(850_000))
+    assert next(rates) == (1, 1)
+
+
+def test_a_generator_that_never_agrees_with_itself_is_believed_after_six_trials() -> None:
+    rates = iter([1_000_000, 1_200_000, 1_400_000, 1_600_000, 1_800_000, 2_000_000])
+    assert calibrate(lambda load, duration: sent(next(rates), 1), 1.0).ceiling == 2_000_000
+
+
+def test_flat_out_and_the_duration_are_what_is_asked_for() -> None:
+    asked: list[tuple[float, float]] = []
+
+    def measure(load: float, duration: float) -> Trial:
+        asked.append((load, duration))
+        return sent(1000, 1000)
+
+    calibrate(measure, 0.25, flat_out=7e6)
+    assert asked == [(7e6, 0.25)] * 3
+
+
+def test_a_very_slow_generator_is_searched_from_1_pps_on() -> None:
+    assert calibrate(lambda load, duration: sent(100, 100), 1.0).min_load == 1.0
+
+
+def test_a_generator_that_sends_nothing() -> None:
+    with pytest.raises(GeneratorError, match=r"^the generator offered no packet when asked for all it has; see"):
+        calibrate(lambda load, duration: sent(0, 0), 1.0)
