@@ -84,9 +84,8 @@ def check(options: GateOptions) -> None:
 
 def run_gate(options: GateOptions, folder: Path) -> int:
     """Run the suites into ``folder``, print the verdicts, and return the exit code of the contract."""
-    from pdrgate.gate.verdict import Verdict
+    from pdrgate.gate.verdict import INTERRUPTED, Verdict
     from pdrgate.history.results import RESULT_FILE, read_result
-    from pdrgate.keywords.library import INTERRUPTED
     from pdrgate.report.console import paths, verdict_table
 
     (folder / RESULT_FILE).unlink(missing_ok=True)  # a resumed run writes its own

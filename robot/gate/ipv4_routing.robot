@@ -11,12 +11,15 @@ Test Tags         ipv4
 
 
 *** Test Cases ***    PINNING    BUFFER    FRAME
-One CPU, Large Buffers    [Tags]    large-buffers
-    1 cpu    4096    64
-One CPU, Small Buffers    [Tags]    small-buffers
-    1 cpu    512    64
-One CPU, Full-Size Frames    [Tags]    frame-sizes
-    1 cpu    4096    1518
+One CPU, Large Buffers
+    [Tags]    large-buffers
+                      1 cpu      4096      64
+One CPU, Small Buffers
+    [Tags]    small-buffers
+                      1 cpu      512       64
+One CPU, Full-Size Frames
+    [Tags]    frame-sizes
+                      1 cpu      4096      1518
 
 
 *** Keywords ***

@@ -10,15 +10,19 @@ Test Template     IPv6 Routing Keeps Its PDR
 Test Tags         ipv6
 
 
-*** Test Cases ***    PINNING    BUFFER    FRAME
-One CPU, Large Buffers    [Tags]    default    large-buffers
-    1 cpu    4096    64
-One CPU, Small Buffers    [Tags]    small-buffers
-    1 cpu    512    64
-One CPU, Full-Size Frames    [Tags]    frame-sizes
-    1 cpu    4096    1518
-Unpinned, Large Buffers    [Tags]    unpinned
-    unpinned    4096    64
+*** Test Cases ***    PINNING     BUFFER    FRAME
+One CPU, Large Buffers
+    [Tags]    default    large-buffers
+                      1 cpu       4096      64
+One CPU, Small Buffers
+    [Tags]    small-buffers
+                      1 cpu       512       64
+One CPU, Full-Size Frames
+    [Tags]    frame-sizes
+                      1 cpu       4096      1518
+Unpinned, Large Buffers
+    [Tags]    unpinned
+                      unpinned    4096      64
 
 
 *** Keywords ***

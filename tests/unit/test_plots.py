@@ -1,23 +1,24 @@
 import itertools
 import math
 import struct
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pytest
-from matplotlib.axes import Axes
-from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.transforms import Bbox
 
+from pdrgate.gate.progress import known_bounds
 from pdrgate.report import plots
-from pdrgate.report.plots import PLR_FLOOR, GoalLine, bounds_so_far
-from pdrgate.stability import Assessment, Reading, Verdict, assess, read_experiments
+from pdrgate.report.plots import PLR_FLOOR, GoalLine
+from pdrgate.report.plots.load_loss import load_loss_figure
+from pdrgate.report.plots.rates import rates_figure
+from pdrgate.report.plots.repeats import repeats_figure
+from pdrgate.report.plots.search_path import search_path_figure
+from pdrgate.stability import Assessment, Reading, assess, read_experiments
 from pdrgate.traffic.simulated import (
     Behaviour,
     Ceiling,
@@ -48,35 +49,34 @@ def simulated(
     behaviour: Behaviour | None = None,
     ceiling: Ceiling | None = None,
     reading: Reading = Reading.STRICT,
+    plr_threshold: float = 0.005,
 ) -> Assessment:
     sut = SimulatedSut(curve, behaviour, seed=3, ceiling=ceiling)
-    return assess(sut.repeat(loads, 1.0, runs), reading=reading, source="simulated")
+    return assess(sut.repeat(loads, 1.0, runs), reading=reading, plr_threshold=plr_threshold)
 
 
-ASSESSMENTS: dict[str, Callable[[], Assessment]] = {
-    "4 loads": lambda: simulated((7e5, 1e6, 1.1e6, 1.2e6), 5),
+CASES: dict[str, Callable[[], Assessment]] = {
+    "50 runs": lambda: simulated(AROUND, 50),
     "16 loads in two modes": lambda: simulated(
         [1e5 * step for step in range(1, 17)], 20, behaviour=Behaviour(modes=(1.0, 0.93))
     ),
-    "31 loads and drift": lambda: simulated([1e5 * step for step in range(1, 32)], 8, behaviour=Behaviour(drift=5e-4)),
+    "31 loads": lambda: simulated([1e5 * step for step in range(1, 32)], 3),
     "1 run per load": lambda: simulated(AROUND, 1),
-    "50 runs": lambda: simulated(AROUND, 50),
     "no loss at all": lambda: simulated((7e4, 8e4, 9e4, 1e5), 10, IdealCurve(1e9)),
+    "no loss allowed": lambda: simulated(AROUND, 5, plr_threshold=0.0),
     "nothing forwarded": lambda: simulated((5.0, 9.0, 20.0), 4, TrashingCurve(IdealCurve(1.0), 1.0, 1.0)),
-    "no potential saturation point": lambda: simulated((7e5, 9e5, 1.05e6), 5),
-    "past the PDR from the first load": lambda: simulated((1.2e6, 1.3e6, 1.4e6), 5),
+    "past the threshold from the first load": lambda: simulated((1.2e6, 1.3e6, 1.4e6), 5),
     "one load": lambda: simulated((1e6,), 3),
     "one load, one run": lambda: simulated((1e6,), 1),
     "generator-limited above": lambda: simulated(AROUND, 5, ceiling=Ceiling(0.95e6)),
     "all generator-limited": lambda: simulated((7e5, 9e5), 5, ceiling=Ceiling(0.5e6)),
-    "loads far apart": lambda: simulated((10.0, 1e4, 1e6, 1.2e6, 1e9), 4),
-    "loads close together": lambda: simulated([9.9e5 + 500 * step for step in range(30)], 4),
 }
+CROWDED = ("16 loads in two modes", "generator-limited above")
 
 
-@pytest.fixture(params=ASSESSMENTS)
-def found(request: pytest.FixtureRequest) -> Assessment:
-    return ASSESSMENTS[request.param]()
+@cache
+def case(name: str) -> Assessment:
+    return CASES[name]()
 
 
 def size_of(png: bytes) -> tuple[int, int]:
@@ -87,8 +87,12 @@ def size_of(png: bytes) -> tuple[int, int]:
     return width, height
 
 
+def lines(figure: Figure, label: str) -> list[Line2D]:
+    return [each for axes in figure.axes for each in axes.lines if str(each.get_label()).startswith(label)]
+
+
 def line(figure: Figure, label: str) -> Line2D:
-    (found,) = (each for axes in figure.axes for each in axes.lines if str(each.get_label()).startswith(label))
+    (found,) = lines(figure, label)
     return found
 
 
@@ -96,236 +100,202 @@ def data(found: Line2D) -> tuple[list[float], list[float]]:
     return list(found.get_xdata()), list(found.get_ydata())  # type: ignore[arg-type]
 
 
-def words(figure: Figure) -> str:
-    texts = [text.get_text() for text in figure.texts]
-    texts += [text.get_text() for axes in figure.axes for text in axes.texts]
-    texts += [text.get_text() for legend in figure.legends for text in legend.get_texts()]
-    return "\n".join(texts)
+def means(figure: Figure) -> tuple[list[float], list[float]]:
+    """Where the load-loss curve's marks with their intervals are."""
+    (container,) = figure.axes[0].containers
+    return data(container[0])
+
+
+def words(figure: Figure) -> list[str]:
+    """All texts but those of the axes' numbers."""
+    texts = [*figure.texts, *(text for axes in figure.axes for text in axes.texts)]
+    texts += [text for legend in figure.legends for text in legend.get_texts()]
+    return [text.get_text() for text in texts]
+
+
+def header(figure: Figure) -> str:
+    return " ".join(text.get_text() for text in figure.texts)
 
 
 def overlaps(figure: Figure) -> list[str]:
-    """Pairs of header texts, labels, legends and axes with their tick labels that lie on each other."""
-    figure.draw_without_rendering()
-    boxes: list[tuple[str, Bbox]] = [(text.get_text(), text.get_window_extent()) for text in figure.texts]
-    boxes += [("the legend", legend.get_window_extent()) for legend in figure.legends]
-    for index, axes in enumerate(figure.axes):
-        twins = [other for other in figure.axes[:index] if other.get_position().bounds == axes.get_position().bounds]
-        boxes += [] if twins else [(f"axes {index}", inside(axes))]
-    canvas = Bbox.from_bounds(0, 0, *figure.canvas.get_width_height())
+    """What leaves the picture, and pairs of header lines, legend and axes with their numbers that lie on each other."""
+    figure.get_layout_engine().execute(figure)  # type: ignore[union-attr]
+    boxes = {text.get_text(): text.get_window_extent() for text in figure.texts if text.get_text()}
+    boxes |= {f"legend {number}": legend.get_window_extent() for number, legend in enumerate(figure.legends)}
+    boxes |= {f"axes at {axes.get_position().bounds}": axes.get_tightbbox() for axes in figure.axes}
+    wide, high = figure.canvas.get_width_height()
     found = [
-        f"{name!r} leaves the picture"
-        for name, box in boxes
-        if box.x0 < 0 or box.y0 < 0 or box.x1 > canvas.x1 or box.y1 > canvas.y1
+        name for name, box in boxes.items() if box.x0 < -1 or box.y0 < -1 or box.x1 > wide + 1 or box.y1 > high + 1
     ]
-    for (one, first), (other, second) in itertools.combinations(boxes, 2):
-        # half a line's height is the empty part of a text's box
-        if (
-            min(first.x1, second.x1) - max(first.x0, second.x0) > 1
-            and min(first.y1, second.y1) - max(first.y0, second.y0) > 6
-        ):
+    for (one, first), (other, second) in itertools.combinations(boxes.items(), 2):
+        shared = Bbox.intersection(first, second)
+        if shared is not None and min(shared.width, shared.height) > 4:  # a text's box is higher than its letters
             found.append(f"{one!r} and {other!r}")
     return found
-
-
-def inside(axes: Axes) -> Bbox:
-    """The axes with their labels; what is clipped to them does not count."""
-    return Bbox.union(
-        [axes.get_window_extent(), *filter(None, [axis.get_tightbbox() for axis in axes._axis_map.values()])]
-    )
 
 
 # --- every picture over every odd input ---
 
 
-def test_every_picture_is_a_png_of_the_same_size(found: Assessment) -> None:
+@pytest.mark.parametrize("name", [name for name in CASES if name not in (*CROWDED, "50 runs", "31 loads")])
+def test_any_assessment_is_drawn(name: str) -> None:
+    for figure in (load_loss_figure(case(name), "t"), rates_figure(case(name), "t"), repeats_figure(case(name), "t")):
+        figure.set_layout_engine("none")  # the dearest part, and the next test's matter
+        figure.draw_without_rendering()
+
+
+@pytest.mark.parametrize("name", CROWDED)
+def test_nothing_lies_on_anything_else(name: str) -> None:
+    title, subtitle = "A title that goes on and on " * 6, "IPv6 routing, unpinned " * 9
+    assert overlaps(load_loss_figure(case(name), title, subtitle)) == []
+    assert overlaps(rates_figure(case(name), title, subtitle)) == []
+    assert overlaps(repeats_figure(case(name), title)) == []
+
+
+def test_every_picture_is_a_png_of_the_same_size() -> None:
+    found = case("generator-limited above")
     for png in (
         plots.load_loss(found, title="A title", subtitle="below it"),
-        plots.rates(found, title="A title"),
-        plots.repeats(found, title="A title"),
+        plots.rates(found, title="a $ and $x^{$"),
+        plots.repeats(case("nothing forwarded"), title=""),
+        plots.search_path([], title=r"\alpha_{", goals=[]),
     ):
         assert size_of(png) == (1100, 704)
 
 
-def test_nothing_lies_on_anything_else(found: Assessment) -> None:
-    title, subtitle = "A title that goes on and on " * 6, "IPv6 routing, unpinned " * 9
-    assert overlaps(plots._load_loss_figure(found, title, subtitle)) == []
-    assert overlaps(plots._rates_figure(found, title, subtitle)) == []
-    assert overlaps(plots._repeats_figure(found, title)) == []
+def test_the_verdict_the_label_and_the_failed_checks_sentence_are_written() -> None:
+    good = words(load_loss_figure(case("50 runs"), "t", "sub"))
+    assert {"t", "sub", "STABLE · GOOD (strict reading)"} <= set(good)
+    limited = case("generator-limited above")
+    text = header(rates_figure(limited, "t"))
+    assert "GENERATOR LIMITED · BAD (strict reading)" in text
+    assert f"GENERATOR_LIMITED: {limited.reason}" in text
+    assert "BAD (tolerant reading)" in header(repeats_figure(simulated((7e5, 9e5), 3, reading=Reading.TOLERANT), "t"))
 
 
-@pytest.mark.parametrize("title", ["", "a $ and $x^{$", "\n\ttabs\n", "路由 🚀 \x00", r"\alpha_{", "_hidden"])
-def test_any_title_is_drawn_as_it_is(title: str) -> None:
-    found = ASSESSMENTS["4 loads"]()
-    size_of(plots.load_loss(found, title=title, subtitle=title))
-    size_of(plots.search_path([], title=title, subtitle=title, goals=[GoalLine(title, 0.005, 1.0, 2.0)]))
+@pytest.mark.skipif(not PASTRAMI.is_dir(), reason="PASTRAMI's published experiments are not here")
+@pytest.mark.parametrize(("kernel", "said"), [("6.8", "STABLE · GOOD"), ("5.15", "UNSTABLE · BAD")])
+def test_published_experiments(kernel: str, said: str) -> None:
+    (experiment,) = read_experiments(PASTRAMI / f"clab_tb1_raw_50_k{kernel}_intel_bare-metal_as-is.txt")
+    found = assess(experiment.trials)
+    for figure in (load_loss_figure(found, "t", "s"), rates_figure(found, "t", "s")):
+        assert overlaps(figure) == []
+        assert said in header(figure)
+        assert found.reason in header(figure)
 
 
 # --- the load-loss curve ---
 
 
-def test_the_curve_has_the_mean_of_every_load_and_crosses_the_threshold_at_the_pdr() -> None:
-    found = ASSESSMENTS["50 runs"]()
-    figure = plots._load_loss_figure(found, "t", "")
-    loads, plrs = data(line(figure, "mean PLR, 95 %"))
-    assert dict(zip(loads, plrs, strict=True)) == {
-        point.load: point.plr for point in found.curve.points if point.plr > PLR_FLOOR
-    }
-    crossing = next(
-        x0 + (x1 - x0) * (0.005 - y0) / (y1 - y0)
-        for (x0, y0), (x1, y1) in itertools.pairwise(list(zip(*data(line_between(figure)), strict=True)))
-        if y0 <= 0.005 < y1
-    )
+def test_the_curve_has_the_mean_of_every_load_and_crosses_the_threshold_where_it_says() -> None:
+    found = case("50 runs")
+    figure = load_loss_figure(found, "t")
+    assert means(figure) == (list(found.curve.loads), [max(PLR_FLOOR, plr) for plr in found.curve.plrs])
+    between = max((data(each) for each in figure.axes[0].lines), key=lambda each: len(each[0]))
+    crossing = next(load for load, plr in zip(*between, strict=True) if plr > 0.005)
     assert found.pdr.load is not None
-    assert crossing == pytest.approx(found.pdr.load, rel=1e-4)
-    assert data(line(figure, "PDR"))[0] == [found.pdr.load] * 2
+    assert crossing == pytest.approx(found.pdr.load, rel=1e-3)
+    assert any(data(each)[0] == [found.pdr.load] * 2 for each in figure.axes[0].lines)
+    assert f"PLR crosses 0.5 % at {found.pdr.load / 1e3:.4g} kpps" in words(figure)
+    (interval,) = (text for text in words(figure) if text.startswith("95 % interval of the crossing"))
+    assert f"{found.pdr.lower / 1e3:.4g} kpps to " in interval  # type: ignore[operator]
 
 
-def line_between(figure: Figure) -> Line2D:
-    return max(
-        (
-            each
-            for each in figure.axes[1].lines
-            if each.get_linestyle() == "-" and each.get_marker() in ("None", None, "")
-        ),
-        key=lambda each: len(data(each)[0]),
-    )
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("no loss at all", "PLR does not cross 0.5 % up to 100 kpps"),
+        ("past the threshold from the first load", "PLR is past 0.5 % already at 1.2 Mpps"),
+        ("all generator-limited", "every trial was generator-limited: there is no curve"),
+    ],
+)
+def test_a_crossing_that_was_not_measured_is_said_not_drawn(name: str, said: str) -> None:
+    for figure in (load_loss_figure(case(name), "t"), rates_figure(case(name), "t")):
+        assert said in words(figure)
+        assert not any("crossing" in text for text in words(figure))
 
 
-def test_every_repeat_is_a_dot_and_no_loss_lies_on_the_floor_and_says_so() -> None:
-    found = ASSESSMENTS["no loss at all"]()
-    figure = plots._load_loss_figure(found, "t", "")
-    assert data(line(figure, "PLR of each repeat"))[1] == [PLR_FLOOR] * 40
-    loads, plrs = data(line(figure, "mean PLR 0 or below"))
-    assert loads == list(found.curve.loads)
-    assert plrs == [PLR_FLOOR] * 4
-    assert "mean PLR 0 or below 10⁻⁶, drawn there" in words(figure)
-    assert "≤ 10⁻⁶" in [label.get_text() for label in figure.axes[1].get_yticklabels()]
+def test_every_repeat_is_a_dot_and_what_is_below_the_floor_lies_on_it_and_says_so() -> None:
+    figure = load_loss_figure(case("no loss at all"), "t")
+    assert data(line(figure, "each repeat"))[1] == [PLR_FLOOR] * 40
+    assert means(figure)[1] == [PLR_FLOOR] * 4
+    figure.draw_without_rendering()
+    assert "≤ $10^{-6}$" in [label.get_text() for label in figure.axes[0].get_yticklabels()]
 
 
 def test_delta_ucl_is_on_its_own_scale_with_gaps_where_there_is_none() -> None:
-    found = ASSESSMENTS["4 loads"]()
-    figure = plots._load_loss_figure(found, "t", "")
-    red = line(figure, "normalised ΔUCL95")
+    found = case("50 runs")
+    figure = load_loss_figure(found, "t")
+    red = line(figure, "ΔUCL95")
     for value, point in zip(data(red)[1], found.curve.points, strict=True):
         assert value == point.delta_ucl or (point.delta_ucl is None and math.isnan(value))
-    assert red.axes is figure.axes[0]
-    assert "ΔUCL95" in figure.axes[0].get_ylabel()
+    assert red.axes is figure.axes[1]
+    assert "ΔUCL95" in figure.axes[1].get_ylabel()
 
 
 def test_one_run_per_load_has_neither_interval_nor_delta_ucl() -> None:
-    figure = plots._load_loss_figure(ASSESSMENTS["1 run per load"](), "t", "")
-    assert "one run per load: no interval" in words(figure)
-    assert "ΔUCL95" not in words(figure)
-    assert not figure.axes[0].yaxis.get_visible()
+    figure = load_loss_figure(case("1 run per load"), "t")
+    assert "PLR (one run per load: no interval)" in words(figure)
+    assert len(figure.axes) == 1
+    assert not lines(figure, "each repeat")
 
 
-def test_the_verdict_the_label_and_the_failed_checks_sentence_are_written() -> None:
-    good = plots._load_loss_figure(ASSESSMENTS["50 runs"](), "t", "sub")
-    assert {"GOOD (strict reading)", "STABLE", "t", "sub"} <= set(words(good).split("\n"))
-    limited = ASSESSMENTS["generator-limited above"]()
-    assert limited.verdict is Verdict.GENERATOR_LIMITED
-    text = words(plots._load_loss_figure(limited, "t", ""))
-    assert "GENERATOR LIMITED" in text
-    assert f"GENERATOR_LIMITED: {limited.reason}" in text.replace("\n", " ")
-    assert "BAD (tolerant reading)" in words(
-        plots._load_loss_figure(simulated((7e5, 9e5), 3, reading=Reading.TOLERANT), "t", "")
-    )
-
-
-def test_the_saturation_region_begins_at_the_potential_saturation_point() -> None:
-    found = ASSESSMENTS["50 runs"]()
-    assert found.saturation.potential_index is not None
-    figure = plots._load_loss_figure(found, "t", "")
-    (region,) = (patch for patch in figure.axes[0].patches if patch.get_label() == "saturated")
-    potential = found.curve.loads[found.saturation.potential_index]
-    assert region.get_x() == potential  # type: ignore[attr-defined]
-    assert "saturated from 1.1 Mpps on" in words(figure)
-    assert "no potential saturation point" in words(
-        plots._load_loss_figure(ASSESSMENTS["no potential saturation point"](), "t", "")
-    )
-
-
-def test_a_missing_pdr_is_said_not_drawn() -> None:
-    for case, text in {
-        "no loss at all": "PDR at PLR 0.5 %: > 100 kpps, outside the measured loads",
-        "past the PDR from the first load": "PDR at PLR 0.5 %: < 1.2 Mpps, outside the measured loads",
-        "all generator-limited": "PDR at PLR 0.5 %: unknown",
-    }.items():
-        figure = plots._load_loss_figure(ASSESSMENTS[case](), "t", "")
-        assert text in words(figure)
-        assert not any(each.get_label() == "PDR" for axes in figure.axes for each in axes.lines)
+def test_saturation_is_shaded_from_where_it_was_expected_and_found() -> None:
+    stable, flipping = case("50 runs"), case("16 loads in two modes")
+    assert "saturated from 1.1 Mpps" in words(load_loss_figure(stable, "t"))
+    figure = load_loss_figure(flipping, "t")
+    begins = {patch.get_label(): patch.get_x() for patch in figure.axes[0].patches}  # type: ignore[attr-defined]
+    assert begins["no lasting saturation from 1.1 Mpps"] == pytest.approx(1.1e6)
+    assert begins["saturated from 1.6 Mpps"] == pytest.approx(1.6e6)
 
 
 def test_generator_limited_loads_are_crosses() -> None:
-    found = ASSESSMENTS["generator-limited above"]()
-    for figure in (plots._load_loss_figure(found, "t", ""), plots._rates_figure(found, "t", "")):
-        assert data(line(figure, "load where every trial"))[0] == list(found.curve.limited_loads)
-    assert "there is no curve" in words(plots._rates_figure(ASSESSMENTS["all generator-limited"](), "t", ""))
+    found = case("generator-limited above")
+    for figure in (load_loss_figure(found, "t"), rates_figure(found, "t")):
+        assert data(line(figure, "every trial was generator-limited"))[0] == list(found.curve.limited_loads)
 
 
 # --- the rates ---
 
 
 def test_rates_show_throughput_delivery_ratio_the_ideal_and_every_tir() -> None:
-    found = ASSESSMENTS["50 runs"]()
-    figure = plots._rates_figure(found, "t", "")
-    assert data(line(figure, "forwarding rate T")) == (
-        list(found.curve.loads),
-        [point.throughput for point in found.curve.points],
-    )
-    assert data(line(figure, "delivery ratio"))[1] == [100 * point.delivery_ratio for point in found.curve.points]
+    found = case("50 runs")
+    figure = rates_figure(found, "t")
+    throughputs = [point.throughput for point in found.curve.points]
+    assert data(line(figure, "forwarding rate")) == (list(found.curve.loads), throughputs)
+    ratios, bound = [100 * point.delivery_ratio for point in found.curve.points], [99.5, 99.5]
+    assert [data(each)[1] for each in lines(figure, "delivery ratio")] == [bound, ratios]
     ideal = data(line(figure, "ideal"))
     assert ideal[0] == ideal[1]
     written = [text.get_text() for text in figure.axes[1].texts]
-    assert written == [f"{ratio:.2f}".replace("-0.00", "0.00").replace("-", "−") for ratio in found.saturation.tir[1:]]
-    assert "DR 99.5 %" in words(figure)
+    assert written == [f"{ratio:.2f}".replace("-0.00", "0.00") for ratio in found.saturation.tir[1:]]
 
 
-def test_tir_is_left_out_where_a_step_is_too_narrow_to_write_in() -> None:
-    figure = plots._rates_figure(ASSESSMENTS["loads far apart"](), "t", "")
-    assert len(figure.axes[1].texts) == 1
-
-
-@pytest.mark.parametrize(("load", "unit"), [(20.0, "pps"), (9e4, "kpps"), (2e6, "Mpps")])
-def test_axes_say_the_unit_that_suits_the_loads(load: float, unit: str) -> None:
-    found = simulated((load / 2, load * 0.8, load), 3)
-    figure = plots._rates_figure(found, "t", "")
-    assert figure.axes[0].get_ylabel() == f"forwarding rate ({unit})"
-    assert figure.axes[2].get_xlabel() == f"offered load ({unit})"
+def test_axes_say_the_unit_that_suits_the_loads() -> None:
+    axis = rates_figure(case("50 runs"), "t").axes[2].xaxis
+    assert [axis.get_major_formatter()(load) for load in (20.0, 9e5, 1.25e6)] == ["20 pps", "900 kpps", "1.25 Mpps"]
 
 
 # --- the repeats ---
 
 
 def test_repeats_has_a_panel_per_load_and_one_for_the_pdr_in_measured_order() -> None:
-    found = ASSESSMENTS["16 loads in two modes"]()
-    figure = plots._repeats_figure(found, "t")
-    titles = [axes.get_title(loc="left") for axes in figure.axes]
-    assert titles[:3] == ["PDR", "100 kpps", "200 kpps"]
-    assert len(titles) == 17
-    axes = figure.axes[titles.index("1.1 Mpps")]
-    (dots,) = (each for each in axes.lines if each.get_label() == "a repeat")
+    found = case("16 loads in two modes")
+    panels = {axes.get_title(loc="left"): axes for axes in repeats_figure(found, "t").axes}
+    assert list(panels)[:3] == ["PLR crosses 0.5 %", "100 kpps", "200 kpps"]
+    assert len(panels) == 17
     point = next(point for point in found.curve.points if point.load == pytest.approx(1.1e6))
-    middle = sorted(point.throughputs)[9] / 2 + sorted(point.throughputs)[10] / 2
-    assert data(dots)[0] == list(range(1, 21))
-    assert data(dots)[1] == pytest.approx([100 * (value / middle - 1) for value in point.throughputs])
-    assert sum(each.get_label() == "two modes" for each in axes.lines) == 2
-    assert "two modes" in words(figure)
+    middle = sum(sorted(point.throughputs)[9:11]) / 2
+    numbers, changes = data(panels["1.1 Mpps"].lines[-1])
+    assert numbers == list(range(1, 21))
+    assert changes == pytest.approx([100 * (value / middle - 1) for value in point.throughputs])
 
 
 def test_of_very_many_loads_those_nearest_to_the_pdr_are_shown() -> None:
-    figure = plots._repeats_figure(ASSESSMENTS["31 loads and drift"](), "t")
+    figure = repeats_figure(case("31 loads"), "t")
     assert len(figure.axes) == 20
-    assert "12 loads far from the PDR are left out" in words(figure)
+    assert "12 loads left out" in header(figure)
     assert "1 Mpps" in [axes.get_title(loc="left") for axes in figure.axes]
-
-
-def test_the_quarters_of_a_drifting_load_rise() -> None:
-    figure = plots._repeats_figure(ASSESSMENTS["31 loads and drift"](), "t")
-    (axes,) = (axes for axes in figure.axes if axes.get_title(loc="left") == "1.5 Mpps")
-    levels = [data(each)[1][0] for each in axes.lines if each.get_label() == "mean of a quarter"]
-    assert len(levels) == 4
-    assert levels == sorted(levels)
 
 
 # --- the search ---
@@ -345,98 +315,57 @@ SEARCH = (
 )
 
 
-def test_bounds_so_far_follow_the_longest_trials_and_most_of_their_time() -> None:
-    assert bounds_so_far(SEARCH, 0.005) == [
+def test_known_bounds_follow_the_longest_trials_and_most_of_them() -> None:
+    assert [known_bounds(SEARCH[:count], 0.005) for count in range(7)] == [
+        (None, None),
         (None, 2e6),
         (1e6, 2e6),
         (1e6, 1.2e6),
         (1.1e6, 1.2e6),
         (1.2e6, 2e6),  # the longer trial overrules the shorter
-        (1.2e6, 1.3e6),  # the generator could not send it: too high
+        (1.2e6, 2e6),  # the generator's limit is not the SUT's
     ]
-    assert bounds_so_far([trial(1e6, 0.1), trial(1e6, 0.0), trial(1e6, 0.1)], 0.005) == [
-        (None, 1e6),
-        (1e6, None),
-        (None, 1e6),
-    ]
-    assert bounds_so_far([], 0.0) == []
+    thrice = [trial(1e6, 0.1), trial(1e6, 0.0), trial(1e6, 0.1)]
+    assert [known_bounds(thrice[:count], 0.005) for count in (1, 2, 3)] == [(None, 1e6), (1e6, None), (None, 1e6)]
 
 
-def test_the_search_shows_bounds_only_where_they_end_at_those_that_the_search_gave() -> None:
-    goals = [GoalLine("PDR", 0.005, 1.2e6, 1.3e6), GoalLine("NDR", 0.0, 1.05e6, 1.1e6)]
-    figure = plots._search_path_figure(SEARCH, "t", goals, "")
-    assert data(line(figure, "PDR: lower"))[1][1:] == [1e6, 1e6, 1.1e6, 1.2e6, 1.2e6]
-    assert data(line(figure, "PDR: upper"))[1] == [2e6, 2e6, 1.2e6, 1.2e6, 2e6, 1.3e6]
-    assert data(line(figure, "NDR: upper"))[1][-1] == 1.1e6
-    assert "NDR: lower" not in words(figure)  # 1 Mpps by the trials, 1.05 Mpps by the search
-    drawn = words(figure)
-    assert "PDR: loss ≤ 0.5 %\n1.2 to 1.3 Mpps" in drawn
-    assert "NDR: no loss\n1.05 to 1.1 Mpps" in drawn
+def test_the_search_shows_each_goals_bounds_so_far_as_steps_and_those_in_the_end_as_lines() -> None:
+    goals = [GoalLine("PDR", 0.005, 1.2e6, 2e6), GoalLine("NDR", 0.0, 1e6, None)]
+    figure = search_path_figure(SEARCH, "t", goals)
+    lower, upper = (data(each)[1] for each in lines(figure, "PDR: bounds so far"))
+    assert lower[1:] == [1e6, 1e6, 1.1e6, 1.2e6, 1.2e6]
+    assert upper == [2e6, 2e6, 1.2e6, 1.2e6, 2e6, 2e6]
+    assert [data(each)[1][0] for each in lines(figure, "PDR: 1.2 Mpps to 2 Mpps")] == [1.2e6, 2e6]
+    assert [data(each)[1][0] for each in lines(figure, "NDR: from 1 Mpps")] == [1e6]
 
 
-def offsets(drawn: PathCollection) -> list[tuple[float, ...]]:
-    return [tuple(offset) for offset in np.asarray(drawn.get_offsets())]
-
-
-def test_trials_are_marked_by_their_loss_and_sized_by_their_duration() -> None:
-    goals = [GoalLine("PDR", 0.005, 1.2e6, 1.3e6), GoalLine("NDR", 0.0, None, None)]
-    figure = plots._search_path_figure(SEARCH, "t", goals, "")
-    drawn = [each for each in figure.axes[0].collections if isinstance(each, PathCollection) and len(offsets(each))]
-    marked = {str(each.get_label()): offsets(each) for each in drawn}
-    assert marked == {
-        "no loss": [(2, 1e6)],
-        "loss ≤ 0.5 %": [(4, 1.1e6), (5, 1.2e6)],
-        "loss > 0.5 %": [(1, 2e6), (3, 1.2e6)],
-        "generator-limited: too high": [(6, 1.3e6)],
+def test_trials_are_marked_by_their_loss() -> None:
+    figure = search_path_figure(SEARCH, "t", [GoalLine("PDR", 0.005, None, None)])
+    marks = {str(each.get_label()): data(each) for each in figure.axes[0].lines if each.get_linestyle() == "None"}
+    assert marks == {
+        "no loss": ([2], [1e6]),
+        "loss ≤ 0.5 %": ([4, 5], [1.1e6, 1.2e6]),
+        "loss > 0.5 %": ([1, 3], [2e6, 1.2e6]),
+        "generator-limited": ([6], [1.3e6]),
     }
-    sizes = [each.get_sizes()[0] for each in drawn]
-    assert sizes[0] < sizes[1]
-    assert "trial of 500 ms" in words(figure)
 
 
 @pytest.mark.parametrize(
     ("trials", "goals"),
     [
-        ([], []),
         ([], [GoalLine("PDR", 0.005, None, None)]),
-        (SEARCH[:1], []),
         (SEARCH[:1], [GoalLine("PDR", 0.005, None, 2e6)]),
-        (SEARCH, [GoalLine("PDR", 0.005, 1.2e6, 1.3e6)]),
-        (SEARCH, [GoalLine(f"goal {number} " * 9, number / 100, 1.2e6, 1.3e6) for number in range(8)]),
+        (SEARCH, [GoalLine(f"goal {number}", number / 100, 1.2e6, 1.3e6) for number in range(8)]),
         ([trial(1e3 * 1.1**number, 0.0) for number in range(120)], [GoalLine("PDR", 0.005, 8.4e7, 8.5e7)]),
         ([*SEARCH, trial(0.0, 0.0)], [GoalLine("PDR", 0.005, 1.2e6, 1.2e6)]),
     ],
 )
 def test_any_search_is_drawn(trials: Sequence[Trial], goals: Sequence[GoalLine]) -> None:
-    assert size_of(plots.search_path(trials, title="t", goals=goals, subtitle="s")) == (1100, 704)
-    assert overlaps(plots._search_path_figure(trials, "t", goals, "s")) == []
+    assert overlaps(search_path_figure(trials, "t", goals, "s")) == []
 
 
 def test_bounds_close_together_get_a_close_up() -> None:
-    figure = plots._search_path_figure(SEARCH, "t", [GoalLine("PDR", 0.005, 1.2e6, 1.21e6)], "")
-    assert [axes.get_ylabel() for axes in figure.axes] == ["intended load (Mpps)", "close-up (Mpps)"]
+    figure = search_path_figure(SEARCH, "t", [GoalLine("PDR", 0.005, 1.2e6, 1.21e6)])
+    assert [axes.get_ylabel() for axes in figure.axes] == ["intended load", "close-up of the bounds"]
     low, high = figure.axes[1].get_ylim()
     assert low < 1.2e6 < 1.21e6 < high < 1.3e6
-
-
-# --- the module ---
-
-
-def test_importing_it_does_not_import_matplotlib_and_drawing_does_not_import_pyplot() -> None:
-    code = (
-        "import sys, pdrgate.report.plots as plots; assert 'matplotlib' not in sys.modules;"
-        "plots.search_path([], title='', goals=[]); assert 'matplotlib.pyplot' not in sys.modules"
-    )
-    libraries = Path(plots.__file__).parents[2]
-    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": str(libraries), "HOME": "/tmp"})
-
-
-@pytest.mark.skipif(not PASTRAMI.is_dir(), reason="PASTRAMI's published experiments are not here")
-@pytest.mark.parametrize(("kernel", "label", "verdict"), [("6.8", "GOOD", "STABLE"), ("5.15", "BAD", "UNSTABLE")])
-def test_published_experiments(kernel: str, label: str, verdict: str) -> None:
-    (experiment,) = read_experiments(PASTRAMI / f"clab_tb1_raw_50_k{kernel}_intel_bare-metal_as-is.txt")
-    found = assess(experiment.trials)
-    for figure in (plots._load_loss_figure(found, "t", "s"), plots._rates_figure(found, "t", "s")):
-        assert overlaps(figure) == []
-        assert {f"{label} (strict reading)", verdict} <= set(words(figure).split("\n"))
-        assert found.reason in words(figure)

@@ -82,7 +82,8 @@ def test_ip_counters_have_nstats_names():
 
 def test_cpu_times():
     assert parse_stat(STAT) == {
-        "cpu0.softirq_ticks": 10, "cpu0.steal_ticks": 3, "cpu1.softirq_ticks": 68, "cpu1.steal_ticks": 11
+        "cpu0.process_ticks": 1709, "cpu0.softirq_ticks": 10, "cpu0.steal_ticks": 3,
+        "cpu1.process_ticks": 6577, "cpu1.softirq_ticks": 68, "cpu1.steal_ticks": 11,
     }  # fmt: skip
 
 

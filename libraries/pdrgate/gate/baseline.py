@@ -14,14 +14,16 @@ from pdrgate.history.results import read_result, results_below
 UNDER_TEST = frozenset({"kernel", "kernel_version", "config"})
 """Fingerprint entries that tell builds apart: with a baseline named by file they may differ, for that is the test."""
 
-_STABLE = frozenset({Verdict.PASS, Verdict.IMPROVEMENT, Verdict.NO_BASELINE, Verdict.REGRESSION, Verdict.INCONCLUSIVE})
+_PASSED = frozenset({Verdict.PASS, Verdict.IMPROVEMENT, Verdict.NO_BASELINE})
+_STABLE = _PASSED | {Verdict.REGRESSION, Verdict.INCONCLUSIVE}
 
 
 def find_baseline(path: Path, fingerprint: Mapping[str, str], own: Path) -> tuple[Baseline | None, str]:
     """The baseline in ``path`` for a scenario with ``fingerprint``, and, when there is none, why.
 
-    A result.json, or the folder of one run, may be of another kernel. Of a folder of runs the newest result with the
-    very same fingerprint is taken, leaving out ``own``, the folder of the run that asks.
+    A result.json, or the folder of one run, may be of another kernel. Of a folder of runs the newest result of the
+    very same fingerprint is taken that passed: a run that failed is no measure for the next one, or starting it again
+    would turn it green. ``own``, the folder of the run that asks, is left out.
 
     Raises:
         DataError: ``path`` does not exist, or is no result.
@@ -30,19 +32,23 @@ def find_baseline(path: Path, fingerprint: Mapping[str, str], own: Path) -> tupl
         raise DataError(f"the baseline {path} does not exist; name a result.json, the folder of a run or of runs")
     if path.is_file() or (path / "result.json").exists():
         source = path if path.is_file() else path / "result.json"
-        return _in_result(source, read_result(source), fingerprint, UNDER_TEST)
-    why = f"no result in {path} has the same fingerprint"
+        return _in_result(source, read_result(source), fingerprint, UNDER_TEST, _STABLE)
+    why = f"no result in {path} that passed has the same fingerprint"
     for source, result in results_below(path):
         if source.parent.resolve() == own.resolve():
             continue
-        found, _ = _in_result(source, result, fingerprint, frozenset())
+        found, _ = _in_result(source, result, fingerprint, frozenset(), _PASSED)
         if found is not None:
             return found, ""
     return None, why
 
 
 def _in_result(
-    source: Path, result: Mapping[str, Any], fingerprint: Mapping[str, str], free: frozenset[str]
+    source: Path,
+    result: Mapping[str, Any],
+    fingerprint: Mapping[str, str],
+    free: frozenset[str],
+    accepted: frozenset[Verdict],
 ) -> tuple[Baseline | None, str]:
     scenarios = [entry for entry in result["scenarios"] if entry["name"] == fingerprint.get("scenario")]
     if not scenarios:
@@ -57,7 +63,7 @@ def _in_result(
     ]
     if differing:
         return None, f"{source} is not comparable: {'; '.join(differing)}"
-    if entry["verdict"] not in _STABLE or not entry["pdr"]:
+    if entry["verdict"] not in accepted or not entry["pdr"]:
         return None, f"{source} holds no stable PDR of this scenario (it was {entry['verdict']})"
     per_run = tuple(entry["pdr"].get("per_run", ()))
     if len(per_run) < 2:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pdrgate.errors import UsageError
+from pdrgate.errors import DataError, UsageError
 from pdrgate.gate.verdict import Judgement, Verdict
 from pdrgate.stats.intervals import change_interval, mean
 from pdrgate.units import Rate
@@ -56,11 +56,14 @@ def compare(
 
     Raises:
         UsageError: the tolerance is not in [0, 1).
-        ValueError: a side has fewer than two repeats.
+        DataError: a side has fewer than two repeats, or the baseline scatters so much that no change can be told.
     """
     if not 0 <= tolerance < 1:
         raise UsageError(f"a tolerance of {tolerance:.1%} has no meaning; use 0% or more, and less than 100%")
-    change = change_interval(candidate, baseline.per_run, CONFIDENCE)
+    try:
+        change = change_interval(candidate, baseline.per_run, CONFIDENCE)
+    except ValueError as error:
+        raise DataError(f"cannot compare with {baseline.source}: {error}") from error
     low, high = change.interval.low, change.interval.high
     own = fingerprint or baseline.fingerprint
     keys = [*baseline.fingerprint, *(key for key in own if key not in baseline.fingerprint)]

@@ -26,10 +26,14 @@ def further_load(trials: Sequence[Trial], plr_threshold: float, max_load: float)
     curve = LoadLossCurve.from_trials(trials)
     past = [load for load, plr in zip(curve.loads, curve.plrs, strict=True) if plr > plr_threshold]
     highest = max(trial.intended_load for trial in trials)
-    nearly_all = max_load * 0.999
-    if len(past) >= 2 or len(curve.loads) >= _MOST_LOADS or highest >= nearly_all:
+    if len(past) >= 2 or len(curve.loads) >= _MOST_LOADS or is_highest(highest, max_load):
         return None
     return _rounded(min(highest * _FURTHER, max_load))
+
+
+def is_highest(load: float, max_load: float) -> bool:
+    """Whether nothing above ``load`` can be asked of the generator; loads are rounded."""
+    return load >= max_load * 0.999
 
 
 def round_order(loads: Collection[float], number: int) -> tuple[float, ...]:

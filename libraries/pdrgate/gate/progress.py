@@ -38,15 +38,22 @@ class Observer(Protocol):
 
 
 def known_bounds(trials: Sequence[Trial], loss_ratio: float) -> tuple[float | None, float | None]:
-    """The highest load below which no trial lost more than ``loss_ratio``, and the lowest that did, packets/s.
+    """The relevant lower and upper bound of a goal of ``loss_ratio``, packets/s, as far as ``trials`` tell them.
 
-    A quick view for people who watch; MLRsearch's relevant bounds weigh trials by duration and exceed ratio.
+    A load is too high when more than half of its longest trials lost more (RFC 9971's usual exceed ratio); the upper
+    bound is the lowest such load, the lower bound the highest other load below it. Generator-limited trials say nothing
+    of the SUT and are left out. For people who watch: MLRsearch also weighs shorter trials and trials not yet made.
     """
-    counted = [trial for trial in trials if not trial.generator_limited]
-    upper = min((trial.intended_load for trial in counted if trial.loss_ratio > loss_ratio), default=None)
-    holding = [
-        trial.intended_load
-        for trial in counted
-        if trial.loss_ratio <= loss_ratio and (upper is None or trial.intended_load < upper)
-    ]
-    return max(holding, default=None), upper
+    by_load: dict[float, list[Trial]] = {}
+    for trial in trials:
+        if not trial.generator_limited:
+            by_load.setdefault(trial.intended_load, []).append(trial)
+    upper = min((load for load, its in by_load.items() if _too_high(its, loss_ratio)), default=None)
+    lower = max((load for load in by_load if upper is None or load < upper), default=None)
+    return lower, upper
+
+
+def _too_high(trials: Sequence[Trial], loss_ratio: float) -> bool:
+    longest = max(trial.intended_duration for trial in trials)
+    exceeded = [trial.loss_ratio > loss_ratio for trial in trials if trial.intended_duration == longest]
+    return 2 * sum(exceeded) > len(exceeded)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -15,7 +16,7 @@ from pdrgate.gate.verdict import Verdict, gravest
 from pdrgate.history.results import RESULT_FILE, SCHEMA_VERSION, write_result
 from pdrgate.history.trials import TRIALS_FILE, TrialFile
 from pdrgate.stability import Reading, read_trials
-from pdrgate.sut.journal import Journal, MachineLock, recover_stale
+from pdrgate.sut.journal import STATE_DIR, Journal, MachineLock, recover_stale
 from pdrgate.telemetry.environment import Environment
 from pdrgate.testbed import Testbed, TestbedConfig, open_testbed
 from pdrgate.trial import Trial
@@ -35,21 +36,34 @@ class Options:
 class Run:
     """One execution of the gate on one testbed; a context manager that puts everything back.
 
-    ``opened`` may be called again after ``close``: suites of one Robot run share the folder and its result.json.
+    ``open`` may be called again after ``close``: suites of one Robot run share the folder and its result.json.
+
+    Args:
+        opener: makes the testbed that the file describes.
+        state: where the machine's lock and the journals of runs lie.
 
     Raises:
         TestbedError: another run measures on this machine, or the testbed cannot be set up.
         StorageError: the folder cannot be written.
     """
 
-    def __init__(self, config: TestbedConfig, options: Options, observer: Observer) -> None:
+    def __init__(
+        self,
+        config: TestbedConfig,
+        options: Options,
+        observer: Observer,
+        *,
+        opener: Callable[[TestbedConfig, Journal], Testbed] = open_testbed,
+        state: Path = STATE_DIR,
+    ) -> None:
         self.config = config
         self.options = options
         self.observer = observer
+        self._opener = opener
+        self._state = state
         self.scenarios: list[dict[str, Any]] = []
         self._started = time.time()
         self._sentence = ""
-        options.folder.mkdir(parents=True, exist_ok=True)
         trials = options.folder / TRIALS_FILE
         self.file = TrialFile(trials)
         self.earlier: list[Trial] = read_trials(trials) if trials.stat().st_size else []
@@ -60,18 +74,21 @@ class Run:
 
     def open(self) -> None:
         """Take the machine, undo what killed runs left, and set the testbed up."""
-        self._lock = MachineLock.acquire()
+        self._lock = MachineLock.acquire(self._state)
         try:
-            for sentence in recover_stale():
+            for sentence in recover_stale(self._state):
                 self.observer.said(sentence)
-            self._journal = Journal.begin()
-            self._testbed = open_testbed(self.config, self._journal)
+            self._journal = Journal.begin(self._state)
+            self._testbed = self._opener(self.config, self._journal)
             self.environment = self._testbed.environment()
+            self._sentence = self._testbed.sentence()
+            self.observer.said(f"testbed {self.config.name}: {self._sentence}")
         except BaseException:
+            # An interruption may come when the testbed is made and not yet ours to close.
+            if self._journal is not None and self._testbed is None:
+                self._journal.undo()
             self.close()
             raise
-        self._sentence = self._testbed.sentence()
-        self.observer.said(f"testbed {self.config.name}: {self._sentence}")
 
     @property
     def testbed(self) -> Testbed:

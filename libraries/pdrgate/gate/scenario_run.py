@@ -11,8 +11,9 @@ from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.gate.baseline import find_baseline
 from pdrgate.gate.compare import Comparison, compare
 from pdrgate.gate.fingerprint import fingerprint
+from pdrgate.gate.interference import interference
 from pdrgate.gate.measurer import Measurer
-from pdrgate.gate.plan import further_load, grid, round_order
+from pdrgate.gate.plan import further_load, grid, is_highest, round_order
 from pdrgate.gate.progress import Progress, known_bounds
 from pdrgate.gate.run import Run
 from pdrgate.gate.scenario import Scenario
@@ -22,6 +23,7 @@ from pdrgate.search.goals import Goal
 from pdrgate.search.mlr import GoalResult, Outcome, SearchResult, search
 from pdrgate.stability import Assessment, assess
 from pdrgate.stability import Verdict as Stability
+from pdrgate.stability.checks import ENOUGH_DATA, SATURATION
 from pdrgate.stats.intervals import mean, t_interval
 from pdrgate.sut.datapath import DataPath, data_path
 from pdrgate.traffic.generator import Generator
@@ -137,7 +139,12 @@ class ScenarioRun:
         self.assessment = assess(
             repeats, reading=self.run.options.reading, plr_threshold=result.goal.loss_ratio, source=self.scenario.name
         )
-        self.judgement = self.judgement or _stability_failure(self.assessment)
+        self.judgement = self.judgement or _stability_failure(self.assessment, self.calibration)
+        disturbed = interference(repeats, self.run.testbed.sut_cpus)
+        if disturbed and self.judgement is not None:
+            self.judgement = Judgement(self.judgement.verdict, f"{self.judgement.reason}; meanwhile {disturbed}")
+        elif disturbed:
+            self.run.observer.said(f"while the repeats were measured, {disturbed}")
         return self.assessment
 
     def judge(self, tolerance: float) -> Judgement:
@@ -250,6 +257,12 @@ def _search_failure(result: GoalResult, found: SearchResult, calibration: Calibr
             f"even {Rate(found.max_load)} loses no more than {goal.loss_ratio:.1%}, and the generator ends at "
             f"{Rate(calibration.ceiling)}; give the SUT more hops or less CPU, or use a faster generator",
         )
+    if result.outcome is Outcome.GENERATOR_LIMITED:
+        return Judgement(
+            Verdict.GENERATOR_LIMITED,
+            f"the generator fell short at {Rate(found.max_load)} and above, again and again; "
+            "look for what else uses its CPU, or use a faster generator",
+        )
     if result.outcome is Outcome.NO_LOWER_BOUND:
         return Judgement(
             Verdict.UNSTABLE,
@@ -265,9 +278,18 @@ def _search_failure(result: GoalResult, found: SearchResult, calibration: Calibr
     return None
 
 
-def _stability_failure(assessment: Assessment) -> Judgement | None:
+def _stability_failure(assessment: Assessment, calibration: Calibration) -> Judgement | None:
     if assessment.verdict is Stability.STABLE:
         return None
+    unseen = assessment.saturation.potential_index is None and is_highest(
+        max(assessment.curve.loads, default=0.0), calibration.max_load
+    )
+    if unseen and {check.name for check in assessment.failed} <= {SATURATION, ENOUGH_DATA}:
+        return Judgement(
+            Verdict.GENERATOR_LIMITED,
+            f"the generator ends at {Rate(calibration.ceiling)}, too near the PDR to show saturation "
+            f"({assessment.reason}); give the SUT more hops or less CPU, or use a faster generator",
+        )
     return Judgement(Verdict(assessment.verdict.value), assessment.reason)
 
 

@@ -41,6 +41,10 @@ _GRAVITY = (
 )  # fmt: skip
 
 
+INTERRUPTED = "interrupted; all trials are kept, continue with --resume"
+"""The reason of a scenario that Ctrl-C or SIGTERM has ended, which is an ERROR."""
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """A verdict and its reason: one sentence with the numbers it rests on."""

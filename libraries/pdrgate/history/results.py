@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -35,6 +36,8 @@ def write_result(path: Path, result: Mapping[str, Any]) -> None:
             os.fsync(file.fileno())
         partial.replace(path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            partial.unlink()  # half a result would only take up room
         raise StorageError(f"cannot write {path}: {error.strerror}; make room there and run again") from error
 
 

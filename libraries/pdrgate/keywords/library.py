@@ -10,7 +10,7 @@ from robotlibcore import DynamicCore
 from pdrgate import __version__
 from pdrgate.errors import PdrGateError
 from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.verdict import Judgement, Verdict
+from pdrgate.gate.verdict import INTERRUPTED, Judgement, Verdict
 from pdrgate.keywords.judging import JudgingKeywords
 from pdrgate.keywords.measuring import MeasuringKeywords
 from pdrgate.keywords.scenario import ScenarioKeywords
@@ -20,7 +20,6 @@ from pdrgate.units import Duration, Rate, Ratio
 
 _STOPPED = "Execution terminated by signal"
 """What Robot says of a test that Ctrl-C or SIGTERM has ended."""
-INTERRUPTED = "interrupted; all trials are kept, continue with --resume"
 
 
 class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from pdrgate.errors import UsageError
 
+_FINEST = 1e-6
+"""Narrower widths than this are lost in the rounding of loads."""
+
 
 @dataclass(frozen=True, slots=True)
 class Goal:
@@ -31,7 +34,7 @@ class Goal:
     def __post_init__(self) -> None:
         if not 0 <= self.loss_ratio < 1:
             raise UsageError(f"goal {self.name}: a loss ratio of {self.loss_ratio:.3%} has no meaning; use 0 to 99 %")
-        if not 0 < self.width < 1:
+        if not _FINEST <= self.width < 1:
             raise UsageError(
                 f"goal {self.name}: a width of {self.width:.3%} would never be reached; use one above 0 %, such as 1%"
             )

@@ -7,6 +7,7 @@ its load becomes the upper end of a new search, so that the generator's limit is
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -44,6 +45,8 @@ class Outcome(StrEnum):
     NO_UPPER_BOUND = "no upper bound"
     """Even the highest load that the generator can offer holds."""
     OUT_OF_TIME = "out of time"
+    GENERATOR_LIMITED = "generator limited"
+    """The generator fell short wherever the search went."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,17 +137,21 @@ def search(
     """
     if not goals:
         raise UsageError("a search needs at least one goal, such as a loss ratio of 0.5%")
-    if not 0 < min_load < max_load:
+    if len({_library_goal(goal) for goal in goals}) < len(goals):
+        raise UsageError(f"two of the goals {', '.join(goal.name for goal in goals)} ask for the same; leave one out")
+    if not 0 < min_load < max_load < math.inf:
         raise UsageError(f"cannot search between {min_load} and {max_load} packets/s; the lower must be above 0")
     if not budget > 0:
         raise UsageError(f"cannot search within {budget} s; give a budget above 0")
     begun = time.monotonic()
     measurer = _Measurer(measure, begun + budget)
+    cut_short = Outcome.OUT_OF_TIME
     for _ in range(_NARROWINGS):
         algorithm = MultipleLossRatioSearch(_config(goals, min_load, max_load, budget))
         try:
             algorithm.search(measurer, debug=log)
         except _GeneratorLimitedError as limit:
+            cut_short = Outcome.GENERATOR_LIMITED
             lowered = min(limit.load, limit.reached) * _STEP_DOWN
             if lowered <= min_load * 1.01:
                 break
@@ -152,10 +159,11 @@ def search(
             log(f"the generator reached {limit.reached:.0f} of {limit.load:.0f} pps: searching below {lowered:.0f}")
             continue
         except _OutOfTimeError:
+            cut_short = Outcome.OUT_OF_TIME
             break
         else:
             break
-    found = tuple(_result(algorithm, goal) for goal in goals)
+    found = tuple(_result(algorithm, goal, cut_short) for goal in goals)
     return SearchResult(found, min_load, max_load, measurer.trials, time.monotonic() - begun)
 
 
@@ -183,7 +191,7 @@ def _library_goal(goal: Goal) -> SearchGoal:
     )
 
 
-def _result(algorithm: MultipleLossRatioSearch, goal: Goal) -> GoalResult:
+def _result(algorithm: MultipleLossRatioSearch, goal: Goal, cut_short: Outcome) -> GoalResult:
     """Bounds as the library's database has them, also after a search that was cut short."""
     target = algorithm.scaling.goal_to_final_target[_library_goal(goal)]
     bounds = algorithm.database.get_relevant_bounds(target=target)
@@ -194,12 +202,12 @@ def _result(algorithm: MultipleLossRatioSearch, goal: Goal) -> GoalResult:
         throughput = float(lower) * (1.0 - stat.pessimistic_loss_ratio)
     highest = float(algorithm.limit_handler.max_load)
     lowest = float(algorithm.limit_handler.min_load)
-    outcome = Outcome.OUT_OF_TIME
+    outcome = cut_short
     if upper is None and lower is not None and float(lower) >= highest * (1 - 1e-9):
         outcome = Outcome.NO_UPPER_BOUND
     elif lower is None and upper is not None and float(upper) <= lowest * (1 + 1e-9):
         outcome = Outcome.NO_LOWER_BOUND
-    elif lower is not None and upper is not None and float(upper) / float(lower) - 1 <= goal.width * 1.5:
+    elif lower is not None and upper is not None and 1 - float(lower) / float(upper) <= goal.width * (1 + 1e-6):
         outcome = Outcome.FOUND
     return GoalResult(
         goal, outcome, None if lower is None else float(lower), None if upper is None else float(upper), throughput

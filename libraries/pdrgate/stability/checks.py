@@ -53,7 +53,10 @@ class Bounds:
     mode_gap: float = 0.02
     """Distance of two modes that is too small to matter: the gate's usual tolerance."""
     spread: float = 0.05
-    """Largest run-to-run deviation of the PDR, and of the throughput past it. Published: 0.02 to 5 % where GOOD, 5 to 18 % in most BAD ones."""
+    """Largest run-to-run deviation of the PDR, and of the throughput past it.
+
+    Published PDRs: 0.02 to 5 % where GOOD, 5 to 18 % in most BAD ones.
+    """
     min_runs: int = 3
     """Fewest repeats at each load around the PDR."""
     min_loads: int = 3

@@ -20,7 +20,7 @@ _DEV, _SOFTNET, _SNMP, _SNMP6, _STAT = (
 _DEV_COLUMNS = {"rx_packets": 1, "rx_dropped": 3, "tx_packets": 9, "tx_dropped": 11}
 _SOFTNET_COLUMNS = {"processed": 0, "dropped": 1, "time_squeeze": 2}
 _SOFTNET_CPU_COLUMN = 12
-_STAT_COLUMNS = {"softirq_ticks": 6, "steal_ticks": 7}
+_STAT_COLUMNS = {"process_ticks": (0, 1, 2), "softirq_ticks": (6,), "steal_ticks": (7,)}
 _IP = (
     "ForwDatagrams", "OutForwDatagrams", "InHdrErrors", "InAddrErrors", "InDiscards", "OutDiscards", "InNoRoutes",
     "OutNoRoutes", "InTooBigErrors", "InTruncatedPkts",
@@ -106,11 +106,11 @@ def parse_snmp6(text: str) -> dict[str, int]:
 
 
 def parse_stat(text: str) -> dict[str, int]:
-    """/proc/stat: per CPU, the ticks spent in softirqs and the ticks the hypervisor gave to others (steal)."""
+    """/proc/stat: per CPU, ticks of processes (user, nice, system), of softirqs, and those the hypervisor withheld."""
     found = {}
     for line in text.splitlines():
         label, *columns = line.split()
-        if label.startswith("cpu") and label != "cpu" and len(columns) > max(_STAT_COLUMNS.values()):
-            for name, at in _STAT_COLUMNS.items():
-                found[f"{label}.{name}"] = int(columns[at])
+        if label.startswith("cpu") and label != "cpu" and len(columns) > max(map(max, _STAT_COLUMNS.values())):
+            for name, places in _STAT_COLUMNS.items():
+                found[f"{label}.{name}"] = sum(int(columns[at]) for at in places)
     return found

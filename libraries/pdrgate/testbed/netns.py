@@ -92,6 +92,11 @@ class NetnsTestbed:
         """The start of this machine, for its kernel is the SUT: the first 8 digits of its boot id."""
         return self._local.read("/proc/sys/kernel/random/boot_id")[:8]
 
+    @property
+    def sut_cpus(self) -> tuple[int, ...]:
+        """The CPUs that route."""
+        return self._cpus.sut
+
     def environment(self) -> Environment:
         """What this machine is."""
         return capture_environment(self._local)
@@ -176,7 +181,8 @@ class NetnsTestbed:
         while self._made:
             name = self._made.pop()
             try:
-                self._local.run("ip", "netns", "delete", name)
+                if self._local.exists(f"/run/netns/{name}"):
+                    self._local.run("ip", "netns", "delete", name)
             except PdrGateError as error:
                 failures.append(str(error))
         self._local.close()
@@ -186,8 +192,8 @@ class NetnsTestbed:
     def _build(self, knobs: tuple[FileKnob, ...]) -> None:
         for name in (self._tg_namespace, *self._sut_namespaces):
             self._journal.namespace(name)
+            self._made.append(name)  # before: an interruption may come when it is just made
             self._local.run("ip", "netns", "add", name)
-            self._made.append(name)
         self._tg = netns_host(self._tg_namespace)
         hosts = [netns_host(name) for name in self._sut_namespaces]
         for host in (self._tg, *hosts):

@@ -23,6 +23,10 @@ class Testbed(Protocol):
     def boot(self) -> str:
         """What tells this start of the SUT from all others."""
 
+    @property
+    def sut_cpus(self) -> tuple[int, ...]:
+        """The CPUs of `counters` that route: what else runs there disturbs."""
+
     def sentence(self) -> str:
         """The testbed in words."""
 

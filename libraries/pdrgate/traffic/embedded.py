@@ -69,7 +69,7 @@ class EmbeddedGenerator:
         except GeneratorError as error:
             self.close()
             raise TestbedError(f"the traffic generator does not start in namespace {netns}: {error}") from error
-        except TestbedError:
+        except BaseException:
             self.close()
             raise
 
@@ -97,8 +97,14 @@ class EmbeddedGenerator:
         if count >= 1 << 31:
             raise UsageError(f"{count} packets are too many for one trial; shorten the duration below 2^31 packets")
         started = time.time()
-        self._send(self._command(count, load, duration, frames))
-        result = self._answer(duration + _DRAIN_LIMIT + 10.0)
+        try:
+            self._send(self._command(count, load, duration, frames))
+            result = self._answer(duration + _DRAIN_LIMIT + 10.0)
+        except GeneratorError:
+            raise
+        except BaseException:
+            self._worker.kill()  # interrupted: its answer, still to come, would be taken for the next trial's
+            raise
         sent = int(result["sent"])
         latency = None
         if "p50_ns" in result:
@@ -176,10 +182,12 @@ class EmbeddedGenerator:
 
     def _send(self, line: str) -> None:
         assert self._worker.stdin is not None
+        if self._worker.stdin.closed:
+            raise GeneratorError("the traffic generator was closed; open another for further trials")
         try:
             self._worker.stdin.write(line + "\n")
             self._worker.stdin.flush()
-        except (BrokenPipeError, ValueError) as error:
+        except BrokenPipeError as error:
             raise GeneratorError(f"the traffic generator has ended ({self._last_words()}); run again") from error
 
     def _answer(self, timeout: float) -> dict[str, Any]:

@@ -36,6 +36,7 @@
 
 #define MAX_FRAME 1514
 #define MAX_BATCH 64
+#define LEFTOVER (HEADER_MAX - HEADER_V4)	/* most that any frame has behind its header, zeros apart */
 #define NS 1000000000ull
 
 struct port {
@@ -162,13 +163,16 @@ static uint16_t fold(uint64_t sum)
 /* The same frame that the BPF program writes, for the packet engine. */
 static uint32_t fill(uint8_t *frame, uint64_t i)
 {
-	uint32_t header = control->v6 ? HEADER_V6 : HEADER_V4;
+	uint32_t header = control->v6 ? HEADER_V6 : HEADER_V4, length;
 	struct direction *d = &control->dir[control->directions > 1 ? i & 1 : 0];
 	bool probe = control->probe_every && i % control->probe_every == 0;
 	uint16_t word = d->first + (control->directions > 1 ? i >> 1 : i) % control->flows, wire;
 	uint64_t sum = (probe ? d->probe_sum : d->csum_sum) + (uint64_t)word;
 
+	length = probe ? control->probe_len : control->plain_len;
 	memcpy(frame, probe ? d->probe : d->plain, header);
+	/* The buffer may have held a probe or a longer header before: that is not in this frame's checksum. */
+	memset(frame + header, 0, length - header < LEFTOVER ? length - header : LEFTOVER);
 	if (control->vary_in_ip && !control->v6) {
 		wire = htons(fold((uint64_t)d->ip_sum + word + (probe ? control->probe_len - control->plain_len : 0)));
 		memcpy(frame + 24, &wire, 2);
@@ -185,7 +189,7 @@ static uint32_t fill(uint8_t *frame, uint64_t i)
 	wire = fold(sum);
 	wire = htons(wire ? wire : 0xffff);
 	memcpy(frame + header - 2, &wire, 2);
-	return probe ? control->probe_len : control->plain_len;
+	return length;
 }
 
 /* Open loop: a frame the path refuses (ENOBUFS) was offered and is lost; it is never sent again. */
@@ -196,6 +200,10 @@ static int send_batch(int socket, struct mmsghdr *messages, int count, uint64_t 
 
 		if (sent > 0) {
 			done += sent;
+			if (done < count) {	/* the frame after those failed too, which the call does not tell */
+				(*refused)++;
+				done++;
+			}
 		} else if (errno == ENOBUFS) {
 			(*refused)++;
 			done++;

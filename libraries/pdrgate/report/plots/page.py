@@ -1,0 +1,103 @@
+"""What all pictures share: their size and style, the header above the axes and the legend below.
+
+matplotlib's constrained layout places axes, labels and legend; only the header's lines are placed here.
+"""
+
+from __future__ import annotations
+
+import io
+import textwrap
+
+import matplotlib
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from pdrgate.stability import Assessment, Verdict
+
+INK, FAINT = "#1f2328", "#59636e"
+BLUE, RED, BROWN = "#0057b8", "#c8102e", "#7d5600"
+GREEN, ORANGE, VERMILION, PURPLE, SKY = "#00795a", "#e69f00", "#d55e00", "#8f4a86", "#56b4e9"
+_VERDICT_COLOURS = {
+    Verdict.STABLE: GREEN,
+    Verdict.UNSTABLE: "#b3261e",
+    Verdict.INCONCLUSIVE: "#8a6100",
+    Verdict.GENERATOR_LIMITED: "#5b5f97",
+}
+
+_WIDTH, _HEIGHT, _DPI = 10.0, 6.4, 110
+_LEFT, _TOP = 0.02, 0.975
+_TITLE_SIZE, _TEXT_SIZE = 15.0, 10.0
+_LINE_SPACING = 1.45
+
+styled = matplotlib.rc_context(
+    {
+        "font.size": 9.5,
+        "text.color": INK,
+        "axes.axisbelow": True,
+        "axes.edgecolor": "#8c959f",
+        "axes.formatter.useoffset": False,
+        "axes.grid": True,
+        "axes.labelcolor": INK,
+        "axes.labelsize": 10.5,
+        "axes.spines.right": False,
+        "axes.spines.top": False,
+        "grid.color": "#e3e7ec",
+        "grid.linewidth": 0.7,
+        "legend.frameon": False,
+        "xtick.color": "#8c959f",
+        "xtick.labelcolor": INK,
+        "ytick.color": "#8c959f",
+        "ytick.labelcolor": INK,
+    }
+)
+"""Decorates a function that draws, so that it does so in our style whatever the user's is."""
+
+
+def page(title: str, subtitle: str = "", found: Assessment | None = None) -> Figure:
+    """An empty picture with its header: what it is of, and for an assessment its verdict, its label and the reason."""
+    figure = Figure(figsize=(_WIDTH, _HEIGHT), dpi=_DPI)
+    top = _line(figure, _TOP, _cut(title, 80), INK, size=_TITLE_SIZE, weight="bold")
+    if found is not None:
+        _badge(figure, top, found)
+    if subtitle or found is not None:
+        top = _line(figure, top, _cut(subtitle, 80), FAINT)
+    if found is not None and found.reason:
+        for line in textwrap.wrap(f"{found.verdict}: {found.reason}", 132, max_lines=2, placeholder=" …"):
+            top = _line(figure, top, line, _VERDICT_COLOURS[found.verdict])
+    figure.set_layout_engine(ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08, rect=(0.0, 0.0, 1.0, top)))
+    return figure
+
+
+def legend(figure: Figure) -> None:
+    """One legend for all axes, below them; what has the same label in several axes is there once."""
+    entries = {
+        label: handle for axes in figure.axes for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    if entries:
+        figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=3)
+
+
+def png(figure: Figure) -> bytes:
+    """The picture as a file's bytes."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", metadata={"Software": "pdrgate"})
+    return buffer.getvalue()
+
+
+def _line(
+    figure: Figure, top: float, text: str, colour: str, size: float = _TEXT_SIZE, weight: str = "normal"
+) -> float:
+    """A line of the header that begins at ``top``, and where the next one does."""
+    figure.text(_LEFT, top, text, size=size, color=colour, weight=weight, va="top", parse_math=False)
+    return top - _LINE_SPACING * size / 72 / _HEIGHT
+
+
+def _badge(figure: Figure, top: float, found: Assessment) -> None:
+    label = f"{found.verdict.replace('_', ' ')} · {found.labels[found.reading]} ({found.reading} reading)"
+    text = figure.text(1 - 1.5 * _LEFT, top, label, size=_TEXT_SIZE, color="white", weight="bold", ha="right", va="top")
+    colour = _VERDICT_COLOURS[found.verdict]
+    text.set_bbox({"boxstyle": "round,pad=0.25", "facecolor": colour, "edgecolor": colour})
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"

@@ -1,0 +1,132 @@
+"""The measurer: a trial is on disk before anybody hears of it, and a resumed run repeats none."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from pdrgate.errors import GeneratorError, StorageError
+from pdrgate.gate.measurer import Measurer
+from pdrgate.history.trials import TrialFile
+from pdrgate.stability import read_trials
+from pdrgate.traffic.frames import Frames
+from pdrgate.trial import Trial
+
+
+class Generator:
+    """Forwards all, and remembers what it was asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[float, float, Frames]] = []
+
+    def describe(self) -> dict[str, str]:
+        return {}
+
+    def trial(self, load: float, duration: float, frames: Frames) -> Trial:
+        self.asked.append((load, duration, frames))
+        sent = round(load * duration)
+        return Trial(load, duration, sent, sent, sending_time=duration)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[TrialFile]:
+    with TrialFile(tmp_path / "trials.jsonl") as file:
+        yield file
+
+
+def measurer(
+    generator: Generator,
+    file: TrialFile,
+    earlier: Sequence[Trial] = (),
+    on_trial: Callable[[Trial, bool], None] = lambda trial, replayed: None,
+) -> Measurer:
+    ticks = itertools.count(1)
+    return Measurer(
+        generator, Frames(size=128), lambda: {"in0.rx": 10 * next(ticks), "idle": 0, "flat": 7}, file,
+        scenario="s", boot="b", earlier=earlier, on_trial=on_trial,
+    )  # fmt: skip
+
+
+def test_a_trial_is_dressed_written_and_told_in_this_order(file: TrialFile) -> None:
+    generator = Generator()
+    told = []
+
+    def on_trial(trial: Trial, replayed: bool) -> None:
+        assert read_trials(file.path)[-1] == trial
+        told.append((trial, replayed))
+
+    subject = measurer(generator, file, on_trial=on_trial)
+    trial = subject.measure(1000.0, 0.5, "search")
+    assert generator.asked == [(1000.0, 0.5, Frames(size=128))]
+    assert (trial.scenario, trial.boot, trial.phase) == ("s", "b", "search")
+    # Around the trial, without what is 0 in both.
+    assert (trial.counters_before, trial.counters_after) == ({"in0.rx": 10, "flat": 7}, {"in0.rx": 20, "flat": 7})
+    assert told == [(trial, False)]
+    assert subject.trials == [trial]
+
+
+def test_what_cannot_be_written_is_not_told(file: TrialFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(trial: Trial) -> None:
+        raise StorageError("full")
+
+    def never(trial: Trial, replayed: bool) -> None:
+        raise AssertionError("told")
+
+    monkeypatch.setattr(file, "append", full)
+    subject = measurer(Generator(), file, on_trial=never)
+    with pytest.raises(StorageError):
+        subject.measure(1000.0, 0.5, "search")
+    assert subject.trials == []
+
+
+def test_a_generator_that_fails_leaves_no_trial(file: TrialFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = Generator()
+
+    def broken(*_: object) -> Trial:
+        raise GeneratorError("gone")
+
+    monkeypatch.setattr(generator, "trial", broken)
+    subject = measurer(generator, file)
+    with pytest.raises(GeneratorError):
+        subject.measure(1000.0, 0.5, "search")
+    assert (subject.trials, file.path.read_bytes()) == ([], b"")
+
+
+STEPS = [(1000.0, 0.5, "calibration"), (2000.0, 0.5, "search"), (1500.0, 0.5, "search"), (1500.0, 0.5, "search"),
+         (1500.0, 1.0, "repeat")]  # fmt: skip
+
+
+@pytest.mark.parametrize("done", range(len(STEPS) + 1))
+def test_earlier_trials_are_the_answers_while_the_questions_are_the_same(file: TrialFile, done: int) -> None:
+    first = measurer(Generator(), file)
+    for step in STEPS[:done]:
+        first.measure(*step)
+    earlier = first.trials
+    generator = Generator()
+    told: list[bool] = []
+    second = measurer(generator, file, earlier, lambda trial, replayed: told.append(replayed))
+    for step in STEPS:
+        second.measure(*step)
+    assert second.trials[:done] == earlier
+    assert told == [True] * done + [False] * (len(STEPS) - done)
+    assert [(load, duration) for load, duration, _ in generator.asked] == [step[:2] for step in STEPS[done:]]
+    assert read_trials(file.path) == second.trials  # nothing twice
+
+
+@pytest.mark.parametrize("other", [(1501.0, 0.5, "search"), (1500.0, 0.6, "search"), (1500.0, 0.5, "repeat")])
+def test_a_run_that_diverges_goes_its_own_way_from_there(file: TrialFile, other: tuple[float, float, str]) -> None:
+    first = measurer(Generator(), file)
+    for step in STEPS:
+        first.measure(*step)
+    generator = Generator()
+    second = measurer(generator, file, first.trials)
+    for step in (*STEPS[:2], other, *STEPS[3:]):
+        second.measure(*step)
+    assert second.trials[:2] == first.trials[:2]
+    assert [(load, duration) for load, duration, _ in generator.asked] == [other[:2], *[step[:2] for step in STEPS[3:]]]

@@ -1,0 +1,90 @@
+"""The plan of the repeats: which loads, which one more, which order."""
+
+from __future__ import annotations
+
+import pytest
+
+from pdrgate.errors import UsageError
+from pdrgate.gate.plan import further_load, grid, round_order
+from pdrgate.gate.profile import PROFILES, profile
+from pdrgate.gate.scenario import Scenario
+from pdrgate.search.goals import PDR
+from pdrgate.traffic.frames import Frames
+from pdrgate.trial import Trial
+
+
+def lossy(load: float, plr: float) -> Trial:
+    return Trial(load, 1.0, 1_000_000, round(1_000_000 * (1 - plr)), sending_time=1.0)
+
+
+def test_the_grid_lies_around_the_pdr_and_below_the_generators_end() -> None:
+    assert grid(123_456, (0.5, 1.5, 0.9, 1.95), 1e6) == (61_730, 111_100, 185_200, 240_700)
+    assert grid(123_456, (0.5, 0.9, 1.5, 1.95), 200_000) == (61_730, 111_100, 185_200)
+    assert grid(100, (1.0, 1.00001), 1e6) == (100,)  # what rounds to one load is one load
+
+
+@pytest.mark.parametrize(
+    ("plrs", "expected"),
+    [
+        ({1e5: 0, 2e5: 0.01, 3e5: 0.1}, None),  # two past the PDR: enough
+        ({1e5: 0, 2e5: 0, 3e5: 0.1}, 3.6e5),
+        ({1e5: 0, 2e5: 0, 3e5: 0}, 3.6e5),
+        ({1e5: 0, 9e5: 0}, 1e6),  # no further than the generator goes
+        ({1e5: 0, 1e6: 0.1}, None),  # it is there already
+        ({1e5 + step: 0 for step in range(16)}, None),  # enough is enough
+    ],
+)
+def test_a_further_load_until_two_are_past_the_pdr(plrs: dict[float, float], expected: float | None) -> None:
+    assert further_load([lossy(load, plr) for load, plr in plrs.items()], 0.005, 1e6) == expected
+
+
+def test_further_loads_end() -> None:
+    trials = [lossy(1e3, 0)]
+    while (load := further_load(trials, 0.005, 1e9)) is not None:
+        trials.append(lossy(load, 0))
+    assert len(trials) == 16
+
+
+def test_rounds_go_upwards_and_downwards_in_turn() -> None:
+    loads = {3.0, 1.0, 2.0}
+    assert [round_order(loads, number) for number in range(3)] == [(1, 2, 3), (3, 2, 1), (1, 2, 3)]
+
+
+def test_profiles_promise_what_they_take() -> None:
+    for name, one in PROFILES.items():
+        assert (profile(name), one.name) == (one, name)
+        assert any(goal.name == PDR.name and goal.loss_ratio == PDR.loss_ratio for goal in one.goals)
+        assert one.goals[-1].name == PDR.name  # what the repeats lie around
+        assert len([factor for factor in one.grid if factor > 1]) >= 2  # a TIR needs two loads past the PDR
+        assert min(one.grid) < 0.8  # and low loads show early loss
+        assert one.repeats_time == one.repeats * one.trial_duration * len(one.grid)
+    assert PROFILES["quick"].estimate < 180
+    with pytest.raises(UsageError, match=r"^there is no profile 'fast'; there are .*quick, standard, pastrami$"):
+        profile("fast")
+
+
+def test_scenarios_have_names_titles_and_frames() -> None:
+    plain = Scenario()
+    assert plain.name == "ipv6-routing-1cpu-4096-64B"
+    assert plain.title == "IPv6 routing, 1 cpu, buffer 4096 packets, 64-byte frames"
+    assert plain.frames == Frames()
+    other = Scenario("ipv4-routing", "unpinned", 512, 128, flows=7, directions=2, probe_rate=10)
+    assert other.name == "ipv4-routing-unpinned-512-128B-bidirectional-7flows"
+    assert other.title == "IPv4 routing, unpinned, buffer 512 packets, 128-byte frames, both directions"
+    assert other.frames == Frames(4, 128, 7, directions=2, probe_rate=10)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"data_path": "bridge"}, "there is no data path 'bridge'; there are ipv6-routing, ipv4-routing"),
+        ({"pinning": "3 cpus"}, "there is no pinning '3 cpus'; there are unpinned, 1 cpu, 2 cpus"),
+        ({"buffer": 0}, "a receive buffer of 0 packets makes no sense; use 512, 1000 or 4096"),
+        ({"frame_size": 9000}, "frame size 9000 is out of range; use 64 to 1518 bytes (with FCS)"),
+        ({"directions": 0}, "0 directions do not exist; use 1 or 2"),
+    ],
+)
+def test_scenarios_that_do_not_exist(values: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        Scenario(**values)  # type: ignore[arg-type]
+    assert str(error.value) == message
