@@ -14,6 +14,8 @@ from typing import Any
 from pdrgate.errors import EXIT_FAULT, EXIT_PASS, DataError, StorageError, UsageError
 
 _LIBRARIES = Path(__file__).parents[1]
+CHECKOUT = _LIBRARIES.parent
+"""Where suites and testbed files are looked for when the working directory has none."""
 _OPTIONS_FILE = "run.json"
 _INTERRUPTED = 130
 _ROBOT_INTERRUPTED = 253
@@ -70,14 +72,20 @@ def new_folder(output: Path) -> Path:
     raise StorageError(f"cannot make a new folder in {output}; choose another with --output")
 
 
+def found(path: str) -> Path:
+    """The path as given, or, when there is nothing, the same path in the checkout."""
+    given, own = Path(path), CHECKOUT / path
+    return own if not given.exists() and own.exists() else given
+
+
 def check(options: GateOptions) -> None:
     """Tell at once, and not from within a suite, what cannot work. Raises TestbedError, UsageError, DataError."""
     from pdrgate.testbed import load_testbed
 
-    load_testbed(options.testbed)
+    load_testbed(found(options.testbed))
     for suite in options.suites:
-        if not Path(suite).exists():
-            raise UsageError(f"there is no suite {suite}; run in the checkout of pdrgate, or name suites with --suite")
+        if not found(suite).exists():
+            raise UsageError(f"there is no suite {suite}; name one with --suite, such as robot/gate")
     if options.baseline is not None and not Path(options.baseline).exists():
         raise DataError(f"the baseline {options.baseline} does not exist; name a result.json, or the folder of a run")
 
@@ -124,11 +132,13 @@ def run_gate(options: GateOptions, folder: Path) -> int:
 
 
 def _give_to_caller(folder: Path) -> None:
-    """What root measured for somebody who used sudo is theirs."""
+    """What root measured for somebody who used sudo is theirs, with the folder of runs if it was made just now."""
     uid, gid = os.environ.get("SUDO_UID"), os.environ.get("SUDO_GID")
     if os.geteuid() != 0 or uid is None or gid is None:
         return
-    for path in (folder.parent, folder, *folder.rglob("*")):
+    runs = folder.parent
+    made = runs.stat().st_uid == 0 and runs.absolute().parent.stat().st_uid == int(uid)
+    for path in (*((runs,) if made else ()), folder, *folder.rglob("*")):
         with contextlib.suppress(OSError):
             os.chown(path, int(uid), int(gid), follow_symlinks=False)
 
@@ -138,7 +148,7 @@ def _robot(options: GateOptions, folder: Path) -> int:
     from robot.run import run  # type: ignore[import-untyped]  # only robot.api is typed
 
     variables = {
-        "TESTBED": str(Path(options.testbed).resolve()),
+        "TESTBED": str(found(options.testbed).resolve()),
         "PROFILE": options.profile,
         "TOLERANCE": options.tolerance,
         "READING": options.reading,
@@ -146,7 +156,7 @@ def _robot(options: GateOptions, folder: Path) -> int:
     }
     include = [] if "all" in options.scenarios else list(options.scenarios)
     code: int = run(
-        *options.suites,
+        *(str(found(suite)) for suite in options.suites),
         include=include,
         name="pdrgate",
         pythonpath=[str(_LIBRARIES)],

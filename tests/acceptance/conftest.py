@@ -66,10 +66,10 @@ def run(command: list[str], output: Path, cwd: Path = ROOT, timeout: float = 300
 def simulated_gate(tmp_path: Path):
     """Call with gate options and what the simulated SUT is like; each call makes one run below its own output."""
 
-    def start(*options: str, output: str = "results", **simulation: Any) -> Ended:
+    def start(*options: str, output: str = "results", cwd: Path = ROOT, **simulation: Any) -> Ended:
         folder = tmp_path / output
         script = str(ROOT / "tests/acceptance/simulation.py")
         arguments = ["gate", "--output", str(folder), *options]
-        return run([sys.executable, script, json.dumps(simulation), *arguments], folder)
+        return run([sys.executable, script, json.dumps(simulation), *arguments], folder, cwd)
 
     return start

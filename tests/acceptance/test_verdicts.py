@@ -128,3 +128,7 @@ def test_trials_of_a_run_can_be_assessed_again(simulated_gate):
     assert experiment["labels"] == recorded["labels"]
     assert experiment["loads"] == recorded["loads"]
     assert done.returncode == 0
+
+
+def test_it_runs_from_any_folder_and_finds_its_own_suites(simulated_gate, tmp_path):
+    assert simulated_gate(cwd=tmp_path).code == 0

@@ -69,7 +69,7 @@ def test_a_tir_too_high_is_said_with_its_bound() -> None:
     # T(1.0) = 0.98, T(1.2) = 1.08: TIR 0.5 at the potential point.
     found = assess(exact(GOOD | {1.2e6: 0.1, 1.4e6: 1 - 1.08 / 1.4}))
     assert found.verdict is Verdict.UNSTABLE
-    assert found.reason == "TIR 0.50 after PDR 842.1 kpps, needs < 0.10 (load 1.2 Mpps)"
+    assert found.reason == "TIR 0.50 after PDR 984.9 kpps, needs < 0.10 (load 1.2 Mpps)"
     assert check(found, "saturation").value == pytest.approx(0.5, abs=1e-3)
     assert check(found, "saturation").bound == 0.1
 

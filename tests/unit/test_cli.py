@@ -41,8 +41,8 @@ def test_one_stable_experiment_is_told_in_full(stable: Path, capsys: pytest.Capt
     assert told[0] == "STABLE"
     assert told[1] == f"  source  {stable}"
     assert told[2] == "  labels  GOOD strict, GOOD tolerant, GOOD published (verdict by the strict reading)"
-    assert told[3].startswith("  PDR     9")
-    assert "95 % interval 9" in told[3]
+    assert told[3].startswith("  PDR     1.00")
+    assert "95 % interval 1.00" in told[3]
     assert told[5].split() == ["LOAD", "RUNS", "PLR", "SD", "95", "%", "LIMITS", "THROUGHPUT", "TIR"]
     assert [line.split()[0] for line in told[6:13]] == ["400", "600", "800", "950", "1.1", "1.3", "1.5"]
     assert told[11].endswith("<- potential saturation <- saturated from here")

@@ -76,9 +76,10 @@ def test_nothing_or_a_load_of_nothing_is_refused() -> None:
         LoadLossCurve.from_trials([trial(0.0)])
 
 
-def test_the_pdr_is_interpolated_between_the_loads_around_it() -> None:
+def test_the_pdr_is_where_an_ideal_curve_would_bend() -> None:
+    # 1 % lost at 2 Mpps: T_sat = 1.98 Mpps, which is 99.5 % of 1.98995 Mpps (Eq. 3).
     pdr = LoadLossCurve.from_trials([trial(1e6), trial(2e6, 1000)]).pdr(0.005)
-    assert pdr.load == pytest.approx(1.5e6)
+    assert pdr.load == pytest.approx(1.98e6 / 0.995)
     assert pdr.bracket == (1e6, 2e6)
     assert (pdr.lower, pdr.upper) == (None, None)
 
@@ -89,8 +90,13 @@ def test_the_interval_is_where_the_confidence_limits_cross() -> None:
     top = curve.points[1]
     assert top.lcl is not None
     assert top.ucl is not None
-    assert pdr.lower == pytest.approx(1e6 + 1e6 * 0.005 / top.ucl)
-    assert pdr.upper == pytest.approx(1e6 + 1e6 * 0.005 / top.lcl)
+    assert pdr.lower == pytest.approx(2e6 * (1 - top.ucl) / 0.995)
+    assert pdr.upper == pytest.approx(2e6 * (1 - top.lcl) / 0.995)
+
+
+def test_the_pdr_stays_between_the_loads_around_it() -> None:
+    # Saturated long before the upper load: the throughput there is below the lower load, which still held.
+    assert crossing([1e6, 2e6], [0.0, 0.6], 0.005) == 1e6
 
 
 @pytest.mark.parametrize(
@@ -127,7 +133,7 @@ def test_each_repeat_has_its_own_pdr() -> None:
     curve = LoadLossCurve.from_trials(
         [trial(1e6, lost) for lost in (0, 1000, 0)] + [trial(2e6, lost) for lost in (1000, 1000, 0, 7)]
     )
-    assert curve.pdr_per_run(0.005) == pytest.approx((1.5e6, 1e6, 2e6))
+    assert curve.pdr_per_run(0.005) == pytest.approx((1.98e6 / 0.995, 1e6, 2e6))
 
 
 def test_far_loads_with_fewer_repeats_do_not_shorten_the_series() -> None:
@@ -135,12 +141,12 @@ def test_far_loads_with_fewer_repeats_do_not_shorten_the_series() -> None:
         [trial(load, lost) for load, lost in ((1e6, 0), (2e6, 1000), (3e6, 9000)) for _ in range(4)]
         + [trial(4e6, 20_000)]
     )
-    assert curve.pdr_per_run(0.005) == pytest.approx((1.5e6,) * 4)
+    assert curve.pdr_per_run(0.005) == pytest.approx((1.98e6 / 0.995,) * 4)
 
 
 def test_the_first_crossing_counts() -> None:
     assert first_past([0.0, 0.006, 0.001, 0.1], 0.005) == 1
     assert first_past([0.005], 0.005) is None
-    assert crossing([1.0, 2.0, 3.0], [0.0, 0.01, 0.0], 0.005) == pytest.approx(1.5)
+    assert crossing([1.0, 2.0, 3.0], [0.0, 0.01, 0.0], 0.005) == pytest.approx(1.98 / 0.995)
     assert crossing([1.0, 2.0], [0.01, 0.02], 0.005) is None
     assert crossing([1.0, 2.0], [0.0, 0.0], 0.005) is None

@@ -55,15 +55,20 @@ def test_what_the_chosen_reading_calls_bad_is_never_stable(reading: Reading) -> 
 
 
 @needs_the_data
-def test_the_verdict_in_the_strict_reading_is_bad_or_the_one_that_drifts() -> None:
-    drifting = "bare-metal/clab_tb1_raw_50_k6.8_intel_bare-metal_as-is_4th_exec_after-reboot.txt"
+def test_the_verdict_follows_the_strict_reading_but_for_what_the_paper_does_not_check() -> None:
+    # Unpinned, small buffers: some runs lose 0.5 % far below the others, and the fourth execution drifts.
+    as_is = "bare-metal/clab_tb1_raw_50_k6.8_intel_bare-metal_as-is"
+    beyond_the_paper = {
+        f"{as_is}.txt": "the PDR deviates by 5.41 % from repeat to repeat",
+        f"{as_is}_2nd_exec.txt": "the PDR deviates by 6.32 % from repeat to repeat",
+        f"{as_is}_4th_exec_after-reboot.txt": "throughput at 600 kpps changes by -1.4 % over 50 repeats",
+    }
     for name, expected in LABELS.items():
         (experiment,) = read_experiments(PUBLISHED / name)
         found = assess(experiment.trials)
-        stable = expected["strict"] == "GOOD" and name != drifting
+        stable = expected["strict"] == "GOOD" and name not in beyond_the_paper
         assert found.verdict is (Verdict.STABLE if stable else Verdict.UNSTABLE), name
-        if name == drifting:
-            assert found.reason.startswith("throughput at 600 kpps changes by -1.4 % over 50 repeats")
+        assert found.reason.startswith(beyond_the_paper.get(name, "")), name
 
 
 @needs_the_data

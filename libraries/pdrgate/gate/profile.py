@@ -38,7 +38,7 @@ def _goal(goal: Goal, width: float, initial: float, final: float, total: float) 
     return Goal(goal.name, goal.loss_ratio, width, initial, final, total, goal.exceed_ratio, preceding_targets=2)
 
 
-_GRID = (0.5, 0.75, 0.9, 1.15, 1.5, 1.95)
+_GRID = (0.5, 0.7, 0.9, 1.15, 1.5, 1.95)
 """Few loads, wide apart beyond the PDR: a TIR divides by the step, so narrow steps turn a throughput that scatters by
 1 or 2 % into a TIR that says nothing."""
 

@@ -75,11 +75,10 @@ class LoadPoint:
 class PdrEstimate:
     """The load at which the PLR first crosses the threshold, packets/s.
 
-    ``load`` is interpolated linearly on the mean PLR between the two loads of ``bracket``. ``lower`` is where the
-    upper confidence limit of the PLR crosses, ``upper`` where the lower limit does: up to ``lower`` even the
+    ``load`` is interpolated on the mean PLR between the two loads of ``bracket``, see `crossing`. ``lower`` is where
+    the upper confidence limit of the PLR crosses, ``upper`` where the lower limit does: up to ``lower`` even the
     pessimistic curve keeps the threshold, from ``upper`` on even the optimistic one breaks it. An end that lies
     outside the measured loads is None, except that the first and last measured load bound what they can bound.
-    The curve bends upwards at the knee, so the interpolated load errs on the low side when loads are far apart.
     """
 
     load: float | None
@@ -217,10 +216,14 @@ def first_past(plrs: Sequence[float], threshold: float) -> int | None:
 
 
 def crossing(loads: Sequence[float], plrs: Sequence[float], threshold: float) -> float | None:
-    """Load at which ``plrs`` first crosses ``threshold``, linear between its neighbours; None if it never does,
-    or already has at the first load."""
+    """Load at which the PLR first crosses ``threshold``; None if it never does, or already has at the first load.
+
+    Between its two neighbours the curve is taken to bend where an ideal one does: up to T_sat / (1 - threshold) it
+    keeps the threshold, and T_sat is the throughput at the upper neighbour (PASTRAMI Eq. 3). A straight line between
+    the two PLRs would put the crossing just above the lower load, wherever the knee is.
+    """
     past = first_past(plrs, threshold)
     if not past:
         return None
-    before, after = plrs[past - 1], plrs[past]
-    return loads[past - 1] + (loads[past] - loads[past - 1]) * (threshold - before) / (after - before)
+    knee = loads[past] * (1.0 - plrs[past]) / (1.0 - threshold)
+    return min(max(knee, loads[past - 1]), loads[past])

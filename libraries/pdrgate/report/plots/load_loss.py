@@ -38,7 +38,7 @@ def load_loss_figure(found: Assessment, title: str, subtitle: str = "") -> Figur
     axes.axhline(threshold, color=INK, linestyle="--", linewidth=1, label=f"PLR {Ratio(found.plr_threshold)}")
     points = found.curve.points
     if points:
-        _curve(axes, points)
+        _curve(axes, points, found)
         mark_repeats(axes, points, lambda point: floored(point.losses), BLUE)
     if any(point.delta_ucl is not None for point in points):
         _uncertainty(axes.twinx(), points)
@@ -46,10 +46,13 @@ def load_loss_figure(found: Assessment, title: str, subtitle: str = "") -> Figur
     return figure
 
 
-def _curve(axes: Axes, points: Sequence[LoadPoint]) -> None:
+def _curve(axes: Axes, points: Sequence[LoadPoint], found: Assessment) -> None:
     loads, plrs = [point.load for point in points], [point.plr for point in points]
-    between = np.union1d(loads, np.linspace(loads[0], loads[-1], 2000))  # straight lines are bent on a log scale
-    axes.plot(between, floored(np.interp(between, loads, plrs)), color=BLUE, linewidth=1.2, zorder=3)
+    # Straight between the loads and the crossing, which is where the PDR is read off; bent on a log scale.
+    knots = {**dict(zip(loads, plrs, strict=True)), **({found.pdr.load: found.plr_threshold} if found.pdr.load else {})}
+    between = np.union1d(sorted(knots), np.linspace(loads[0], loads[-1], 2000))
+    line = np.interp(between, sorted(knots), [knots[load] for load in sorted(knots)])
+    axes.plot(between, floored(line), color=BLUE, linewidth=1.2, zorder=3)
     drawn = floored(plrs)
     errors = np.transpose([_reach(point, mean) for point, mean in zip(points, drawn, strict=True)])
     one_each = all(point.runs == 1 for point in points)

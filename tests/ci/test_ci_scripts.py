@@ -1,0 +1,489 @@
+"""The scripts in ci/ and the lock they install: run on a small checkout, without network or a real package."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = [ROOT / "ci" / name for name in ("bootstrap", "gate", "lock", "test")] + [ROOT / ".ci" / "run"]
+IS_ROOT = os.geteuid() == 0
+NOBODY = 65534
+
+
+# --- A checkout as small as can be, that the real bootstrap sets up -------------------------------------------------
+
+BACKEND = """
+import zipfile
+
+def build_editable(folder, config_settings=None, metadata_directory=None):
+    name = "pdrgate-1-py3-none-any.whl"
+    info = "pdrgate-1.dist-info"
+    with zipfile.ZipFile(f"{folder}/{name}", "w") as wheel:
+        wheel.writestr("pdrgate.pth", LIBRARIES)
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\\nName: pdrgate\\nVersion: 1\\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr(f"{info}/entry_points.txt", "[console_scripts]\\npdrgate = pdrgate.cli:main\\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    return name
+
+import pathlib
+LIBRARIES = str(pathlib.Path(__file__).parent / "libraries")
+"""
+
+FILES = {
+    "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+    "backend.py": BACKEND,
+    "libraries/pdrgate/__init__.py": "",
+    "libraries/pdrgate/errors.py": "class PdrGateError(Exception): pass\n",
+    "libraries/pdrgate/cli.py": "import sys\ndef main():\n    print(*sys.argv[1:])\n    return len(sys.argv) - 2\n",
+    "libraries/pdrgate/traffic/__init__.py": "",
+    "libraries/pdrgate/traffic/native/worker.c": "",
+    "libraries/pdrgate/traffic/native/wire.h": "",
+    "libraries/pdrgate/traffic/native/__init__.py": """
+import os, types
+from pathlib import Path
+def build():
+    worker = Path(os.environ["HOME"], ".cache/pdrgate/worker")
+    worker.parent.mkdir(parents=True, exist_ok=True)
+    worker.touch(0o755)
+    return types.SimpleNamespace(worker=worker)
+""",
+}
+TOOLS = ("ip", "ethtool", "gcc", "clang", "modprobe")
+
+
+def make_wheel(folder: Path, name: str) -> str:
+    """A wheel with nothing in it; returns the line that requires it."""
+    path = folder / f"{name}-1-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        info = f"{name}-1.dist-info"
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    return f"{name}==1 --hash=sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}\n"
+
+
+def write_script(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)  # never through a link to the machine's own tool
+    path.write_text(f"#!/bin/bash\n{text}\n")
+    path.chmod(0o755)
+
+
+@dataclass
+class Checkout:
+    """A small project with the real ci/ scripts; all it may install lies in a folder of wheels beside it."""
+
+    home: Path
+    root: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.root = self.home / "checkout"
+        wheels = self.home / "wheels"
+        wheels.mkdir(parents=True)
+        for name, text in FILES.items():
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / name).write_text(text)
+        runtime = make_wheel(wheels, "runtime")
+        (self.root / "requirements.txt").write_text(runtime)
+        (self.root / "requirements-dev.txt").write_text(runtime + make_wheel(wheels, "testtool"))
+        shutil.copytree(ROOT / "ci", self.root / "ci")
+        # Tools that a machine with nothing but Python may lack; the tests of missing tools bring their own PATH.
+        for tool in TOOLS:
+            write_script(self.home / "bin" / tool, "")
+
+    @property
+    def stamp(self) -> Path:
+        return self.root / ".venv" / ".bootstrap-stamp"
+
+    def environment(self, **changes: str) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "XDG_", "SUDO_"))}
+        return {
+            **kept,
+            "HOME": str(self.home),
+            "PATH": f"{os.environ['PATH']}:{self.home / 'bin'}",
+            "PYTHON": sys.executable,
+            "PIP_NO_INDEX": "1",
+            "PIP_FIND_LINKS": str(self.home / "wheels"),
+            **changes,
+        }
+
+    def start(self, script: str, *arguments: str, offline: bool = True, **changes: str) -> subprocess.Popen[str]:
+        # A network namespace of its own, with not even a loopback, proves that nothing asks the network.
+        prefix = [str(shutil.which("unshare")), "--net"] if offline and IS_ROOT else []
+        command = [*prefix, str(self.root / "ci" / script), *arguments]
+        return subprocess.Popen(
+            command,
+            env=self.environment(**changes),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.home,
+        )
+
+    def run(self, script: str, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
+        process = self.start(script, *arguments, **changes)
+        stdout, stderr = process.communicate(timeout=120)
+        return subprocess.CompletedProcess([script, *arguments], process.returncode, stdout, stderr)
+
+    def installed(self, package: str) -> bool:
+        return any((self.root / ".venv").glob(f"lib/python3*/site-packages/{package}-1.dist-info"))
+
+
+def headers_are_there() -> bool:
+    return all(Path(header).exists() for header in ("/usr/include/stdio.h", "/usr/include/bpf/bpf.h"))
+
+
+needs_headers = pytest.mark.skipif(
+    not headers_are_there(), reason="libc6-dev and libbpf-dev are not installed: run ci/bootstrap"
+)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A checkout after its first start, which an earlier one without packages must not hinder."""
+    checkout = Checkout(tmp_path_factory.mktemp("built"))
+    assert checkout.run("bootstrap", "--python-only", PIP_FIND_LINKS="").returncode == 2
+    assert not checkout.stamp.exists()
+    done = checkout.run("bootstrap", "--python-only")
+    assert done.returncode == 0, done.stderr
+    return checkout
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+class TestStart:
+    def test_the_first_leaves_pdrgate_ready(self, built: Checkout) -> None:
+        done = subprocess.run([built.root / ".venv/bin/pdrgate", "ready"], capture_output=True, text=True, check=True)
+        assert done.stdout == "ready\n"
+        assert built.installed("runtime")
+        assert not built.installed("testtool")
+
+    @needs_headers
+    def test_the_second_does_nothing_and_says_nothing(self, built: Checkout) -> None:
+        built.run("bootstrap")  # builds the generator, which the fixture left out
+        before = {path: path.lstat().st_mtime_ns for path in (built.root / ".venv").rglob("*")}
+        done = built.run("bootstrap", PIP_FIND_LINKS="", PIP_NO_INDEX="")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        assert {path: path.lstat().st_mtime_ns for path in (built.root / ".venv").rglob("*")} == before
+
+    @needs_headers
+    def test_the_generator_is_built_anew_when_its_sources_change(self, built: Checkout) -> None:
+        built.run("bootstrap")
+        source = built.root / "libraries/pdrgate/traffic/native/worker.c"
+        source.write_text(f"// {source.stat().st_mtime_ns}\n")
+        assert built.run("bootstrap").stderr == "ci/bootstrap: building the traffic generator\n"
+        assert built.run("bootstrap").stderr == ""
+
+    def test_another_lock_is_installed_into_the_same_environment(self, built: Checkout) -> None:
+        made = (built.root / ".venv/pyvenv.cfg").stat().st_mtime_ns
+        with (built.root / "requirements.txt").open("a") as lock:
+            lock.write("# changed\n")
+        done = built.run("bootstrap", "--python-only")
+        assert done.stderr == "ci/bootstrap: installing the Python packages of requirements.txt\n"
+        assert (built.root / ".venv/pyvenv.cfg").stat().st_mtime_ns == made
+
+    def test_the_test_tools_come_with_dev_and_stay(self, built: Checkout) -> None:
+        assert built.run("bootstrap", "--python-only", "--dev").returncode == 0
+        assert built.installed("testtool")
+        assert built.run("bootstrap", "--python-only").stderr == ""
+        assert built.run("bootstrap", "--python-only", "--dev").stderr == ""
+
+    def test_a_copied_checkout_gets_its_own_environment_once(self, built: Checkout, checkout: Checkout) -> None:
+        shutil.copytree(built.root / ".venv", checkout.root / ".venv", symlinks=True)
+        both = [checkout.start("bootstrap", "--python-only") for _ in range(2)]
+        said = "".join(process.communicate(timeout=120)[1] for process in both)
+        assert [process.returncode for process in both] == [0, 0]
+        assert said.count("making .venv") == 1
+        assert str(checkout.root).encode() in (checkout.root / ".venv/bin/pdrgate").read_bytes()[:300]
+
+    def test_an_environment_without_its_python_is_made_anew(self, built: Checkout) -> None:
+        python = built.root / ".venv/bin/python"
+        python.unlink()
+        python.symlink_to("/nowhere/python3")
+        done = built.run("bootstrap", "--python-only")
+        assert (done.returncode, "making .venv" in done.stderr) == (0, True)
+
+    def test_an_unknown_argument_is_a_usage_error(self, built: Checkout) -> None:
+        done = built.run("bootstrap", "--fast")
+        assert done.returncode == 64
+        assert done.stderr == "ci/bootstrap: unknown argument '--fast'; see ci/bootstrap --help\n"
+
+
+class TestNoNetwork:
+    def test_one_line_says_what_to_do_and_hides_addresses(self, built: Checkout) -> None:
+        lock = built.root / "requirements.txt"
+        before, stamp = lock.read_text(), built.stamp.read_text()
+        lock.write_text(f"{before}absent==1 --hash=sha256:{'0' * 64}\n")
+        try:
+            done = built.run(
+                "bootstrap", "--python-only", offline=False, PIP_RETRIES="0", PIP_NO_INDEX="", PIP_FIND_LINKS="",
+                PIP_INDEX_URL="http://someone:secret@127.0.0.1:9/simple",
+            )  # fmt: skip
+        finally:
+            lock.write_text(before)
+        assert done.returncode == 2
+        first, last = done.stderr.splitlines()
+        assert first == "ci/bootstrap: installing the Python packages of requirements.txt"
+        assert last.startswith("ci/bootstrap: pip could not install the Python packages: ")
+        assert last.endswith("check the network, or the mirror pip is set up with, and run ci/bootstrap again")
+        assert "secret" not in done.stderr
+        assert "://" not in done.stderr
+        assert built.stamp.read_text() == stamp, "the environment that was there must stay usable"
+
+
+class TestMissingPackages:
+    """With a PATH of its own: the shell's tools, Python, and what each test adds."""
+
+    @pytest.fixture
+    def path(self, tmp_path: Path) -> Path:
+        folder = tmp_path / "path"
+        folder.mkdir()
+        names = "bash cat cut dirname env grep head id sed sha256sum sleep stat tail tr flock touch"
+        for name in names.split():
+            (folder / name).symlink_to(str(shutil.which(name)))
+        (folder / "python3").symlink_to(sys.executable)
+        write_script(folder / "apt-get", f'echo "$*" >>{tmp_path}/apt.log')
+        return folder
+
+    def not_root(self, path: Path) -> None:
+        write_script(path / "id", "echo 1000")
+
+    def test_a_user_without_sudo_gets_the_line_to_run(self, built: Checkout, path: Path) -> None:
+        self.not_root(path)
+        done = built.run("bootstrap", PATH=str(path))
+        assert (done.returncode, done.stdout) == (2, "")
+        assert re.fullmatch(
+            r"ci/bootstrap: missing: (.*gcc clang.*); not root and no sudo; run once as root: "
+            r"apt-get update && apt-get install -y --no-install-recommends \1\n",
+            done.stderr,
+        )
+
+    @needs_headers
+    def test_a_user_with_sudo_installs_what_is_missing_trying_twice(
+        self, built: Checkout, path: Path, tmp_path: Path
+    ) -> None:
+        self.not_root(path)
+        built.run("bootstrap")
+        write_script(path / "sudo", f'[[ $1 != -n ]] || shift; echo "sudo $*" >>{tmp_path}/sudo.log; exec "$@"')
+        (path / "true").symlink_to("/bin/true")
+        for tool in ("ip", "ethtool", "modprobe"):
+            write_script(path / tool, "")
+        write_script(
+            path / "apt-get",
+            f'echo "$*" >>{tmp_path}/apt.log; [[ $1 == install ]] || exit 0\n'
+            f"[[ -e {tmp_path}/tried ]] || {{ touch {tmp_path}/tried; echo E: lock; exit 100; }}\n"
+            f"for tool in gcc clang; do cp {path}/apt-get {path}/$tool; done",
+        )
+        (path / "cp").symlink_to("/bin/cp")
+        done = built.run("bootstrap", PATH=str(path))
+        assert (done.returncode, done.stderr) == (0, "ci/bootstrap: installing distribution packages: gcc clang\n")
+        calls = (tmp_path / "apt.log").read_text().splitlines()
+        assert [call.split()[0] for call in calls] == ["update", "install"] * 2
+        assert all(call.endswith("gcc clang") for call in calls if call.startswith("install"))
+        assert "NEEDRESTART_SUSPEND=1" in (tmp_path / "sudo.log").read_text()
+
+    def test_apt_that_fails_twice_is_named_without_its_mirror(self, built: Checkout, path: Path) -> None:
+        self.not_root(path)
+        write_script(path / "sudo", '[[ $1 != -n ]] || shift; exec "$@"')
+        (path / "true").symlink_to("/bin/true")
+        write_script(path / "sleep", "")
+        write_script(path / "apt-get", "echo 'E: Failed to fetch http://me:secret@mirror/gcc.deb  404'; exit 100")
+        done = built.run("bootstrap", PATH=str(path))
+        assert done.returncode == 2
+        assert "Failed to fetch <address>  404; once that is solved, run as root: apt-get update" in done.stderr
+        assert "secret" not in done.stderr
+
+    def test_no_apt_get(self, built: Checkout, path: Path) -> None:
+        (path / "apt-get").unlink()
+        done = built.run("bootstrap", PATH=str(path))
+        assert done.returncode == 2
+        assert "this machine has no apt-get: install them with its own package manager" in done.stderr
+
+    def test_debians_python_without_venv(self, checkout: Checkout, path: Path) -> None:
+        self.not_root(path)
+        write_script(path / "python3", f'[[ $* != *ensurepip* ]] || exit 1; exec {sys.executable} "$@"')
+        done = checkout.run("bootstrap", "--python-only", PATH=str(path), PYTHON="")
+        assert done.returncode == 2
+        assert done.stderr.startswith("ci/bootstrap: missing: python3-venv; not root and no sudo;")
+
+    def test_no_python_at_all(self, checkout: Checkout, path: Path) -> None:
+        self.not_root(path)
+        (path / "python3").unlink()
+        done = checkout.run("bootstrap", "--python-only", PATH=str(path), PYTHON="")
+        assert done.stderr.startswith("ci/bootstrap: missing: python3-venv;")
+
+    def test_a_python_that_is_too_old_is_named(self, checkout: Checkout, path: Path) -> None:
+        write_script(path / "python3", "[[ $1 == -V ]] && echo Python 3.9.2; exit 1")
+        done = checkout.run("bootstrap", PATH=str(path), PYTHON="")
+        assert done.returncode == 2
+        assert done.stderr.startswith("ci/bootstrap: needs Python 3.11 or newer; python3 is Python 3.9.2; name a newer")
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="makes files of another user")
+class TestOwners:
+    @pytest.fixture
+    def theirs(self) -> Iterator[Checkout]:
+        """A checkout that nobody owns, where nobody can reach it."""
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder).chmod(0o755)
+            checkout = Checkout(Path(folder) / "home")
+            subprocess.run(["chown", "-R", f"{NOBODY}:{NOBODY}", folder], check=True)
+            yield checkout
+
+    def test_what_root_makes_belongs_to_the_owner_of_the_checkout(self, theirs: Checkout) -> None:
+        done = theirs.run("bootstrap", "--python-only")
+        assert done.returncode == 0, done.stderr
+        assert {path.lstat().st_uid for path in theirs.root.rglob("*")} == {NOBODY}
+
+    def test_roots_environment_gives_the_line_to_run(self, theirs: Checkout) -> None:
+        (theirs.root / ".venv").mkdir()
+        write_script(theirs.home / "python3", "exit 0")  # nobody may not reach root's own Python
+        done = subprocess.run(
+            [
+                *("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"),
+                *(str(theirs.root / "ci/bootstrap"), "--python-only"),
+            ],
+            env=theirs.environment(PYTHON=str(theirs.home / "python3"), PATH="/usr/bin:/bin"),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"ci/bootstrap: {theirs.root}/.venv belongs to root, not to ")
+        assert f"remove it once: sudo rm -rf '{theirs.root}/.venv'" in done.stderr
+
+
+class TestGate:
+    def test_help_needs_neither_root_nor_compilers(self, built: Checkout) -> None:
+        done = built.run("gate", "--profile", "quick", "--help")
+        assert (done.stdout, done.stderr) == ("gate --profile quick --help\n", "")
+
+    @needs_headers
+    def test_arguments_and_exit_code_pass_through(self, built: Checkout) -> None:
+        built.run("bootstrap")
+        done = built.run("gate", "--scenario", "two words")
+        assert (done.stdout, done.returncode) == ("gate --scenario two words\n", 2)
+
+    @needs_headers
+    def test_a_user_becomes_root_through_sudo_and_keeps_path_and_cache(self, built: Checkout, tmp_path: Path) -> None:
+        built.run("bootstrap")
+        write_script(tmp_path / "id", "echo 1000")
+        write_script(tmp_path / "sudo", 'case $1 in -n) ;; *) printf "%s\\n" "$@" ;; esac')
+        done = built.run("gate", "--scenario", "two words", PATH=f"{tmp_path}:{built.environment()['PATH']}")
+        words = done.stdout.splitlines()
+        assert words[:2] == ["-E", "env"]
+        assert f"PATH={tmp_path}:{built.environment()['PATH']}" in words
+        assert f"XDG_CACHE_HOME={built.home}/.cache" in words
+        assert words[-4:] == [f"{built.root}/.venv/bin/pdrgate", "gate", "--scenario", "two words"]
+
+
+class TestTest:
+    SUMMARY = "===== 3 passed in 0.10s ====="
+
+    @pytest.fixture
+    def stubbed(self, tmp_path: Path) -> Path:
+        """A checkout whose tools only note how they were called."""
+        shutil.copytree(ROOT / "ci", tmp_path / "ci")
+        write_script(tmp_path / "ci/bootstrap", "")
+        for name in ("robot", "resources", "tests"):
+            (tmp_path / name).mkdir()
+        (tmp_path / "robot/a.robot").touch()
+        for tool in ("ruff", "mypy", "robocop"):
+            write_script(tmp_path / ".venv/bin" / tool, f'echo "{tool} $*" >>calls')
+        write_script(
+            tmp_path / ".venv/bin/python", f'echo "python $*" >>calls; echo "{self.SUMMARY}"; exit ${{CODE:-0}}'
+        )
+        return tmp_path
+
+    def run(self, root: Path, *arguments: str, **changes: str) -> tuple[int, list[str]]:
+        done = subprocess.run(
+            [root / "ci/test", *arguments],
+            env={**os.environ, **changes}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        return done.returncode, done.stdout.splitlines()
+
+    def test_every_step_runs_and_arguments_go_to_pytest(self, stubbed: Path) -> None:
+        code, lines = self.run(stubbed, "--junitxml=out put.xml")
+        assert (code, lines[-1]) == (0, self.SUMMARY)
+        calls = (stubbed / "calls").read_text().splitlines()
+        assert [call.split()[0] for call in calls] == ["ruff", "ruff", "mypy", "robocop", "robocop", "python"]
+        assert calls[-1] == "python -m pytest --ignore=tests/bench --junitxml=out put.xml"
+
+    def test_a_failing_lint_fails_all_but_the_last_line_is_still_pytests(self, stubbed: Path) -> None:
+        write_script(stubbed / ".venv/bin/mypy", "echo cli.py:7: error: wrong; exit 1")
+        code, lines = self.run(stubbed)
+        assert (code, lines[-1]) == (1, self.SUMMARY)
+        assert "cli.py:7: error: wrong" in lines
+        assert lines[-2] == "ci/test: FAILED before the tests: mypy"
+
+    def test_pytests_exit_code_is_kept(self, stubbed: Path) -> None:
+        assert self.run(stubbed, CODE="5")[0] == 5
+
+
+# --- The files themselves -------------------------------------------------------------------------------------------
+
+
+def pins(name: str) -> dict[str, tuple[str, int]]:
+    """By canonical name: the version, and how many hashes stand for it."""
+    found = re.findall(
+        r"^([A-Za-z0-9._-]+)==(\S+)((?: \\\n +--hash=sha256:[0-9a-f]{64})*)", (ROOT / name).read_text(), re.M
+    )
+    return {canonicalize_name(package): (version, hashes.count("--hash")) for package, version, hashes in found}
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
+class TestLock:
+    def test_every_requirement_has_hashes(self, name: str) -> None:
+        requirements = [line for line in (ROOT / name).read_text().splitlines() if re.match(r"[^\s#]", line)]
+        assert len(requirements) == len(pins(name)), "a line that is no pin: an option, or a requirement with a marker"
+        assert [package for package, (_, hashes) in pins(name).items() if not hashes] == []
+
+    def test_it_names_no_host_and_no_path(self, name: str) -> None:
+        text = (ROOT / name).read_text()
+        assert not re.search(r"://|--(index|extra|find|trusted)|file:/|@ |(?<![\w.])/(?!/)\w", text)
+
+    def test_it_is_in_step_with_pyproject(self, name: str) -> None:
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+        wanted = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
+        if name == "requirements-dev.txt":
+            wanted += project["project"]["optional-dependencies"]["dev"]
+        locked = pins(name)
+        for requirement in map(Requirement, wanted):
+            version, _ = locked[canonicalize_name(requirement.name)]
+            assert requirement.specifier.contains(version), f"{requirement} is locked at {version}: run ci/lock"
+
+
+def test_the_test_tools_do_not_change_what_runs() -> None:
+    runtime, dev = pins("requirements.txt"), pins("requirements-dev.txt")
+    assert {package: dev.get(package) for package in runtime} == runtime
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
+def test_scripts_are_executable(script: Path) -> None:
+    assert os.access(script, os.X_OK)
+
+
+@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
+def test_shellcheck_finds_nothing() -> None:
+    done = subprocess.run(["shellcheck", *SCRIPTS], capture_output=True, text=True, check=False)
+    assert done.stdout == ""
