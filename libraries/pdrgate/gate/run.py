@@ -73,22 +73,46 @@ class Run:
         self._testbed: Testbed | None = None
 
     def open(self) -> None:
-        """Take the machine, undo what killed runs left, and set the testbed up."""
+        """Take the machine and set the testbed up."""
+        self.take()
+        try:
+            self.use(lambda journal: self._opener(self.config, journal))
+        except BaseException:
+            self.close()
+            raise
+
+    def take(self) -> None:
+        """Take the machine and undo what killed runs left."""
         self._lock = MachineLock.acquire(self._state)
         try:
             for sentence in recover_stale(self._state):
                 self.observer.said(sentence)
             self._journal = Journal.begin(self._state)
-            self._testbed = self._opener(self.config, self._journal)
+        except BaseException:
+            self.close()
+            raise
+
+    def use(self, opener: Callable[[Journal], Testbed]) -> None:
+        """Set a testbed up, in place of the one that is open; each boot of a SUT is one."""
+        if self._journal is None:
+            raise TestbedError("the machine is not taken; begin with the keyword Open Testbed")
+        self.leave()
+        try:
+            self._testbed = opener(self._journal)
             self.environment = self._testbed.environment()
             self._sentence = self._testbed.sentence()
             self.observer.said(f"testbed {self.config.name}: {self._sentence}")
-        except BaseException:
+        except BaseException as error:
             # An interruption may come when the testbed is made and not yet ours to close.
-            if self._journal is not None and self._testbed is None:
+            if self._testbed is None and not isinstance(error, Exception):
                 self._journal.undo()
-            self.close()
             raise
+
+    def leave(self) -> None:
+        """Put the open testbed back, if there is one."""
+        if self._testbed is not None:
+            testbed, self._testbed = self._testbed, None
+            testbed.close()
 
     @property
     def testbed(self) -> Testbed:
@@ -129,9 +153,7 @@ class Run:
     def close(self) -> None:
         """Put everything back and let the next run begin; may be called twice."""
         try:
-            if self._testbed is not None:
-                self._testbed.close()
-                self._testbed = None
+            self.leave()
             if self._journal is not None:
                 self._journal.close()
                 self._journal = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,7 +52,7 @@ class ScenarioRun:
     _path: DataPath | None = None
     _generator: Generator | None = None
     _measurer: Measurer | None = None
-    _fingerprint: dict[str, str] = field(default_factory=dict)
+    fingerprint: dict[str, str] = field(default_factory=dict)
     _boot: str = ""
     _deadline: float = 0.0
 
@@ -66,7 +66,7 @@ class ScenarioRun:
         testbed.set_buffer(self.scenario.buffer)
         testbed.pin(self.scenario.pinning)
         self._generator = testbed.generator(self._path.family)
-        self._fingerprint = fingerprint(
+        self.fingerprint = fingerprint(
             self.scenario.name,
             options.profile.name,
             self.run.config.name,
@@ -130,12 +130,9 @@ class ScenarioRun:
         if centre is None:
             raise TestbedError("the search found no load to repeat trials around")
         loads = set(grid(centre, profile.grid, self.calibration.max_load))
-        repeats: list[Trial] = []
-        for number in range(profile.repeats):
-            order = round_order(loads, number)
-            repeats += [self._repeat_one(load) for load in order]
-            if number == 0:
-                repeats += self._extend(repeats, loads, result.goal.loss_ratio)
+        repeats = self.rounds(loads, 1)
+        repeats += self._extend(repeats, loads, result.goal.loss_ratio)
+        repeats += self.rounds(loads, profile.repeats, begin=1)
         self.assessment = assess(
             repeats, reading=self.run.options.reading, plr_threshold=result.goal.loss_ratio, source=self.scenario.name
         )
@@ -146,6 +143,10 @@ class ScenarioRun:
         elif disturbed:
             self.run.observer.said(f"while the repeats were measured, {disturbed}")
         return self.assessment
+
+    def rounds(self, loads: Collection[float], end: int, begin: int = 0) -> list[Trial]:
+        """The repeats of rounds ``begin`` to ``end`` (exclusive), each once through all loads."""
+        return [self._repeat_one(load) for number in range(begin, end) for load in round_order(loads, number)]
 
     def judge(self, tolerance: float) -> Judgement:
         """Compare with the baseline, unless an earlier step has judged already."""
@@ -161,11 +162,11 @@ class ScenarioRun:
                 Verdict.NO_BASELINE, f"{numbers}; this result can be the next run's: --baseline {options.folder}"
             )
             return self.judgement
-        baseline, why = find_baseline(options.baseline, self._fingerprint, options.folder)
+        baseline, why = find_baseline(options.baseline, self.fingerprint, options.folder)
         if baseline is None:
             self.judgement = Judgement(Verdict.NO_BASELINE, f"{numbers}; {why}")
             return self.judgement
-        self.comparison, self.judgement = compare(per_run, baseline, tolerance, self._fingerprint)
+        self.comparison, self.judgement = compare(per_run, baseline, tolerance, self.fingerprint)
         return self.judgement
 
     @property
@@ -182,6 +183,14 @@ class ScenarioRun:
 
     def finish(self, judgement: Judgement | None = None) -> Judgement:
         """Put the SUT back and record the scenario; ``judgement`` is for one that ended by an error."""
+        self.release()
+        final = judgement or self.judgement or Judgement(Verdict.ERROR, "the scenario ended before its verdict")
+        self.judgement = final
+        self.run.record(self.entry(final))
+        return final
+
+    def release(self) -> None:
+        """Stop the generator and put the SUT back; may be called twice."""
         failures: list[str] = []
         if self._generator is not None:
             self._generator.close()
@@ -194,10 +203,6 @@ class ScenarioRun:
             self._path = None
         for failure in failures:
             self.run.observer.said(failure)
-        final = judgement or self.judgement or Judgement(Verdict.ERROR, "the scenario ended before its verdict")
-        self.judgement = final
-        self.run.record(self._entry(final))
-        return final
 
     def _extend(self, repeats: Sequence[Trial], loads: set[float], plr_threshold: float) -> list[Trial]:
         """Load by load upwards, until the first round shows two loads past the PDR."""
@@ -222,31 +227,36 @@ class ScenarioRun:
         lower, upper = known_bounds(self.trials, goal.loss_ratio)
         self.run.observer.measured(Progress(self.scenario, trial, len(self.trials), replayed, lower, upper, self.left))
 
-    def _entry(self, judgement: Judgement) -> dict[str, Any]:
-        per_run = self.pdr_per_run
-        interval = t_interval(per_run) if len(per_run) > 1 else None
+    def entry(self, judgement: Judgement) -> dict[str, Any]:
+        """The scenario as result.json has it."""
         return {
             "name": self.scenario.name,
             "title": self.scenario.title,
             "verdict": judgement.verdict,
             "reason": judgement.reason,
             "boot": self._boot,
-            "fingerprint": self._fingerprint,
+            "fingerprint": self.fingerprint,
             "trials": len(self.trials),
             "calibration": self.calibration
             and {"ceiling": self.calibration.ceiling, "forwarding_rate": self.calibration.forwarding_rate},
             "search": self.found and _search_entry(self.found),
-            "pdr": {
-                "load": mean(per_run),
-                "lower": interval and interval.low,
-                "upper": interval and interval.high,
-                "per_run": list(per_run),
-            }
-            if per_run
-            else None,
+            "pdr": pdr_entry(self.pdr_per_run),
             "assessment": self.assessment and self.assessment.to_dict(),
             "comparison": self.comparison and self.comparison.to_dict(),
         }
+
+
+def pdr_entry(values: Sequence[float]) -> dict[str, Any] | None:
+    """The mean of PDRs (packets/s) with its 95 % interval, as result.json has it; None when there are none."""
+    if not values:
+        return None
+    interval = t_interval(values) if len(values) > 1 else None
+    return {
+        "load": mean(values),
+        "lower": interval and interval.low,
+        "upper": interval and interval.high,
+        "per_run": list(values),
+    }
 
 
 def _search_failure(result: GoalResult, found: SearchResult, calibration: Calibration) -> Judgement | None:
