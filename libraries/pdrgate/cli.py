@@ -12,7 +12,7 @@ import click
 
 from pdrgate import __version__
 from pdrgate.errors import EXIT_FAULT, EXIT_USAGE, PdrGateError, UnitError, UsageError
-from pdrgate.units import Ratio
+from pdrgate.units import Duration, Ratio
 
 # numpy costs more to start than all of the rest: commands import what computes only when they run.
 
@@ -113,7 +113,10 @@ def compare(baseline: Path, candidate: Path, tolerance: Ratio, loss: Ratio, form
 
 
 @cli.command()
-@click.option("--testbed", metavar="FILE", default="resources/testbeds/local-netns.yaml", show_default=True)
+@click.option("--testbed", metavar="FILE", help="[default: local-netns.yaml, with --kernel local-vm.yaml]")
+@click.option("--kernel", metavar="BUILD", help="A kernel to boot: .deb, bzImage, build tree or distribution package.")
+@click.option("--against", metavar="BUILD", help="The kernel that --kernel is compared with, booted in turn with it.")
+@click.option("--boots", type=click.IntRange(2, 50), default=4, show_default=True, help="Boots of each kernel.")
 @click.option(
     "--scenario",
     "scenarios",
@@ -131,11 +134,15 @@ def compare(baseline: Path, candidate: Path, tolerance: Ratio, loss: Ratio, form
 @click.option("--baseline", metavar="PATH", help="A result.json, the folder of a run, or a folder of runs.")
 @click.option("--resume", metavar="RUN", type=click.Path(path_type=Path), help="Continue the run in this folder.")
 @click.option("--reading", type=click.Choice(["strict", "tolerant", "published"]), default="strict", show_default=True)
+@click.option("--wait", metavar="TIME", default="0 s", show_default=True, help="Wait for another run here to end.")
 @click.option("--suite", "suites", metavar="PATH", multiple=True, default=["robot/gate"], show_default=True)
 @click.pass_context
 def gate(
     context: click.Context,
-    testbed: str,
+    testbed: str | None,
+    kernel: str | None,
+    against: str | None,
+    boots: int,
     scenarios: tuple[str, ...],
     profile: str,
     tolerance: str,
@@ -143,6 +150,7 @@ def gate(
     baseline: str | None,
     resume: Path | None,
     reading: str,
+    wait: str,
     suites: tuple[str, ...],
 ) -> int:
     """Measure the data path and say whether it is stable, and as fast as its baseline.
@@ -153,8 +161,16 @@ def gate(
     from pdrgate.launch import GateOptions, check, new_folder, run_gate
 
     RatioType().convert(tolerance, None, context)
+    Duration.parse(wait)
+    if (kernel is None) != (against is None):
+        raise UsageError("--kernel and --against go together: boots of both are compared")
     if resume is None:
-        options = GateOptions(suites, testbed, scenarios, profile, tolerance, baseline, reading)
+        if kernel is not None and scenarios == ("default",):
+            scenarios = ("kernel-build",)
+        testbed = testbed or f"resources/testbeds/local-{'vm' if kernel else 'netns'}.yaml"
+        options = GateOptions(
+            suites, testbed, scenarios, profile, tolerance, baseline, reading, wait, kernel or "", against or "", boots
+        )
         check(options)
         folder = new_folder(output)
         options.keep(folder)

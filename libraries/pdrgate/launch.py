@@ -35,6 +35,10 @@ class GateOptions:
     tolerance: str
     baseline: str | None
     reading: str
+    wait: str = "0 s"
+    kernel: str = ""
+    against: str = ""
+    boots: int = 4
 
     @classmethod
     def of_run(cls, folder: Path) -> GateOptions:
@@ -143,6 +147,11 @@ def _give_to_caller(folder: Path) -> None:
             os.chown(path, int(uid), int(gid), follow_symlinks=False)
 
 
+def _source(build: str) -> str:
+    """A build's path, made absolute, or the name of a package as it is."""
+    return str(Path(build).resolve()) if build and Path(build).exists() else build
+
+
 def _robot(options: GateOptions, folder: Path) -> int:
     """Robot's own exit code."""
     from robot.run import run  # type: ignore[import-untyped]  # only robot.api is typed
@@ -152,6 +161,10 @@ def _robot(options: GateOptions, folder: Path) -> int:
         "PROFILE": options.profile,
         "TOLERANCE": options.tolerance,
         "READING": options.reading,
+        "WAIT": options.wait,
+        "KERNEL": _source(options.kernel),
+        "AGAINST": _source(options.against),
+        "BOOTS": str(options.boots),
         "BASELINE": str(Path(options.baseline).resolve()) if options.baseline else "",
     }
     include = [] if "all" in options.scenarios else list(options.scenarios)

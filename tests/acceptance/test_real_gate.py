@@ -145,6 +145,9 @@ def test_a_second_run_at_the_same_time_is_told_so(tmp_path):
             second.stdout,
         ), second.stdout
         assert second.result["verdict"] == "ERROR"
+        process.send_signal(signal.SIGINT)
+        patient = gate(tmp_path / "third", "--wait", "1 min")
+        assert patient.result["verdict"] in HONEST, patient.stdout
     finally:
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)

@@ -13,7 +13,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -32,7 +31,6 @@ pytestmark = pytest.mark.datapath
 LOW = 20e3
 FLAT_OUT = 5e6
 """More than any engine can send, and 3 times what three hops forward on the fastest machine known."""
-HELPERS = Path(__file__).parents[1] / "helpers"
 
 
 @dataclass

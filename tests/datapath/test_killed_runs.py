@@ -191,7 +191,7 @@ def test_ctrl_c_while_the_testbed_is_set_up_leaves_nothing(
 ) -> None:
     before = state_of_machine()
     journals = tmp_path / "state"
-    for lines in (1, 2, 3, 4, 5, 6, 7, 8)*8:  # so many changes are noted when it comes
+    for lines in (1, 3, 6):  # so many changes are noted when it comes
         child = start(f"run-{lines}")
         while child.process.poll() is None:
             noted = [path.read_bytes().count(b"\n") for path in journals.glob("run-*.jsonl")]

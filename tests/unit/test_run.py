@@ -18,7 +18,9 @@ from pdrgate.gate.scenario_run import ScenarioRun
 from pdrgate.gate.verdict import Judgement, Verdict
 from pdrgate.history.results import read_result
 from pdrgate.stability import read_trials
-from pdrgate.sut.journal import MachineLock
+from pdrgate.sut.host import local_host
+from pdrgate.sut.journal import Journal, MachineLock
+from pdrgate.sut.knobs import FileKnob, KnobSet
 from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, RealisticCurve, SimulatedSut
 
 QUICK = PROFILES["quick"]
@@ -295,6 +297,24 @@ def test_a_testbed_that_cannot_be_opened_leaves_the_machine_free(tmp_path: Path,
     run.write(failure="no namespaces")
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert (result["verdict"], result["reason"], result["scenarios"]) == ("ERROR", "no namespaces", [])
+
+
+def test_an_interruption_when_the_testbed_is_just_made_leaves_nothing(tmp_path: Path, state: Path) -> None:
+    target = tmp_path / "setting"
+    target.write_text("1")
+
+    def interrupted(config: object, journal: Journal) -> FakeTestbed:
+        with local_host() as host:
+            KnobSet(journal).apply(host, FileKnob(str(target), "2"))
+        assert target.read_text().strip() == "2"
+        raise KeyboardInterrupt
+
+    run = Run(CONFIG, Options(QUICK, tmp_path / "run"), Watcher(), opener=interrupted, state=state)
+    with pytest.raises(KeyboardInterrupt):
+        run.open()
+    assert target.read_text().strip() == "1"
+    assert not list(state.glob("run-*"))
+    MachineLock.acquire(state).release()
 
 
 def test_two_runs_at_once(tmp_path: Path, state: Path) -> None:

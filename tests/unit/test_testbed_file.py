@@ -84,7 +84,7 @@ def test_what_may_be_left_out_is_chosen_later(load):
          "net.ipv4.ip_forward"),
         ("net.ipv4.ip_default_ttl", "kernel.panic", "x.yaml:11: sut.knobs: kernel.panic is a setting of the whole "
          "machine; only those of net. belong to the SUT's namespace"),
-        ("kind: local-netns", "kind: rack", "x.yaml:2: kind: 'rack' is not one of local-netns; write one"),
+        ("kind: local-netns", "kind: rack", "x.yaml:2: kind: 'rack' is not one of local-netns, local-vm; write one"),
         ("kind: local-netns", "knid: local-netns", "x.yaml:1: the file: the key kind is missing; is knid meant "
          "for it?"),
         ("name: lab-1", "name: lab 1", "x.yaml:1: name: 'lab 1' does not fit; write a name of letters, digits, '.', "

@@ -31,6 +31,8 @@ class Options:
     """Where results go."""
     baseline: Path | None = None
     reading: Reading = Reading.STRICT
+    wait: float = 0.0
+    """Seconds to wait for another run on this machine to end."""
 
 
 class Run:
@@ -83,7 +85,7 @@ class Run:
 
     def take(self) -> None:
         """Take the machine and undo what killed runs left."""
-        self._lock = MachineLock.acquire(self._state)
+        self._lock = MachineLock.acquire(self._state, self.options.wait)
         try:
             for sentence in recover_stale(self._state):
                 self.observer.said(sentence)

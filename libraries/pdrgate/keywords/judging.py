@@ -8,6 +8,7 @@ from assertionengine import AssertionOperator, verify_assertion
 from robot.api.deco import keyword
 
 from pdrgate.errors import TestbedError
+from pdrgate.gate.builds import BuildComparison
 from pdrgate.gate.scenario_run import ScenarioRun
 from pdrgate.gate.verdict import Judgement
 from pdrgate.keywords.log import show_html, show_picture
@@ -27,12 +28,14 @@ class JudgingKeywords:
     def measurement_should_be_stable(self) -> None:
         """Repeats trials below, at and beyond the PDR and fails unless PASTRAMI's checks say the PDR can be trusted.
 
+        After `Compare Kernel Builds` the trials are there already, and those of both builds must be stable.
+
         A failure says which check failed, with its number and its bound: ``UNSTABLE: TIR 0.46 after PDR 701 kpps,
         needs < 0.10``.
         """
-        measurement = self._searched()
-        assessment = measurement.repeat()
-        self._show(measurement, assessment)
+        measurement = self._measured()
+        if isinstance(measurement, ScenarioRun):
+            self._show(measurement, measurement.repeat())
         _fail_unless_passing(measurement.judgement)
 
     @keyword(name="PDR Should Not Have Regressed")
@@ -42,7 +45,7 @@ class JudgingKeywords:
         Fails with REGRESSION when the whole interval of the change is below, and with INCONCLUSIVE when it spans the
         tolerance. Without a baseline the verdict is NO_BASELINE and the test passes. Returns the verdict.
         """
-        measurement = self._searched()
+        measurement = self._measured()
         judgement = measurement.judge(float(tolerance))
         _fail_unless_passing(judgement)
         return str(judgement.verdict)
@@ -60,7 +63,7 @@ class JudgingKeywords:
             raise TestbedError("there is no verdict yet; search the PDR and judge it first")
         return verify_assertion(str(judgement.verdict), assertion_operator, assertion_expected, "Verdict", message)
 
-    def _searched(self) -> ScenarioRun:
+    def _measured(self) -> ScenarioRun | BuildComparison:
         if self._state.measurement is None:
             raise TestbedError("there is no PDR; search it first with Search Partial Drop Rate")
         return self._state.measurement

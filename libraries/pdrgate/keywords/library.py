@@ -11,6 +11,7 @@ from pdrgate import __version__
 from pdrgate.errors import PdrGateError
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.verdict import INTERRUPTED, Judgement, Verdict
+from pdrgate.keywords.builds import BuildKeywords
 from pdrgate.keywords.judging import JudgingKeywords
 from pdrgate.keywords.measuring import MeasuringKeywords
 from pdrgate.keywords.scenario import ScenarioKeywords
@@ -69,6 +70,7 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
                 self._testbeds,
                 ScenarioKeywords(self._state),
                 MeasuringKeywords(self._state),
+                BuildKeywords(self._state),
                 JudgingKeywords(self._state),
             ]
         )

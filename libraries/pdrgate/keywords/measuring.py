@@ -9,6 +9,7 @@ from assertionengine import AssertionOperator, verify_assertion
 from robot.api.deco import keyword
 
 from pdrgate.errors import TestbedError, UsageError
+from pdrgate.gate.scenario_run import ScenarioRun
 from pdrgate.gate.verdict import Verdict
 from pdrgate.keywords.log import show_picture
 from pdrgate.keywords.state import State
@@ -100,7 +101,8 @@ class MeasuringKeywords:
         message: str | None = None,
     ) -> Any:
         """Returns the relevant lower bound that the search found, and checks it: ``Get PDR    >=    1 Mpps``."""
-        found = self._state.measurement.found if self._state.measurement else None
+        measurement = self._state.measurement
+        found = measurement.found if isinstance(measurement, ScenarioRun) else None
         if found is None or found.results[-1].lower is None:
             raise TestbedError("there is no PDR; search it first with Search Partial Drop Rate")
         expected = None if assertion_operator is None else Rate.parse(assertion_expected)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pdrgate.errors import TestbedError
+from pdrgate.gate.builds import BuildComparison
 from pdrgate.gate.run import Run
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
@@ -18,7 +19,7 @@ class State:
 
     run: Run | None = None
     scenario: Scenario = dataclasses.field(default_factory=Scenario)
-    measurement: ScenarioRun | None = None
+    measurement: ScenarioRun | BuildComparison | None = None
 
     def require_run(self) -> Run:
         """The open run. Raises TestbedError when no testbed is open."""
@@ -35,6 +36,8 @@ class State:
 
     def begun(self) -> ScenarioRun:
         """The measurement of the scenario; the first call sets the SUT up."""
+        if isinstance(self.measurement, BuildComparison):
+            raise TestbedError("two builds are being compared; measure single loads in a test of their own")
         if self.measurement is None:
             # Kept before it is prepared: what fails half-way is put back at the end of the test.
             self.measurement = ScenarioRun(self.require_run(), self.scenario)

@@ -16,6 +16,7 @@ from pdrgate.keywords.log import RobotObserver
 from pdrgate.keywords.state import State
 from pdrgate.stability import Reading
 from pdrgate.testbed import load_testbed
+from pdrgate.units import Duration
 
 
 class TestbedKeywords:
@@ -35,13 +36,17 @@ class TestbedKeywords:
         profile: str = "quick",
         baseline: Path | None = None,
         reading: Reading = Reading.STRICT,
+        wait: Duration = Duration(0),  # noqa: B008 - a frozen number
     ) -> None:
         """Sets up the testbed that the file ``testbed`` describes, and puts it back when the suite ends.
+
+        A testbed of virtual machines without a kernel of its own boots nothing yet, see `Compare Kernel Builds`.
 
         | =Argument= | =Meaning= |
         | ``profile``  | How much time a verdict may cost: quick, standard or pastrami. |
         | ``baseline`` | What to compare with: a result.json, the folder of a run, or a folder of runs. |
         | ``reading``  | How PASTRAMI's entry into saturation is read: strict, tolerant or published. |
+        | ``wait``     | How long to wait for another run on this machine to end. |
         """
         builtin = BuiltIn()
         folder = Path(str(builtin.get_variable_value("${OUTPUT DIR}")))
@@ -49,9 +54,12 @@ class TestbedKeywords:
         run: Run | None = None
         try:
             config = load_testbed(testbed)
-            run = Run(config, Options(named_profile(profile), folder, given, reading), RobotObserver())
+            run = Run(config, Options(named_profile(profile), folder, given, reading, float(wait)), RobotObserver())
             run.scenarios = self._earlier_scenarios
-            run.open()
+            if config.sut.vm is not None and config.sut.vm.kernel is None:
+                run.take()  # builds are booted by the test
+            else:
+                run.open()
         except PdrGateError as error:
             if run is not None:
                 run.write(failure=str(error))

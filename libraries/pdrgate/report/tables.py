@@ -6,9 +6,10 @@ its light and its dark mode), else the reader's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 
+from pdrgate.gate.builds import Boot
 from pdrgate.stability import Assessment, LoadPoint
 from pdrgate.units import Rate, Ratio
 
@@ -63,6 +64,22 @@ def loads_table(assessment: Assessment) -> str:
     by_load |= {load: _limited_row(load, len(columns)) for load in assessment.curve.limited_loads}
     caption = f"Load-loss curve, {_pdr(assessment)}"
     return _table(caption, columns, (by_load[load] for load in sorted(by_load)))
+
+
+def boots_table(boots: Sequence[Boot]) -> str:
+    """Each boot in the order they were measured: its side, kernel and PDR, or why it failed."""
+    columns = (("boot", True), ("side", False), ("kernel", False), ("PDR", True), ("", False))
+    rows = []
+    for number, boot in enumerate(boots, start=1):
+        cells = (
+            _cell(str(number), _NUMBER),
+            _cell(boot.side, _TEXT),
+            _cell(boot.kernel, _TEXT),
+            _cell("" if boot.pdr is None else str(Rate(boot.pdr)), _NUMBER),
+            _cell(boot.failure, f"{_TEXT}white-space:normal;"),
+        )
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    return _table("Boots", columns, rows)
 
 
 def _load_row(point: LoadPoint, tir: float | None, remark: str) -> str:

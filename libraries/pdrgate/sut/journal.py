@@ -153,6 +153,16 @@ class Journal:
             self._fd = -1
             self.path.unlink(missing_ok=True)
 
+    def undo(self) -> None:
+        """Undo all that is noted, for a run that was interrupted before it knew itself what it had made.
+
+        What cannot be undone stays in the journal, for the next start.
+        """
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+            _Stale.load(self.path).undo(open_host)
+
     def __enter__(self) -> Self:
         return self
 

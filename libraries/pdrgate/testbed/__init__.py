@@ -1,7 +1,7 @@
 """Testbeds (floor 3): TG and SUT put together from hosts, knobs and a generator, as a testbed file says."""
 
 from pdrgate.testbed.file import TestbedConfig, load_testbed
-from pdrgate.testbed.opening import open_testbed
+from pdrgate.testbed.opening import open_guest, open_testbed
 from pdrgate.testbed.protocol import PINNINGS, Pinning, Testbed
 
-__all__ = ["PINNINGS", "Pinning", "Testbed", "TestbedConfig", "load_testbed", "open_testbed"]
+__all__ = ["PINNINGS", "Pinning", "Testbed", "TestbedConfig", "load_testbed", "open_guest", "open_testbed"]

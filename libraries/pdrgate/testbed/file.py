@@ -11,13 +11,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import jsonschema
 import yaml
 
 from pdrgate.errors import TestbedError
 from pdrgate.sut.knobs import FileKnob, sysctl
+
+VM = "local-vm"
+"""The kind of testbeds whose SUT is a guest that boots kernel builds."""
 
 _Key = tuple[str | int, ...]
 _UNKNOWN = "unknown key"
@@ -33,6 +36,22 @@ class GeneratorConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class VmConfig:
+    """The guest of a testbed file of kind local-vm."""
+
+    kernel: str | None = None
+    """What is booted when no build is handed over; see `pdrgate.sut.builds.kernel_build`."""
+    vcpus: int = 1
+    memory: int = 512
+    """MiB."""
+    accelerator: Literal["auto", "kvm", "tcg"] = "auto"
+    ring: int = 256
+    """Packets that each port's receive ring holds."""
+    cmdline: str = ""
+    """Further words for the kernel's command line."""
+
+
+@dataclass(frozen=True, slots=True)
 class SutConfig:
     """The SUT's part of a testbed file. ``cpus`` is None where the file says auto."""
 
@@ -41,7 +60,9 @@ class SutConfig:
     isolate: bool = True
     """Whether packet work goes before other processes on the SUT's CPUs."""
     knobs: tuple[FileKnob, ...] = ()
-    """Further sysctls, of the SUT's namespace."""
+    """Further sysctls, of the SUT's namespace or guest."""
+    vm: VmConfig | None = None
+    """The guest, where the SUT is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +115,19 @@ def _testbed(source: Path, content: Mapping[str, Any]) -> TestbedConfig:
             kind=generator["kind"], engine=generator.get("engine", "auto"), cpu=None if cpu == "auto" else int(cpu)
         ),
         sut=SutConfig(
-            hops=int(sut["hops"]),
+            hops=int(sut.get("hops", 1)),
             cpus=None if cpus == "auto" else tuple(sorted(int(cpu) for cpu in cpus)),
             isolate=bool(sut.get("isolate", True)),
             knobs=tuple(sysctl(name, value) for name, value in sut.get("knobs", {}).items()),
+            vm=_vm(sut) if content["kind"] == VM else None,
         ),
         source=source,
     )
+
+
+def _vm(sut: Mapping[str, Any]) -> VmConfig:
+    # The schema has the types and ranges, VmConfig the defaults.
+    return VmConfig(**{key: sut[key] for key in VmConfig.__dataclass_fields__ if key in sut})
 
 
 def _parse(source: Path, text: str) -> tuple[dict[str, Any], dict[_Key, int]]:

@@ -1,0 +1,147 @@
+"""QEMU: whether this machine can run it, with which accelerator, and the command line of a guest."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pdrgate.errors import TestbedError
+
+Accelerator = Literal["kvm", "tcg"]
+
+PROGRAM = "qemu-system-x86_64"
+PROBE_DEADLINE = 3.0
+"""Seconds in which KVM must bring a boot sector to run; where it works at all it takes a tenth of that."""
+
+RINGS = (256, 512, 1024)
+"""Receive ring sizes that virtio-net takes."""
+
+CPU_MODELS: dict[Accelerator, str] = {"kvm": "host", "tcg": "max,-erms,-fsrm"}
+"""What a guest's CPU is. With the fast string instructions a kernel copies by them, and TCG does them byte by byte: an
+emulated guest then forwards half as many packets (49 for 87 kpps), for a reason that is not the kernel's."""
+
+_PROBE_CODE = bytes.fromhex("baf400b010eef4ebfd").ljust(510, b"\0") + b"\x55\xaa"
+"""A boot sector: mov dx, 0xf4; mov al, 0x10; out dx, al; hlt; jmp. The device at 0xf4 ends QEMU."""
+_PROBE_EXIT = 0x10 << 1 | 1
+
+
+@dataclass(frozen=True, slots=True)
+class AcceleratorChoice:
+    """The accelerator that a run uses, and why."""
+
+    name: Accelerator
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkPort:
+    """A virtio-net port of a guest, on a TAP that QEMU makes in its own network namespace."""
+
+    tap: str
+    mac: str
+    ring: int = 256
+    """Packets that its receive ring holds; one of `RINGS`."""
+
+
+def choose_accelerator(wanted: Literal["auto", "kvm", "tcg"] = "auto") -> AcceleratorChoice:
+    """KVM where it really boots, else TCG; found out once per process.
+
+    Raises:
+        TestbedError: QEMU is not installed, or KVM was asked for and does not boot.
+    """
+    find_qemu()
+    if wanted == "tcg":
+        return AcceleratorChoice("tcg", "asked for")
+    problem = kvm_problem()
+    if problem is None:
+        return AcceleratorChoice("kvm", "asked for" if wanted == "kvm" else "/dev/kvm boots")
+    if wanted == "kvm":
+        raise TestbedError(f"no guest can run by KVM here: {problem}; use accelerator: auto or tcg in the testbed file")
+    return AcceleratorChoice("tcg", problem)
+
+
+def find_qemu() -> str:
+    """The path of QEMU. Raises TestbedError when it is not installed."""
+    found = shutil.which(PROGRAM)
+    if found is None:
+        raise TestbedError(
+            f"{PROGRAM} is not installed, and kernels are booted in it; run ./ci/bootstrap, or: "
+            "apt-get install qemu-system-x86"
+        )
+    return found
+
+
+@functools.cache
+def qemu_version() -> str:
+    """QEMU's version, such as 7.2.22; empty when it does not tell."""
+    told = subprocess.run((find_qemu(), "--version"), capture_output=True, text=True, check=False).stdout
+    match = re.search(r"version (\S+)", told)
+    return match[1] if match else ""
+
+
+@functools.cache
+def kvm_problem() -> str | None:
+    """Why no guest runs by KVM here; None when one does. /dev/kvm may open and still not boot one."""
+    if not os.path.exists("/dev/kvm"):  # noqa: PTH110
+        return "there is no /dev/kvm"
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return "/dev/kvm may not be opened by this user"
+    return boots("kvm")
+
+
+def boots(accelerator: Accelerator, deadline: float = PROBE_DEADLINE) -> str | None:
+    """Boot a sector of code that ends QEMU. None when it did, else why not."""
+    code = os.memfd_create("pdrgate-probe")
+    try:
+        os.write(code, _PROBE_CODE)
+        done = subprocess.run(
+            (
+                find_qemu(), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "pc",
+                "-accel", accelerator, "-m", "16", "-device", "isa-debug-exit,iobase=0xf4,iosize=0x04",
+                "-drive", f"file=/proc/self/fd/{code},format=raw,if=floppy", "-boot", "order=a",
+            ),
+            capture_output=True, text=True, check=False, timeout=deadline, pass_fds=(code,), start_new_session=True,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return f"/dev/{accelerator} opens but boots no guest within {deadline:g} s"
+    finally:
+        os.close(code)
+    if done.returncode == _PROBE_EXIT:
+        return None
+    said = done.stderr.strip().splitlines()
+    return f"QEMU ended with exit code {done.returncode}" + (f": {said[-1]}" if said else "")
+
+
+def command_line(
+    *, accelerator: Accelerator, vcpus: int, memory: int, image: str, initrd: str, cmdline: str, console: str,
+    channels: Sequence[tuple[str, int]], ports: Sequence[NetworkPort],
+) -> list[str]:  # fmt: skip
+    """QEMU's command line for a guest.
+
+    Args:
+        memory: MiB.
+        console: file that gets what the guest writes to its serial console.
+        channels: virtio-serial ports: the name in the guest, and a listening Unix socket's descriptor.
+    """
+    words = [
+        find_qemu(), "-name", "pdrgate,debug-threads=on", "-nodefaults", "-no-user-config", "-display", "none",
+        "-no-reboot", "-machine", "pc", "-accel", accelerator, "-cpu", CPU_MODELS[accelerator],
+        "-smp", str(vcpus), "-m", str(memory), "-kernel", image, "-initrd", initrd, "-append", cmdline,
+        "-serial", f"file:{console}", "-device", "virtio-serial-pci",
+    ]  # fmt: skip
+    for number, (name, descriptor) in enumerate(channels):
+        words += ["-chardev", f"socket,id=channel{number},fd={descriptor},server=on,wait=off"]
+        words += ["-device", f"virtserialport,chardev=channel{number},name={name}"]
+    for number, port in enumerate(ports):
+        words += ["-netdev", f"tap,id=net{number},ifname={port.tap},script=no,downscript=no,vhost=off"]
+        words += [
+            "-device",
+            f"virtio-net-pci,netdev=net{number},mac={port.mac},rx_queue_size={port.ring},tx_queue_size=256,romfile=",
+        ]
+    return words

@@ -1,0 +1,278 @@
+"""The testbed local-vm: a kernel build in a guest, two virtio-net ports, and the generator at their other ends.
+
+    TG t0 ──TAP── eth0 GUEST eth1 ──TAP── t1 TG
+
+The TAPs lie in the TG's namespace, where QEMU runs too; there is no bridge and no vhost. A packet that the generator
+sends waits in the TAP's queue (txqueuelen) until QEMU moves it to the guest's receive ring. QEMU leaves packets in the
+TAP's queue while the ring is full, so the two are one receive buffer of the SUT: what finds both full is dropped by the
+TAP and counted as refused. The generator never waits. What the guest sends, QEMU writes to the other TAP at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import secrets
+from collections.abc import Iterable
+from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path as FilePath
+
+from pdrgate.errors import PdrGateError, TestbedError
+from pdrgate.sut.builds import KernelBuild
+from pdrgate.sut.cpus import CpuPlan, format_cpu_list
+from pdrgate.sut.datapath import NETWORKS, Hop, Port
+from pdrgate.sut.guest import BOOT_DEADLINE, Guest, GuestConfig, boot_guest
+from pdrgate.sut.host import ShellHost, local_host, netns_host
+from pdrgate.sut.journal import NAMESPACE_PREFIX, Journal
+from pdrgate.sut.knobs import FileKnob, KnobSet, rps_knobs, sysctl
+from pdrgate.sut.qemu import RINGS, NetworkPort, qemu_version
+from pdrgate.telemetry.counters import read_counters
+from pdrgate.telemetry.environment import Environment, capture_environment
+from pdrgate.testbed.protocol import Pinning
+from pdrgate.traffic.embedded import EmbeddedGenerator, Engine
+from pdrgate.traffic.frames import Path
+from pdrgate.traffic.generator import Generator
+
+DEFAULT_RING = 256
+DEFAULT_BUFFER = 1000 + DEFAULT_RING
+"""Packets that wait for the guest unless a scenario says otherwise: Linux's own queue of a TAP, and the ring."""
+
+_TAPS = ("t0", "t1")
+_TAP_MACS = ("02:70:64:72:01:00", "02:70:64:72:01:03")
+_GUEST_MACS = ("02:70:64:72:01:01", "02:70:64:72:01:02")
+_MAX_BUFFER = 100_000
+
+
+class VmTestbed:
+    """A build booted in a guest between the generator's two ports, from `__init__` to `close`.
+
+    Args:
+        build: the kernel under test.
+        cpus: who gets which CPU; QEMU runs on the SUT's.
+        journal: where changes are noted for the case that this process is killed.
+        folder: where console logs go.
+        ring: packets that each port's receive ring holds; one of `RINGS`.
+        knobs: sysctls for the guest.
+
+    Raises:
+        BuildError: the build cannot be booted in a guest.
+        GuestError: it does not come up.
+        TestbedError: QEMU, a namespace or a setting cannot be had. What was made is removed again.
+    """
+
+    def __init__(
+        self,
+        build: KernelBuild,
+        cpus: CpuPlan,
+        journal: Journal,
+        folder: FilePath,
+        *,
+        machine: GuestConfig | None = None,
+        engine: Engine = "auto",
+        ring: int = DEFAULT_RING,
+        knobs: Iterable[FileKnob] = (),
+        deadline: float = BOOT_DEADLINE,
+    ) -> None:
+        if ring not in RINGS:
+            raise TestbedError(f"a receive ring of {ring} packets cannot be had; use {', '.join(map(str, RINGS))}")
+        self._cpus = cpus
+        self._engine: Engine = engine
+        self._ring = ring
+        self._machine = machine or GuestConfig(cpus=cpus.sut)
+        self._local = local_host()
+        self._namespace = f"{NAMESPACE_PREFIX}-{secrets.token_hex(3)}-tg"
+        self._tg: ShellHost | None = None
+        self._guest: Guest | None = None
+        self._hops: tuple[Hop, ...] = ()
+        self._inner = KnobSet()
+        """Settings inside guest and namespace, which end with them."""
+        try:
+            self._build_tg(journal)
+            ports = [NetworkPort(tap, mac, ring) for tap, mac in zip(_TAPS, _GUEST_MACS, strict=True)]
+            self._guest = boot_guest(
+                build, self._machine, journal, folder, ports=ports, namespace=self._namespace, deadline=deadline
+            )
+            self._build_ports(tuple(knobs))
+            self.set_buffer(DEFAULT_BUFFER)
+            self.pin("unpinned")
+        except BaseException:
+            with contextlib.suppress(PdrGateError):
+                self.close()
+            raise
+
+    @property
+    def guest(self) -> Guest:
+        """The guest, to ask for its faults, warnings and taint."""
+        if self._guest is None:
+            raise TestbedError("there is no guest: the testbed is closed")
+        return self._guest
+
+    @property
+    def hops(self) -> tuple[Hop, ...]:
+        """The guest, as the only router."""
+        return self._hops
+
+    @property
+    def boot(self) -> str:
+        """This boot of the build."""
+        return self.guest.boot
+
+    @property
+    def sut_cpus(self) -> tuple[int, ...]:
+        """The guest's CPUs."""
+        return tuple(range(self._machine.vcpus))
+
+    def environment(self) -> Environment:
+        """What the guest is."""
+        return capture_environment(self.guest)
+
+    def generator(self, family: int) -> Generator:
+        """A generator for traffic of an IP version; the caller closes it."""
+        return EmbeddedGenerator(self._namespace, self._cpus.generator, self._paths(family), self._engine)
+
+    def _paths(self, family: int) -> tuple[Path, Path]:
+        networks = NETWORKS[family]
+
+        def path(at: int, source: IPv4Network | IPv6Network, to: IPv4Network | IPv6Network) -> Path:
+            return Path(_TAPS[at], _TAP_MACS[at], _GUEST_MACS[at], source.network_address + 1, to.network_address)
+
+        return path(0, networks.reverse, networks.forward), path(1, networks.forward, networks.reverse)
+
+    def set_buffer(self, packets: int) -> None:
+        """Set how many packets wait at each port of the guest before they are dropped: its ring and the TAP's queue.
+
+        The ring stays as it was booted, so that all kernels can be measured; the TAP's queue has the rest.
+        """
+        if not self._ring < packets <= _MAX_BUFFER:
+            raise TestbedError(
+                f"a receive buffer of {packets} packets cannot be had: the guest's ring has {self._ring} of them and "
+                f"the queue before it at least one; use {self._ring + 1} to {_MAX_BUFFER}, or a smaller ring in the "
+                "testbed file"
+            )
+        assert self._tg is not None
+        queue = packets - self._ring
+        for tap in _TAPS:
+            self._tg.run("ip", "link", "set", tap, "txqueuelen", str(queue))
+            told = self._tg.run_json("ip", "-j", "link", "show", tap)[0].get("txqlen")
+            if told != queue:
+                raise TestbedError(f"set the queue of {tap} to {queue} packets, but it reads back {told}")
+
+    def pin(self, pinning: Pinning) -> None:
+        """Choose the guest's CPUs that do the packet work: those that its ports interrupt; RPS is off.
+
+        ``1 cpu``: both ports interrupt CPU 0. ``2 cpus``: one CPU for each port. ``unpinned``: any CPU, as the guest's
+        kernel likes.
+        """
+        vcpus = self._machine.vcpus
+        if pinning != "unpinned" and (wanted := int(pinning.split()[0])) > vcpus:
+            raise TestbedError(
+                f"pinning to {pinning} needs {wanted} virtual CPUs, and the guest has {vcpus}; give it more with "
+                "sut.vcpus in the testbed file"
+            )
+        hop = self._hops[0]
+        for number, port in enumerate((hop.ingress, hop.egress)):
+            cpus = {"unpinned": tuple(range(vcpus)), "1 cpu": (0,), "2 cpus": (number,)}[pinning]
+            for irq in _interrupts(self.guest, port.interface):
+                self._inner.apply(self.guest, FileKnob(f"/proc/irq/{irq}/smp_affinity", _mask(cpus), mask=True))
+            for knob in rps_knobs(self.guest, port.interface, ()):
+                self._inner.apply(self.guest, knob, missing="skip")
+
+    def counters(self) -> dict[str, int]:
+        """The guest's counters; the TAPs' as ``tg.t0.…``; of this machine's CPUs that QEMU runs on, as ``host.cpu1.…``.
+
+        What the TAP dropped at full queues is ``tg.t0.tx_dropped``, exact with the packet engine; with xdp the kernel
+        counts one for each batch.
+        """
+        hop = self._hops[0]
+        found = dict(read_counters(self.guest, (hop.ingress.interface, hop.egress.interface)))
+        assert self._tg is not None
+        own = tuple(f"cpu{cpu}." for cpu in self._cpus.sut)
+        for name, value in read_counters(self._tg, _TAPS).items():
+            if name.startswith(_TAPS):
+                found[f"tg.{name}"] = value
+            elif name.startswith(own):
+                found[f"host.{name}"] = value
+        found["host.qemu_ticks"] = self.guest.cpu_ticks()
+        return found
+
+    def describe(self) -> dict[str, str]:
+        """What makes results of this testbed comparable: part of the fingerprint."""
+        return {
+            "accelerator": self.guest.accelerator.name,
+            "qemu": qemu_version(),
+            "vcpus": str(self._machine.vcpus),
+            "memory": f"{self._machine.memory} MiB",
+            "ring": str(self._ring),
+            "sut_cpus": str(len(self._cpus.sut)),
+        }
+
+    def sentence(self) -> str:
+        """The testbed in words."""
+        guest = self.guest
+        return (
+            f"{guest.build.name} ({guest.build.release}) in a guest by {guest.accelerator.name.upper()} "
+            f"({guest.accelerator.why}), booted in {guest.boot_time or 0:.1f} s; generator on CPU "
+            f"{self._cpus.generator}, guest on CPU {format_cpu_list(self._cpus.sut)}"
+        )
+
+    def close(self) -> None:
+        """End the guest and remove the namespace; may be called twice. Raises TestbedError when something stays."""
+        if self._guest is not None:
+            self._guest.close()
+            self._guest = None
+        if self._tg is not None:
+            self._tg.close()
+            self._tg = None
+            try:
+                self._local.run("ip", "netns", "delete", self._namespace)
+            finally:
+                self._local.close()
+
+    def _build_tg(self, journal: Journal) -> None:
+        journal.namespace(self._namespace)
+        self._local.run("ip", "netns", "add", self._namespace)
+        self._tg = netns_host(self._namespace)
+        # No address of its own, no router solicitation, no listener report: only test packets on these links.
+        self._inner.apply(self._tg, sysctl("net.ipv6.conf.default.disable_ipv6", 1), missing="skip")
+
+    def _build_ports(self, knobs: tuple[FileKnob, ...]) -> None:
+        assert self._tg is not None
+        for tap, mac in zip(_TAPS, _TAP_MACS, strict=True):
+            self._tg.run("ip", "link", "set", tap, "address", mac, "up")
+        interfaces = [self.guest.interface(mac) for mac in _GUEST_MACS]
+        ends = [Port(*end) for end in zip(interfaces, _GUEST_MACS, _TAP_MACS, strict=True)]
+        self._hops = (Hop(self.guest, *ends),)
+        self._inner.apply(self.guest, sysctl("net.ipv6.conf.default.disable_ipv6", 1), missing="skip")
+        for port in ends:
+            self._inner.apply(self.guest, sysctl(f"net/ipv6/conf/{port.interface}/disable_ipv6", 1), missing="skip")
+            self._check_ring(port.interface)
+        for knob in knobs:
+            self._inner.apply(self.guest, knob)
+        for port in ends:
+            self.guest.run("ip", "link", "set", port.interface, "up")
+
+    def _check_ring(self, interface: str) -> None:
+        told = self.guest.run("ethtool", "-g", interface).stdout
+        match = re.search(r"Current hardware settings:\s+RX:\s+(\d+)", told)
+        if match is None or int(match[1]) != self._ring:
+            raise TestbedError(
+                f"{self.guest.name} was given receive rings of {self._ring} packets, and {interface} reads back "
+                f"{match[1] if match else 'none'}"
+            )
+
+
+def _interrupts(guest: Guest, interface: str) -> list[int]:
+    """The interrupts of a virtio-net port's queues."""
+    device = guest.run("readlink", "-f", f"/sys/class/net/{interface}/device").stdout.strip().rpartition("/")[2]
+    found = [
+        int(match[1])
+        for line in guest.read("/proc/interrupts").splitlines()
+        if (match := re.match(rf"\s*(\d+):.*\s{re.escape(device)}-(?:input|output)\.\d+$", line))
+    ]
+    if not found:
+        raise TestbedError(f"{guest.name} has no interrupts of {interface} ({device}); has it come up?")
+    return found
+
+
+def _mask(cpus: Iterable[int]) -> str:
+    return f"{sum(1 << cpu for cpu in cpus):x}"

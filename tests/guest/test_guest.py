@@ -1,0 +1,187 @@
+"""Kernels of the distribution, booted: a guest is a host like any other, and says why when it is none."""
+
+import dataclasses
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pdrgate.errors import TestbedError
+from pdrgate.sut import qemu
+from pdrgate.sut.builds import BuildError, kernel_build
+from pdrgate.sut.guest import GuestError
+from pdrgate.sut.host import CommandError, HostError
+from pdrgate.telemetry.environment import capture_environment
+
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine")]
+
+
+@pytest.mark.parametrize("kind", ["cloud", "plain"])
+def test_a_distribution_kernel_boots_and_is_a_host(boot, request, kind):
+    build = request.getfixturevalue(kind)
+    guest = boot(build)
+    assert guest.run("uname", "-r").stdout.strip() == build.release
+    assert guest.run("uname", "-v").stdout.strip() == build.version
+    # What a host is asked for: JSON, files, exit codes, both outputs apart.
+    assert [link["ifname"] for link in guest.run_json("ip", "-j", "link")] == ["lo"]
+    guest.write("/proc/sys/net/ipv4/ip_default_ttl", "77\n")
+    assert guest.read("/proc/sys/net/ipv4/ip_default_ttl") == "77\n"
+    assert guest.exists("/proc/sys/net/ipv6/conf/all/forwarding")
+    assert not guest.exists("/nowhere")
+    done = guest.run("sh", "-c", "echo out; echo err >&2; exit 3", check=False)
+    assert (done.exit_code, done.stdout, done.stderr) == (3, "out\n", "err\n")
+    with pytest.raises(CommandError, match=r"nonesuch. on guest:.*exit code 127"):
+        guest.run("nonesuch")
+    with pytest.raises(CommandError, match="No such file"):
+        guest.read("/nowhere")
+    assert len(guest.run("seq", "100000").stdout.splitlines()) == 100_000
+    text = "x" * 200_000
+    guest.write("/tmp/long", text)
+    assert guest.read("/tmp/long") == text
+    environment = capture_environment(guest)
+    assert environment.kernel_release == build.release
+    assert environment.config_sha256 == build.config_sha256
+    assert environment.cpus == 1
+    assert guest.taint() == 0
+    assert guest.check() == ()
+    assert guest.rss() < 1 << 30
+    assert "Linux version" in guest.console_text()
+
+
+def test_a_command_that_hangs_costs_its_shell_and_not_the_guest(boot, cloud):
+    guest = boot(cloud)
+    with pytest.raises(GuestError, match=r"did not end within 0\.5 s"):
+        guest.run("sleep", "600", timeout=0.5)
+    assert guest.run("echo", "still here").stdout == "still here\n"
+    assert "sleep" not in guest.run("ps").stdout
+
+
+def test_further_modules_are_loaded_when_they_are_used(boot, cloud):
+    guest = boot(cloud)
+    guest.run("tc", "qdisc", "add", "dev", "lo", "clsact")
+    assert "sch_ingress" in guest.read("/proc/modules")
+
+
+def test_boots_are_told_apart_and_the_boot_time_is_known(boot, cloud):
+    one, two = boot(cloud), boot(cloud)  # both up at once
+    assert one.boot != two.boot
+    assert one.boot_time and two.boot_time
+    assert one.run("cat", "/proc/sys/kernel/random/boot_id") != two.run("cat", "/proc/sys/kernel/random/boot_id")
+    assert one.console != two.console
+
+
+def test_virtual_cpus_have_cpus_of_their_own(boot, cloud, config):
+    guest = boot(cloud, vcpus=2, cpus=(0, 1))
+    assert guest.run("nproc").stdout.strip() == "2"
+    places = {}
+    for task in Path(f"/proc/{guest.pid}/task").iterdir():
+        places[(task / "comm").read_text().strip()] = os.sched_getaffinity(int(task.name))
+    assert (places["CPU 0/TCG"], places["CPU 1/TCG"]) == ({0}, {1})
+
+
+# --- Kernels that do not come up -------------------------------------------------------------------------------------
+
+
+def test_a_panic_on_boot_is_told_with_its_sentence(boot, cloud):
+    with pytest.raises(GuestError, match="does not boot: Kernel panic - not syncing: ") as error:
+        boot(cloud, cmdline="rdinit=/nonexistent init=/nonexistent", attempts=2)
+    assert error.value.crash.kind == "panic"
+    assert str(error.value.console) in str(error.value)
+    assert len(list(error.value.console.parent.glob("*.log"))) == 2  # the start was tried again, once
+    assert "\n" not in str(error.value)
+
+
+def test_a_kernel_that_hangs_is_told_with_the_end_of_its_console(boot, cloud):
+    with pytest.raises(
+        GuestError, match=r"gave no sign of life within 12 s .* its console ends with: .*/bin/cat"
+    ) as error:
+        boot(cloud, cmdline="rdinit=/bin/cat", deadline=12)
+    assert error.value.crash is None
+
+
+def test_a_kernel_without_virtio_is_no_build_for_guests(boot, cloud):
+    # The image alone: what it needs of virtio lies in its modules.
+    alone = kernel_build(cloud.image)
+    assert alone.modules is None
+    with pytest.raises(BuildError, match=r"boots, but offers no way in: .*virtio"):
+        boot(alone, attempts=2)
+
+
+def test_a_guest_that_cannot_start_says_what_qemu_says(boot, cloud):
+    with pytest.raises(GuestError, match=r"QEMU ended with exit code 1: .*memory"):
+        boot(cloud, memory=1 << 40)
+
+
+def test_a_missing_qemu(boot, cloud, monkeypatch):
+    monkeypatch.setattr(qemu, "PROGRAM", "qemu-system-none")
+    with pytest.raises(TestbedError, match=r"qemu-system-none is not installed.*apt-get install"):
+        boot(cloud)
+
+
+def test_the_probe_tells_an_accelerator_that_boots_from_one_that_does_not():
+    assert qemu.boots("tcg", deadline=60.0) is None
+    assert qemu.boots("tcg", deadline=0.001) == "/dev/tcg opens but boots no guest within 0.001 s"
+    choice = qemu.choose_accelerator("auto")
+    assert choice.name == ("kvm" if qemu.kvm_problem() is None else "tcg")
+    assert qemu.choose_accelerator("tcg").name == "tcg"
+
+
+# --- Guests that die -------------------------------------------------------------------------------------------------
+
+
+def test_a_crash_ends_the_guest_and_leaves_its_evidence(boot, plain):
+    guest = boot(plain)
+    guest.write("/proc/sys/kernel/sysrq", "1\n")
+    with pytest.raises(GuestError, match="crashed: ") as error:
+        guest.write("/proc/sysrq-trigger", "c")
+    crash = error.value.crash
+    assert crash is not None
+    assert crash.kind in ("oops", "panic")
+    assert "sysrq_handle_crash" in crash.where
+    assert crash.fingerprint == guest.crashes()[0].fingerprint
+    with pytest.raises(GuestError, match="crashed: "):
+        guest.check()
+    with pytest.raises(GuestError, match="crashed: "):
+        guest.run("true")
+    assert not guest.running
+
+
+def test_a_guest_that_falls_silent_is_told_apart_from_one_that_died(boot, cloud):
+    guest = boot(cloud)
+    os.kill(guest.pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(GuestError, match="does not answer; its console ends with") as error:
+            guest.run("true", timeout=1.0)
+        assert error.value.crash is None
+        assert guest.running
+    finally:
+        os.kill(guest.pid, signal.SIGCONT)
+    assert guest.run("echo", "back").stdout == "back\n"
+    os.kill(guest.pid, signal.SIGKILL)
+    with pytest.raises(HostError, match="QEMU ended with exit code -9"):
+        guest.run("true")
+
+
+def test_a_closed_guest_is_gone(boot, cloud, left_behind):
+    guest = boot(cloud)
+    pid = guest.pid
+    guest.close()
+    guest.close()
+    assert not Path(f"/proc/{pid}").exists()
+    assert str(pid) not in left_behind()["guests"]
+    with pytest.raises(GuestError, match="has been ended already"):
+        guest.run("true")
+
+
+def test_the_same_package_as_a_file(cloud, tmp_path):
+    subprocess.run(
+        ("apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", cloud.name.split()[0]),
+        cwd=tmp_path, check=True, capture_output=True,
+    )  # fmt: skip
+    (package,) = tmp_path.glob("*.deb")
+    found = kernel_build(package, cache=tmp_path / "cache")
+    assert dataclasses.replace(found, source="", image=Path(), modules=None, config=None) == dataclasses.replace(
+        cloud, source="", image=Path(), modules=None, config=None
+    )

@@ -1,0 +1,161 @@
+"""The testbed local-vm: exact counts through a real guest, its settings read back, and nothing left after a kill."""
+
+import dataclasses
+import os
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pdrgate.errors import TestbedError
+from pdrgate.gate.fingerprint import fingerprint
+from pdrgate.sut.datapath import data_path
+from pdrgate.sut.guest import GuestError
+from pdrgate.sut.journal import recover_stale
+from pdrgate.testbed import load_testbed, open_guest, open_testbed
+from pdrgate.traffic.frames import Frames
+
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine")]
+
+ROOT = Path(__file__).parents[2]
+LOW = 20_000.0
+
+
+@pytest.mark.parametrize("engine", ["packet", "xdp"])
+@pytest.mark.parametrize("kind", ["cloud", "plain"])
+def test_a_low_load_is_forwarded_whole(make_testbed, request, engine, kind):
+    testbed = make_testbed(request.getfixturevalue(kind), engine=engine)
+    for family in (4, 6):
+        path = data_path(f"ipv{family}-routing")
+        path.apply(testbed.hops)
+        generator = testbed.generator(family)
+        for directions in (1, 2):
+            frames = Frames(family=family, directions=directions)
+            before = testbed.counters()
+            trial = generator.trial(LOW, 0.5, frames)
+            after = testbed.counters()
+            assert trial.forwarded == trial.offered == 10_000 - trial.unsent
+            assert trial.refused == 0
+            gained = {name: after[name] - value for name, value in before.items() if name in after}
+            sent = gained["tg.t0.tx_packets"] + gained["tg.t1.tx_packets"]
+            assert sent >= trial.offered  # and some of the guest's own may have gone the other way
+        generator.close()
+        assert path.restore() == []
+    assert testbed.guest.check() == ()
+
+
+def test_an_overload_is_refused_at_the_tap_and_blocks_nobody(make_testbed, cloud):
+    testbed = make_testbed(cloud, engine="packet")
+    path = data_path("ipv4-routing")
+    path.apply(testbed.hops)
+    testbed.set_buffer(257)
+    generator = testbed.generator(4)
+    before = testbed.counters()
+    trial = generator.trial(600_000.0, 0.5, Frames(family=4))
+    after = testbed.counters()
+    generator.close()
+    assert trial.refused > 0
+    assert trial.forwarded < trial.offered
+    assert trial.refused == after["tg.t0.tx_dropped"] - before["tg.t0.tx_dropped"]
+    # All that the TAP took reached the guest: the queue before it is the only place in front of it that loses.
+    assert after["tg.t0.tx_packets"] - before["tg.t0.tx_packets"] == trial.offered - trial.refused
+    ingress = testbed.hops[0].ingress.interface
+    assert after[f"{ingress}.rx_packets"] - before[f"{ingress}.rx_packets"] == trial.offered - trial.refused
+
+
+def test_settings_are_read_back(make_testbed, cloud):
+    testbed = make_testbed(cloud, ring=512)
+    guest = testbed.guest
+    ingress = testbed.hops[0].ingress.interface
+    assert "512" in guest.run("ethtool", "-g", ingress).stdout
+    testbed.set_buffer(4096)
+    with pytest.raises(TestbedError, match=r"512 packets cannot be had: .* use 513 to"):
+        testbed.set_buffer(512)
+    testbed.pin("1 cpu")
+    testbed.pin("unpinned")
+    with pytest.raises(TestbedError, match=r"needs 2 virtual CPUs, and the guest has 1; .*sut.vcpus"):
+        testbed.pin("2 cpus")
+    facts = testbed.describe()
+    assert facts["accelerator"] == "tcg"
+    assert facts["ring"] == "512"
+    found = fingerprint("s", "p", "t", facts, {"name": "g", "engine": "e"}, testbed.environment())
+    assert found["kernel"] == cloud.release
+    assert found["config"] == cloud.config_sha256
+    assert testbed.boot in str(guest.console)
+    assert cloud.release in testbed.sentence()
+    with pytest.raises(TestbedError, match=r"a receive ring of 100 packets cannot be had; use 256, 512, 1024"):
+        make_testbed(cloud, ring=100)
+
+
+def test_two_testbeds_at_once(make_testbed, cloud, plain):
+    testbeds = [make_testbed(build) for build in (cloud, plain)]
+    for testbed, build in zip(testbeds, (cloud, plain), strict=True):
+        path = data_path("ipv6-routing")
+        path.apply(testbed.hops)
+        generator = testbed.generator(6)
+        trial = generator.trial(LOW, 0.3, Frames())
+        generator.close()
+        assert trial.forwarded == trial.offered
+        assert testbed.environment().kernel_release == build.release
+    assert len({testbed.boot for testbed in testbeds}) == 2
+
+
+def test_a_build_that_does_not_boot_leaves_nothing(make_testbed, cloud, config, left_behind):
+    before = left_behind()
+    with pytest.raises(GuestError, match=r"does not boot: Kernel panic"):
+        make_testbed(cloud, machine=dataclasses.replace(config, cmdline="rdinit=/none init=/none"))
+    assert left_behind() == before
+
+
+def test_a_file_opens_it(journal, cloud, tmp_path):
+    config = load_testbed(ROOT / "resources/testbeds/local-vm.yaml")
+    with pytest.raises(TestbedError, match=r"boots kernel builds, and none was named; write one as sut.kernel"):
+        open_testbed(config, journal)
+    testbed = open_guest(config, cloud, journal, tmp_path)
+    try:
+        assert testbed.environment().kernel_release == cloud.release
+    finally:
+        testbed.close()
+        testbed.close()
+    with pytest.raises(TestbedError, match=r"local-netns .*has the kernel of this machine"):
+        open_guest(load_testbed(ROOT / "resources/testbeds/local-netns.yaml"), cloud, journal, tmp_path)
+
+
+OWNER = """
+import sys
+from pathlib import Path
+from pdrgate.sut.builds import kernel_build
+from pdrgate.sut.cpus import plan_cpus
+from pdrgate.sut.guest import GuestConfig
+from pdrgate.sut.journal import Journal
+from pdrgate.testbed.vm import VmTestbed
+journal = Journal.begin(Path(sys.argv[1]))
+cpus = plan_cpus(None, None)
+machine = GuestConfig(cpus=cpus.sut, accelerator="tcg")
+one, two = (VmTestbed(kernel_build(sys.argv[2]), cpus, journal, Path(sys.argv[1]), machine=machine) for _ in range(2))
+print(one.guest.pid, two.guest.pid, flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_killed_owner_leaves_no_guest_and_recovery_the_rest(cloud, tmp_path, left_behind):
+    before = left_behind()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "libraries")}
+    with subprocess.Popen(
+        (sys.executable, "-c", OWNER, str(tmp_path), cloud.source),
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
+    ) as owner:  # fmt: skip
+        pids = [int(word) for word in owner.stdout.readline().split()]
+        pidfds = [os.pidfd_open(pid) for pid in pids]
+        during = left_behind()
+        assert len(during["guests"]) == len(before["guests"]) + 2
+        assert len(during["namespaces"]) == len(before["namespaces"]) + 2
+        owner.kill()
+    for pidfd in pidfds:
+        assert select.select([pidfd], [], [], 30.0)[0], "a guest outlived its owner"
+        os.close(pidfd)
+    told = recover_stale(tmp_path)
+    assert sum(sentence.startswith("deleted namespace") for sentence in told) == 2
+    assert left_behind() == before
