@@ -38,7 +38,7 @@ class Options:
 class Run:
     """One execution of the gate on one testbed; a context manager that puts everything back.
 
-    ``open`` may be called again after ``close``: suites of one Robot run share the folder and its result.json.
+    Suites of one Robot run share the folder: each has a run of its own, given the scenarios of those before it.
 
     Args:
         opener: makes the testbed that the file describes.
@@ -113,8 +113,8 @@ class Run:
     def leave(self) -> None:
         """Put the open testbed back, if there is one."""
         if self._testbed is not None:
-            testbed, self._testbed = self._testbed, None
-            testbed.close()
+            self._testbed.close()
+            self._testbed = None  # only now: what did not close is tried once more
 
     @property
     def testbed(self) -> Testbed:
@@ -160,6 +160,7 @@ class Run:
                 self._journal.close()
                 self._journal = None
         finally:
+            self.file.close()
             if self._lock is not None:
                 self._lock.release()
                 self._lock = None

@@ -42,7 +42,8 @@ _GRAVITY: tuple[Kind, ...] = ("oops", "panic", "lockup", "oom", "hung", "taint-w
 """An oops comes before the panic that it ends in: it says where."""
 
 _STAMP = re.compile(r"^(?:<\d+>)?(?:\[[ \d.]+\](?:\[ *[TC]\d+\])? ?)?")
-_RIP = re.compile(r"RIP: [0-9a-f]{4}:(\S+)")
+_RIP = re.compile(r"RIP: 0010:(\S+)")
+"""In the kernel's own code segment; 0033 is a program's."""
 _FRAME = re.compile(r"^\s*(\? )?([A-Za-z_][\w.]*\+0x[0-9a-f]+/0x[0-9a-f]+)(?: \[[\w-]+(?: [0-9a-f]+)?\])?")
 _TRACE_END = re.compile(r"(</TASK>|---\[ end|Code: |RIP: |RSP: |R10: |Modules linked in|Kernel Offset)")
 _MARKER = re.compile(r"^\s*<[/#A-Z]+>\s*$")
@@ -81,7 +82,7 @@ class Crash:
 
     def sentence(self) -> str:
         """The fault in one line."""
-        at = self.rip or (self.trace[0] if self.trace else "")
+        at = self.rip or next((frame for frame in self.trace if frame.partition("+")[0] in self.where), "")
         via = [name for name in self.where if name != at.partition("+")[0]][:3]
         words = f" at {at}" if at else ""
         return f"{self.line}{words}" + (f" < {' < '.join(via)}" if via else "")

@@ -87,7 +87,9 @@ done
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class Entry:
+    """A file of the archive: its mode with the file type's bits, and what is in it, or which device it is."""
+
     mode: int
     content: bytes = b""
     device: tuple[int, int] = (0, 0)
@@ -102,21 +104,21 @@ def initramfs(build: KernelBuild, more_modules: Iterable[str] = MORE_MODULES) ->
     """
     modules = select_modules(build, NEEDED_MODULES, more_modules)
     files = _programs() | _modules(build, modules)
-    files["init"] = _Entry(stat.S_IFREG | 0o755, INIT.encode())
+    files["init"] = Entry(stat.S_IFREG | 0o755, INIT.encode())
     files["etc/modules"] = _text("\n".join(name for name in NEEDED_MODULES if name in {one.name for one in modules}))
     if build.config is not None:
-        files[f"boot/config-{build.release}"] = _Entry(stat.S_IFREG | 0o644, build.config.read_bytes())
+        files[f"boot/config-{build.release}"] = Entry(stat.S_IFREG | 0o644, build.config.read_bytes())
     for folder in ("proc", "sys", "dev", "run", "tmp", "root", "etc"):
-        files[folder] = _Entry(stat.S_IFDIR | 0o755)
-    files["dev/console"] = _Entry(stat.S_IFCHR | 0o600, device=(5, 1))
-    files["dev/null"] = _Entry(stat.S_IFCHR | 0o666, device=(1, 3))
+        files[folder] = Entry(stat.S_IFDIR | 0o755)
+    files["dev/console"] = Entry(stat.S_IFCHR | 0o600, device=(5, 1))
+    files["dev/null"] = Entry(stat.S_IFCHR | 0o666, device=(1, 3))
     return cpio(files)
 
 
-def cpio(files: Mapping[str, _Entry]) -> bytes:
+def cpio(files: Mapping[str, Entry]) -> bytes:
     """A cpio archive in the format "newc" (Documentation/driver-api/early-userspace/buffer-format.rst)."""
     parts: list[bytes] = []
-    for number, (name, entry) in enumerate([*sorted(_with_parents(files).items()), ("TRAILER!!!", _Entry(0))], 1):
+    for number, (name, entry) in enumerate([*sorted(_with_parents(files).items()), ("TRAILER!!!", Entry(0))], 1):
         path = name.encode() + b"\0"
         fields = (
             number, entry.mode, 0, 0, 1, 0, len(entry.content), 0, 0, *entry.device, len(path), 0
@@ -126,21 +128,21 @@ def cpio(files: Mapping[str, _Entry]) -> bytes:
     return b"".join(parts)
 
 
-def _with_parents(files: Mapping[str, _Entry]) -> dict[str, _Entry]:
+def _with_parents(files: Mapping[str, Entry]) -> dict[str, Entry]:
     """With every folder on the way; sorting puts it before what is in it."""
     full = dict(files)
     for name in files:
         for parent in PurePosixPath(name).parents:
             if str(parent) != ".":
-                full.setdefault(str(parent), _Entry(stat.S_IFDIR | 0o755))
+                full.setdefault(str(parent), Entry(stat.S_IFDIR | 0o755))
     return full
 
 
-def _text(text: str) -> _Entry:
-    return _Entry(stat.S_IFREG | 0o644, text.encode() + b"\n")
+def _text(text: str) -> Entry:
+    return Entry(stat.S_IFREG | 0o644, text.encode() + b"\n")
 
 
-def _modules(build: KernelBuild, modules: Iterable[Module]) -> dict[str, _Entry]:
+def _modules(build: KernelBuild, modules: Iterable[Module]) -> dict[str, Entry]:
     """Modules and what modprobe(8) wants to know of them, so that the kernel finds them by itself too."""
     folder = f"lib/modules/{build.release}"
     files, dependencies, aliases = {}, [], []
@@ -148,7 +150,7 @@ def _modules(build: KernelBuild, modules: Iterable[Module]) -> dict[str, _Entry]
     earlier: list[str] = []
     for module in modules:
         needs[module.name] = {name for one in module.depends if one in needs for name in (one, *needs[one])}
-        files[f"{folder}/{module.name}.ko"] = _Entry(stat.S_IFREG | 0o644, module.content)
+        files[f"{folder}/{module.name}.ko"] = Entry(stat.S_IFREG | 0o644, module.content)
         # They are loaded from the last to the first.
         before = [f"{name}.ko" for name in reversed(earlier) if name in needs[module.name]]
         dependencies.append(" ".join((f"{module.name}.ko:", *before)))
@@ -160,8 +162,8 @@ def _modules(build: KernelBuild, modules: Iterable[Module]) -> dict[str, _Entry]
     return files
 
 
-def _programs() -> dict[str, _Entry]:
-    files: dict[str, _Entry] = {}
+def _programs() -> dict[str, Entry]:
+    files: dict[str, Entry] = {}
     for name, package in _PROGRAMS.items():
         found = shutil.which(name, path=_SEARCH)
         if found is None:
@@ -178,12 +180,12 @@ def _programs() -> dict[str, _Entry]:
     return files
 
 
-def _program(name: str, path: Path) -> dict[str, _Entry]:
+def _program(name: str, path: Path) -> dict[str, Entry]:
     """A program as bin/NAME, and its shared libraries where its loader looks for them."""
-    files = {f"bin/{name}": _Entry(stat.S_IFREG | 0o755, path.read_bytes())}
+    files = {f"bin/{name}": Entry(stat.S_IFREG | 0o755, path.read_bytes())}
     told = subprocess.run(("ldd", str(path)), capture_output=True, text=True, check=False).stdout
     for library in re.findall(r"(?:=> |^\s*)(/\S+) \(0x", told, re.MULTILINE):
-        files[library.lstrip("/")] = _Entry(stat.S_IFREG | 0o755, Path(library).read_bytes())
+        files[library.lstrip("/")] = Entry(stat.S_IFREG | 0o755, Path(library).read_bytes())
     return files
 
 
@@ -192,5 +194,5 @@ def _applets() -> list[str]:
     return [name for name in told.split() if "/" not in name]
 
 
-def _link(target: str) -> _Entry:
-    return _Entry(stat.S_IFLNK | 0o777, target.encode())
+def _link(target: str) -> Entry:
+    return Entry(stat.S_IFLNK | 0o777, target.encode())

@@ -106,7 +106,7 @@ def load_testbed(path: Path | str) -> TestbedConfig:
 
 
 def _testbed(source: Path, content: Mapping[str, Any]) -> TestbedConfig:
-    generator, sut = content["generator"], content["sut"]
+    generator, sut = content["generator"], content.get("sut", {})
     cpu, cpus = generator.get("cpu", "auto"), sut.get("cpus", "auto")
     return TestbedConfig(
         name=content["name"],
@@ -191,14 +191,14 @@ def _faults(content: Mapping[str, Any], lines: Mapping[_Key, int]) -> Iterator[t
 
 def _contradictions(content: Mapping[str, Any], lines: Mapping[_Key, int]) -> Iterator[tuple[int, str, str]]:
     """What no schema can say of a file that follows it."""
-    cpu, cpus = content["generator"].get("cpu", "auto"), content["sut"].get("cpus", "auto")
+    cpu, cpus = content["generator"].get("cpu", "auto"), content.get("sut", {}).get("cpus", "auto")
     if cpus != "auto" and cpu in cpus:
         yield (
             _line(("sut", "cpus"), lines),
             "sut.cpus",
             f"CPU {cpu} is the generator's too (generator.cpu); the two must not share one",
         )
-    for name, value in content["sut"].get("knobs", {}).items():
+    for name, value in content.get("sut", {}).get("knobs", {}).items():
         try:
             sysctl(name, value)
         except TestbedError as error:
