@@ -32,6 +32,7 @@ from pdrgate.units import Rate
 
 CALIBRATION, SEARCH, REPEAT = "calibration", "search", "repeat"
 """Phases: why a trial was measured."""
+_RETRIES = 2
 
 
 @dataclass
@@ -99,6 +100,15 @@ class ScenarioRun:
         if self._measurer is None:
             raise TestbedError("the SUT is not set up for a scenario; begin with what it routes")
         return self._measurer.measure(load, duration, phase)
+
+    def measure_patiently(self, load: float, duration: float, phase: str) -> Trial:
+        """One trial, measured again up to two times while the generator misses its CPU: such a trial does not count."""
+        trial = self.measure(load, duration, phase)
+        for _ in range(_RETRIES):
+            if not trial.generator_limited:
+                break
+            trial = self.measure(load, duration, phase)
+        return trial
 
     def search(self, goals: Sequence[Goal]) -> SearchResult:
         """Calibrate, then search for the goals' bounds; sets a judgement when there is no PDR to go on with."""
@@ -214,10 +224,7 @@ class ScenarioRun:
         return more
 
     def _repeat_one(self, load: float) -> Trial:
-        """One repeat; measured once more when the generator missed its CPU, for such a trial does not count."""
-        duration = self.run.options.profile.trial_duration
-        trial = self.measure(load, duration, REPEAT)
-        return self.measure(load, duration, REPEAT) if trial.generator_limited else trial
+        return self.measure_patiently(load, self.run.options.profile.trial_duration, REPEAT)
 
     def _in(self, phase: str) -> Callable[[float, float], Trial]:
         return lambda load, duration: self.measure(load, duration, phase)

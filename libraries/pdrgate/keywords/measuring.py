@@ -53,7 +53,7 @@ class MeasuringKeywords:
     @keyword
     def measure_load(self, load: Rate, duration: Duration = Duration(1)) -> dict[str, Any]:  # noqa: B008
         """Offers ``load`` for ``duration`` and returns the trial: offered, forwarded, loss_ratio and so on."""
-        self._last = self._state.begun().measure(float(load), float(duration), "load")
+        self._last = self._state.begun().measure_patiently(float(load), float(duration), "load")
         return dataclasses.asdict(self._last) | {
             "loss_ratio": Ratio(self._last.loss_ratio),
             "forwarding_rate": Rate(self._last.forwarding_rate),

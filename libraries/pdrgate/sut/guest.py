@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pdrgate.errors import StorageError, TestbedError
+from pdrgate.errors import StorageError
 from pdrgate.sut import guest_bridge
 from pdrgate.sut.builds import BuildError, KernelBuild
 from pdrgate.sut.console import Crash, decode, find_crashes, gravest, last_lines, parse_warnings
@@ -222,12 +222,10 @@ class Guest:
         """The kernel's taint bits; see `pdrgate.sut.console.taint_words`."""
         return int(self.read("/proc/sys/kernel/tainted"))
 
-    def interface(self, mac: str) -> str:
-        """The name of the interface with that MAC address. Raises TestbedError when there is none."""
-        for name in self.run("ls", "/sys/class/net").stdout.split():
-            if self.read(f"/sys/class/net/{name}/address").strip().lower() == mac.lower():
-                return name
-        raise TestbedError(f"{self.name} has no interface with the address {mac}; has its kernel virtio_net?")
+    def interfaces(self) -> dict[str, str]:
+        """The guest's interfaces by MAC address."""
+        told = self.run("sh", "-c", "grep -H . /sys/class/net/*/address").stdout
+        return {line.partition(":")[2].lower(): line.split("/")[4] for line in told.splitlines()}
 
     def rss(self) -> int:
         """Bytes of memory that QEMU has; 0 when it has ended."""
