@@ -94,11 +94,10 @@ def test_a_panic_on_boot_is_told_with_its_sentence(boot, cloud):
 
 
 def test_a_kernel_that_hangs_is_told_with_the_end_of_its_console(boot, cloud):
-    with pytest.raises(
-        GuestError, match=r"gave no sign of life within 12 s .* its console ends with: .*/bin/cat"
-    ) as error:
+    with pytest.raises(GuestError, match=r"gave no sign of life within 12 s .* its console ends with: ") as error:
         boot(cloud, cmdline="rdinit=/bin/cat", deadline=12)
     assert error.value.crash is None
+    assert "Run /bin/cat as init process" in error.value.console.read_text()
 
 
 def test_a_kernel_without_virtio_is_no_build_for_guests(boot, cloud):

@@ -20,8 +20,8 @@ def test_ceiling_and_forwarding_rate(stretches: bool) -> None:
     found = calibrate(sut.measure, 0.3)
     assert found.ceiling == pytest.approx(2.5e6, rel=1e-6)
     assert found.forwarding_rate == pytest.approx(1e6, rel=0.005)
-    assert found.max_load == pytest.approx(2.375e6, rel=1e-6)
-    assert found.min_load == pytest.approx(2375, rel=1e-6)
+    assert found.max_load == pytest.approx(2.25e6, rel=1e-6)
+    assert found.min_load == pytest.approx(2250, rel=1e-6)
 
 
 def test_the_best_counts_once_it_was_shown_twice() -> None:

@@ -142,7 +142,7 @@ def test_a_slow_generator_is_the_testbeds_fault(run_gate: Gate, stretches: bool)
     judgement, result = run_gate("run", sut(ceiling=Ceiling(5e5, stretches)))
     assert judgement.verdict is Verdict.GENERATOR_LIMITED
     assert judgement.verdict.exit_code == 2
-    assert judgement.reason.startswith("even 475 kpps loses no more than 0.5%, and the generator ends at 500 kpps")
+    assert judgement.reason.startswith("even 450 kpps loses no more than 0.5%, and the generator ends at 500 kpps")
     assert result["scenarios"][0]["search"]["goals"][0]["outcome"] == "no upper bound"
 
 
@@ -163,9 +163,9 @@ def test_a_generator_that_falls_short_everywhere_is_the_testbeds_fault(
 
 
 def test_a_generator_just_above_the_pdr_cannot_show_saturation(run_gate: Gate) -> None:
-    judgement, _ = run_gate("run", SimulatedSut(IdealCurve(1e6), Behaviour(0.001), seed=1, ceiling=Ceiling(1.07e6)))
+    judgement, _ = run_gate("run", SimulatedSut(IdealCurve(1e6), Behaviour(0.001), seed=1, ceiling=Ceiling(1.13e6)))
     assert judgement.verdict is Verdict.GENERATOR_LIMITED
-    assert judgement.reason.startswith("the generator ends at 1.07 Mpps, too near the PDR to show saturation (no load ")
+    assert judgement.reason.startswith("the generator ends at 1.13 Mpps, too near the PDR to show saturation (no load ")
 
 
 def test_several_scenarios_share_a_run(tmp_path: Path, state: Path) -> None:

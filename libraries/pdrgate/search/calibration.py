@@ -11,7 +11,7 @@ from pdrgate.trial import Trial
 
 FLAT_OUT = 20e6
 """Packets/s that no generator of one CPU reaches: asks for all it has."""
-_MARGIN = 0.95
+_MARGIN = 0.9
 """The search stays this far below the ceiling, which itself varies from trial to trial."""
 _FEWEST, _MOST, _AGREEMENT = 3, 6, 0.95
 _SPAN = 1000.0

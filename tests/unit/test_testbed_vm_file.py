@@ -1,0 +1,98 @@
+"""Testbed files of kind local-vm."""
+
+from pathlib import Path
+
+import pytest
+
+from pdrgate.errors import TestbedError
+from pdrgate.sut.knobs import FileKnob
+from pdrgate.sut.qemu import RINGS
+from pdrgate.testbed.file import SutConfig, VmConfig, load_testbed
+
+SHIPPED = Path(__file__).parents[2] / "resources/testbeds/local-vm.yaml"
+
+VALID = """\
+name: vm-1
+kind: local-vm
+generator: {kind: embedded, cpu: 0}
+sut:
+  kernel: linux-image-amd64
+  vcpus: 2
+  memory: 1024
+  accelerator: tcg
+  ring: 512
+  cpus: [3, 2]
+  isolate: false
+  cmdline: mitigations=off
+  knobs: {net.core.netdev_budget: 600}
+"""
+
+
+@pytest.fixture
+def load(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def load(text):
+        Path("x.yaml").write_text(text)
+        return load_testbed("x.yaml")
+
+    return load
+
+
+def test_the_shipped_testbed_is_all_defaults():
+    testbed = load_testbed(SHIPPED)
+    assert (testbed.name, testbed.kind) == ("local-vm", "local-vm")
+    assert testbed.sut == SutConfig(hops=1, vm=VmConfig())
+
+
+def test_a_full_file_becomes_values(load):
+    testbed = load(VALID)
+    assert testbed.sut == SutConfig(
+        hops=1,
+        cpus=(2, 3),
+        isolate=False,
+        knobs=(FileKnob("/proc/sys/net/core/netdev_budget", "600"),),
+        vm=VmConfig("linux-image-amd64", 2, 1024, "tcg", 512, "mitigations=off"),
+    )
+
+
+def test_all_may_be_left_out(load):
+    testbed = load("name: a\nkind: local-vm\ngenerator: {kind: embedded}\n")
+    assert testbed.sut == SutConfig(hops=1, vm=VmConfig())
+    assert load("name: a\nkind: local-vm\ngenerator: {kind: embedded}\nsut: {}\n").sut == testbed.sut
+
+
+def test_the_other_kind_has_no_guest(load):
+    assert load("name: a\nkind: local-netns\ngenerator: {kind: embedded}\nsut: {hops: 2}\n").sut.vm is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("ring: 512", "ring: 500", "x.yaml:9: sut.ring: 500 is not one of 256, 512, 1024; "),
+        ("vcpus: 2", "vcpus: 0", "x.yaml:6: sut.vcpus: 0 is less than the minimum of 1; write a whole number from 1 to "
+         "64, the guest's virtual CPUs"),
+        ("memory: 1024", "memory: 1G", "x.yaml:7: sut.memory: '1G' is not of type 'integer'; write a whole number of "
+         "MiB from 256 to 65536"),
+        ("accelerator: tcg", "accelerator: kmv", "x.yaml:8: sut.accelerator: 'kmv' is not one of auto, kvm, tcg; did "
+         "you mean kvm?"),
+        ("vcpus: 2", "hops: 2", "x.yaml:6: sut.hops: unknown key; known are kernel, vcpus, memory, accelerator, ring, "
+         "cpus, isolate, cmdline, knobs"),
+        ("cpus: [3, 2]", "cpus: [0]", "x.yaml:10: sut.cpus: CPU 0 is the generator's too (generator.cpu); the two must "
+         "not share one"),
+        ("net.core.netdev_budget", "kernel.panic", "x.yaml:13: sut.knobs: kernel.panic is a setting of the whole "
+         "machine; only those of net. belong to the SUT's namespace"),
+        ("kind: local-vm", "kind: local-vn", "x.yaml:2: kind: 'local-vn' is not one of local-netns, local-vm; did you "
+         "mean local-vm?"),
+    ],
+)  # fmt: skip
+def test_an_error_names_file_line_and_key(load, old, new, message):
+    assert old in VALID
+    with pytest.raises(TestbedError) as error:
+        load(VALID.replace(old, new, 1))
+    assert str(error.value).startswith(message)
+
+
+def test_the_rings_of_the_schema_are_those_of_qemu(load):
+    for ring in RINGS:
+        assert load(VALID.replace("512", str(ring))).sut.vm.ring == ring
