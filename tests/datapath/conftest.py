@@ -55,7 +55,7 @@ def machine_state() -> dict[str, object]:
     }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def machine() -> Iterator[None]:
     """The machine for ourselves, as every run has it; at the end it must be as it was."""
     if reason := impossible():

@@ -40,7 +40,7 @@ def our_leftovers() -> dict[str, list[str]]:
     return {"guests": sorted(guests), "namespaces": sorted(namespaces)}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def machine() -> Iterator[None]:
     """The machine for ourselves; at the end it must be as it was."""
     if os.geteuid() != 0:
