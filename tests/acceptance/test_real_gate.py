@@ -19,7 +19,7 @@ pytestmark = pytest.mark.datapath
 
 HONEST = {"NO_BASELINE", "UNSTABLE", "INCONCLUSIVE", "GENERATOR_LIMITED"}
 """What a busy machine may come to; which of them is not the test's business, that all reports agree is."""
-SMOKE = ("--profile", "smoke")
+SMOKE = ("--profile", "smoke", "--wait", "5 min")
 
 
 def traces() -> dict[str, object]:
@@ -63,7 +63,7 @@ def gate(output: Path, *options: str, prefix: tuple[str, ...] = ()) -> Ended:
 def start(output: Path) -> subprocess.Popen[str]:
     """Start a run and return once it has measured a few trials."""
     process = subprocess.Popen(
-        [PDRGATE, "gate", "--output", output, "--profile", "quick"],
+        [PDRGATE, "gate", "--output", output, "--profile", "quick", "--wait", "5 min"],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     assert process.stdout is not None
@@ -99,7 +99,7 @@ def test_the_default_scenario_end_to_end(tmp_path):
 def test_robot_alone_runs_the_same_suites(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "robot", "--pythonpath", "libraries", "--include", "ipv4ANDlarge-buffers",
-         "--variable", "PROFILE:smoke", "--outputdir", tmp_path, "robot/gate"],
+         "--variable", "PROFILE:smoke", "--variable", "WAIT:5 min", "--outputdir", tmp_path, "robot/gate"],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert "One CPU, Large Buffers" in done.stdout
@@ -138,7 +138,7 @@ def test_a_killed_run_is_cleaned_up_by_the_next_and_resumed(tmp_path):
 def test_a_second_run_at_the_same_time_is_told_so(tmp_path):
     process = start(tmp_path / "first")
     try:
-        second = gate(tmp_path / "second")
+        second = gate(tmp_path / "second", "--wait", "0 s")
         assert second.code == 2
         assert re.search(
             rf"ERROR: another pdrgate run \(pid {process.pid}, since [\d:]+\) is measuring on this machine",
@@ -146,7 +146,7 @@ def test_a_second_run_at_the_same_time_is_told_so(tmp_path):
         ), second.stdout
         assert second.result["verdict"] == "ERROR"
         process.send_signal(signal.SIGINT)
-        patient = gate(tmp_path / "third", "--wait", "1 min")
+        patient = gate(tmp_path / "third")
         assert patient.result["verdict"] in HONEST, patient.stdout
     finally:
         process.send_signal(signal.SIGINT)
@@ -183,7 +183,7 @@ def test_a_full_disk_ends_the_run_and_keeps_what_was_measured(tmp_path):
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], check=True)
     try:
-        ended = run([str(PDRGATE), "gate", "--output", str(disk), "--profile", "quick"], disk)
+        ended = run([str(PDRGATE), "gate", "--output", str(disk), "--profile", "quick", "--wait", "5 min"], disk)
         assert ended.code == 2, ended.stdout + ended.stderr
         assert "No space left on device" in ended.stdout + ended.stderr
         lines = (ended.folder / "trials.jsonl").read_text().splitlines()
