@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pdrgate.errors import PdrGateError, TestbedError
@@ -169,7 +170,8 @@ class ScenarioRun:
         numbers = f"PDR {Rate(mean(per_run))}"
         if options.baseline is None:
             self.judgement = Judgement(
-                Verdict.NO_BASELINE, f"{numbers}; this result can be the next run's: --baseline {options.folder}"
+                Verdict.NO_BASELINE,
+                f"{numbers}; this result can be the next run's: --baseline {_shown(options.folder)}",
             )
             return self.judgement
         baseline, why = find_baseline(options.baseline, self.fingerprint, options.folder)
@@ -251,6 +253,11 @@ class ScenarioRun:
             "assessment": self.assessment and self.assessment.to_dict(),
             "comparison": self.comparison and self.comparison.to_dict(),
         }
+
+
+def _shown(folder: Path) -> Path:
+    """As a person in the working directory would write it."""
+    return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
 
 
 def pdr_entry(values: Sequence[float]) -> dict[str, Any] | None:
