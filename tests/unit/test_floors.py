@@ -10,7 +10,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "libraries" / "pdrgate"
 FLOORS = {
-    "units": 0, "trial": 0, "errors": 0,
+    "units": 0, "trial": 0, "errors": 0, "cache": 0,
     "stats": 1,
     "traffic": 2, "sut": 2, "telemetry": 2,
     "search": 3, "stability": 3, "history": 3, "testbed": 3,

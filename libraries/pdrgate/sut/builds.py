@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pdrgate.cache import cache_folder
 from pdrgate.errors import StorageError, TestbedError
 
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+(=[A-Za-z0-9.+:~-]+)?")
@@ -82,12 +83,6 @@ def kernel_build(
     if "/" in text or text.endswith(".deb") or not _PACKAGE.fullmatch(text):
         raise BuildError(f"{text}: there is no such file; name {_EXAMPLES}")
     return _from_distribution(text, folder, modules, vmlinux)
-
-
-def cache_folder() -> Path:
-    """Where what can be made again is kept: ``$XDG_CACHE_HOME/pdrgate``, else ``~/.cache/pdrgate``."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "pdrgate"
 
 
 def read_version(image: Path) -> tuple[str, str]:

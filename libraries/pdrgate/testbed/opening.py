@@ -7,8 +7,9 @@ import shutil
 from pathlib import Path
 from typing import cast
 
+from pdrgate.cache import cache_folder
 from pdrgate.errors import TestbedError
-from pdrgate.sut.builds import KernelBuild, cache_folder, kernel_build
+from pdrgate.sut.builds import KernelBuild, kernel_build
 from pdrgate.sut.cpus import plan_cpus
 from pdrgate.sut.guest import GuestConfig
 from pdrgate.sut.journal import Journal

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import os
 import platform
 import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from pdrgate.cache import cache_folder
 from pdrgate.errors import TestbedError
 
 _SOURCES = Path(__file__).parent
@@ -27,12 +27,6 @@ class NativeParts:
 
     worker: Path
     bpf: Path
-
-
-def cache_folder() -> Path:
-    """Where built parts are kept: ``$XDG_CACHE_HOME/pdrgate``, else ``~/.cache/pdrgate``."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "pdrgate"
 
 
 def build(cache: Path | None = None) -> NativeParts:
