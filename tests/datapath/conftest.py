@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,8 @@ from pdrgate.testbed.netns import NetnsTestbed
 from pdrgate.traffic.embedded import Engine
 
 OURS = re.compile(r"pdrgate-[0-9a-f]{6}-(tg|sut\d)")
+_PATIENCE = 100
+"""Tenths of a second."""
 LOCK_WAIT = 600.0
 """Seconds to wait for somebody else's measurement."""
 
@@ -64,7 +67,12 @@ def machine() -> Iterator[None]:
         before = machine_state()
         yield
         after = machine_state()
-        # Of a run that was killed just before us a worker may still have been ending.
+        # A worker that was killed in the middle of a trial may still be ending in the kernel, ours or one before us.
+        for _ in range(_PATIENCE):
+            if set(after["workers"]) <= set(before["workers"]):  # type: ignore[call-overload]
+                break
+            time.sleep(0.1)
+            after = machine_state()
         assert set(after.pop("workers")) <= set(before.pop("workers"))  # type: ignore[call-overload]
         assert after == before
 
