@@ -292,3 +292,15 @@ def test_mistakes_on_the_command_line(tmp_path, options, message):
     assert ended.code in (2, 64)
     assert message in ended.stdout + ended.stderr
     assert "Traceback" not in ended.stdout + ended.stderr
+
+
+def test_a_build_that_is_no_kernel_is_named_in_the_first_line(tmp_path):
+    output = tmp_path / "results"
+    builds = ("--kernel", str(ROOT / "README.md"), "--against", str(ROOT / "README.md"))
+    ended = gate(output, *builds)
+    assert ended.code == 2
+    assert ended.result["verdict"] == "ERROR"
+    assert "README.md" in ended.result["reason"]
+    assert f"ERROR: {ended.result['reason']}" in ended.stdout
+    (failure,) = ended.xunit_failures
+    assert failure == f"ERROR: {ended.result['reason']}"

@@ -294,7 +294,7 @@ def test_a_testbed_that_cannot_be_opened_leaves_the_machine_free(tmp_path: Path,
         run.open()
     MachineLock.acquire(state).release()
     assert not list(state.glob("run-*"))
-    run.write(failure="no namespaces")
+    run.fail("no namespaces")
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert (result["verdict"], result["reason"], result["scenarios"]) == ("ERROR", "no namespaces", [])
 

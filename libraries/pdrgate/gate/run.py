@@ -64,6 +64,7 @@ class Run:
         self._opener = opener
         self._state = state
         self.scenarios: list[dict[str, Any]] = []
+        self.failures: list[str] = []
         self._started = time.time()
         self._sentence = ""
         trials = options.folder / TRIALS_FILE
@@ -128,10 +129,17 @@ class Run:
         self.scenarios = [other for other in self.scenarios if other["name"] != entry["name"]] + [entry]
         self.write()
 
-    def write(self, finished: bool = False, failure: str | None = None) -> None:
-        """Write result.json with what is known by now; ``failure`` makes the run an ERROR."""
-        verdict = Verdict.ERROR if failure else gravest(Verdict(entry["verdict"]) for entry in self.scenarios)
-        reasons = [entry["reason"] for entry in self.scenarios if entry["verdict"] == verdict]
+    def fail(self, reason: str) -> None:
+        """Note that something failed before a scenario could be measured: the run is an ERROR, or worse."""
+        self.failures.append(reason)
+        self.write()
+
+    def write(self, finished: bool = False) -> None:
+        """Write result.json with what is known by now."""
+        found = [(Verdict(entry["verdict"]), str(entry["reason"])) for entry in self.scenarios]
+        found += [(Verdict.ERROR, reason) for reason in self.failures]
+        verdict = gravest(each for each, _ in found)
+        reasons = [reason for each, reason in found if each is verdict]
         result = {
             "schema": SCHEMA_VERSION,
             "pdrgate": __version__,
@@ -147,7 +155,7 @@ class Run:
             },
             "environment": self.environment.to_dict(),
             "verdict": verdict,
-            "reason": failure or (reasons[0] if reasons else "nothing was measured"),
+            "reason": reasons[0] if reasons else "nothing was measured",
             "scenarios": self.scenarios,
         }
         write_result(self.options.folder / RESULT_FILE, result)

@@ -91,6 +91,8 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
         """Put the SUT back and record the verdict, however the test ended."""
         measurement = self._state.measurement
         if measurement is None:
+            if result.failed and self._state.run is not None:
+                self._state.run.fail(result.message.removeprefix(f"{Verdict.ERROR}: "))
             return
         try:
             judgement = measurement.finish(_judged(measurement.judgement, result.passed, result.message))

@@ -28,6 +28,8 @@ class TestbedKeywords:
         self._state = state
         self._opened_by = ""
         self._earlier_scenarios: list[dict[str, Any]] = []
+        self._failures: list[str] = []
+        """Shared by the runs of all suites."""
 
     @keyword
     def open_testbed(
@@ -55,14 +57,14 @@ class TestbedKeywords:
         try:
             config = load_testbed(testbed)
             run = Run(config, Options(named_profile(profile), folder, given, reading, float(wait)), RobotObserver())
-            run.scenarios = self._earlier_scenarios
+            run.scenarios, run.failures = self._earlier_scenarios, self._failures
             if config.sut.vm is not None and config.sut.vm.kernel is None:
                 run.take()  # builds are booted by the test
             else:
                 run.open()
         except PdrGateError as error:
             if run is not None:
-                run.write(failure=str(error))
+                run.fail(str(error))
             raise
         self._state.run = run
         # Robot may die without ending its suites, of a full disk for one.
