@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from pdrgate import __version__
-from pdrgate.errors import EXIT_FAULT, EXIT_USAGE, PdrGateError, UnitError, UsageError
+from pdrgate.errors import (
+    EXIT_FAULT,
+    EXIT_PASS,
+    EXIT_STOP,
+    EXIT_UNTESTABLE,
+    EXIT_USAGE,
+    PdrGateError,
+    UnitError,
+    UsageError,
+)
 from pdrgate.units import Duration, Ratio
 
 # numpy costs more to start than all of the rest: commands import what computes only when they run.
@@ -115,8 +125,10 @@ def compare(baseline: Path, candidate: Path, tolerance: Ratio, loss: Ratio, form
 @cli.command()
 @click.option("--testbed", metavar="FILE", help="[default: local-netns.yaml, with --kernel local-vm.yaml]")
 @click.option("--kernel", metavar="BUILD", help="A kernel to boot: .deb, bzImage, build tree or distribution package.")
-@click.option("--against", metavar="BUILD", help="The kernel that --kernel is compared with, booted in turn with it.")
-@click.option("--boots", type=click.IntRange(2, 50), default=4, show_default=True, help="Boots of each kernel.")
+@click.option("--bpf", metavar="OBJECT", help="An eBPF object file with a program for XDP or tc, to be loaded.")
+@click.option("--against", metavar="BUILD", help="What --kernel or --bpf is compared with, measured in turn with it.")
+@click.option("--boots", type=click.IntRange(2, 500), default=24, show_default=True, help="Boots of each, at most.")
+@click.option("--budget", metavar="TIME", default="9 min", show_default=True, help="After this time none is booted.")
 @click.option(
     "--scenario",
     "scenarios",
@@ -135,14 +147,17 @@ def compare(baseline: Path, candidate: Path, tolerance: Ratio, loss: Ratio, form
 @click.option("--resume", metavar="RUN", type=click.Path(path_type=Path), help="Continue the run in this folder.")
 @click.option("--reading", type=click.Choice(["strict", "tolerant", "published"]), default="strict", show_default=True)
 @click.option("--wait", metavar="TIME", default="0 s", show_default=True, help="Wait for another run here to end.")
+@click.option("--bisect", is_flag=True, help="Exit for 'git bisect run': 0 good, 1 bad, 125 cannot be told.")
 @click.option("--suite", "suites", metavar="PATH", multiple=True, default=["robot/gate"], show_default=True)
 @click.pass_context
 def gate(
     context: click.Context,
     testbed: str | None,
     kernel: str | None,
+    bpf: str | None,
     against: str | None,
     boots: int,
+    budget: str,
     scenarios: tuple[str, ...],
     profile: str,
     tolerance: str,
@@ -151,6 +166,7 @@ def gate(
     resume: Path | None,
     reading: str,
     wait: str,
+    bisect: bool,
     suites: tuple[str, ...],
 ) -> int:
     """Measure the data path and say whether it is stable, and as fast as its baseline.
@@ -159,17 +175,36 @@ def gate(
     UNSTABLE, INCONCLUSIVE), with 2 when the testbed or a tool is at fault (GENERATOR_LIMITED, ERROR).
     """
     from pdrgate.launch import GateOptions, check, new_folder, run_gate
+    from pdrgate.sut.bpf_builds import bpf_build
 
     RatioType().convert(tolerance, None, context)
     Duration.parse(wait)
-    if (kernel is None) != (against is None):
-        raise UsageError("--kernel and --against go together: boots of both are compared")
+    Duration.parse(budget)
+    if kernel is not None and bpf is not None:
+        raise UsageError("--kernel and --bpf do not go together: compare one of the two at a time")
+    if (kernel is None and bpf is None) != (against is None):
+        raise UsageError("--kernel or --bpf and --against go together: boots of both builds are compared")
+    if bisect and against is None and resume is None:
+        raise UsageError("--bisect needs a build that is known to be good: --kernel BUILD --against GOOD")
     if resume is None:
-        if kernel is not None and scenarios == ("default",):
-            scenarios = ("kernel-build",)
+        if against is not None and scenarios == ("default",):
+            scenarios = ("kernel-build",) if bpf is None else (f"bpf-build-{bpf_build(bpf).kind}",)
         testbed = testbed or f"resources/testbeds/local-{'vm' if kernel else 'netns'}.yaml"
         options = GateOptions(
-            suites, testbed, scenarios, profile, tolerance, baseline, reading, wait, kernel or "", against or "", boots
+            suites=suites,
+            testbed=testbed,
+            scenarios=scenarios,
+            profile=profile,
+            tolerance=tolerance,
+            baseline=baseline,
+            reading=reading,
+            wait=wait,
+            kernel=kernel or "",
+            against=against or "",
+            bpf=bpf or "",
+            boots=boots,
+            budget=budget,
+            bisect=bisect,
         )
         check(options)
         folder = new_folder(output)
@@ -189,11 +224,91 @@ def gate(
     return run_gate(options, folder)
 
 
+@cli.command()
+@click.option(
+    "--state",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Where runs keep their lock and their journals.  [default: /run/pdrgate, for other hosts /var/lib/pdrgate]",
+)
+def restore(state: Path | None) -> int:
+    """Undo what killed runs left on this machine and on the hosts they touched.
+
+    Settings go back to what they were, programs end, namespaces go. What somebody else has set since is left alone. The
+    next run does the same by itself. While a run is measuring nothing is touched.
+
+    Exits with 0 when nothing is left, with 2 when something could not be undone or a run is measuring.
+    """
+    from pdrgate.sut.journal import STATE_DIR, MachineLock, NotUndone, recover_stale
+
+    folder = state or STATE_DIR
+    with MachineLock.acquire(folder):
+        told = recover_stale(folder)
+    for sentence in told:
+        click.echo(sentence)
+    if not told:
+        click.echo("nothing to undo: no killed run has left anything")
+    return EXIT_FAULT if any(isinstance(sentence, NotUndone) for sentence in told) else EXIT_PASS
+
+
+@cli.command()
+@click.argument("testbed", metavar="TESTBED")
+@click.option("--kernel", metavar="BUILD", help="A kernel to boot, for a testbed that boots kernels.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--output", metavar="FOLDER", default="results", show_default=True, type=click.Path(path_type=Path))
+@click.option("--wait", metavar="TIME", default="0 s", show_default=True, help="Wait for another run here to end.")
+def doctor(testbed: str, kernel: str | None, form: str, output: Path, wait: str) -> int:
+    """Look at TESTBED before it measures: what is missing, what would disturb, and what to do about it.
+
+    TESTBED is a testbed file. It is set up, sends a few seconds of traffic, and is put back.
+
+    Exits with 0 when it is fit to measure, if need be with warnings, and with 2 when a check fails.
+    """
+    import json
+
+    from pdrgate.doctor import Examination, Finding, Status, booting, worst
+    from pdrgate.launch import found as path_of
+    from pdrgate.report.doctor import render, summary
+    from pdrgate.testbed import load_testbed
+
+    config = load_testbed(path_of(testbed))
+    if kernel is not None:
+        config = booting(config, kernel)
+    findings: list[Finding] = []
+
+    def kept() -> Iterator[Finding]:
+        # Closed at once when we are interrupted, for it holds the testbed open.
+        with contextlib.closing(Examination(config, output, wait=float(Duration.parse(wait))).findings()) as found:
+            for finding in found:
+                findings.append(finding)
+                yield finding
+
+    if form == "json":
+        record: dict[str, object] = {"testbed": config.name, "source": str(config.source)}
+        record["findings"] = [finding.to_dict() for finding in kept()]
+        record["status"] = worst(findings)
+        click.echo(json.dumps(record, indent=1))
+    else:
+        click.echo(f"testbed {config.name} ({config.source})")
+        for line in render(kept()):
+            click.echo(line)
+        click.echo(f"\n{summary(findings)}")
+    return EXIT_FAULT if worst(findings) is Status.FAIL else EXIT_PASS
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     debug = False
+    words = list(sys.argv[1:] if arguments is None else arguments)
+
+    def for_bisect(code: int) -> int:
+        """To git bisect, any other code of an error would be a bad build; a wrong command line stops it."""
+        if "--bisect" not in words:
+            return code
+        return EXIT_STOP if code == EXIT_USAGE else EXIT_UNTESTABLE
+
     try:
-        with cli.make_context("pdrgate", list(sys.argv[1:] if arguments is None else arguments)) as context:
+        with cli.make_context("pdrgate", words) as context:
             debug = context.params["debug"]
             code = cli.invoke(context)
             sys.stdout.flush()
@@ -205,7 +320,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_USAGE
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx else "pdrgate"
-        return _complain(f"{error.format_message().rstrip('.')}; see '{where} --help'", EXIT_USAGE)
+        return _complain(f"{error.format_message().rstrip('.')}; see '{where} --help'", for_bisect(EXIT_USAGE))
     except (click.Abort, KeyboardInterrupt):
         return _complain("interrupted", 130)
     except BrokenPipeError:
@@ -215,11 +330,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PdrGateError as error:
         if debug:
             raise
-        return _complain(str(error), error.exit_code)
+        return _complain(str(error), for_bisect(error.exit_code))
     except Exception as error:
         if debug:
             raise
-        return _complain(f"internal error: {type(error).__name__}: {error}; run again with --debug", EXIT_FAULT)
+        return _complain(
+            f"internal error: {type(error).__name__}: {error}; run again with --debug", for_bisect(EXIT_FAULT)
+        )
 
 
 def _complain(message: str, code: int) -> int:

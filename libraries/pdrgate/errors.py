@@ -9,6 +9,10 @@ EXIT_FAIL = 1
 EXIT_FAULT = 2
 EXIT_USAGE = 64
 
+EXIT_UNTESTABLE = 125
+EXIT_STOP = 255
+"""For ``git bisect run``: this build cannot be tested, and nothing can be tested."""
+
 
 class PdrGateError(Exception):
     """What a user is told in one line; everything pdrgate raises on purpose is one of these."""

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pdrgate.errors import EXIT_FAULT, EXIT_PASS, DataError, StorageError, UsageError
+from pdrgate.errors import EXIT_FAULT, EXIT_PASS, EXIT_UNTESTABLE, DataError, StorageError, UsageError
 
 _LIBRARIES = Path(__file__).parents[1]
 CHECKOUT = _LIBRARIES.parent
@@ -38,7 +38,11 @@ class GateOptions:
     wait: str = "0 s"
     kernel: str = ""
     against: str = ""
-    boots: int = 4
+    bpf: str = ""
+    boots: int = 24
+    budget: str = "9 min"
+    bisect: bool = False
+    """Whether the exit code is for ``git bisect run``."""
 
     @classmethod
     def of_run(cls, folder: Path) -> GateOptions:
@@ -86,7 +90,22 @@ def check(options: GateOptions) -> None:
     """Tell at once, and not from within a suite, what cannot work. Raises TestbedError, UsageError, DataError."""
     from pdrgate.testbed import load_testbed
 
-    load_testbed(found(options.testbed))
+    config = load_testbed(found(options.testbed))
+    if options.kernel and config.sut.vm is None:
+        raise UsageError(
+            f"testbed {config.name} boots no kernels; leave out --testbed, or name one of kind local-vm such as "
+            "resources/testbeds/local-vm.yaml"
+        )
+    if options.bpf:
+        from pdrgate.sut.bpf_builds import bpf_build
+
+        kind = bpf_build(options.bpf).kind
+        bpf_build(options.against, kind)
+        if config.sut.vm is not None and config.sut.vm.kernel is None:
+            raise UsageError(
+                f"eBPF objects are compared on one kernel; name it as sut.kernel in {config.source}, such as "
+                "linux-image-amd64"
+            )
     for suite in options.suites:
         if not found(suite).exists():
             raise UsageError(f"there is no suite {suite}; name one with --suite, such as robot/gate")
@@ -120,7 +139,9 @@ def run_gate(options: GateOptions, folder: Path) -> int:
     if result is None:
         reason = "no test was run" if code == 252 else "Robot ended without a result"
         print(f"\nERROR: {reason}; see the messages above and {folder / 'log.html'}")
-        return _INTERRUPTED if code == _ROBOT_INTERRUPTED else EXIT_FAULT
+        if code == _ROBOT_INTERRUPTED:
+            return _INTERRUPTED
+        return EXIT_UNTESTABLE if options.bisect else EXIT_FAULT
     print(f"\n{result['verdict']}: {result['reason']}\n")
     for line in verdict_table(result):
         print(line)
@@ -130,6 +151,8 @@ def run_gate(options: GateOptions, folder: Path) -> int:
     if code == _ROBOT_INTERRUPTED or result["reason"] == INTERRUPTED:
         print(f"\ninterrupted; continue with: --resume {folder}")
         return _INTERRUPTED
+    if options.bisect:
+        return Verdict(result["verdict"]).bisect_code
     exit_code = Verdict(result["verdict"]).exit_code
     # A test can fail for a reason of its own, such as an assertion of the suite on the PDR.
     return exit_code if exit_code != EXIT_PASS or code == 0 else 1
@@ -147,14 +170,11 @@ def _give_to_caller(folder: Path) -> None:
             os.chown(path, int(uid), int(gid), follow_symlinks=False)
 
 
-def _source(build: str) -> str:
-    """A build's path, made absolute, or the name of a package as it is."""
-    return str(Path(build).resolve()) if build and Path(build).exists() else build
-
-
 def _robot(options: GateOptions, folder: Path) -> int:
     """Robot's own exit code."""
     from robot.run import run  # type: ignore[import-untyped]  # only robot.api is typed
+
+    from pdrgate.sut.builds import absolute
 
     variables = {
         "TESTBED": str(found(options.testbed).resolve()),
@@ -162,9 +182,11 @@ def _robot(options: GateOptions, folder: Path) -> int:
         "TOLERANCE": options.tolerance,
         "READING": options.reading,
         "WAIT": options.wait,
-        "KERNEL": _source(options.kernel),
-        "AGAINST": _source(options.against),
+        "KERNEL": absolute(options.kernel),
+        "AGAINST": absolute(options.against),
+        "BPF": absolute(options.bpf),
         "BOOTS": str(options.boots),
+        "BUDGET": options.budget,
         "BASELINE": str(Path(options.baseline).resolve()) if options.baseline else "",
     }
     include = [] if "all" in options.scenarios else list(options.scenarios)

@@ -215,7 +215,7 @@ Mistake
         ("Search Partial Drop Rate    loss=100%", "a loss ratio of 100.000% has no meaning"),
         ("Set Receive Buffers    0", "a receive buffer of 0 packets makes no sense"),
         ("Set Frame Size    20", "frame size 20 is out of range; use 64 to 1518 bytes"),
-        ("Set Data Path    ipx-routing", "there is no data path 'ipx-routing'; there are ipv6-routing, ipv4-routing"),
+        ("Set Data Path    ipx-routing", "there is no data path 'ipx-routing'; there are ipv6-routing, ipv4-routing, "),
         ("Pin Interrupts    3 cpus", "'3 cpus'"),
         ("Get PDR    >=    1 Mpps", "there is no PDR; search it first with Search Partial Drop Rate"),
         ("Measurement Should Be Stable", "there is no PDR; search it first with Search Partial Drop Rate"),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pdrgate.sut.builds import kernel_build
 from pdrgate.sut.cpus import plan_cpus
-from pdrgate.sut.guest import GuestConfig, boot_guest
+from pdrgate.sut.guest import Guest, GuestConfig
 from pdrgate.sut.initramfs import initramfs
 from pdrgate.sut.journal import Journal, MachineLock
 
@@ -37,7 +37,8 @@ def main() -> None:
             made = time.monotonic() - began
             for _ in range(arguments.boots):
                 began = time.monotonic()
-                with boot_guest(build, config, journal, Path(place)) as guest:
+                with Guest(build, config, journal, Path(place)) as guest:
+                    guest.wait()
                     guest.run("true")
                     times.append(time.monotonic() - began)
                     sizes.append(guest.rss() >> 20)

@@ -51,6 +51,9 @@ FILES = {
     "libraries/pdrgate/__init__.py": "",
     "libraries/pdrgate/errors.py": "class PdrGateError(Exception): pass\n",
     "libraries/pdrgate/cli.py": "import sys\ndef main():\n    print(*sys.argv[1:])\n    return len(sys.argv) - 2\n",
+    "libraries/pdrgate/sut/__init__.py": "",
+    "libraries/pdrgate/sut/bpf_builds.py": "def compile_own_builds(): pass\n",
+    "resources/bpf/xdp_router.bpf.c": "",
     "libraries/pdrgate/traffic/__init__.py": "",
     "libraries/pdrgate/traffic/native/worker.c": "",
     "libraries/pdrgate/traffic/native/wire.h": "",
@@ -64,7 +67,7 @@ def build():
     return types.SimpleNamespace(worker=worker)
 """,
 }
-TOOLS = ("ip", "ethtool", "gcc", "clang", "modprobe")
+TOOLS = ("ip", "ethtool", "gcc", "clang", "modprobe", "bpftool")
 
 
 def make_wheel(folder: Path, name: str) -> str:

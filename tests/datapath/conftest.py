@@ -7,8 +7,9 @@ import re
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,9 +83,9 @@ def make_testbed(machine: None, tmp_path_factory: pytest.TempPathFactory):
     """Makes testbeds of this machine, which end with the module; with ``cpus`` chosen as for a run."""
     made: list[tuple[NetnsTestbed, Journal]] = []
 
-    def make(engine: Engine = "auto", hops: int = 3) -> NetnsTestbed:
+    def make(engine: Engine = "auto", hops: int = 3, section: Mapping[str, Any] | None = None) -> NetnsTestbed:
         journal = Journal.begin(tmp_path_factory.mktemp("state"))
-        testbed = NetnsTestbed(hops, plan_cpus(None, None), journal, engine=engine)
+        testbed = NetnsTestbed(hops, plan_cpus(None, None), journal, engine=engine, section=section)
         made.append((testbed, journal))
         return testbed
 

@@ -178,5 +178,5 @@ def test_a_hop_without_its_interface_is_told_and_put_back(testbed: NetnsTestbed)
 
 
 def test_an_unknown_data_path() -> None:
-    with pytest.raises(TestbedError, match=r"^there is no data path 'bridge'; there are ipv6-routing, ipv4-routing$"):
+    with pytest.raises(TestbedError, match=r"^there is no data path 'bridge'; there are ipv6-routing, ipv4-routing, "):
         data_path("bridge")

@@ -51,6 +51,9 @@ class FakeTestbed:
     def environment(self) -> Environment:
         return Environment(kernel_release=self.kernel, cpu_model="simulated", cpus=2)
 
+    def check(self) -> tuple[str, ...]:
+        return ()
+
     def counters(self) -> dict[str, int]:
         return {"trials": len(self.calls)}
 

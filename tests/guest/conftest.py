@@ -14,7 +14,7 @@ import pytest
 
 from pdrgate.sut.builds import BuildError, KernelBuild, kernel_build
 from pdrgate.sut.cpus import plan_cpus
-from pdrgate.sut.guest import Guest, GuestConfig, boot_guest
+from pdrgate.sut.guest import Guest, GuestConfig
 from pdrgate.sut.journal import Journal, MachineLock
 from pdrgate.sut.qemu import PROGRAM
 from pdrgate.testbed.vm import VmTestbed
@@ -22,6 +22,7 @@ from pdrgate.testbed.vm import VmTestbed
 LOCK_WAIT = 600.0
 CLOUD = "linux-image-cloud-amd64"
 PLAIN = "linux-image-amd64"
+RT = "linux-image-rt-amd64"
 GUEST_DEADLINE = 180.0
 """For guests that must come up: how long that takes is no matter of these tests."""
 
@@ -41,8 +42,8 @@ def our_leftovers() -> dict[str, list[str]]:
 
 
 @pytest.fixture(scope="module")
-def machine() -> Iterator[None]:
-    """The machine for ourselves; at the end it must be as it was."""
+def capable() -> None:
+    """This machine can run guests; the test is skipped where it cannot."""
     if os.geteuid() != 0:
         pytest.skip("guests with TAPs take root: run with sudo")
     for tool in (PROGRAM, "busybox", "ethtool", "setpriv"):
@@ -52,6 +53,29 @@ def machine() -> Iterator[None]:
     if made.returncode:
         pytest.skip(f"no namespace can be made here: {made.stderr.strip()}")
     subprocess.run(("ip", "netns", "delete", "pdrgate-t-guest"), check=True)
+
+
+@pytest.fixture
+def nothing_left() -> Iterator[None]:
+    """Whatever happens in the test, no guest and no namespace stays."""
+    before = our_leftovers()
+    yield
+    assert our_leftovers() == before
+
+
+@pytest.fixture
+def nothing_left_by_runs() -> Iterator[None]:
+    """The same for a test whose runs take the machine by themselves, while nobody else has it."""
+    with MachineLock.acquire(wait=LOCK_WAIT):
+        before = our_leftovers()
+    yield
+    with MachineLock.acquire(wait=LOCK_WAIT):
+        assert our_leftovers() == before
+
+
+@pytest.fixture(scope="module")
+def machine(capable: None) -> Iterator[None]:
+    """The machine for ourselves; at the end it must be as it was."""
     with MachineLock.acquire(wait=LOCK_WAIT):
         before = our_leftovers()
         yield
@@ -77,6 +101,12 @@ def plain() -> KernelBuild:
     return _package(PLAIN)
 
 
+@pytest.fixture(scope="session")
+def rt() -> KernelBuild:
+    """The same version with PREEMPT_RT, which routes more slowly."""
+    return _package(RT)
+
+
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
     journal = Journal.begin(tmp_path / "state")
@@ -98,7 +128,7 @@ def make_testbed(machine: None, journal: Journal, config: GuestConfig, tmp_path:
         options = {"machine": config, "deadline": GUEST_DEADLINE} | options
         testbed = VmTestbed(build, plan_cpus(None, None), journal, tmp_path / "consoles", **options)  # type: ignore[arg-type]
         made.append(testbed)
-        return testbed
+        return testbed.ready()
 
     yield make
     for testbed in made:
@@ -116,10 +146,10 @@ def boot(journal, config, tmp_path):
     """Boots builds without ports; the guests end with the test."""
     made: list[Guest] = []
 
-    def boot(build, deadline=GUEST_DEADLINE, attempts=1, **options):
-        own = dataclasses.replace(config, **options)
-        guest = boot_guest(build, own, journal, tmp_path / "consoles", deadline=deadline, attempts=attempts)
+    def boot(build, deadline=GUEST_DEADLINE, **options):
+        guest = Guest(build, dataclasses.replace(config, **options), journal, tmp_path / "consoles")
         made.append(guest)
+        guest.wait(deadline)
         return guest
 
     yield boot

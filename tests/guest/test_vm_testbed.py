@@ -104,8 +104,9 @@ def test_two_testbeds_at_once(make_testbed, cloud, plain):
 
 def test_a_build_that_does_not_boot_leaves_nothing(make_testbed, cloud, config, left_behind):
     before = left_behind()
-    with pytest.raises(GuestError, match=r"does not boot: Kernel panic"):
+    with pytest.raises(GuestError, match=r"does not boot: Kernel panic") as error:
         make_testbed(cloud, machine=dataclasses.replace(config, cmdline="rdinit=/none init=/none"))
+    assert len(list(error.value.console.parent.glob("*.log"))) == 2  # the start was tried again, once
     assert left_behind() == before
 
 
@@ -135,6 +136,7 @@ journal = Journal.begin(Path(sys.argv[1]))
 cpus = plan_cpus(None, None)
 machine = GuestConfig(cpus=cpus.sut, accelerator="tcg")
 one, two = (VmTestbed(kernel_build(sys.argv[2]), cpus, journal, Path(sys.argv[1]), machine=machine) for _ in range(2))
+one.ready(), two.ready()
 print(one.guest.pid, two.guest.pid, flush=True)
 sys.stdin.readline()
 """

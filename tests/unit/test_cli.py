@@ -13,6 +13,7 @@ import pytest
 import pdrgate
 from pdrgate.cli import main
 from pdrgate.errors import DataError
+from pdrgate.gate.verdict import Verdict
 from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, SimulatedSut
 
 LOADS = [4e5, 6e5, 8e5, 9.5e5, 1.1e6, 1.3e6, 1.5e6]
@@ -208,3 +209,36 @@ def test_a_reader_that_leaves_early_is_no_error(stable: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(pdrgate.__file__).parents[1])}
     done = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("{", "")
+
+
+NETNS = "resources/testbeds/local-netns.yaml"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["--bisect"], 255, "--bisect needs a build that is known to be good"),
+        (["--bisect", "--nonsense"], 255, "No such option"),
+        (["--bisect", "--kernel", "a", "--against", "b", "--testbed", "none.yaml"], 125, "none.yaml: cannot read it"),
+        (["--kernel", "a", "--against", "b", "--testbed", NETNS], 64, "boots no kernels"),
+        (["--kernel", "a"], 64, "--against go together"),
+        (["--bpf", "a.o", "--kernel", "b", "--against", "c"], 64, "--kernel and --bpf do not go together"),
+        (["--bpf", "none.o", "--against", "c"], 2, "none.o: cannot read it"),
+    ],
+)
+def test_what_cannot_be_gated_is_told_at_once(
+    arguments: list[str], code: int, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only a build that was measured may look good or bad to git bisect."""
+    assert main(["gate", "--output", str(tmp_path), *arguments]) == code
+    told = capsys.readouterr().err
+    assert says in told
+    assert told.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_verdicts_as_git_bisect_takes_them() -> None:
+    codes = {verdict.value: verdict.bisect_code for verdict in Verdict}
+    assert codes.pop("PASS") == codes.pop("IMPROVEMENT") == 0
+    assert codes.pop("REGRESSION") == 1
+    assert set(codes.values()) == {125}

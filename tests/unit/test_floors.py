@@ -14,7 +14,7 @@ FLOORS = {
     "stats": 1,
     "traffic": 2, "sut": 2, "telemetry": 2,
     "search": 3, "stability": 3, "history": 3, "testbed": 3,
-    "gate": 4,
+    "gate": 4, "doctor": 4,
     "report": 5,
     "keywords": 6, "launch": 6, "cli": 6,
 }  # fmt: skip

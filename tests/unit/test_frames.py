@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import struct
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from typing import Literal
 
 import pytest
@@ -136,3 +137,39 @@ def test_what_frames_cannot_be(values: dict[str, object], message: str) -> None:
 def test_the_limits_themselves_are_allowed(values: dict[str, int]) -> None:
     frames = Frames(**values)  # type: ignore[arg-type]
     assert all(getattr(frames, name) == value for name, value in values.items())
+
+
+@given(st.integers(1, 8), sizes, words, st.sampled_from(["ports", "addresses"]))
+def test_segments_lead_to_the_destination(
+    count: int, size: int, word: int, vary: Literal["ports", "addresses"]
+) -> None:
+    frames = Frames(6, size, vary=vary, segments=True)
+    segments = tuple(IPv6Address(f"fd00::{number:x}") for number in range(1, count + 1))
+    way = dataclasses.replace(path(6), segments=segments)
+    part = template(frames, way, tag=TAG, probe_tag=PROBE_TAG)
+    assert part.routing == 8 + 16 * (count + 1)
+    assert part.plain_size == max(size, 14 + 40 + part.routing + 8 + 4)
+    frame = bytearray(part.plain) + bytes(part.plain_size - 4 - len(part.plain))
+    frame[part.vary_offset : part.vary_offset + 2] = struct.pack("!H", word)
+    frame[len(part.plain) - 2 : len(part.plain)] = fold(part.csum_sum + word)
+    assert ip_address(bytes(frame[38:54])) == segments[0]
+    assert frame[20] == 43
+    following, length, kind, left, last = frame[54:59]
+    assert (following, 8 + 8 * length, kind, left, last) == (17, part.routing, 4, count, count)
+    stops = [ip_address(bytes(frame[62 + 16 * at : 78 + 16 * at])) for at in range(count + 1)]
+    assert stops == [way.destination, *reversed(segments)]
+    # At its end the packet has the last stop as destination, and the checksum must be right for that one.
+    payload_length = struct.pack("!H", len(frame) - 54 - part.routing)
+    arrived = frame[:18] + payload_length + b"\x11" + frame[21:38] + stops[0].packed + frame[54 + part.routing :]
+    found = decode(bytes(arrived))
+    assert (str(found.destination), found.destination_port) == (ADDRESSES[6][1], TAG)
+    assert found.source_port == (word if vary == "ports" else 1024)
+
+
+def test_segments_that_cannot_be() -> None:
+    with pytest.raises(UsageError, match=r"^IPv4 has no segment routing header; use IPv6$"):
+        Frames(4, segments=True)
+    many = dataclasses.replace(path(6), segments=tuple(IPv6Address(number) for number in range(9)))
+    for way, has in ((path(6), 0), (many, 9)):
+        with pytest.raises(UsageError, match=rf"through 1 to 8 segments, and the path has {has}; choose another"):
+            template(Frames(6, segments=True), way, tag=TAG, probe_tag=PROBE_TAG)

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import io
 import lzma
+import os
 import shutil
 import stat
 import struct
@@ -11,7 +12,7 @@ import subprocess
 
 import pytest
 
-from pdrgate.sut.builds import BuildError, kernel_build, read_version
+from pdrgate.sut.builds import BuildError, absolute, kernel_build, named_build, read_version
 from pdrgate.sut.initramfs import INIT, Entry, cpio, initramfs
 from pdrgate.sut.modules import module_info, select_modules
 
@@ -130,6 +131,21 @@ def test_modules_of_another_kernel_are_refused(tmp_path):
         kernel_build(tmp_path / "bzImage", modules=tmp_path / "empty")
 
 
+def test_a_person_names_an_image_with_its_modules_and_symbols(tmp_path, monkeypatch):
+    (tmp_path / "vmlinuz").write_bytes(image())
+    (tmp_path / "vmlinux").write_bytes(b"symbols")
+    modules_folder(tmp_path / "mods")
+    monkeypatch.chdir(tmp_path)
+    text = absolute("vmlinuz,modules=mods,vmlinux=vmlinux")
+    monkeypatch.chdir("/")
+    build = named_build(text)
+    assert build.modules is not None and build.modules.is_relative_to(tmp_path / "mods")
+    assert build.vmlinux == tmp_path / "vmlinux"
+    with pytest.raises(BuildError, match="'initrd=x' says nothing of a build"):
+        named_build(f"{tmp_path}/vmlinuz,initrd=x")
+    assert absolute("linux-image-amd64") == "linux-image-amd64"
+
+
 @pytest.mark.parametrize("modern", [True, False])
 def test_a_build_tree(tmp_path, modern):
     folder = tree(tmp_path / "linux", modern)
@@ -186,6 +202,22 @@ def test_a_package(tmp_path):
     stamp = build.image.stat().st_ino
     assert kernel_build(tmp_path / "other-name.deb", cache=cache).image.stat().st_ino == stamp
     assert sorted(path.name for path in cache.iterdir()) == sorted(["lock", build.image.parents[1].name])
+
+
+@needs_dpkg
+def test_the_cache_forgets_what_nobody_used_for_long(tmp_path, monkeypatch):
+    monkeypatch.setattr("pdrgate.sut.builds._KEPT", 2)
+    cache, made = tmp_path / "cache", []
+    for number in range(4):
+        package = deb(tmp_path, f"linux-image-{number}", {f"boot/vmlinuz-{RELEASE}": image(version=f"#{number} x")})
+        made.append(kernel_build(package, cache=cache).image.parents[1])
+        for old, folder in enumerate(made):
+            if folder.exists():
+                os.utime(folder, (1e9 + old, 1e9 + old))
+    assert [folder.exists() for folder in made] == [False, False, True, True]
+    kernel_build(tmp_path / "linux-image-2.deb", cache=cache)  # used just now
+    kernel_build(deb(tmp_path, "linux-image-4", {f"boot/vmlinuz-{RELEASE}": image(version="#4 x")}), cache=cache)
+    assert [folder.exists() for folder in made] == [False, False, True, False]
 
 
 @needs_dpkg

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from pdrgate.errors import GeneratorError, StorageError
+from pdrgate.errors import GeneratorError, PdrGateError, StorageError, TestbedError
 from pdrgate.gate.measurer import Measurer
 from pdrgate.history.trials import TrialFile
 from pdrgate.stability import read_trials
@@ -130,3 +131,30 @@ def test_a_run_that_diverges_goes_its_own_way_from_there(file: TrialFile, other:
         second.measure(*step)
     assert second.trials[:2] == first.trials[:2]
     assert [(load, duration) for load, duration, _ in generator.asked] == [other[:2], *[step[:2] for step in STEPS[3:]]]
+
+
+def test_a_generators_own_counters_stay_beside_the_suts(file: TrialFile) -> None:
+    class Counting(Generator):
+        def trial(self, load: float, duration: float, frames: Frames) -> Trial:
+            trial = super().trial(load, duration, frames)
+            return dataclasses.replace(
+                trial, counters_before={"trex.queue_full": 1}, counters_after={"trex.queue_full": 4}
+            )
+
+    trial = measurer(Counting(), file).measure(1000, 1, "search")
+    assert trial.counter_changes == {"trex.queue_full": 3, "in0.rx": 10}
+
+
+def test_a_sut_that_died_is_told_and_not_what_went_with_it(file: TrialFile) -> None:
+    class Portless(Generator):
+        def trial(self, load: float, duration: float, frames: Frames) -> Trial:
+            raise GeneratorError("t0 has gone")
+
+    def died() -> None:
+        raise TestbedError("the guest crashed")
+
+    for check, told in ((died, "the guest crashed"), (lambda: None, "t0 has gone")):
+        subject = Measurer(Portless(), Frames(), dict, file, scenario="s", boot="b", check=check)
+        with pytest.raises(PdrGateError, match=told):
+            subject.measure(1000, 1, "search")
+    assert file.path.read_text() == ""

@@ -77,7 +77,11 @@ def test_scenarios_have_names_titles_and_frames() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"data_path": "bridge"}, "there is no data path 'bridge'; there are ipv6-routing, ipv4-routing"),
+        (
+            {"data_path": "bridge"},
+            "there is no data path 'bridge'; there are ipv6-routing, ipv4-routing, xdp-ipv6-routing, xdp-ipv4-routing, "
+            "tc-redirect, srv6-end",
+        ),
         ({"pinning": "3 cpus"}, "there is no pinning '3 cpus'; there are unpinned, 1 cpu, 2 cpus"),
         ({"buffer": 0}, "a receive buffer of 0 packets makes no sense; use 512, 1000 or 4096"),
         ({"frame_size": 9000}, "frame size 9000 is out of range; use 64 to 1518 bytes (with FCS)"),
@@ -88,3 +92,11 @@ def test_scenarios_that_do_not_exist(values: dict[str, object], message: str) ->
     with pytest.raises(UsageError) as error:
         Scenario(**values)  # type: ignore[arg-type]
     assert str(error.value) == message
+
+
+def test_a_mix_of_sizes_is_a_scenario_of_its_own() -> None:
+    scenario = Scenario(frame_size="imix")
+    assert scenario.frames.imix
+    assert [(weight, frames.size) for weight, frames in scenario.frames.shares] == [(7, 64), (4, 570), (1, 1518)]
+    assert scenario.name == "ipv6-routing-1cpu-4096-imix"
+    assert scenario.title.endswith("IMIX frames")

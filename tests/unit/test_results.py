@@ -13,6 +13,7 @@ from made_results import result, scenario, written
 
 from pdrgate.errors import DataError, StorageError
 from pdrgate.history.results import read_result, results_below, write_result
+from pdrgate.telemetry.environment import Environment, PortEnvironment
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
@@ -20,6 +21,15 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     write_result(tmp_path / "result.json", content)
     assert read_result(tmp_path / "result.json") == read_result(tmp_path) == content
     assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
+
+
+def test_environments_of_this_version_and_of_older_ones(tmp_path: Path) -> None:
+    ports = (PortEnvironment("eth0", driver="ice", mtu=1500, offloads=("rx-checksumming",)), PortEnvironment("eth1"))
+    full = Environment(cpus=2, turbo=False, sysctls={"net.core.netdev_budget": "300"}, ports=ports)
+    older = {"kernel_release": "6.18.44", "mitigations": {"l1tf": "Not affected"}, "cpus": 2, "governor": None}
+    for environment in (full.to_dict(), Environment().to_dict(), older, {}):
+        write_result(tmp_path / "result.json", result(scenario()) | {"environment": environment})
+        assert read_result(tmp_path)["environment"] == environment
 
 
 def spoilt(**changes: Any) -> dict[str, Any]:
@@ -34,6 +44,8 @@ def spoilt(**changes: Any) -> dict[str, Any]:
         (spoilt(scenarios={}), "at scenarios: {} is not of type 'array'"),
         (result(scenario() | {"trials": -1}), "at scenarios/0/trials: -1 is less than the minimum of 0"),
         (result(scenario(per_run=(0.0,))), "at scenarios/0/pdr: "),
+        (spoilt(environment={"cpus": "2"}), "at environment/cpus: '2' is not of type 'integer', 'null'"),
+        (spoilt(environment={"ports": [{}]}), "at environment/ports/0: 'interface' is a required property"),
         ([], r"at its top level: \[\] is not of type 'object'"),
         (17, "at its top level: 17 is not of type 'object'"),
         ({}, "at its top level: '[a-z]+' is a required property"),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.sut import host as host_module
+from pdrgate.sut import shell as shell_module
 from pdrgate.sut.host import (
     CommandError,
     Completed,
@@ -176,7 +176,7 @@ def test_a_shell_that_died_between_commands_is_told_and_replaced(host):
 
 
 def test_output_without_end_is_stopped(host, monkeypatch):
-    monkeypatch.setattr(host_module, "MAX_OUTPUT", 1 << 20)
+    monkeypatch.setattr(shell_module, "MAX_OUTPUT", 1 << 20)
     with pytest.raises(HostError, match=r"^`yes` on local printed more than 1 MiB and was killed; send its output"):
         host.run("yes")
     assert host.run("echo", "again").stdout == "again\n"

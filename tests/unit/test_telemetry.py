@@ -1,3 +1,4 @@
+from pdrgate.sut.host import Completed
 from pdrgate.telemetry.counters import (
     parse_net_dev,
     parse_snmp,
@@ -6,7 +7,7 @@ from pdrgate.telemetry.counters import (
     parse_stat,
     without_zeros,
 )
-from pdrgate.telemetry.environment import Environment, parse_environment
+from pdrgate.telemetry.environment import Environment, PortEnvironment, capture_environment, parse_environment
 
 NET_DEV = """\
 Inter-|   Receive                                                |  Transmit
@@ -166,3 +167,145 @@ def test_what_a_host_does_not_tell_is_none():
     assert parse_environment("") == Environment()
     odd = "==> uname <==\n6.1\n\n==> config <==\n\n\n==> /sys/devices/system/cpu/online <==\nall\n"
     assert parse_environment(odd) == Environment(kernel_release="6.1")
+
+
+RACK = """\
+==> /proc/cpuinfo <==
+processor\t: 0
+microcode\t: 0xd0003a5
+processor\t: 1
+microcode\t: 0xd0003b9
+
+==> /proc/sys/kernel/random/boot_id <==
+0f9a8e8c-8d0c-4b5c-9c0f-3c6f0a1f2e11
+
+==> /sys/devices/system/clocksource/clocksource0/current_clocksource <==
+tsc
+
+==> /sys/devices/system/cpu/intel_pstate/no_turbo <==
+1
+
+==> /sys/devices/system/cpu/cpuidle/current_driver <==
+intel_idle
+
+==> /sys/devices/system/cpu/cpu0/cpufreq/scaling_driver <==
+intel_pstate
+
+==> /sys/devices/system/node/node0/cpulist <==
+0-15
+
+==> /sys/devices/system/node/node1/cpulist <==
+16-31
+
+==> /proc/sys/net/core/netdev_budget <==
+300
+
+==> /proc/sys/kernel/timer_migration <==
+1
+"""
+PORTS = """\
+
+==> /proc/sys/net/ipv4/conf/all/rp_filter <==
+2
+
+==> /sys/class/net/ens1f0/mtu <==
+1500
+
+==> /sys/class/net/ens1f0/speed <==
+25000
+
+==> /sys/class/net/ens1f0/device/numa_node <==
+1
+
+==> ethtool -i ens1f0 <==
+driver: ice
+version: 6.8.0-45-generic
+firmware-version: 4.40 0x8001c7f0 1.3534.0
+expansion-rom-version:
+bus-info: 0000:b1:00.0
+supports-statistics: yes
+
+==> ethtool -k ens1f0 <==
+Features for ens1f0:
+rx-checksumming: on
+tx-checksumming: on
+\ttx-checksum-ipv4: on
+generic-receive-offload: on
+large-receive-offload: off [fixed]
+rx-gro-hw: off [requested on]
+highdma: on [fixed]
+
+==> /sys/class/net/eth1/mtu <==
+9000
+
+==> /sys/class/net/eth1/speed <==
+-1
+
+==> /sys/class/net/eth1/device/numa_node <==
+-1
+
+==> ethtool -i eth1 <==
+driver: virtio_net
+version: 1.0.0
+firmware-version:
+bus-info: 0000:00:04.0
+
+"""
+ICE = PortEnvironment(
+    "ens1f0", driver="ice", driver_version="6.8.0-45-generic", firmware="4.40 0x8001c7f0 1.3534.0", bus="0000:b1:00.0",
+    numa_node=1, mtu=1500, speed=25000,
+    offloads=("generic-receive-offload", "highdma", "rx-checksumming", "tx-checksum-ipv4", "tx-checksumming"),
+)  # fmt: skip
+
+
+def test_environment_of_a_machine_with_network_cards():
+    environment = parse_environment(RACK + PORTS, ("ens1f0", "eth1"))
+    assert environment == Environment(
+        boot_id="0f9a8e8c-8d0c-4b5c-9c0f-3c6f0a1f2e11",
+        microcode="0xd0003a5, 0xd0003b9",
+        frequency_driver="intel_pstate",
+        turbo=False,
+        idle_driver="intel_idle",
+        clocksource="tsc",
+        numa_nodes={"0": "0-15", "1": "16-31"},
+        sysctls={"net.core.netdev_budget": "300", "kernel.timer_migration": "1", "net.ipv4.conf.all.rp_filter": "2"},
+        ports=(
+            ICE,
+            PortEnvironment(
+                "eth1", driver="virtio_net", driver_version="1.0.0", bus="0000:00:04.0", mtu=9000, offloads=None
+            ),
+        ),
+    )
+    assert environment.to_dict()["ports"][0]["offloads"][0] == "generic-receive-offload"
+
+
+def test_turbo_by_the_switch_of_other_drivers():
+    assert parse_environment("==> /sys/devices/system/cpu/cpufreq/boost <==\n1\n").turbo is True
+
+
+def test_a_port_without_ethtool_is_unknown_and_still_listed():
+    assert parse_environment("", ("eth0",)).ports == (PortEnvironment("eth0"),)
+
+
+class Scripted:
+    """Answers every command with one text, and counts the commands."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.asked: list[tuple[str, ...]] = []
+
+    def run(self, *argv: str, timeout: float = 10.0, check: bool = True) -> Completed:
+        self.asked.append(argv)
+        return Completed(argv, 0, self.text, "")
+
+
+def test_a_machine_and_its_namespace_are_asked_once_each():
+    machine, namespace = Scripted(RACK), Scripted(PORTS.replace("conf/all/rp_filter", "ip_early_demux"))
+    environment = capture_environment(machine, ("ens1f0",), namespace)  # type: ignore[arg-type]
+    assert environment.ports == (ICE,)
+    assert environment.sysctls == {
+        "net.core.netdev_budget": "300", "kernel.timer_migration": "1", "net.ipv4.ip_early_demux": "2",
+    }  # fmt: skip
+    assert (len(machine.asked), len(namespace.asked)) == (1, 1)
+    assert namespace.asked[0][3:] == ("sh", "ens1f0")
+    assert "ethtool" not in machine.asked[0][2]

@@ -3,7 +3,6 @@ from pathlib import Path
 import pytest
 
 from pdrgate.errors import EXIT_FAULT, TestbedError
-from pdrgate.sut.knobs import FileKnob
 from pdrgate.testbed.file import GeneratorConfig, SutConfig, load_testbed
 
 SHIPPED = Path(__file__).parents[2] / "resources/testbeds/local-netns.yaml"
@@ -47,10 +46,7 @@ def test_a_full_file_becomes_values(load):
         hops=2,
         cpus=(1, 2),
         isolate=False,
-        knobs=(
-            FileKnob("/proc/sys/net/ipv4/ip_default_ttl", "32"),
-            FileKnob("/proc/sys/net/ipv4/tcp_rmem", "4096 8192 16384"),
-        ),
+        knobs={"net.ipv4.ip_default_ttl": 32, "net.ipv4.tcp_rmem": "4096 8192 16384"},
     )
     assert testbed.source == Path("x.yaml")
 
@@ -58,7 +54,7 @@ def test_a_full_file_becomes_values(load):
 def test_what_may_be_left_out_is_chosen_later(load):
     testbed = load("name: a\nkind: local-netns\ngenerator: {kind: embedded}\nsut: {hops: 1}\n")
     assert testbed.generator == GeneratorConfig("embedded", "auto", None)
-    assert testbed.sut == SutConfig(1, None, True, ())
+    assert testbed.sut == SutConfig(1, None, True, {})
 
 
 @pytest.mark.parametrize(
@@ -80,11 +76,14 @@ def test_what_may_be_left_out_is_chosen_later(load):
          "not share one"),
         ("isolate: false", "isolate: maybe", "x.yaml:10: sut.isolate: 'maybe' is not of type 'boolean'; write true or "
          "false: whether packet work goes before other processes on the SUT's CPUs"),
-        ("net.ipv4.ip_default_ttl", "ttl", "x.yaml:11: sut.knobs: 'ttl' is no sysctl name; write one such as "
+        ("net.ipv4.ip_default_ttl", "ttl", "x.yaml:11: sut.knobs.ttl: unknown key; write sysctls by name "
+         "(net.ipv4.ip_forward: 1), or the keys sysctls, ports, cpu, irqbalance, firewall, neighbours, missing"),
+        ("net.ipv4.ip_default_ttl", "net..ttl", "x.yaml:11: sut.knobs: 'net..ttl' is no sysctl name; write one such as "
          "net.ipv4.ip_forward"),
         ("net.ipv4.ip_default_ttl", "kernel.panic", "x.yaml:11: sut.knobs: kernel.panic is a setting of the whole "
          "machine; only those of net. belong to the SUT's namespace"),
-        ("kind: local-netns", "kind: rack", "x.yaml:2: kind: 'rack' is not one of local-netns, local-vm; write one"),
+        ("kind: local-netns", "kind: rock", "x.yaml:2: kind: 'rock' is not one of local-netns, local-vm, rack; did "
+         "you mean rack?"),
         ("kind: local-netns", "knid: local-netns", "x.yaml:1: the file: the key kind is missing; is knid meant "
          "for it?"),
         ("name: lab-1", "name: lab 1", "x.yaml:1: name: 'lab 1' does not fit; write a name of letters, digits, '.', "

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from pdrgate.errors import TestbedError
-from pdrgate.sut.knobs import FileKnob
 from pdrgate.sut.qemu import RINGS
 from pdrgate.testbed.file import SutConfig, VmConfig, load_testbed
 
@@ -51,7 +50,7 @@ def test_a_full_file_becomes_values(load):
         hops=1,
         cpus=(2, 3),
         isolate=False,
-        knobs=(FileKnob("/proc/sys/net/core/netdev_budget", "600"),),
+        knobs={"net.core.netdev_budget": 600},
         vm=VmConfig("linux-image-amd64", 2, 1024, "tcg", 512, "mitigations=off"),
     )
 
@@ -82,8 +81,8 @@ def test_the_other_kind_has_no_guest(load):
          "not share one"),
         ("net.core.netdev_budget", "kernel.panic", "x.yaml:13: sut.knobs: kernel.panic is a setting of the whole "
          "machine; only those of net. belong to the SUT's namespace"),
-        ("kind: local-vm", "kind: local-vn", "x.yaml:2: kind: 'local-vn' is not one of local-netns, local-vm; did you "
-         "mean local-vm?"),
+        ("kind: local-vm", "kind: local-vn", "x.yaml:2: kind: 'local-vn' is not one of local-netns, local-vm, rack; "
+         "did you mean local-vm?"),
     ],
 )  # fmt: skip
 def test_an_error_names_file_line_and_key(load, old, new, message):

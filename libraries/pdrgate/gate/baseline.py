@@ -8,11 +8,9 @@ from typing import Any
 
 from pdrgate.errors import DataError
 from pdrgate.gate.compare import Baseline
+from pdrgate.gate.fingerprint import difference, may_differ
 from pdrgate.gate.verdict import Verdict
 from pdrgate.history.results import read_result, results_below
-
-UNDER_TEST = frozenset({"kernel", "kernel_version", "config"})
-"""Fingerprint entries that tell builds apart: with a baseline named by file they may differ, for that is the test."""
 
 _PASSED = frozenset({Verdict.PASS, Verdict.IMPROVEMENT, Verdict.NO_BASELINE})
 _STABLE = _PASSED | {Verdict.REGRESSION, Verdict.INCONCLUSIVE}
@@ -21,9 +19,9 @@ _STABLE = _PASSED | {Verdict.REGRESSION, Verdict.INCONCLUSIVE}
 def find_baseline(path: Path, fingerprint: Mapping[str, str], own: Path) -> tuple[Baseline | None, str]:
     """The baseline in ``path`` for a scenario with ``fingerprint``, and, when there is none, why.
 
-    A result.json, or the folder of one run, may be of another kernel. Of a folder of runs the newest result of the
-    very same fingerprint is taken that passed: a run that failed is no measure for the next one, or starting it again
-    would turn it green. ``own``, the folder of the run that asks, is left out.
+    A result.json, or the folder of one run, may be of another kernel, see `may_differ`. Of a folder of runs the newest
+    result of the very same fingerprint is taken that passed: a run that failed is no measure for the next one, or
+    starting it again would turn it green. ``own``, the folder of the run that asks, is left out.
 
     Raises:
         DataError: ``path`` does not exist, or is no result.
@@ -32,12 +30,12 @@ def find_baseline(path: Path, fingerprint: Mapping[str, str], own: Path) -> tupl
         raise DataError(f"the baseline {path} does not exist; name a result.json, the folder of a run or of runs")
     if path.is_file() or (path / "result.json").exists():
         source = path if path.is_file() else path / "result.json"
-        return _in_result(source, read_result(source), fingerprint, UNDER_TEST, _STABLE)
+        return _in_result(source, read_result(source), fingerprint, _STABLE, named=True)
     why = f"no result in {path} that passed has the same fingerprint"
     for source, result in results_below(path):
         if source.parent.resolve() == own.resolve():
             continue
-        found, _ = _in_result(source, result, fingerprint, frozenset(), _PASSED)
+        found, _ = _in_result(source, result, fingerprint, _PASSED, named=False)
         if found is not None:
             return found, ""
     return None, why
@@ -47,8 +45,9 @@ def _in_result(
     source: Path,
     result: Mapping[str, Any],
     fingerprint: Mapping[str, str],
-    free: frozenset[str],
     accepted: frozenset[Verdict],
+    *,
+    named: bool,
 ) -> tuple[Baseline | None, str]:
     scenarios = [entry for entry in result["scenarios"] if entry["name"] == fingerprint.get("scenario")]
     if not scenarios:
@@ -56,11 +55,12 @@ def _in_result(
         return None, f"{source} has no scenario {fingerprint.get('scenario')} (it has: {names})"
     entry = scenarios[-1]
     theirs: dict[str, str] = entry["fingerprint"]
-    differing = [
-        f"{key} {theirs.get(key, 'unknown')} there, {fingerprint.get(key, 'unknown')} here"
-        for key in sorted(theirs.keys() | fingerprint.keys())
-        if key not in free and theirs.get(key) != fingerprint.get(key)
-    ]
+    free = may_differ(theirs, fingerprint) if named else frozenset()
+    differing = []
+    for key in sorted((theirs.keys() | fingerprint.keys()) - free):
+        if theirs.get(key) != fingerprint.get(key):
+            there, here = difference(theirs.get(key, "unknown"), fingerprint.get(key, "unknown"))
+            differing.append(f"{key} {there} there, {here} here")
     if differing:
         return None, f"{source} is not comparable: {'; '.join(differing)}"
     if entry["verdict"] not in accepted or not entry["pdr"]:

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pdrgate.errors import DataError, UsageError
+from pdrgate.gate.fingerprint import KERNEL, difference
 from pdrgate.gate.verdict import Judgement, Verdict
-from pdrgate.stats.intervals import change_interval, mean
+from pdrgate.stats.intervals import Change, change_interval, mean, paired_change_interval
 from pdrgate.units import Rate
 
 CONFIDENCE = 0.95
@@ -34,6 +35,15 @@ class Comparison:
     differs: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
     """Fingerprint entries that are not equal, baseline's value first: what this comparison is about."""
 
+    def besides_the_kernel(self) -> str:
+        """A sentence on what else is not equal, empty when nothing is: a change of PDR may come of that."""
+        clauses = []
+        for key, (theirs, ours) in self.differs.items():
+            if key not in KERNEL:
+                there, here = difference(theirs or "not told", ours or "not told")
+                clauses.append(f"{key} {there} in the baseline, {here} here")
+        return f"besides the kernel these differ: {'; '.join(clauses)}" if clauses else ""
+
     def to_dict(self) -> dict[str, object]:
         """The comparison as result.json has it."""
         return {
@@ -58,12 +68,43 @@ def compare(
         UsageError: the tolerance is not in [0, 1).
         DataError: a side has fewer than two repeats, or the baseline scatters so much that no change can be told.
     """
-    if not 0 <= tolerance < 1:
-        raise UsageError(f"a tolerance of {tolerance:.1%} has no meaning; use 0% or more, and less than 100%")
+    _check_tolerance(tolerance)
     try:
         change = change_interval(candidate, baseline.per_run, CONFIDENCE)
     except ValueError as error:
         raise DataError(f"cannot compare with {baseline.source}: {error}") from error
+    return _judged(change, candidate, baseline, tolerance, fingerprint, CONFIDENCE)
+
+
+def compare_pairs(
+    candidate: Sequence[float],
+    baseline: Baseline,
+    tolerance: float,
+    fingerprint: Mapping[str, str] | None = None,
+    confidence: float = CONFIDENCE,
+) -> tuple[Comparison, Judgement]:
+    """`compare` for PDRs that were measured in pairs, one boot of each build in turn; see `paired_change_interval`."""
+    _check_tolerance(tolerance)
+    try:
+        change = paired_change_interval(candidate, baseline.per_run, confidence)
+    except ValueError as error:
+        raise DataError(f"cannot compare with {baseline.source}: {error}") from error
+    return _judged(change, candidate, baseline, tolerance, fingerprint, confidence)
+
+
+def _check_tolerance(tolerance: float) -> None:
+    if not 0 <= tolerance < 1:
+        raise UsageError(f"a tolerance of {tolerance:.1%} has no meaning; use 0% or more, and less than 100%")
+
+
+def _judged(
+    change: Change,
+    candidate: Sequence[float],
+    baseline: Baseline,
+    tolerance: float,
+    fingerprint: Mapping[str, str] | None,
+    confidence: float,
+) -> tuple[Comparison, Judgement]:
     low, high = change.interval.low, change.interval.high
     own = fingerprint or baseline.fingerprint
     keys = [*baseline.fingerprint, *(key for key in own if key not in baseline.fingerprint)]
@@ -75,7 +116,7 @@ def compare(
     comparison = Comparison(baseline.source, tolerance, change.estimate, low, high, differs)
     numbers = (
         f"PDR {Rate(mean(candidate))} against {Rate(mean(baseline.per_run))}, change {change.estimate:+.1%} "
-        f"({low:+.1%} to {high:+.1%} at {CONFIDENCE:.0%} confidence), tolerance {tolerance:.1%}"
+        f"({low:+.1%} to {high:+.1%} at {confidence:.0%} confidence), tolerance {tolerance:.1%}"
     )
     if high < -tolerance:
         return comparison, Judgement(Verdict.REGRESSION, f"slower: {numbers}")

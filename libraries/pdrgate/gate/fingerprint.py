@@ -2,9 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import takewhile
 
-from pdrgate.telemetry.environment import Environment
+from pdrgate.telemetry.environment import Environment, PortEnvironment
+
+UNKNOWN = "unknown"
+"""The value of an entry that the host does not tell; equal to another one."""
+
+KERNEL = frozenset({"kernel", "kernel_version", "config"})
+"""The entries that say which build was measured."""
+
+CHOSEN_BY_KERNEL = frozenset({"mitigations", "clocksource", "frequency_driver", "idle_driver", "offloads", "sysctls"})
+"""Entries that a build has a say in: how it names its mitigations, and what it does unless it is told otherwise."""
+
+SET_BY_OPERATOR = frozenset({"cmdline", "governor", "turbo", "smt", "microcode", "drivers", "firmware", "mtu"})
+"""Entries that a machine has whatever build it runs."""
+
+_BORING_WORDS = frozenset({
+    "BOOT_IMAGE", "initrd", "root", "rootfstype", "rootflags", "rootwait", "rootdelay", "ro", "rw", "init", "rdinit",
+    "resume", "resume_offset", "noresume", "quiet", "splash", "loglevel", "ignore_loglevel", "log_buf_len", "console",
+    "earlycon", "earlyprintk", "panic", "oops", "reboot", "crashkernel", "net.ifnames", "biosdevname", "ip", "nfsroot",
+    "BOOTIF", "hostname", "video", "nomodeset", "fbcon", "vga", "cryptdevice",
+})  # fmt: skip
+"""Words of a kernel's command line that say how to start, where to print and what disk to take. All others are taken to
+matter: a comparison that is refused says why, and one that is wrong says nothing."""
+_BORING_PARTS = ("systemd", "rd", "vt", "plymouth", "luks", "fsck", "printk")
+"""Boring, too, is what begins with one of these and a dot."""
+
+_OFFLOADS = {
+    "rx-checksumming": "rx", "tx-checksumming": "tx", "scatter-gather": "sg", "tcp-segmentation-offload": "tso",
+    "generic-segmentation-offload": "gso", "generic-receive-offload": "gro", "large-receive-offload": "lro",
+    "rx-vlan-offload": "rxvlan", "tx-vlan-offload": "txvlan", "ntuple-filters": "ntuple", "receive-hashing": "rxhash",
+    "rx-gro-hw": "rx-gro-hw", "rx-gro-list": "rx-gro-list", "rx-udp-gro-forwarding": "rx-udp-gro-forwarding",
+    "hw-tc-offload": "hw-tc-offload",
+}  # fmt: skip
+"""The features that change how packets are forwarded, with ethtool's short names; kernels add others all the time."""
 
 
 def fingerprint(
@@ -22,9 +55,94 @@ def fingerprint(
         "testbed": testbed,
         **{f"testbed_{key}": value for key, value in testbed_facts.items()},
         "generator": f"{generator['name']}/{generator['engine']}",
-        "kernel": environment.kernel_release or "unknown",
-        "kernel_version": environment.kernel_version or "unknown",
-        "config": environment.config_sha256 or "unknown",
-        "cpu_model": environment.cpu_model or "unknown",
-        "cpus": str(environment.cpus or "unknown"),
+        "kernel": environment.kernel_release or UNKNOWN,
+        "kernel_version": environment.kernel_version or UNKNOWN,
+        "config": environment.config_sha256 or UNKNOWN,
+        "cpu_model": environment.cpu_model or UNKNOWN,
+        "cpus": str(environment.cpus or UNKNOWN),
+        **_settings(environment),
     }
+
+
+def may_differ(theirs: Mapping[str, str], ours: Mapping[str, str]) -> frozenset[str]:
+    """The entries that do not keep a result from being compared with a baseline that was named.
+
+    The kernel may differ, for that is the test; with it, what a build has a say in. Of one and the same kernel, though,
+    other mitigations or offloads are somebody's doing and no build's. What a baseline of an older pdrgate, or one of
+    two kernels, does not tell of the machine's settings may differ unseen; the comparison lists it.
+    """
+    untold = (CHOSEN_BY_KERNEL | SET_BY_OPERATOR) - theirs.keys()
+    if all(theirs.get(key) == ours.get(key) for key in KERNEL):
+        return KERNEL | untold
+    silent = {key for key in SET_BY_OPERATOR if UNKNOWN in (theirs.get(key), ours.get(key))}
+    return KERNEL | untold | CHOSEN_BY_KERNEL | silent
+
+
+def difference(theirs: str, ours: str) -> tuple[str, str]:
+    """Two values of an entry without the parts that they have in common, where they are lists of parts."""
+    one, other = theirs.split("; "), ours.split("; ")
+    if max(len(one), len(other)) < 2:
+        return theirs, ours
+    return (
+        "; ".join(part for part in one if part not in other) or "nothing more",
+        "; ".join(part for part in other if part not in one) or "nothing more",
+    )
+
+
+def _settings(environment: Environment) -> dict[str, str]:
+    return {
+        "cmdline": UNKNOWN if environment.cmdline is None else _words(environment.cmdline),
+        "mitigations": _mitigations(environment.mitigations),
+        "microcode": environment.microcode or UNKNOWN,
+        "governor": environment.governor or UNKNOWN,
+        "turbo": _on_off(environment.turbo),
+        "smt": _on_off(environment.smt),
+        "frequency_driver": environment.frequency_driver or UNKNOWN,
+        "idle_driver": environment.idle_driver or UNKNOWN,
+        # The same counter, before and after the kernel has measured its frequency.
+        "clocksource": (environment.clocksource or UNKNOWN).removesuffix("-early"),
+        "sysctls": _listed(environment.sysctls),
+        "drivers": _of_ports(environment.ports, lambda port: port.driver),
+        "firmware": _of_ports(environment.ports, lambda port: port.firmware),
+        "mtu": _of_ports(environment.ports, lambda port: None if port.mtu is None else str(port.mtu)),
+        "offloads": _of_ports(environment.ports, _offloads),
+    }
+
+
+def _words(cmdline: str) -> str:
+    """The words that matter, sorted; what stands behind ``--`` is for init."""
+    words = [word for word in takewhile(lambda word: word != "--", cmdline.split()) if not _boring(word)]
+    return "; ".join(sorted(words)) or "nothing"
+
+
+def _boring(word: str) -> bool:
+    name = word.partition("=")[0]
+    return name in _BORING_WORDS or name.partition(".")[0] in _BORING_PARTS
+
+
+def _mitigations(told: Mapping[str, str] | None) -> str:
+    """By vulnerability, those that the CPU has; the kernel's own semicolons would look like ours."""
+    if told is None:
+        return UNKNOWN
+    affected = {name: text.replace("; ", ", ") for name, text in told.items() if text != "Not affected"}
+    return _listed(affected) if affected else "not affected"
+
+
+def _listed(values: Mapping[str, str] | None) -> str:
+    return "; ".join(f"{name}={value}" for name, value in sorted(values.items())) if values else UNKNOWN
+
+
+def _on_off(state: bool | None) -> str:
+    return UNKNOWN if state is None else "on" if state else "off"
+
+
+def _offloads(port: PortEnvironment) -> str | None:
+    if port.offloads is None:
+        return None
+    return " ".join(sorted(_OFFLOADS[name] for name in port.offloads if name in _OFFLOADS)) or "none"
+
+
+def _of_ports(ports: tuple[PortEnvironment, ...], tell: Callable[[PortEnvironment], str | None]) -> str:
+    """What the ports say, once where they agree, else by their order: names of interfaces may differ by kernel."""
+    told = [tell(port) or UNKNOWN for port in ports]
+    return " | ".join(told if len(set(told)) > 1 else told[:1]) or UNKNOWN

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
+from pdrgate.errors import PdrGateError
 from pdrgate.history.trials import TrialFile
 from pdrgate.telemetry.counters import without_zeros
 from pdrgate.traffic.frames import Frames
@@ -19,6 +20,7 @@ class Measurer:
         earlier: trials of this scenario and boot from a run that is resumed, in measured order. While what is asked
             for next is what was measured next, the earlier trial is the answer and no traffic is sent.
         on_trial: told each trial, and whether it is an earlier one.
+        check: called when a fresh trial is on disk, or none came of it; raises when the SUT has died of it.
     """
 
     def __init__(
@@ -32,6 +34,7 @@ class Measurer:
         boot: str,
         earlier: Sequence[Trial] = (),
         on_trial: Callable[[Trial, bool], None] = lambda trial, replayed: None,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         self._generator = generator
         self._frames = frames
@@ -41,6 +44,7 @@ class Measurer:
         self._boot = boot
         self._earlier = list(earlier)
         self._on_trial = on_trial
+        self._check = check
         self.trials: list[Trial] = []
         """All trials of the scenario so far, earlier ones included."""
 
@@ -54,18 +58,24 @@ class Measurer:
 
     def _fresh(self, load: float, duration: float, phase: str) -> Trial:
         self._earlier.clear()  # from here on the run goes its own way
-        before = self._counters()
-        trial = self._generator.trial(load, duration, self._frames)
-        before, after = without_zeros(before, self._counters())
+        try:
+            before = self._counters()
+            trial = self._generator.trial(load, duration, self._frames)
+            before, after = without_zeros(before, self._counters())
+        except PdrGateError:
+            # A SUT that has died takes its ports along: that it died says more than that they are gone.
+            self._check()
+            raise
         trial = dataclasses.replace(
             trial,
-            counters_before=before,
-            counters_after=after,
+            counters_before={**before, **trial.counters_before},  # a generator may have counters of its own
+            counters_after={**after, **trial.counters_after},
             scenario=self._scenario,
             boot=self._boot,
             phase=phase,
         )
         self._file.append(trial)
+        self._check()
         return trial
 
     def _replay(self, load: float, duration: float, phase: str) -> Trial | None:

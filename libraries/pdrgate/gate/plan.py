@@ -11,9 +11,13 @@ _FURTHER = 1.2
 _MOST_LOADS = 16
 
 
-def grid(pdr: float, factors: Sequence[float], max_load: float) -> tuple[float, ...]:
-    """Loads around ``pdr`` (packets/s), rounded to 4 digits; what the generator cannot offer is left out."""
-    loads = {_rounded(pdr * factor) for factor in factors}
+def grid(pdr: float, factors: Sequence[float], max_load: float, highest: float = 0.0) -> tuple[float, ...]:
+    """Loads around ``pdr`` (packets/s), rounded to 4 digits; what the generator cannot offer is left out.
+
+    One grid serves two PDRs when ``highest`` is the other: factors below 1 are of the lower, those above of the higher.
+    """
+    low, high = min(pdr, highest or pdr), max(pdr, highest)
+    loads = {_rounded((low if factor < 1 else high) * factor) for factor in factors}
     return tuple(sorted(load for load in loads if load <= max_load))
 
 

@@ -22,6 +22,8 @@ class Profile:
     repeats: int
     """K: trials at each load of the grid."""
     grid: tuple[float, ...]
+    boot_trial: float
+    """Duration of each trial where boots are compared: there, more boots tell more than longer trials."""
 
     @property
     def repeats_time(self) -> float:
@@ -42,6 +44,9 @@ _GRID = (0.5, 0.7, 0.9, 1.15, 1.5, 1.95)
 """Few loads, wide apart beyond the PDR: a TIR divides by the step, so narrow steps turn a throughput that scatters by
 1 or 2 % into a TIR that says nothing."""
 
+BOOT_GRID = (0.5, 0.7, 1.25, 1.6, 2.0)
+"""Where boots are compared: none so near the PDR that boots of different speed fall on both sides of it."""
+
 PROFILES: dict[str, Profile] = {
     profile.name: profile
     for profile in (
@@ -54,6 +59,7 @@ PROFILES: dict[str, Profile] = {
             trial_duration=0.2,
             repeats=4,
             grid=_GRID,
+            boot_trial=0.2,
         ),
         Profile(
             "quick",
@@ -63,6 +69,7 @@ PROFILES: dict[str, Profile] = {
             trial_duration=1.0,
             repeats=6,
             grid=_GRID,
+            boot_trial=0.5,
         ),
         Profile(
             "standard",
@@ -72,6 +79,7 @@ PROFILES: dict[str, Profile] = {
             trial_duration=2.0,
             repeats=10,
             grid=_GRID,
+            boot_trial=1.0,
         ),
         # PASTRAMI section VI, Table I: 50 runs of 10 s at each load; the published grids have 8 to 16 loads.
         Profile(
@@ -82,6 +90,7 @@ PROFILES: dict[str, Profile] = {
             trial_duration=10.0,
             repeats=50,
             grid=(0.4, 0.6, 0.75, 0.85, 0.93, 1.1, 1.3, 1.55, 1.85),
+            boot_trial=2.0,
         ),
     )
 }

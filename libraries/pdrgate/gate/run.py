@@ -18,7 +18,7 @@ from pdrgate.history.trials import TRIALS_FILE, TrialFile
 from pdrgate.stability import Reading, read_trials
 from pdrgate.sut.journal import STATE_DIR, Journal, MachineLock, recover_stale
 from pdrgate.telemetry.environment import Environment
-from pdrgate.testbed import Testbed, TestbedConfig, open_testbed
+from pdrgate.testbed import Booting, Testbed, TestbedConfig, open_testbed
 from pdrgate.trial import Trial
 
 
@@ -73,7 +73,7 @@ class Run:
         self.environment = Environment()
         self._lock: MachineLock | None = None
         self._journal: Journal | None = None
-        self._testbed: Testbed | None = None
+        self._testbeds: list[Testbed] = []
 
     def open(self) -> None:
         """Take the machine and set the testbed up."""
@@ -95,34 +95,48 @@ class Run:
             self.close()
             raise
 
-    def use(self, opener: Callable[[Journal], Testbed]) -> None:
-        """Set a testbed up, in place of the one that is open; each boot of a SUT is one."""
+    def use(self, opener: Callable[[Journal], Testbed]) -> Testbed:
+        """Set a testbed up beside those that are open; each boot of a SUT is one."""
+        testbed = self.begin(opener)
+        self.ready(testbed)
+        return testbed
+
+    def begin(self, opener: Callable[[Journal], Testbed]) -> Testbed:
+        """Begin to set a testbed up; its SUT may still be coming up, see `ready`."""
         if self._journal is None:
             raise TestbedError("the machine is not taken; begin with the keyword Open Testbed")
-        self.leave()
+        testbed: Testbed | None = None
         try:
-            self._testbed = opener(self._journal)
-            self.environment = self._testbed.environment()
-            self._sentence = self._testbed.sentence()
-            self.observer.said(f"testbed {self.config.name}: {self._sentence}")
+            testbed = opener(self._journal)
+            self._testbeds.append(testbed)
         except BaseException as error:
             # An interruption may come when the testbed is made and not yet ours to close.
-            if self._testbed is None and not isinstance(error, Exception):
+            if testbed is None and not isinstance(error, Exception):
                 self._journal.undo()
             raise
+        return testbed
+
+    def ready(self, testbed: Testbed, introduce: bool = True) -> None:
+        """Wait until a testbed's SUT is up, and say what it is."""
+        if isinstance(testbed, Booting):
+            testbed.ready()
+        self.environment = testbed.environment()
+        self._sentence = testbed.sentence()
+        if introduce:
+            self.observer.said(f"testbed {self.config.name}: {self._sentence}")
 
     def leave(self) -> None:
-        """Put the open testbed back, if there is one."""
-        if self._testbed is not None:
-            self._testbed.close()
-            self._testbed = None  # only now: what did not close is tried once more
+        """Put all open testbeds back."""
+        while self._testbeds:
+            self._testbeds[-1].close()
+            self._testbeds.pop()  # only now: what did not close is tried once more
 
     @property
     def testbed(self) -> Testbed:
-        """The open testbed."""
-        if self._testbed is None:
+        """The testbed that was opened last."""
+        if not self._testbeds:
             raise TestbedError("no testbed is open; begin with the keyword Open Testbed")
-        return self._testbed
+        return self._testbeds[-1]
 
     def record(self, entry: dict[str, Any]) -> None:
         """Add a scenario's entry, in place of an earlier one of the same name, and write result.json."""

@@ -25,8 +25,8 @@ class Scenario:
     pinning: Pinning = "1 cpu"
     buffer: int = 4096
     """Packets that wait at the SUT's receive side before they are dropped."""
-    frame_size: int = 64
-    """Bytes with FCS; see `Frames.size`."""
+    frame_size: int | Literal["imix"] = 64
+    """Bytes with FCS; see `Frames.size` and `IMIX`."""
     flows: int = DEFAULT_FLOWS
     directions: Literal[1, 2] = 1
     probe_rate: float = 0.0
@@ -44,17 +44,20 @@ class Scenario:
     def frames(self) -> Frames:
         """The frames of the scenario's trials."""
         return Frames(
-            family=DATA_PATHS[self.data_path][1],
-            size=self.frame_size,
+            family=DATA_PATHS[self.data_path].family,
+            size=64 if self.frame_size == "imix" else self.frame_size,
+            imix=self.frame_size == "imix",
             flows=self.flows,
             directions=self.directions,
             probe_rate=self.probe_rate,
+            segments=DATA_PATHS[self.data_path].segments,
         )
 
     @property
     def name(self) -> str:
         """A name for files, metrics and fingerprints, such as ``ipv6-routing-1cpu-4096-64B``."""
-        words = [self.data_path, self.pinning.replace(" ", ""), str(self.buffer), f"{self.frame_size}B"]
+        words = [self.data_path, self.pinning.replace(" ", ""), str(self.buffer)]
+        words.append("imix" if self.frame_size == "imix" else f"{self.frame_size}B")
         if self.directions == 2:
             words.append("bidirectional")
         if self.flows != DEFAULT_FLOWS:
@@ -66,6 +69,6 @@ class Scenario:
         """The scenario in words."""
         both = ", both directions" if self.directions == 2 else ""
         return (
-            f"{DATA_PATHS[self.data_path][0]}, {self.pinning}, buffer {self.buffer} packets, "
-            f"{self.frame_size}-byte frames{both}"
+            f"{DATA_PATHS[self.data_path].title}, {self.pinning}, buffer {self.buffer} packets, "
+            f"{'IMIX' if self.frame_size == 'imix' else f'{self.frame_size}-byte'} frames{both}"
         )

@@ -15,6 +15,7 @@ from pdrgate.gate.fingerprint import fingerprint
 from pdrgate.gate.interference import interference
 from pdrgate.gate.measurer import Measurer
 from pdrgate.gate.plan import further_load, grid, is_highest, round_order
+from pdrgate.gate.probe import probe
 from pdrgate.gate.progress import Progress, known_bounds
 from pdrgate.gate.run import Run
 from pdrgate.gate.scenario import Scenario
@@ -27,6 +28,8 @@ from pdrgate.stability import Verdict as Stability
 from pdrgate.stability.checks import ENOUGH_DATA, SATURATION
 from pdrgate.stats.intervals import mean, t_interval
 from pdrgate.sut.datapath import DataPath, data_path
+from pdrgate.telemetry.kernel_log import KernelLog, read_kernel_log
+from pdrgate.testbed import Testbed
 from pdrgate.traffic.generator import Generator
 from pdrgate.trial import Trial
 from pdrgate.units import Rate
@@ -41,33 +44,52 @@ class ScenarioRun:
     """One scenario of a run: `prepare`, then `search`, `repeat` and `judge` in this order, then `finish`.
 
     Each step leaves what it found behind, so that a scenario that ends early is reported as far as it came.
+
+    Args:
+        on: the testbed, where a run has several open; else its only one.
+        boot: what tells this start of the SUT from all others; else what the testbed says.
+        program: the eBPF object that the data path runs; else pdrgate's own, where it runs one.
+        introduce: whether to say what is measured and with what.
+        deadline: when the scenario should have ended, by the monotonic clock; else as its profile plans.
     """
 
     run: Run
     scenario: Scenario
+    on: Testbed | None = None
+    boot: str = ""
+    program: Path | None = None
+    introduce: bool = True
+    deadline: float | None = None
     calibration: Calibration | None = None
     found: SearchResult | None = None
     assessment: Assessment | None = None
     comparison: Comparison | None = None
     judgement: Judgement | None = None
+    carried: str = ""
+    """How the SUT carries packets, in words; known once it is set up."""
     trials: list[Trial] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+    """What the SUT's kernel complained of meanwhile."""
     _path: DataPath | None = None
     _generator: Generator | None = None
     _measurer: Measurer | None = None
     fingerprint: dict[str, str] = field(default_factory=dict)
-    _boot: str = ""
-    _deadline: float = 0.0
+    _log: KernelLog | None = None
 
     def prepare(self) -> None:
         """Set the SUT up for the scenario and start the generator. Raises TestbedError."""
-        testbed = self.run.testbed
+        testbed = self._testbed()
         options = self.run.options
-        self._boot = testbed.boot
-        self._path = data_path(self.scenario.data_path)
+        self.boot = self.boot or testbed.boot
+        self._log = _kernel_log(testbed)
+        self._path = data_path(self.scenario.data_path, self.program)
         self._path.apply(testbed.hops)
         testbed.set_buffer(self.scenario.buffer)
         testbed.pin(self.scenario.pinning)
         self._generator = testbed.generator(self._path.family)
+        if not self._path.by_kernel:
+            probe(self._path, testbed, self._generator, self.scenario.frames)
+        self.carried = self._path.sentence()
         self.fingerprint = fingerprint(
             self.scenario.name,
             options.profile.name,
@@ -75,25 +97,30 @@ class ScenarioRun:
             testbed.describe(),
             self._generator.describe(),
             self.run.environment,
-        )
+        ) | dict(self._path.describe())
         self._measurer = Measurer(
             self._generator,
             self.scenario.frames,
             testbed.counters,
             self.run.file,
             scenario=self.scenario.name,
-            boot=self._boot,
+            boot=self.boot,
             earlier=[
-                trial for trial in self.run.earlier if trial.scenario == self.scenario.name and trial.boot == self._boot
+                trial for trial in self.run.earlier if trial.scenario == self.scenario.name and trial.boot == self.boot
             ],
             on_trial=self._told,
+            check=self._check,
         )
         self.trials = self._measurer.trials
-        self._deadline = time.monotonic() + options.profile.estimate
+        if self.deadline is None:
+            self.deadline = time.monotonic() + options.profile.estimate
+        if not self.introduce:
+            return
         generator = self._generator.describe()
+        chosen = f" ({generator['chosen']})" if "chosen" in generator else ""
+        carried = "" if self._path.by_kernel else f" ({self.carried})"
         self.run.observer.said(
-            f"{self.scenario.title}; generator {generator['name']}, "
-            f"engine {generator['engine']} ({generator['chosen']})"
+            f"{self.scenario.title}{carried}; generator {generator['name']}, engine {generator['engine']}{chosen}"
         )
 
     def measure(self, load: float, duration: float, phase: str) -> Trial:
@@ -148,7 +175,7 @@ class ScenarioRun:
             repeats, reading=self.run.options.reading, plr_threshold=result.goal.loss_ratio, source=self.scenario.name
         )
         self.judgement = self.judgement or _stability_failure(self.assessment, self.calibration)
-        disturbed = interference(repeats, self.run.testbed.sut_cpus)
+        disturbed = interference(repeats, self._testbed().sut_cpus)
         if disturbed and self.judgement is not None:
             self.judgement = Judgement(self.judgement.verdict, f"{self.judgement.reason}; meanwhile {disturbed}")
         elif disturbed:
@@ -179,6 +206,8 @@ class ScenarioRun:
             self.judgement = Judgement(Verdict.NO_BASELINE, f"{numbers}; {why}")
             return self.judgement
         self.comparison, self.judgement = compare(per_run, baseline, tolerance, self.fingerprint)
+        if others := self.comparison.besides_the_kernel():
+            self.run.observer.said(others)
         return self.judgement
 
     @property
@@ -191,7 +220,7 @@ class ScenarioRun:
     @property
     def left(self) -> float:
         """Seconds the scenario still takes, as planned."""
-        return max(0.0, self._deadline - time.monotonic())
+        return max(0.0, (self.deadline or 0.0) - time.monotonic())
 
     def finish(self, judgement: Judgement | None = None) -> Judgement:
         """Put the SUT back and record the scenario; ``judgement`` is for one that ended by an error."""
@@ -202,11 +231,15 @@ class ScenarioRun:
         return final
 
     def release(self) -> None:
-        """Stop the generator and put the SUT back; may be called twice."""
+        """Stop the generator, ask what the kernel complained of, and put the SUT back; may be called twice."""
         failures: list[str] = []
         if self._generator is not None:
             self._generator.close()
             self._generator = None
+        if self._log is not None:
+            earlier, self._log = self._log, None
+            for line in _kernel_log(self._testbed(), earlier).since(earlier):
+                self._complained(line)
         if self._path is not None:
             try:
                 failures = [sentence for sentence in self._path.restore() if not sentence.startswith("put back")]
@@ -215,6 +248,18 @@ class ScenarioRun:
             self._path = None
         for failure in failures:
             self.run.observer.said(failure)
+
+    def _testbed(self) -> Testbed:
+        return self.on or self.run.testbed
+
+    def _check(self) -> None:
+        for sentence in self._testbed().check():
+            self._complained(sentence)
+
+    def _complained(self, sentence: str) -> None:
+        if sentence not in self.complaints:
+            self.complaints.append(sentence)
+            self.run.observer.said(f"the SUT's kernel: {sentence}")
 
     def _extend(self, repeats: Sequence[Trial], loads: set[float], plr_threshold: float) -> list[Trial]:
         """Load by load upwards, until the first round shows two loads past the PDR."""
@@ -243,7 +288,8 @@ class ScenarioRun:
             "title": self.scenario.title,
             "verdict": judgement.verdict,
             "reason": judgement.reason,
-            "boot": self._boot,
+            "carried": self.carried,
+            "boot": self.boot,
             "fingerprint": self.fingerprint,
             "trials": len(self.trials),
             "calibration": self.calibration
@@ -252,7 +298,17 @@ class ScenarioRun:
             "pdr": pdr_entry(self.pdr_per_run),
             "assessment": self.assessment and self.assessment.to_dict(),
             "comparison": self.comparison and self.comparison.to_dict(),
+            "complaints": list(self.complaints),
         }
+
+
+def _kernel_log(testbed: Testbed, otherwise: KernelLog | None = None) -> KernelLog:
+    """The log of the SUT's kernel; ``otherwise`` where it does not answer, for that is told elsewhere."""
+    nothing = otherwise or KernelLog(None, None)
+    try:
+        return read_kernel_log(testbed.hops[0].host) if testbed.hops else nothing
+    except TestbedError:
+        return nothing
 
 
 def _shown(folder: Path) -> Path:

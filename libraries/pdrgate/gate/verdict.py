@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pdrgate.errors import EXIT_FAIL, EXIT_FAULT, EXIT_PASS
+from pdrgate.errors import EXIT_FAIL, EXIT_FAULT, EXIT_PASS, EXIT_UNTESTABLE
 
 
 class Verdict(StrEnum):
@@ -27,6 +27,13 @@ class Verdict(StrEnum):
         if self in (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.NO_BASELINE):
             return EXIT_PASS
         return EXIT_FAULT if self in (Verdict.GENERATOR_LIMITED, Verdict.ERROR) else EXIT_FAIL
+
+    @property
+    def bisect_code(self) -> int:
+        """For ``git bisect run``: 0 good, 1 bad, 125 cannot be told."""
+        if self in (Verdict.PASS, Verdict.IMPROVEMENT):
+            return EXIT_PASS
+        return EXIT_FAIL if self is Verdict.REGRESSION else EXIT_UNTESTABLE
 
     @property
     def passes(self) -> bool:

@@ -1,18 +1,23 @@
-"""Keywords that compare kernel builds: each is booted in a guest, several times, in turn."""
+"""Keywords that compare builds, of the kernel or of an eBPF program: both are started several times, in turn."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from robot.api.deco import keyword
 
 from pdrgate.errors import TestbedError
-from pdrgate.gate.builds import BuildComparison, Side, SideName
+from pdrgate.gate.builds import BuildComparison, Plan, Side, SideName
+from pdrgate.gate.run import Run
 from pdrgate.keywords.log import show_html, show_picture
 from pdrgate.keywords.state import State
 from pdrgate.report import plots, tables
-from pdrgate.sut.builds import KernelBuild, kernel_build
+from pdrgate.sut.bpf_builds import bpf_build
+from pdrgate.sut.builds import KernelBuild, named_build
+from pdrgate.sut.datapath import DATA_PATHS
 from pdrgate.sut.journal import Journal
-from pdrgate.testbed import Testbed, open_guest
-from pdrgate.units import Duration
+from pdrgate.testbed import Testbed, open_testbed, start_guest
+from pdrgate.units import Duration, Ratio
 
 
 class BuildKeywords:
@@ -26,31 +31,65 @@ class BuildKeywords:
         self,
         candidate: str,
         baseline: str,
-        boots: int = 4,
-        rounds: int = 3,
-        budget: Duration = Duration(600),  # noqa: B008 - a frozen number
+        boots: int = 24,
+        tolerance: Ratio = Ratio(0.02),  # noqa: B008 - a frozen number
+        budget: Duration = Duration(540),  # noqa: B008
     ) -> None:
-        """Boots two kernel builds in turn, ``boots`` times each, and measures the scenario in every boot.
+        """Boots two kernel builds in pairs, at most ``boots`` times each, and measures the scenario in every boot.
 
         A build is a .deb, a bzImage, a kernel build tree, or the name of a distribution package, which is downloaded
-        and unpacked, never installed. After ``budget`` no boot is begun, once each build has two.
+        and unpacked, never installed; ``,modules=FOLDER`` and ``,vmlinux=FILE`` may follow it. Both boots of a pair are
+        up at once, and their trials alternate. From the sixth pair on the comparison ends as soon as the change is
+        above or below ``tolerance`` beyond doubt (at 99 % confidence); after ``budget`` no boot is begun.
 
         Fails with ERROR when two boots of a build fail (a panic, a hang, no answer). `Measurement Should Be Stable`
         then judges the trials of both builds, `PDR Should Not Have Regressed` compares the PDRs of their boots.
         """
         run = self._state.require_run()
-        if self._state.measurement is not None:
-            raise TestbedError("the scenario is being measured; compare builds in a test of its own")
         sides: dict[SideName, Side] = {}
         sources: tuple[tuple[SideName, str], ...] = (("baseline", baseline), ("candidate", candidate))
         for name, source in sources:
-            build = kernel_build(source)
+            build = named_build(source)
 
             def boot(journal: Journal, build: KernelBuild = build) -> Testbed:
-                return open_guest(run.config, build, journal, run.options.folder / "consoles")
+                return start_guest(run.config, build, journal, run.options.folder / "consoles")
 
             sides[name] = Side(name, f"{build.name} ({build.release})", boot)
-        comparison = BuildComparison(run, self._state.scenario, sides, boots=boots, rounds=rounds, budget=float(budget))
+        self._compare(run, sides, Plan(boots, float(budget), float(tolerance)))
+
+    @keyword(name="Compare EBPF Builds")
+    def compare_ebpf_builds(
+        self,
+        candidate: str,
+        baseline: str,
+        boots: int = 24,
+        tolerance: Ratio = Ratio(0.02),  # noqa: B008 - a frozen number
+        budget: Duration = Duration(540),  # noqa: B008
+    ) -> None:
+        """Loads two eBPF objects in turn on one kernel and measures with each; see `Compare Kernel Builds`.
+
+        An object holds one program of the kind that the data path runs, for XDP or tc. Each is loaded anew, on a
+        testbed set up anew, at most ``boots`` times: where code and maps come to lie is part of what is compared.
+        """
+        run = self._state.require_run()
+        kind = DATA_PATHS[self._state.scenario.data_path].program
+        if kind is None:
+            raise TestbedError(
+                f"the data path {self._state.scenario.data_path} runs no eBPF program; choose one that does, such as "
+                "xdp-ipv6-routing"
+            )
+        run.leave()
+        sides: dict[SideName, Side] = {}
+        sources: tuple[tuple[SideName, str], ...] = (("baseline", baseline), ("candidate", candidate))
+        for name, source in sources:
+            build = bpf_build(source, kind)
+            sides[name] = Side(name, build.label, lambda journal: open_testbed(run.config, journal), build.path)
+        self._compare(run, sides, Plan(boots, float(budget), float(tolerance)))
+
+    def _compare(self, run: Run, sides: Mapping[SideName, Side], plan: Plan) -> None:
+        if self._state.measurement is not None:
+            raise TestbedError("the scenario is being measured; compare builds in a test of its own")
+        comparison = BuildComparison(run, self._state.scenario, sides, plan)
         self._state.measurement = comparison
         comparison.measure()
         self._show(comparison)

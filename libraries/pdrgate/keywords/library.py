@@ -86,6 +86,7 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
         """Every test describes its scenario anew."""
         self._state.scenario = Scenario()
         self._state.measurement = None
+        self._testbeds.share_connections()  # of a testbed that a suite above this one has opened
 
     def end_test(self, data: Any, result: Any) -> None:
         """Put the SUT back and record the verdict, however the test ended."""

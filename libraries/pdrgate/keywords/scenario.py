@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from robot.api.deco import keyword
 
 from pdrgate.keywords.state import State
@@ -17,7 +19,13 @@ class ScenarioKeywords:
 
     @keyword
     def set_data_path(self, name: str) -> None:
-        """Chooses what the SUT does with packets: ``ipv6-routing`` or ``ipv4-routing``."""
+        """Chooses what the SUT does with packets.
+
+        | ``ipv6-routing``, ``ipv4-routing``         | The kernel routes. |
+        | ``xdp-ipv6-routing``, ``xdp-ipv4-routing`` | An XDP program routes, by the kernel's tables. |
+        | ``tc-redirect``                            | A tc program sends each packet out of the other port. |
+        | ``srv6-end``                               | Each hop is a segment of the packets' routing header. |
+        """
         self._state.describe(data_path=name)
 
     @keyword
@@ -34,8 +42,11 @@ class ScenarioKeywords:
         self._state.describe(buffer=packets)
 
     @keyword
-    def set_frame_size(self, size: int) -> None:
-        """Sets the frame size in bytes with FCS (RFC 2544), 64 to 1518. 64 means 66 with IPv6."""
+    def set_frame_size(self, size: int | Literal["imix"]) -> None:
+        """Sets the frame size in bytes with FCS (RFC 2544), 64 to 1518. 64 means 66 with IPv6.
+
+        ``imix`` is the simple Internet mix: of twelve frames seven have 64 bytes, four 570 and one 1518 (TRex only).
+        """
         self._state.describe(frame_size=size)
 
     @keyword

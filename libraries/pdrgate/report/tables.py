@@ -67,16 +67,17 @@ def loads_table(assessment: Assessment) -> str:
 
 
 def boots_table(boots: Sequence[Boot]) -> str:
-    """Each boot in the order they were measured: its side, kernel and PDR, or why it failed."""
-    columns = (("boot", True), ("side", False), ("kernel", False), ("PDR", True), ("", False))
+    """Each boot in the order they were measured: its side, kernel and PDR, or why it failed, with the call trace."""
+    columns = (("pair", True), ("side", False), ("kernel", False), ("PDR", True), ("", False))
     rows = []
-    for number, boot in enumerate(boots, start=1):
+    for boot in boots:
+        told = [boot.failure, *(boot.crash.trace if boot.crash else ()), *boot.complaints]
         cells = (
-            _cell(str(number), _NUMBER),
+            _cell(str(boot.pair), _NUMBER),
             _cell(boot.side, _TEXT),
             _cell(boot.kernel, _TEXT),
             _cell("" if boot.pdr is None else str(Rate(boot.pdr)), _NUMBER),
-            _cell(boot.failure, f"{_TEXT}white-space:normal;"),
+            _cell("\n".join(line for line in told if line), f"{_TEXT}white-space:pre-wrap;"),
         )
         rows.append(f"<tr>{''.join(cells)}</tr>")
     return _table("Boots", columns, rows)

@@ -135,10 +135,14 @@ def assess(
     eta: float = DEFAULT_ETA,
     confidence: float = 0.95,
     bounds: Bounds | None = None,
+    over_time: bool = True,
     source: str = "",
     notes: tuple[str, ...] = (),
 ) -> Assessment:
     """Assess one experiment: all ``trials`` of one scenario and boot, in measured order.
+
+    Without ``over_time`` only the curve's shape is judged. That is for trials of several boots, measured in turn with
+    those of another build: what differs from boot to boot, or as time goes by, is then told by the two together.
 
     Raises:
         ValueError: there are no trials, or one has an intended load of 0.
@@ -161,10 +165,7 @@ def assess(
                 curve, saturation, pdr, reading=reading, plr_threshold=plr_threshold, eta=eta, bounds=bounds
             ),
             _checks.check_low_load_loss(curve, pdr, plr_threshold, bounds),
-            _checks.check_trend(repeats, common, bounds),
-            _checks.check_autocorrelation(repeats, bounds),
-            _checks.check_two_modes(repeats, bounds),
-            _checks.check_spread(repeats, bounds),
+            *(_over_time(repeats, common, bounds) if over_time else ()),
             enough,
         )
     return Assessment(
@@ -180,6 +181,26 @@ def assess(
         checks=checks,
         verdict=_verdict(curve, saturation, checks),
         notes=notes + _generator_notes(curve),
+    )
+
+
+def steady(quantity: str, values: tuple[float, ...], bounds: Bounds | None = None) -> tuple[Check, ...]:
+    """The checks over time of one series in measured order, such as the ratio of two builds' PDRs boot by boot."""
+    bounds = bounds or Bounds()
+    series = (Repeats.of(quantity, None, values, bounds.false_alarm),)
+    return (
+        _checks.check_trend(series, None, bounds),
+        _checks.check_autocorrelation(series, bounds),
+        _checks.check_spread(series, bounds),
+    )
+
+
+def _over_time(repeats: tuple[Repeats, ...], common: Trend | None, bounds: Bounds) -> tuple[Check, ...]:
+    return (
+        _checks.check_trend(repeats, common, bounds),
+        _checks.check_autocorrelation(repeats, bounds),
+        _checks.check_two_modes(repeats, bounds),
+        _checks.check_spread(repeats, bounds),
     )
 
 

@@ -139,6 +139,24 @@ def change_interval(candidate: Sequence[float], baseline: Sequence[float], confi
     return Change(ratio - 1, Interval(low, high))
 
 
+def paired_change_interval(candidate: Sequence[float], baseline: Sequence[float], confidence: float = 0.95) -> Change:
+    """The change (candidate - baseline) / baseline of values that were measured in pairs, with its interval.
+
+    The t-interval of the mean of log(candidate / baseline): what moves both values of a pair alike drops out, and a
+    change of -x % has the same weight as the one that undoes it.
+
+    Raises:
+        ValueError: fewer than two pairs, samples of different lengths, or a value that is not positive.
+    """
+    if len(candidate) != len(baseline):
+        raise ValueError(f"{len(candidate)} values cannot be paired with {len(baseline)}")
+    if not all(value > 0 for value in (*candidate, *baseline)):
+        raise ValueError("a value is not positive: a change relative to it is undefined")
+    logs = [math.log(value / base) for value, base in zip(candidate, baseline, strict=True)]
+    interval = t_interval(logs, confidence)
+    return Change(math.expm1(mean(logs)), Interval(math.expm1(interval.low), math.expm1(interval.high)))
+
+
 def _two_sided(confidence: float, freedom: float) -> float:
     if not 0 < confidence < 1:
         raise ValueError(f"confidence is {confidence!r}: it must lie between 0 and 1")

@@ -16,6 +16,7 @@ import shutil
 import struct
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,11 @@ from pdrgate.errors import StorageError, TestbedError
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+(=[A-Za-z0-9.+:~-]+)?")
 _NEEDED = re.compile(r"linux-(?:image|modules)-(?:unsigned-)?[0-9]\S*")
 """Dependencies that are part of the kernel: a meta package's image, or Ubuntu's modules."""
+_KEPT = 16
+"""Unpacked packages that stay in the cache, each of about 400 MB, though more were not used for a day."""
+_DAY = 86_400.0
 _TREE_IMAGE = "arch/x86/boot/bzImage"
+_PARTS = ("modules", "vmlinux")
 _EXAMPLES = "a .deb, a bzImage, a kernel build tree or the name of a package such as linux-image-amd64"
 
 
@@ -83,6 +88,33 @@ def kernel_build(
     if "/" in text or text.endswith(".deb") or not _PACKAGE.fullmatch(text):
         raise BuildError(f"{text}: there is no such file; name {_EXAMPLES}")
     return _from_distribution(text, folder, modules, vmlinux)
+
+
+def named_build(text: str, cache: Path | None = None) -> KernelBuild:
+    """The build that a person names: ``SOURCE[,modules=FOLDER][,vmlinux=FILE]``; see `kernel_build`.
+
+    Raises:
+        BuildError: as `kernel_build`, or what follows a comma is neither.
+    """
+    source, *words = text.split(",")
+    parts: dict[str, Path] = {}
+    for word in words:
+        name, _, path = word.partition("=")
+        if name not in _PARTS or not path:
+            raise BuildError(
+                f"{text}: {word!r} says nothing of a build; write such as vmlinuz,modules=lib/modules/6.1.0,"
+                "vmlinux=/path/to/vmlinux"
+            )
+        parts[name] = Path(path)
+    return kernel_build(source, modules=parts.get("modules"), vmlinux=parts.get("vmlinux"), cache=cache)
+
+
+def absolute(text: str) -> str:
+    """What a person names, with its paths made absolute; the name of a package stays as it is."""
+    words = [word.partition("=") for word in text.split(",")]
+    source, *parts = words
+    first = str(Path(source[0]).resolve()) if source[0] and Path(source[0]).exists() else source[0]
+    return ",".join([first, *(f"{name}={Path(path).resolve()}" for name, _, path in parts)])
 
 
 def read_version(image: Path) -> tuple[str, str]:
@@ -228,6 +260,8 @@ def _from_packages(
 
 def _from_unpacked(folders: Sequence[Path], source: str, modules: Path | None, vmlinux: Path | None) -> KernelBuild:
     names = [(folder / "pdrgate.name").read_text().strip() for folder in folders]
+    for folder in folders:
+        os.utime(folder)
     for folder, name in zip(folders, names, strict=True):
         if any((folder / "boot").glob("vmlinuz-*")):
             own = modules
@@ -262,6 +296,17 @@ def _unpack(package: Path, folder: Path) -> None:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not folder.exists():
                 unpacked.rename(folder)
+            _forget(folder.parent)
+
+
+def _forget(cache: Path) -> None:
+    """Remove the builds that were not used for longest; those of the last day may be in use just now."""
+    builds = sorted(
+        (path for path in cache.iterdir() if (path / "pdrgate.name").exists()), key=lambda path: path.stat().st_mtime
+    )
+    for path in builds[:-_KEPT]:
+        if time.time() - path.stat().st_mtime > _DAY:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 @contextlib.contextmanager

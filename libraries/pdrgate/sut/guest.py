@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pdrgate.errors import StorageError
 from pdrgate.sut import guest_bridge
 from pdrgate.sut.builds import BuildError, KernelBuild
-from pdrgate.sut.console import Crash, decode, find_crashes, gravest, last_lines, parse_warnings
+from pdrgate.sut.console import Crash, decode, find_crashes, gravest, last_lines
 from pdrgate.sut.cpus import format_cpu_list
-from pdrgate.sut.host import DEFAULT_TIMEOUT, Completed, HostError, ShellHost
+from pdrgate.sut.host import DEFAULT_TIMEOUT, Completed, HostError, NoShellError, ShellHost
 from pdrgate.sut.initramfs import CONTROL, ERRORS, SHELL, initramfs
 from pdrgate.sut.qemu import AcceleratorChoice, NetworkPort, choose_accelerator, command_line
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 BOOT_DEADLINE = 60.0
 """Seconds from QEMU's start to a shell. Emulated guests take 3 to 6 s on a quiet machine."""
 
-_ATTEMPTS = 2
 _GRACE = 2.0
 _CMDLINE = "console=ttyS0 panic=-1 oops=panic"
 _NO_VIRTIO = "pdrgate: no virtio-serial port"
@@ -60,6 +59,8 @@ class GuestConfig:
     """Whether QEMU goes before other processes on its CPUs."""
     cmdline: str = ""
     """Further words for the kernel's command line."""
+    boot_cpus: tuple[int, ...] = ()
+    """CPUs that QEMU runs on until the guest is up, so that two guests can boot at once; none: only ``cpus``."""
 
 
 class GuestError(HostError):
@@ -111,6 +112,8 @@ class Guest:
         )
         self._seen = 0
         """Faults on the console that `check` has told of."""
+        self._silent = ""
+        """Why no shell could be had from it any more."""
         self._closed = False
         self._process = self._start(initramfs(build), journal, tuple(ports), namespace)
         self._started = time.monotonic()
@@ -214,14 +217,6 @@ class Guest:
             self._fail("has ended")
         return new
 
-    def warnings(self) -> tuple[str, ...]:
-        """The warnings in the kernel's log so far."""
-        return parse_warnings(self.run("dmesg", "-r").stdout)
-
-    def taint(self) -> int:
-        """The kernel's taint bits; see `pdrgate.sut.console.taint_words`."""
-        return int(self.read("/proc/sys/kernel/tainted"))
-
     def interfaces(self) -> dict[str, str]:
         """The guest's interfaces by MAC address."""
         told = self.run("sh", "-c", "grep -H . /sys/class/net/*/address").stdout
@@ -266,7 +261,8 @@ class Guest:
                 cmdline=f"{_CMDLINE} {self.config.cmdline}".strip(), console=str(self.console),
                 channels=list(listeners.items()), ports=ports,
             )  # fmt: skip
-            before = ["setpriv", "--pdeathsig", "KILL", "taskset", "-c", format_cpu_list(self.config.cpus)]
+            cpus = format_cpu_list(self.config.boot_cpus or self.config.cpus)
+            before = ["setpriv", "--pdeathsig", "KILL", "taskset", "-c", cpus]
             if self.config.isolate:
                 before += ["nice", "-n", "-20"]
             if namespace is not None:
@@ -319,6 +315,7 @@ class Guest:
         """Give each virtual CPU a CPU of its own, where there are as many; else they share all of them."""
         for task in Path(f"/proc/{self.pid}/task").iterdir():
             with contextlib.suppress(OSError):
+                os.sched_setaffinity(int(task.name), self.config.cpus)
                 # With debug-threads=on: "CPU 0/TCG", "CPU 1/KVM".
                 words = (task / "comm").read_text().split()
                 if len(words) > 1 and words[0] == "CPU" and (number := words[1].partition("/")[0]).isdigit():
@@ -328,6 +325,9 @@ class Guest:
     @contextlib.contextmanager
     def _telling(self) -> Iterator[None]:
         """Turn a lost shell into what has become of the guest."""
+        if self._silent:
+            # To be found silent takes seconds: once, and not for each setting that is to be put back.
+            self._fail(self._silent)
         try:
             yield
         except GuestError:
@@ -335,6 +335,8 @@ class Guest:
         except HostError as error:
             if self.running and "printed no JSON" in str(error):
                 raise
+            if isinstance(error, NoShellError):
+                self._silent = str(error)
             self._fail(str(error), error)
 
     def _fail(self, what: str, cause: Exception | None = None) -> None:
@@ -364,40 +366,6 @@ class Guest:
         except OSError:
             return ""
         return lines[-1].removeprefix("qemu-system-x86_64: ") if lines else ""
-
-
-def boot_guest(
-    build: KernelBuild,
-    config: GuestConfig,
-    journal: Journal,
-    folder: Path,
-    *,
-    ports: Sequence[NetworkPort] = (),
-    namespace: str | None = None,
-    deadline: float = BOOT_DEADLINE,
-    attempts: int = _ATTEMPTS,
-) -> Guest:
-    """Boot a build and wait until it answers. Only this is tried again when it fails, never a measurement.
-
-    Raises:
-        GuestError: no attempt came up; the last one's reason.
-        BuildError: the build can never come up.
-        TestbedError: this machine cannot run guests.
-    """
-    for left in reversed(range(attempts)):
-        guest = Guest(build, config, journal, folder, ports=ports, namespace=namespace)
-        try:
-            guest.wait(deadline)
-        except GuestError:
-            guest.close()
-            if not left:
-                raise
-        except BaseException:
-            guest.close()
-            raise
-        else:
-            return guest
-    raise ValueError(f"{attempts} attempts to boot are none")
 
 
 def _console_file(folder: Path, boot: str) -> Path:

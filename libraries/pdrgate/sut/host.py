@@ -1,40 +1,28 @@
 """Access to a machine: run a command, read and write a file.
 
 Everything pdrgate does to a SUT goes through a `Host`, so that the same code drives this machine, a network namespace,
-a VM or a machine reached by SSH. `ShellHost` keeps one POSIX shell open per host and frames each command's output with
-a random token: a command then costs one fork and exec on the host, and no new session, namespace switch or connection.
+a VM or a machine reached by SSH. `ShellHost` keeps one POSIX shell open per host, see `pdrgate.sut.shell`: a command
+then costs one fork and exec on the host, and no new session, namespace switch or connection.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import re
-import secrets
-import select
-import selectors
 import shlex
-import signal
-import subprocess
 import threading
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import IO, Any, Protocol, Self
+from typing import Any, Protocol, Self
 
 from pdrgate.errors import TestbedError
+from pdrgate.sut.shell import ProcessStreams, Shell, ShellError, ShellStreams, last_line
 
 DEFAULT_TIMEOUT = 10.0
 """Seconds a command may take unless the caller says otherwise."""
 
-MAX_OUTPUT = 64 << 20
-"""Bytes of output after which a command is taken to have run wild."""
-
 _OPEN_TIMEOUT = 10.0
-_CLOSE_TIMEOUT = 2.0
-_CHUNK = 1 << 16
 _NETNS = "netns:"
 
 
@@ -52,13 +40,17 @@ class HostError(TestbedError):
     """The host could not carry out a command: no shell, a shell that died, a command that did not end in time."""
 
 
+class NoShellError(HostError):
+    """The host does not even answer a hello."""
+
+
 class CommandError(TestbedError):
     """A command ran and failed. ``completed`` holds all of its output."""
 
     def __init__(self, host: str, what: str, completed: Completed) -> None:
         self.host = host
         self.completed = completed
-        why = _last_line(completed.stderr)
+        why = last_line(completed.stderr)
         hint = "; is it installed there?" if completed.exit_code == 127 else ""
         super().__init__(f"{what} on {host} failed with exit code {completed.exit_code}{why and f': {why}'}{hint}")
 
@@ -101,13 +93,14 @@ class ShellHost:
     """A `Host` behind one POSIX shell that is opened at first use and again after it was lost.
 
     ``opener`` is the command that starts the shell: ``sh``, ``ip netns exec NAME sh``, ``ssh HOST sh``. Programs left
-    running in the shell's process group end with it. One command runs at a time; threads may share a host.
+    running in the shell's process group end with it. One command runs at a time; threads may share a host. A subclass
+    whose shell is no process of this machine has a `_start` of its own.
     """
 
     def __init__(self, name: str, opener: Sequence[str]) -> None:
         self._name = name
         self._opener = tuple(opener)
-        self._shell: _Shell | None = None
+        self._shell: Shell | None = None
         self._turn = threading.Lock()
 
     @property
@@ -166,11 +159,14 @@ class ShellHost:
         if not argv or not argv[0] or "\0" in script:
             raise ValueError(f"{argv!r} is no command: it is empty or holds a NUL")
         with self._turn:
+            if self._shell is not None and self._shell.lost:
+                self._shell.kill()
+                self._shell = None
             if self._shell is None:
                 self._shell = self._open()
             try:
                 code, out, err = self._shell.execute(script, timeout)
-            except _ShellError as lost:
+            except ShellError as lost:
                 raise HostError(f"`{_shown(argv)}` on {self._name} {lost}") from None
             finally:
                 if not self._shell.in_step:
@@ -178,23 +174,31 @@ class ShellHost:
                     self._shell = None
             return Completed(argv, code, out.decode(errors="replace"), err.decode(errors="replace"))
 
-    def _open(self) -> _Shell:
+    def _start(self) -> ShellStreams:
+        """Start the shell. Raises HostError when it cannot be started."""
         try:
-            shell = _Shell(self._opener)
+            return ProcessStreams(self._opener)
         except OSError as error:
             raise HostError(
                 f"cannot start a shell on {self._name} with `{_shown(self._opener)}`: {error.strerror}; "
                 f"install {self._opener[0]} and put it on the PATH"
             ) from error
+
+    def _open(self) -> Shell:
+        shell = Shell(self._start())
         try:
-            # Messages in English, and the tools that a plain user's PATH leaves out.
-            shell.execute("export LC_ALL=C PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin", _OPEN_TIMEOUT)
-        except _ShellError as lost:
-            raise HostError(f"cannot open a shell on {self._name}: `{_shown(self._opener)}` {lost}") from None
+            self._prepare(shell)
+        except ShellError as lost:
+            raise NoShellError(f"cannot open a shell on {self._name}: `{_shown(self._opener)}` {lost}") from None
         finally:
             if not shell.in_step:
                 shell.kill()
         return shell
+
+    def _prepare(self, shell: Shell) -> None:
+        """What a new shell is told before its first command. Raises ShellError when it does not answer."""
+        # Messages in English, and the tools that a plain user's PATH leaves out.
+        shell.execute("export LC_ALL=C PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin", _OPEN_TIMEOUT)
 
 
 def local_host() -> ShellHost:
@@ -235,152 +239,6 @@ def split_files(text: str) -> dict[str, str]:
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-class _ShellError(Exception):
-    """What became of a command whose shell can no longer be used; a sentence without its subject."""
-
-
-class _Shell:
-    """One shell process. ``in_step`` is false from the start of a command until all of its output was seen."""
-
-    def __init__(self, opener: Sequence[str]) -> None:
-        self.in_step = True
-        self._closed = False
-        self._token = secrets.token_hex(16)
-        self._count = 0
-        self._process = subprocess.Popen(
-            opener, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
-            start_new_session=True,
-        )  # fmt: skip
-        self._pidfd = os.pidfd_open(self._process.pid)
-        self._stdin, self._stdout, self._stderr = (
-            _descriptor(stream) for stream in (self._process.stdin, self._process.stdout, self._process.stderr)
-        )
-        self._selector = selectors.DefaultSelector()
-        for fd in (self._stdin, self._stdout, self._stderr):
-            os.set_blocking(fd, False)
-        for fd in (self._stdout, self._stderr, self._pidfd):
-            self._selector.register(fd, selectors.EVENT_READ)
-
-    def execute(self, script: str, timeout: float) -> tuple[int, bytes, bytes]:
-        """Run ``script``; return its exit code and what it printed on stdout and stderr."""
-        self.in_step = False
-        self._count += 1
-        mark = f"{self._token}{self._count}"
-        text = f"{script}\nprintf '\\n{mark} %d\\n' $?; printf '\\n{mark}\\n' >&2\n"
-        out, err = self._converse(text.encode(errors="surrogateescape"), f"\n{mark}".encode(), timeout)
-        self.in_step = True
-        return int(out.after), bytes(out.text), bytes(err.text)
-
-    def _converse(self, pending: bytes, mark: bytes, timeout: float) -> tuple[_Framed, _Framed]:
-        deadline = time.monotonic() + timeout
-        framed = {self._stdout: _Framed(mark), self._stderr: _Framed(mark)}
-        pending = self._send(pending)
-        if pending:
-            self._selector.register(self._stdin, selectors.EVENT_WRITE)
-        while not all(one.ended for one in framed.values()):
-            left = deadline - time.monotonic()
-            ready = {key.fd for key, _ in self._selector.select(left)} if left > 0 else set()
-            if not ready:
-                raise _ShellError(f"did not end within {timeout:g} s and was killed; is the host overloaded or stuck?")
-            for fd in ready & framed.keys():
-                framed[fd].add(_receive(fd))
-            if sum(len(one.text) for one in framed.values()) > MAX_OUTPUT:
-                raise _ShellError(f"printed more than {MAX_OUTPUT >> 20} MiB and was killed; send its output to a file")
-            if self._pidfd in ready:
-                for fd, one in framed.items():
-                    one.add(_receive(fd))
-                raise _ShellError(self._end_in_words(framed[self._stderr]))
-            if self._stdin in ready:
-                pending = self._send(pending)
-                if not pending:
-                    self._selector.unregister(self._stdin)
-        return framed[self._stdout], framed[self._stderr]
-
-    def _send(self, text: bytes) -> bytes:
-        """Send what the pipe takes, return the rest; a dead shell is left for its pidfd to tell."""
-        try:
-            return text[os.write(self._stdin, text) :]
-        except (BlockingIOError, BrokenPipeError):
-            return text
-
-    def _end_in_words(self, stderr: _Framed) -> str:
-        self.kill()
-        code = self._process.returncode
-        how = f"was killed by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
-        why = _last_line(stderr.text.decode(errors="replace"))
-        return f"got no answer: its shell {how}{why and f': {why}'}"
-
-    def kill(self) -> None:
-        """End the shell and its process group at once. Harmless when that happened before."""
-        if not self._closed:
-            self._closed = True
-            # Before the shell is reaped, so that its process group's number cannot have passed to another.
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_CLOSE_TIMEOUT)
-            self._selector.close()
-            os.close(self._pidfd)
-            for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
-                if stream is not None:
-                    stream.close()
-
-    def end(self) -> None:
-        """Let the shell end by itself (a remote one must see the end of its input), then make sure."""
-        if not self._closed and self._process.stdin is not None:
-            self._process.stdin.close()
-            # Wait without reaping: the process group's number then stays taken.
-            exited = select.poll()
-            exited.register(self._pidfd, select.POLLIN)
-            exited.poll(_CLOSE_TIMEOUT * 1000)
-        self.kill()
-
-
-class _Framed:
-    """One stream of one command: its text up to the mark, and what stands on the line after the mark."""
-
-    def __init__(self, mark: bytes) -> None:
-        self.text = bytearray()
-        self.after = b""
-        self.ended = False
-        self._mark = mark
-
-    def add(self, chunk: bytes) -> None:
-        if self.ended:
-            return
-        start = max(0, len(self.text) - len(self._mark) - 16)
-        self.text += chunk
-        at = self.text.find(self._mark, start)
-        if at >= 0 and (end := self.text.find(b"\n", at + 1)) >= 0:
-            self.after = bytes(self.text[at + len(self._mark) : end])
-            del self.text[at:]
-            self.ended = True
-
-
-def _receive(fd: int) -> bytes:
-    try:
-        return os.read(fd, _CHUNK)
-    except BlockingIOError:
-        return b""
-
-
-def _descriptor(stream: IO[bytes] | None) -> int:
-    assert stream is not None
-    return stream.fileno()
-
-
 def _shown(argv: Sequence[str]) -> str:
     text = " ".join(shlex.join(argv).split())
     return text if len(text) <= 160 else f"{text[:150]}…"
-
-
-def _last_line(text: str) -> str:
-    lines = text.strip().splitlines()
-    return re.sub(r"^sh: (line )?\d+: ", "", lines[-1].strip()) if lines else ""
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -10,6 +10,9 @@ what the journals of dead runs hold. A run begins like this, in this order::
 
 A journal is a file of JSON lines: who writes it, then one change a line. Its owner is known by process id and start
 time (a process id alone may have passed to another), and by boot: after a reboot nothing of it is left to undo.
+
+Changes of another machine outlive a reboot of this one. They are noted in a file of their own, in a place that a reboot
+does not empty, together with how that machine is reached and with its boot id: it is its reboot that undoes them.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ import signal
 import subprocess
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -32,16 +35,19 @@ from typing import Any, Self
 
 from pdrgate.errors import StorageError, TestbedError
 from pdrgate.sut.host import Host, open_host
-from pdrgate.sut.knobs import knob_from_record, put_back
+from pdrgate.sut.knobs import knob_from_record, of_whole_machine, put_back
 
 STATE_DIR = Path("/run/pdrgate")
 """Where lock and journals lie: a place that a reboot empties."""
+
+LASTING_DIR = Path("/var/lib/pdrgate")
+"""Where journals of other machines lie, unless a test has a place of its own for all of them."""
 
 NAMESPACE_PREFIX = "pdrgate"
 """Only namespaces whose names begin so are ever deleted by a recovery."""
 
 _FORMAT = 1
-_OF_NAMESPACE = ("/proc/sys/net/", "/sys/class/net/")
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _GRACE = 2.0
 """Seconds a process has to end by itself after SIGTERM."""
 _LOCK_POLL = 0.1
@@ -72,9 +78,18 @@ class ProcessId:
 class Journal:
     """The changes of one run. Every method returns once its line is on disk. Close it when all is undone."""
 
-    def __init__(self, path: Path, fd: int) -> None:
-        self.path = path
-        self._fd = fd
+    def __init__(self, directory: Path) -> None:
+        owner = ProcessId.of(os.getpid())
+        assert owner is not None
+        self._name = f"{owner.pid}-{owner.start}-{time.time_ns()}.jsonl"
+        self._head = {"journal": _FORMAT, "pid": owner.pid, "start": owner.start, "boot": _boot_id()}
+        self._directory = directory
+        self._file = _JournalFile(directory, f"run-{self._name}", self._head | {"began": time.time()})
+        self._lasting: _JournalFile | None = None
+        self._machines: set[str] = set()
+        """Names of other machines."""
+        self._elsewhere: set[int] = set()
+        """Numbers of the changes that were made there."""
         self._count = 0
 
     @classmethod
@@ -84,31 +99,46 @@ class Journal:
         Raises:
             TestbedError: the directory cannot be made or written.
         """
-        owner = ProcessId.of(os.getpid())
-        assert owner is not None
-        _make(directory)
-        path = directory / f"run-{owner.pid}-{owner.start}-{time.time_ns()}.jsonl"
-        try:
-            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise TestbedError(f"cannot write {path}: {error.strerror}; run as root or with sudo") from error
-        journal = cls(path, fd)
-        journal._append(
-            {"journal": _FORMAT, "pid": owner.pid, "start": owner.start, "boot": _boot_id(), "began": time.time()}
-        )
-        with _opened(directory, os.O_RDONLY | os.O_DIRECTORY) as folder:
-            os.fsync(folder)
-        return journal
+        return cls(directory)
+
+    @property
+    def path(self) -> Path:
+        """The file for changes of this machine."""
+        return self._file.path
+
+    def machine(self, name: str, reached: Mapping[str, Any], boot: str) -> None:
+        """Note how another machine is reached (`SshHost.to_record`): before its first change, and after a restart.
+
+        Args:
+            name: the name of its host, ``ssh:ALIAS``; hosts in its namespaces are called ``ssh:ALIAS/NAMESPACE``.
+            boot: its boot id.
+
+        Raises:
+            TestbedError: the journal for other machines cannot be written.
+        """
+        if self._lasting is None:
+            head = self._head | {"lasting": True, "began": time.time()}
+            self._lasting = _JournalFile(_lasting(self._directory), f"remote-{self._name}", head)
+        self._machines.add(name)
+        self._lasting.append({"machine": name, "reached": dict(reached), "boot": boot})
 
     def change(self, host: str, knob: Mapping[str, str], old: str, new: str) -> int:
         """Note that a knob (`Knob.to_record`) of a host (`Host.name`) is about to go from ``old`` to ``new``."""
         self._count += 1
-        self._append({"change": self._count, "host": host, "knob": dict(knob), "old": old, "new": new})
+        record = {"change": self._count, "host": host, "knob": dict(knob), "old": old, "new": new}
+        if self._lasting is not None and _machine(host) in self._machines:
+            self._elsewhere.add(self._count)
+            self._lasting.append(record)
+        else:
+            self._append(record)
         return self._count
 
     def undone(self, number: int) -> None:
         """Note that the change of that number is no longer to be undone."""
-        self._append({"undone": number})
+        if self._lasting is not None and number in self._elsewhere:
+            self._lasting.append({"undone": number})
+        else:
+            self._append({"undone": number})
 
     def namespace(self, name: str) -> None:
         """Note that the network namespace ``name`` is about to be made.
@@ -148,20 +178,22 @@ class Journal:
 
     def close(self) -> None:
         """End the journal and remove it: the run has undone its changes."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-            self.path.unlink(missing_ok=True)
+        for file in self._files:
+            if file.close():
+                file.path.unlink(missing_ok=True)
 
     def undo(self) -> None:
         """Undo all that is noted, for a run that was interrupted before it knew itself what it had made.
 
         What cannot be undone stays in the journal, for the next start.
         """
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-            _Stale.load(self.path).undo(open_host)
+        for file in self._files:
+            if file.close():
+                _Stale.load(file.path).undo(open_host)
+
+    @property
+    def _files(self) -> tuple[_JournalFile, ...]:
+        return (self._file, *([self._lasting] if self._lasting else []))
 
     def __enter__(self) -> Self:
         return self
@@ -174,6 +206,25 @@ class Journal:
             self.close()
 
     def _append(self, record: Mapping[str, Any]) -> None:
+        self._file.append(record)
+
+
+class _JournalFile:
+    """One file of a journal, begun with its head. Raises TestbedError when it cannot be made."""
+
+    def __init__(self, directory: Path, name: str, head: Mapping[str, Any]) -> None:
+        _make(directory)
+        self.path = directory / name
+        try:
+            self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise TestbedError(f"cannot write {self.path}: {error.strerror}; run as root or with sudo") from error
+        self.append(head)
+        with _opened(directory, os.O_RDONLY | os.O_DIRECTORY) as folder:
+            os.fsync(folder)
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        """Put one line on disk. Raises StorageError."""
         line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
         try:
             written = os.write(self._fd, line)
@@ -183,23 +234,40 @@ class Journal:
         if written != len(line):
             raise StorageError(f"cannot write {self.path}: no space is left; make room there, start again")
 
+    def close(self) -> bool:
+        """End writing; False when that was done before."""
+        if self._fd < 0:
+            return False
+        os.close(self._fd)
+        self._fd = -1
+        return True
+
+
+class NotUndone(str):
+    """A sentence on something that a dead run left and that could not be undone; other sentences are on what was."""
+
+    __slots__ = ()
+
 
 def recover_stale(directory: Path = STATE_DIR, open_host: Callable[[str], Host] = open_host) -> list[str]:
     """Undo what dead runs left behind; call it with the `MachineLock` held.
 
     Settings go back to what they were, in reverse order, unless somebody else has changed them since. Processes are
     ended when number and start time match. Namespaces are deleted. A journal with something that could not be undone
-    stays for the next time.
+    stays for the next time. Other machines are reached as the journal says; what a restart of them has undone is
+    dropped.
 
     Returns:
-        What was done, in sentences; empty when there was nothing to do.
+        What was done, in sentences, with a `NotUndone` for what could not be; empty when there was nothing to do.
     """
     told: list[str] = []
-    for path in sorted(directory.glob("run-*.jsonl")):
+    for path in (*sorted(directory.glob("run-*.jsonl")), *sorted(_lasting(directory).glob("remote-*.jsonl"))):
         try:
             stale = _Stale.load(path)
         except OSError as error:
-            told.append(f"cannot read {path}: {error.strerror}; remove it by hand once nothing of that run is left")
+            told.append(
+                NotUndone(f"cannot read {path}: {error.strerror}; remove it by hand once nothing of that run is left")
+            )
             continue
         if not stale.owner_alive:
             told += stale.undo(open_host)
@@ -245,39 +313,92 @@ class _Stale:
 
     def undo(self, open_host: Callable[[str], Host]) -> list[str]:
         run = f"the killed run of pid {self.head.get('pid', '?')}"
-        if self.head and self.head.get("boot") != _boot_id():
+        if self.head and self.head.get("boot") != _boot_id() and not self.head.get("lasting"):
             self.path.unlink(missing_ok=True)
             return [f"dropped the journal of {run}: the machine has been restarted since, which undid its changes"]
-        told = []
+        told: list[str] = []
         left: list[Mapping[str, Any]] = []
         if self.unread:
-            told.append(f"unreadable lines in {self.path}: {self.unread}; what they noted was not undone")
+            told.append(NotUndone(f"unreadable lines in {self.path}: {self.unread}; what they noted was not undone"))
         if self.head.get("journal", _FORMAT) != _FORMAT:
-            return [f"{self.path} is of another version of pdrgate and was not undone; start that version once"]
+            return [
+                NotUndone(f"{self.path} is of another version of pdrgate and was not undone; start that version once")
+            ]
         done = {entry["undone"] for entry in self.entries if "undone" in entry}
-        with _Hosts(open_host) as hosts:
+        machines = _Machines.noted(self.entries)
+        restarted: set[str] = set()
+        away: dict[str, tuple[int, str]] = {}
+        with _Hosts(open_host, machines.reached) as hosts:
             for entry in reversed(self.entries):
-                if entry.get("change") in done:
+                if entry.get("change") in done or "machine" in entry:
                     continue
                 if any(_same_setting(entry, other) for other in left):
                     left.insert(0, entry)
                     continue
+                if (machine := _machine(str(entry.get("host", "")))) in machines.reached:
+                    try:
+                        if hosts.boot(machine) != machines.boots.get(entry.get("change", 0)):
+                            restarted.add(machine)
+                            continue
+                    except TestbedError as error:
+                        left.insert(0, entry)
+                        away[machine] = (away.get(machine, (0, ""))[0] + 1, str(error))
+                        continue
                 try:
                     sentence = _undo(entry, hosts)
                 except (TestbedError, KeyError, TypeError, ValueError, OSError) as error:
                     left.insert(0, entry)
-                    told.append(f"could not undo {json.dumps(entry)} of {run}: {error}; tried again at the next start")
+                    told.append(
+                        NotUndone(
+                            f"could not undo {json.dumps(entry)} of {run}: {error}; tried again at the next start"
+                        )
+                    )
                     continue
                 if sentence:
                     told.append(f"{sentence} (left by {run})")
+        told += [
+            f"dropped what {run} had changed on {machine}: it has been restarted since, which undid that"
+            for machine in sorted(restarted)
+        ]
+        told += [
+            NotUndone(
+                f"could not undo {count} change{'s' * (count != 1)} of {run} on {machine}: {why}; tried again at the "
+                "next start"
+            )
+            for machine, (count, why) in sorted(away.items())
+        ]
         if left:
             # Without what has gone back: by the next start somebody may want that otherwise.
+            kept = [entry for entry in self.entries if "machine" in entry or any(entry is other for other in left)]
             shorter = self.path.with_suffix(".new")
-            shorter.write_text("".join(json.dumps(record) + "\n" for record in (self.head, *left) if record))
+            shorter.write_text("".join(json.dumps(record) + "\n" for record in (self.head, *kept) if record))
             shorter.replace(self.path)
         else:
             self.path.unlink(missing_ok=True)
         return told
+
+
+@dataclass(frozen=True, slots=True)
+class _Machines:
+    """What a journal notes of other machines."""
+
+    reached: Mapping[str, Mapping[str, Any]]
+    """By name, how each is reached."""
+    boots: Mapping[int, str]
+    """By number of a change, the boot id that its machine had."""
+
+    @classmethod
+    def noted(cls, entries: Iterable[Mapping[str, Any]]) -> Self:
+        reached: dict[str, Mapping[str, Any]] = {}
+        boots: dict[int, str] = {}
+        now: dict[str, str] = {}
+        for entry in entries:
+            match entry:
+                case {"machine": str(name), "reached": dict(record), "boot": str(boot)}:
+                    reached[name], now[name] = record, boot
+                case {"change": int(number), "host": str(host)}:
+                    boots[number] = now.get(_machine(host), "")
+        return cls(reached, boots)
 
 
 def _same_setting(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -288,14 +409,37 @@ def _same_setting(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 class _Hosts:
     """The hosts of one recovery, each opened once."""
 
-    def __init__(self, open_host: Callable[[str], Host]) -> None:
+    def __init__(self, open_host: Callable[[str], Host], machines: Mapping[str, Mapping[str, Any]]) -> None:
         self._open_host = open_host
+        self._machines = machines
         self._hosts: dict[str, Host] = {}
+        self._boots: dict[str, str | TestbedError] = {}
 
     def named(self, name: str) -> Host:
         if name not in self._hosts:
-            self._hosts[name] = self._open_host(name)
+            machine, _, namespace = name.partition("/")
+            if machine in self._machines:
+                # Only here: SSH takes a while to load, and most journals are of this machine alone.
+                from pdrgate.sut.ssh import host_from_record
+
+                self._hosts[name] = host_from_record(self._machines[machine], namespace or None)
+            else:
+                self._hosts[name] = self._open_host(name)
         return self._hosts[name]
+
+    def boot(self, machine: str) -> str:
+        """The boot id that another machine has now; a machine that does not answer is asked once."""
+        if machine not in self._boots:
+            try:
+                self._boots[machine] = self.named(machine).read(_BOOT_ID).strip()
+            except TestbedError as error:
+                self._boots[machine] = error
+            except (KeyError, TypeError, ValueError) as error:
+                self._boots[machine] = TestbedError(f"the journal does not tell how it is reached ({error})")
+        known = self._boots[machine]
+        if isinstance(known, TestbedError):
+            raise known
+        return known
 
     def close(self, name: str) -> None:
         if (host := self._hosts.pop(name, None)) is not None:
@@ -314,12 +458,12 @@ class _Hosts:
 def _undo(entry: Mapping[str, Any], hosts: _Hosts) -> str | None:
     match entry:
         case {"change": _, "host": str(host), "knob": dict(knob), "old": str(old), "new": str(new)}:
-            namespace = host.removeprefix("netns:")
-            if namespace != host and not _namespace_path(namespace).exists():
-                if knob.get("path", _OF_NAMESPACE[0]).startswith(_OF_NAMESPACE):
+            outside, namespace = _outside(host)
+            if namespace and not hosts.named(outside).exists(f"/run/netns/{namespace}"):
+                if not of_whole_machine(knob):
                     return None
                 # It was set through the namespace's shell and yet is the whole machine's.
-                host = "local"
+                host = outside
             return put_back(hosts.named(host), knob_from_record(knob, new), old, new)
         case {"process": int(pid), "start": int(start), "command": str(command)}:
             return _end(ProcessId(pid, start), f"process {pid} ({command[:80]})")
@@ -330,6 +474,18 @@ def _undo(entry: Mapping[str, Any], hosts: _Hosts) -> str | None:
         case {"undone": _}:
             return None
     raise ValueError("this version of pdrgate does not know such an entry")
+
+
+def _outside(host: str) -> tuple[str, str]:
+    """The host that a host's namespace belongs to, and the namespace; an empty one for a whole machine."""
+    if host.startswith("netns:"):
+        return "local", host.removeprefix("netns:")
+    machine, _, namespace = host.partition("/")
+    return machine, namespace
+
+
+def _machine(host: str) -> str:
+    return host.partition("/")[0]
 
 
 def _end(process: ProcessId, words: str) -> str | None:
@@ -451,6 +607,10 @@ def _holder(fd: int) -> str:
         return ""
 
 
+def _lasting(directory: Path) -> Path:
+    return LASTING_DIR if directory == STATE_DIR else directory
+
+
 def _make(directory: Path) -> None:
     try:
         directory.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -459,7 +619,7 @@ def _make(directory: Path) -> None:
 
 
 def _boot_id() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return Path(_BOOT_ID).read_text().strip()
 
 
 @contextlib.contextmanager

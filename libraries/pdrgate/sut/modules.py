@@ -11,7 +11,7 @@ import lzma
 import re
 import struct
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,6 +64,19 @@ def select_modules(build: KernelBuild, required: Iterable[str], optional: Iterab
     return tuple(chosen.values())
 
 
+def module_files(build: KernelBuild) -> Iterator[tuple[str, Path]]:
+    """All modules of a build and the lists that depmod needs, each with its path below ``lib/modules/RELEASE``."""
+    if build.modules is None:
+        return
+    for name in ("modules.order", "modules.builtin", "modules.builtin.modinfo"):
+        if name == "modules.order" or (build.modules / name).is_file():
+            yield name, build.modules / name
+    for stem in _module_paths(build.modules).values():
+        path = _module_file(stem) or stem.with_name(stem.name + ".ko")
+        inside = path.relative_to(build.modules)
+        yield str(inside if inside.parts[0] == "kernel" else "kernel" / inside), path
+
+
 def module_info(content: bytes) -> dict[str, list[str]]:
     """The .modinfo section of a module: values by key. Raises ValueError when it is no module."""
     info: dict[str, list[str]] = {}
@@ -97,8 +110,13 @@ def _stem(line: str) -> str:
     return re.sub(r"\.k?o(\.\w+)?$", "", line.strip())
 
 
+def _module_file(stem: Path) -> Path | None:
+    """The file of a module, compressed or not; None when there is none."""
+    return next((found for suffix in _SUFFIXES if (found := stem.with_name(stem.name + suffix)).is_file()), None)
+
+
 def _load(build: KernelBuild, name: str, stem: Path) -> Module:
-    path = next((found for suffix in _SUFFIXES if (found := stem.with_name(stem.name + suffix)).is_file()), None)
+    path = _module_file(stem)
     if path is None:
         raise BuildError(f"{build.name}: {stem}.ko is listed in modules.order and not there; run make modules")
     try:

@@ -47,6 +47,8 @@ class NetworkPort:
     mac: str
     ring: int = 256
     """Packets that its receive ring holds; one of `RINGS`."""
+    queues: int = 1
+    """Pairs of queues, each with interrupts of its own. Several are spread over by RSS where the kernel has that."""
 
 
 def choose_accelerator(wanted: Literal["auto", "kvm", "tcg"] = "auto") -> AcceleratorChoice:
@@ -139,9 +141,14 @@ def command_line(
         words += ["-chardev", f"socket,id=channel{number},fd={descriptor},server=on,wait=off"]
         words += ["-device", f"virtserialport,chardev=channel{number},name={name}"]
     for number, port in enumerate(ports):
-        words += ["-netdev", f"tap,id=net{number},ifname={port.tap},script=no,downscript=no,vhost=off"]
+        several = port.queues > 1
+        queues = f",queues={port.queues}" if several else ""
+        words += ["-netdev", f"tap,id=net{number},ifname={port.tap},script=no,downscript=no,vhost=off{queues}"]
+        # An interrupt for each direction of a queue, one for the device and one for the control queue.
+        multi = f",mq=on,rss=on,hash=on,vectors={2 * port.queues + 2}" if several else ""
         words += [
             "-device",
-            f"virtio-net-pci,netdev=net{number},mac={port.mac},rx_queue_size={port.ring},tx_queue_size=256,romfile=",
+            f"virtio-net-pci,netdev=net{number},mac={port.mac},rx_queue_size={port.ring},tx_queue_size=256,romfile="
+            f"{multi}",
         ]
     return words

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -17,10 +18,18 @@ import jsonschema
 import yaml
 
 from pdrgate.errors import TestbedError
-from pdrgate.sut.knobs import FileKnob, sysctl
+from pdrgate.sut.knobs import contradictions, sysctls
+from pdrgate.sut.ssh_target import SshTarget
+from pdrgate.traffic.trex.config import TRexConfig
+
+RACK = "rack"
+"""The kind of testbeds that are put together from a host and ports that are there already."""
 
 VM = "local-vm"
 """The kind of testbeds whose SUT is a guest that boots kernel builds."""
+
+TREX = "trex"
+"""The kind of generator that is a TRex server."""
 
 _Key = tuple[str | int, ...]
 _UNKNOWN = "unknown key"
@@ -33,6 +42,12 @@ class GeneratorConfig:
     kind: str
     engine: str = "auto"
     cpu: int | None = None
+    ports: tuple[str, ...] = ()
+    """On a rack: interfaces of this machine, or port numbers of a TRex server."""
+    namespace: str | None = None
+    """The network namespace of this machine that the ports are in."""
+    trex: TRexConfig | None = None
+    """The TRex server, where that is the generator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +67,39 @@ class VmConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class HostConfig:
+    """How a host is reached: by SSH, as this machine, or as a network namespace."""
+
+    kind: Literal["ssh", "local", "netns"]
+    ssh: SshTarget | None = None
+    namespace: str | None = None
+    """The network namespace, of this machine or of the one reached by SSH, that the SUT's ports are in."""
+
+
+@dataclass(frozen=True, slots=True)
+class PortConfig:
+    """A port of the SUT by interface, MAC address or PCI address: one of the three."""
+
+    interface: str | None = None
+    mac: str | None = None
+    pci: str | None = None
+    faces: str | None = None
+    """The MAC address of the generator's port at the other end; None where that can be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class RackConfig:
+    """The SUT of a testbed file of kind rack."""
+
+    host: HostConfig
+    ports: tuple[PortConfig, PortConfig]
+    buffer: Literal["auto", "ring", "backlog"] = "auto"
+    """What a scenario's receive buffer is; auto: the receive ring where the driver has one that can be set."""
+    steering: Literal["auto", "irq", "rps"] = "auto"
+    """How packet work gets to a scenario's CPUs; auto: by interrupt affinity where the ports have interrupts."""
+
+
+@dataclass(frozen=True, slots=True)
 class SutConfig:
     """The SUT's part of a testbed file. ``cpus`` is None where the file says auto."""
 
@@ -59,10 +107,12 @@ class SutConfig:
     cpus: tuple[int, ...] | None = None
     isolate: bool = True
     """Whether packet work goes before other processes on the SUT's CPUs."""
-    knobs: tuple[FileKnob, ...] = ()
-    """Further sysctls, of the SUT's namespace or guest."""
+    knobs: Mapping[str, Any] = field(default_factory=dict)
+    """The file's own section of settings, for `pdrgate.sut.knobs.plan_knobs`."""
     vm: VmConfig | None = None
     """The guest, where the SUT is one."""
+    rack: RackConfig | None = None
+    """The host and its ports, where the SUT is no namespace and no guest of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +126,14 @@ class TestbedConfig:
     generator: GeneratorConfig
     sut: SutConfig
     source: Path
+
+    def with_password(self, password: str) -> TestbedConfig:
+        """The same with a password for the SUT's host. Raises TestbedError when that is not reached by SSH."""
+        rack = self.sut.rack
+        if rack is None or rack.host.ssh is None:
+            raise TestbedError(f"testbed {self.name} needs no password: its SUT is not reached by SSH; leave it out")
+        host = replace(rack.host, ssh=replace(rack.host.ssh, password=password))
+        return replace(self, sut=replace(self.sut, rack=replace(rack, host=host)))
 
 
 def load_testbed(path: Path | str) -> TestbedConfig:
@@ -112,14 +170,20 @@ def _testbed(source: Path, content: Mapping[str, Any]) -> TestbedConfig:
         name=content["name"],
         kind=content["kind"],
         generator=GeneratorConfig(
-            kind=generator["kind"], engine=generator.get("engine", "auto"), cpu=None if cpu == "auto" else int(cpu)
+            kind=generator["kind"],
+            engine=generator.get("engine", "auto"),
+            cpu=None if cpu == "auto" else int(cpu),
+            ports=tuple(map(str, generator.get("ports", (0, 1) if generator["kind"] == TREX else ()))),
+            namespace=generator.get("namespace"),
+            trex=_trex(source, generator) if generator["kind"] == TREX else None,
         ),
         sut=SutConfig(
             hops=int(sut.get("hops", 1)),
             cpus=None if cpus == "auto" else tuple(sorted(int(cpu) for cpu in cpus)),
             isolate=bool(sut.get("isolate", True)),
-            knobs=tuple(sysctl(name, value) for name, value in sut.get("knobs", {}).items()),
+            knobs=sut.get("knobs", {}),
             vm=_vm(sut) if content["kind"] == VM else None,
+            rack=_rack(source, sut) if content["kind"] == RACK else None,
         ),
         source=source,
     )
@@ -128,6 +192,41 @@ def _testbed(source: Path, content: Mapping[str, Any]) -> TestbedConfig:
 def _vm(sut: Mapping[str, Any]) -> VmConfig:
     # The schema has the types and ranges, VmConfig the defaults.
     return VmConfig(**{key: sut[key] for key in VmConfig.__dataclass_fields__ if key in sut})
+
+
+def _rack(source: Path, sut: Mapping[str, Any]) -> RackConfig:
+    host, (first, second) = sut["host"], sut["ports"]
+    return RackConfig(
+        HostConfig(host["kind"], _ssh(source, host) if host["kind"] == "ssh" else None, host.get("namespace")),
+        (_port(first), _port(second)),
+        **{key: sut[key] for key in ("buffer", "steering") if key in sut},
+    )
+
+
+def _port(port: Mapping[str, str]) -> PortConfig:
+    # The kernel writes addresses in small letters.
+    return PortConfig(**{key: value if key == "interface" else value.lower() for key, value in port.items()})
+
+
+def _ssh(source: Path, host: Mapping[str, Any]) -> SshTarget:
+    alias = host.get("alias", "sut")
+    made = {key: host[key] for key in SshTarget.__dataclass_fields__ if key in host}
+    made |= {key: _file(source, host[key]) for key in ("key", "known_hosts") if key in host}
+    if "jump" in host:
+        made["jump"] = _ssh(source, {"alias": f"{alias}-jump", **host["jump"]})
+    return SshTarget(**made | {"alias": alias})
+
+
+def _trex(source: Path, generator: Mapping[str, Any]) -> TRexConfig:
+    made = {key: generator[key] for key in TRexConfig.__dataclass_fields__ if key in generator}
+    made |= {key: _file(source, generator[key]) for key in ("client", "interpreter") if key in generator}
+    made["pcap"] = tuple(_file(source, name) for name in generator.get("pcap", ()))
+    return TRexConfig(**made | {"ports": tuple(generator.get("ports", (0, 1)))})
+
+
+def _file(source: Path, name: str) -> Path:
+    """A file that a testbed file names: relative ones lie next to it."""
+    return source.absolute().parent / Path(name).expanduser()
 
 
 def _parse(source: Path, text: str) -> tuple[dict[str, Any], dict[_Key, int]]:
@@ -149,7 +248,16 @@ def _parse(source: Path, text: str) -> tuple[dict[str, Any], dict[_Key, int]]:
         raise TestbedError(
             f"{source}:{lines[()]}: {_brief(content)} is no testbed; start with lines such as `name: local-netns`"
         )
+    if isinstance(content.get("sut"), dict) and "knobs" in content["sut"]:
+        content["sut"]["knobs"] = _text_keys(content["sut"]["knobs"])
     return content, lines
+
+
+def _text_keys(value: Any, depth: int = 4) -> Any:
+    """The section of knobs with text for its keys, which are matched by patterns; YAML reads some as numbers."""
+    if depth and isinstance(value, dict):
+        return {str(key): _text_keys(one, depth - 1) for key, one in value.items()}
+    return value
 
 
 def _lines(source: Path, node: yaml.Node, key: _Key, line: int, met: set[int]) -> Iterator[tuple[_Key, int]]:
@@ -192,21 +300,48 @@ def _faults(content: Mapping[str, Any], lines: Mapping[_Key, int]) -> Iterator[t
 def _contradictions(content: Mapping[str, Any], lines: Mapping[_Key, int]) -> Iterator[tuple[int, str, str]]:
     """What no schema can say of a file that follows it."""
     cpu, cpus = content["generator"].get("cpu", "auto"), content.get("sut", {}).get("cpus", "auto")
-    if cpus != "auto" and cpu in cpus:
+    # A SUT reached by SSH has CPUs of its own.
+    if cpus != "auto" and cpu in cpus and content["sut"].get("host", {}).get("kind") != "ssh":
         yield (
             _line(("sut", "cpus"), lines),
             "sut.cpus",
             f"CPU {cpu} is the generator's too (generator.cpu); the two must not share one",
         )
-    for name, value in content.get("sut", {}).get("knobs", {}).items():
-        try:
-            sysctl(name, value)
-        except TestbedError as error:
-            yield _line(("sut", "knobs", name), lines), "sut.knobs", str(error)
-            continue
-        if not name.startswith(("net.", "net/")):
-            problem = f"{name} is a setting of the whole machine; only those of net. belong to the SUT's namespace"
-            yield _line(("sut", "knobs", name), lines), "sut.knobs", problem
+    yield from _rack_contradictions(content, lines)
+    whole_machine = content["kind"] == RACK and "namespace" not in content["sut"]["host"]
+    section = content.get("sut", {}).get("knobs", {})
+    problems = list(contradictions(section))
+    if not whole_machine:
+        wrong = {key[-1] for key, _ in problems}
+        for name in sysctls(section):
+            if name not in wrong and not name.startswith(("net.", "net/")):
+                where = (name,) if name in section else ("sysctls", name)
+                problem = f"{name} is a setting of the whole machine; only those of net. belong to the SUT's namespace"
+                problems.append((where, problem))
+    if content["kind"] == VM and "rings" in section.get("ports", {}):
+        problems.append((("ports", "rings"), "a guest's rings are made when it boots; write sut.ring"))
+    for key, problem in problems:
+        # A sysctl's name is in the problem, and has dots of its own.
+        shown = [part for part in key if "." not in part and "/" not in part]
+        yield _line(("sut", "knobs", *key), lines), _shown(("sut", "knobs", *shown)), problem
+
+
+def _rack_contradictions(content: Mapping[str, Any], lines: Mapping[_Key, int]) -> Iterator[tuple[int, str, str]]:
+    if content["kind"] != RACK:
+        return
+    for index, port in enumerate(content["sut"]["ports"]):
+        key: _Key = ("sut", "ports", index)
+        if len(named := [name for name in ("interface", "mac", "pci") if name in port]) != 1:
+            problem = f"is named by {' and '.join(named) or 'nothing'}; name it by one of interface, mac and pci"
+            yield _line(key, lines), _shown(key), problem
+        if content["generator"]["kind"] == TREX and "faces" not in port:
+            problem = "the key faces is missing; write the MAC address of TRex's port at the other end"
+            yield _line(key, lines), _shown(key), problem
+    host = content["sut"]["host"]
+    for within, one in (((), host), (("jump",), host.get("jump", {}))):
+        if "key" in one and "password_env" in one:
+            full = ("sut", "host", *within, "password_env")
+            yield _line(full, lines), _shown(full), "there is a key too; keep the key, or the password"
 
 
 def _problems(error: jsonschema.ValidationError) -> Iterator[tuple[_Key, str]]:
@@ -217,10 +352,11 @@ def _problems(error: jsonschema.ValidationError) -> Iterator[tuple[_Key, str]]:
     remedy = f"; write {schema['description']}" if "description" in schema else ""
     match error.validator:
         case "additionalProperties":
-            known = list(schema.get("properties", {}))
-            for name in value:
-                if name not in known:
-                    yield (str(name),), f"{_UNKNOWN}; {_meant(str(name), known) or 'known are ' + ', '.join(known)}"
+            known, patterns = list(schema.get("properties", {})), list(schema.get("patternProperties", {}))
+            for name in map(str, value):
+                if name not in known and not any(re.search(pattern, name) for pattern in patterns):
+                    choice = remedy.removeprefix("; ") if patterns else f"known are {', '.join(known)}"
+                    yield (name,), f"{_UNKNOWN}; {_meant(name, known) or choice}"
         case "required":
             for name in expected:
                 if name not in value:

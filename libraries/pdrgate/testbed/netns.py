@@ -6,22 +6,35 @@ A veth hands each packet to its peer in the sender's own softirq, so without mor
 generator. Receive packet steering (RPS) at the SUT's two edges moves all routing to the SUT's CPUs, where packets wait
 in the per-CPU backlog: that queue is the SUT's receive buffer here. Inside the chain, and on the way back into the TG,
 packets pass by NAPI (GRO on, TSO off at the sending end) and not by that same backlog: else they would compete with
-arriving ones for it, and be lost behind the router.
+arriving ones for it, and be lost behind the router. tc programs and generic XDP run behind RPS, native XDP before it:
+there a cpumap takes its place, and its queue that of the backlog, see `pdrgate.sut.datapaths.steering`.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable
-from ipaddress import IPv4Network, IPv6Network
+from collections.abc import Iterable, Mapping
+from ipaddress import IPv4Network, IPv6Address, IPv6Network
+from typing import Any
 
 from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.sut.cpus import CpuPlan, format_cpu_list
-from pdrgate.sut.datapath import NETWORKS, Hop, Port
+from pdrgate.sut.datapath import NETWORKS, Hop, Port, segment
+from pdrgate.sut.datapaths.steering import CpuMapSteering
 from pdrgate.sut.host import Host, ShellHost, local_host, netns_host
 from pdrgate.sut.journal import NAMESPACE_PREFIX, Journal
-from pdrgate.sut.knobs import FileKnob, KernelThreadNice, KnobSet, offloads, rps_knobs, sysctl
+from pdrgate.sut.knobs import (
+    FileKnob,
+    KernelThreadNice,
+    KnobSet,
+    PlannedKnob,
+    knobs_text,
+    offloads,
+    plan_knobs,
+    rps_knobs,
+    sysctl,
+)
 from pdrgate.telemetry.counters import read_counters
 from pdrgate.telemetry.environment import Environment, capture_environment
 from pdrgate.testbed.protocol import Pinning
@@ -32,6 +45,8 @@ from pdrgate.traffic.generator import Generator
 BACKLOG = "net.core.netdev_max_backlog"
 _TG_PORTS = ("t0", "t1")
 _INGRESS, _EGRESS = "in0", "out0"
+_DEFAULT_BUFFER = 1000
+"""Packets, as the kernel's own default for the backlog."""
 
 
 class NetnsTestbed:
@@ -43,6 +58,7 @@ class NetnsTestbed:
         journal: where changes are noted for the case that this process is killed.
         isolate: whether packet work goes before other processes on the SUT's CPUs.
         knobs: further sysctls for each hop's namespace.
+        section: the knobs of the testbed file; those of ports are each hop's, those of CPUs this machine's.
 
     Raises:
         TestbedError: namespaces, veth pairs or a setting cannot be had; what was made is removed again.
@@ -57,6 +73,7 @@ class NetnsTestbed:
         engine: Engine = "auto",
         isolate: bool = True,
         knobs: Iterable[FileKnob] = (),
+        section: Mapping[str, Any] | None = None,
     ) -> None:
         self._cpus = cpus
         self._journal = journal
@@ -70,9 +87,14 @@ class NetnsTestbed:
         self._tg_namespace = f"{NAMESPACE_PREFIX}-{run}-tg"
         self._sut_namespaces = tuple(f"{NAMESPACE_PREFIX}-{run}-sut{number}" for number in range(1, hops + 1))
         self._hops: tuple[Hop, ...] = ()
+        self._steerings = tuple(CpuMapSteering(cpus.sut, _DEFAULT_BUFFER, isolate) for _ in _TG_PORTS)
+        """Those of the SUT's two edges, for native XDP."""
         self._tg: ShellHost | None = None
+        self._section = section or {}
+        self._skipped: list[str] = []
+        """Which knobs of the file are lacking here; of the first hop, for all are alike."""
         try:
-            self._build(tuple(knobs))
+            self._build(tuple(knobs), plan_knobs(self._section, (_INGRESS, _EGRESS)))
             if isolate:
                 # Under load softirqs run in ksoftirqd, an ordinary process: what else runs on that CPU would be
                 # measured as a slower router.
@@ -98,8 +120,9 @@ class NetnsTestbed:
         return self._cpus.sut
 
     def environment(self) -> Environment:
-        """What this machine is."""
-        return capture_environment(self._local)
+        """What this machine is, and the first hop's ports, which all hops' are like."""
+        hop = self._hops[0]
+        return capture_environment(self._local, (hop.ingress.interface, hop.egress.interface), hop.host)
 
     def generator(self, family: int) -> Generator:
         """A generator for traffic of an IP version; the caller closes it."""
@@ -109,13 +132,20 @@ class NetnsTestbed:
         """The two directions of test traffic of an IP version, for the generator."""
         networks = NETWORKS[family]
         first, last = self._hops[0].ingress, self._hops[-1].egress
+        segments = tuple(segment(number) for number in range(1, len(self._hops) + 1)) if family == 6 else ()
 
-        def path(port: str, station: Port, source: IPv4Network | IPv6Network, to: IPv4Network | IPv6Network) -> Path:
-            return Path(port, station.peer_mac, station.mac, source.network_address + 1, to.network_address)
+        def path(
+            port: str,
+            station: Port,
+            source: IPv4Network | IPv6Network,
+            to: IPv4Network | IPv6Network,
+            by: tuple[IPv6Address, ...],
+        ) -> Path:
+            return Path(port, station.peer_mac, station.mac, source.network_address + 1, to.network_address, by)
 
         return (
-            path(_TG_PORTS[0], first, networks.reverse, networks.forward),
-            path(_TG_PORTS[1], last, networks.forward, networks.reverse),
+            path(_TG_PORTS[0], first, networks.reverse, networks.forward, segments),
+            path(_TG_PORTS[1], last, networks.forward, networks.reverse, segments[::-1]),
         )
 
     def set_buffer(self, packets: int) -> None:
@@ -123,6 +153,8 @@ class NetnsTestbed:
         if not 1 <= packets <= 1_000_000:
             raise TestbedError(f"a receive buffer of {packets} packets makes no sense; use 512, 1000 or 4096")
         self._knobs.apply(self._local, sysctl(BACKLOG, packets))
+        for steering in self._steerings:
+            steering.hold(packets)
 
     def pin(self, pinning: Pinning) -> None:
         """Choose the CPUs that do the SUT's packet work, whichever direction the packets come from."""
@@ -142,6 +174,12 @@ class NetnsTestbed:
         for hop, port in ((self._hops[0], self._hops[0].ingress), (self._hops[-1], self._hops[-1].egress)):
             for knob in rps_knobs(hop.host, port.interface, cpus):
                 self._inner.apply(hop.host, knob)
+        for steering in self._steerings:
+            steering.steer(cpus)
+
+    def check(self) -> tuple[str, ...]:
+        """Nothing: with this machine's kernel this process would have died too."""
+        return ()
 
     def counters(self) -> dict[str, int]:
         """The SUT's counters: those of this machine's CPUs once, those of interfaces and IP layers by hop."""
@@ -150,17 +188,22 @@ class NetnsTestbed:
             for name, value in read_counters(hop.host, (hop.ingress.interface, hop.egress.interface)).items():
                 # CPUs and their backlogs belong to the machine, all else to the hop's namespace.
                 found[name if name.startswith(("cpu", "softnet")) else f"hop{number}.{name}"] = value
+        for steering in self._steerings:
+            for cpu, ticks in steering.ticks().items():
+                found[f"cpu{cpu}.process_ticks"] -= ticks  # a thread's, but the SUT's own work
         return found
 
     def describe(self) -> dict[str, str]:
         """What makes results of this testbed comparable: part of the fingerprint."""
-        return {"hops": str(len(self._hops)), "steering": "rps", "sut_cpus": str(len(self._cpus.sut))}
+        facts = {"hops": str(len(self._hops)), "steering": "rps", "sut_cpus": str(len(self._cpus.sut))}
+        return facts | ({"knobs": knobs_text(self._section)} if self._section else {})
 
     def sentence(self) -> str:
         """The testbed in words."""
         return (
             f"{len(self._hops)} routed hop{'s' * (len(self._hops) != 1)} in namespaces; "
             f"generator on CPU {self._cpus.generator}, SUT on CPU {format_cpu_list(self._cpus.sut)}"
+            + "".join(f"; {sentence}" for sentence in self._skipped)
         )
 
     def close(self) -> None:
@@ -189,7 +232,7 @@ class NetnsTestbed:
         if failures:
             raise TestbedError("; ".join(failures))
 
-    def _build(self, knobs: tuple[FileKnob, ...]) -> None:
+    def _build(self, knobs: tuple[FileKnob, ...], planned: tuple[PlannedKnob, ...]) -> None:
         for name in (self._tg_namespace, *self._sut_namespaces):
             self._journal.namespace(name)
             self._made.append(name)  # before: an interruption may come when it is just made
@@ -212,8 +255,13 @@ class NetnsTestbed:
         self._hops = tuple(
             Hop(
                 host,
-                Port(_INGRESS, macs[2 * number + 1], macs[2 * number]),
-                Port(_EGRESS, macs[2 * number + 2], macs[2 * number + 3]),
+                Port(_INGRESS, macs[2 * number + 1], macs[2 * number], None if number else self._steerings[0]),
+                Port(
+                    _EGRESS,
+                    macs[2 * number + 2],
+                    macs[2 * number + 3],
+                    self._steerings[1] if number == len(hosts) - 1 else None,
+                ),
             )
             for number, host in enumerate(hosts)
         )
@@ -222,9 +270,22 @@ class NetnsTestbed:
                 self._inner.apply(hop.host, offloads(port.interface, {"gro": True, "tso": False}))
             for knob in knobs:
                 self._inner.apply(hop.host, knob)
+        self._turn([one for one in planned if not one.of_port])
         for host, interface in ends:
             host.run("ip", "link", "set", interface, "up")
+        self._turn([one for one in planned if one.of_port])
         self._steer(self._cpus.sut)
+
+    def _turn(self, planned: Iterable[PlannedKnob]) -> None:
+        for one in planned:
+            if one.of_whole_machine:
+                if not self._knobs.apply(self._local, one.knob, one.missing) and not one.keeps:
+                    self._skipped.append(self._knobs.skipped[-1])
+                continue
+            for hop in self._hops:
+                applied = self._inner.apply(hop.host, one.knob, one.missing)
+                if not applied and not one.keeps and hop is self._hops[0]:
+                    self._skipped.append(self._inner.skipped[-1])
 
 
 def _namespace(host: Host) -> str:

@@ -12,8 +12,9 @@ from pdrgate.errors import TestbedError
 from pdrgate.sut.builds import KernelBuild, kernel_build
 from pdrgate.sut.cpus import plan_cpus
 from pdrgate.sut.guest import GuestConfig
+from pdrgate.sut.host import Host, local_host, netns_host
 from pdrgate.sut.journal import Journal
-from pdrgate.testbed.file import TestbedConfig
+from pdrgate.testbed.file import RackConfig, TestbedConfig
 from pdrgate.testbed.netns import NetnsTestbed
 from pdrgate.testbed.protocol import Testbed
 from pdrgate.testbed.vm import VmTestbed
@@ -28,6 +29,8 @@ def open_testbed(config: TestbedConfig, journal: Journal) -> Testbed:
     Raises:
         TestbedError: not root, one CPU only, missing tools or kernel features; what was made is removed again.
     """
+    if config.sut.rack is not None:
+        return _open_rack(config, config.sut.rack, journal)
     if config.sut.vm is not None:
         if config.sut.vm.kernel is None:
             raise TestbedError(
@@ -42,12 +45,17 @@ def open_testbed(config: TestbedConfig, journal: Journal) -> Testbed:
         journal,
         engine=cast(Engine, config.generator.engine),
         isolate=config.sut.isolate,
-        knobs=config.sut.knobs,
+        section=config.sut.knobs,
     )
 
 
 def open_guest(config: TestbedConfig, build: KernelBuild, journal: Journal, folder: Path) -> VmTestbed:
-    """Boot ``build`` in the guest that a file of kind local-vm describes; its console log goes into ``folder``.
+    """Boot ``build`` in the guest that a file of kind local-vm describes, and wait for it; see `start_guest`."""
+    return start_guest(config, build, journal, folder).ready()
+
+
+def start_guest(config: TestbedConfig, build: KernelBuild, journal: Journal, folder: Path) -> VmTestbed:
+    """Begin to boot ``build`` in the guest of a file of kind local-vm; its console log goes into ``folder``.
 
     Raises:
         TestbedError: as `open_testbed`, or the testbed is of another kind.
@@ -74,16 +82,58 @@ def open_guest(config: TestbedConfig, build: KernelBuild, journal: Journal, fold
             accelerator=vm.accelerator,
             isolate=config.sut.isolate,
             cmdline=vm.cmdline,
+            # The generator has nothing to do while a guest boots.
+            boot_cpus=(cpus.generator, *cpus.sut),
         ),
         engine=cast(Engine, config.generator.engine),
         ring=vm.ring,
-        knobs=config.sut.knobs,
+        section=config.sut.knobs,
     )
+
+
+def _open_rack(config: TestbedConfig, rack: RackConfig, journal: Journal) -> Testbed:
+    # Only here: SSH takes a while to load.
+    from pdrgate.sut.ssh import SshConnection, SshHost
+    from pdrgate.testbed.rack import RackTestbed
+    from pdrgate.testbed.traffic_source import EmbeddedSource, TrafficSource, TRexSource
+
+    host = rack.host
+    source: TrafficSource
+    if config.generator.trex is not None:
+        source = TRexSource(config.generator.trex)
+    else:
+        _check(config)
+        first, second = config.generator.ports
+        cpu = config.generator.cpu
+        if cpu is None:
+            # Where the SUT has CPUs of this machine, it gets others.
+            own = host.kind != "ssh"
+            cpu = plan_cpus(None, config.sut.cpus if own else None).generator
+        source = EmbeddedSource(
+            (first, second),
+            cpu,
+            journal,
+            namespace=config.generator.namespace,
+            engine=cast(Engine, config.generator.engine),
+        )
+    machine: Host
+    if host.ssh is not None:
+        machine = SshHost(SshConnection(host.ssh), owns=True)
+        router: Host = SshHost(machine.connection, host.namespace) if host.namespace else machine
+    else:
+        machine = local_host()
+        router = netns_host(host.namespace) if host.namespace else machine
+    return RackTestbed(
+        machine, router, rack.ports, source, journal,
+        cpus=config.sut.cpus, isolate=config.sut.isolate, knobs=config.sut.knobs, buffer=rack.buffer,
+        steering=rack.steering,
+    )  # fmt: skip
 
 
 def _check(config: TestbedConfig) -> None:
     if os.geteuid() != 0:
-        raise TestbedError(f"testbed {config.name} makes network namespaces, which takes root; run with sudo")
+        why = "sends from interfaces of this machine" if config.sut.rack else "makes network namespaces"
+        raise TestbedError(f"testbed {config.name} {why}, which takes root; run with sudo")
     for tool, package in _TOOLS.items():
         if shutil.which(tool, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is None:
             raise TestbedError(f"{tool} is not installed; run ./ci/bootstrap, or: apt-get install {package}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from pdrgate.sut.datapath import Hop
 from pdrgate.telemetry.environment import Environment
@@ -39,6 +39,13 @@ class Testbed(Protocol):
     def counters(self) -> dict[str, int]:
         """The SUT's counters now."""
 
+    def check(self) -> tuple[str, ...]:
+        """What has gone wrong with the SUT since the last call, in sentences, though it goes on; see each testbed.
+
+        Raises:
+            TestbedError: the SUT has died, or what it measures from here on means nothing.
+        """
+
     def set_buffer(self, packets: int) -> None:
         """How many packets wait at the SUT's receive side before they are dropped."""
 
@@ -50,3 +57,11 @@ class Testbed(Protocol):
 
     def close(self) -> None:
         """Put everything back; may be called twice."""
+
+
+@runtime_checkable
+class Booting(Protocol):
+    """A testbed whose SUT comes up after it was made."""
+
+    def ready(self) -> object:
+        """Wait until it is up. Raises TestbedError when it does not come up; it is closed then."""

@@ -13,18 +13,29 @@ from __future__ import annotations
 import contextlib
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path as FilePath
+from typing import Any, Self
 
 from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.sut.builds import KernelBuild
 from pdrgate.sut.cpus import CpuPlan, format_cpu_list
-from pdrgate.sut.datapath import NETWORKS, Hop, Port
-from pdrgate.sut.guest import BOOT_DEADLINE, Guest, GuestConfig, boot_guest
+from pdrgate.sut.datapath import NETWORKS, Hop, Port, segment
+from pdrgate.sut.guest import BOOT_DEADLINE, Guest, GuestConfig, GuestError
 from pdrgate.sut.host import ShellHost, local_host, netns_host
 from pdrgate.sut.journal import NAMESPACE_PREFIX, Journal
-from pdrgate.sut.knobs import FileKnob, KnobSet, rps_knobs, sysctl
+from pdrgate.sut.knobs import (
+    FileKnob,
+    InterruptAffinity,
+    KnobSet,
+    PlannedKnob,
+    each,
+    knobs_text,
+    plan_knobs,
+    rps_knobs,
+    sysctl,
+)
 from pdrgate.sut.qemu import RINGS, NetworkPort, qemu_version
 from pdrgate.telemetry.counters import read_counters
 from pdrgate.telemetry.environment import Environment, capture_environment
@@ -46,6 +57,8 @@ _MAX_BUFFER = 100_000
 class VmTestbed:
     """A build booted in a guest between the generator's two ports, from `__init__` to `close`.
 
+    It boots from `__init__` on, so that two can at once, and is there after `ready`. The start is tried twice.
+
     Args:
         build: the kernel under test.
         cpus: who gets which CPU; QEMU runs on the SUT's.
@@ -53,6 +66,7 @@ class VmTestbed:
         folder: where console logs go.
         ring: packets that each port's receive ring holds; one of `RINGS`.
         knobs: sysctls for the guest.
+        section: the knobs of the testbed file, all of them the guest's.
 
     Raises:
         BuildError: the build cannot be booted in a guest.
@@ -71,6 +85,7 @@ class VmTestbed:
         engine: Engine = "auto",
         ring: int = DEFAULT_RING,
         knobs: Iterable[FileKnob] = (),
+        section: Mapping[str, Any] | None = None,
         deadline: float = BOOT_DEADLINE,
     ) -> None:
         if ring not in RINGS:
@@ -79,6 +94,8 @@ class VmTestbed:
         self._engine: Engine = engine
         self._ring = ring
         self._machine = machine or GuestConfig(cpus=cpus.sut)
+        self._build, self._journal, self._folder = build, journal, folder
+        self._knobs, self._deadline = tuple(knobs), deadline
         self._local = local_host()
         self._namespace = f"{NAMESPACE_PREFIX}-{secrets.token_hex(3)}-tg"
         self._tg: ShellHost | None = None
@@ -86,18 +103,39 @@ class VmTestbed:
         self._hops: tuple[Hop, ...] = ()
         self._inner = KnobSet()
         """Settings inside guest and namespace, which end with them."""
+        self._section = section or {}
+        self._skipped: list[str] = []
+        """Which knobs of the file are lacking in the guest."""
         try:
             self._build_tg(journal)
-            ports = [NetworkPort(tap, mac, ring) for tap, mac in zip(_TAPS, _GUEST_MACS, strict=True)]
-            self._guest = boot_guest(
-                build, self._machine, journal, folder, ports=ports, namespace=self._namespace, deadline=deadline
-            )
-            self._build_ports(tuple(knobs))
+            self._guest = self._start()
+        except BaseException:
+            with contextlib.suppress(PdrGateError):
+                self.close()
+            raise
+
+    def ready(self) -> Self:
+        """Wait until the guest is up, and set its ports up; once, before all else. Raises as `__init__` says."""
+        assert self._guest is not None
+        try:
+            try:
+                self._guest.wait(self._deadline)
+            except GuestError:
+                # Only the start is tried again, never a measurement.
+                self._guest.close()
+                self._guest = self._start()
+                self._guest.wait(self._deadline)
+            self._build_ports(self._knobs)
             self.set_buffer(DEFAULT_BUFFER)
         except BaseException:
             with contextlib.suppress(PdrGateError):
                 self.close()
             raise
+        return self
+
+    def _start(self) -> Guest:
+        ports = [NetworkPort(tap, mac, self._ring) for tap, mac in zip(_TAPS, _GUEST_MACS, strict=True)]
+        return Guest(self._build, self._machine, self._journal, self._folder, ports=ports, namespace=self._namespace)
 
     @property
     def guest(self) -> Guest:
@@ -123,7 +161,8 @@ class VmTestbed:
 
     def environment(self) -> Environment:
         """What the guest is."""
-        return capture_environment(self.guest)
+        hop = self._hops[0]
+        return capture_environment(self.guest, (hop.ingress.interface, hop.egress.interface))
 
     def generator(self, family: int) -> Generator:
         """A generator for traffic of an IP version; the caller closes it."""
@@ -133,7 +172,8 @@ class VmTestbed:
         networks = NETWORKS[family]
 
         def path(at: int, source: IPv4Network | IPv6Network, to: IPv4Network | IPv6Network) -> Path:
-            return Path(_TAPS[at], _TAP_MACS[at], _GUEST_MACS[at], source.network_address + 1, to.network_address)
+            first, by = source.network_address + 1, (segment(1),) if family == 6 else ()
+            return Path(_TAPS[at], _TAP_MACS[at], _GUEST_MACS[at], first, to.network_address, by)
 
         return path(0, networks.reverse, networks.forward), path(1, networks.forward, networks.reverse)
 
@@ -171,10 +211,13 @@ class VmTestbed:
         hop = self._hops[0]
         for number, port in enumerate((hop.ingress, hop.egress)):
             cpus = {"unpinned": tuple(range(vcpus)), "1 cpu": (0,), "2 cpus": (number,)}[pinning]
-            for irq in _interrupts(self.guest, port.interface):
-                self._inner.apply(self.guest, FileKnob(f"/proc/irq/{irq}/smp_affinity", _mask(cpus), mask=True))
+            self._inner.apply(self.guest, InterruptAffinity(port.interface, each(cpus)))
             for knob in rps_knobs(self.guest, port.interface, ()):
                 self._inner.apply(self.guest, knob, missing="skip")
+
+    def check(self) -> tuple[str, ...]:
+        """New faults on the guest's console that it survived. Raises GuestError when it did not."""
+        return tuple(crash.sentence() for crash in self.guest.check())
 
     def counters(self) -> dict[str, int]:
         """The guest's counters; the TAPs' as ``tg.t0.…``; of the CPUs that QEMU runs on, what others had of them.
@@ -208,6 +251,7 @@ class VmTestbed:
             "memory": f"{self._machine.memory} MiB",
             "ring": str(self._ring),
             "sut_cpus": str(len(self._cpus.sut)),
+            **({"knobs": knobs_text(self._section)} if self._section else {}),
         }
 
     def sentence(self) -> str:
@@ -217,6 +261,7 @@ class VmTestbed:
             f"{guest.build.name} ({guest.build.release}) in a guest by {guest.accelerator.name.upper()} "
             f"({guest.accelerator.why}), booted in {guest.boot_time or 0:.1f} s; generator on CPU "
             f"{self._cpus.generator}, guest on CPU {format_cpu_list(self._cpus.sut)}"
+            + "".join(f"; {sentence}" for sentence in self._skipped)
         )
 
     def close(self) -> None:
@@ -255,8 +300,16 @@ class VmTestbed:
             self._check_ring(port.interface)
         for knob in knobs:
             self._inner.apply(self.guest, knob)
+        planned = plan_knobs(self._section, interfaces)
+        self._turn([one for one in planned if not one.of_port])
         for port in ends:
             self.guest.run("ip", "link", "set", port.interface, "up")
+        self._turn([one for one in planned if one.of_port])
+
+    def _turn(self, planned: Iterable[PlannedKnob]) -> None:
+        for one in planned:
+            if not self._inner.apply(self.guest, one.knob, one.missing) and not one.keeps:
+                self._skipped.append(self._inner.skipped[-1])
 
     def _check_ring(self, interface: str) -> None:
         told = self.guest.run("ethtool", "-g", interface).stdout
@@ -266,20 +319,3 @@ class VmTestbed:
                 f"{self.guest.name} was given receive rings of {self._ring} packets, and {interface} reads back "
                 f"{match[1] if match else 'none'}"
             )
-
-
-def _interrupts(guest: Guest, interface: str) -> list[int]:
-    """The interrupts of a virtio-net port's queues."""
-    device = guest.run("readlink", "-f", f"/sys/class/net/{interface}/device").stdout.strip().rpartition("/")[2]
-    found = [
-        int(match[1])
-        for line in guest.read("/proc/interrupts").splitlines()
-        if (match := re.match(rf"\s*(\d+):.*\s{re.escape(device)}-(?:input|output)\.\d+$", line))
-    ]
-    if not found:
-        raise TestbedError(f"{guest.name} has no interrupts of {interface} ({device}); has it come up?")
-    return found
-
-
-def _mask(cpus: Iterable[int]) -> str:
-    return f"{sum(1 << cpu for cpu in cpus):x}"

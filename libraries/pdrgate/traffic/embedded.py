@@ -38,7 +38,7 @@ class EmbeddedGenerator:
     """The generator that comes with pdrgate; satisfies ``Generator``.
 
     Args:
-        netns: name of the namespace that holds the ports.
+        netns: name of the namespace that holds the ports; None where they are this process's own.
         cpu: the CPU that it keeps busy while it sends.
         paths: one ``Path`` per direction, the first being the forward one.
         engine: ``auto`` takes ``xdp`` where the kernel has it.
@@ -47,13 +47,13 @@ class EmbeddedGenerator:
         TestbedError: it cannot be built or started here; the message says what is missing.
     """
 
-    def __init__(self, netns: str, cpu: int, paths: Sequence[Path], engine: Engine = "auto") -> None:
+    def __init__(self, netns: str | None, cpu: int, paths: Sequence[Path], engine: Engine = "auto") -> None:
         parts = native.build()
         self._paths = tuple(paths)
         self._cookie = secrets.randbits(16)
         self._tags: Iterator[int] = iter(())
         ports = list(dict.fromkeys(path.port for path in paths))
-        command = [str(parts.worker), netns, str(cpu), str(parts.bpf), *ports]
+        command = [str(parts.worker), netns or "-", str(cpu), str(parts.bpf), *ports]
         self._worker = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -68,7 +68,8 @@ class EmbeddedGenerator:
             self.engine, self._why = _choose(engine, bool(ready["xdp"]), str(ready["why"]))
         except GeneratorError as error:
             self.close()
-            raise TestbedError(f"the traffic generator does not start in namespace {netns}: {error}") from error
+            where = f" in namespace {netns}" if netns else ""
+            raise TestbedError(f"the traffic generator does not start{where}: {error}") from error
         except BaseException:
             self.close()
             raise
@@ -93,6 +94,8 @@ class EmbeddedGenerator:
             raise UsageError(f"a trial of {duration} s has no meaning; give a duration above 0")
         if frames.directions > len(self._paths):
             raise UsageError("traffic in both directions needs a testbed with two paths; this one has one")
+        if frames.imix:
+            raise UsageError("the embedded generator sends frames of one size; give a frame size, or use TRex for IMIX")
         count = max(1, round(load * duration))
         if count >= 1 << 31:
             raise UsageError(f"{count} packets are too many for one trial; shorten the duration below 2^31 packets")
@@ -158,8 +161,6 @@ class EmbeddedGenerator:
             "directions": frames.directions,
             "v6": int(frames.family == 6),
             "probe_every": probe_every,
-            "plain_len": frames.wire_size - FCS,
-            "probe_len": frames.probe_size - FCS,
             "cookie": self._cookie,
             "tag": tag,
             "probe_tag": tag + 1,
@@ -170,7 +171,8 @@ class EmbeddedGenerator:
             destination = type(path.destination)(int(path.destination) >> 16 << 16 | self._cookie)
             own = dataclasses.replace(path, destination=destination)
             part = template(frames, own, tag=tag, probe_tag=tag + 1)
-            words |= {"vary_offset": part.vary_offset, "vary_in_ip": int(part.vary_in_ip)}
+            words |= {"vary_offset": part.vary_offset, "vary_in_ip": int(part.vary_in_ip), "routing": part.routing}
+            words |= {"plain_len": part.plain_size - FCS, "probe_len": part.probe_size - FCS}
             words |= {
                 f"{key}{number}": value
                 for key, value in {

@@ -6,6 +6,7 @@ shorter than 66 bytes (14 + 40 + 8 + 4), so a ``size`` of 64 means 66 bytes ther
 
 from __future__ import annotations
 
+import dataclasses
 import socket
 import struct
 from dataclasses import dataclass
@@ -19,8 +20,12 @@ PROBE_PAYLOAD = 8
 _ETHERNET = 14
 _UDP = 8
 _IP = {4: 20, 6: 40}
+_ROUTING, _SEGMENT_ROUTING = 43, 4
+_MOST_SEGMENTS = 8
 _SOURCE_PORT = 1024
 MAX_FLOWS = 16384
+IMIX = ((64, 7), (570, 4), (1518, 1))
+"""Frame sizes with FCS of the simple Internet mix, and how many of twelve frames have each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,10 @@ class Frames:
     directions: Literal[1, 2] = 1
     probe_rate: float = 0.0
     """Latency probes per second, over all directions; 0 means none. At least every second packet stays a plain one."""
+    segments: bool = False
+    """Whether a segment routing header (RFC 8754) leads each packet through the segments of its path."""
+    imix: bool = False
+    """The sizes of ``IMIX`` instead of ``size``, which has no meaning then."""
 
     def __post_init__(self) -> None:
         if self.family not in (4, 6):
@@ -54,15 +63,24 @@ class Frames:
             raise UsageError(f"{self.directions!r} directions do not exist; use 1 or 2")
         if not 0 <= self.probe_rate <= 50_000:
             raise UsageError(f"probe rate {self.probe_rate} is out of range; use 0 to 50000 probes/s")
+        if self.segments and self.family != 6:
+            raise UsageError("IPv4 has no segment routing header; use IPv6")
+
+    @property
+    def shares(self) -> tuple[tuple[int, Frames], ...]:
+        """Frames of one size each, and their weights in the mix; a mix of one unless ``imix``."""
+        if not self.imix:
+            return ((1, self),)
+        return tuple((weight, dataclasses.replace(self, size=size, imix=False)) for size, weight in IMIX)
 
     @property
     def header(self) -> int:
-        """Bytes of the Ethernet, IP and UDP headers."""
+        """Bytes of the Ethernet, IP and UDP headers, without a routing header."""
         return _ETHERNET + _IP[self.family] + _UDP
 
     @property
     def wire_size(self) -> int:
-        """Bytes of a plain frame with FCS."""
+        """Bytes of a plain frame with FCS; with a routing header there may be more, see `Template`."""
         return max(self.size, self.header + FCS)
 
     @property
@@ -84,6 +102,16 @@ class Path:
     destination_mac: str
     source: IPv4Address | IPv6Address
     destination: IPv4Address | IPv6Address
+    segments: tuple[IPv6Address, ...] = ()
+    """What a segment routing header leads through, in the order of travel."""
+
+    def routing_header(self, following: int) -> bytes:
+        """The segment routing header (RFC 8754, section 2) before a header of protocol ``following``."""
+        stops = (self.destination, *reversed(self.segments))
+        last = len(stops) - 1
+        return struct.pack("!BBBBBBH", following, 2 * len(stops), _SEGMENT_ROUTING, last, last, 0, 0) + b"".join(
+            stop.packed for stop in stops
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +120,11 @@ class Template:
 
     plain: bytes
     probe: bytes
+    plain_size: int
+    """Bytes of a plain frame with FCS."""
+    probe_size: int
+    routing: int
+    """Bytes of the routing header."""
     first: int
     csum_sum: int
     probe_sum: int
@@ -118,7 +151,18 @@ def template(frames: Frames, path: Path, *, tag: int, probe_tag: int) -> Templat
     """Header bytes for ``path`` with UDP destination ports ``tag`` and ``probe_tag``.
 
     The varying word is zero in the bytes and missing from the sums; UDP checksums are zero in the bytes.
+
+    Raises:
+        UsageError: the frames ask for segments, and the path has none or too many.
     """
+    routing = b""
+    if frames.segments:
+        if not 1 <= len(path.segments) <= _MOST_SEGMENTS:
+            raise UsageError(
+                f"a segment routing header leads through 1 to {_MOST_SEGMENTS} segments, and the path has "
+                f"{len(path.segments)}; choose another testbed, or frames without segments"
+            )
+        routing = path.routing_header(socket.IPPROTO_UDP)
     ipv6 = frames.family == 6
     in_address = frames.vary == "addresses"
     source = path.source.packed[:-2] + b"\0\0" if in_address else path.source.packed
@@ -126,12 +170,18 @@ def template(frames: Frames, path: Path, *, tag: int, probe_tag: int) -> Templat
 
     def headers(frame_size: int, port: int) -> tuple[bytes, int, int]:
         ip_payload = frame_size - FCS - _ETHERNET - _IP[frames.family]
+        length = ip_payload - len(routing)
         sport = _SOURCE_PORT if in_address else 0
-        udp = struct.pack("!HHHH", sport, port, ip_payload, 0)
-        pseudo = source + path.destination.packed + struct.pack("!HH", ip_payload, socket.IPPROTO_UDP)
+        udp = struct.pack("!HHHH", sport, port, length, 0)
+        # With a routing header it is the last stop that counts (RFC 8200, section 8.1).
+        pseudo = source + path.destination.packed + struct.pack("!HH", length, socket.IPPROTO_UDP)
         ip_sum = 0
+        destination = path.destination
         if ipv6:
-            ip = struct.pack("!IHBB", 6 << 28, ip_payload, socket.IPPROTO_UDP, 64)
+            following = socket.IPPROTO_UDP
+            if routing:
+                following, destination = _ROUTING, path.segments[0]
+            ip = struct.pack("!IHBB", 6 << 28, ip_payload, following, 64)
         else:
             ip = struct.pack("!BBHHHBBH", 0x45, 0, ip_payload + 20, 0, 0x4000, 64, socket.IPPROTO_UDP, 0)
             ip_sum = words_sum(ip + source + path.destination.packed)
@@ -139,18 +189,23 @@ def template(frames: Frames, path: Path, *, tag: int, probe_tag: int) -> Templat
                 ip = ip[:10] + struct.pack("!H", checksum(ip_sum))
         ethernet = bytes.fromhex((path.destination_mac + path.source_mac).replace(":", ""))
         ethernet += struct.pack("!H", 0x86DD if ipv6 else 0x0800)
-        return ethernet + ip + source + path.destination.packed + udp, words_sum(pseudo + udp), ip_sum
+        return ethernet + ip + source + destination.packed + routing + udp, words_sum(pseudo + udp), ip_sum
 
-    plain, csum_sum, ip_sum = headers(frames.wire_size, tag)
+    plain_size = max(frames.wire_size, frames.header + len(routing) + FCS)
+    probe_size = max(frames.probe_size, frames.header + len(routing) + PROBE_PAYLOAD + FCS)
+    plain, csum_sum, ip_sum = headers(plain_size, tag)
     # Plain and probe IPv4 headers differ in their length, and so in their header sum, unless the frames are as long.
-    probe, probe_sum, _ = headers(frames.probe_size, probe_tag)
+    probe, probe_sum, _ = headers(probe_size, probe_tag)
     return Template(
         plain=plain,
         probe=probe,
+        plain_size=plain_size,
+        probe_size=probe_size,
+        routing=len(routing),
         first=first,
         csum_sum=csum_sum,
         probe_sum=probe_sum,
         ip_sum=ip_sum,
-        vary_offset=frames.header - _UDP if not in_address else frames.header - _UDP - len(source) - 2,
+        vary_offset=frames.header + len(routing) - _UDP if not in_address else frames.header - _UDP - len(source) - 2,
         vary_in_ip=in_address,
     )

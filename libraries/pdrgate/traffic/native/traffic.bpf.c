@@ -9,6 +9,8 @@
 
 #include "wire.h"
 
+#define ROUTING 43			/* the next header's number (RFC 8200, section 4.4) */
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -67,9 +69,10 @@ int send(struct xdp_md *ctx)
 	struct control *c = bpf_map_lookup_elem(&control, &zero);
 	struct direction *d;
 	void *data, *end, *payload;
+	__u8 *header;
 	__u64 i, sum;
 	__u16 word;
-	__u32 which, at;
+	__u32 which, at, routing;
 	int probe;
 
 	if (!c || c->over)
@@ -97,8 +100,15 @@ int send(struct xdp_md *ctx)
 	if (c->v6) {
 		if (data + HEADER_V6 > end)
 			return XDP_ABORTED;
-		__builtin_memcpy(data, probe ? d->probe : d->plain, HEADER_V6);
-		payload = data + HEADER_V6;
+		header = probe ? d->probe : d->plain;
+		__builtin_memcpy(data, header, HEADER_V6);
+		routing = c->routing & 0xf8;
+		for (at = 0; at < routing && at < ROUTING_MAX; at += 8) {
+			if (data + HEADER_V6 + at + 8 > end)
+				return XDP_ABORTED;
+			*(__u64 *)(data + HEADER_V6 + at) = *(__u64 *)(header + HEADER_V6 + at);
+		}
+		payload = data + HEADER_V6 + routing;
 	} else {
 		if (data + HEADER_V4 > end)
 			return XDP_ABORTED;
@@ -108,7 +118,7 @@ int send(struct xdp_md *ctx)
 			*(__u16 *)(data + 24) =
 				bpf_htons(fold((__u64)d->ip_sum + word + (probe ? c->probe_len - c->plain_len : 0)));
 	}
-	at = c->vary_offset & 63;
+	at = c->vary_offset & 255;
 	if (data + at + 2 > end)
 		return XDP_ABORTED;
 	*(__u16 *)(data + at) = bpf_htons(word);
@@ -148,11 +158,21 @@ static __always_inline int identify(struct control *c, void *data, void *end, vo
 		return -1;
 	ethertype = *(__u16 *)(data + 12);
 	if (ethertype == bpf_htons(ETH_P_IPV6)) {
-		if (data + HEADER_V6 > end || *(__u8 *)(data + 20) != 17)
+		void *udp = data + HEADER_V6 - 8;
+		__u8 next;
+
+		if (data + HEADER_V6 > end)
+			return -1;
+		next = *(__u8 *)(data + 20);
+		if (next == ROUTING) {
+			next = *(__u8 *)udp;
+			udp += (*(__u8 *)(udp + 1) & 31) * 8 + 8;
+		}
+		if (next != 17 || udp + 8 > end)
 			return -1;
 		cookie = *(__u16 *)(data + 52);
-		port = *(__u16 *)(data + 56);
-		*payload = data + HEADER_V6;
+		port = *(__u16 *)(udp + 2);
+		*payload = udp + 8;
 	} else if (ethertype == bpf_htons(ETH_P_IP)) {
 		if (*(__u8 *)(data + 14) != 0x45 || *(__u8 *)(data + 23) != 17)
 			return -1;

@@ -8,8 +8,9 @@
 #define PROBE_SLOTS 65536		/* probe latencies kept per trial; a power of two */
 #define HEADER_V4 42			/* Ethernet + IPv4 + UDP */
 #define HEADER_V6 62			/* Ethernet + IPv6 + UDP */
+#define ROUTING_MAX 152			/* an IPv6 routing header of nine segments: eight hops and the end */
 #define PROBE_PAYLOAD 8			/* the sending time, CLOCK_MONOTONIC ns */
-#define HEADER_MAX (HEADER_V6 + PROBE_PAYLOAD)
+#define HEADER_MAX (HEADER_V6 + ROUTING_MAX + PROBE_PAYLOAD)
 
 /* One direction of traffic: how its frames look and where they leave. */
 struct direction {
@@ -35,10 +36,11 @@ struct control {
 	__u32 vary_offset;		/* byte offset of the varying 16-bit word: UDP source port or last address word */
 	__u32 vary_in_ip;		/* the word is part of the IP header */
 	__u32 probe_every;		/* every n-th packet is a probe; 0 = none */
+	__u32 routing;			/* bytes of the routing header before UDP, a multiple of 8; IPv6 only */
 	__u32 plain_len, probe_len;	/* bytes without FCS */
 	__u16 cookie;			/* last word of every destination address, network order */
 	__u16 tag, probe_tag;		/* UDP destination ports of this trial, network order */
-	__u16 pad;
+	__u16 pad[3];
 	struct direction dir[2];
 
 	/* written while the trial runs */

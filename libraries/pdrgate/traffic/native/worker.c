@@ -163,7 +163,7 @@ static uint16_t fold(uint64_t sum)
 /* The same frame that the BPF program writes, for the packet engine. */
 static uint32_t fill(uint8_t *frame, uint64_t i)
 {
-	uint32_t header = control->v6 ? HEADER_V6 : HEADER_V4, length;
+	uint32_t header = control->v6 ? HEADER_V6 + control->routing : HEADER_V4, length;
 	struct direction *d = &control->dir[control->directions > 1 ? i & 1 : 0];
 	bool probe = control->probe_every && i % control->probe_every == 0;
 	uint16_t word = d->first + (control->directions > 1 ? i >> 1 : i) % control->flows, wire;
@@ -371,7 +371,8 @@ static const char *take(char *line, bool *live, uint64_t *quiet, uint64_t *limit
 		else if (!strcmp(word, "flows")) control->flows = number ? number : 1;
 		else if (!strcmp(word, "directions")) control->directions = number;
 		else if (!strcmp(word, "v6")) control->v6 = number;
-		else if (!strcmp(word, "vary_offset")) control->vary_offset = number & 63;
+		else if (!strcmp(word, "vary_offset")) control->vary_offset = number & 255;
+		else if (!strcmp(word, "routing")) control->routing = number > ROUTING_MAX ? ROUTING_MAX : number & ~7ull;
 		else if (!strcmp(word, "vary_in_ip")) control->vary_in_ip = number;
 		else if (!strcmp(word, "probe_every")) control->probe_every = number;
 		else if (!strcmp(word, "plain_len")) control->plain_len = number > MAX_FRAME ? MAX_FRAME : number;
@@ -439,7 +440,7 @@ int main(int argc, char **argv)
 	struct sigaction action = { .sa_handler = interrupt };	/* no SA_RESTART */
 	struct bpf_object *object;
 	struct bpf_program *counter;
-	char path[256], line[2048];
+	char path[256], line[4096];
 	cpu_set_t cpus;
 	int netns, live_error;
 
@@ -450,10 +451,12 @@ int main(int argc, char **argv)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGINT, SIG_IGN);	/* Ctrl-C is the parent's to handle: it ends us by closing our input */
 	sigaction(SIGUSR1, &action, NULL);
-	snprintf(path, sizeof(path), "/run/netns/%s", argv[1]);
-	netns = open(path, O_RDONLY | O_CLOEXEC);
-	if (netns < 0 || setns(netns, CLONE_NEWNET))
-		fail(path);
+	if (strcmp(argv[1], "-")) {	/* "-": the ports are in this process's own namespace */
+		snprintf(path, sizeof(path), "/run/netns/%s", argv[1]);
+		netns = open(path, O_RDONLY | O_CLOEXEC);
+		if (netns < 0 || setns(netns, CLONE_NEWNET))
+			fail(path);
+	}
 	CPU_ZERO(&cpus);
 	CPU_SET(atoi(argv[2]), &cpus);
 	if (sched_setaffinity(0, sizeof(cpus), &cpus))

@@ -1,0 +1,230 @@
+"""One examination of a testbed: which checks it gets, in which order, and what those need that come later."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from pdrgate.doctor import here, machine, ports, traffic
+from pdrgate.doctor.finding import Check, Finding, Status
+from pdrgate.errors import PdrGateError, UsageError
+from pdrgate.sut.cpus import CpuPlan, plan_cpus
+from pdrgate.sut.host import Host, local_host
+from pdrgate.sut.journal import STATE_DIR, Journal, MachineLock, recover_stale
+from pdrgate.telemetry.cpu_use import WINDOW
+from pdrgate.telemetry.environment import Environment, capture_environment
+from pdrgate.testbed import Testbed, TestbedConfig, open_testbed
+from pdrgate.testbed.file import RACK, VM
+
+HERE = "this machine"
+TESTBED = "testbed"
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_CHECKS_OF_TESTBED = ("reached", "links", "self-test")
+
+
+def booting(config: TestbedConfig, kernel: str) -> TestbedConfig:
+    """A testbed that boots kernels, with the one to boot. Raises UsageError when it is of another kind."""
+    if config.sut.vm is None:
+        raise UsageError(f"testbed {config.name} ({config.source}) boots no kernels; leave out --kernel")
+    return dataclasses.replace(
+        config, sut=dataclasses.replace(config.sut, vm=dataclasses.replace(config.sut.vm, kernel=kernel))
+    )
+
+
+class Examination:
+    """The checks of the testbed that a file describes.
+
+    Args:
+        results: the folder that runs will be written into.
+        wait: seconds to wait for another run on this machine to end.
+        opener: sets the testbed up.
+        state: where the machine's lock and the journals of runs lie.
+        window: seconds that CPUs are watched for what else runs there.
+        host: this machine.
+    """
+
+    def __init__(
+        self,
+        config: TestbedConfig,
+        results: Path,
+        *,
+        wait: float = 0.0,
+        opener: Callable[[TestbedConfig, Journal], Testbed] = open_testbed,
+        state: Path = STATE_DIR,
+        window: float = WINDOW,
+        pause: Callable[[float], None] = time.sleep,
+        host: Host | None = None,
+    ) -> None:
+        self._config = config
+        self._results = results
+        self._wait = wait
+        self._opener = opener
+        self._state = state
+        self._window = window
+        self._pause = pause
+        self._host = host or local_host()
+
+    def findings(self) -> Generator[Finding]:
+        """Every check's finding as soon as it is known. The machine is ours meanwhile, and is put back after."""
+        with ExitStack() as undo:
+            undo.callback(self._host.close)
+            environment = self._environment()
+            for check in self._still(environment):
+                yield check.on(HERE)
+            try:
+                undo.enter_context(MachineLock.acquire(self._state, self._wait))
+                undone = recover_stale(self._state)
+                journal = undo.enter_context(Journal.begin(self._state))
+            except PdrGateError as error:
+                yield Finding(HERE, "other runs", Status.FAIL, str(error))
+                yield from _unknown(_CHECKS_OF_TESTBED, "the machine cannot be taken for a run")
+                return
+            yield Finding(HERE, "other runs", Status.OK, "none measures on this machine")
+            yield here.leftovers(self._host, undone).on(HERE)
+            # Only now: what another run does would be taken for a disturbance.
+            for check in self._quiet(self._host, self._roles()):
+                yield check.on(HERE)
+            yield from self._with_testbed(journal)
+
+    def _with_testbed(self, journal: Journal) -> Iterator[Finding]:
+        vm = self._config.sut.vm
+        if vm is not None and vm.kernel is None:
+            yield Finding(
+                TESTBED, "set-up", Status.WARN, "it boots kernels, and none was named", "name one with --kernel BUILD"
+            )
+            yield from _unknown(_CHECKS_OF_TESTBED, "there is no kernel to boot")
+            return
+        try:
+            testbed = self._opener(self._config, journal)
+        except PdrGateError as error:
+            yield Finding(TESTBED, "set-up", Status.FAIL, str(error))
+            yield from _unknown(_CHECKS_OF_TESTBED, "the testbed cannot be set up")
+            return
+        except BaseException:
+            # An interruption may come when the testbed is made and not yet ours to close.
+            journal.undo()
+            raise
+        try:
+            yield Finding(TESTBED, "set-up", Status.OK, testbed.sentence())
+            yield from self.examine(testbed)
+        except PdrGateError as error:
+            yield Finding(TESTBED, "examination", Status.FAIL, f"it ended early: {error}")
+        finally:
+            testbed.close()
+
+    def examine(self, testbed: Testbed) -> Iterator[Finding]:
+        """The checks of a testbed that is set up."""
+        of_sut = testbed.environment()
+        for host in _once(hop.host for hop in testbed.hops):
+            yield machine.reached(host, lambda host=host: _identity(host)).on("SUT")  # type: ignore[misc]
+        for check in self._of_sut(testbed, of_sut):
+            yield check.on("SUT")
+        several = len(testbed.hops) > 1
+        for number, hop in enumerate(testbed.hops, start=1):
+            yield ports.links(hop, of_sut.ports if number == 1 else (), number if several else None).on("SUT")
+        if self._config.kind != VM:  # a guest's ports are as near as its CPUs
+            yield ports.numa(of_sut, testbed.sut_cpus).on("SUT")
+        yield from traffic.self_test(testbed)
+
+    # --- Which checks ---
+
+    def _still(self, environment: Environment) -> list[Check]:
+        """Those of this machine that another run does not falsify."""
+        checks = [machine.kernel(environment)]
+        tools = ["ip", "ethtool"]
+        if self._config.kind == VM:
+            tools.append("qemu-system-x86_64")
+        checks += [machine.rights(self._host), machine.tools(self._host, tools), here.disk(self._results)]
+        if self._config.kind == VM:
+            vm = self._config.sut.vm
+            checks.append(here.guests(vm.accelerator if vm else "auto"))
+        if self._config.kind != RACK:
+            checks.append(here.cpus(self._plan, environment))
+        return [*checks, machine.clock(environment), machine.frequency(environment), machine.throttling(self._host)]
+
+    def _quiet(self, host: Host, roles: dict[int, str]) -> Sequence[Check]:
+        checks: Sequence[Check] = ()
+        if roles:
+            own = os.getpid() if host is self._host else None
+            checks = machine.quiet(host, roles, own, window=self._window, pause=self._pause)
+        return (*checks, machine.load(host, os.cpu_count() if host is self._host else None))
+
+    def _of_sut(self, testbed: Testbed, environment: Environment) -> Sequence[Check]:
+        """Those of the SUT's machine that this machine has not been given."""
+        if not testbed.hops:
+            return ()
+        host = testbed.hops[0].host
+        if host.read(_BOOT_ID) == self._host.read(_BOOT_ID):
+            # Which CPUs of ours a rack's SUT has is known only now.
+            of_rack = self._config.kind == RACK
+            return self._quiet(self._host, dict.fromkeys(testbed.sut_cpus, "the SUT")) if of_rack else ()
+        if self._config.kind == VM:  # its CPUs are this machine's, and its tools ours
+            return [machine.kernel(dataclasses.replace(environment, hypervisor=None))]
+        return [
+            machine.kernel(environment),
+            machine.rights(host),
+            machine.tools(host, ["ip", "ethtool"]),
+            machine.clock(environment),
+            machine.same_time(host),
+            machine.frequency(environment),
+            machine.throttling(host),
+            *self._quiet(host, dict.fromkeys(testbed.sut_cpus, "the SUT")),
+        ]
+
+    def _plan(self) -> CpuPlan:
+        rack = self._config.sut.rack
+        elsewhere = rack is not None and rack.host.kind == "ssh"
+        return plan_cpus(self._config.generator.cpu, None if elsewhere else self._config.sut.cpus)
+
+    def _roles(self) -> dict[int, str]:
+        """By CPU of this machine, who is to have it."""
+        rack = self._config.sut.rack
+        if rack is not None and self._config.generator.trex is not None:
+            return {}
+        try:
+            plan = self._plan()
+        except PdrGateError:
+            return {}  # told by its own check, or when it is set up
+        if rack is not None:  # which CPUs its SUT has is known once it is set up
+            return {plan.generator: "the generator"}
+        return {plan.generator: "the generator", **dict.fromkeys(plan.sut, "the SUT")}
+
+    def _environment(self) -> Environment:
+        try:
+            return capture_environment(self._host)
+        except PdrGateError:
+            return Environment()
+
+
+def _identity(host: Host) -> str:
+    if not host.name.startswith("ssh:"):
+        return ""
+    # Only here: SSH takes a while to load.
+    from pdrgate.sut.ssh import SshHost
+
+    if not isinstance(host, SshHost):
+        return ""
+    transport = host.connection.client().get_transport()
+    if transport is None:
+        return ""
+    key = transport.get_remote_server_key()
+    return f"; its host key is the known one ({key.get_name()} {key.fingerprint})"
+
+
+def _once(hosts: Iterator[Host]) -> Iterator[Host]:
+    """Each host once, and of namespaces of one machine, which answer alike, the first."""
+    seen = set()
+    for host in hosts:
+        kind = host.name.partition(":")[0]
+        if kind not in seen:
+            seen.add(kind)
+            yield host
+
+
+def _unknown(checks: Sequence[str], why: str) -> Iterator[Finding]:
+    for check in checks:
+        yield Finding(TESTBED, check, Status.UNKNOWN, f"not looked at: {why}")

@@ -1,0 +1,121 @@
+"""Checks of what only the machine has that pdrgate runs on: its disk, its guests, and what other runs do or left."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from pdrgate.doctor.finding import Check, Status, fail, ok, warn
+from pdrgate.errors import TestbedError
+from pdrgate.sut.cpus import CpuPlan, format_cpu_list, parse_cpu_list
+from pdrgate.sut.host import Host
+from pdrgate.sut.journal import NAMESPACE_PREFIX
+from pdrgate.sut.qemu import choose_accelerator, kvm_problem, qemu_version
+from pdrgate.telemetry.cpu_use import read_threads
+from pdrgate.telemetry.environment import Environment
+
+Outcome = tuple[Status, str, str]
+
+_LITTLE, _TOO_LITTLE = 1 << 30, 50 << 20
+"""Bytes: a long run with its plots takes tens of MB, and kernels that are unpacked hundreds."""
+_GENERATOR = "pdrgate-traffic"
+
+
+def disk(folder: Path) -> Check:
+    """Whether results can be written, and enough of them."""
+
+    def look() -> Outcome:
+        place = folder.absolute()
+        while not place.exists() and place != place.parent:
+            place = place.parent
+        if not place.is_dir() or not os.access(place, os.W_OK):
+            return fail(f"{place} cannot be written, where {folder} would be", "choose another folder with --output")
+        free = shutil.disk_usage(place).free
+        words = f"{_size(free)} free for {folder}"
+        if free < _LITTLE:
+            tell = fail if free < _TOO_LITTLE else warn
+            return tell(words, "make room there, or choose another folder with --output")
+        return ok(words)
+
+    return Check("disk", look)
+
+
+def leftovers(host: Host, undone: Sequence[str]) -> Check:
+    """What killed runs left: ``undone``, which was put back just now, and what nobody's journal knows of.
+
+    To be asked while the machine is ours, so that no namespace and no generator of a living run is taken for one.
+    """
+
+    def look() -> Outcome:
+        listed = [line.split()[0] for line in host.run("ip", "netns", "list").stdout.splitlines() if line.strip()]
+        names = [name for name in listed if re.fullmatch(rf"{NAMESPACE_PREFIX}-[0-9a-f]{{6}}-(?:tg|sut\d)", name)]
+        workers = sorted({str(one.process) for one in read_threads(host).values() if one.command == _GENERATOR})
+        clauses = [f"put back what a killed run had left: {'; '.join(undone)}"] if undone else []
+        remedies = []
+        if names:
+            clauses.append(f"namespaces that no run knows of: {', '.join(names)}")
+            remedies.append(f"ip netns delete {names[0]}")
+        if workers:
+            clauses.append(f"generators that no run knows of: process {', '.join(workers)}")
+            remedies.append(f"kill {' '.join(workers)}")
+        return warn("; ".join(clauses), "; ".join(remedies)) if clauses else ok("nothing is left of other runs")
+
+    return Check("leftovers", look)
+
+
+def cpus(plan: Callable[[], CpuPlan], environment: Environment) -> Check:
+    """Which CPUs generate and route, and whether they stay out of each other's way."""
+
+    def look() -> Outcome:
+        try:
+            chosen = plan()
+        except TestbedError as error:
+            return fail(str(error))
+        words = f"generator on CPU {chosen.generator}, SUT on CPU {format_cpu_list(chosen.sut)}"
+        if chosen.shared_core:
+            return warn(
+                f"{words}: two threads of one core, which slow each other",
+                "choose CPUs of different cores in the testbed file, or switch SMT off",
+            )
+        nodes = {node_of(environment, cpu) for cpu in (chosen.generator, *chosen.sut)}
+        if len(nodes) > 1:
+            return warn(
+                f"{words}: on different NUMA nodes, between which every packet has to pass",
+                "choose CPUs of one node in the testbed file, see lscpu",
+            )
+        return ok(words)
+
+    return Check("CPUs", look)
+
+
+def guests(accelerator: Literal["auto", "kvm", "tcg"]) -> Check:
+    """Whether kernels can be booted here, and whether KVM really does it."""
+
+    def look() -> Outcome:
+        try:
+            chosen = choose_accelerator(accelerator)
+        except TestbedError as error:
+            return fail(str(error))
+        words = f"guests run by {chosen.name.upper()} ({chosen.why}), QEMU {qemu_version()}"
+        if chosen.name == "tcg" and accelerator == "auto" and kvm_problem() is not None:
+            return warn(
+                f"{words}: emulated, so that their numbers are no router's",
+                "measure where KVM boots guests, or take the numbers for a comparison of builds only",
+            )
+        return ok(words)
+
+    return Check("guests", look)
+
+
+def node_of(environment: Environment, cpu: int) -> str | None:
+    """The NUMA node of a CPU; None when the kernel does not tell."""
+    nodes = environment.numa_nodes or {}
+    return next((node for node, listed in nodes.items() if cpu in parse_cpu_list(listed)), None)
+
+
+def _size(count: int) -> str:
+    return f"{count >> 30} GiB" if count >= 10 << 30 else f"{count >> 20} MiB"

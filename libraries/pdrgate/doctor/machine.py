@@ -1,0 +1,252 @@
+"""Checks of one machine, this one or the SUT's: rights, tools, and whether it is quiet enough to measure on."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from pdrgate.doctor.finding import Check, Status, fail, ok, unknown, warn
+from pdrgate.errors import TestbedError
+from pdrgate.sut.cpus import format_cpu_list
+from pdrgate.sut.host import CommandError, Host
+from pdrgate.telemetry.cpu_use import CpuUse, watch_cpus
+from pdrgate.telemetry.environment import Environment
+
+Outcome = tuple[Status, str, str]
+
+_CAPABILITIES = {12: "CAP_NET_ADMIN", 13: "CAP_NET_RAW", 21: "CAP_SYS_ADMIN", 23: "CAP_SYS_NICE"}
+_BUSY, _MUCH = 0.02, 0.25
+"""Shares of a CPU that others may have: more than the first shows in a PDR, more than the second spoils it."""
+_STOLEN = 0.10
+_GOOD_CLOCKS = frozenset({"tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"})
+_CLOCK_TOLERANCE = 1.0
+"""Seconds that two clocks may be apart: results and console logs are told apart by time."""
+_THROTTLE = "grep -H '' /sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count 2>/dev/null"
+_TOOLS: Mapping[str, tuple[str, str, str]] = {
+    "ip": ("-V", r"iproute2-(\S+?),", "iproute2"),
+    "ethtool": ("--version", r"version (\S+)", "ethtool"),
+    "bpftool": ("version", r"v(\S+)", "bpftool"),
+    "qemu-system-x86_64": ("--version", r"version (\S+)", "qemu-system-x86"),
+}
+"""By tool: how it is asked for its version, where that stands, and the package it comes in."""
+
+
+def rights(host: Host) -> Check:
+    """Whether commands there run as root, and whether that root may do what takes a kernel's consent."""
+
+    def look() -> Outcome:
+        uid = host.run("id", "-u").stdout.strip()
+        if uid != "0":
+            return fail(
+                f"commands run as user {uid}, and namespaces, interrupts and sysctls are root's",
+                "run with sudo, or let that user use sudo",
+            )
+        match = re.search(r"(?m)^CapEff:\s*([0-9a-f]+)", host.read("/proc/self/status"))
+        if match is None:
+            return unknown("root, of which the kernel does not tell the capabilities")
+        missing = [name for bit, name in _CAPABILITIES.items() if not int(match[1], 16) >> bit & 1]
+        if missing:
+            return fail(
+                f"root, but without {', '.join(missing)}, as in a container",
+                "start the container with --privileged, or measure outside of it",
+            )
+        return ok("root, with the capabilities that it takes")
+
+    return Check("rights", look)
+
+
+def tools(host: Host, needed: Sequence[str]) -> Check:
+    """Whether the tools are there, and of which version."""
+
+    def look() -> Outcome:
+        versions, missing = [], []
+        for tool in needed:
+            question, pattern, package = _TOOLS[tool]
+            told = host.run(tool, question, check=False)
+            if told.exit_code == 127:
+                missing.append((tool, package))
+                continue
+            match = re.search(pattern, told.stdout + told.stderr)
+            versions.append(f"{tool} {match[1] if match else 'of unknown version'}")
+        if missing:
+            return fail(
+                f"there is no {', no '.join(tool for tool, _ in missing)}",
+                f"install {', '.join(package for _, package in missing)}; here ./ci/bootstrap does it",
+            )
+        return ok(", ".join(versions))
+
+    return Check("tools", look)
+
+
+def kernel(environment: Environment) -> Check:
+    """Which kernel on which CPU. Nothing of it is wrong; a person may see that it is not what was meant."""
+
+    def look() -> Outcome:
+        if environment.kernel_release is None:
+            return unknown("the machine does not tell its kernel")
+        words = [environment.kernel_release]
+        if environment.cpu_model:
+            count = environment.cpus
+            words.append(f"{count or '?'} CPU{'s' * (count != 1)}, {environment.cpu_model}")
+        if environment.hypervisor:
+            words.append("a virtual machine, whose speed may change by what else its host does")
+        return ok(", ".join(words))
+
+    return Check("kernel", look)
+
+
+def quiet(
+    host: Host, roles: Mapping[int, str], own: int | None = None, *, window: float, pause: Callable[[float], None]
+) -> tuple[Check, Check]:
+    """Whether the measuring CPUs are left alone: by other processes, and by a hypervisor.
+
+    Args:
+        roles: by CPU, whose it is.
+        own: the process that does not count, see `watch_cpus`.
+    """
+    seen: dict[int, CpuUse] = {}
+
+    def use() -> dict[int, CpuUse]:
+        if not seen:
+            seen.update(watch_cpus(host, roles, own, window=window, pause=pause))
+        return seen
+
+    def processes() -> Outcome:
+        clauses, first = [], None
+        for cpu, found in sorted(use().items()):
+            if found.processes >= _BUSY:
+                named = [f"{one.command} ({one.process}) {one.share:.0%}" for one in found.busiest]
+                if found.processes - sum(one.share for one in found.busiest) >= _BUSY:
+                    named.append(
+                        "some that began or ended meanwhile" if named else "all of them began or ended meanwhile"
+                    )
+                clauses.append(
+                    f"other processes have {found.processes:.0%} of CPU {cpu}, {roles[cpu]}'s: {', '.join(named)}"
+                )
+                first = first or (found.busiest[0] if found.busiest else None)
+        if not clauses:
+            return ok(f"nothing else runs on CPU {format_cpu_list(roles)}")
+        move = f", such as taskset -a -p -c OTHER_CPUS {first.process}" if first else ""
+        tell = fail if max(found.processes for found in seen.values()) >= _MUCH else warn
+        return tell("; ".join(clauses), f"end them, or move them to other CPUs{move}")
+
+    def steal() -> Outcome:
+        most, cpu = max(((found.steal, cpu) for cpu, found in use().items()), default=(0.0, 0))
+        if most < _BUSY:
+            return ok("no hypervisor withholds time")
+        message = f"the hypervisor withholds {most:.0%} of CPU {cpu}, {roles[cpu]}'s"
+        return (fail if most >= _STOLEN else warn)(message, "give this machine CPUs of its own, or wait")
+
+    return Check("quiet CPUs", processes), Check("steal", steal)
+
+
+def load(host: Host, cpus: int | None) -> Check:
+    """The load of the last minute, which tells of what comes and goes."""
+
+    def look() -> Outcome:
+        value = host.read("/proc/loadavg").split()[0]
+        if cpus and float(value) > cpus / 2:
+            return warn(
+                f"load {value} on {cpus} CPUs over the last minute",
+                "see what runs with top, and wait until it has ended",
+            )
+        return ok(f"load {value}" + (f" on {cpus} CPUs" if cpus else ""))
+
+    return Check("load", look)
+
+
+def frequency(environment: Environment) -> Check:
+    """Whether the CPUs keep their speed."""
+
+    def look() -> Outcome:
+        governor, turbo = environment.governor, environment.turbo
+        if governor is None:
+            return unknown(
+                "the kernel shows no frequency policy; hypervisor or firmware decide"
+                if environment.hypervisor
+                else "the kernel shows no frequency policy; the firmware decides"
+            )
+        state = f"governor {governor}" + ("" if turbo is None else ", turbo on" if turbo else ", turbo off")
+        if governor != "performance":
+            return warn(
+                f"{state}: the CPUs change their speed with the load",
+                "cpupower frequency-set -g performance, or governor: performance in the testbed file's knobs",
+            )
+        if turbo:
+            return warn(
+                f"{state}: the CPUs are as fast as their temperature lets them be",
+                "turbo: false in the testbed file's knobs, or in the firmware's settings",
+            )
+        return ok(state)
+
+    return Check("frequency", look)
+
+
+def throttling(host: Host) -> Check:
+    """Whether the CPUs have slowed down because of their temperature since the machine was started."""
+
+    def look() -> Outcome:
+        told = host.run("sh", "-c", _THROTTLE, check=False).stdout
+        counts = [int(count) for count in re.findall(r"(?m):(\d+)$", told)]
+        if not counts:
+            return unknown("the kernel counts no thermal throttling here")
+        if sum(counts):
+            return warn(
+                f"the CPUs were throttled {sum(counts)} times since the machine was started",
+                "look at its cooling; a PDR falls with the frequency",
+            )
+        return ok("never throttled since the machine was started")
+
+    return Check("thermal", look)
+
+
+def clock(environment: Environment) -> Check:
+    """What the kernel reads the time from: packets are stamped by it."""
+
+    def look() -> Outcome:
+        source = environment.clocksource
+        if source is None:
+            return unknown("the kernel does not tell its clock source")
+        if source not in _GOOD_CLOCKS:
+            return warn(
+                f"clock source {source}, which is slow to read",
+                "see dmesg for why tsc is not used; tsc=reliable on the kernel's command line if it is sound",
+            )
+        return ok(f"clock source {source}")
+
+    return Check("clock", look)
+
+
+def same_time(host: Host, now: Callable[[], float] = time.time) -> Check:
+    """Whether another machine's clock agrees with ours, to the second."""
+
+    def look() -> Outcome:
+        before = now()
+        told = host.run("date", "+%s.%N").stdout.strip()
+        after = now()
+        apart = abs(float(told) - (before + after) / 2)
+        if apart > _CLOCK_TOLERANCE + (after - before) / 2:
+            return warn(f"its clock is {apart:.1f} s from ours", "synchronise both with NTP")
+        return ok(f"its clock agrees with ours within {max(apart, 0.001):.3f} s")
+
+    return Check("time", look)
+
+
+def reached(host: Host, identity: Callable[[], str], clock: Callable[[], float] = time.perf_counter) -> Check:
+    """Whether the host answers, and how fast. ``identity`` is what makes sure that it is the right one."""
+
+    def look() -> Outcome:
+        times = []
+        try:
+            for _ in range(5):
+                begin = clock()
+                host.run("true")
+                times.append(clock() - begin)
+        except CommandError as error:
+            return fail(str(error), "look at its shell")
+        except TestbedError as error:
+            return fail(str(error))
+        return ok(f"{host.name} answers in {sorted(times)[2] * 1000:.1f} ms{identity()}")
+
+    return Check("reached", look)

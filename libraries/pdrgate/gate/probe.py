@@ -1,0 +1,54 @@
+"""A first look with real packets: does the data path carry them, or somebody else?
+
+What an eBPF program lets pass, the kernel's router below it forwards all the same, and no trial would show it. So
+before anything is measured, a few packets must be counted where they should be.
+"""
+
+from __future__ import annotations
+
+from pdrgate.errors import TestbedError
+from pdrgate.sut.datapath import DataPath
+from pdrgate.testbed.protocol import Testbed
+from pdrgate.traffic.frames import Frames
+from pdrgate.traffic.generator import Generator
+
+PROBE_LOAD = 10e3
+"""Packets per second: what any SUT forwards."""
+PROBE_DURATION = 0.1
+_TOLERATED = 0.05
+"""Of the packets, those that others may have sent, or that were lost on the way."""
+_BY_KERNEL = ("IpForwDatagrams", "Ip6OutForwDatagrams")
+
+
+def probe(path: DataPath, testbed: Testbed, generator: Generator, frames: Frames) -> None:
+    """Send some packets through an applied data path and see who forwards them.
+
+    Raises:
+        TestbedError: nobody does, or the kernel in place of the path's programs.
+    """
+    sent_on, by_kernel = path.redirected(), _forwarded_by_kernel(testbed)
+    trial = generator.trial(PROBE_LOAD, PROBE_DURATION, frames)
+    if trial.forwarded == 0:
+        raise TestbedError(
+            f"{path.name} forwards none of {trial.offered} packets at {PROBE_LOAD:.0f} packets/s ({path.sentence()}); "
+            "do the SUT's counters say where they end? see /proc/net/snmp6 and ethtool -S there"
+        )
+    if path.by_kernel:
+        return
+    crossings = trial.forwarded * max(1, len(testbed.hops))
+    if (found := _forwarded_by_kernel(testbed) - by_kernel) > _TOLERATED * crossings:
+        raise TestbedError(
+            f"{path.name}: the kernel's own router forwarded {found} of {crossings} packets, which the program let "
+            f"pass ({path.sentence()}); does it redirect what the test traffic is made of?"
+        )
+    if sent_on is not None:
+        counted = (path.redirected() or 0) - sent_on
+        if counted < (1 - _TOLERATED) * crossings:
+            raise TestbedError(
+                f"{path.name}: its programs count {counted} packets that they sent on, and {crossings} were forwarded "
+                f"({path.sentence()}); who else forwards there?"
+            )
+
+
+def _forwarded_by_kernel(testbed: Testbed) -> int:
+    return sum(value for name, value in testbed.counters().items() if name.rpartition(".")[2] in _BY_KERNEL)

@@ -1,0 +1,204 @@
+"""eBPF objects: those that come with pdrgate, compiled here, and a user's own, the builds under test.
+
+An object is told by its ELF header and sections: what a program is for stands in its section's name (libbpf's
+convention: ``xdp``, ``tc``, ``tc/ingress``, ``classifier``). Whether it loads, only a kernel can tell.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import platform
+import shutil
+import struct
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pdrgate.cache import cache_folder
+from pdrgate.errors import TestbedError
+
+ProgramKind = Literal["xdp", "tc"]
+
+SOURCES = Path(__file__).resolve().parents[3] / "resources" / "bpf"
+"""pdrgate's own programs, in a checkout."""
+
+_EM_BPF = 247
+_SYMBOLS, _EXECUTABLE = 2, 0x4
+_SYMBOL, _GLOBAL_FUNCTION = "IBBHQQ", 0x12
+_SECTIONS: Mapping[str, ProgramKind] = {
+    "xdp": "xdp", "xdp.frags": "xdp", "tc": "tc", "tcx": "tc", "classifier": "tc", "action": "tc"
+}  # fmt: skip
+"""By the part of a section's name before the first slash, what its program is for."""
+
+_NO_PORT_PROGRAMS = ("xdp/cpumap", "xdp/devmap", "xdp.frags/cpumap", "xdp.frags/devmap")
+"""XDP programs that no interface takes."""
+
+
+class BpfBuildError(TestbedError):
+    """What was handed over is no eBPF object that could be measured, or a kernel refuses it."""
+
+
+@dataclass(frozen=True, slots=True)
+class BpfBuild:
+    """An eBPF object file that holds one program for a data path."""
+
+    name: str
+    """What a person calls it: the file's name."""
+    path: Path
+    sha256: str
+    section: str
+    """Where the program stands."""
+    kind: ProgramKind
+
+    @property
+    def label(self) -> str:
+        """Name and the first digits of the hash: two builds may well have one name."""
+        return f"{self.name} ({self.sha256[:8]})"
+
+
+def bpf_build(source: str | Path, kind: ProgramKind | None = None) -> BpfBuild:
+    """The build in an object file; with ``kind``, it must be for such a data path.
+
+    Raises:
+        BpfBuildError: there is no such file, it is no eBPF object, or has no program, several, or one of another kind.
+    """
+    path = Path(source)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise BpfBuildError(f"{path}: cannot read it: {error.strerror}; name an eBPF object file") from error
+    try:
+        programs = _programs(content)
+    except (ValueError, struct.error, IndexError) as error:
+        raise BpfBuildError(
+            f"{path}: is no eBPF object ({error or 'it is damaged'}); compile one with clang -target bpf"
+        ) from error
+    found = {
+        section: _SECTIONS[section.partition("/")[0]]
+        for section, _ in programs
+        if section.partition("/")[0] in _SECTIONS and section not in _NO_PORT_PROGRAMS
+    }
+    if not found:
+        has = ", ".join(f"{name} in {section}" for section, name in programs) or "nothing to run"
+        raise BpfBuildError(
+            f'{path}: holds no program for a data path, but {has}; put one into SEC("xdp") or SEC("tc")'
+        )
+    if kind is not None and kind not in found.values():
+        raise BpfBuildError(
+            f"{path}: holds a program for {next(iter(found.values()))} (section {next(iter(found))}), and this data "
+            f"path runs one for {kind}; choose the data path that goes with it"
+        )
+    if len(programs) > 1:
+        several = ", ".join(f"{name} in {section}" for section, name in programs)
+        raise BpfBuildError(f"{path}: holds several programs ({several}); leave one of them in the object")
+    section, of_kind = next(iter(found.items()))
+    return BpfBuild(path.name, path.resolve(), hashlib.sha256(content).hexdigest(), section, of_kind)
+
+
+def own_build(name: str, defines: Sequence[str] = (), cache: Path | None = None) -> BpfBuild:
+    """A program that comes with pdrgate, ``xdp_router`` for one, compiled unless this version of it is there already.
+
+    Args:
+        defines: macros for the compiler, such as ``LOOKUPS=3``.
+
+    Raises:
+        TestbedError: the sources, the compiler or a header are missing, or compiling failed.
+    """
+    source = SOURCES / f"{name}.bpf.c"
+    if not source.is_file():
+        raise TestbedError(
+            f"{source} is not there; pdrgate's eBPF programs are compiled in a checkout, run it from one"
+        )
+    digest = hashlib.sha256("\0".join((platform.machine(), *defines)).encode() + b"\0" + source.read_bytes())
+    folder = (cache or cache_folder()) / f"bpf-{digest.hexdigest()[:16]}"
+    output = folder / f"{name}.bpf.o"
+    if not output.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not output.exists():
+                _compile(source, output, defines)
+    return bpf_build(output)
+
+
+OWN_BUILDS = ("xdp_router", "xdp_steer", "tc_redirect")
+
+
+def compile_own_builds() -> None:
+    """Compile all programs that come with pdrgate, for set-up. Raises as `own_build` does."""
+    for name in OWN_BUILDS:
+        own_build(name)
+
+
+def _compile(source: Path, output: Path, defines: Sequence[str]) -> None:
+    if shutil.which("clang") is None:
+        raise TestbedError(
+            "compiling eBPF programs takes clang, which is not on PATH; run ./ci/bootstrap, or: "
+            "apt-get install clang libbpf-dev"
+        )
+    partial = output.with_name(output.name + ".part")
+    done = subprocess.run(
+        (
+            "clang", "-O2", "-g", "-target", "bpf", "-mcpu=v3", f"-I/usr/include/{platform.machine()}-linux-gnu",
+            *(f"-D{define}" for define in defines), "-c", str(source), "-o", str(partial),
+        ),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        complaint = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[-200:])
+        raise TestbedError(
+            f"compiling {source} failed: {complaint}; a missing <bpf/…> header comes with: apt-get install libbpf-dev"
+        )
+    partial.rename(output)
+
+
+def _programs(content: bytes) -> list[tuple[str, str]]:
+    """Section and name of each program, in the file's order (elf(5)). Raises ValueError when it is no eBPF object.
+
+    Programs are the global functions of executable sections; those in ``.text`` are only called by them.
+    """
+    if content[:4] != b"\x7fELF":
+        raise ValueError("it is no ELF file")
+    if content[4] != 2 or content[5] not in (1, 2):
+        raise ValueError("it is no 64-bit ELF file")
+    order = "<" if content[5] == 1 else ">"
+    (machine,) = struct.unpack_from(f"{order}H", content, 0x12)
+    if machine != _EM_BPF:
+        raise ValueError(f"it is for machine {machine} and not for BPF, {_EM_BPF}")
+    (table,) = struct.unpack_from(f"{order}Q", content, 0x28)
+    size, count, names_at = struct.unpack_from(f"{order}HHH", content, 0x3A)
+    headers = [
+        _Section(*struct.unpack_from(f"{order}IIQQQQI", content, table + number * size)) for number in range(count)
+    ]
+    found = []
+    for symbols in headers:
+        if symbols.kind != _SYMBOLS:
+            continue
+        for at in range(symbols.offset, symbols.offset + symbols.size, struct.calcsize(_SYMBOL)):
+            name_at, info, _, where, value, _ = struct.unpack_from(order + _SYMBOL, content, at)
+            if info != _GLOBAL_FUNCTION or where >= count or not headers[where].flags & _EXECUTABLE:
+                continue
+            section = _text(content, headers[names_at].offset + headers[where].name)
+            if section != ".text":
+                found.append((where, value, section, _text(content, headers[symbols.link].offset + name_at)))
+    return [(section, name) for _, _, section, name in sorted(found)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """A section's header."""
+
+    name: int
+    kind: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+
+
+def _text(content: bytes, at: int) -> str:
+    return content[at : content.index(b"\0", at)].decode(errors="replace")

@@ -1,0 +1,10 @@
+"""TRex, the traffic generator for network cards (trex-tgn.cisco.com), in stateless mode.
+
+`generator` is what others use; `streams` says what is to be sent and `outcome` what came of it, both without I/O;
+`process` runs `worker`, the one program that loads a TRex client.
+"""
+
+from pdrgate.traffic.trex.config import TRexConfig
+from pdrgate.traffic.trex.generator import TRexGenerator
+
+__all__ = ["TRexConfig", "TRexGenerator"]

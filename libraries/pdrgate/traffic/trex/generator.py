@@ -1,0 +1,201 @@
+"""TRex in stateless mode as a generator, by a worker process that holds the connection across trials."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import dataclasses
+import hashlib
+import math
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from pdrgate.errors import GeneratorError, TestbedError, UsageError
+from pdrgate.traffic.frames import Frames, Path
+from pdrgate.traffic.trex import outcome, pcap
+from pdrgate.traffic.trex.config import TRexConfig
+from pdrgate.traffic.trex.process import RefusedError, Worker, WorkerLostError
+from pdrgate.traffic.trex.streams import Stream, streams
+from pdrgate.trial import Trial
+
+OPENING = 45.0
+"""Seconds for the worker to load its client, which takes up to 5, and to connect."""
+ANSWER = 15.0
+"""Seconds beyond a trial's own; the clients wait 10 for a server before they give up."""
+
+_STRETCH = 1.1
+_PATIENCE = 0.1
+"""A port may send for 1.1 times the trial's duration and this many seconds more; then it is stopped."""
+_QUIET = 0.020
+_DRAIN = 1.0
+_ATTEMPTS = 2
+_HOPELESS = frozenset({"client", "unreachable", "version", "owned", "ports"})
+"""Reasons of a worker that another attempt would meet again."""
+
+
+class TRexGenerator:
+    """A TRex server as a generator; satisfies ``Generator``.
+
+    Args:
+        config: the server.
+        paths: one ``Path`` per direction, the first being the forward one; ``port`` is a TRex port id as text.
+
+    Raises:
+        UsageError: a path's port is no TRex port of the configuration.
+        DataError: a capture file is of no use.
+        TestbedError: the server is not there, does not fit the client, or does not give us the ports.
+    """
+
+    def __init__(self, config: TRexConfig, paths: Sequence[Path]) -> None:
+        known = {str(port) for port in config.ports}
+        for path in paths:
+            if path.port not in known:
+                raise UsageError(
+                    f"{path.port!r} is not one of the TRex ports {', '.join(sorted(known))} of the testbed"
+                )
+        self._config = config
+        self._paths = tuple(paths)
+        self._captures = tuple(pcap.packets(path) for path in config.pcap)
+        self._session = secrets.randbits(31)
+        self._turn = 0
+        self._cold = True
+        self._closed = False
+        self._about: dict[str, str] = {}
+        self._worker: Worker | None = None
+        try:
+            self._open()
+        except GeneratorError as error:
+            self.close()
+            raise TestbedError(self._explained(error)) from error
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the worker's supervisor; None while there is no worker."""
+        return self._worker.pid if self._worker else None
+
+    def describe(self) -> dict[str, str]:
+        config = self._config
+        about = {"name": "trex", "engine": "stl", **self._about, "ports": ", ".join(map(str, config.ports))}
+        if config.core_mask is not None:
+            about["core mask"] = f"{config.core_mask:#x}"
+        if self._captures:
+            digests = [hashlib.sha256(b"".join(packets)).hexdigest()[:12] for packets in self._captures]
+            about["captures"] = ", ".join(
+                f"{path.name} ({digest})" for path, digest in zip(config.pcap, digests, strict=True)
+            )
+        return about
+
+    def trial(self, load: float, duration: float, frames: Frames) -> Trial:
+        if not (math.isfinite(load) and load > 0):
+            raise UsageError(f"a trial at a load of {load} packets/s has no meaning; give a load above 0")
+        if not (math.isfinite(duration) and duration > 0):
+            raise UsageError(f"a trial of {duration} s has no meaning; give a duration above 0")
+        count = max(1, round(load * duration))
+        if count >= 1 << 31:
+            raise UsageError(f"{count} packets are too many for one trial; shorten the duration below 2^31 packets")
+        if self._closed:
+            raise GeneratorError("the connection to TRex was closed; open another generator for further trials")
+        self._streams(count, duration, frames)  # a mistake in what was asked is told before anything is sent
+        reasons: list[str] = []
+        for _ in range(_ATTEMPTS):
+            try:
+                return self._attempt(load, count, duration, frames)
+            except GeneratorError as error:
+                reasons.append(self._explained(error))
+                self._end_worker(kill=isinstance(error, WorkerLostError))
+                if isinstance(error, RefusedError) and error.kind in _HOPELESS:
+                    break
+            except BaseException:
+                self._end_worker(kill=False)  # interrupted: its answer, still to come, would be the next trial's
+                raise
+        again = "" if len(reasons) < 2 else " and again" if reasons[0] == reasons[1] else f"; before: {reasons[0]}"
+        raise GeneratorError(f"{reasons[-1]}{again}")
+
+    def close(self) -> None:
+        self._closed = True
+        self._end_worker(kill=False)
+
+    def _attempt(self, load: float, count: int, duration: float, frames: Frames) -> Trial:
+        worker = self._worker or self._open()
+        if self._cold and self._config.warm_up:
+            seconds = self._config.warm_up
+            self._send(worker, self._streams(max(1, round(load * seconds)), seconds, frames), seconds)
+        self._cold = False
+        sent = self._streams(count, duration, frames)
+        seen = self._send(worker, sent, duration)
+        return outcome.trial(load, duration, sent, self._config.ports, seen)
+
+    def _streams(self, count: int, duration: float, frames: Frames) -> tuple[Stream, ...]:
+        self._turn += 1
+        return streams(frames, self._paths, count, duration, turn=self._turn, captures=self._captures)
+
+    def _send(self, worker: Worker, sent: Sequence[Stream], duration: float) -> outcome.Observation:
+        limit = duration * _STRETCH + _PATIENCE
+        message = {
+            "do": "trial",
+            "streams": [_message(stream) for stream in sent],
+            "duration": duration,
+            "limit": limit,
+            "quiet": _QUIET,
+            "drain": _DRAIN,
+        }
+        return outcome.Observation.from_message(worker.ask(message, limit + _DRAIN + ANSWER))
+
+    def _open(self) -> Worker:
+        config = self._config
+        worker = Worker(config.interpreter)
+        self._worker = worker
+        self._cold = True
+        try:
+            self._about = worker.ask(
+                {
+                    "do": "open",
+                    "server": config.server,
+                    "sync_port": config.sync_port,
+                    "async_port": config.async_port,
+                    "client": None if config.client is None else str(config.client),
+                    "username": config.username,
+                    "session": self._session,
+                    "ports": list(config.ports),
+                    "force": config.force,
+                    "core_mask": config.core_mask,
+                },
+                OPENING,
+            )
+        except BaseException as error:
+            self._end_worker(kill=not isinstance(error, RefusedError))
+            raise
+        return worker
+
+    def _explained(self, error: GeneratorError) -> str:
+        """What went wrong, where, and what to do."""
+        where = self._config.address
+        if isinstance(error, WorkerLostError):
+            return f"TRex at {where}: {error}; see whether the server still runs"
+        if isinstance(error, outcome.UntrustedCountersError):
+            return f"TRex at {where} counts what cannot be: {error}; restart the server"
+        match error.kind if isinstance(error, RefusedError) else None:
+            case "unreachable":
+                return f"no TRex server at {where}: {error}; start it there: ./t-rex-64 -i"
+            case "owned":
+                return f"TRex at {where}: {error}; have them released, or set force: true"
+            case _:
+                return f"TRex at {where}: {error}"
+
+    def _end_worker(self, *, kill: bool) -> None:
+        worker, self._worker = self._worker, None
+        if worker is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            if kill:
+                worker.kill()
+            else:
+                worker.close()
+
+
+def _message(stream: Stream) -> dict[str, Any]:
+    return {**dataclasses.asdict(stream), "packet": base64.b64encode(stream.packet).decode()}

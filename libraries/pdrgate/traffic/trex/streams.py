@@ -1,0 +1,160 @@
+"""What TRex is to send in a trial: streams of exact counts, made of the same `Frames` and `Path` values as elsewhere.
+
+TRex's field engine cannot sum a UDP checksum on every card. So two fields vary against each other: while the one that
+tells flows apart goes up, the UDP destination port goes down, their sum stays, and with it the checksum. Only probes
+have a wrong one (IPv6) or none (IPv4), for TRex writes a time stamp into their last 16 bytes as it sends.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pdrgate.errors import UsageError
+from pdrgate.traffic.frames import FCS, Frames, Path, checksum, template
+
+PROBE_PAYLOAD = 16
+"""Bytes that a probe needs behind its UDP header."""
+GROUPS = 32
+"""Flow statistics ids in use, so that a packet that is late by a trial is not counted in the next one."""
+
+_BASE_PORT = 0x8000
+_UDP = 8
+_ETHERNET = 14
+_MACS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """A 16-bit field of the packet that takes all values from ``low`` to ``high`` in turn, upwards or downwards."""
+
+    offset: int
+    low: int
+    high: int
+    down: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Equal packets, or packets of equal length, that one port sends at one rate."""
+
+    port: int
+    packet: bytes
+    """Without FCS."""
+    count: int
+    rate: float
+    """Packets/s."""
+    group: int
+    """Flow statistics id; shared by the plain streams of a direction."""
+    probe: bool = False
+    """The server stamps the packets with the time and keeps a histogram of their latency."""
+    sweeps: tuple[Sweep, ...] = ()
+    fix_ipv4: bool = False
+    """The IPv4 header's checksum is to be summed for each packet."""
+
+
+def streams(
+    frames: Frames,
+    paths: Sequence[Path],
+    count: int,
+    duration: float,
+    *,
+    turn: int = 0,
+    captures: Sequence[Sequence[bytes]] = (),
+) -> tuple[Stream, ...]:
+    """The streams of a trial of ``count`` packets, over all directions, in ``duration`` seconds.
+
+    Args:
+        turn: number of the trial; trials next to each other get different statistics ids.
+        captures: packets of each direction, sent in turn instead of ``frames``.
+
+    Raises:
+        UsageError: more directions than paths or captures, or probes asked for with captures.
+    """
+    if frames.directions > len(paths):
+        raise UsageError("traffic in both directions needs a testbed with two paths; this one has one")
+    if captures and frames.directions > len(captures):
+        raise UsageError("traffic in both directions from captures needs two capture files; the testbed names one")
+    if captures and frames.probe_rate:
+        raise UsageError("packets of a capture cannot be latency probes; leave the probe rate at 0")
+    probes = min(round(frames.probe_rate * duration), count // 2)
+    made: list[Stream] = []
+    for number, path in enumerate(paths[: frames.directions]):
+        own = split(count, [1] * frames.directions)[number]
+        own_probes = split(probes, [1] * frames.directions)[number]
+        group = 1 + (4 * turn + 2 * number) % GROUPS
+        if captures:
+            made += _captured(captures[number], path, own, duration, group)
+        else:
+            made += _plain(frames, path, own - own_probes, duration, group)
+            made += _probes(frames, path, own_probes, duration, group + 1)
+    return tuple(made)
+
+
+def split(count: int, weights: Sequence[int]) -> list[int]:
+    """``count`` in whole parts as near to the weights as can be; earlier ones get what does not divide."""
+    total = sum(weights)
+    parts = [count * weight // total for weight in weights]
+    by_rest = sorted(range(len(weights)), key=lambda place: -(count * weights[place] % total))
+    for place in by_rest[: count - sum(parts)]:
+        parts[place] += 1
+    return parts
+
+
+def _plain(frames: Frames, path: Path, count: int, duration: float, group: int) -> list[Stream]:
+    shares = frames.shares
+    counts = split(count, [weight for weight, _ in shares])
+    return [
+        _stream(share, path, part, duration, group) for (_, share), part in zip(shares, counts, strict=True) if part
+    ]
+
+
+def _probes(frames: Frames, path: Path, count: int, duration: float, group: int) -> list[Stream]:
+    if not count:
+        return []
+    _, smallest = frames.shares[0]
+    return [_stream(smallest, path, count, duration, group, probe=True)]
+
+
+def _stream(frames: Frames, path: Path, count: int, duration: float, group: int, *, probe: bool = False) -> Stream:
+    part = template(frames, path, tag=_BASE_PORT, probe_tag=_BASE_PORT)
+    header = len(part.plain)
+    if probe and part.plain_size < header + PROBE_PAYLOAD + FCS:
+        # The template of a frame that is as long as a probe of TRex must be; it may be longer than one of ours.
+        frames = dataclasses.replace(frames, size=header + PROBE_PAYLOAD + FCS)
+        part = template(frames, path, tag=_BASE_PORT, probe_tag=_BASE_PORT)
+    first = min(part.first, 0x10000 - frames.flows)
+    last = frames.flows - 1
+    sweeps = (
+        Sweep(part.vary_offset, first, first + last, down=False),
+        Sweep(header - _UDP + 2, _BASE_PORT, _BASE_PORT + last, down=True),
+    )
+    packet = bytearray(part.plain).ljust(part.plain_size - FCS, b"\0")
+    struct.pack_into("!H", packet, sweeps[0].offset, sweeps[0].low)
+    struct.pack_into("!H", packet, sweeps[1].offset, sweeps[1].high)
+    if part.vary_in_ip and frames.family == 4:
+        struct.pack_into("!H", packet, _ETHERNET + 10, checksum(part.ip_sum + first))
+    if not (probe and frames.family == 4):
+        # The template summed its own, lowest destination port; the two fields add up to the same in every packet.
+        struct.pack_into("!H", packet, header - 2, checksum(part.csum_sum + first + last) or 0xFFFF)
+    return Stream(
+        port=int(path.port),
+        packet=bytes(packet),
+        count=count,
+        rate=count / duration,
+        group=group,
+        probe=probe,
+        sweeps=sweeps if frames.flows > 1 else (),
+        fix_ipv4=part.vary_in_ip and frames.family == 4 and frames.flows > 1,
+    )
+
+
+def _captured(packets: Sequence[bytes], path: Path, count: int, duration: float, group: int) -> list[Stream]:
+    macs = bytes.fromhex((path.destination_mac + path.source_mac).replace(":", ""))
+    return [
+        Stream(int(path.port), macs + packet[_MACS:], part, part / duration, group)
+        for packet, part in zip(packets, split(count, [1] * len(packets)), strict=True)
+        if part
+    ]

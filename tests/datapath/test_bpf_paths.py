@@ -1,0 +1,371 @@
+"""XDP, tc and SRv6 as data paths in namespaces: who carries the packets, what is counted, and what is left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from packets import Decoded, decode
+
+from pdrgate.errors import TestbedError
+from pdrgate.gate.probe import probe
+from pdrgate.sut.bpf_builds import BpfBuildError, bpf_build, own_build
+from pdrgate.sut.datapath import DATA_PATHS, DataPath, Hop, XdpRouting, data_path
+from pdrgate.sut.datapaths.bpf import TcRedirect
+from pdrgate.sut.datapaths.steering import MOST_PACKETS
+from pdrgate.sut.host import netns_host
+from pdrgate.testbed.netns import NetnsTestbed
+from pdrgate.traffic.frames import FCS, Frames, checksum, template, words_sum
+from pdrgate.traffic.generator import Generator
+
+pytestmark = pytest.mark.datapath
+
+LOAD, DURATION = 20e3, 0.1
+HOPS = 3
+
+PATHS: dict[str, Callable[[], DataPath]] = {
+    "XDP native, IPv6": lambda: XdpRouting(6, mode="native"),
+    "XDP native, IPv4": lambda: XdpRouting(4, mode="native"),
+    "XDP generic, IPv6": lambda: XdpRouting(6, mode="generic"),
+    "XDP generic, IPv4": lambda: XdpRouting(4, mode="generic"),
+    "tc": TcRedirect,
+}
+every_path = pytest.mark.parametrize("make", PATHS.values(), ids=PATHS)
+
+PREAMBLE = """\
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+char _license[] SEC("license") = "GPL";
+"""
+PASSES = 'SEC("xdp") int passes(struct xdp_md *ctx) { return XDP_PASS; }\n'
+DROPS = 'SEC("tc") int drops(struct __sk_buff *skb) { return 2; }\n'
+READS_BEYOND = 'SEC("xdp") int beyond(struct xdp_md *ctx) { return *(char *)(long)ctx->data; }\n'
+
+
+@pytest.fixture(scope="module")
+def testbed(make_testbed) -> NetnsTestbed:
+    return make_testbed(hops=HOPS)
+
+
+@pytest.fixture(scope="module")
+def generators(testbed: NetnsTestbed) -> Iterator[Callable[[int], Generator]]:
+    opened: dict[int, Generator] = {}
+
+    def of(family: int) -> Generator:
+        if family not in opened:
+            close()  # a port has one receiving program
+            opened[family] = testbed.generator(family)
+        return opened[family]
+
+    def close() -> None:
+        while opened:
+            opened.popitem()[1].close()
+
+    of.close = close  # type: ignore[attr-defined]
+    yield of
+    close()
+
+
+@pytest.fixture
+def no_generator(generators: Callable[[int], Generator]) -> Callable[[], None]:
+    return generators.close  # type: ignore[attr-defined,no-any-return]
+
+
+def compiled(folder: Path, text: str) -> Path:
+    source, output = folder / "some.bpf.c", folder / "some.bpf.o"
+    source.write_text(PREAMBLE + text)
+    include = "-I/usr/include/x86_64-linux-gnu"
+    subprocess.run(("clang", "-O2", "-g", "-target", "bpf", include, "-c", str(source), "-o", str(output)), check=True)
+    return output
+
+
+def attached(testbed: NetnsTestbed) -> dict[str, Any]:
+    """The programs at every port of every hop, and what is pinned."""
+    found: dict[str, Any] = {}
+    for number, hop in enumerate(testbed.hops, start=1):
+        for port in hop.ports:
+            link = hop.host.run_json("ip", "-j", "link", "show", "dev", port.interface)[0]
+            queue = hop.host.run_json("tc", "-j", "qdisc", "show", "dev", port.interface)
+            found[f"{number} {port.interface}"] = (link.get("xdp"), [one["kind"] for one in queue])
+        pins = hop.host.run("ls", "/sys/fs/bpf", check=False).stdout.split()
+        found[f"{number} pins"] = [name for name in pins if name.startswith("pdrgate")]
+    return found
+
+
+@contextlib.contextmanager
+def applied(path: DataPath, testbed: NetnsTestbed) -> Iterator[DataPath]:
+    before = attached(testbed)
+    try:
+        path.apply(testbed.hops)
+        assert attached(testbed) != before
+        yield path
+    finally:
+        told = path.restore()
+        assert [sentence for sentence in told if not sentence.startswith("put back")] == []
+        assert attached(testbed) == before
+        assert path.restore() == []
+
+
+def by_kernel(testbed: NetnsTestbed) -> int:
+    return sum(value for name, value in testbed.counters().items() if name.endswith("ForwDatagrams"))
+
+
+@every_path
+def test_the_program_carries_every_packet(testbed: NetnsTestbed, generators, make) -> None:
+    with applied(make(), testbed) as path:
+        generator = generators(path.family)
+        kernel, counted = by_kernel(testbed), path.redirected()
+        assert counted is not None
+        trial = generator.trial(LOAD, DURATION, Frames(path.family))
+        assert trial.forwarded == trial.offered > 0
+        after = path.redirected()
+        assert after is not None
+        # Somebody's listener report may be redirected by tc too; the kernel's router has no part in it.
+        assert HOPS * trial.forwarded <= after - counted <= HOPS * trial.forwarded + 10
+        assert by_kernel(testbed) - kernel <= 10
+        probe(path, testbed, generator, Frames(path.family))
+
+
+@every_path
+def test_both_directions(testbed: NetnsTestbed, generators, make) -> None:
+    with applied(make(), testbed) as path:
+        trial = generators(path.family).trial(LOAD, DURATION, Frames(path.family, directions=2))
+        assert trial.forwarded == trial.offered > 0
+
+
+SEND_AND_CATCH = """
+import select, socket, sys
+out, back = (socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) for _ in range(2))
+out.bind(("t0", 0)), back.bind(("t1", 3))
+for frame in sys.argv[1:]:
+    out.send(bytes.fromhex(frame))
+while select.select([back], [], [], 0.3)[0]:
+    print(back.recv(2048).hex())
+"""
+
+
+def frames_to_send(testbed: NetnsTestbed, family: Literal[4, 6], hops: int, count: int) -> list[bytes]:
+    """Frames with a hop limit, whose IPv4 header checksums take many values."""
+    way = testbed._paths(family)[0]
+    part = template(Frames(family), way, tag=4000, probe_tag=4001)
+    made = []
+    for number in range(count):
+        frame = bytearray(part.plain) + bytes(part.plain_size - FCS - len(part.plain))
+        if family == 4:
+            frame[18:20], frame[22], frame[24:26] = struct.pack("!H", number * 257 & 0xFFFF), hops, bytes(2)
+            frame[24:26] = struct.pack("!H", checksum(words_sum(bytes(frame[14:34]))))
+        else:
+            frame[21] = hops
+        frame[len(part.plain) - 2 : len(part.plain)] = struct.pack("!H", checksum(part.csum_sum))
+        made.append(bytes(frame))
+    return made
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_the_program_does_to_a_packet_what_a_router_does(
+    testbed: NetnsTestbed, no_generator, family: Literal[4, 6]
+) -> None:
+    no_generator()  # its receiving program would keep the frames from us
+    way = testbed._paths(family)[0]
+    with applied(XdpRouting(family, mode="generic"), testbed) as path, netns_host(testbed._tg_namespace) as host:
+
+        def through(hops: int, count: int) -> list[Decoded]:
+            frames = [frame.hex() for frame in frames_to_send(testbed, family, hops, count)]
+            caught = host.run(sys.executable, "-c", SEND_AND_CATCH, *frames, timeout=30).stdout.split()
+            return [decode(frame) for frame in map(bytes.fromhex, caught) if frame[36:38] == b"\x0f\xa0"
+                    or frame[56:58] == b"\x0f\xa0"]  # fmt: skip
+
+        found = through(64, 256)
+        assert len(found) == 256
+        assert {one.hops for one in found} == {64 - HOPS}
+        assert {str(one.destination) for one in found} == {str(way.destination)}
+        last = testbed.hops[-1].egress
+        assert {(one.source_mac, one.destination_mac) for one in found} == {(last.mac, last.peer_mac)}
+        assert path.redirected() == HOPS * 256
+        # A hop limit that ends on the way is the kernel's to answer.
+        assert len(through(HOPS + 1, 1)) == 1
+        counted = path.redirected()
+        assert through(HOPS, 1) == []
+        assert path.redirected() == (counted or 0) + 2 * (HOPS - 1)  # the packet, and the answer on its way back
+
+
+@every_path
+def test_modes_are_told(testbed: NetnsTestbed, make) -> None:
+    with applied(make(), testbed) as path:
+        if isinstance(path, TcRedirect):
+            assert path.mode == "tc ingress"
+        else:
+            word = "generic" if "asked for" in path.sentence() else "native"
+            assert path.mode == f"XDP {word} (veth)"
+        assert path.describe() == {"data_path_mode": path.mode}
+        assert not path.by_kernel
+
+
+def test_native_is_taken_where_it_can_be_had(testbed: NetnsTestbed) -> None:
+    with applied(data_path("xdp-ipv6-routing"), testbed) as path:
+        assert path.sentence() == "XDP native (veth)"
+        modes = {
+            hop.host.run_json("ip", "-j", "link", "show", "dev", port.interface)[0]["xdp"]["mode"]
+            for hop in testbed.hops
+            for port in hop.ports
+        }
+        assert modes == {1}
+
+
+@pytest.mark.parametrize("where", ["at the edge", "in the middle"])
+def test_generic_is_the_way_out_and_says_why(testbed: NetnsTestbed, generators, where: str) -> None:
+    # Native XDP wants frames that fit into a page, and the veth looks at what its peer may send.
+    namespace, peer = (testbed._tg_namespace, "t0") if where == "at the edge" else (testbed._sut_namespaces[2], "in0")
+    with netns_host(namespace) as host:
+        host.run("ip", "link", "set", peer, "mtu", "9000")
+        try:
+            with applied(XdpRouting(6), testbed) as path:
+                assert path.mode == "XDP generic (veth)"
+                assert "MTU" in path.sentence()
+                trial = generators(6).trial(LOAD, DURATION, Frames(6))
+                assert trial.forwarded == trial.offered
+                assert path.redirected() == HOPS * trial.forwarded
+            strict = XdpRouting(6, mode="native")
+            try:
+                with pytest.raises(
+                    TestbedError, match=r"has no native XDP for veth: .*MTU.*; use mode auto or generic$"
+                ):
+                    strict.apply(testbed.hops)
+            finally:
+                strict.restore()
+        finally:
+            host.run("ip", "link", "set", peer, "mtu", "1500")
+
+
+def test_native_xdp_runs_on_the_suts_cpus(testbed: NetnsTestbed, generators) -> None:
+    with applied(XdpRouting(6, mode="native"), testbed):
+        hop = testbed.hops[0]
+        steering = hop.ingress.steering
+        assert steering is not None
+        ticks = steering.ticks()  # type: ignore[attr-defined]
+        generators(6).trial(400e3, 0.5, Frames(6))
+        later = steering.ticks()  # type: ignore[attr-defined]
+        assert later.keys() == set(testbed.sut_cpus)
+        assert sum(later.values()) > sum(ticks.values())
+
+
+def test_the_buffer_of_native_xdp_is_the_queue_before_it(testbed: NetnsTestbed, generators) -> None:
+    with applied(XdpRouting(6, mode="native"), testbed):
+        testbed.set_buffer(64)
+        assert generators(6).trial(5e6, 0.1, Frames(6)).loss_ratio > 0
+        testbed.set_buffer(4096)
+        assert generators(6).trial(LOAD, DURATION, Frames(6)).loss_ratio == 0
+        testbed.pin("1 cpu")
+        assert generators(6).trial(LOAD, DURATION, Frames(6)).loss_ratio == 0
+        with pytest.raises(TestbedError, match=rf"receive buffers of up to {MOST_PACKETS} packets here, not 20000; "):
+            testbed.set_buffer(20_000)
+        testbed.set_buffer(1000)
+
+
+def test_segments_end_on_every_hop(testbed: NetnsTestbed, generators) -> None:
+    path = data_path("srv6-end")
+    try:
+        path.apply(testbed.hops)
+        for directions in (1, 2):
+            trial = generators(6).trial(LOAD, DURATION, Frames(6, segments=True, directions=directions))  # type: ignore[arg-type]
+            assert trial.forwarded == trial.offered > 0
+        probed = generators(6).trial(LOAD, DURATION, Frames(6, segments=True, probe_rate=1000))
+        assert probed.loss_ratio == 0
+        assert probed.latency is not None
+        # Frames without the header find their way too, those with it only by segments.
+        assert generators(6).trial(LOAD, DURATION, Frames(6)).loss_ratio == 0
+    finally:
+        path.restore()
+    plain = data_path("ipv6-routing")
+    try:
+        plain.apply(testbed.hops)
+        assert generators(6).trial(LOAD, DURATION, Frames(6, segments=True)).forwarded == 0
+        with pytest.raises(TestbedError, match=r"ipv6-routing forwards none of 1000 packets .*the kernel routes"):
+            probe(plain, testbed, generators(6), Frames(6, segments=True))
+    finally:
+        plain.restore()
+
+
+@pytest.mark.parametrize("name", [name for name, kind in DATA_PATHS.items() if kind.program])
+def test_a_build_under_test_takes_the_place_of_ours(testbed: NetnsTestbed, generators, name: str) -> None:
+    own = {"xdp": ("xdp_router", ("LOOKUPS=4",)), "tc": ("tc_redirect", ())}[DATA_PATHS[name].program or ""]
+    build = own_build(*own)
+    with applied(data_path(name, build), testbed) as path:
+        assert path.sentence().endswith(f", program {build.label}")
+        assert path.describe() == {"data_path_mode": path.mode}
+        probe(path, testbed, generators(path.family), Frames(path.family))
+
+
+def test_a_program_that_lets_all_pass_is_found_out(testbed: NetnsTestbed, generators, tmp_path: Path) -> None:
+    with applied(data_path("xdp-ipv6-routing", compiled(tmp_path, PASSES)), testbed) as path:
+        assert path.redirected() is None
+        assert generators(6).trial(LOAD, DURATION, Frames(6)).loss_ratio == 0
+        with pytest.raises(TestbedError, match=r"the kernel's own router forwarded 3\d{3} of 3000 packets, which the"):
+            probe(path, testbed, generators(6), Frames(6))
+
+
+def test_a_program_that_drops_all_is_found_out(testbed: NetnsTestbed, generators, tmp_path: Path) -> None:
+    with (
+        applied(data_path("tc-redirect", compiled(tmp_path, DROPS)), testbed) as path,
+        pytest.raises(TestbedError, match=r"tc-redirect forwards none of 1000 packets"),
+    ):
+        probe(path, testbed, generators(6), Frames(6))
+
+
+def test_a_program_that_the_verifier_rejects(testbed: NetnsTestbed, tmp_path: Path) -> None:
+    before = attached(testbed)
+    path = data_path("xdp-ipv6-routing", bpf_build(compiled(tmp_path, READS_BEYOND)))
+    try:
+        with pytest.raises(
+            BpfBuildError, match=r"refuses its program xdp: the verifier says: .*invalid access to packet"
+        ):
+            path.apply(testbed.hops)
+    finally:
+        path.restore()
+    assert attached(testbed) == before
+
+
+def test_a_port_that_has_a_program_is_left_alone(testbed: NetnsTestbed, tmp_path: Path) -> None:
+    middle = testbed.hops[1]
+    file = compiled(tmp_path, PASSES)
+    middle.host.run("ip", "link", "set", "dev", "out0", "xdpgeneric", "obj", str(file), "sec", "xdp")
+    path = XdpRouting(6)
+    try:
+        with pytest.raises(TestbedError, match=r"^out0 on .* has an XDP program already \(id \d+\); take it off: "):
+            path.apply(testbed.hops)
+    finally:
+        path.restore()
+        assert middle.host.run_json("ip", "-j", "link", "show", "dev", "out0")[0].get("xdp")
+        middle.host.run("ip", "link", "set", "dev", "out0", "xdpgeneric", "off")
+
+
+class _Distrusted:
+    """A host whose bpftool says that it has attached what it has not."""
+
+    def __init__(self, host: Any) -> None:
+        self._host = host
+
+    def run(self, *argv: str, **options: Any) -> Any:
+        if argv[:3] == ("bpftool", "net", "attach"):
+            return self._host.run("true")
+        return self._host.run(*argv, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._host, name)
+
+
+def test_an_attachment_that_is_not_there_is_noticed(testbed: NetnsTestbed) -> None:
+    first, second, third = testbed.hops
+    path = XdpRouting(6)
+    try:
+        with pytest.raises(TestbedError, match=r"attached XDP program \d+ to in0 on .* in native mode, but .*None"):
+            path.apply((first, Hop(_Distrusted(second.host), second.ingress, second.egress), third))  # type: ignore[arg-type]
+    finally:
+        path.restore()
+    assert all(xdp is None for xdp, _ in (value for value in attached(testbed).values() if isinstance(value, tuple)))

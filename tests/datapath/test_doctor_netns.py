@@ -1,0 +1,108 @@
+"""The doctor on namespaces: a sound testbed, and what it says when a link is down or somebody has the SUT's CPU."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pdrgate.doctor import Examination, Finding, Status
+from pdrgate.sut.cpus import CpuPlan, plan_cpus
+from pdrgate.sut.journal import Journal
+from pdrgate.testbed import load_testbed, open_testbed
+from pdrgate.testbed.netns import NetnsTestbed
+
+pytestmark = pytest.mark.datapath
+
+CONFIG = load_testbed(Path(__file__).parents[2] / "resources" / "testbeds" / "local-netns.yaml")
+
+
+def examined(tmp_path: Path) -> dict[str, Finding]:
+    """All findings by check; lock and journals are our own, for the machine's lock is held already."""
+    found = list(Examination(CONFIG, tmp_path, state=tmp_path).findings())
+    assert len({(one.part, one.check) for one in found}) == len(found)
+    return {f"{one.part}: {one.check}": one for one in found}
+
+
+def test_a_sound_testbed(machine: None, tmp_path: Path) -> None:
+    found = examined(tmp_path)
+    plan = plan_cpus(None, None)
+    for check in ("rights", "tools", "other runs", "disk"):
+        assert found[f"this machine: {check}"].status is Status.OK, found
+    assert found["this machine: CPUs"].message == f"generator on CPU {plan.generator}, SUT on CPU {plan.sut[0]}"
+    assert found["testbed: set-up"].status is Status.OK
+    assert found["SUT: reached"].message.startswith("netns:pdrgate-")
+    for hop in (1, 2, 3):
+        assert found[f"SUT: links of hop {hop}"].message == "in0, out0: up, without errors"
+    assert found["traffic: generator"].message.startswith("embedded, engine ")
+    # A busy machine may lose some, and then says where; nothing at all would be another matter.
+    for direction in ("forward", "both directions"):
+        assert " of 10000 packets " in found[f"traffic: {direction}"].message
+        assert "came back" not in found[f"traffic: {direction}"].message
+    assert " offered, " in found["traffic: headroom"].message
+    assert not list(tmp_path.glob("run-*"))
+
+
+@pytest.fixture
+def testbed(machine: None, tmp_path: Path) -> Iterator[NetnsTestbed]:
+    with Journal.begin(tmp_path) as journal:
+        opened = open_testbed(CONFIG, journal)
+        assert isinstance(opened, NetnsTestbed)
+        try:
+            yield opened
+        finally:
+            opened.close()
+
+
+def of_testbed(testbed: NetnsTestbed, tmp_path: Path) -> dict[str, Finding]:
+    return {one.check: one for one in Examination(CONFIG, tmp_path, state=tmp_path).examine(testbed)}
+
+
+def test_a_port_that_is_down_and_the_one_at_its_other_end(testbed: NetnsTestbed, tmp_path: Path) -> None:
+    testbed.hops[1].host.run("ip", "link", "set", "out0", "down")
+    found = of_testbed(testbed, tmp_path)
+    assert found["links of hop 1"].status is Status.OK
+    assert (found["links of hop 2"].status, found["links of hop 2"].message, found["links of hop 2"].remedy) == (
+        Status.FAIL, "out0 is down", "ip link set out0 up",
+    )  # fmt: skip
+    assert (found["links of hop 3"].status, found["links of hop 3"].message, found["links of hop 3"].remedy) == (
+        Status.FAIL, "in0 has no link", "check the cable of in0 and the port at its other end",
+    )  # fmt: skip
+    assert found["set-up"].status is Status.FAIL  # no route leads out of a port that is down
+    assert "forward" not in found
+
+
+def test_packets_that_do_not_come_back(testbed: NetnsTestbed, tmp_path: Path) -> None:
+    # The last router hands them to a station that is not there.
+    middle = testbed.hops[1].host
+    middle.run("sh", "-c", "ip link set in0 address 02:00:00:00:00:99")
+    found = of_testbed(testbed, tmp_path)["forward"]
+    assert found.status is Status.FAIL
+    assert found.message.startswith("none of 10000 packets came back")
+    assert found.remedy.startswith("check the cabling and the order of ports")
+
+
+@pytest.fixture
+def hog(machine: None) -> Iterator[tuple[int, CpuPlan]]:
+    """A process of nobody's that never stops, on the SUT's CPU."""
+    plan = plan_cpus(None, None)
+    # The shell that starts it ends at once, so that it is no descendant of ours.
+    started = subprocess.run(
+        ("sh", "-c", f"taskset -c {plan.sut[0]} sh -c 'while :; do :; done' >/dev/null 2>&1 & echo $!"),
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    process = int(started.stdout)
+    yield process, plan
+    os.kill(process, signal.SIGKILL)
+
+
+def test_a_busy_cpu_is_told_with_the_process_that_has_it(hog: tuple[int, CpuPlan], tmp_path: Path) -> None:
+    process, plan = hog
+    found = examined(tmp_path)["this machine: quiet CPUs"]
+    assert found.status is Status.FAIL
+    assert f"of CPU {plan.sut[0]}, the SUT's: sh ({process}) " in found.message
+    assert "taskset -a -p -c OTHER_CPUS " in found.remedy

@@ -1,0 +1,49 @@
+"""The bisection of docs/bisect.md over real kernels of the distribution, one of which is slower."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pdrgate.sut.builds import KernelBuild
+
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("capable", "nothing_left_by_runs")]
+
+CHECKOUT = Path(__file__).parents[2]
+
+
+def recipe() -> str:
+    """The commands of the section on lists, as a reader would copy them."""
+    section = (CHECKOUT / "docs" / "bisect.md").read_text().split("## A list of builds")[1]
+    match = re.search(r"```\n(.*?)```", section, re.DOTALL)
+    assert match is not None
+    return match[1]
+
+
+def test_the_first_slow_build_of_a_list_is_found(cloud: KernelBuild, rt: KernelBuild, tmp_path: Path) -> None:
+    """good, good again, slow, slow again: two steps, of which one must say good or bad of each kind."""
+    names = []
+    for number, build in enumerate((cloud, cloud, rt, rt), start=1):
+        # Each build needs a name of its own, or there is nothing to commit.
+        link = tmp_path / f"build-{number}"
+        link.symlink_to(build.image.parents[1])
+        names.append(str(link))
+    environment = os.environ | {
+        "GATE": str(CHECKOUT), "BUILDS": " ".join(names),
+        "OPTIONS": "--profile smoke --boots 12 --tolerance 5% --wait 600s",
+        "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b",
+        "HOME": str(tmp_path), "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),
+    }  # fmt: skip
+    script = recipe().replace('"$GATE/results"', str(tmp_path / "results"))
+    done = subprocess.run(
+        ("sh", "-ec", script), cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "is the first bad commit" in done.stdout
+    told = done.stdout.split("is the first bad commit")[1]
+    assert names[2] in told, done.stdout
+    assert len(list((tmp_path / "results").glob("*/result.json"))) == 2

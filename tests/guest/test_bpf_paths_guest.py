@@ -1,0 +1,76 @@
+"""XDP, tc and SRv6 in guests with kernels of the distribution: loaded there, verified there, and counted."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pdrgate.gate.probe import probe
+from pdrgate.sut.bpf_builds import BpfBuildError, own_build
+from pdrgate.sut.datapath import DATA_PATHS, XdpRouting, data_path
+from pdrgate.traffic.frames import Frames
+
+pytestmark = pytest.mark.guest
+
+LOAD, DURATION = 10e3, 0.2
+
+
+@pytest.mark.parametrize("flavour", ["cloud", "plain"])
+def test_every_data_path_in_one_guest(make_testbed, flavour: str, request: pytest.FixtureRequest) -> None:
+    testbed = make_testbed(request.getfixturevalue(flavour))
+    for name, kind in DATA_PATHS.items():
+        path = data_path(name)
+        frames = Frames(kind.family, segments=kind.segments)
+        try:
+            path.apply(testbed.hops)
+            generator = testbed.generator(kind.family)
+            try:
+                probe(path, testbed, generator, frames)
+                counted = path.redirected()
+                trial = generator.trial(LOAD, DURATION, frames)
+                assert (name, trial.forwarded) == (name, trial.offered)
+                if kind.program:
+                    assert counted is not None
+                    assert 0 <= (path.redirected() or 0) - counted - trial.forwarded <= 10
+                else:
+                    assert counted is None
+            finally:
+                generator.close()
+        finally:
+            told = path.restore()
+        assert [sentence for sentence in told if not sentence.startswith("put back")] == []
+        for port in testbed.hops[0].ports:
+            assert "xdp" not in testbed.guest.run_json("ip", "-j", "link", "show", "dev", port.interface)[0]
+        assert "pdrgate" not in testbed.guest.run("ls", "/sys/fs/bpf").stdout
+
+
+def test_virtio_has_native_xdp_and_generic_is_another_mode(make_testbed, cloud) -> None:
+    testbed = make_testbed(cloud)
+    for mode, told in (("auto", "XDP native (virtio_net)"), ("generic", "XDP generic (virtio_net: asked for)")):
+        path = XdpRouting(6, mode=mode)  # type: ignore[arg-type]
+        try:
+            path.apply(testbed.hops)
+            assert path.sentence() == told
+        finally:
+            path.restore()
+
+
+def test_the_guests_own_verifier_has_the_say(make_testbed, cloud, tmp_path: Path) -> None:
+    testbed = make_testbed(cloud)
+    source, output = tmp_path / "bad.c", tmp_path / "bad.o"
+    source.write_text('__attribute__((section("xdp"), used)) int bad(void *ctx) { return *(int *)(ctx + 400); }\n')
+    subprocess.run(("clang", "-O2", "-target", "bpf", "-c", str(source), "-o", str(output)), check=True)
+    path = data_path("xdp-ipv6-routing", output)
+    try:
+        with pytest.raises(BpfBuildError, match=r"guest:.* refuses its program xdp: the verifier says: .*off=400"):
+            path.apply(testbed.hops)
+    finally:
+        path.restore()
+    slower = data_path("xdp-ipv6-routing", own_build("xdp_router", ("LOOKUPS=4",)))
+    try:
+        slower.apply(testbed.hops)
+        assert "program xdp_router.bpf.o (" in slower.sentence()
+    finally:
+        slower.restore()

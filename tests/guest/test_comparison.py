@@ -1,0 +1,137 @@
+"""Boots that die and a disk that fills up in the middle of a comparison of real kernels."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pdrgate.gate.builds import BuildComparison, Plan, Side
+from pdrgate.gate.profile import profile
+from pdrgate.gate.progress import Progress
+from pdrgate.gate.run import Options, Run
+from pdrgate.gate.scenario import Scenario
+from pdrgate.gate.verdict import Verdict
+from pdrgate.history.results import read_result
+from pdrgate.sut.builds import KernelBuild
+from pdrgate.sut.journal import Journal
+from pdrgate.testbed import load_testbed, start_guest
+from pdrgate.testbed.vm import VmTestbed
+
+VM_FILE = Path(__file__).parents[2] / "resources/testbeds/local-vm.yaml"
+
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine", "nothing_left")]
+
+
+def test_a_full_disk_keeps_what_was_measured(cloud: KernelBuild, tmp_path: Path) -> None:
+    output = tmp_path / "small"
+    output.mkdir()
+    subprocess.run(("mount", "-t", "tmpfs", "-o", "size=400k", "none", str(output)), check=True)
+    try:
+        filler = output / "filler"
+        config = load_testbed(VM_FILE)
+        (output / "run").mkdir()
+
+        class FillsTheDisk(_Silent):
+            def measured(self, progress: Progress) -> None:
+                if progress.number == 5:
+                    with pytest.raises(OSError, match="No space"), filler.open("wb", buffering=0) as file:
+                        while True:
+                            file.write(b"x" * 512)
+
+        run = Run(config, Options(profile("smoke"), output / "run"), FillsTheDisk(), state=tmp_path / "state")
+        run.take()
+        try:
+            subject = _comparison(run, cloud, tmp_path)
+            with pytest.raises(Exception, match=r"cannot write .*trials\.jsonl: .*space.* --resume"):
+                subject.measure()
+        finally:
+            run.close()
+        trials = (output / "run" / "trials.jsonl").read_text()
+        assert len(trials.splitlines()) >= 5
+        assert all(json.loads(line) for line in trials.splitlines())
+    finally:
+        subprocess.run(("umount", str(output)), check=True)
+
+
+class _Silent:
+    def said(self, sentence: str) -> None:
+        pass
+
+    def measured(self, progress: Progress) -> None:
+        pass
+
+
+def _comparison(
+    run: Run, build: KernelBuild, tmp_path: Path, spoil: Callable[[VmTestbed], None] | None = None
+) -> BuildComparison:
+    """A comparison of a build with itself; ``spoil`` is done to the candidate's first guest after its third trial."""
+    config = load_testbed(VM_FILE)
+    spoilt: list[VmTestbed] = []
+
+    def baseline(journal: Journal) -> VmTestbed:
+        return start_guest(config, build, journal, tmp_path / "consoles")
+
+    def candidate(journal: Journal) -> VmTestbed:
+        testbed = start_guest(config, build, journal, tmp_path / "consoles")
+        if spoil is not None and not spoilt:
+            spoilt.append(testbed)
+            original, count = testbed.counters, [0]
+
+            def counters() -> dict[str, int]:
+                count[0] += 1
+                if count[0] == 7:
+                    spoil(testbed)
+                return original()
+
+            testbed.counters = counters  # type: ignore[method-assign]
+        return testbed
+
+    sides = {"baseline": Side("baseline", "a", baseline), "candidate": Side("candidate", "b", candidate)}
+    return BuildComparison(run, Scenario(), sides, Plan(2, 600, 0.5))  # type: ignore[arg-type]
+
+
+def _crash(testbed: VmTestbed) -> None:
+    testbed.guest.run("sh", "-c", "(sleep 0.2; echo c > /proc/sysrq-trigger) > /dev/null 2>&1 &")
+    time.sleep(0.5)
+
+
+def _stop(testbed: VmTestbed) -> None:
+    os.kill(testbed.guest.pid, signal.SIGSTOP)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "failure", "kind"),
+    [(_crash, "crashed: ", "panic"), (_stop, "did not end within", None)],
+    ids=["crash", "hang"],
+)
+def test_a_boot_that_dies_in_the_middle_is_told_and_the_run_goes_on(
+    spoil: Callable[[VmTestbed], None], failure: str, kind: str | None, cloud: KernelBuild, tmp_path: Path
+) -> None:
+    run = Run(load_testbed(VM_FILE), Options(profile("smoke"), tmp_path / "run"), _Silent(), state=tmp_path / "state")
+    run.take()
+    try:
+        subject = _comparison(run, cloud, tmp_path, spoil)
+        subject.measure()
+        subject.judge(0.5)
+        subject.finish()
+    finally:
+        run.close()
+    first = subject.boots[0]
+    assert (first.side, first.pdr) == ("candidate", None)
+    assert failure in first.failure
+    assert len(subject.pdrs("candidate")) == 2
+    assert subject.judgement is not None
+    assert subject.judgement.verdict is not Verdict.ERROR
+    crash = read_result(tmp_path / "run")["scenarios"][0]["boots"][0]["crash"]
+    if kind is None:
+        assert crash is None
+    else:
+        assert crash["kind"] in ("oops", "panic")
+        assert "sysrq" in f"{crash['line']} {crash['rip']} {crash['trace']}"

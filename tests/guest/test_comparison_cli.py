@@ -1,0 +1,104 @@
+"""Two builds compared by the command line, and what goes wrong meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pdrgate.history.results import read_result
+from pdrgate.sut.builds import KernelBuild
+
+CHECKOUT = Path(__file__).parents[2]
+PDRGATE = [sys.executable, "-m", "pdrgate.cli"]
+
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("capable", "nothing_left_by_runs")]
+
+
+def arguments(build: KernelBuild, output: Path, *more: str) -> list[str]:
+    """Compares a build with itself in a minute; a boot that is twice as slow is within the tolerance."""
+    return [
+        *PDRGATE, "gate", "--kernel", build.source, "--against", build.source, "--profile", "smoke",
+        "--boots", "2", "--tolerance", "50%", "--wait", "900 s", "--output", str(output), *more,
+    ]  # fmt: skip
+
+
+def environment(**changes: str) -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": str(CHECKOUT / "libraries")} | changes
+
+
+def result_of(output: Path) -> dict[str, Any]:
+    (folder,) = output.iterdir()
+    return read_result(folder)
+
+
+def test_a_build_is_gated_against_itself(cloud: KernelBuild, tmp_path: Path) -> None:
+    done = subprocess.run(
+        arguments(cloud, tmp_path / "out"), env=environment(), capture_output=True, text=True, timeout=1500, check=False
+    )
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    result = result_of(tmp_path / "out")
+    assert result["verdict"] in ("PASS", "UNSTABLE", "INCONCLUSIVE", "IMPROVEMENT")
+    (entry,) = result["scenarios"]
+    assert [boot["kernel"] for boot in entry["boots"]] == [cloud.release] * 4
+    assert len({boot["boot"] for boot in entry["boots"]}) == 4
+    assert "pair 2 of at most 2: baseline " in done.stdout
+    assert done.stdout.count("boot 1 of the candidate") == 1
+
+
+def test_ctrl_c_while_two_guests_run_and_then_on_from_there(
+    cloud: KernelBuild, tmp_path: Path, left_behind: Callable[[], dict[str, list[str]]]
+) -> None:
+    with subprocess.Popen(
+        arguments(cloud, tmp_path / "out"), env=environment(), stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as run:
+        assert run.stdout is not None
+        lines: list[str] = []
+        for line in run.stdout:
+            lines.append(line)
+            if line.startswith("  pair 1"):
+                break
+        deadline = time.monotonic() + 120
+        while len(left_behind()["guests"]) < 2 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert len(left_behind()["guests"]) == 2
+        os.killpg(run.pid, signal.SIGINT)
+        rest = run.stdout.read()
+        assert run.wait(60) == 130, "".join(lines) + rest
+    assert left_behind()["guests"] == []
+    (folder,) = (tmp_path / "out").iterdir()
+    assert "interrupted" in read_result(folder)["reason"]
+    assert len((folder / "pairs.jsonl").read_text().splitlines()) == 1
+    assert f"--resume {folder}" in rest
+    again = subprocess.run(
+        [*PDRGATE, "gate", "--resume", str(folder)],
+        env=environment(), capture_output=True, text=True, timeout=900, check=False,
+    )  # fmt: skip
+    assert again.returncode in (0, 1), again.stdout + again.stderr
+    assert "1 pairs of boots are taken over from the run that is continued" in again.stdout
+    (entry,) = read_result(folder)["scenarios"]
+    assert [boot["pair"] for boot in entry["boots"]] == [1, 1, 2, 2]
+
+
+def test_a_missing_qemu_is_told_in_one_line(cloud: KernelBuild, tmp_path: Path) -> None:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for folder in ("/usr/sbin", "/usr/bin", "/sbin", "/bin"):
+        for tool in Path(folder).iterdir():
+            if not tool.name.startswith("qemu-system") and not (tools / tool.name).exists():
+                (tools / tool.name).symlink_to(tool)
+    done = subprocess.run(
+        arguments(cloud, tmp_path / "out"),
+        env=environment(PATH=str(tools)), capture_output=True, text=True, timeout=1000, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stdout + done.stderr
+    told = result_of(tmp_path / "out")
+    assert told["verdict"] == "ERROR"
+    assert "qemu-system-x86_64 is not installed" in told["reason"]

@@ -1,0 +1,184 @@
+"""Knobs on virtio-net with several queues, in a kernel of the distribution: what no veth has."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from pdrgate.errors import TestbedError
+from pdrgate.sut.builds import KernelBuild
+from pdrgate.sut.guest import Guest, GuestConfig
+from pdrgate.sut.journal import NAMESPACE_PREFIX, Journal
+from pdrgate.sut.knobs import (
+    FlowHash,
+    IndirectionTable,
+    InterruptAffinity,
+    Irqbalance,
+    Knob,
+    KnobSet,
+    RootQdisc,
+    Smt,
+    channels,
+    coalescing,
+    device_interrupts,
+    each,
+    flow_hash,
+    idle_latency,
+    in_turn,
+    pause_frames,
+    plan_knobs,
+    rings,
+    rps,
+    snapshot,
+    xps,
+)
+from pdrgate.sut.qemu import NetworkPort
+
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine")]
+
+MAC = "02:70:64:72:01:01"
+DEADLINE = 180.0
+
+
+@pytest.fixture(scope="module")
+def guest(
+    machine: None, cloud: KernelBuild, tmp_path_factory: pytest.TempPathFactory, cpus: tuple[int, ...]
+) -> Iterator[Guest]:
+    """Two virtual CPUs and one port of two queues, RSS by QEMU. One boot serves all: each test puts all back."""
+    folder = tmp_path_factory.mktemp("guest")
+    namespace = f"{NAMESPACE_PREFIX}-{secrets.token_hex(3)}-tg"
+    config = GuestConfig(cpus=cpus, vcpus=2, accelerator="tcg")
+    with Journal.begin(folder / "state") as journal:
+        journal.namespace(namespace)
+        subprocess.run(("ip", "netns", "add", namespace), check=True)
+        try:
+            ports = [NetworkPort("t0", MAC, queues=2)]
+            with Guest(cloud, config, journal, folder, ports=ports, namespace=namespace) as guest:
+                guest.wait(DEADLINE)
+                guest.run("ip", "link", "set", guest.interfaces()[MAC], "up")
+                yield guest
+        finally:
+            subprocess.run(("ip", "netns", "delete", namespace), check=True)
+
+
+@pytest.fixture(scope="module")
+def cpus() -> tuple[int, ...]:
+    from pdrgate.sut.cpus import plan_cpus
+
+    return plan_cpus(None, None).sut
+
+
+@pytest.fixture
+def port(guest: Guest) -> Iterator[str]:
+    """The port's name. All that knobs can turn is compared before and after."""
+    name = guest.interfaces()[MAC]
+    before = snapshot(guest, [name])
+    yield name
+    assert snapshot(guest, [name]) == before
+
+
+def on(name: str) -> list[Knob]:
+    return [
+        rings(name, {"rx": 128}),
+        channels(name, {"combined": 1}),
+        IndirectionTable(name, "weight=3,1"),
+        IndirectionTable(name, "equal=1"),
+        flow_hash(name, {"udp4": "sd", "tcp6": "sd"}),
+        FlowHash(name, "udp6=none"),
+        InterruptAffinity(name, each([1])),
+        InterruptAffinity(name, in_turn([1, 0])),
+        rps(name, in_turn([1, 0])),
+        xps(name, each([1])),
+        RootQdisc(name, "pfifo limit 77"),
+    ]
+
+
+@pytest.mark.parametrize("number", range(len(on(""))), ids=[knob.describe() for knob in on("PORT")])
+def test_a_virtio_port_takes_it_and_has_back_what_it_had(guest: Guest, port: str, number: int) -> None:
+    knob = on(port)[number]
+    before = snapshot(guest, [port])
+    with KnobSet() as knobs:
+        assert knobs.apply(guest, knob)
+        assert knob.holds(knob.read(guest), knob.value)
+        assert snapshot(guest, [port]) != before
+
+
+def test_interrupts_are_those_of_the_pci_device_around_the_port(guest: Guest, port: str) -> None:
+    found = device_interrupts(guest, port)
+    device = guest.run("readlink", "-f", f"/sys/class/net/{port}/device").stdout.strip().rpartition("/")[2]
+    assert sorted(found.values()) == sorted(
+        [f"{device}-config", *(f"{device}-{way}.{queue}" for way in ("input", "output") for queue in (0, 1))]
+    )
+    # There are others of virtio that are not the port's.
+    assert "virtio0-" in guest.read("/proc/interrupts").replace(f"{device}-", "")
+    with KnobSet() as knobs:
+        knobs.apply(guest, InterruptAffinity(port, in_turn([1, 0])))
+        for number, name in found.items():
+            told = guest.read(f"/proc/irq/{number}/smp_affinity_list").strip()
+            assert told == {"0": "1", "1": "0"}.get(name.rpartition(".")[2], "0-1")
+
+
+def test_queues_that_go_come_back_with_what_they_had(guest: Guest, port: str) -> None:
+    with KnobSet() as theirs:
+        for knob in (IndirectionTable(port, "weight=1,3"), rps(port, each([1])), InterruptAffinity(port, each([1]))):
+            theirs.apply(guest, knob)
+        before = snapshot(guest, [port])
+        with KnobSet() as knobs:
+            for one in plan_knobs({"ports": {"channels": {"combined": 1}, "rings": {"rx": 64}}}, [port]):
+                knobs.apply(guest, one.knob, one.missing)
+            assert snapshot(guest, [port]) != before
+        assert snapshot(guest, [port]) == before
+
+
+@pytest.mark.parametrize(
+    ("make", "lack"),
+    [
+        (lambda port: rings(port, {"rx": 512}), "takes at most rx=256 of rings"),
+        (lambda port: channels(port, {"combined": 3}), "takes at most combined=2 of channels"),
+        (lambda port: IndirectionTable(port, "equal=3"), "has 2 receive queues, too few for equal=3"),
+        (lambda port: pause_frames(port, {"rx": True}), "has no pause frames that can be set"),
+        (lambda port: coalescing(port, {"adaptive-rx": True}), "has no adaptive-rx among its interrupt coalescing"),
+        (lambda port: idle_latency(0), "has no CPU idle states to choose from"),
+        (lambda port: Smt("on"), "cannot be switched on"),
+        (lambda port: Irqbalance("on"), "has no service irqbalance to start"),
+    ],
+)  # fmt: skip
+def test_what_a_guest_lacks_is_a_skip(guest: Guest, port: str, make, lack: str) -> None:  # type: ignore[no-untyped-def]
+    knobs = KnobSet()
+    assert not knobs.apply(guest, make(port), "skip")
+    assert lack in knobs.skipped[0]
+
+
+def test_coalescing_that_the_driver_refuses_leaves_nothing_behind(guest: Guest, port: str) -> None:
+    with pytest.raises(TestbedError, match=r"ethtool -C .* rx-frames 4. on guest:.* Invalid argument"):
+        KnobSet().apply(guest, coalescing(port, {"rx-frames": 4}))
+
+
+def test_a_testbed_file_s_knobs_are_the_guest_s(make_testbed, cloud, config) -> None:  # type: ignore[no-untyped-def]
+    section = {
+        "missing": "skip", "net.core.netdev_budget": 600,
+        "ports": {"offloads": {"gro": False}, "mtu": 1400, "pause": {"rx": False}},
+    }  # fmt: skip
+    testbed = make_testbed(cloud, machine=dataclasses.replace(config, vcpus=2), section=section)
+    guest = testbed.guest
+    assert guest.read("/proc/sys/net/core/netdev_budget") == "600\n"
+    interfaces = [testbed.hops[0].ingress.interface, testbed.hops[0].egress.interface]
+    for name in interfaces:
+        assert guest.read(f"/sys/class/net/{name}/mtu") == "1400\n"
+        assert "generic-receive-offload: off" in guest.run("ethtool", "-k", name).stdout
+        assert f"; skipped pause frames of {name}: rx=off: {name} on {guest.name} has no pause" in testbed.sentence()
+    assert testbed.describe()["knobs"] == (
+        "missing=skip; net.core.netdev_budget=600; ports.mtu=1400; ports.offloads.gro=False; ports.pause.rx=False"
+    )
+    # Pinning is by the interrupts of each port's device.
+    testbed.pin("2 cpus")
+    for number, name in enumerate(interfaces):
+        state = InterruptAffinity(name, each([0])).read(guest)
+        assert {part.partition("=")[2] for part in state.split()} == {str(number)}
+    testbed.pin("unpinned")
+    state = InterruptAffinity(interfaces[1], each([0])).read(guest)
+    assert {part.partition("=")[2] for part in state.split()} == {"0-1"}

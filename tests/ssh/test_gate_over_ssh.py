@@ -1,0 +1,203 @@
+"""The whole gate over a real sshd, as users start it: the suites are the shipped ones, only the testbed file is new."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rack import PORTS, Rack
+from ssh_server import SshServer
+from trex_rig import SATURATION, ideal
+from trex_server import TRexServer
+
+from pdrgate.sut.journal import LASTING_DIR, MachineLock, recover_stale
+from tests.acceptance.conftest import PDRGATE, ROOT, Ended, run
+
+pytestmark = pytest.mark.datapath
+
+HONEST = {"NO_BASELINE", "UNSTABLE", "INCONCLUSIVE", "GENERATOR_LIMITED"}
+"""What a busy machine may come to; which of them is not the test's business."""
+SMOKE = ("--profile", "smoke", "--wait", "15 min")
+
+
+@pytest.fixture
+def rack(sshd_is_there: None) -> Iterator[Rack]:
+    """A rack that a run leaves as it was."""
+    # Somebody else may be measuring: what is the machine's must be at rest when it is looked at.
+    with MachineLock.acquire(wait=900), Rack() as rack:
+        before = rack.state()
+    # Its namespaces are gone with that; the state of an equal one is the same.
+    with Rack() as rack:
+        yield rack
+        with MachineLock.acquire(wait=900):
+            after = rack.state()
+        assert {name: (before.get(name), after.get(name)) for name in before.keys() | after.keys()} == {
+            name: (value, value) for name, value in before.items()
+        }
+        assert not list(LASTING_DIR.glob("remote-*"))
+
+
+def gate(rack: Rack, folder: Path, *options: str) -> Ended:
+    return run(
+        [
+            str(PDRGATE),
+            "gate",
+            "--testbed",
+            str(folder / "rack.yaml"),
+            "--output",
+            str(folder / "out"),
+            *SMOKE,
+            *options,
+        ],
+        folder / "out",
+        timeout=1200,
+    )
+
+
+class Runs:
+    """A run in a process of its own, whose lines can be waited for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.process = subprocess.Popen(
+            [PDRGATE, "gate", "--testbed", folder / "rack.yaml", "--output", folder / "out", *SMOKE],
+            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        self.said: list[str] = []
+
+    def until(self, pattern: str) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.said.append(line)
+            if re.search(pattern, line):
+                return
+        pytest.fail(f"no line like {pattern} in:\n{''.join(self.said)}")
+
+    def end(self) -> tuple[int, str]:
+        rest, _ = self.process.communicate(timeout=300)
+        return self.process.returncode, "".join(self.said) + rest
+
+
+@pytest.mark.parametrize("way", ["ssh", "netns"])
+def test_the_default_scenario(rack: Rack, tmp_path: Path, server: SshServer, way: str) -> None:
+    rack.testbed(tmp_path / "rack.yaml", server if way == "ssh" else None)
+    ended = gate(rack, tmp_path)
+    verdict = ended.result["verdict"]
+    assert verdict in HONEST, ended.stdout
+    assert f"{verdict}: {ended.result['reason']}" in ended.stdout
+    (scenario,) = ended.result["scenarios"]
+    name = f"ssh:sut/{rack.sut}" if way == "ssh" else f"netns:{rack.sut}"
+    assert scenario["fingerprint"]["testbed_sut"] == name
+    assert ended.result["testbed"]["kind"] == "rack"
+    assert ended.result["testbed"]["sentence"].startswith(f"SUT {name}, ports in0 and out0")
+    assert scenario["trials"] == len((ended.folder / "trials.jsonl").read_text().splitlines()) > 5
+    assert scenario["calibration"]["forwarding_rate"] > 0
+
+
+def test_trex_generates_and_the_sut_is_set_up_over_ssh(rack: Rack, tmp_path: Path, server: SshServer) -> None:
+    """The server is a simulated one that forwards by itself: of the SUT it is the set-up that counts here."""
+    with TRexServer(ideal()) as trex:
+        rack.testbed(
+            tmp_path / "rack.yaml",
+            server,
+            {"kind": "trex", "server": "127.0.0.1", "sync_port": trex.sync_port, "async_port": trex.async_port},
+            ports=[{"interface": port, "faces": f"02:00:00:00:00:0{number}"} for number, port in enumerate(PORTS)],
+        )
+        ended = gate(rack, tmp_path)
+    assert ended.result["verdict"] == "NO_BASELINE", ended.stdout
+    (scenario,) = ended.result["scenarios"]
+    assert scenario["pdr"]["load"] == pytest.approx(SATURATION, rel=0.02)
+    assert scenario["fingerprint"]["generator"].startswith("trex/")
+    assert scenario["fingerprint"]["testbed_buffer"] == "backlog"
+    assert server.logins == 1
+
+
+def test_all_other_suites_of_routing(rack: Rack, tmp_path: Path, server: SshServer) -> None:
+    rack.testbed(tmp_path / "rack.yaml", server)
+    ended = gate(rack, tmp_path, "--scenario", "ipv4ANDlarge-buffers", "--scenario", "unpinned")
+    assert len(ended.result["scenarios"]) >= 2, ended.stdout
+    assert {entry["verdict"] for entry in ended.result["scenarios"]} <= HONEST, ended.stdout
+
+
+def test_sshd_killed_again_and_again_costs_nothing(rack: Rack, tmp_path: Path, server: SshServer) -> None:
+    rack.testbed(tmp_path / "rack.yaml", server)
+    runs = Runs(tmp_path)
+    killed = 0
+    for number in (2, 6, 9):
+        runs.until(rf"^\s+{number} ")
+        killed += server.drop()
+    code, said = runs.end()
+    assert killed == 3
+    (folder,) = (tmp_path / "out").iterdir()
+    first = re.search(rf"^({'|'.join(HONEST)}): ", said, re.MULTILINE)
+    # A command may have been on its way when its connection was killed: then it is an error that says so.
+    lost = "was lost" in said and "\nERROR: " in said and code == 2
+    assert (first and code in (0, 1, 2)) or lost, said
+    assert (folder / "trials.jsonl").read_text().count("\n") >= 9
+
+
+def test_a_sut_that_restarts_in_the_run_is_an_error_that_says_so(
+    rack: Rack, tmp_path: Path, sshd_is_there: None
+) -> None:
+    with SshServer(tmp_path / "ssh", own_boot=True) as elsewhere:
+        rack.testbed(tmp_path / "rack.yaml", elsewhere)
+        runs = Runs(tmp_path)
+        runs.until(r"^\s+5 ")
+        elsewhere.restart()
+        code, said = runs.end()
+    assert code == 2, said
+    assert re.search(r"^ERROR: ssh:sut was restarted during the run \(boot \w+, now \w+\)", said, re.MULTILINE), said
+
+
+def test_a_sut_that_goes_away_for_good_is_an_error_and_is_put_back_later(
+    rack: Rack, tmp_path: Path, server: SshServer
+) -> None:
+    rack.testbed(tmp_path / "rack.yaml", server)
+    runs = Runs(tmp_path)
+    runs.until(r"^\s+5 ")
+    server.stop()
+    code, said = runs.end()
+    assert code == 2, said
+    assert re.search(r"^ERROR: .*(cannot reach sut|was lost)", said, re.MULTILINE), said
+    (journal,) = LASTING_DIR.glob("remote-*")
+    server.start()
+    # As the next run does, whoever's that is.
+    with MachineLock.acquire(wait=900):
+        recover_stale()
+    assert not journal.exists()
+
+
+def test_a_changed_host_key_is_an_error_that_says_so(rack: Rack, tmp_path: Path, server: SshServer) -> None:
+    rack.testbed(tmp_path / "rack.yaml", server)
+    other = (server.folder / "user_key.pub").read_text()
+    server.known_hosts.write_text(f"[127.0.0.1]:{server.port} {other}")
+    ended = gate(rack, tmp_path)
+    assert ended.code == 2
+    assert "ERROR: the host key of sut (root@127.0.0.1:" in ended.stdout, ended.stdout
+    assert "is not the expected one: it shows ssh-ed25519 SHA256:" in ended.stdout
+    assert ended.result["verdict"] == "ERROR"
+
+
+def test_a_suites_own_keywords_use_the_same_connection(rack: Rack, tmp_path: Path, server: SshServer) -> None:
+    rack.testbed(tmp_path / "rack.yaml", server)
+    done = subprocess.run(
+        [sys.executable, "-m", "robot", "--pythonpath", "libraries", "--variable", f"TESTBED:{tmp_path}/rack.yaml",
+         "--variable", f"PORT:{server.port}", "--outputdir", tmp_path, "tests/ssh/shared_connection.robot"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    # One login, and another one after the connection was killed: SSHLibrary made none of its own.
+    assert server.logins == 2
+
+
+def test_an_interruption_puts_the_sut_back(rack: Rack, tmp_path: Path, server: SshServer) -> None:
+    rack.testbed(tmp_path / "rack.yaml", server)
+    runs = Runs(tmp_path)
+    runs.until(r"^\s+5 ")
+    threading.Timer(0.05, lambda: runs.process.send_signal(2)).start()
+    code, said = runs.end()
+    assert code == 130, said

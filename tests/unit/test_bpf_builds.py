@@ -1,0 +1,199 @@
+"""eBPF objects: what one is told by, which are refused and why, and that ours are compiled once."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pdrgate.errors import TestbedError
+from pdrgate.sut import bpf_builds
+from pdrgate.sut.bpf_builds import OWN_BUILDS, BpfBuildError, bpf_build, own_build
+from pdrgate.sut.bpf_programs import _why
+from pdrgate.sut.datapath import DATA_PATHS, data_path
+from pdrgate.sut.host import Completed
+
+needs_clang = pytest.mark.skipif(shutil.which("clang") is None, reason="clang is not installed: run ci/bootstrap")
+
+
+def compiled(folder: Path, text: str, name: str = "some") -> Path:
+    source, output = folder / f"{name}.c", folder / f"{name}.o"
+    source.write_text(text)
+    subprocess.run(("clang", "-O2", "-target", "bpf", "-c", str(source), "-o", str(output)), check=True)
+    return output
+
+
+def program(section: str, name: str = "one") -> str:
+    return f'__attribute__((section("{section}"), used)) int {name}(void *ctx) {{ return 2; }}\n'
+
+
+@needs_clang
+@pytest.mark.parametrize(
+    ("section", "kind"),
+    [("xdp", "xdp"), ("xdp.frags", "xdp"), ("tc", "tc"), ("tc/ingress", "tc"), ("classifier", "tc"), ("action", "tc")],
+)
+def test_a_build_is_told_by_its_section(tmp_path: Path, section: str, kind: str) -> None:
+    path = compiled(tmp_path, program(section))
+    build = bpf_build(path)
+    assert (build.name, build.path, build.section, build.kind) == ("some.o", path, section, kind)
+    assert len(build.sha256) == 64
+    assert build.label == f"some.o ({build.sha256[:8]})"
+    other = "tc" if kind == "xdp" else "xdp"
+    with pytest.raises(BpfBuildError, match=rf"holds a program for {kind} \(section {section}\).* one for {other}; "):
+        bpf_build(path, other)  # type: ignore[arg-type]
+
+
+@needs_clang
+def test_functions_that_a_program_calls_are_no_programs(tmp_path: Path) -> None:
+    text = "__attribute__((noinline)) int helper(int a) { return a + 1; }\n" + program("xdp")
+    assert bpf_build(compiled(tmp_path, text)).section == "xdp"
+
+
+@needs_clang
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (program("socket"), r"holds no program for a data path, but one in socket; put one into SEC"),
+        (program("xdp/cpumap"), r"holds no program for a data path, but one in xdp/cpumap; "),
+        ("int data = 1;\n", r"holds no program for a data path, but nothing to run; "),
+        (program("xdp", "a") + program("xdp", "b"), r"holds several programs \(a in xdp, b in xdp\); leave one"),
+        (program("xdp", "a") + program("tc", "b"), r"holds several programs \(.*a in xdp.*\); leave one"),
+    ],
+)
+def test_objects_without_exactly_one_program_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = compiled(tmp_path, text)
+    with pytest.raises(BpfBuildError, match=message) as error:
+        bpf_build(path)
+    assert str(error.value).startswith(f"{path}: ")
+
+
+def test_files_that_are_no_objects(tmp_path: Path) -> None:
+    path = tmp_path / "what"
+    with pytest.raises(BpfBuildError, match=r"cannot read it: No such file or directory; name an eBPF object file$"):
+        bpf_build(path)
+    host = b"\x7fELF\x02\x01".ljust(0x12, b"\0") + struct.pack("<H", 62)
+    for content, why in (
+        (b"", "it is no ELF file"),
+        (b"#!/bin/sh\n", "it is no ELF file"),
+        (b"\x7fELF\x01\x01", "it is no 64-bit ELF file"),
+        (host.ljust(64, b"\0"), "it is for machine 62 and not for BPF, 247"),
+        (host[:0x12] + struct.pack("<H", 247), r"unpack_from requires .*"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(BpfBuildError, match=rf"is no eBPF object \({why}\); compile one with clang -target bpf$"):
+            bpf_build(path)
+
+
+@needs_clang
+def test_a_damaged_object_is_told_in_one_line(tmp_path: Path) -> None:
+    content = compiled(tmp_path, program("xdp")).read_bytes()
+    path = tmp_path / "cut.o"
+    for length in range(0, len(content) - 64, 7):  # less than the last section's header
+        path.write_bytes(content[:length])
+        with pytest.raises(BpfBuildError) as error:
+            bpf_build(path)
+        assert "\n" not in str(error.value)
+
+
+@needs_clang
+@pytest.mark.parametrize("name", OWN_BUILDS)
+def test_our_own_are_compiled_once(tmp_path: Path, name: str) -> None:
+    build = own_build(name, cache=tmp_path)
+    assert build.kind == ("tc" if name.startswith("tc") else "xdp")
+    written = build.path.stat().st_mtime_ns
+    assert own_build(name, cache=tmp_path) == build
+    assert build.path.stat().st_mtime_ns == written
+
+
+@needs_clang
+def test_macros_make_another_build(tmp_path: Path) -> None:
+    plain, slow = own_build("xdp_router", cache=tmp_path), own_build("xdp_router", ("LOOKUPS=3",), cache=tmp_path)
+    assert plain.sha256 != slow.sha256
+    assert plain.path != slow.path
+    assert own_build("xdp_router", cache=tmp_path) == plain
+
+
+def test_a_missing_source_or_compiler_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TestbedError, match=r"none\.bpf\.c is not there; .*run it from one$"):
+        own_build("none", cache=tmp_path)
+    monkeypatch.setattr(bpf_builds.shutil, "which", lambda name: None)
+    with pytest.raises(TestbedError, match=r"takes clang, which is not on PATH; run ./ci/bootstrap, or: apt-get"):
+        own_build("xdp_router", cache=tmp_path)
+
+
+@needs_clang
+def test_a_source_that_does_not_compile_is_told_by_the_compilers_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bpf_builds, "SOURCES", tmp_path)
+    (tmp_path / "broken.bpf.c").write_text("int a = ;\n")
+    with pytest.raises(TestbedError, match=r"broken\.bpf\.c failed: .*error: expected expression") as error:
+        own_build("broken", cache=tmp_path / "cache")
+    assert "\n" not in str(error.value)
+    assert not list((tmp_path / "cache").rglob("*.o"))
+
+
+@needs_clang
+def test_a_data_path_takes_programs_of_its_kind_only(tmp_path: Path) -> None:
+    xdp, tc = (compiled(tmp_path, program(section), section) for section in ("xdp", "tc"))
+    assert data_path("xdp-ipv6-routing", xdp).name == "xdp-ipv6-routing"
+    assert data_path("xdp-ipv4-routing", bpf_build(xdp)).family == 4
+    assert data_path("tc-redirect", tc).name == "tc-redirect"
+    with pytest.raises(BpfBuildError, match=r"this data path runs one for tc; choose the data path that goes with it"):
+        data_path("tc-redirect", xdp)
+    with pytest.raises(
+        BpfBuildError,
+        match=r"^IPv6 routing runs no eBPF program; .* by xdp-ipv6-routing, xdp-ipv4-routing, tc-redirect$",
+    ):
+        data_path("ipv6-routing", xdp)
+
+
+def test_names_of_data_paths_are_their_own() -> None:
+    assert {name: data_path(name).name for name in DATA_PATHS} == {name: name for name in DATA_PATHS}
+    assert {name: data_path(name).family for name in DATA_PATHS} == {
+        name: kind.family for name, kind in DATA_PATHS.items()
+    }
+    # Results of the kernel's own routing stay comparable with those made before there were other data paths.
+    assert data_path("ipv6-routing").describe() == {}
+
+
+def completed(stderr: str) -> Completed:
+    return Completed(("bpftool",), 255, "", stderr)
+
+
+def test_the_verifiers_last_lines_are_told() -> None:
+    said = """\
+libbpf: prog 'one': BPF program load failed: Permission denied
+libbpf: prog 'one': -- BEGIN PROG LOAD LOG --
+0: R1=ctx(off=0,imm=0) R10=fp0
+; return *(int *)ctx;
+0: (61) r0 = *(u32 *)(r1 +400)
+invalid bpf_context access off=400 size=4
+processed 1 insns (limit 1000000) max_states_per_insn 0 total_states 0 peak_states 0 mark_read 0
+-- END PROG LOAD LOG --
+libbpf: failed to load object 'some.o'
+Error: failed to load object file
+"""
+    assert _why(completed(said)) == (
+        "the verifier says: 0: R1=ctx(off=0,imm=0) R10=fp0 | 0: (61) r0 = *(u32 *)(r1 +400) | "
+        "invalid bpf_context access off=400 size=4"
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("libbpf: Kernel error message: hardware LRO\nError: interface xdpdrv attach failed: Busy\n", "hardware LRO"),
+        ("Error: interface xdpdrv attach failed: Operation not supported\n", "Operation not supported"),
+        (
+            "libbpf: elf: what is not an ELF object\nError: failed to open object file\n",
+            "elf: what is not an ELF object",
+        ),
+        ("", "exit code 255"),
+    ],
+)
+def test_without_a_log_the_tools_words_are(said: str, told: str) -> None:
+    assert told in _why(completed(said))

@@ -1,0 +1,86 @@
+"""The first look: packets that nobody forwards, or somebody else does, are found out before anything is measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from pdrgate.errors import TestbedError
+from pdrgate.gate.probe import PROBE_DURATION, PROBE_LOAD, probe
+from pdrgate.traffic.frames import Frames
+from pdrgate.trial import Trial
+
+PACKETS = round(PROBE_LOAD * PROBE_DURATION)
+HOPS = 3
+
+
+@dataclass
+class Sut:
+    """Data path, testbed and generator in one: who counts how many of each trial's packets."""
+
+    forwarded: int = PACKETS
+    by_program: int | None = HOPS * PACKETS
+    in_kernel: int = 0
+    by_kernel: bool = False
+    name: str = "xdp-ipv6-routing"
+    hops: tuple[int, ...] = (1, 2, 3)
+    trials: list[Frames] = field(default_factory=list)
+
+    def redirected(self) -> int | None:
+        return None if self.by_program is None else 40 + len(self.trials) * self.by_program
+
+    def sentence(self) -> str:
+        return "XDP native (veth)"
+
+    def counters(self) -> dict[str, int]:
+        return {
+            "hop1.Ip6OutForwDatagrams": 7 + len(self.trials) * self.in_kernel,
+            "hop1.in0.rx_packets": 10**6 * len(self.trials),
+            "hop2.IpForwDatagrams": 5,
+        }
+
+    def trial(self, load: float, duration: float, frames: Frames) -> Trial:
+        self.trials.append(frames)
+        return Trial(load, duration, offered=PACKETS, unsent=0, refused=0, forwarded=self.forwarded, stray=0,
+                     sending_time=duration, latency=None, started=0.0)  # fmt: skip
+
+
+def look(sut: Any) -> None:
+    probe(sut, sut, sut, Frames())
+
+
+@pytest.mark.parametrize(
+    "sut",
+    [
+        Sut(),
+        Sut(by_program=None),
+        Sut(by_program=HOPS * PACKETS + 7, in_kernel=3),
+        Sut(forwarded=PACKETS - 20, by_program=HOPS * PACKETS - 20),
+        Sut(by_kernel=True, by_program=None, in_kernel=HOPS * PACKETS),
+    ],
+)
+def test_what_carries_its_packets_passes(sut: Sut) -> None:
+    look(sut)
+    assert sut.trials == [Frames()]
+
+
+@pytest.mark.parametrize(
+    ("sut", "message"),
+    [
+        (Sut(forwarded=0), "forwards none of 1000 packets at 10000 packets/s (XDP native (veth)); "),
+        (Sut(forwarded=0, by_kernel=True), "forwards none of 1000 packets"),
+        (
+            Sut(in_kernel=HOPS * PACKETS),
+            "the kernel's own router forwarded 3000 of 3000 packets, which the program let",
+        ),
+        (Sut(in_kernel=PACKETS, by_program=None), "the kernel's own router forwarded 1000 of 3000 packets"),
+        (Sut(by_program=PACKETS), "its programs count 1000 packets that they sent on, and 3000 were forwarded"),
+    ],
+)
+def test_what_does_not_is_told(sut: Sut, message: str) -> None:
+    with pytest.raises(TestbedError) as error:
+        look(sut)
+    assert message in str(error.value)
+    assert str(error.value).startswith("xdp-ipv6-routing")
