@@ -89,12 +89,13 @@ def found(path: str) -> Path:
 def check(options: GateOptions) -> None:
     """Tell at once, and not from within a suite, what cannot work. Raises TestbedError, UsageError, DataError."""
     from pdrgate.testbed import load_testbed
+    from pdrgate.testbed.rack_build import boots_builds
 
     config = load_testbed(found(options.testbed))
-    if options.kernel and config.sut.vm is None:
+    if options.kernel and config.sut.vm is None and not boots_builds(config):
         raise UsageError(
             f"testbed {config.name} boots no kernels; leave out --testbed, or name one of kind local-vm such as "
-            "resources/testbeds/local-vm.yaml"
+            "resources/testbeds/local-vm.yaml, or a rack whose SUT is a machine reached by SSH"
         )
     if options.bpf:
         from pdrgate.sut.bpf_builds import bpf_build

@@ -17,6 +17,7 @@ from pdrgate.sut.builds import KernelBuild, named_build
 from pdrgate.sut.datapath import DATA_PATHS
 from pdrgate.sut.journal import Journal
 from pdrgate.testbed import Testbed, open_testbed, start_guest
+from pdrgate.testbed.rack_build import boot_on_rack
 from pdrgate.units import Duration, Ratio
 
 
@@ -38,9 +39,11 @@ class BuildKeywords:
         """Boots two kernel builds in pairs, at most ``boots`` times each, and measures the scenario in every boot.
 
         A build is a .deb, a bzImage, a kernel build tree, or the name of a distribution package, which is downloaded
-        and unpacked, never installed; ``,modules=FOLDER`` and ``,vmlinux=FILE`` may follow it. Both boots of a pair are
-        up at once, and their trials alternate. From the sixth pair on the comparison ends as soon as the change is
-        above or below ``tolerance`` beyond doubt (at 99 % confidence); after ``budget`` no boot is begun.
+        and unpacked; ``,modules=FOLDER`` and ``,vmlinux=FILE`` may follow it. On the testbed of virtual machines both
+        boots of a pair are up at once, and their trials alternate. On a rack the build is installed beside the SUT's
+        kernels, started once, and removed after the boot's trials, see docs/bare-metal.md. From the sixth pair on the
+        comparison ends as soon as the change is above or below ``tolerance`` beyond doubt (at 99 % confidence); after
+        ``budget`` no boot is begun.
 
         Fails with ERROR when two boots of a build fail (a panic, a hang, no answer). `Measurement Should Be Stable`
         then judges the trials of both builds, `PDR Should Not Have Regressed` compares the PDRs of their boots.
@@ -52,10 +55,15 @@ class BuildKeywords:
             build = named_build(source)
 
             def boot(journal: Journal, build: KernelBuild = build) -> Testbed:
+                if run.config.sut.rack is not None:
+                    return boot_on_rack(run.config, build, journal, run.observer.said)
                 return start_guest(run.config, build, journal, run.options.folder / "consoles")
 
             sides[name] = Side(name, f"{build.name} ({build.release})", boot)
-        self._compare(run, sides, Plan(boots, float(budget), float(tolerance)))
+        # A rack has one SUT: its boots follow each other.
+        together = run.config.sut.rack is None
+        run.leave()
+        self._compare(run, sides, Plan(boots, float(budget), float(tolerance), together))
 
     @keyword(name="Compare EBPF Builds")
     def compare_ebpf_builds(

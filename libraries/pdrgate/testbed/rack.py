@@ -14,7 +14,7 @@ TSO off at the SUT's ports (``knobs: {ports: {offloads: …}}``), see `pdrgate.t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path as FilePath
 from typing import Any, Literal
@@ -90,6 +90,7 @@ class RackTestbed:
         self._source = source
         self._journal = journal
         self._knobs = KnobSet(journal)
+        self._afterwards: list[Callable[[], None]] = []
         self._told: tuple[str, ...] = ()
         """The testbed file's knobs in words."""
         try:
@@ -225,6 +226,10 @@ class RackTestbed:
             )
         return ()
 
+    def after_close(self, undo: Callable[[], None]) -> None:
+        """Have ``undo`` called once everything was put back."""
+        self._afterwards.append(undo)
+
     def close(self) -> None:
         """Put everything back; may be called twice.
 
@@ -232,7 +237,8 @@ class RackTestbed:
             TestbedError: something could not be undone; all else was, and the next start tries again.
         """
         failures: list[str] = []
-        for undo in (self._knobs.restore, self._source.close, self._router.close, self._machine.close):
+        afterwards, self._afterwards = self._afterwards, []
+        for undo in (self._knobs.restore, self._source.close, self._router.close, self._machine.close, *afterwards):
             try:
                 undo()
             except PdrGateError as error:

@@ -1,0 +1,97 @@
+"""A build on a rack is started before the testbed is set up there, and leaves after it; all on made hosts."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pdrgate.errors import TestbedError
+from pdrgate.testbed import load_testbed
+from pdrgate.testbed.rack import RackTestbed
+from pdrgate.testbed.rack_build import boot_on_rack, boots_builds
+
+ROOT = Path(__file__).parents[2]
+RACK = load_testbed(ROOT / "resources/testbeds/rack-trex.yaml")
+BUILD: Any = SimpleNamespace(name="linux", release="6.1")
+JOURNAL: Any = None
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is done, in order; the testbed is made without its SUT."""
+    done: list[str] = []
+
+    class Metal:
+        def __init__(self, host: object, files: object, told: object) -> None:
+            pass
+
+        @contextlib.contextmanager
+        def running(self, build: Any) -> Iterator[str]:
+            done.append(f"starts {build.release}")
+            try:
+                yield "boot"
+            finally:
+                done.append("goes back")
+
+    def closing(what: str) -> SimpleNamespace:
+        return SimpleNamespace(close=lambda: done.append(what), restore=lambda: done.append(what))
+
+    def opened(config: object, journal: object) -> RackTestbed:
+        done.append("opens the testbed")
+        testbed = object.__new__(RackTestbed)
+        testbed._afterwards = []
+        parts: dict[str, Any] = {
+            "_knobs": closing("puts knobs back"), "_source": closing("ends the generator"),
+            "_router": closing("leaves"), "_machine": closing("leaves"),
+        }  # fmt: skip
+        for name, part in parts.items():
+            setattr(testbed, name, part)
+        return testbed
+
+    monkeypatch.setattr("pdrgate.sut.bare_metal.BareMetal", Metal)
+    monkeypatch.setattr("pdrgate.sut.ssh.SshConnection", lambda target: target)
+    monkeypatch.setattr("pdrgate.sut.ssh.SshHost", lambda connection, owns: closing("closes the way there"))
+    monkeypatch.setattr("pdrgate.testbed.rack_build.open_testbed", opened)
+    return done
+
+
+def test_the_default_kernel_comes_back_after_everything_was_put_back(steps: list[str]) -> None:
+    testbed = boot_on_rack(RACK, BUILD, JOURNAL, print)
+    assert steps == ["starts 6.1", "opens the testbed"]
+    testbed.close()
+    assert steps[2:] == [
+        "puts knobs back",
+        "ends the generator",
+        "leaves",
+        "leaves",
+        "goes back",
+        "closes the way there",
+    ]
+    testbed.close()
+    assert steps.count("goes back") == 1
+
+
+def test_a_testbed_that_cannot_be_set_up_leaves_no_build_running(
+    steps: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(config: object, journal: object) -> RackTestbed:
+        raise TestbedError("no link")
+
+    monkeypatch.setattr("pdrgate.testbed.rack_build.open_testbed", refused)
+    with pytest.raises(TestbedError, match="no link"):
+        boot_on_rack(RACK, BUILD, JOURNAL, print)
+    assert steps == ["starts 6.1", "goes back", "closes the way there"]
+
+
+def test_only_a_machine_of_its_own_boots_builds(steps: list[str]) -> None:
+    assert boots_builds(RACK)
+    local = load_testbed(ROOT / "resources/testbeds/local-netns.yaml")
+    assert not boots_builds(local)
+    with pytest.raises(TestbedError, match="boots no kernels: its SUT is no machine that is reached by SSH"):
+        boot_on_rack(local, BUILD, JOURNAL, print)
+    assert steps == []
