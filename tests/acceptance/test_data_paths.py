@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pdrgate.sut.bpf_builds import own_build
 from tests.acceptance.test_real_gate import HONEST, gate, leaves_no_trace
 
 __all__ = ["leaves_no_trace"]  # for each test here too
@@ -30,3 +31,23 @@ def test_a_suite_of_each_data_path(tmp_path: Path, tag: str, scenario: str, titl
     assert entry["title"].startswith(title)
     assert entry["calibration"]["forwarding_rate"] > 0
     assert entry["calibration"]["ceiling"] > entry["calibration"]["forwarding_rate"]
+
+
+def test_a_slower_program_is_a_regression(tmp_path: Path) -> None:
+    """pdrgate's own router against one that looks every packet's route up eight times."""
+    good, slow = own_build("xdp_router"), own_build("xdp_router", ("LOOKUPS=8",))
+    ended = gate(tmp_path, "--bpf", str(slow.path), "--against", str(good.path), "--boots", "8", "--tolerance", "5%")
+    assert ended.result["verdict"] in {"REGRESSION", "INCONCLUSIVE", "UNSTABLE"}, ended.stdout + ended.stderr
+    (entry,) = ended.result["scenarios"]
+    assert entry["builds"] == {"baseline": good.label, "candidate": slow.label}
+    assert entry["carried"].startswith("XDP native")
+    assert entry["pdr"]["load"] < 0.95 * entry["baseline_pdr"]["load"]
+    assert len({boot["boot"] for boot in entry["boots"]}) == len(entry["boots"])
+
+
+def test_an_object_that_is_no_program_is_told_at_once(tmp_path: Path) -> None:
+    (tmp_path / "text.o").write_text("no ELF")
+    good = own_build("xdp_router").path
+    ended = gate(tmp_path, "--bpf", str(tmp_path / "text.o"), "--against", str(good))
+    assert (ended.code, ended.folder) == (2, None)
+    assert "text.o: is no eBPF object" in ended.stderr

@@ -53,6 +53,25 @@ def test_a_build_is_gated_against_itself(cloud: KernelBuild, tmp_path: Path) -> 
     assert done.stdout.count("boot 1 of the candidate") == 1
 
 
+@pytest.mark.parametrize("tag", ["default", "xdp-ipv6"])
+def test_the_suites_for_namespaces_run_in_a_guest(cloud: KernelBuild, tmp_path: Path, tag: str) -> None:
+    """With no change but the testbed file."""
+    text = (CHECKOUT / "resources/testbeds/local-vm.yaml").read_text()
+    testbed = tmp_path / "vm.yaml"
+    testbed.write_text(text.replace("sut:\n", f"sut:\n  kernel: {cloud.source}\n"))
+    done = subprocess.run(
+        [*PDRGATE, "gate", "--testbed", str(testbed), "--scenario", tag, "--profile", "smoke", "--wait", "900 s",
+         "--output", str(tmp_path / "out")],
+        env=environment(), capture_output=True, text=True, timeout=1500, check=False,
+    )  # fmt: skip
+    result = result_of(tmp_path / "out")
+    assert result["verdict"] in ("NO_BASELINE", "UNSTABLE", "INCONCLUSIVE"), done.stdout + done.stderr
+    (entry,) = result["scenarios"]
+    assert entry["fingerprint"]["kernel"] == cloud.release
+    assert entry["carried"].startswith("the kernel routes" if tag == "default" else "XDP ")
+    assert entry["calibration"]["forwarding_rate"] > 1000
+
+
 def test_ctrl_c_while_two_guests_run_and_then_on_from_there(
     cloud: KernelBuild, tmp_path: Path, left_behind: Callable[[], dict[str, list[str]]]
 ) -> None:

@@ -105,8 +105,8 @@ def test_the_same_testbed_by_ssh_and_without(rack: Rack, tmp_path: Path, server:
             assert testbed.environment().kernel_release == os.uname().release
             use(testbed)
             changed = differences(before, rack.state())
-            assert changed["machine file /proc/sys/net/core/netdev_max_backlog plain"] == ("1000", "4096")
-            assert changed["sut file /proc/sys/net/ipv6/conf/all/forwarding plain"] == ("0", "1")
+            assert changed["machine /proc/sys/net/core/netdev_max_backlog"] == ("1000", "4096")
+            assert changed["sut /proc/sys/net/ipv6/conf/all/forwarding"] == ("0", "1")
         finally:
             testbed.close()
         testbed.close()  # a second time
