@@ -192,6 +192,11 @@ def test_a_ratio_that_jumps_from_pair_to_pair_is_unstable(tmp_path: Path) -> Non
     assert "pairs of boots: the candidate's PDR relative to the baseline's deviates" in result["reason"]
 
 
+def test_a_ratio_that_jumps_beyond_the_tolerance_is_a_regression_all_the_same(tmp_path: Path) -> None:
+    _, result, _ = compared(tmp_path, STEADY, [0.2e6, 0.22e6, 0.18e6, 0.21e6])
+    assert result["verdict"] == Verdict.REGRESSION
+
+
 def test_a_killed_comparison_goes_on_after_its_last_whole_pair(tmp_path: Path) -> None:
     machine = Machine()
     baseline, candidate = [1e6, 1.03e6, 0.98e6, 1.01e6], [0.985e6, 1.01e6, 0.97e6, 0.99e6]

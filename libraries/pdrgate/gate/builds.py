@@ -391,12 +391,19 @@ class BuildComparison:
             self.assessments[name] = found
             if found.verdict is not Stability.STABLE and self.judgement is None:
                 self.judgement = Judgement(Verdict(found.verdict.value), f"the {name} {side.label}: {found.reason}")
+        self._check_ratios()
+
+    def _check_ratios(self) -> None:
+        """Whether the change is one number; where it lies beyond the tolerance on any account, it need not be."""
         ratios = tuple(
             candidate / base for candidate, base in zip(self.pdrs("candidate"), self.pdrs("baseline"), strict=True)
         )
         checks = steady("candidate's PDR relative to the baseline's", ratios)
         failed = [check for check in checks if check.passed is False]
-        if failed and self.judgement is None:
+        if not failed or self.judgement is not None:
+            return
+        _, judgement = self._compared(self.plan.tolerance, self._confidence)
+        if judgement.verdict not in (Verdict.REGRESSION, Verdict.IMPROVEMENT):
             self.judgement = Judgement(Verdict.UNSTABLE, f"over {len(ratios)} pairs of boots: {failed[0].sentence}")
 
     def _line(self) -> dict[str, Any]:
