@@ -15,6 +15,7 @@ from pdrgate.gate.progress import known_bounds
 from pdrgate.report import plots
 from pdrgate.report.plots import PLR_FLOOR, GoalLine
 from pdrgate.report.plots.load_loss import load_loss_figure
+from pdrgate.report.plots.pairs import pairs_figure
 from pdrgate.report.plots.rates import rates_figure
 from pdrgate.report.plots.repeats import repeats_figure
 from pdrgate.report.plots.search_path import search_path_figure
@@ -159,8 +160,21 @@ def test_every_picture_is_a_png_of_the_same_size() -> None:
         plots.rates(found, title="a $ and $x^{$"),
         plots.repeats(case("nothing forwarded"), title=""),
         plots.search_path([], title=r"\alpha_{", goals=[]),
+        plots.pairs([1e6], [0.9e6], 0.02, title="t", labels=("a", "b")),
     ):
         assert size_of(png) == (1100, 704)
+
+
+def test_pairs_of_boots_show_the_tolerance_and_what_was_known_after_each() -> None:
+    base, candidate = [1e6, 1.01e6, 0.99e6, 1e6], [0.9e6, 0.92e6, 0.89e6, 0.9e6]
+    figure = pairs_figure(base, candidate, 0.02, "t", ("linux-a " * 6, "linux-b"))
+    above, below = figure.axes
+    assert [list(line.get_ydata()) for line in above.lines] == [base, candidate]
+    low, high = below.get_ylim()
+    assert low < -10 < -2 < 0 < high
+    so_far = next(line for line in below.lines if line.get_label() == "change so far")
+    assert so_far.get_ydata()[-1] == pytest.approx(-9.75, abs=0.05)
+    assert overlaps(figure) == []
 
 
 def test_the_verdict_the_label_and_the_failed_checks_sentence_are_written() -> None:

@@ -113,4 +113,12 @@ class BuildKeywords:
             show_picture(plots.load_loss(assessment, title=title, subtitle=subtitle), f"{picture}-load-loss", folder)
             show_picture(plots.repeats(assessment, title=title), f"{picture}-repeats", folder)
             show_html(tables.checks_table(assessment))
+        base, candidate = comparison.pdrs("baseline"), comparison.pdrs("candidate")
+        if candidate:
+            png = plots.pairs(
+                base, candidate, comparison.plan.tolerance,
+                title=comparison.scenario.title,
+                labels=(comparison.sides["baseline"].label, comparison.sides["candidate"].label),
+            )  # fmt: skip
+            show_picture(png, f"{comparison.scenario.name}-pairs", folder)
         show_html(tables.boots_table(comparison.boots))

@@ -74,7 +74,8 @@ def legend(figure: Figure) -> None:
         label: handle for axes in figure.axes for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
     if entries:
-        figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=3)
+        columns = 3 if max(map(len, entries)) < 50 else 2
+        figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)
 
 
 def png(figure: Figure) -> bytes:
