@@ -127,7 +127,7 @@ def compare(baseline: Path, candidate: Path, tolerance: Ratio, loss: Ratio, form
 @click.option("--kernel", metavar="BUILD", help="A kernel to boot: .deb, bzImage, build tree or distribution package.")
 @click.option("--bpf", metavar="OBJECT", help="An eBPF object file with a program for XDP or tc, to be loaded.")
 @click.option("--against", metavar="BUILD", help="What --kernel or --bpf is compared with, measured in turn with it.")
-@click.option("--boots", type=click.IntRange(2, 500), default=24, show_default=True, help="Boots of each, at most.")
+@click.option("--boots", type=click.IntRange(2, 500), default=48, show_default=True, help="Boots of each, at most.")
 @click.option("--budget", metavar="TIME", default="9 min", show_default=True, help="After this time none is booted.")
 @click.option(
     "--scenario",

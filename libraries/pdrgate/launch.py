@@ -39,7 +39,7 @@ class GateOptions:
     kernel: str = ""
     against: str = ""
     bpf: str = ""
-    boots: int = 24
+    boots: int = 48
     budget: str = "9 min"
     bisect: bool = False
     """Whether the exit code is for ``git bisect run``."""

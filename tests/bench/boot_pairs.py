@@ -3,7 +3,7 @@
 Boots are drawn, not booted: each ratio of a pair is the true change times a normal deviate of the given deviation
 (for real guests see the README). Prints one line for each deviation and true change.
 
-    .venv/bin/python tests/bench/boot_pairs.py [--comparisons 2000] [--tolerance 0.02] [--boots 24]
+    .venv/bin/python tests/bench/boot_pairs.py [--comparisons 2000] [--tolerance 0.02] [--boots 48]
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--comparisons", type=int, default=2000)
     parser.add_argument("--tolerance", type=float, default=0.02)
-    parser.add_argument("--boots", type=int, default=24)
+    parser.add_argument("--boots", type=int, default=48)
     arguments = parser.parse_args()
     random_ = random.Random(1)
     print("deviation  change  PASS    REGRESSION  INCONCLUSIVE  IMPROVEMENT  pairs")

@@ -69,7 +69,7 @@ PROFILES: dict[str, Profile] = {
             trial_duration=1.0,
             repeats=6,
             grid=_GRID,
-            boot_trial=0.5,
+            boot_trial=0.25,
         ),
         Profile(
             "standard",

@@ -32,7 +32,7 @@ class BuildKeywords:
         self,
         candidate: str,
         baseline: str,
-        boots: int = 24,
+        boots: int = 48,
         tolerance: Ratio = Ratio(0.02),  # noqa: B008 - a frozen number
         budget: Duration = Duration(540),  # noqa: B008
     ) -> None:
@@ -70,7 +70,7 @@ class BuildKeywords:
         self,
         candidate: str,
         baseline: str,
-        boots: int = 24,
+        boots: int = 48,
         tolerance: Ratio = Ratio(0.02),  # noqa: B008 - a frozen number
         budget: Duration = Duration(540),  # noqa: B008
     ) -> None:
