@@ -45,8 +45,8 @@ _MOST_FAILURES = 2
 _FEWEST_PAIRS = 6
 """Before the comparison may end early: the deviation of fewer is anybody's guess."""
 _EARLY_CONFIDENCE = 0.99
-"""Looking after every pair makes wrong verdicts likelier: the looks before the last ask for more. By simulation, a change
-of just the tolerance is called PASS in 3 to 5 %, REGRESSION in 4 to 6 % (tests/bench/boot_pairs.py)."""
+"""Looking after every pair makes wrong verdicts likelier: the looks before the last ask for more. By simulation, a
+change of just the tolerance is called PASS in 3 to 5 %, REGRESSION in 4 to 6 % (tests/bench/boot_pairs.py)."""
 _TOP_TRIALS = 3
 """Further trials at the highest load in each boot: they are what its PDR is told by."""
 
