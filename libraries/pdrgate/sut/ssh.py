@@ -16,7 +16,7 @@ import select
 import shlex
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -77,14 +77,18 @@ class SshConnection:
 
     @property
     def alive(self) -> bool:
-        """Whether the connection is there, as far as is known without asking."""
-        transport = self._current.client.get_transport() if self._current else None
-        return transport is not None and transport.is_active()
+        """Whether the connection is there, or has at least something left to be read."""
+        return self._current is not None and self._current.active
+
+    @property
+    def hung_up(self) -> bool:
+        """Whether it is of no more use: the other side is gone, as far as is known without asking."""
+        return self._current is None or self._current.hung_up
 
     def client(self) -> paramiko.SSHClient:
         """The connected client; a lost connection is made again first. Raises SshError."""
         with self._turn:
-            if not self.alive:
+            if self.hung_up:
                 self.close()
                 self._current = self._connect()
                 self._was_connected = True
@@ -127,15 +131,6 @@ class SshConnection:
                     f"{self.target.alias} ({self.target.where}) allows a login but no command: {error}; see "
                     "MaxSessions and ForceCommand in its sshd_config"
                 ) from error
-
-    @contextlib.contextmanager
-    def impatient(self) -> Iterator[None]:
-        """Within it a lost connection is tried for once, and no longer."""
-        patience, self._patience = self._patience, 0.0
-        try:
-            yield
-        finally:
-            self._patience = patience
 
     def close(self) -> None:
         """End the connection; the next use makes it again."""
@@ -189,11 +184,11 @@ class SshHost(ShellHost):
                 channel.settimeout(timeout)
                 while chunk := file.read(_CHUNK):
                     # A send that fails has a cause over there, which its exit code and its words tell.
-                    with contextlib.suppress(OSError):
+                    with contextlib.suppress(OSError, EOFError):
                         channel.sendall(chunk)
                         continue
                     break
-                with contextlib.suppress(OSError):
+                with contextlib.suppress(OSError, EOFError):
                     channel.shutdown_write()
                 code = channel.recv_exit_status() if channel.status_event.wait(timeout) else -1
                 said = channel.recv_stderr(4096).decode(errors="replace").strip() if channel.recv_stderr_ready() else ""
@@ -205,35 +200,6 @@ class SshHost(ShellHost):
                 f"copying {local} to {remote} on {self.name} failed: {said or 'it ended half-way'}; is there room and "
                 "permission?"
             )
-
-    def wait_for_host(self, deadline: float, after: str | None = None) -> str:
-        """Wait until the host answers, for ``deadline`` seconds; return its boot id.
-
-        ``after`` is the boot id that it has before a restart: the wait then is for another one.
-
-        Raises:
-            HostError: it did not come (back) in time.
-        """
-        end = time.monotonic() + deadline
-        why = "it still runs from before the restart"
-        while True:
-            self.connection.close()
-            try:
-                # One try at a time: this loop has a patience of its own.
-                with self.connection.impatient():
-                    boot = self.boot
-                if boot != after:
-                    return boot
-            except HostError as error:
-                if isinstance(error, SshError) and not isinstance(error, UnreachableError):
-                    raise
-                why = str(error)
-            if time.monotonic() + _RETRY_MOST > end:
-                target = self.connection.target
-                raise HostError(
-                    f"{target.alias} ({target.where}) was not back within {deadline:g} s: {why}; look at its console"
-                )
-            time.sleep(_RETRY_MOST / 2)
 
     def to_record(self) -> dict[str, Any]:
         """What a journal keeps so that `host_from_record` reaches this machine again."""
@@ -290,20 +256,29 @@ class SshStreams:
 
     @property
     def lost(self) -> bool:
+        return self._ended or self._connection.hung_up
+
+    @property
+    def _ended(self) -> bool:
+        """Whether nothing more is to come. (What came before the other side hung up may not have been read yet.)"""
         return bool(self._channel.closed or self._channel.eof_received or not self._connection.alive)
 
     def exchange(self, pending: bytes, timeout: float) -> Exchange:
-        sent = self._send(pending, timeout)
-        channel = self._channel
-        if not (sent < len(pending) or channel.recv_ready() or channel.recv_stderr_ready()):
-            self._wake.poll(timeout * 1000)
-        # Before what it printed is fetched, so that nothing can come in between.
-        ended = self.lost
-        out, err = b"", b""
-        while channel.recv_ready():
-            out += channel.recv(_CHUNK)
-        while channel.recv_stderr_ready():
-            err += channel.recv_stderr(_CHUNK)
+        channel, sent, out, err = self._channel, 0, b"", b""
+        try:
+            sent = self._send(pending, timeout)
+            if not (sent < len(pending) or channel.recv_ready() or channel.recv_stderr_ready()):
+                self._wake.poll(timeout * 1000)
+            # Before what it printed is fetched, so that nothing can come in between.
+            ended = self._ended
+            while channel.recv_ready():
+                out += channel.recv(_CHUNK)
+            while channel.recv_stderr_ready():
+                err += channel.recv_stderr(_CHUNK)
+        except EOFError:
+            # The server is gone and the library did not know it when it sent (receiving makes it send, too).
+            channel.get_transport().close()
+            ended = True
         return Exchange(sent, out, err, ended)
 
     def _send(self, pending: bytes, timeout: float) -> int:
@@ -329,7 +304,7 @@ class SshStreams:
     def finish(self) -> None:
         if not self._closed and not self.lost and self.group is not None:
             # The whole group, itself included: closing a channel without a terminal ends nothing over there.
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, EOFError):
                 self._channel.settimeout(_CLOSE_TIMEOUT)
                 self._channel.sendall(b"kill -KILL 0\n")
                 self._channel.shutdown_write()
@@ -350,4 +325,5 @@ class SshStreams:
                     beside.status_event.wait(_CLOSE_TIMEOUT)
                     beside.close()
         finally:
-            self._channel.close()
+            with contextlib.suppress(OSError, EOFError):
+                self._channel.close()

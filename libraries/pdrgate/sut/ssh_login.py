@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import logging
 import os
+import select
 import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -53,6 +54,27 @@ class Login:
 
     client: paramiko.SSHClient
     jump: Login | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether the connection is there, as far as the SSH library knows."""
+        transport = self.client.get_transport()
+        return transport is not None and transport.is_active()
+
+    @property
+    def hung_up(self) -> bool:
+        """Whether the kernel was told that the other side is gone: sooner than the SSH library's own thread."""
+        transport = self.client.get_transport()
+        if transport is None or not transport.is_active():
+            return True
+        if self.jump is not None:
+            return self.jump.hung_up
+        try:
+            watch = select.poll()
+            watch.register(transport.sock.fileno(), select.POLLRDHUP)
+            return bool(watch.poll(0))
+        except (OSError, ValueError):  # closed at this moment
+            return True
 
     def close(self) -> None:
         """End it, and then what it came through."""
@@ -291,6 +313,9 @@ def _changed(target: SshTarget, shown: paramiko.PKey, known: paramiko.PKey | Non
 
 
 def _words(error: BaseException) -> str:
-    if isinstance(error, TimeoutError) or str(error) == "No existing session":
+    # The library tells a banner that does not come in time like one that cannot be read: the cause tells them apart.
+    if isinstance(error, TimeoutError) or isinstance(error.__context__, TimeoutError):
+        return "no answer in time"
+    if str(error) == "No existing session":
         return "no answer in time"
     return (error.strerror if isinstance(error, OSError) else None) or str(error).rstrip(".") or type(error).__name__
