@@ -211,13 +211,13 @@ def gate(
         options.keep(folder)
         return run_gate(options, folder)
     given = [
-        name
-        for name in context.params
-        if name not in ("resume", "output")
-        and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        option.opts[0]
+        for option in context.command.params
+        if option.name not in ("resume", "output")
+        and context.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
     ]
     if given:
-        raise UsageError(f"--resume takes the options of the run that it continues; leave out --{given[0].rstrip('s')}")
+        raise UsageError(f"--resume takes the options of the run that it continues; leave out {given[0]}")
     folder = resume if resume.exists() else output / resume
     options = GateOptions.of_run(folder)
     check(options)

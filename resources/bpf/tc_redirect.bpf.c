@@ -32,21 +32,7 @@ enum place {
 	PLACES,
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, PLACES);
-	__type(key, __u32);
-	__type(value, __u64);
-} counters SEC(".maps");
-
-static __always_inline int counted(__u32 place, int action)
-{
-	__u64 *count = bpf_map_lookup_elem(&counters, &place);
-
-	if (count)
-		(*count)++;
-	return action;
-}
+#include "counters.h"
 
 SEC("tc")
 int tc_redirect(struct __sk_buff *skb)

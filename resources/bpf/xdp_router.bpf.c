@@ -34,21 +34,7 @@ enum place {
 	PLACES,
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, PLACES);
-	__type(key, __u32);
-	__type(value, __u64);
-} counters SEC(".maps");
-
-static __always_inline int counted(__u32 place, int action)
-{
-	__u64 *count = bpf_map_lookup_elem(&counters, &place);
-
-	if (count)
-		(*count)++;
-	return action;
-}
+#include "counters.h"
 
 /* One hop less, and the header checksum that goes with it (RFC 1624, with the one's complement's carry). */
 static __always_inline void age_ipv4(struct iphdr *ip)

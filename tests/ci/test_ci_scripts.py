@@ -54,6 +54,7 @@ FILES = {
     "libraries/pdrgate/sut/__init__.py": "",
     "libraries/pdrgate/sut/bpf_builds.py": "def compile_own_builds(): pass\n",
     "resources/bpf/xdp_router.bpf.c": "",
+    "resources/bpf/counters.h": "",
     "libraries/pdrgate/traffic/__init__.py": "",
     "libraries/pdrgate/traffic/native/worker.c": "",
     "libraries/pdrgate/traffic/native/wire.h": "",

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 from pdrgate.errors import TestbedError
+from pdrgate.sut.bpf_builds import own_build
 from pdrgate.sut.host import Host, netns_host
-from pdrgate.sut.knobs import KnobSet, knob_from_record
-from pdrgate.sut.knobs.port_network import ANY, PortNetwork
+from pdrgate.sut.knobs import ANY, KnobSet, knob_from_record
+from pdrgate.sut.knobs.port_network import PortNetwork
 
 pytestmark = pytest.mark.datapath
 
@@ -64,12 +65,14 @@ def test_its_state_is_readable(host: Host) -> None:
         ["ip -6 address add fd00:211:1::1/64 dev v0 nodad", "ip -6 route add 2001:2::/48 via fd00:211:1::2 dev v0",
          "ip -6 neighbour replace fd00:211:1::2 lladdr 02:0:0:0:0:1 dev v0 nud permanent"],
         ["tc qdisc add dev v0 clsact"],
+        ["ip link set dev v0 xdpgeneric obj {router} sec xdp"],
+        ["ip link set dev v0 xdpdrv obj {router} sec xdp"],
         ["ip route delete 198.51.100.0/24", "ip address delete 192.0.2.1/24 dev v0",
          "ip -6 address delete 2001:db8::1/64 dev v0"],
         ["ip neighbour replace 192.0.2.9 lladdr 02:00:00:00:00:10 dev v0 nud permanent"],
         ["ip address flush dev v0", "ip neighbour flush dev v0 nud permanent"],
     ],
-    ids=["ipv4", "ipv6", "tc", "removed", "replaced", "flushed"],
+    ids=["ipv4", "ipv6", "tc", "xdp-generic", "xdp-native", "removed", "replaced", "flushed"],
 )  # fmt: skip
 def test_what_was_changed_goes_back(host: Host, changes: list[str]) -> None:
     before, said = PortNetwork("v0").read(host), of_kernel(host)
@@ -77,7 +80,7 @@ def test_what_was_changed_goes_back(host: Host, changes: list[str]) -> None:
         knobs.apply(host, PortNetwork("v0"))
         assert of_kernel(host) == said
         for change in changes:
-            host.run(*change.split())
+            host.run(*change.format(router=own_build("xdp_router").path).split())
         assert PortNetwork("v0").read(host) != before
     assert PortNetwork("v0").read(host) == before
     assert of_kernel(host) == said

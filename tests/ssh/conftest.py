@@ -7,9 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rack import Rack
 from ssh_server import SshServer, sshd
 
+from pdrgate.sut.journal import MachineLock
 from pdrgate.sut.ssh import SshConnection, SshHost
+
+LOCK_WAIT = 900.0
 
 
 @pytest.fixture(scope="session")
@@ -33,6 +37,19 @@ def server(sshd_is_there: None, tmp_path: Path) -> Iterator[SshServer]:
     """A server of one's own."""
     with SshServer(tmp_path / "ssh") as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def machine(sshd_is_there: None) -> Iterator[None]:
+    """The machine for ourselves."""
+    with MachineLock.acquire(wait=LOCK_WAIT):
+        yield
+
+
+@pytest.fixture
+def rack(machine: None) -> Iterator[Rack]:
+    with Rack() as rack:
+        yield rack
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,25 +9,9 @@ from rack import Rack
 from ssh_server import SshServer
 
 from pdrgate.doctor import Examination, Finding, Status
-from pdrgate.sut.journal import MachineLock
 from pdrgate.testbed import load_testbed
 
 pytestmark = pytest.mark.datapath
-
-LOCK_WAIT = 900.0
-
-
-@pytest.fixture(scope="module")
-def machine(sshd_is_there: None) -> Iterator[None]:
-    """The machine for ourselves."""
-    with MachineLock.acquire(wait=LOCK_WAIT):
-        yield
-
-
-@pytest.fixture
-def rack(machine: None) -> Iterator[Rack]:
-    with Rack() as rack:
-        yield rack
 
 
 def examined(file: Path, state: Path) -> dict[str, Finding]:

@@ -22,7 +22,7 @@ from pdrgate.stability import read_trials
 from pdrgate.sut.cpus import plan_cpus
 from pdrgate.sut.datapath import data_path
 from pdrgate.sut.host import netns_host
-from pdrgate.sut.journal import Journal, MachineLock, recover_stale
+from pdrgate.sut.journal import Journal, recover_stale
 from pdrgate.sut.ssh_login import HostKeyError
 from pdrgate.testbed import load_testbed, open_testbed
 from pdrgate.traffic.frames import Frames
@@ -30,20 +30,6 @@ from pdrgate.traffic.frames import Frames
 pytestmark = pytest.mark.datapath
 
 ROOT = Path(__file__).parents[2]
-LOCK_WAIT = 900.0
-
-
-@pytest.fixture(scope="module")
-def machine(sshd_is_there: None) -> Iterator[None]:
-    """The machine for ourselves."""
-    with MachineLock.acquire(wait=LOCK_WAIT):
-        yield
-
-
-@pytest.fixture
-def rack(machine: None) -> Iterator[Rack]:
-    with Rack() as rack:
-        yield rack
 
 
 @pytest.fixture

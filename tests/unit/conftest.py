@@ -1,7 +1,27 @@
-"""Settings for all unit tests."""
+"""Settings for all unit tests, and what several of them share."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
+
+from pdrgate.testbed import TestbedConfig, load_testbed
 
 # No test asserts time: a first example that imports scipy, or a busy machine, is no failure.
 settings.register_profile("pdrgate", deadline=None)
 settings.load_profile("pdrgate")
+
+
+@pytest.fixture
+def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], TestbedConfig]:
+    """Loads the text of a testbed file, which is then called x.yaml."""
+    monkeypatch.chdir(tmp_path)
+
+    def load(text: str) -> TestbedConfig:
+        Path("x.yaml").write_text(text)
+        return load_testbed("x.yaml")
+
+    return load

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from pdrgate.gate.run import Options, Run
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.verdict import Verdict
 from pdrgate.history.results import read_result
+from pdrgate.report.console import verdict_table
 from pdrgate.sut.console import Crash
 from pdrgate.sut.guest import GuestError
 from pdrgate.sut.journal import Journal
@@ -118,6 +120,17 @@ def test_a_slower_build_is_a_regression_told_by_the_fewest_pairs(tmp_path: Path)
     assert entry["comparison"]["change"] == pytest.approx(-0.15, abs=0.01)
     assert entry["baseline_pdr"]["load"] == pytest.approx(1e6 / 0.995, rel=0.01)
     assert entry["search"]["trials"] > 3
+
+
+def test_both_pdrs_their_intervals_and_the_boots_are_told_at_the_end(tmp_path: Path) -> None:
+    _, result, _ = compared(tmp_path, STEADY, [0.85e6, 0.84e6, 0.86e6])
+    _, candidate, baseline, reason = verdict_table(result)
+    assert re.search(r" -1[45]\.\d%  REGRESSION$", candidate)
+    assert baseline.startswith("  against linux-a ")
+    assert baseline.endswith("boots of each: 6")
+    assert all(line.count(" kpps") + line.count(" Mpps") == 3 for line in (candidate, baseline))
+    assert "at 99% confidence" in reason
+    assert result["scenarios"][0]["comparison"]["confidence"] == 0.99
 
 
 def test_the_boots_of_a_pair_are_up_together_and_measured_in_turn(tmp_path: Path) -> None:

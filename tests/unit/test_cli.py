@@ -223,6 +223,7 @@ NETNS = "resources/testbeds/local-netns.yaml"
         (["--kernel", "a", "--against", "b", "--testbed", NETNS], 64, "boots no kernels"),
         (["--kernel", "a"], 64, "--against go together"),
         (["--bpf", "a.o", "--kernel", "b", "--against", "c"], 64, "--kernel and --bpf do not go together"),
+        (["--resume", "x", "--boots", "3"], 64, "leave out --boots"),
         (["--bpf", "none.o", "--against", "c"], 2, "none.o: cannot read it"),
     ],
 )

@@ -22,17 +22,6 @@ sut:
 """
 
 
-@pytest.fixture
-def load(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def load(text):
-        Path("x.yaml").write_text(text)
-        return load_testbed("x.yaml")
-
-    return load
-
-
 def test_the_shipped_testbed_loads():
     testbed = load_testbed(SHIPPED)
     assert (testbed.name, testbed.kind, testbed.generator.kind) == ("local-netns", "local-netns", "embedded")

@@ -46,17 +46,6 @@ sut:
 """
 
 
-@pytest.fixture
-def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], TestbedConfig]:
-    monkeypatch.chdir(tmp_path)
-
-    def load(text: str) -> TestbedConfig:
-        Path("x.yaml").write_text(text)
-        return load_testbed("x.yaml")
-
-    return load
-
-
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_files_load(path: Path) -> None:
     testbed = load_testbed(path)

@@ -27,17 +27,6 @@ sut:
 """
 
 
-@pytest.fixture
-def load(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def load(text):
-        Path("x.yaml").write_text(text)
-        return load_testbed("x.yaml")
-
-    return load
-
-
 def test_the_shipped_testbed_is_all_defaults():
     testbed = load_testbed(SHIPPED)
     assert (testbed.name, testbed.kind) == ("local-vm", "local-vm")

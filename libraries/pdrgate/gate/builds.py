@@ -154,7 +154,6 @@ class BuildComparison:
         self.assessments: dict[SideName, Assessment] = {}
         self.comparison: Comparison | None = None
         self.judgement: Judgement | None = None
-        self._confidence = CONFIDENCE
         self._searched: dict[SideName, ScenarioRun] = {}
         self._entry: dict[str, Any] = {}
         """What of the candidate's first boot is reported."""
@@ -176,8 +175,6 @@ class BuildComparison:
                 except _BootError as failed:
                     self._failed(failed)
                     continue
-                finally:
-                    self.run.leave()
                 if self.judgement is None:
                     file.append_line(json.dumps(self._line(), allow_nan=False))
                     self._tell()
@@ -236,14 +233,16 @@ class BuildComparison:
         )
 
     def _baseline(self) -> Baseline:
-        return Baseline(self.sides["baseline"].label, self.pdrs("baseline"), self._fingerprints["baseline"])
+        return Baseline(self.sides["baseline"].label, self.pdrs("baseline"), self._fingerprints.get("baseline", {}))
 
     def _decided(self) -> bool:
         """Whether the pairs so far leave no doubt."""
-        if self._pairs < 2 or decided(self.pdrs("candidate"), self._baseline(), self.plan.tolerance) is None:
-            return False
-        self._confidence = _EARLY_CONFIDENCE
-        return True
+        return decided(self.pdrs("candidate"), self._baseline(), self.plan.tolerance) is not None
+
+    @property
+    def _confidence(self) -> float:
+        """What the interval of the verdict holds: an early end asks for more."""
+        return _EARLY_CONFIDENCE if self._decided() else CONFIDENCE
 
     # --- One pair ---
 
@@ -290,9 +289,9 @@ class BuildComparison:
             boot = testbed.boot if isinstance(testbed, Booting) else f"{testbed.boot}-{side.name}-{number}"
             kernel = self.run.environment.kernel_release or "unknown"
             subject = ScenarioRun(
-                self.run, self.scenario, on=testbed, boot=boot, program=side.program, introduce=introduce
-            )
-            subject.deadline = self._deadline
+                self.run, self.scenario, on=testbed, boot=boot, program=side.program, introduce=introduce,
+                deadline=self._deadline,
+            )  # fmt: skip
             try:
                 subject.prepare()
             except BaseException:

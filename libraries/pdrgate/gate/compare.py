@@ -25,13 +25,15 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The change of the mean PDR, (candidate - baseline) / baseline, with its 95 % interval (`change_interval`)."""
+    """The change of the mean PDR, (candidate - baseline) / baseline, with its interval."""
 
     baseline: str
     tolerance: float
     change: float
     lower: float
     upper: float
+    confidence: float = CONFIDENCE
+    """Of the interval."""
     differs: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
     """Fingerprint entries that are not equal, baseline's value first: what this comparison is about."""
 
@@ -52,6 +54,7 @@ class Comparison:
             "change": self.change,
             "lower": self.lower,
             "upper": self.upper,
+            "confidence": self.confidence,
             "differs": {key: list(values) for key, values in self.differs.items()},
         }
 
@@ -113,7 +116,7 @@ def _judged(
         for key in keys
         if baseline.fingerprint.get(key) != own.get(key)
     }
-    comparison = Comparison(baseline.source, tolerance, change.estimate, low, high, differs)
+    comparison = Comparison(baseline.source, tolerance, change.estimate, low, high, confidence, differs)
     numbers = (
         f"PDR {Rate(mean(candidate))} against {Rate(mean(baseline.per_run))}, change {change.estimate:+.1%} "
         f"({low:+.1%} to {high:+.1%} at {confidence:.0%} confidence), tolerance {tolerance:.1%}"

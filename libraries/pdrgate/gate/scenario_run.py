@@ -23,6 +23,7 @@ from pdrgate.gate.verdict import Judgement, Verdict
 from pdrgate.search.calibration import Calibration, calibrate
 from pdrgate.search.goals import Goal
 from pdrgate.search.mlr import GoalResult, Outcome, SearchResult, search
+from pdrgate.search.patience import attempts
 from pdrgate.stability import Assessment, assess
 from pdrgate.stability import Verdict as Stability
 from pdrgate.stability.checks import ENOUGH_DATA, SATURATION
@@ -36,7 +37,6 @@ from pdrgate.units import Rate
 
 CALIBRATION, SEARCH, REPEAT = "calibration", "search", "repeat"
 """Phases: why a trial was measured."""
-_RETRIES = 2
 
 
 @dataclass
@@ -130,12 +130,8 @@ class ScenarioRun:
         return self._measurer.measure(load, duration, phase)
 
     def measure_patiently(self, load: float, duration: float, phase: str) -> Trial:
-        """One trial, measured again up to two times while the generator misses its CPU: such a trial does not count."""
-        trial = self.measure(load, duration, phase)
-        for _ in range(_RETRIES):
-            if not trial.generator_limited:
-                break
-            trial = self.measure(load, duration, phase)
+        """One trial, the last of those that it takes; see `attempts`."""
+        *_, trial = attempts(self._in(phase), load, duration)
         return trial
 
     def search(self, goals: Sequence[Goal]) -> SearchResult:

@@ -36,9 +36,13 @@ def verdict_table(result: Mapping[str, Any]) -> list[str]:
         for entry in scenarios:
             change = (entry["comparison"] or {}).get("change")
             lines.append(
-                f"{entry['title']:{names}s}  {_pdr(entry):>11s}  {_interval(entry):>25s}  "
+                f"{entry['title']:{names}s}  {_pdr(entry['pdr']):>11s}  {_interval(entry['pdr']):>25s}  "
                 f"{'-' if change is None else f'{change:+.1%}':>8s}  {entry['verdict']}"
             )
+            if base := entry.get("baseline_pdr"):
+                against = f"  against {entry['builds']['baseline']}"
+                boots = f"boots of each: {len(base['per_run'])}"
+                lines.append(f"{against:{names}s}  {_pdr(base):>11s}  {_interval(base):>25s}  {'':8s}  {boots}")
             lines.append(f"    {entry['reason']}")
     return lines
 
@@ -72,12 +76,11 @@ def _left(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d} left"
 
 
-def _pdr(entry: Mapping[str, Any]) -> str:
-    return str(Rate(entry["pdr"]["load"])) if entry["pdr"] else "-"
+def _pdr(pdr: Mapping[str, Any] | None) -> str:
+    return str(Rate(pdr["load"])) if pdr else "-"
 
 
-def _interval(entry: Mapping[str, Any]) -> str:
-    pdr = entry["pdr"]
+def _interval(pdr: Mapping[str, Any] | None) -> str:
     if not pdr or pdr["lower"] is None:
         return "-"
     return f"{Rate(pdr['lower'])} .. {Rate(pdr['upper'])}"

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from pdrgate.errors import GeneratorError
-from pdrgate.search.mlr import Measure
+from pdrgate.search.patience import Measure
 from pdrgate.trial import Trial
 
 FLAT_OUT = 20e6

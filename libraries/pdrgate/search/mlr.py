@@ -23,16 +23,11 @@ from MLRsearch import (
 
 from pdrgate.errors import UsageError
 from pdrgate.search.goals import Goal
+from pdrgate.search.patience import Measure, attempts
 from pdrgate.trial import Trial
 
-_RETRIES = 2
-"""Times that a generator-limited trial is measured again: on a busy machine the generator may miss its CPU once."""
 _NARROWINGS = 3
 _STEP_DOWN = 0.97
-
-
-Measure = Callable[[float, float], Trial]
-"""Measures one trial, given a load in packets/s and a duration in seconds. Whatever it raises ends the search."""
 
 
 class Outcome(StrEnum):
@@ -102,15 +97,10 @@ class _Measurer(AbstractMeasurer):  # type: ignore[misc]
     trials: int = 0
 
     def measure(self, intended_duration: float, intended_load: float) -> Any:
-        for _ in range(1 + _RETRIES):
-            if self.spent >= self.budget:
-                raise _OutOfTimeError
-            trial = self.measure_trial(intended_load, intended_duration)
+        for trial in attempts(self._within_budget, intended_load, intended_duration):
             self.trials += 1
             self.spent += max(trial.intended_duration, trial.sending_time)
-            if not trial.generator_limited:
-                break
-        else:
+        if trial.generator_limited:
             raise _GeneratorLimitedError(intended_load, trial.offered_load)
         return MeasurementResult(
             intended_duration=intended_duration,
@@ -121,6 +111,11 @@ class _Measurer(AbstractMeasurer):  # type: ignore[misc]
             # Up to 0.1 % unsent is the generator's noise. Told as intended_count it would be counted as loss.
             intended_count=trial.offered,
         )
+
+    def _within_budget(self, load: float, duration: float) -> Trial:
+        if self.spent >= self.budget:
+            raise _OutOfTimeError
+        return self.measure_trial(load, duration)
 
 
 def search(

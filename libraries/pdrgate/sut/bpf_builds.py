@@ -112,7 +112,8 @@ def own_build(name: str, defines: Sequence[str] = (), cache: Path | None = None)
         raise TestbedError(
             f"{source} is not there; pdrgate's eBPF programs are compiled in a checkout, run it from one"
         )
-    digest = hashlib.sha256("\0".join((platform.machine(), *defines)).encode() + b"\0" + source.read_bytes())
+    text = b"\0".join(path.read_bytes() for path in (source, *sorted(SOURCES.glob("*.h"))))
+    digest = hashlib.sha256("\0".join((platform.machine(), *defines)).encode() + b"\0" + text)
     folder = (cache or cache_folder()) / f"bpf-{digest.hexdigest()[:16]}"
     output = folder / f"{name}.bpf.o"
     if not output.exists():

@@ -55,7 +55,7 @@ class VmConfig:
     """The guest of a testbed file of kind local-vm."""
 
     kernel: str | None = None
-    """What is booted when no build is handed over; see `pdrgate.sut.builds.kernel_build`."""
+    """What is booted when no build is handed over; see `pdrgate.sut.builds.named_build`."""
     vcpus: int = 1
     memory: int = 512
     """MiB."""

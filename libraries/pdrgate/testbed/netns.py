@@ -37,7 +37,7 @@ from pdrgate.sut.knobs import (
 )
 from pdrgate.telemetry.counters import read_counters
 from pdrgate.telemetry.environment import Environment, capture_environment
-from pdrgate.testbed.protocol import Pinning
+from pdrgate.testbed.protocol import Pinning, first_cpus
 from pdrgate.traffic.embedded import EmbeddedGenerator, Engine
 from pdrgate.traffic.frames import Path
 from pdrgate.traffic.generator import Generator
@@ -158,17 +158,10 @@ class NetnsTestbed:
 
     def pin(self, pinning: Pinning) -> None:
         """Choose the CPUs that do the SUT's packet work, whichever direction the packets come from."""
-        cpus = self._cpus.sut
         if pinning == "unpinned":
-            cpus = tuple(sorted(set(os.sched_getaffinity(0)) - {self._cpus.generator}))
-        elif (wanted := int(pinning.split()[0])) > len(cpus):
-            raise TestbedError(
-                f"pinning to {pinning} needs {wanted} CPUs for the SUT, and it has CPU {format_cpu_list(cpus)}; "
-                "give it more with sut.cpus in the testbed file, such as cpus: [1, 2]"
-            )
+            self._steer(tuple(sorted(set(os.sched_getaffinity(0)) - {self._cpus.generator})))
         else:
-            cpus = cpus[:wanted]
-        self._steer(cpus)
+            self._steer(first_cpus(self._cpus.sut, pinning))
 
     def _steer(self, cpus: tuple[int, ...]) -> None:
         for hop, port in ((self._hops[0], self._hops[0].ingress), (self._hops[-1], self._hops[-1].egress)):

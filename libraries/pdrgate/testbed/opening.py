@@ -9,7 +9,7 @@ from typing import cast
 
 from pdrgate.cache import cache_folder
 from pdrgate.errors import TestbedError
-from pdrgate.sut.builds import KernelBuild, kernel_build
+from pdrgate.sut.builds import KernelBuild, named_build
 from pdrgate.sut.cpus import plan_cpus
 from pdrgate.sut.guest import GuestConfig
 from pdrgate.sut.host import Host, local_host, netns_host
@@ -37,7 +37,7 @@ def open_testbed(config: TestbedConfig, journal: Journal) -> Testbed:
                 f"testbed {config.name} boots kernel builds, and none was named; write one as sut.kernel in "
                 f"{config.source}, such as linux-image-amd64, or compare two builds"
             )
-        return open_guest(config, kernel_build(config.sut.vm.kernel), journal, cache_folder() / "consoles")
+        return open_guest(config, named_build(config.sut.vm.kernel), journal, cache_folder() / "consoles")
     _check(config)
     return NetnsTestbed(
         config.sut.hops,

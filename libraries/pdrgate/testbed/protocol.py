@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from typing import Literal, Protocol, runtime_checkable
 
+from pdrgate.errors import TestbedError
+from pdrgate.sut.cpus import format_cpu_list
 from pdrgate.sut.datapath import Hop
 from pdrgate.telemetry.environment import Environment
 from pdrgate.traffic.generator import Generator
 
 Pinning = Literal["unpinned", "1 cpu", "2 cpus"]
 PINNINGS: tuple[Pinning, ...] = ("unpinned", "1 cpu", "2 cpus")
+
+
+def first_cpus(cpus: tuple[int, ...], pinning: Pinning) -> tuple[int, ...]:
+    """The SUT's CPUs that a pinning to one or two of them takes. Raises TestbedError when it has fewer."""
+    if (wanted := int(pinning.split()[0])) > len(cpus):
+        raise TestbedError(
+            f"pinning to {pinning} needs {wanted} CPUs for the SUT, and it has CPU {format_cpu_list(cpus)}; "
+            "give it more with sut.cpus in the testbed file, such as cpus: [1, 2]"
+        )
+    return cpus[:wanted]
 
 
 class Testbed(Protocol):

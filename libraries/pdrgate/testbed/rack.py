@@ -43,7 +43,7 @@ from pdrgate.sut.ssh import SshConnection, SshHost
 from pdrgate.telemetry.counters import read_counters
 from pdrgate.telemetry.environment import Environment, capture_environment
 from pdrgate.testbed.file import PortConfig
-from pdrgate.testbed.protocol import Pinning
+from pdrgate.testbed.protocol import Pinning, first_cpus
 from pdrgate.testbed.traffic_source import TrafficSource, link_address
 from pdrgate.traffic.frames import Path
 from pdrgate.traffic.generator import Generator
@@ -197,17 +197,11 @@ class RackTestbed:
 
     def pin(self, pinning: Pinning) -> None:
         """Choose the SUT's CPUs that do the packet work; with two CPUs queues take turns."""
-        cpus = self._cpus
         if pinning == "unpinned":
-            cpus = tuple(cpu for cpu in self._online if not self._shared or cpu != self._source.cpu)
-        elif (wanted := int(pinning.split()[0])) > len(cpus):
-            raise TestbedError(
-                f"pinning to {pinning} needs {wanted} CPUs for the SUT, and it has CPU {format_cpu_list(cpus)}; "
-                "give it more with sut.cpus in the testbed file, such as cpus: [1, 2]"
-            )
+            free = tuple(cpu for cpu in self._online if not self._shared or cpu != self._source.cpu)
+            self._steer(free, share=True)
         else:
-            cpus = cpus[:wanted]
-        self._steer(cpus, share=pinning == "unpinned")
+            self._steer(first_cpus(self._cpus, pinning), share=False)
 
     def counters(self) -> dict[str, int]:
         """The SUT's counters: of its ports, its IP layers and its CPUs."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pdrgate.errors import TestbedError
 from pdrgate.sut.host import Host
-from pdrgate.sut.knobs.file_sets import read_set, write_set
+from pdrgate.sut.knobs.file_sets import FileSetKnob, read_set
 from pdrgate.sut.knobs.knob import ANY
-from pdrgate.sut.knobs.states import includes, mixture, parse_state, state_text
+from pdrgate.sut.knobs.states import parse_state
 
 _CPU = "/sys/devices/system/cpu"
 _SMT = f"{_CPU}/smt/control"
@@ -17,7 +18,7 @@ _NO_SMT = ("notsupported", "notimplemented")
 
 
 @dataclass(frozen=True, slots=True)
-class Governor:
+class Governor(FileSetKnob):
     """The frequency governor of all CPUs: ``performance``, ``powersave``, ``schedutil``…"""
 
     value: str
@@ -26,7 +27,7 @@ class Governor:
         return f"CPU frequency governor: {self.value}"
 
     def lacking(self, host: Host) -> str | None:
-        paths = _governors(host)
+        paths = self._paths(host)
         if not paths:
             return f"{host.name} has no CPU frequency governor: its CPUs or its hypervisor do without"
         choices = read_set(host, {name: f"{_CPU}/cpufreq/{name}/scaling_available_governors" for name in paths})
@@ -36,46 +37,26 @@ class Governor:
         return None
 
     def gone(self, host: Host) -> bool:
-        return not _governors(host)
-
-    def read(self, host: Host) -> str:
-        return state_text(read_set(host, _governors(host)))
-
-    def apply(self, host: Host) -> None:
-        self._write(host, self.value)
-
-    def restore(self, host: Host, old: str) -> None:
-        self._write(host, old)
-
-    def holds(self, actual: str, wanted: str) -> bool:
-        have = parse_state(actual)
-        return includes(have, _governor_of_each(wanted, have))
-
-    def halfway(self, actual: str, old: str, wanted: str) -> bool:
-        have = parse_state(actual)
-        return mixture(have, parse_state(old), _governor_of_each(wanted, have))
+        return not self._paths(host)
 
     def to_record(self) -> dict[str, str]:
         return {"kind": "governor"}
 
-    def _write(self, host: Host, wanted: str) -> None:
-        paths = _governors(host)
-        write_set(host, paths, _governor_of_each(wanted, paths), what="the governor", means=str)
+    def _paths(self, host: Host) -> dict[str, str]:
+        names = sorted(name for name in _listed(host, f"{_CPU}/cpufreq") if name.startswith("policy"))
+        return {name: f"{_CPU}/cpufreq/{name}/scaling_governor" for name in names}
 
+    def _parts(self, wanted: str, names: Mapping[str, str]) -> dict[str, str]:
+        if wanted == ANY:
+            return {}
+        return parse_state(wanted) if "=" in wanted else dict.fromkeys(names, wanted)
 
-def _governors(host: Host) -> dict[str, str]:
-    names = sorted(name for name in _listed(host, f"{_CPU}/cpufreq") if name.startswith("policy"))
-    return {name: f"{_CPU}/cpufreq/{name}/scaling_governor" for name in names}
-
-
-def _governor_of_each(wanted: str, policies: dict[str, str]) -> dict[str, str]:
-    if wanted == ANY:
-        return {}
-    return parse_state(wanted) if "=" in wanted else dict.fromkeys(policies, wanted)
+    def _what(self) -> str:
+        return "the governor"
 
 
 @dataclass(frozen=True, slots=True)
-class IdleLatency:
+class IdleLatency(FileSetKnob):
     """Which idle states CPUs may enter: those that they leave within ``value`` microseconds.
 
     The parts of a state are ``cpuN/stateM@LATENCY=DISABLED``.
@@ -93,29 +74,8 @@ class IdleLatency:
     def gone(self, host: Host) -> bool:
         return not self._paths(host)
 
-    def read(self, host: Host) -> str:
-        return state_text(read_set(host, self._paths(host)))
-
-    def apply(self, host: Host) -> None:
-        self._write(host, self.value)
-
-    def restore(self, host: Host, old: str) -> None:
-        self._write(host, old)
-
-    def holds(self, actual: str, wanted: str) -> bool:
-        have = parse_state(actual)
-        return includes(have, _disabled(wanted, have))
-
-    def halfway(self, actual: str, old: str, wanted: str) -> bool:
-        have = parse_state(actual)
-        return mixture(have, parse_state(old), _disabled(wanted, have))
-
     def to_record(self) -> dict[str, str]:
         return {"kind": "idle-latency"}
-
-    def _write(self, host: Host, wanted: str) -> None:
-        paths = self._paths(host)
-        write_set(host, paths, _disabled(wanted, paths), what="an idle state", means=str)
 
     def _paths(self, host: Host) -> dict[str, str]:
         found = host.run("sh", "-c", f"echo {_CPU}/cpu[0-9]*/cpuidle/state*/latency").stdout.split()
@@ -127,19 +87,21 @@ class IdleLatency:
                 paths[f"{match[1]}/{match[2]}@{latency}"] = path.removesuffix("latency") + "disable"
         return paths
 
+    def _parts(self, wanted: str, names: Mapping[str, str]) -> dict[str, str]:
+        if wanted == ANY:
+            return {}
+        limit = wanted.removeprefix("latency<=")
+        if limit == wanted:
+            return parse_state(wanted)
+        return {name: str(int(int(name.rpartition("@")[2]) > int(limit))) for name in names}
+
+    def _what(self) -> str:
+        return "an idle state"
+
 
 def idle_latency(microseconds: int) -> IdleLatency:
     """Only idle states that a CPU leaves within so many microseconds; 0 leaves polling alone."""
     return IdleLatency(f"latency<={microseconds}")
-
-
-def _disabled(wanted: str, states: dict[str, str]) -> dict[str, str]:
-    if wanted == ANY:
-        return {}
-    limit = wanted.removeprefix("latency<=")
-    if limit == wanted:
-        return parse_state(wanted)
-    return {name: str(int(int(name.rpartition("@")[2]) > int(limit))) for name in states}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from pdrgate.sut.cpus import format_cpu_list, parse_cpu_list
 from pdrgate.sut.host import Host
 from pdrgate.sut.knobs.cpu_shares import absent_cpus, is_share, last_number, shares, words
-from pdrgate.sut.knobs.file_sets import read_set, write_set
-from pdrgate.sut.knobs.knob import ANY
-from pdrgate.sut.knobs.states import includes, mixture, parse_state, state_text
+from pdrgate.sut.knobs.file_sets import FileSetKnob
+from pdrgate.sut.knobs.states import parse_state
 
 
 @dataclass(frozen=True, slots=True)
-class InterruptAffinity:
+class InterruptAffinity(FileSetKnob):
     """The CPUs of a device's interrupts; ``value`` shares them out, see `pdrgate.sut.knobs.cpu_shares`.
 
     The parts of a state are ``IRQ/QUEUE=CPUS``. In turn, the interrupts of one queue get the same CPU, so that what it
@@ -45,30 +44,27 @@ class InterruptAffinity:
     def gone(self, host: Host) -> bool:
         return not host.exists(f"/sys/class/net/{self.device}")
 
-    def read(self, host: Host) -> str:
-        texts = read_set(host, _paths(device_interrupts(host, self.device)))
-        return state_text({name: _cpus(text) for name, text in texts.items()})
-
-    def apply(self, host: Host) -> None:
-        self._write(host, self.value)
-
-    def restore(self, host: Host, old: str) -> None:
-        self._write(host, old)
-
-    def holds(self, actual: str, wanted: str) -> bool:
-        have = parse_state(actual)
-        return includes(have, _parts(wanted, have))
-
-    def halfway(self, actual: str, old: str, wanted: str) -> bool:
-        have = parse_state(actual)
-        return wanted != ANY and mixture(have, parse_state(old), _parts(wanted, have))
-
     def to_record(self) -> dict[str, str]:
         return {"kind": "interrupts", "device": self.device}
 
-    def _write(self, host: Host, value: str) -> None:
-        paths = _paths(device_interrupts(host, self.device))
-        write_set(host, paths, _parts(value, paths), what=f"the affinity of {self.device}", means=_cpus)
+    def _paths(self, host: Host) -> dict[str, str]:
+        found = {}
+        for number, name in device_interrupts(host, self.device).items():
+            queue = last_number(name)
+            part = str(number) if queue is None else f"{number}/{queue}"
+            found[part] = f"/proc/irq/{number}/smp_affinity_list"
+        return found
+
+    def _parts(self, wanted: str, names: Mapping[str, str]) -> dict[str, str]:
+        if not is_share(wanted):
+            return parse_state(wanted)
+        return shares(wanted, {name: int(name.partition("/")[2]) if "/" in name else None for name in names})
+
+    def _what(self) -> str:
+        return f"the affinity of {self.device}"
+
+    def _means(self, text: str) -> str:
+        return format_cpu_list(parse_cpu_list(text))
 
 
 def device_interrupts(host: Host, device: str) -> dict[int, str]:
@@ -94,23 +90,3 @@ def _numbers(host: Host, bus: str) -> set[int]:
         if host.exists(f"{folder}/irq") and (number := int(host.read(f"{folder}/irq"))):
             return {number}
     return set()
-
-
-def _paths(interrupts: Mapping[int, str]) -> dict[str, str]:
-    """The file of each, by the name of its part in a state."""
-    found = {}
-    for number, name in interrupts.items():
-        queue = last_number(name)
-        part = str(number) if queue is None else f"{number}/{queue}"
-        found[part] = f"/proc/irq/{number}/smp_affinity_list"
-    return found
-
-
-def _parts(text: str, names: Mapping[str, str]) -> dict[str, str]:
-    if not is_share(text):
-        return parse_state(text)
-    return shares(text, {name: int(name.partition("/")[2]) if "/" in name else None for name in names})
-
-
-def _cpus(text: str) -> str:
-    return format_cpu_list(parse_cpu_list(text))

@@ -7,10 +7,8 @@ from typing import Any
 
 from pdrgate.errors import TestbedError
 from pdrgate.sut.host import Host
+from pdrgate.sut.knobs.knob import ANY
 from pdrgate.sut.knobs.neighbours import static_neighbours
-
-ANY = "any"
-"""The value of a knob that leaves a port to data paths, and puts it back after them."""
 
 _FLAGS = frozenset({"linkdown", "dead", "offload", "trap", "rt_offload", "rt_trap"})
 """What the kernel tells of a route and takes from nobody."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from pdrgate.sut.cpus import cpu_mask, format_cpu_list, parse_cpu_list, parse_cpu_mask
 from pdrgate.sut.host import Host
 from pdrgate.sut.knobs.cpu_shares import NONE, absent_cpus, each, is_share, shares, words
-from pdrgate.sut.knobs.file_sets import read_set, write_set
+from pdrgate.sut.knobs.file_sets import FileSetKnob, read_set
 from pdrgate.sut.knobs.files import FileKnob
-from pdrgate.sut.knobs.knob import ANY
-from pdrgate.sut.knobs.states import includes, mixture, parse_state, state_text
+from pdrgate.sut.knobs.states import parse_state
 
 Attribute = Literal["rps_cpus", "xps_cpus", "rps_flow_cnt"]
 _SIDES: dict[Attribute, str] = {"rps_cpus": "rx-", "xps_cpus": "tx-", "rps_flow_cnt": "rx-"}
@@ -20,7 +19,7 @@ _WORDS: dict[Attribute, str] = {"rps_cpus": "RPS", "xps_cpus": "XPS", "rps_flow_
 
 
 @dataclass(frozen=True, slots=True)
-class QueueFiles:
+class QueueFiles(FileSetKnob):
     """An attribute of all queues of a device.
 
     ``value`` shares out CPUs, see `pdrgate.sut.knobs.cpu_shares`; of ``rps_flow_cnt`` it is ``each N``, the flows whose
@@ -48,42 +47,16 @@ class QueueFiles:
     def gone(self, host: Host) -> bool:
         return not host.exists(f"/sys/class/net/{self.device}")
 
-    def read(self, host: Host) -> str:
-        texts = read_set(host, self._paths(host))
-        return state_text({name: self._means(text) for name, text in texts.items()})
-
-    def apply(self, host: Host) -> None:
-        self._write(host, self.value)
-
-    def restore(self, host: Host, old: str) -> None:
-        self._write(host, old)
-
-    def holds(self, actual: str, wanted: str) -> bool:
-        have = parse_state(actual)
-        return includes(have, self._parts(wanted, have))
-
-    def halfway(self, actual: str, old: str, wanted: str) -> bool:
-        have = parse_state(actual)
-        return wanted != ANY and mixture(have, parse_state(old), self._parts(wanted, have))
-
     def to_record(self) -> dict[str, str]:
         return {"kind": "queues", "device": self.device, "attribute": self.attribute}
 
-    def _write(self, host: Host, value: str) -> None:
-        paths = self._paths(host)
-        write_set(
-            host,
-            paths,
-            self._parts(value, paths),
-            what=f"{_WORDS[self.attribute]} of {self.device}",
-            means=self._means,
-            kernel=self._kernel,
-        )
+    def _parts(self, wanted: str, names: Mapping[str, str]) -> dict[str, str]:
+        if not is_share(wanted):
+            return parse_state(wanted)
+        return shares(wanted, {name: int(name.rpartition("-")[2]) for name in names})
 
-    def _parts(self, text: str, queues: Iterable[str]) -> dict[str, str]:
-        if not is_share(text):
-            return parse_state(text)
-        return shares(text, {name: int(name.rpartition("-")[2]) for name in queues})
+    def _what(self) -> str:
+        return f"{_WORDS[self.attribute]} of {self.device}"
 
     def _means(self, text: str) -> str:
         return text if self.attribute == "rps_flow_cnt" else format_cpu_list(parse_cpu_mask(text)) or NONE

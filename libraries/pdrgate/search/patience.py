@@ -1,0 +1,22 @@
+"""Patience with a generator that misses its CPU now and then: such a trial tells nothing of the SUT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from pdrgate.trial import Trial
+
+Measure = Callable[[float, float], Trial]
+"""Measures one trial, given a load in packets/s and a duration in seconds."""
+
+RETRIES = 2
+"""Times that a generator-limited trial is measured again."""
+
+
+def attempts(measure: Measure, load: float, duration: float) -> Iterator[Trial]:
+    """The trials made for one load: one, or, while they are generator-limited, up to two more."""
+    for _ in range(1 + RETRIES):
+        trial = measure(load, duration)
+        yield trial
+        if not trial.generator_limited:
+            return
