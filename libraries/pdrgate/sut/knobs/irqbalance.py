@@ -13,15 +13,17 @@ _PROCESS = "process "
 _PATIENCE = 50
 """Tenths of a second."""
 
+# One that has ended, and whose parent has not asked for it, still has a name but no command line.
+_LIVES = '[ "$(tr -d \'\\000\' 2>/dev/null <"/proc/$p/cmdline")" ]'
 _FIND = f"""
 for c in /proc/[0-9]*/comm; do
-    read -r n <"$c" 2>/dev/null && [ "$n" = {_SERVICE} ] || continue
-    p=${{c%/comm}}; echo "${{p#/proc/}}"
+    {{ read -r n <"$c"; }} 2>/dev/null && [ "$n" = {_SERVICE} ] || continue
+    p=${{c%/comm}}; p=${{p#/proc/}}; {{ {_LIVES}; }} 2>/dev/null && echo "$p"
 done; true"""
 _WAIT = f"""
 kill "$@" || exit 1
 i=0; while [ $i -lt {_PATIENCE} ]; do
-    left=; for p; do [ -d "/proc/$p" ] && left=1; done
+    left=; for p; do {{ {_LIVES}; }} 2>/dev/null && left=1; done
     [ "$left" ] || exit 0
     i=$((i + 1)); sleep 0.1
 done
@@ -29,7 +31,7 @@ echo "it ignores SIGTERM" >&2; exit 1"""
 _START = f"""
 setsid sh -c '"$@" </dev/null >/dev/null 2>&1 &' sh "$@"
 i=0; while [ $i -lt {_PATIENCE} ]; do
-    for c in /proc/[0-9]*/comm; do read -r n <"$c" 2>/dev/null && [ "$n" = {_SERVICE} ] && exit 0; done
+    [ "$({_FIND})" ] && exit 0
     i=$((i + 1)); sleep 0.1
 done
 echo "it does not come up" >&2; exit 1"""
