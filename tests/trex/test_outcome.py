@@ -34,7 +34,7 @@ def message(**more: Any) -> dict[str, Any]:
     return {
         "started": 5.0, "before": before, "after": after, "groups_before": {}, "groups_after": {str(GROUP): flows},
         "sendings": {"0": {"started": [0.0, 0.002], "ended": [1.0, 1.01], "readings": []}},
-        "histograms": [], "highest": 0.0, "stopped": False,
+        "histograms": [], "stopped": False,
     } | more  # fmt: skip
 
 
@@ -175,10 +175,19 @@ def test_the_slower_port_counts() -> None:
 
 
 def test_percentiles_are_upper_ends_of_buckets() -> None:
-    found = latency([{10: 50, 90: 40}, {100: 8, 2000: 2}], 2345.0)
+    found = latency([{10: 50, 90: 40}, {100: 8, 2000: 2}], 100)
     assert found is not None
-    assert (found.p50, found.p90, found.p99, found.max, found.count) == (20e-6, 100e-6, 2345e-6, 2345e-6, 100)
+    assert (found.p50, found.p90, found.p99, found.max, found.count) == (20e-6, 100e-6, 3000e-6, 3000e-6, 100)
+
+
+def test_probes_that_the_histograms_leave_out_were_faster_than_their_first_bucket() -> None:
+    found = latency([{0: 10, 20: 1}, {10: 9}], 1000)
+    assert found is not None
+    assert (found.p50, found.p90, found.p99, found.max, found.count) == (10e-6, 10e-6, 10e-6, 30e-6, 1000)
+    found = latency([{}], 5)
+    assert found is not None
+    assert (found.p50, found.max, found.count) == (10e-6, 10e-6, 5)
 
 
 def test_no_probes_no_latency() -> None:
-    assert latency([{}], 0.0) is None
+    assert latency([{}], 0) is None

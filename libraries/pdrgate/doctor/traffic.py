@@ -14,7 +14,7 @@ from pdrgate.sut.datapath import data_path
 from pdrgate.telemetry.counters import without_zeros
 from pdrgate.testbed import Testbed
 from pdrgate.traffic.frames import Frames
-from pdrgate.traffic.generator import Generator
+from pdrgate.traffic.generator import Generator, in_words
 from pdrgate.trial import Trial
 from pdrgate.units import Rate, Ratio
 
@@ -53,7 +53,7 @@ def self_test(testbed: Testbed) -> Iterator[Finding]:
             return
         if buffer is not None:
             yield buffer
-        yield Finding(PART, "generator", Status.OK, _described(generator))
+        yield Finding(PART, "generator", Status.OK, in_words(generator.describe()))
         test = _SelfTest(testbed, generator, path.family)
         for check in (
             Check("forward", lambda: test.loses_nothing(1)),
@@ -71,12 +71,6 @@ def _buffer(testbed: Testbed) -> Finding | None:
             PART, "buffer", Status.WARN, str(error), "use scenarios with a buffer that can be had, see --scenario"
         )
     return None
-
-
-def _described(generator: Generator) -> str:
-    told = generator.describe()
-    chosen = f" ({told['chosen']})" if told.get("chosen") else ""
-    return f"{told['name']}, engine {told['engine']}{chosen}"
 
 
 class _SelfTest:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from itertools import takewhile
 
 from pdrgate.telemetry.environment import Environment, PortEnvironment
+from pdrgate.traffic.generator import identity
 
 UNKNOWN = "unknown"
 """The value of an entry that the host does not tell; equal to another one."""
@@ -54,7 +55,7 @@ def fingerprint(
         "profile": profile,
         "testbed": testbed,
         **{f"testbed_{key}": value for key, value in testbed_facts.items()},
-        "generator": f"{generator['name']}/{generator['engine']}",
+        "generator": identity(generator),
         "kernel": environment.kernel_release or UNKNOWN,
         "kernel_version": environment.kernel_version or UNKNOWN,
         "config": environment.config_sha256 or UNKNOWN,

@@ -31,7 +31,7 @@ from pdrgate.stats.intervals import mean, t_interval
 from pdrgate.sut.datapath import DataPath, data_path
 from pdrgate.telemetry.kernel_log import KernelLog, read_kernel_log
 from pdrgate.testbed import Testbed
-from pdrgate.traffic.generator import Generator
+from pdrgate.traffic.generator import Generator, in_words
 from pdrgate.trial import Trial
 from pdrgate.units import Rate
 
@@ -116,12 +116,8 @@ class ScenarioRun:
             self.deadline = time.monotonic() + options.profile.estimate
         if not self.introduce:
             return
-        generator = self._generator.describe()
-        chosen = f" ({generator['chosen']})" if "chosen" in generator else ""
         carried = "" if self._path.by_kernel else f" ({self.carried})"
-        self.run.observer.said(
-            f"{self.scenario.title}{carried}; generator {generator['name']}, engine {generator['engine']}{chosen}"
-        )
+        self.run.observer.said(f"{self.scenario.title}{carried}; generator {in_words(self._generator.describe())}")
 
     def measure(self, load: float, duration: float, phase: str) -> Trial:
         """One trial."""

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from pdrgate.traffic.frames import Frames
 from pdrgate.trial import Trial
+
+_IDENTITY = ("name", "engine")
+_INCIDENTAL = ("chosen", "client", "ports")
 
 
 class Generator(Protocol):
     """Drives traffic through the SUT and counts what comes back. Open loop: what is lost is never sent again."""
 
     def describe(self) -> dict[str, str]:
-        """Name, version and engine, and why this engine: part of the fingerprint of a result."""
+        """``name``, ``engine`` and what else tells one generator from another, in the order in which it is told.
+
+        ``chosen`` says why this engine.
+        """
 
     def trial(self, load: float, duration: float, frames: Frames) -> Trial:
         """Offer ``load`` packets/s (over all directions) for ``duration`` seconds, drain, and return the counts.
@@ -24,3 +31,18 @@ class Generator(Protocol):
 
     def close(self) -> None:
         """Stop the generator and free what it holds; may be called twice."""
+
+
+def in_words(about: Mapping[str, str]) -> str:
+    """What a generator says of itself, on one line: ``trex, engine stl (server v3.08; driver net_i40e)``."""
+    details = [value if key == "chosen" else f"{key} {value}" for key, value in about.items() if key not in _IDENTITY]
+    return f"{about['name']}, engine {about['engine']}" + (f" ({'; '.join(details)})" if details else "")
+
+
+def identity(about: Mapping[str, str]) -> str:
+    """What a result's fingerprint has of a generator: all that may change what is sent and counted.
+
+    Where it is plugged in and which library talks to it may not.
+    """
+    details = [f"{key} {value}" for key, value in about.items() if key not in (*_IDENTITY, *_INCIDENTAL)]
+    return "; ".join((f"{about['name']}/{about['engine']}", *details))

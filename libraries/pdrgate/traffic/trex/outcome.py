@@ -67,8 +67,6 @@ class Observation:
     sendings: Mapping[int, Sending]
     histograms: tuple[Mapping[int, int], ...]
     """Probes by the lower end of their latency's bucket, microseconds; one per direction."""
-    highest: float
-    """Largest latency of a probe, microseconds."""
     stopped: bool
     """The port was still sending long after the trial's time and was stopped."""
 
@@ -92,7 +90,6 @@ class Observation:
             histograms=tuple(
                 {int(bucket): count for bucket, count in histogram.items()} for histogram in message["histograms"]
             ),
-            highest=message["highest"],
             stopped=message["stopped"],
         )
 
@@ -110,7 +107,7 @@ def trial(
     """
     requested = sum(stream.count for stream in sent)
     _check_monotonic(observation.before, observation.after, "the server")
-    tx = rx = 0
+    tx = rx = probes = 0
     for group, port in sorted({(stream.group, stream.port) for stream in sent}):
         wanted = sum(stream.count for stream in sent if (stream.group, stream.port) == (group, port))
         if group not in observation.groups_after:
@@ -122,6 +119,8 @@ def trial(
         if own_rx > _PLAUSIBLE_SURPLUS * own_tx + _STRAY_ALLOWANCE:
             raise UntrustedCountersError(f"{own_rx} packets are said to have come back of {own_tx} sent by port {port}")
         tx, rx = tx + own_tx, rx + own_rx
+        if any(stream.probe for stream in sent if stream.group == group):
+            probes += own_rx
     changes = {name: value - observation.before.get(name, 0) for name, value in observation.after.items()}
     senders = sorted({stream.port for stream in sent})
     on_the_wire = sum(changes[f"port{port}.opackets"] for port in senders)
@@ -146,7 +145,7 @@ def trial(
         forwarded=rx,
         stray=stray,
         sending_time=seconds,
-        latency=latency(observation.histograms, observation.highest),
+        latency=latency(observation.histograms, probes),
         counters_before={f"trex.{name}": value for name, value in observation.before.items()},
         counters_after={f"trex.{name}": value for name, value in observation.after.items()},
         started=observation.started,
@@ -178,13 +177,20 @@ def sending_time(count: int, duration: float, sending: Sending, *, stopped: bool
     return max(seconds, at_least)
 
 
-def latency(histograms: Sequence[Mapping[int, int]], highest: float) -> Latency | None:
-    """Percentiles of all probes; each is the upper end of its bucket, so never too low, but at most ``highest`` us."""
+def latency(histograms: Sequence[Mapping[int, int]], received: int) -> Latency | None:
+    """Percentiles and maximum of all probes; each is the upper end of its bucket, so never too low.
+
+    A server may leave those below 10 us out of its histograms, so that ``received`` less the others are these. Its own
+    maximum is not taken: it knows nothing of the last second.
+    """
     merged: dict[int, int] = {}
     for histogram in histograms:
         for bucket, probes in histogram.items():
             merged[bucket] = merged.get(bucket, 0) + probes
-    count = sum(merged.values())
+    told = sum(merged.values())
+    if received > told:
+        merged[0] = merged.get(0, 0) + received - told
+    count = max(received, told)
     if not count:
         return None
 
@@ -193,10 +199,10 @@ def latency(histograms: Sequence[Mapping[int, int]], highest: float) -> Latency 
         for bucket in sorted(merged):
             seen += merged[bucket]
             if seen >= share * count:
-                return min(bucket + _width(bucket), highest) / 1e6
+                return (bucket + _width(bucket)) / 1e6
         raise AssertionError("the shares of a histogram add up to all of it")
 
-    return Latency(percentile(0.5), percentile(0.9), percentile(0.99), highest / 1e6, count)
+    return Latency(percentile(0.5), percentile(0.9), percentile(0.99), percentile(1.0), count)
 
 
 def _width(bucket: int) -> int:

@@ -117,7 +117,6 @@ class Session:
                 port: {"started": starts[port], "ended": ends[port], "readings": readings[port]} for port in senders
             },
             "histograms": [latency.get("histogram") or {} for latency in latencies],
-            "highest": max((float(latency.get("total_max") or 0) for latency in latencies), default=0.0),
             "stopped": stopped,
         }
 
