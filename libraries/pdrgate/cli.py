@@ -111,7 +111,7 @@ def compare(baseline: Path, candidate: Path, tolerance: Ratio, loss: Ratio, form
     """
     import json
 
-    from pdrgate.gate.files import compare_files
+    from pdrgate.gate.file_comparison import compare_files
 
     comparison, judgement = compare_files(baseline, candidate, tolerance, loss)
     if form == "json":
@@ -174,8 +174,8 @@ def gate(
     Exits with 0 when the gate passes (PASS, IMPROVEMENT, NO_BASELINE), with 1 when the build fails it (REGRESSION,
     UNSTABLE, INCONCLUSIVE), with 2 when the testbed or a tool is at fault (GENERATOR_LIMITED, ERROR).
     """
+    from pdrgate.builds.bpf_build import bpf_build
     from pdrgate.launch import GateOptions, check, new_folder, run_gate
-    from pdrgate.sut.bpf_builds import bpf_build
 
     RatioType().convert(tolerance, None, context)
     Duration.parse(wait)
@@ -239,7 +239,7 @@ def restore(state: Path | None) -> int:
 
     Exits with 0 when nothing is left, with 2 when something could not be undone or a run is measuring.
     """
-    from pdrgate.sut.journal import STATE_DIR, MachineLock, NotUndone, recover_stale
+    from pdrgate.safety.journal import STATE_DIR, MachineLock, NotUndone, recover_stale
 
     folder = state or STATE_DIR
     with MachineLock.acquire(folder):
@@ -268,8 +268,8 @@ def doctor(testbed: str, kernel: str | None, form: str, output: Path, wait: str)
 
     from pdrgate.doctor import Examination, Finding, Status, booting, worst
     from pdrgate.launch import found as path_of
-    from pdrgate.report.doctor import render, summary
-    from pdrgate.testbed import load_testbed
+    from pdrgate.reports.doctor import render, summary
+    from pdrgate.testbeds import load_testbed
 
     config = load_testbed(path_of(testbed))
     if kernel is not None:

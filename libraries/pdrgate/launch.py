@@ -88,8 +88,8 @@ def found(path: str) -> Path:
 
 def check(options: GateOptions) -> None:
     """Tell at once, and not from within a suite, what cannot work. Raises TestbedError, UsageError, DataError."""
-    from pdrgate.testbed import load_testbed
-    from pdrgate.testbed.rack_build import boots_builds
+    from pdrgate.testbeds import load_testbed
+    from pdrgate.testbeds.rack_build import boots_builds
 
     config = load_testbed(found(options.testbed))
     if options.kernel and config.sut.vm is None and not boots_builds(config):
@@ -98,7 +98,7 @@ def check(options: GateOptions) -> None:
             "resources/testbeds/local-vm.yaml, or a rack whose SUT is a machine reached by SSH"
         )
     if options.bpf:
-        from pdrgate.sut.bpf_builds import bpf_build
+        from pdrgate.builds.bpf_build import bpf_build
 
         kind = bpf_build(options.bpf).kind
         bpf_build(options.against, kind)
@@ -118,7 +118,7 @@ def run_gate(options: GateOptions, folder: Path) -> int:
     """Run the suites into ``folder``, print the verdicts, and return the exit code of the contract."""
     from pdrgate.gate.verdict import INTERRUPTED, Verdict
     from pdrgate.history.results import RESULT_FILE, read_result
-    from pdrgate.report.console import paths, verdict_table
+    from pdrgate.reports.console import paths, verdict_table
 
     (folder / RESULT_FILE).unlink(missing_ok=True)  # a resumed run writes its own
     print(f"pdrgate run {folder.name}: profile {options.profile}, tolerance {options.tolerance}", flush=True)
@@ -175,7 +175,7 @@ def _robot(options: GateOptions, folder: Path) -> int:
     """Robot's own exit code."""
     from robot.run import run  # type: ignore[import-untyped]  # only robot.api is typed
 
-    from pdrgate.sut.builds import absolute
+    from pdrgate.builds.kernel_build import absolute
 
     variables = {
         "TESTBED": str(found(options.testbed).resolve()),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.sut.bpf_builds import own_build
+from pdrgate.builds.bpf_build import own_build
 from tests.acceptance.test_real_gate import HONEST, gate, leaves_no_trace
 
 __all__ = ["leaves_no_trace"]  # for each test here too

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.sut.journal import MachineLock
+from pdrgate.safety.journal import MachineLock
 from tests.acceptance.conftest import PDRGATE, ROOT, Ended, run
 
 pytestmark = pytest.mark.datapath

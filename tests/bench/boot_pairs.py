@@ -12,7 +12,7 @@ import argparse
 import random
 from collections import Counter
 
-from pdrgate.gate.builds import decided
+from pdrgate.gate.build_comparison import decided
 from pdrgate.gate.compare import CONFIDENCE, Baseline, compare_pairs
 
 

@@ -13,11 +13,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from pdrgate.sut.builds import kernel_build
-from pdrgate.sut.cpus import plan_cpus
-from pdrgate.sut.guest import Guest, GuestConfig
-from pdrgate.sut.initramfs import initramfs
-from pdrgate.sut.journal import Journal, MachineLock
+from pdrgate.builds.kernel_build import kernel_build
+from pdrgate.guests.guest import Guest, GuestConfig
+from pdrgate.guests.initramfs import initramfs
+from pdrgate.hosts.cpus import plan_cpus
+from pdrgate.safety.journal import Journal, MachineLock
 
 
 def main() -> None:

@@ -22,15 +22,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
+from pdrgate.builds.kernel_build import kernel_build
+from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath, Hop, XdpRouting, data_path
 from pdrgate.errors import TestbedError
 from pdrgate.gate.probe import probe
-from pdrgate.sut.builds import kernel_build
-from pdrgate.sut.cpus import plan_cpus
-from pdrgate.sut.datapath import DATA_PATHS, DataPath, Hop, XdpRouting, data_path
-from pdrgate.sut.journal import Journal, MachineLock
-from pdrgate.testbed import Testbed
-from pdrgate.testbed.netns import NetnsTestbed
-from pdrgate.testbed.vm import VmTestbed
+from pdrgate.hosts.cpus import plan_cpus
+from pdrgate.safety.journal import Journal, MachineLock
+from pdrgate.testbeds import Testbed
+from pdrgate.testbeds.netns import NetnsTestbed
+from pdrgate.testbeds.vm import VmTestbed
 from pdrgate.traffic.frames import Frames
 
 FLAT_OUT = {"netns": 20e6, "guest": 400e3}

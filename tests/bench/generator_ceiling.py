@@ -24,12 +24,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
+from pdrgate.data_paths.catalogue import Routing
 from pdrgate.errors import PdrGateError
-from pdrgate.sut.cpus import plan_cpus
-from pdrgate.sut.datapath import Routing
-from pdrgate.sut.host import CommandError, netns_host
-from pdrgate.sut.journal import Journal, MachineLock
-from pdrgate.testbed.netns import NetnsTestbed
+from pdrgate.hosts.cpus import plan_cpus
+from pdrgate.hosts.host import CommandError, netns_host
+from pdrgate.safety.journal import Journal, MachineLock
+from pdrgate.testbeds.netns import NetnsTestbed
 from pdrgate.traffic.frames import Frames, template
 
 FLAT_OUT = 20e6

@@ -19,9 +19,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
 
 from ssh_server import SshServer
 
-from pdrgate.sut.host import local_host
-from pdrgate.sut.journal import MachineLock
-from pdrgate.sut.ssh import SshConnection, SshHost
+from pdrgate.hosts.host import local_host
+from pdrgate.hosts.ssh import SshConnection, SshHost
+from pdrgate.safety.journal import MachineLock
 
 _IDLE = 5.0
 

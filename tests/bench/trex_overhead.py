@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 from trex_rig import config, ideal, paths
 from trex_server import TRexServer
 
-from pdrgate.sut.journal import MachineLock
+from pdrgate.safety.journal import MachineLock
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.simulated import Ceiling
 from pdrgate.traffic.trex import TRexGenerator

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from pdrgate.sut.cpus import plan_cpus
-from pdrgate.sut.journal import Journal, MachineLock
-from pdrgate.testbed.netns import NetnsTestbed
+from pdrgate.hosts.cpus import plan_cpus
+from pdrgate.safety.journal import Journal, MachineLock
+from pdrgate.testbeds.netns import NetnsTestbed
 from pdrgate.traffic.embedded import Engine
 
 OURS = re.compile(r"pdrgate-[0-9a-f]{6}-(tg|sut\d)")

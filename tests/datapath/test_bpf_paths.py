@@ -13,14 +13,14 @@ from typing import Any, Literal
 import pytest
 from packets import Decoded, decode
 
+from pdrgate.builds.bpf_build import BpfBuildError, bpf_build, own_build
+from pdrgate.data_paths.bpf_forwarding import TcRedirect
+from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath, Hop, XdpRouting, data_path
+from pdrgate.data_paths.steering import MOST_PACKETS
 from pdrgate.errors import TestbedError
 from pdrgate.gate.probe import probe
-from pdrgate.sut.bpf_builds import BpfBuildError, bpf_build, own_build
-from pdrgate.sut.datapath import DATA_PATHS, DataPath, Hop, XdpRouting, data_path
-from pdrgate.sut.datapaths.bpf import TcRedirect
-from pdrgate.sut.datapaths.steering import MOST_PACKETS
-from pdrgate.sut.host import netns_host
-from pdrgate.testbed.netns import NetnsTestbed
+from pdrgate.hosts.host import netns_host
+from pdrgate.testbeds.netns import NetnsTestbed
 from pdrgate.traffic.frames import FCS, Frames, checksum, template, words_sum
 from pdrgate.traffic.generator import Generator
 

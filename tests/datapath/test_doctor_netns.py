@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from pdrgate.doctor import Examination, Finding, Status
-from pdrgate.sut.cpus import CpuPlan, plan_cpus
-from pdrgate.sut.journal import Journal
-from pdrgate.testbed import load_testbed, open_testbed
-from pdrgate.testbed.netns import NetnsTestbed
+from pdrgate.hosts.cpus import CpuPlan, plan_cpus
+from pdrgate.safety.journal import Journal
+from pdrgate.testbeds import load_testbed, open_testbed
+from pdrgate.testbeds.netns import NetnsTestbed
 
 pytestmark = pytest.mark.datapath
 

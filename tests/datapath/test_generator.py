@@ -18,10 +18,10 @@ from typing import Literal
 import pytest
 from packets import Decoded, decode
 
+from pdrgate.data_paths.catalogue import NETWORKS, Hop, Port, Routing
 from pdrgate.errors import TestbedError, UsageError
-from pdrgate.sut.cpus import plan_cpus
-from pdrgate.sut.datapath import NETWORKS, Hop, Port, Routing
-from pdrgate.testbed.netns import NetnsTestbed
+from pdrgate.hosts.cpus import plan_cpus
+from pdrgate.testbeds.netns import NetnsTestbed
 from pdrgate.traffic.embedded import EmbeddedGenerator
 from pdrgate.traffic.frames import Frames
 from pdrgate.trial import Trial

@@ -8,8 +8,8 @@ from typing import Literal
 import pytest
 from generator_contract import GeneratorContract
 
-from pdrgate.sut.datapath import Routing
-from pdrgate.testbed.netns import NetnsTestbed
+from pdrgate.data_paths.catalogue import Routing
+from pdrgate.testbeds.netns import NetnsTestbed
 from pdrgate.traffic.generator import Generator
 
 pytestmark = pytest.mark.datapath

@@ -15,10 +15,10 @@ from typing import cast
 
 import pytest
 
+from pdrgate.data_paths.catalogue import Routing
 from pdrgate.errors import GeneratorError, TestbedError
-from pdrgate.sut.datapath import Routing
-from pdrgate.sut.journal import recover_stale
-from pdrgate.testbed.netns import NetnsTestbed
+from pdrgate.safety.journal import recover_stale
+from pdrgate.testbeds.netns import NetnsTestbed
 from pdrgate.traffic import native
 from pdrgate.traffic.embedded import EmbeddedGenerator
 from pdrgate.traffic.frames import Frames
@@ -187,9 +187,9 @@ def test_a_compiler_that_fails_is_quoted_and_leaves_nothing(tmp_path: Path, monk
 PARENT = """
 import sys, time
 from pathlib import Path
-from pdrgate.sut.cpus import plan_cpus
-from pdrgate.sut.journal import Journal
-from pdrgate.testbed.netns import NetnsTestbed
+from pdrgate.hosts.cpus import plan_cpus
+from pdrgate.safety.journal import Journal
+from pdrgate.testbeds.netns import NetnsTestbed
 from pdrgate.traffic.frames import Frames
 testbed = NetnsTestbed(1, plan_cpus(None, None), Journal.begin(Path(sys.argv[1])))
 generator = testbed.generator(6)

@@ -17,10 +17,10 @@ from pdrgate.gate.profile import PROFILES
 from pdrgate.gate.progress import Progress
 from pdrgate.gate.run import Options, Run
 from pdrgate.history.results import read_result
+from pdrgate.hosts.cpus import plan_cpus
+from pdrgate.safety.journal import recover_stale
 from pdrgate.stability import read_trials
-from pdrgate.sut.cpus import plan_cpus
-from pdrgate.sut.journal import recover_stale
-from pdrgate.testbed import load_testbed
+from pdrgate.testbeds import load_testbed
 
 pytestmark = pytest.mark.datapath
 
@@ -37,7 +37,7 @@ from pdrgate.gate.profile import PROFILES
 from pdrgate.gate.run import Options, Run
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
-from pdrgate.testbed import load_testbed
+from pdrgate.testbeds import load_testbed
 
 class Teller:
     def said(self, sentence):

@@ -15,9 +15,8 @@ import pytest
 
 from pdrgate.cli import main
 from pdrgate.errors import EXIT_FAULT, EXIT_PASS, TestbedError
-from pdrgate.sut.host import ShellHost, local_host, netns_host
-from pdrgate.sut.journal import Journal, MachineLock
-from pdrgate.sut.knobs import (
+from pdrgate.hosts.host import ShellHost, local_host, netns_host
+from pdrgate.knobs import (
     FirewallRules,
     InterruptAffinity,
     Irqbalance,
@@ -43,7 +42,8 @@ from pdrgate.sut.knobs import (
     threaded_napi,
     xps,
 )
-from pdrgate.sut.knobs.queues import QueueFiles
+from pdrgate.knobs.queues import QueueFiles
+from pdrgate.safety.journal import Journal, MachineLock
 
 pytestmark = [pytest.mark.datapath, pytest.mark.usefixtures("machine")]
 
@@ -266,9 +266,9 @@ def test_a_process_irqbalance_is_ended_and_started_again_as_it_was(daemon: Path)
 RUN = """
 import sys, time
 from pathlib import Path
-from pdrgate.sut.host import netns_host
-from pdrgate.sut.journal import Journal, MachineLock
-from pdrgate.sut.knobs import *
+from pdrgate.hosts.host import netns_host
+from pdrgate.safety.journal import Journal, MachineLock
+from pdrgate.knobs import *
 state, namespace, take = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "lock"
 lock = MachineLock.acquire(state) if take else None
 host, knobs = netns_host(namespace), KnobSet(Journal.begin(state))
@@ -342,7 +342,7 @@ def test_restore_leaves_a_run_that_lives_alone(host, run, tmp_path, capsys) -> N
 def test_restore_says_what_it_could_not_undo_and_tries_again(host, tmp_path, capsys) -> None:  # type: ignore[no-untyped-def]
     state = tmp_path / "state"
     script = (
-        "import os, sys\nfrom pathlib import Path\nfrom pdrgate.sut.journal import Journal\n"
+        "import os, sys\nfrom pathlib import Path\nfrom pdrgate.safety.journal import Journal\n"
         "Journal.begin(Path(sys.argv[1])).change('local', {'kind': 'knob-of-a-later-version'}, '1', '2')\n"
         "os.kill(os.getpid(), 9)\n"
     )

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from pdrgate.builds.bpf_build import own_build
 from pdrgate.errors import TestbedError
-from pdrgate.sut.bpf_builds import own_build
-from pdrgate.sut.host import Host, netns_host
-from pdrgate.sut.knobs import ANY, KnobSet, knob_from_record
-from pdrgate.sut.knobs.port_network import PortNetwork
+from pdrgate.hosts.host import Host, netns_host
+from pdrgate.knobs import ANY, KnobSet, knob_from_record
+from pdrgate.knobs.port_network import PortNetwork
 
 pytestmark = pytest.mark.datapath
 

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import pytest
 
+from pdrgate.data_paths.catalogue import NETWORKS, DataPath, Hop, Port, Routing, data_path
 from pdrgate.errors import TestbedError
-from pdrgate.sut.datapath import NETWORKS, DataPath, Hop, Port, Routing, data_path
-from pdrgate.sut.host import Completed, Host
-from pdrgate.testbed.netns import NetnsTestbed
+from pdrgate.hosts.host import Completed, Host
+from pdrgate.testbeds.netns import NetnsTestbed
 from pdrgate.traffic.frames import Frames
 
 pytestmark = pytest.mark.datapath

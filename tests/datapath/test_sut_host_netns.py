@@ -7,10 +7,10 @@ import uuid
 import pytest
 
 from pdrgate.errors import TestbedError
-from pdrgate.sut.host import HostError, local_host, netns_host
-from pdrgate.sut.knobs import FileKnob, KnobSet, device_attribute, offloads, rps_cpus, rps_knobs, sysctl, threaded_napi
-from pdrgate.telemetry.counters import read_counters
-from pdrgate.telemetry.environment import capture_environment
+from pdrgate.hosts.host import HostError, local_host, netns_host
+from pdrgate.knobs import FileKnob, KnobSet, device_attribute, offloads, rps_cpus, rps_knobs, sysctl, threaded_napi
+from pdrgate.observers.counters import read_counters
+from pdrgate.observers.environment import capture_environment
 
 pytestmark = pytest.mark.datapath
 

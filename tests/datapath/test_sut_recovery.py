@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from pdrgate.errors import StorageError, TestbedError
-from pdrgate.sut import journal as journal_module
-from pdrgate.sut.host import local_host, netns_host
-from pdrgate.sut.journal import Journal, MachineLock, ProcessId, recover_stale
-from pdrgate.sut.knobs import FileKnob, KnobSet, sysctl
+from pdrgate.hosts.host import local_host, netns_host
+from pdrgate.knobs import FileKnob, KnobSet, sysctl
+from pdrgate.safety import journal as journal_module
+from pdrgate.safety.journal import Journal, MachineLock, ProcessId, recover_stale
 
 pytestmark = pytest.mark.datapath
 
@@ -23,9 +23,9 @@ LIBRARIES = Path(__file__).parents[2] / "libraries"
 PRELUDE = """
 import os, subprocess, sys, time
 from pathlib import Path
-from pdrgate.sut.host import local_host, netns_host
-from pdrgate.sut.journal import Journal, MachineLock
-from pdrgate.sut.knobs import FileKnob, KnobSet, sysctl
+from pdrgate.hosts.host import local_host, netns_host
+from pdrgate.safety.journal import Journal, MachineLock
+from pdrgate.knobs import FileKnob, KnobSet, sysctl
 state = Path(sys.argv[1])
 def forked():
     begun, told = os.pipe()

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from pdrgate.errors import TestbedError
-from pdrgate.sut.cpus import CpuPlan, parse_cpu_mask, plan_cpus
-from pdrgate.sut.journal import Journal
-from pdrgate.sut.knobs import sysctl
-from pdrgate.testbed import load_testbed, open_testbed
-from pdrgate.testbed.netns import NetnsTestbed
+from pdrgate.hosts.cpus import CpuPlan, parse_cpu_mask, plan_cpus
+from pdrgate.knobs import sysctl
+from pdrgate.safety.journal import Journal
+from pdrgate.testbeds import load_testbed, open_testbed
+from pdrgate.testbeds.netns import NetnsTestbed
 
 pytestmark = pytest.mark.datapath
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-from pdrgate.sut.host import DEFAULT_TIMEOUT, CommandError, Completed
+from pdrgate.hosts.host import DEFAULT_TIMEOUT, CommandError, Completed
 
 CPU = "/sys/devices/system/cpu"
 _RING_LABELS = {"rx": "RX", "rx-mini": "RX Mini", "rx-jumbo": "RX Jumbo", "tx": "TX"}

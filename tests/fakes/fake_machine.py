@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from pdrgate.errors import TestbedError
-from pdrgate.sut.host import CommandError, Completed, HostError
+from pdrgate.hosts.host import CommandError, Completed, HostError
 
 DEFAULT = "6.1.0-9-amd64"
 _REAL = (

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pdrgate.data_paths.catalogue import Hop
 from pdrgate.gate.progress import Progress
 from pdrgate.gate.run import Options, Run
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
 from pdrgate.gate.verdict import Judgement
-from pdrgate.sut.datapath import Hop
-from pdrgate.sut.journal import Journal
-from pdrgate.telemetry.environment import Environment
-from pdrgate.testbed import Pinning, TestbedConfig
-from pdrgate.testbed.file import GeneratorConfig, SutConfig
+from pdrgate.observers.environment import Environment
+from pdrgate.safety.journal import Journal
+from pdrgate.testbeds import Pinning, TestbedConfig
+from pdrgate.testbeds.testbed_file import GeneratorConfig, SutConfig
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
 from pdrgate.traffic.simulated import SimulatedSut

@@ -17,9 +17,9 @@ from typing import Self
 import yaml
 from ssh_server import SshServer
 
-from pdrgate.sut.host import local_host, netns_host
-from pdrgate.sut.knobs import snapshot
-from pdrgate.sut.knobs.port_network import PortNetwork
+from pdrgate.hosts.host import local_host, netns_host
+from pdrgate.knobs import snapshot
+from pdrgate.knobs.port_network import PortNetwork
 
 PORTS = ("in0", "out0")
 _RULES = 128

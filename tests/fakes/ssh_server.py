@@ -17,7 +17,7 @@ import threading
 import uuid
 from pathlib import Path
 
-from pdrgate.sut.ssh_target import SshTarget
+from pdrgate.hosts.ssh_target import SshTarget
 
 _PRIVILEGE_SEPARATION = Path("/run/sshd")
 

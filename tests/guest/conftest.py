@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.sut.builds import BuildError, KernelBuild, kernel_build
-from pdrgate.sut.cpus import plan_cpus
-from pdrgate.sut.guest import Guest, GuestConfig
-from pdrgate.sut.journal import Journal, MachineLock
-from pdrgate.sut.qemu import PROGRAM
-from pdrgate.testbed.vm import VmTestbed
+from pdrgate.builds.kernel_build import BuildError, KernelBuild, kernel_build
+from pdrgate.guests.guest import Guest, GuestConfig
+from pdrgate.guests.qemu import PROGRAM
+from pdrgate.hosts.cpus import plan_cpus
+from pdrgate.safety.journal import Journal, MachineLock
+from pdrgate.testbeds.vm import VmTestbed
 
 LOCK_WAIT = 600.0
 CLOUD = "linux-image-cloud-amd64"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.sut.builds import KernelBuild
+from pdrgate.builds.kernel_build import KernelBuild
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("capable", "nothing_left_by_runs")]
 

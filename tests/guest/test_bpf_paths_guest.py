@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from pdrgate.builds.bpf_build import BpfBuildError, own_build
+from pdrgate.data_paths.catalogue import DATA_PATHS, XdpRouting, data_path
 from pdrgate.gate.probe import probe
-from pdrgate.sut.bpf_builds import BpfBuildError, own_build
-from pdrgate.sut.datapath import DATA_PATHS, XdpRouting, data_path
 from pdrgate.traffic.frames import Frames
 
 pytestmark = pytest.mark.guest

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.gate.builds import BuildComparison, Plan, Side
+from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.gate.build_comparison import BuildComparison, Plan, Side
 from pdrgate.gate.profile import profile
 from pdrgate.gate.progress import Progress
 from pdrgate.gate.run import Options, Run
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.verdict import Verdict
 from pdrgate.history.results import read_result
-from pdrgate.sut.builds import KernelBuild
-from pdrgate.sut.journal import Journal
-from pdrgate.testbed import load_testbed, start_guest
-from pdrgate.testbed.vm import VmTestbed
+from pdrgate.safety.journal import Journal
+from pdrgate.testbeds import load_testbed, start_guest
+from pdrgate.testbeds.vm import VmTestbed
 
 VM_FILE = Path(__file__).parents[2] / "resources/testbeds/local-vm.yaml"
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.history.results import read_result
-from pdrgate.sut.builds import KernelBuild
 
 CHECKOUT = Path(__file__).parents[2]
 PDRGATE = [sys.executable, "-m", "pdrgate.cli"]

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from pdrgate.builds.kernel_build import BuildError, kernel_build
+from pdrgate.crashes.kernel_log import read_kernel_log
 from pdrgate.errors import TestbedError
-from pdrgate.sut import qemu
-from pdrgate.sut.builds import BuildError, kernel_build
-from pdrgate.sut.guest import GuestError
-from pdrgate.sut.host import CommandError, HostError
-from pdrgate.telemetry.environment import capture_environment
-from pdrgate.telemetry.kernel_log import read_kernel_log
+from pdrgate.guests import qemu
+from pdrgate.guests.guest import GuestError
+from pdrgate.hosts.host import CommandError, HostError
+from pdrgate.observers.environment import capture_environment
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine")]
 

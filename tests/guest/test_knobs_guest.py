@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.errors import TestbedError
-from pdrgate.sut.builds import KernelBuild
-from pdrgate.sut.guest import Guest, GuestConfig
-from pdrgate.sut.journal import NAMESPACE_PREFIX, Journal
-from pdrgate.sut.knobs import (
+from pdrgate.guests.guest import Guest, GuestConfig
+from pdrgate.guests.qemu import NetworkPort
+from pdrgate.knobs import (
     FlowHash,
     IndirectionTable,
     InterruptAffinity,
@@ -36,7 +36,7 @@ from pdrgate.sut.knobs import (
     snapshot,
     xps,
 )
-from pdrgate.sut.qemu import NetworkPort
+from pdrgate.safety.journal import NAMESPACE_PREFIX, Journal
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine")]
 
@@ -67,7 +67,7 @@ def guest(
 
 @pytest.fixture(scope="module")
 def cpus() -> tuple[int, ...]:
-    from pdrgate.sut.cpus import plan_cpus
+    from pdrgate.hosts.cpus import plan_cpus
 
     return plan_cpus(None, None).sut
 

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.sut.builds import KernelBuild
-from pdrgate.sut.cpus import parse_cpu_list, plan_cpus
-from pdrgate.sut.datapath import data_path
-from pdrgate.sut.guest import Guest, GuestConfig
-from pdrgate.sut.journal import Journal
-from pdrgate.sut.knobs import device_interrupts, snapshot
-from pdrgate.sut.knobs.port_network import PortNetwork
-from pdrgate.sut.qemu import NetworkPort
-from pdrgate.testbed.file import PortConfig
-from pdrgate.testbed.rack import RackTestbed
-from pdrgate.testbed.traffic_source import EmbeddedSource
+from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.data_paths.catalogue import data_path
+from pdrgate.guests.guest import Guest, GuestConfig
+from pdrgate.guests.qemu import NetworkPort
+from pdrgate.hosts.cpus import parse_cpu_list, plan_cpus
+from pdrgate.knobs import device_interrupts, snapshot
+from pdrgate.knobs.port_network import PortNetwork
+from pdrgate.safety.journal import Journal
+from pdrgate.testbeds.rack import RackTestbed
+from pdrgate.testbeds.testbed_file import PortConfig
+from pdrgate.testbeds.traffic_source import EmbeddedSource
 from pdrgate.traffic.frames import Frames
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine")]

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from pdrgate.data_paths.catalogue import data_path
 from pdrgate.errors import TestbedError
 from pdrgate.gate.fingerprint import fingerprint
-from pdrgate.sut.datapath import data_path
-from pdrgate.sut.guest import GuestError
-from pdrgate.sut.journal import recover_stale
-from pdrgate.testbed import load_testbed, open_guest, open_testbed
+from pdrgate.guests.guest import GuestError
+from pdrgate.safety.journal import recover_stale
+from pdrgate.testbeds import load_testbed, open_guest, open_testbed
 from pdrgate.traffic.frames import Frames
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine")]
@@ -127,11 +127,11 @@ def test_a_file_opens_it(journal, cloud, tmp_path):
 OWNER = """
 import sys
 from pathlib import Path
-from pdrgate.sut.builds import kernel_build
-from pdrgate.sut.cpus import plan_cpus
-from pdrgate.sut.guest import GuestConfig
-from pdrgate.sut.journal import Journal
-from pdrgate.testbed.vm import VmTestbed
+from pdrgate.builds.kernel_build import kernel_build
+from pdrgate.hosts.cpus import plan_cpus
+from pdrgate.guests.guest import GuestConfig
+from pdrgate.safety.journal import Journal
+from pdrgate.testbeds.vm import VmTestbed
 journal = Journal.begin(Path(sys.argv[1]))
 cpus = plan_cpus(None, None)
 machine = GuestConfig(cpus=cpus.sut, accelerator="tcg")

@@ -10,8 +10,8 @@ import pytest
 from rack import Rack
 from ssh_server import SshServer, sshd
 
-from pdrgate.sut.journal import MachineLock
-from pdrgate.sut.ssh import SshConnection, SshHost
+from pdrgate.hosts.ssh import SshConnection, SshHost
+from pdrgate.safety.journal import MachineLock
 
 LOCK_WAIT = 900.0
 

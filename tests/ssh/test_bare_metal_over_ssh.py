@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from ssh_server import SshServer
 
+from pdrgate.bare_metal import BootError, FileSink, wait_for_boot
+from pdrgate.bare_metal.host_files import put_checked
 from pdrgate.errors import TestbedError
-from pdrgate.sut.bare_metal import BootError, FileSink, wait_for_boot
-from pdrgate.sut.bare_metal.files import put_checked
-from pdrgate.sut.ssh import SshConnection, SshHost
+from pdrgate.hosts.ssh import SshConnection, SshHost
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 

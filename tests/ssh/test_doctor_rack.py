@@ -9,7 +9,7 @@ from rack import Rack
 from ssh_server import SshServer
 
 from pdrgate.doctor import Examination, Finding, Status
-from pdrgate.testbed import load_testbed
+from pdrgate.testbeds import load_testbed
 
 pytestmark = pytest.mark.datapath
 

@@ -15,7 +15,7 @@ from ssh_server import SshServer
 from trex_rig import SATURATION, ideal
 from trex_server import TRexServer
 
-from pdrgate.sut.journal import LASTING_DIR, MachineLock, recover_stale
+from pdrgate.safety.journal import LASTING_DIR, MachineLock, recover_stale
 from tests.acceptance.conftest import PDRGATE, ROOT, Ended, run
 
 pytestmark = pytest.mark.datapath

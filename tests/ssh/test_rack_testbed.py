@@ -17,14 +17,14 @@ from rack import PORTS, Rack
 from ssh_server import SshServer
 
 from pdrgate import testbed as testbeds
+from pdrgate.data_paths.catalogue import data_path
 from pdrgate.errors import TestbedError
+from pdrgate.hosts.cpus import plan_cpus
+from pdrgate.hosts.host import netns_host
+from pdrgate.hosts.ssh_login import HostKeyError
+from pdrgate.safety.journal import Journal, recover_stale
 from pdrgate.stability import read_trials
-from pdrgate.sut.cpus import plan_cpus
-from pdrgate.sut.datapath import data_path
-from pdrgate.sut.host import netns_host
-from pdrgate.sut.journal import Journal, recover_stale
-from pdrgate.sut.ssh_login import HostKeyError
-from pdrgate.testbed import load_testbed, open_testbed
+from pdrgate.testbeds import load_testbed, open_testbed
 from pdrgate.traffic.frames import Frames
 
 pytestmark = pytest.mark.datapath
@@ -237,7 +237,7 @@ from pdrgate.gate.profile import PROFILES
 from pdrgate.gate.run import Options, Run
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
-from pdrgate.testbed import load_testbed
+from pdrgate.testbeds import load_testbed
 
 class Teller:
     def said(self, sentence):

@@ -14,9 +14,9 @@ import paramiko
 import pytest
 from ssh_server import SshServer
 
-from pdrgate.sut.host import CommandError, Completed, HostError
-from pdrgate.sut.ssh import SshConnection, SshHost, host_from_record
-from pdrgate.sut.ssh_login import UnreachableError
+from pdrgate.hosts.host import CommandError, Completed, HostError
+from pdrgate.hosts.ssh import SshConnection, SshHost, host_from_record
+from pdrgate.hosts.ssh_login import UnreachableError
 
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 

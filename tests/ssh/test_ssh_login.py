@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from ssh_server import SshServer, make_key
 
-from pdrgate.sut.ssh_login import HostKeyError, SshError, UnreachableError, fingerprint, log_in, parse_host_key
-from pdrgate.sut.ssh_target import SshTarget
+from pdrgate.hosts.ssh_login import HostKeyError, SshError, UnreachableError, fingerprint, log_in, parse_host_key
+from pdrgate.hosts.ssh_target import SshTarget
 
 
 def refusal(target: SshTarget) -> str:

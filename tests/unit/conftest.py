@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from pdrgate.testbed import TestbedConfig, load_testbed
+from pdrgate.testbeds import TestbedConfig, load_testbed
 
 # No test asserts time: a first example that imports scipy, or a busy machine, is no failure.
 settings.register_profile("pdrgate", deadline=None)

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from fake_machine import DEFAULT, FakeMachine, FullSink, TornSink
 
-from pdrgate.errors import TestbedError
-from pdrgate.sut.bare_metal import (
+from pdrgate.bare_metal import (
     BareMetal,
     BootError,
     InstallError,
@@ -22,9 +21,10 @@ from pdrgate.sut.bare_metal import (
     choose_loader,
     wait_for_boot,
 )
-from pdrgate.sut.bare_metal.files import packed_modules
-from pdrgate.sut.bare_metal.grub import Entry, parse_config
-from pdrgate.sut.builds import BuildError, KernelBuild, kernel_build
+from pdrgate.bare_metal.grub import Entry, parse_config
+from pdrgate.bare_metal.host_files import packed_modules
+from pdrgate.builds.kernel_build import BuildError, KernelBuild, kernel_build
+from pdrgate.errors import TestbedError
 
 RELEASE = "6.12.1-test"
 POWER_CYCLE = f"power-cycle it, by its management controller or by hand: it then starts {DEFAULT}"

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from pdrgate.bpf.programs import _why
+from pdrgate.builds import bpf_build as bpf_builds
+from pdrgate.builds.bpf_build import OWN_BUILDS, BpfBuildError, bpf_build, own_build
+from pdrgate.data_paths.catalogue import DATA_PATHS, data_path
 from pdrgate.errors import TestbedError
-from pdrgate.sut import bpf_builds
-from pdrgate.sut.bpf_builds import OWN_BUILDS, BpfBuildError, bpf_build, own_build
-from pdrgate.sut.bpf_programs import _why
-from pdrgate.sut.datapath import DATA_PATHS, data_path
-from pdrgate.sut.host import Completed
+from pdrgate.hosts.host import Completed
 
 needs_clang = pytest.mark.skipif(shutil.which("clang") is None, reason="clang is not installed: run ci/bootstrap")
 

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 from fake_testbed import CONFIG, FakeTestbed, Killed, Watcher
 
+from pdrgate.crashes.faults import Crash
 from pdrgate.errors import DataError, TestbedError
-from pdrgate.gate.builds import PAIRS_FILE, BuildComparison, Plan, Side
+from pdrgate.gate.build_comparison import PAIRS_FILE, BuildComparison, Plan, Side
 from pdrgate.gate.profile import profile
 from pdrgate.gate.run import Options, Run
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.verdict import Verdict
+from pdrgate.guests.guest import GuestError
 from pdrgate.history.results import read_result
-from pdrgate.report.console import verdict_table
-from pdrgate.sut.console import Crash
-from pdrgate.sut.guest import GuestError
-from pdrgate.sut.journal import Journal
+from pdrgate.reports.console import verdict_table
+from pdrgate.safety.journal import Journal
 from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, SimulatedSut
 
 STEADY = [1e6, 1.003e6, 0.998e6, 1.001e6, 0.999e6, 1.002e6]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pdrgate.sut.console import Crash, decode, find_crashes, gravest, last_lines, parse_warnings, taint_words
+from pdrgate.crashes.faults import Crash, decode, find_crashes, gravest, last_lines, parse_warnings, taint_words
 
 PANIC = """\
 [    2.412567] sysrq: Trigger a crash

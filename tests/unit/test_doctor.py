@@ -15,17 +15,17 @@ import pytest
 from fake_testbed import CONFIG, FakeTestbed
 
 from pdrgate.cli import main
+from pdrgate.data_paths.catalogue import Hop, Port
 from pdrgate.doctor import Examination, Finding, Status, here, machine, ports, worst
 from pdrgate.doctor.finding import Check
 from pdrgate.doctor.traffic import self_test
 from pdrgate.errors import GeneratorError, TestbedError
-from pdrgate.report.doctor import render, summary
-from pdrgate.sut.cpus import CpuPlan
-from pdrgate.sut.datapath import Hop, Port
-from pdrgate.sut.host import CommandError, Completed, HostError
-from pdrgate.sut.journal import MachineLock
-from pdrgate.telemetry.cpu_use import descendants, parse_threads, watch_cpus
-from pdrgate.telemetry.environment import Environment, PortEnvironment
+from pdrgate.hosts.cpus import CpuPlan
+from pdrgate.hosts.host import CommandError, Completed, HostError
+from pdrgate.observers.cpu_use import descendants, parse_threads, watch_cpus
+from pdrgate.observers.environment import Environment, PortEnvironment
+from pdrgate.reports.doctor import render, summary
+from pdrgate.safety.journal import MachineLock
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, SimulatedSut
 from pdrgate.trial import Trial
@@ -347,9 +347,9 @@ def test_cpus_that_are_in_each_others_way() -> None:
     ],
 )  # fmt: skip
 def test_guests(wanted: Any, problem: str | None, status: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("pdrgate.sut.qemu", "pdrgate.doctor.here"):
+    for module in ("pdrgate.guests.qemu", "pdrgate.doctor.here"):
         monkeypatch.setattr(f"{module}.kvm_problem", lambda: problem)
-    monkeypatch.setattr("pdrgate.sut.qemu.find_qemu", lambda: "/usr/bin/qemu")
+    monkeypatch.setattr("pdrgate.guests.qemu.find_qemu", lambda: "/usr/bin/qemu")
     monkeypatch.setattr("pdrgate.doctor.here.qemu_version", lambda: "7.2")
     assert told(here.guests(wanted))[:2] == (status, words)
 
@@ -657,7 +657,7 @@ def test_the_commands_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_a_testbed_for_kernels_without_one_is_told_to_be_given_one(tmp_path: Path) -> None:
-    from pdrgate.testbed import load_testbed
+    from pdrgate.testbeds import load_testbed
 
     config = load_testbed(Path(__file__).parents[2] / "resources/testbeds/local-vm.yaml")
     found = list(Examination(config, tmp_path, state=tmp_path, pause=lambda seconds: None).findings())

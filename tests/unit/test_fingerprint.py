@@ -11,7 +11,7 @@ from made_results import FINGERPRINT, scenario, written
 from pdrgate.gate.baseline import find_baseline
 from pdrgate.gate.compare import Baseline, compare
 from pdrgate.gate.fingerprint import CHOSEN_BY_KERNEL, KERNEL, SET_BY_OPERATOR, difference, fingerprint, may_differ
-from pdrgate.telemetry.environment import Environment, PortEnvironment
+from pdrgate.observers.environment import Environment, PortEnvironment
 
 NOWHERE = Path("/nowhere/own-run")
 PORT = PortEnvironment(

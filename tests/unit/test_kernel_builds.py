@@ -12,9 +12,9 @@ import subprocess
 
 import pytest
 
-from pdrgate.sut.builds import BuildError, absolute, kernel_build, named_build, read_version
-from pdrgate.sut.initramfs import INIT, Entry, cpio, initramfs
-from pdrgate.sut.modules import module_info, select_modules
+from pdrgate.builds.kernel_build import BuildError, absolute, kernel_build, named_build, read_version
+from pdrgate.builds.kernel_modules import module_info, select_modules
+from pdrgate.guests.initramfs import INIT, Entry, cpio, initramfs
 
 RELEASE = "6.1.0-9-test"
 VERSION = "#1 SMP PREEMPT_DYNAMIC Test 6.1.99-1 (2026-01-01)"
@@ -206,7 +206,7 @@ def test_a_package(tmp_path):
 
 @needs_dpkg
 def test_the_cache_forgets_what_nobody_used_for_long(tmp_path, monkeypatch):
-    monkeypatch.setattr("pdrgate.sut.builds._KEPT", 2)
+    monkeypatch.setattr("pdrgate.builds.kernel_build._KEPT", 2)
     cache, made = tmp_path / "cache", []
     for number in range(4):
         package = deb(tmp_path, f"linux-image-{number}", {f"boot/vmlinuz-{RELEASE}": image(version=f"#{number} x")})

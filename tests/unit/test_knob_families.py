@@ -8,7 +8,7 @@ import pytest
 from fake_host import CPU, FakeHost, machine
 
 from pdrgate.errors import TestbedError
-from pdrgate.sut.knobs import (
+from pdrgate.knobs import (
     ANY,
     FirewallRules,
     FlowHash,
@@ -42,7 +42,7 @@ from pdrgate.sut.knobs import (
     sysctl,
     xps,
 )
-from pdrgate.sut.knobs.cpu_shares import last_number
+from pdrgate.knobs.cpu_shares import last_number
 
 MAC = "02:00:00:00:00:01"
 RULES = "table inet t {\n\tchain c {\n\t\tudp dport 53 counter packets 7 bytes 99 drop\n\t}\n}\n"

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pdrgate.errors import TestbedError
-from pdrgate.sut.host import HostError
-from pdrgate.sut.knobs import (
+from pdrgate.hosts.host import HostError
+from pdrgate.knobs import (
     FirewallRules,
     Governor,
     Irqbalance,
@@ -43,7 +43,7 @@ from pdrgate.sut.knobs import (
     sysctl,
     xps,
 )
-from pdrgate.testbed.file import load_testbed
+from pdrgate.testbeds.testbed_file import load_testbed
 
 FULL = """\
 missing: skip

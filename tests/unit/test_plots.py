@@ -12,13 +12,13 @@ from matplotlib.lines import Line2D
 from matplotlib.transforms import Bbox
 
 from pdrgate.gate.progress import known_bounds
-from pdrgate.report import plots
-from pdrgate.report.plots import PLR_FLOOR, GoalLine
-from pdrgate.report.plots.load_loss import load_loss_figure
-from pdrgate.report.plots.pairs import pairs_figure
-from pdrgate.report.plots.rates import rates_figure
-from pdrgate.report.plots.repeats import repeats_figure
-from pdrgate.report.plots.search_path import search_path_figure
+from pdrgate.reports import plots
+from pdrgate.reports.plots import PLR_FLOOR, GoalLine
+from pdrgate.reports.plots.load_loss import load_loss_figure
+from pdrgate.reports.plots.pairs import pairs_figure
+from pdrgate.reports.plots.rates import rates_figure
+from pdrgate.reports.plots.repeats import repeats_figure
+from pdrgate.reports.plots.search_path import search_path_figure
 from pdrgate.stability import Assessment, Reading, assess, read_experiments
 from pdrgate.traffic.simulated import (
     Behaviour,

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pdrgate.errors import TestbedError
-from pdrgate.testbed import load_testbed
-from pdrgate.testbed.rack import RackTestbed
-from pdrgate.testbed.rack_build import boot_on_rack, boots_builds
+from pdrgate.testbeds import load_testbed
+from pdrgate.testbeds.rack import RackTestbed
+from pdrgate.testbeds.rack_build import boot_on_rack, boots_builds
 
 ROOT = Path(__file__).parents[2]
 RACK = load_testbed(ROOT / "resources/testbeds/rack-trex.yaml")
@@ -53,10 +53,10 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             setattr(testbed, name, part)
         return testbed
 
-    monkeypatch.setattr("pdrgate.sut.bare_metal.BareMetal", Metal)
-    monkeypatch.setattr("pdrgate.sut.ssh.SshConnection", lambda target: target)
-    monkeypatch.setattr("pdrgate.sut.ssh.SshHost", lambda connection, owns: closing("closes the way there"))
-    monkeypatch.setattr("pdrgate.testbed.rack_build.open_testbed", opened)
+    monkeypatch.setattr("pdrgate.bare_metal.BareMetal", Metal)
+    monkeypatch.setattr("pdrgate.hosts.ssh.SshConnection", lambda target: target)
+    monkeypatch.setattr("pdrgate.hosts.ssh.SshHost", lambda connection, owns: closing("closes the way there"))
+    monkeypatch.setattr("pdrgate.testbeds.rack_build.open_testbed", opened)
     return done
 
 
@@ -82,7 +82,7 @@ def test_a_testbed_that_cannot_be_set_up_leaves_no_build_running(
     def refused(config: object, journal: object) -> RackTestbed:
         raise TestbedError("no link")
 
-    monkeypatch.setattr("pdrgate.testbed.rack_build.open_testbed", refused)
+    monkeypatch.setattr("pdrgate.testbeds.rack_build.open_testbed", refused)
     with pytest.raises(TestbedError, match="no link"):
         boot_on_rack(RACK, BUILD, JOURNAL, print)
     assert steps == ["starts 6.1", "goes back", "closes the way there"]

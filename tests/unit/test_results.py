@@ -13,7 +13,7 @@ from made_results import result, scenario, written
 
 from pdrgate.errors import DataError, StorageError
 from pdrgate.history.results import read_result, results_below, write_result
-from pdrgate.telemetry.environment import Environment, PortEnvironment
+from pdrgate.observers.environment import Environment, PortEnvironment
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pdrgate.errors import TestbedError
-from pdrgate.sut.cpus import (
+from pdrgate.hosts.cpus import (
     CpuPlan,
     cpu_mask,
     format_cpu_list,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.sut import shell as shell_module
-from pdrgate.sut.host import (
+from pdrgate.hosts import shell as shell_module
+from pdrgate.hosts.host import (
     CommandError,
     Completed,
     HostError,

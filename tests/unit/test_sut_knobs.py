@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from pdrgate.errors import TestbedError
-from pdrgate.sut.host import CommandError, Completed
-from pdrgate.sut.knobs import (
+from pdrgate.hosts.host import CommandError, Completed
+from pdrgate.knobs import (
     EthtoolFeatures,
     FileKnob,
     KnobSet,

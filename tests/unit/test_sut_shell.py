@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from pdrgate.sut.host import ShellHost
-from pdrgate.sut.shell import Exchange, Shell, ShellError, ShellStreams
+from pdrgate.hosts.host import ShellHost
+from pdrgate.hosts.shell import Exchange, Shell, ShellError, ShellStreams
 
 
 class ScriptedStreams:

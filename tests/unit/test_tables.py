@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from pdrgate.report.tables import checks_table, loads_table
+from pdrgate.reports.tables import checks_table, loads_table
 from pdrgate.stability import Assessment, Check, assess
 from pdrgate.traffic.simulated import Ceiling, IdealCurve, RealisticCurve, SimulatedSut
 

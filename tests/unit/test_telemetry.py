@@ -1,5 +1,5 @@
-from pdrgate.sut.host import Completed
-from pdrgate.telemetry.counters import (
+from pdrgate.hosts.host import Completed
+from pdrgate.observers.counters import (
     parse_net_dev,
     parse_snmp,
     parse_snmp6,
@@ -7,7 +7,7 @@ from pdrgate.telemetry.counters import (
     parse_stat,
     without_zeros,
 )
-from pdrgate.telemetry.environment import Environment, PortEnvironment, capture_environment, parse_environment
+from pdrgate.observers.environment import Environment, PortEnvironment, capture_environment, parse_environment
 
 NET_DEV = """\
 Inter-|   Receive                                                |  Transmit

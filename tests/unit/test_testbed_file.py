@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from pdrgate.errors import EXIT_FAULT, TestbedError
-from pdrgate.testbed.file import GeneratorConfig, SutConfig, load_testbed
+from pdrgate.testbeds.testbed_file import GeneratorConfig, SutConfig, load_testbed
 
 SHIPPED = Path(__file__).parents[2] / "resources/testbeds/local-netns.yaml"
 

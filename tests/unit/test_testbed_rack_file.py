@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pdrgate.errors import TestbedError
-from pdrgate.sut.ssh_target import SshTarget
-from pdrgate.testbed import TestbedConfig, load_testbed
-from pdrgate.testbed.file import GeneratorConfig, HostConfig, PortConfig, RackConfig
+from pdrgate.hosts.ssh_target import SshTarget
+from pdrgate.testbeds import TestbedConfig, load_testbed
+from pdrgate.testbeds.testbed_file import GeneratorConfig, HostConfig, PortConfig, RackConfig
 from pdrgate.traffic.trex.config import TRexConfig
 
 SHIPPED = sorted((Path(__file__).parents[2] / "resources/testbeds").glob("*.yaml"))

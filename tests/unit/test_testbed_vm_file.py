@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from pdrgate.errors import TestbedError
-from pdrgate.sut.qemu import RINGS
-from pdrgate.testbed.file import SutConfig, VmConfig, load_testbed
+from pdrgate.guests.qemu import RINGS
+from pdrgate.testbeds.testbed_file import SutConfig, VmConfig, load_testbed
 
 SHIPPED = Path(__file__).parents[2] / "resources/testbeds/local-vm.yaml"
 

@@ -12,13 +12,13 @@ from pathlib import Path
 from pdrgate.doctor import here, machine, ports, traffic
 from pdrgate.doctor.finding import Check, Finding, Status
 from pdrgate.errors import PdrGateError, UsageError
-from pdrgate.sut.cpus import CpuPlan, plan_cpus
-from pdrgate.sut.host import Host, local_host
-from pdrgate.sut.journal import STATE_DIR, Journal, MachineLock, recover_stale
-from pdrgate.telemetry.cpu_use import WINDOW
-from pdrgate.telemetry.environment import Environment, capture_environment
-from pdrgate.testbed import Testbed, TestbedConfig, open_testbed
-from pdrgate.testbed.file import RACK, VM
+from pdrgate.hosts.cpus import CpuPlan, plan_cpus
+from pdrgate.hosts.host import Host, local_host
+from pdrgate.observers.cpu_use import WINDOW
+from pdrgate.observers.environment import Environment, capture_environment
+from pdrgate.safety.journal import STATE_DIR, Journal, MachineLock, recover_stale
+from pdrgate.testbeds import Testbed, TestbedConfig, open_testbed
+from pdrgate.testbeds.testbed_file import RACK, VM
 
 HERE = "this machine"
 TESTBED = "testbed"
@@ -204,7 +204,7 @@ def _identity(host: Host) -> str:
     if not host.name.startswith("ssh:"):
         return ""
     # Only here: SSH takes a while to load.
-    from pdrgate.sut.ssh import SshHost
+    from pdrgate.hosts.ssh import SshHost
 
     if not isinstance(host, SshHost):
         return ""

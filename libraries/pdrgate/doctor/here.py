@@ -11,12 +11,12 @@ from typing import Literal
 
 from pdrgate.doctor.finding import Check, Status, fail, ok, warn
 from pdrgate.errors import TestbedError
-from pdrgate.sut.cpus import CpuPlan, format_cpu_list, parse_cpu_list
-from pdrgate.sut.host import Host
-from pdrgate.sut.journal import NAMESPACE_PREFIX
-from pdrgate.sut.qemu import choose_accelerator, kvm_problem, qemu_version
-from pdrgate.telemetry.cpu_use import read_threads
-from pdrgate.telemetry.environment import Environment
+from pdrgate.guests.qemu import choose_accelerator, kvm_problem, qemu_version
+from pdrgate.hosts.cpus import CpuPlan, format_cpu_list, parse_cpu_list
+from pdrgate.hosts.host import Host
+from pdrgate.observers.cpu_use import read_threads
+from pdrgate.observers.environment import Environment
+from pdrgate.safety.journal import NAMESPACE_PREFIX
 
 Outcome = tuple[Status, str, str]
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pdrgate.doctor.finding import Check, Status, fail, ok, unknown, warn
 from pdrgate.errors import TestbedError
-from pdrgate.sut.cpus import format_cpu_list
-from pdrgate.sut.host import CommandError, Host
-from pdrgate.telemetry.cpu_use import CpuUse, watch_cpus
-from pdrgate.telemetry.environment import Environment
+from pdrgate.hosts.cpus import format_cpu_list
+from pdrgate.hosts.host import CommandError, Host
+from pdrgate.observers.cpu_use import CpuUse, watch_cpus
+from pdrgate.observers.environment import Environment
 
 Outcome = tuple[Status, str, str]
 

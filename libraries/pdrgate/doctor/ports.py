@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pdrgate.data_paths.catalogue import Hop
 from pdrgate.doctor.finding import Check, Status, fail, ok, unknown, warn
 from pdrgate.doctor.here import node_of
-from pdrgate.sut.cpus import format_cpu_list
-from pdrgate.sut.datapath import Hop
-from pdrgate.sut.host import read_files
-from pdrgate.telemetry.environment import Environment, PortEnvironment
+from pdrgate.hosts.cpus import format_cpu_list
+from pdrgate.hosts.host import read_files
+from pdrgate.observers.environment import Environment, PortEnvironment
 
 Outcome = tuple[Status, str, str]
 

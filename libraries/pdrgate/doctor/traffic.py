@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Literal
 
+from pdrgate.data_paths.catalogue import data_path
 from pdrgate.doctor.finding import Check, Finding, Status, fail, ok, unknown, warn
 from pdrgate.errors import PdrGateError, UsageError
+from pdrgate.observers.counters import without_zeros
 from pdrgate.search.calibration import calibrate
-from pdrgate.sut.datapath import data_path
-from pdrgate.telemetry.counters import without_zeros
-from pdrgate.testbed import Testbed
+from pdrgate.testbeds import Testbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator, in_words
 from pdrgate.trial import Trial

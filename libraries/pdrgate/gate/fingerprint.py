@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from itertools import takewhile
 
-from pdrgate.telemetry.environment import Environment, PortEnvironment
+from pdrgate.observers.environment import Environment, PortEnvironment
 from pdrgate.traffic.generator import identity
 
 UNKNOWN = "unknown"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pdrgate.errors import PdrGateError
 from pdrgate.history.trials import TrialFile
-from pdrgate.telemetry.counters import without_zeros
+from pdrgate.observers.counters import without_zeros
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
 from pdrgate.trial import Trial

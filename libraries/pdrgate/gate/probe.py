@@ -6,9 +6,9 @@ before anything is measured, a few packets must be counted where they should be.
 
 from __future__ import annotations
 
+from pdrgate.data_paths.catalogue import DataPath
 from pdrgate.errors import TestbedError
-from pdrgate.sut.datapath import DataPath
-from pdrgate.testbed.protocol import Testbed
+from pdrgate.testbeds.protocol import Testbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
 

@@ -15,10 +15,10 @@ from pdrgate.gate.progress import Observer
 from pdrgate.gate.verdict import Verdict, gravest
 from pdrgate.history.results import RESULT_FILE, SCHEMA_VERSION, write_result
 from pdrgate.history.trials import TRIALS_FILE, TrialFile
+from pdrgate.observers.environment import Environment
+from pdrgate.safety.journal import STATE_DIR, Journal, MachineLock, recover_stale
 from pdrgate.stability import Reading, read_trials
-from pdrgate.sut.journal import STATE_DIR, Journal, MachineLock, recover_stale
-from pdrgate.telemetry.environment import Environment
-from pdrgate.testbed import Booting, Testbed, TestbedConfig, open_testbed
+from pdrgate.testbeds import Booting, Testbed, TestbedConfig, open_testbed
 from pdrgate.trial import Trial
 
 

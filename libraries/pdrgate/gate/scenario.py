@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.errors import UsageError
-from pdrgate.sut.datapath import DATA_PATHS
-from pdrgate.testbed.protocol import PINNINGS, Pinning
+from pdrgate.testbeds.protocol import PINNINGS, Pinning
 from pdrgate.traffic.frames import Frames
 
 DEFAULT_FLOWS = 256

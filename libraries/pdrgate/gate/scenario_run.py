@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pdrgate.crashes.kernel_log import KernelLog, read_kernel_log
+from pdrgate.data_paths.catalogue import DataPath, data_path
 from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.gate.baseline import find_baseline
 from pdrgate.gate.compare import Comparison, compare
@@ -28,9 +30,7 @@ from pdrgate.stability import Assessment, assess
 from pdrgate.stability import Verdict as Stability
 from pdrgate.stability.checks import ENOUGH_DATA, SATURATION
 from pdrgate.stats.intervals import mean, t_interval
-from pdrgate.sut.datapath import DataPath, data_path
-from pdrgate.telemetry.kernel_log import KernelLog, read_kernel_log
-from pdrgate.testbed import Testbed
+from pdrgate.testbeds import Testbed
 from pdrgate.traffic.generator import Generator, in_words
 from pdrgate.trial import Trial
 from pdrgate.units import Rate

@@ -11,7 +11,7 @@ from pdrgate import __version__
 from pdrgate.errors import PdrGateError
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.verdict import INTERRUPTED, Judgement, Verdict
-from pdrgate.keywords.builds import BuildKeywords
+from pdrgate.keywords.comparing import BuildKeywords
 from pdrgate.keywords.judging import JudgingKeywords
 from pdrgate.keywords.measuring import MeasuringKeywords
 from pdrgate.keywords.scenario import ScenarioKeywords

@@ -10,7 +10,7 @@ from allure_commons.types import AttachmentType
 from robot.api import logger
 
 from pdrgate.gate.progress import Progress
-from pdrgate.report.console import trial_line
+from pdrgate.reports.console import trial_line
 
 
 class RobotObserver:

@@ -13,7 +13,7 @@ from pdrgate.gate.scenario_run import ScenarioRun
 from pdrgate.gate.verdict import Verdict
 from pdrgate.keywords.log import show_picture
 from pdrgate.keywords.state import State
-from pdrgate.report.plots import GoalLine, search_path
+from pdrgate.reports.plots import GoalLine, search_path
 from pdrgate.search.mlr import SearchResult
 from pdrgate.trial import Trial
 from pdrgate.units import Duration, Rate, Ratio

@@ -7,7 +7,7 @@ from typing import Literal
 from robot.api.deco import keyword
 
 from pdrgate.keywords.state import State
-from pdrgate.testbed import Pinning
+from pdrgate.testbeds import Pinning
 from pdrgate.units import Rate
 
 

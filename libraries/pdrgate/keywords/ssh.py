@@ -13,7 +13,7 @@ from typing import Any
 
 from robot.libraries.BuiltIn import BuiltIn
 
-from pdrgate.sut.ssh import SshConnection
+from pdrgate.hosts.ssh import SshConnection
 
 _MODULE = "SSHLibrary"
 

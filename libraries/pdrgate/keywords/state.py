@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pdrgate.errors import TestbedError
-from pdrgate.gate.builds import BuildComparison
+from pdrgate.gate.build_comparison import BuildComparison
 from pdrgate.gate.run import Run
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun

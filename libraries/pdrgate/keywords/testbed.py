@@ -16,7 +16,7 @@ from pdrgate.gate.run import Options, Run
 from pdrgate.keywords.log import RobotObserver
 from pdrgate.keywords.state import State
 from pdrgate.stability import Reading
-from pdrgate.testbed import load_testbed
+from pdrgate.testbeds import load_testbed
 from pdrgate.units import Duration
 
 if TYPE_CHECKING:

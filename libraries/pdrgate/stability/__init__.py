@@ -4,8 +4,8 @@ from pdrgate.stability.assessment import Assessment, Verdict, assess
 from pdrgate.stability.checks import Bounds, Check
 from pdrgate.stability.curve import LoadLossCurve, LoadPoint, PdrEstimate
 from pdrgate.stability.drift import Repeats
-from pdrgate.stability.files import Experiment, expand, read_experiments, read_trials
 from pdrgate.stability.saturation import Label, Reading, Saturation, detect_saturation, throughput_increase_ratios
+from pdrgate.stability.trial_files import Experiment, expand, read_experiments, read_trials
 
 __all__ = [
     "Assessment",

@@ -1,0 +1,18 @@
+"""Kernel builds on a host of metal: installed beside its own kernels, started once, and taken away again.
+
+A build never becomes the host's default: the boot loader is told to start it the next time only (GRUB's next_entry,
+systemd-boot's one-shot entry) or it is started by kexec, so that any further restart, a power cycle included, brings
+the default kernel back. docs/bare-metal.md says what a host needs, and what of this has never run on hardware.
+"""
+
+from pdrgate.bare_metal.booting import BareMetal, BootError, wait_for_boot
+from pdrgate.bare_metal.choice import choose_loader
+from pdrgate.bare_metal.host_files import FileSink, LocalFiles
+from pdrgate.bare_metal.installation import InstallError
+from pdrgate.bare_metal.layout import InstalledKernel, Layout
+from pdrgate.bare_metal.loader import BootLoader, LoaderError, LoaderName
+
+__all__ = [
+    "BareMetal", "BootError", "BootLoader", "FileSink", "InstallError", "InstalledKernel", "Layout", "LoaderError",
+    "LoaderName", "LocalFiles", "choose_loader", "wait_for_boot",
+]  # fmt: skip

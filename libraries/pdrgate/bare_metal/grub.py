@@ -1,0 +1,199 @@
+"""GRUB 2: entries made by its own tool, one of them selected by ``next_entry``, which GRUB forgets as it starts it.
+
+GRUB keeps that variable in a file. On some file systems it can read the file and not write it, and then would never
+forget: such a host is refused. So is one whose default is the newest kernel: the build would become the default.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pdrgate.bare_metal.layout import InstalledKernel, Layout, has
+from pdrgate.bare_metal.loader import LoaderError
+from pdrgate.hosts.host import Host
+
+_MAKE_TIMEOUT = 300.0
+_UNWRITABLE_TYPES = frozenset({"btrfs", "zfs", "zfs_member", "bcachefs", "f2fs"})
+_UNWRITABLE_DEVICES = ("/dev/mapper/", "/dev/dm-", "/dev/md")
+_DEFAULTS = "/etc/default/grub"
+_WORD = r"""(?:'([^']*)'|"([^"]*)"|(\S+))"""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A menu entry: the names that select it, and what it starts."""
+
+    names: tuple[tuple[str, str], ...]
+    """Id and title of each submenu around it, and of itself."""
+    release: str | None
+    """Of its kernel, None when it starts something else."""
+
+    @property
+    def path(self) -> str:
+        """What grub-reboot calls it."""
+        return ">".join(id_ for id_, _ in self.names)
+
+    @property
+    def for_rescue(self) -> bool:
+        """Whether it is the second entry of its kernel."""
+        return any("recovery" in name for name in self.names[-1])
+
+    def is_named(self, path: str) -> bool:
+        """Whether GRUB takes it for ``path``, which may be made of ids and titles."""
+        words = path.split(">")
+        return len(words) == len(self.names) and all(
+            word in names for word, names in zip(words, self.names, strict=True)
+        )
+
+
+class Grub:
+    """The `BootLoader` of hosts that start by GRUB 2, with Debian's or Fedora's names of the tools."""
+
+    def __init__(self, host: Host, layout: Layout) -> None:
+        self._host = host
+        self._layout = layout
+        self._prefix = "grub" if has(host, "grub-reboot") else "grub2"
+        self._folder = layout.at(f"/boot/{self._prefix}")
+
+    @property
+    def name(self) -> str:
+        return "grub"
+
+    def problem(self) -> str | None:
+        if not has(self._host, f"{self._prefix}-reboot"):
+            return "there is no grub-reboot, GRUB 2 is not installed"
+        if not self._host.exists(self._config):
+            return f"there is no {self._config}, GRUB is not set up"
+        if "blscfg" in self._host.read(self._config):
+            return "its entries are files of the Boot Loader Specification, which is not supported yet; use kexec"
+        defaults = self._layout.at(_DEFAULTS)
+        text = self._host.read(defaults) if self._host.exists(defaults) else ""
+        if re.findall(r"""(?m)^\s*GRUB_DEFAULT=["']?([^"'\s]*)""", text)[-1:] != ["saved"]:
+            return (
+                f"{defaults} does not say GRUB_DEFAULT=saved, so that the newest kernel is the default; write that, "
+                f"run {' '.join(self._make_config())}, then grub-set-default with an entry of the present kernel"
+            )
+        return self._unsafe_default() or self._unwritable()
+
+    def register(self, kernel: InstalledKernel) -> None:
+        default = self._default()
+        self._host.run(*self._make_config(), timeout=_MAKE_TIMEOUT)
+        now = self._default()
+        if now != default:
+            raise LoaderError(
+                f"GRUB on {self._host.name} would start {now or 'no kernel'} by default as soon as {kernel.release} is "
+                f"there, and {default} before; save an entry of that very kernel with {self._prefix}-set-default"
+            )
+        self._entry(kernel.release)
+
+    def unregister(self, kernel: InstalledKernel) -> None:
+        self._host.run(*self._make_config(), timeout=_MAKE_TIMEOUT)
+
+    def select_once(self, kernel: InstalledKernel) -> None:
+        path = self._entry(kernel.release).path
+        self._host.run(f"{self._prefix}-reboot", f"--boot-directory={self._layout.boot}", path)
+        if (back := self._variable("next_entry")) != path:
+            raise LoaderError(
+                f"{self._prefix}-reboot on {self._host.name} selected {path}, and next_entry reads back "
+                f"{back or 'empty'}"
+            )
+
+    def deselect(self) -> None:
+        self._host.run(f"{self._prefix}-editenv", self._environment, "unset", "next_entry")
+
+    def restart(self) -> tuple[str, ...]:
+        return ("systemctl", "reboot") if has(self._host, "systemctl") else ("reboot",)
+
+    @property
+    def _config(self) -> str:
+        return f"{self._folder}/grub.cfg"
+
+    @property
+    def _environment(self) -> str:
+        return f"{self._folder}/grubenv"
+
+    def _make_config(self) -> tuple[str, ...]:
+        if has(self._host, "update-grub"):
+            return ("update-grub",)
+        return (f"{self._prefix}-mkconfig", "-o", self._config)
+
+    def _unsafe_default(self) -> str | None:
+        saved = self._variable("saved_entry")
+        remedy = f"save an entry of the present kernel with {self._prefix}-set-default"
+        if not saved:
+            return f"no default entry is saved; {remedy}"
+        if re.fullmatch(r"[\d>]+", saved):
+            return f"the saved default is {saved}, a number that a new kernel shifts; {remedy}"
+        if self._default() is None:
+            return f"the saved default {saved} is no entry of {self._config} that starts a kernel; {remedy}"
+        return None
+
+    def _unwritable(self) -> str | None:
+        told = self._host.run("findmnt", "-nro", "FSTYPE,SOURCE", "--target", self._folder, check=False).stdout.split()
+        if len(told) < 2:
+            return f"findmnt does not say what {self._folder} lies on, and whether GRUB can write there"
+        kind, source = told[0], told[1]
+        if kind in _UNWRITABLE_TYPES or source.startswith(_UNWRITABLE_DEVICES):
+            return (
+                f"GRUB cannot write {self._environment} ({kind} on {source}), and so would start the build again and "
+                "again; use kexec, or a /boot of ext4 on a plain partition"
+            )
+        return None
+
+    def _default(self) -> str | None:
+        """The release that is started when nothing was selected."""
+        saved = self._variable("saved_entry")
+        found = [entry for entry in self._entries() if entry.is_named(saved)]
+        return found[0].release if found else None
+
+    def _entry(self, release: str) -> Entry:
+        found = [entry for entry in self._entries() if entry.release == release and not entry.for_rescue]
+        if not found:
+            raise LoaderError(
+                f"{' '.join(self._make_config())} on {self._host.name} made no entry for {release}; does its "
+                "configuration leave kernels out?"
+            )
+        # The entry by its own name, not the one at the top that stands for whatever is newest.
+        return max(found, key=lambda entry: len(entry.names))
+
+    def _entries(self) -> list[Entry]:
+        return parse_config(self._host.read(self._config))
+
+    def _variable(self, name: str) -> str:
+        told = self._host.run(f"{self._prefix}-editenv", self._environment, "list", check=False).stdout
+        return next((line[len(name) + 1 :] for line in told.splitlines() if line.startswith(f"{name}=")), "")
+
+
+def parse_config(text: str) -> list[Entry]:
+    """The menu entries of a grub.cfg as its tools write it, in their order."""
+    entries: list[Entry] = []
+    around: list[tuple[str, str] | None] = []
+    """Of each open block id and title, None when it is no menu."""
+    release: str | None = None
+    in_entry = False
+    for line in map(str.strip, text.splitlines()):
+        word = line.split(maxsplit=1)[0] if line else ""
+        if line.endswith("{"):
+            around.append(_names(line.removeprefix(word)) if word in ("menuentry", "submenu") else None)
+            in_entry, release = word == "menuentry", None
+        elif line == "}" and around:
+            if in_entry:
+                entries.append(Entry(tuple(names for names in around if names is not None), release))
+            in_entry = False
+            around.pop()
+        elif word in ("linux", "linux16", "linuxefi"):
+            match = re.search(r"/vmlinuz-(\S+)", line)
+            release = match[1] if match else None
+    return entries
+
+
+def _names(text: str) -> tuple[str, str]:
+    """Id and title of a menu or entry; without an id its title does for both."""
+    title = re.match(rf"\s*{_WORD}", text)
+    name = re.search(rf"(?:\$menuentry_id_option|--id)[ =]{_WORD}", text)
+    return _quoted(name or title), _quoted(title)
+
+
+def _quoted(match: re.Match[str] | None) -> str:
+    return next((group for group in match.groups() if group is not None), "") if match else ""

@@ -1,0 +1,166 @@
+"""A build's files on a host, beside those of its own kernels and never in place of one."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from pdrgate.bare_metal.host_files import FileSink, packed_modules, put_checked
+from pdrgate.bare_metal.layout import InstalledKernel, Layout, has, running_release
+from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.errors import PdrGateError, TestbedError
+from pdrgate.hosts.host import Host
+
+_UNPACK_TIMEOUT = 300.0
+_DEPMOD_TIMEOUT = 300.0
+_RAMDISK_TIMEOUT = 600.0
+_SPARE = 100 << 20
+"""Bytes that a file system keeps free beyond the files: for the initial RAM disk, and for the host itself."""
+
+
+class InstallError(TestbedError):
+    """A build cannot be put on a host; what was put there is gone again, or the message says that it is not."""
+
+
+def install(host: Host, files: FileSink, build: KernelBuild, layout: Layout) -> InstalledKernel:
+    """Put image, configuration, symbols and modules of a build on the host and make its initial RAM disk.
+
+    An earlier installation of that release by pdrgate is replaced. The boot loader is not told.
+
+    Raises:
+        InstallError: not root, a kernel of that release that is somebody else's, no room, or a tool failed.
+    """
+    release = build.release
+    _check(host, build, layout)
+    remove(host, layout, release)
+    try:
+        # First of all, so that the files of an installation that is killed are known as ours.
+        host.run("mkdir", "-p", layout.modules(release), layout.boot)
+        host.write(layout.marker(release), json.dumps({"build": build.name, "installed": time.time()}) + "\n")
+        _put_modules(host, files, build, layout)
+        put_checked(host, files, build.image, layout.image(release))
+        for path, remote in _extras(build, layout):
+            put_checked(host, files, path, remote)
+        ramdisk = _make_ramdisk(host, layout, release)
+    except BaseException as error:
+        why = f"cannot install {build.name} on {host.name}: {error}"
+        try:
+            remove(host, layout, release)
+        except PdrGateError as second:
+            why += f"; and its files there could not be removed: {second}"
+        if isinstance(error, PdrGateError):
+            raise InstallError(why) from error
+        raise
+    return InstalledKernel(build.name, release, layout.image(release), ramdisk)
+
+
+def remove(host: Host, layout: Layout, release: str) -> bool:
+    """Remove the files of a release that pdrgate installed; False when there are none.
+
+    Raises:
+        InstallError: that kernel runs right now, or is somebody else's.
+    """
+    if not host.exists(layout.marker(release)):
+        return False
+    if running_release(host) == release:
+        raise InstallError(f"{host.name} runs {release} right now; restart it, then remove that kernel")
+    host.run(
+        "rm", "-f", layout.image(release), layout.config(release), layout.system_map(release),
+        *layout.ramdisks(release), _archive(layout, release),
+    )  # fmt: skip
+    # Last, and the marker with it: a removal that is cut short can be taken up again.
+    host.run("rm", "-rf", layout.modules(release), timeout=_UNPACK_TIMEOUT)
+    return True
+
+
+def _check(host: Host, build: KernelBuild, layout: Layout) -> None:
+    release = build.release
+    if host.run("id", "-u").stdout.strip() != "0":
+        raise InstallError(f"installing a kernel on {host.name} takes root there; log in as root, or use sudo")
+    machine = host.run("uname", "-m").stdout.strip()
+    if machine != "x86_64":
+        raise InstallError(f"{build.name} is a kernel for x86_64, and {host.name} is {machine}")
+    if running_release(host) == release:
+        raise InstallError(
+            f"{host.name} runs a kernel {release} right now, and it would be overwritten; give the build a name of its "
+            "own with CONFIG_LOCALVERSION"
+        )
+    if not host.exists(layout.marker(release)):
+        for path in (layout.image(release), layout.modules(release)):
+            if host.exists(path):
+                raise InstallError(
+                    f"{host.name} has {path} already, and not from pdrgate; give the build a name of its own with "
+                    "CONFIG_LOCALVERSION, or remove that kernel"
+                )
+    for folder, needed in ((layout.boot, _size(build.image)), (layout.at("/lib/modules"), 0)):
+        _check_room(host, folder, needed + _SPARE)
+
+
+def _check_room(host: Host, folder: str, needed: int) -> None:
+    lines = host.run("df", "-PB1", folder).stdout.splitlines()
+    free = int(lines[-1].split()[3])
+    if free < needed:
+        raise InstallError(
+            f"{folder} on {host.name} has {free >> 20} MiB free, and the kernel needs {needed >> 20} MiB; remove "
+            "kernels there that nobody needs"
+        )
+
+
+def _put_modules(host: Host, files: FileSink, build: KernelBuild, layout: Layout) -> None:
+    with packed_modules(build) as archive:
+        if archive is None:
+            return
+        # Twice, for a moment: as an archive and unpacked.
+        _check_room(host, layout.at("/lib/modules"), 2 * _size(archive) + _SPARE)
+        remote = _archive(layout, build.release)
+        put_checked(host, files, archive, remote)
+        host.run("tar", "-xf", remote, "-C", layout.modules(build.release), timeout=_UNPACK_TIMEOUT)
+        host.run("rm", "-f", remote)
+    root = ("-b", layout.root) if layout.root else ()
+    host.run("depmod", *root, build.release, timeout=_DEPMOD_TIMEOUT)
+
+
+def _archive(layout: Layout, release: str) -> str:
+    return layout.at(f"/lib/modules/.pdrgate-{release}.tar")
+
+
+def _extras(build: KernelBuild, layout: Layout) -> list[tuple[Path, str]]:
+    """Configuration and symbols, where the build has them; initial RAM disks are made by the former."""
+    release = build.release
+    found = [] if build.config is None else [(build.config, layout.config(release))]
+    beside = (build.image.with_name(f"System.map-{release}"), *(folder / "System.map" for folder in _tree(build)))
+    symbols = next((path for path in beside if path.is_file()), None)
+    return found if symbols is None else [*found, (symbols, layout.system_map(release))]
+
+
+def _tree(build: KernelBuild) -> tuple[Path, ...]:
+    """The build tree of an image arch/x86/boot/bzImage."""
+    folders = build.image.parents
+    return (folders[3],) if len(folders) > 3 and build.image.parts[-4:-1] == ("arch", "x86", "boot") else ()
+
+
+def _make_ramdisk(host: Host, layout: Layout, release: str) -> str | None:
+    """Make the initial RAM disk with what the host has for it: initramfs-tools, dracut or mkinitcpio."""
+    debian, fedora = layout.ramdisks(release)
+    if has(host, "update-initramfs"):
+        host.run("update-initramfs", "-c", "-k", release, "-b", layout.boot, timeout=_RAMDISK_TIMEOUT)
+        path = debian
+    elif has(host, "dracut"):
+        host.run("dracut", "--force", "--kver", release, fedora, timeout=_RAMDISK_TIMEOUT)
+        path = fedora
+    elif has(host, "mkinitcpio"):
+        host.run("mkinitcpio", "-k", release, "-g", fedora, timeout=_RAMDISK_TIMEOUT)
+        path = fedora
+    else:
+        raise InstallError(
+            f"{host.name} has no update-initramfs, dracut or mkinitcpio to make an initial RAM disk; install the one "
+            "of its distribution"
+        )
+    if not host.exists(path):
+        raise InstallError(f"{host.name} made no initial RAM disk {path}, and its tool told of no error")
+    return path
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size

@@ -1,0 +1,58 @@
+"""Kexec: the running kernel starts another one itself. Whatever restarts the host after that ends up at its loader."""
+
+from __future__ import annotations
+
+from pdrgate.bare_metal.layout import InstalledKernel, has
+from pdrgate.bare_metal.loader import LoaderError
+from pdrgate.hosts.host import Host
+
+PANIC_SECONDS = 30
+"""After a panic the kernel restarts the host by itself; a person has time to see its console."""
+
+_DISABLED = "/proc/sys/kernel/kexec_load_disabled"
+_LOADED = "/sys/kernel/kexec_loaded"
+_OF_THE_LOADER = ("BOOT_IMAGE=", "initrd=", "panic=")
+_LOAD_TIMEOUT = 60.0
+
+
+class Kexec:
+    """The `BootLoader` that every host with kexec-tools has."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    @property
+    def name(self) -> str:
+        return "kexec"
+
+    def problem(self) -> str | None:
+        if not has(self._host, "kexec"):
+            return "there is no kexec, install kexec-tools"
+        if self._host.exists(_DISABLED) and self._host.read(_DISABLED).strip() != "0":
+            return "kernel.kexec_load_disabled is set until the next restart"
+        return None
+
+    def register(self, kernel: InstalledKernel) -> None:
+        """Nothing: what kexec starts no loader needs to know."""
+
+    def unregister(self, kernel: InstalledKernel) -> None:
+        """Nothing, as well."""
+
+    def select_once(self, kernel: InstalledKernel) -> None:
+        words = self._host.read("/proc/cmdline").split()
+        kept = [word for word in words if not word.startswith(_OF_THE_LOADER)]
+        ramdisk = () if kernel.ramdisk is None else (f"--initrd={kernel.ramdisk}",)
+        cmdline = " ".join([*kept, f"panic={PANIC_SECONDS}"])
+        # -a: by file, as locked-down kernels want it, else the old way.
+        self._host.run("kexec", "-a", "-l", kernel.image, *ramdisk, f"--command-line={cmdline}", timeout=_LOAD_TIMEOUT)
+        if self._host.read(_LOADED).strip() != "1":
+            raise LoaderError(
+                f"kexec loaded {kernel.release} on {self._host.name} without an error, and it is not there"
+            )
+
+    def deselect(self) -> None:
+        self._host.run("kexec", "-u")
+
+    def restart(self) -> tuple[str, ...]:
+        # systemd stops what runs and unmounts before it does the same.
+        return ("systemctl", "kexec") if has(self._host, "systemctl") else ("kexec", "-e")

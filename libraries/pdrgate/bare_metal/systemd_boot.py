@@ -1,0 +1,78 @@
+"""systemd-boot: entries made by kernel-install, one of them selected by a variable that the loader deletes."""
+
+from __future__ import annotations
+
+import re
+
+from pdrgate.bare_metal.layout import InstalledKernel, has
+from pdrgate.bare_metal.loader import LoaderError
+from pdrgate.hosts.host import Host
+
+_ONE_SHOT = "/sys/firmware/efi/efivars/LoaderEntryOneShot-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
+_INSTALL_TIMEOUT = 600.0
+
+
+class SystemdBoot:
+    """The `BootLoader` of hosts that start by systemd-boot."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    @property
+    def name(self) -> str:
+        return "systemd-boot"
+
+    def problem(self) -> str | None:
+        for tool, package in (("bootctl", "systemd-boot"), ("kernel-install", "systemd")):
+            if not has(self._host, tool):
+                return f"there is no {tool}, install {package}"
+        if self._host.run("bootctl", "is-installed", check=False).stdout.strip() != "yes":
+            return "it is not this host's boot loader (bootctl is-installed)"
+        if self._default() is None:
+            return "bootctl status names no default entry; set one with bootctl set-default"
+        return None
+
+    def register(self, kernel: InstalledKernel) -> None:
+        default = self._default()
+        ramdisk = () if kernel.ramdisk is None else (kernel.ramdisk,)
+        self._host.run("kernel-install", "add", kernel.release, kernel.image, *ramdisk, timeout=_INSTALL_TIMEOUT)
+        if (now := self._default()) != default:
+            raise LoaderError(
+                f"systemd-boot on {self._host.name} would start {now} by default as soon as {kernel.release} is "
+                f"there; fix the default with: bootctl set-default {default}"
+            )
+
+    def unregister(self, kernel: InstalledKernel) -> None:
+        self._host.run("kernel-install", "remove", kernel.release, timeout=_INSTALL_TIMEOUT)
+
+    def select_once(self, kernel: InstalledKernel) -> None:
+        self._host.run("bootctl", "set-oneshot", self._entry(kernel.release))
+        if not self._host.exists(_ONE_SHOT):
+            raise LoaderError(
+                f"bootctl set-oneshot on {self._host.name} told of no error, and there is no LoaderEntryOneShot; are "
+                "EFI variables writable there?"
+            )
+
+    def deselect(self) -> None:
+        self._host.run("bootctl", "set-oneshot", "")
+
+    def restart(self) -> tuple[str, ...]:
+        return ("systemctl", "reboot")
+
+    def _default(self) -> str | None:
+        told = self._host.run("bootctl", "status", check=False).stdout
+        match = re.search(r"(?ms)^Default Boot Loader Entry:.*?^\s+id: (\S+)", told)
+        return None if match is None else match[1]
+
+    def _entry(self, release: str) -> str:
+        """The entry of a release; kernel-install ends its file's name with the release and, maybe, counted tries."""
+        told = self._host.run("bootctl", "list", "--no-pager").stdout
+        entries = re.findall(r"(?m)^\s+id: (\S+)", told)
+        pattern = re.compile(rf"(?:.*-)?{re.escape(release)}(?:\+\d+(?:-\d+)?)?\.conf")
+        found: list[str] = [entry for entry in entries if pattern.fullmatch(entry)]
+        if len(found) != 1:
+            raise LoaderError(
+                f"bootctl list on {self._host.name} names {len(found)} entries of {release}, and it must be one; it "
+                f"names {', '.join(entries) or 'none'}"
+            )
+        return found[0]

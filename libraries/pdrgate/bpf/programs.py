@@ -1,0 +1,164 @@
+"""Loading eBPF programs on a host, with bpftool, and reading what their maps hold.
+
+A program is pinned only until it is attached: from then on the interface keeps it, and it ends with it. Nothing is left
+in a bpffs by a run that is killed.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError
+from pdrgate.errors import TestbedError
+from pdrgate.hosts.host import CommandError, Completed, Host
+
+_TIMEOUT = 60.0
+"""Seconds: the verifier of an emulated guest takes its time."""
+_LOG_LINES = 3
+_KERNEL_SAYS = "Kernel error message: "
+
+XdpMode = Literal["native", "generic"]
+_MODES = {"native": "xdpdrv", "generic": "xdpgeneric"}
+_MODE_NUMBERS = {"native": 1, "generic": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedProgram:
+    """A program that a host's kernel has accepted."""
+
+    host: Host
+    build: BpfBuild
+    number: int
+    """The kernel's id of it."""
+    pin: str
+    """Where it is pinned while `loaded` is open."""
+    maps: Mapping[str, int] = field(default_factory=dict)
+    """Ids of its maps by name."""
+
+    def fill(self, name: str, key: bytes, value: bytes) -> None:
+        """Set an element of a map. Raises CommandError."""
+        words = ("key", "hex", *_hex(key), "value", "hex", *_hex(value))
+        self.host.run("bpftool", "map", "update", "id", str(self.maps[name]), *words)
+
+
+@contextlib.contextmanager
+def loaded(host: Host, build: BpfBuild, kind: str) -> Iterator[LoadedProgram]:
+    """Load a build's program; within the context it is pinned, and can be attached.
+
+    Args:
+        kind: libbpf's name of what it is loaded for: ``xdp``, ``xdp/cpumap``, ``classifier``.
+
+    Raises:
+        BpfBuildError: the host's kernel refuses it; the message ends with the verifier's last lines.
+        CommandError: bpftool is not there.
+    """
+    mark = secrets.token_hex(4)
+    file, pin = f"/tmp/pdrgate-{mark}.o", f"/sys/fs/bpf/pdrgate-{mark}"
+    encoded = base64.b64encode(build.path.read_bytes()).decode()
+    host.write(f"{file}.b64", encoded)
+    try:
+        host.run("sh", "-c", 'base64 -d <"$1.b64" >"$1"', "sh", file)
+        done = host.run("bpftool", "prog", "load", file, pin, "type", kind, timeout=_TIMEOUT, check=False)
+    finally:
+        host.run("rm", "-f", f"{file}.b64", file, check=False)
+    if done.exit_code == 127:
+        raise CommandError(host.name, "bpftool", done)
+    if done.exit_code:
+        raise BpfBuildError(f"{build.path}: {host.name} refuses its program {build.section}: {_why(done)}")
+    try:
+        shown: dict[str, Any] = host.run_json("bpftool", "-j", "prog", "show", "pinned", pin)
+        maps = {}
+        for number in shown.get("map_ids", ()):
+            one: dict[str, Any] = host.run_json("bpftool", "-j", "map", "show", "id", str(number))
+            maps[str(one.get("name", number))] = int(number)
+        yield LoadedProgram(host, build, int(shown["id"]), pin, maps)
+    finally:
+        host.run("rm", "-f", pin, check=False)
+
+
+def counts(host: Host, number: int) -> list[int]:
+    """The elements of a map of per-CPU 64-bit numbers, each summed over all CPUs.
+
+    Raises:
+        TestbedError: there is no such map on this host any more.
+    """
+    entries: list[dict[str, Any]] = host.run_json("bpftool", "-j", "map", "dump", "id", str(number))
+    return [sum(_number(one["value"]) for one in entry["values"]) for entry in entries]
+
+
+def _number(value: Sequence[str]) -> int:
+    return int.from_bytes(bytes(int(byte, 16) for byte in value), "little")
+
+
+def _hex(data: bytes) -> list[str]:
+    return [f"{byte:02x}" for byte in data]
+
+
+def _why(done: Completed) -> str:
+    """The verifier's last lines, else what bpftool or libbpf say."""
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    begins = [at for at, line in enumerate(lines) if "BEGIN PROG LOAD LOG" in line]
+    ends = [at for at, line in enumerate(lines) if "END PROG LOAD LOG" in line]
+    if begins and ends and begins[-1] < ends[-1]:
+        log = [line for line in lines[begins[-1] + 1 : ends[-1]] if not line.startswith(("processed ", ";"))]
+        return "the verifier says: " + " | ".join(log[-_LOG_LINES:])
+    for line in lines:
+        if _KERNEL_SAYS in line:
+            return line.partition(_KERNEL_SAYS)[2]
+    told = [line for line in lines if not line.startswith("Error: failed to")] or lines
+    return told[-1].removeprefix("libbpf: ").removeprefix("Error: ") if told else f"exit code {done.exit_code}"
+
+
+def driver(host: Host, interface: str) -> str:
+    """The driver of an interface, ``veth`` or ``virtio_net``. Raises TestbedError when nobody can tell."""
+    for line in host.run("ethtool", "-i", interface).stdout.splitlines():
+        if line.startswith("driver: "):
+            return line.removeprefix("driver: ").strip()
+    raise TestbedError(f"ethtool -i {interface} on {host.name} names no driver; is the interface still there?")
+
+
+def attach_xdp(program: LoadedProgram, interface: str, mode: XdpMode) -> None:
+    """Attach a program to an interface that has none, and read back that it is there.
+
+    Raises:
+        CommandError: the interface does not take the program in this mode.
+        TestbedError: there is a program already, or what is read back is another.
+    """
+    host = program.host
+    if (present := _attached_xdp(host, interface)) is not None:
+        raise TestbedError(
+            f"{interface} on {host.name} has an XDP program already (id {present[1]}); "
+            f"take it off: ip link set {interface} xdp off"
+        )
+    host.run("bpftool", "net", "attach", _MODES[mode], "pinned", program.pin, "dev", interface)
+    found = _attached_xdp(host, interface)
+    if found != (_MODE_NUMBERS[mode], program.number):
+        host.run("bpftool", "net", "detach", _MODES[mode], "dev", interface, check=False)
+        raise TestbedError(
+            f"attached XDP program {program.number} to {interface} on {host.name} in {mode} mode, but it reads back "
+            f"{found and f'program {found[1]} in mode {found[0]}'}; does something there change it?"
+        )
+
+
+def detach_xdp(host: Host, interface: str, mode: XdpMode) -> None:
+    """Take the XDP program off an interface. Raises TestbedError when it stays."""
+    host.run("bpftool", "net", "detach", _MODES[mode], "dev", interface)
+    if (left := _attached_xdp(host, interface)) is not None:
+        raise TestbedError(f"took the XDP program off {interface} on {host.name}, but {left[1]} is there; take it off")
+
+
+def refusal(error: CommandError) -> str:
+    """Why an interface refused a program: the driver's words if it has any."""
+    return _why(error.completed)
+
+
+def _attached_xdp(host: Host, interface: str) -> tuple[int, int] | None:
+    """Mode (IFLA_XDP_ATTACHED) and program id; None when there is none."""
+    links: list[dict[str, Any]] = host.run_json("ip", "-j", "link", "show", "dev", interface)
+    found = links[0].get("xdp") if links else None
+    return (int(found["mode"]), int(found["prog"]["id"])) if found else None

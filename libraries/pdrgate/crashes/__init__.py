@@ -1,0 +1,1 @@
+"""Crash evidence (floor 2): what a kernel says when it dies or complains."""

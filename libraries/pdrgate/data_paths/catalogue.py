@@ -1,0 +1,66 @@
+"""Data paths: what makes the SUT forward. Each is applied to a chain of hops, read back, and restored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError, ProgramKind, bpf_build
+from pdrgate.data_paths.bpf_forwarding import TcRedirect, XdpRouting
+from pdrgate.data_paths.contract import NETWORKS, DataPath, Hop, Networks, Port, segment
+from pdrgate.data_paths.routing import Routing, SegmentRouting
+from pdrgate.errors import TestbedError
+
+__all__ = [
+    "DATA_PATHS", "NETWORKS", "DataPath", "Hop", "Networks", "Port", "Routing", "SegmentRouting", "TcRedirect",
+    "XdpRouting", "data_path", "segment",
+]  # fmt: skip
+
+
+class Kind(NamedTuple):
+    """What is known of a data path before it is made."""
+
+    title: str
+    """How a person calls it."""
+    family: Literal[4, 6]
+    """The IP version of its traffic."""
+    program: ProgramKind | None = None
+    """What its program is for; None when it runs none."""
+    segments: bool = False
+    """Whether its traffic has a segment routing header."""
+
+
+DATA_PATHS: dict[str, Kind] = {
+    "ipv6-routing": Kind("IPv6 routing", 6),
+    "ipv4-routing": Kind("IPv4 routing", 4),
+    "xdp-ipv6-routing": Kind("IPv6 routing by XDP", 6, "xdp"),
+    "xdp-ipv4-routing": Kind("IPv4 routing by XDP", 4, "xdp"),
+    "tc-redirect": Kind("redirection by tc", 6, "tc"),
+    "srv6-end": Kind("SRv6 End", 6, segments=True),
+}
+"""By the names that suites may use."""
+
+
+def data_path(name: str, program: BpfBuild | Path | None = None) -> DataPath:
+    """A new data path of that name.
+
+    Args:
+        program: an eBPF object to run in place of pdrgate's own, the build under test.
+
+    Raises:
+        BpfBuildError: the object holds no program for this data path, or the data path runs none.
+        TestbedError: there is no such data path.
+    """
+    if name not in DATA_PATHS:
+        raise TestbedError(f"there is no data path {name!r}; there are {', '.join(DATA_PATHS)}")
+    kind = DATA_PATHS[name]
+    if program is not None and kind.program is None:
+        able = ", ".join(other for other, known in DATA_PATHS.items() if known.program)
+        raise BpfBuildError(f"{kind.title} runs no eBPF program; builds of one can be measured by {able}")
+    if program is not None:
+        program = bpf_build(program.path if isinstance(program, BpfBuild) else program, kind.program)
+    if kind.program == "xdp":
+        return XdpRouting(kind.family, program)
+    if kind.program == "tc":
+        return TcRedirect(program)
+    return SegmentRouting() if kind.segments else Routing(kind.family)

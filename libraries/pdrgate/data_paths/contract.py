@@ -1,0 +1,107 @@
+"""What a data path is, and what it is applied to: a chain of hops with two ports each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Address, IPv6Network
+from typing import Literal, Protocol
+
+from pdrgate.builds.bpf_build import BpfBuild
+from pdrgate.hosts.host import Host
+
+
+class Steering(Protocol):
+    """How native XDP at a port is moved to the SUT's CPUs, on a testbed where it would run on another."""
+
+    def begin(self, host: Host, interface: str, build: BpfBuild) -> Mapping[str, int]:
+        """Run ``build``'s program on the SUT's CPUs for what comes in here; the ids of its maps by name.
+
+        Raises:
+            CommandError: the interface takes no native XDP.
+            TestbedError: the program cannot be run so.
+        """
+
+    def end(self) -> None:
+        """Take it off again; may be called twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An interface of the SUT and the station that it faces."""
+
+    interface: str
+    mac: str
+    peer_mac: str
+    steering: Steering | None = field(default=None, compare=False)
+    """None where the SUT's CPUs take packets in by themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One router of the SUT: forward traffic comes in at ``ingress`` and leaves by ``egress``."""
+
+    host: Host
+    ingress: Port
+    egress: Port
+
+    @property
+    def ports(self) -> tuple[Port, Port]:
+        return self.ingress, self.egress
+
+
+@dataclass(frozen=True, slots=True)
+class Networks:
+    """Where the test traffic goes. Forward traffic goes from ``reverse`` to ``forward``, the other way round back."""
+
+    forward: IPv4Network | IPv6Network
+    reverse: IPv4Network | IPv6Network
+
+
+NETWORKS: dict[int, Networks] = {
+    4: Networks(IPv4Network("198.18.0.0/16"), IPv4Network("198.19.0.0/16")),
+    6: Networks(IPv6Network("2001:2:0:1::/64"), IPv6Network("2001:2:0:2::/64")),
+}
+"""Of the blocks reserved for benchmarking: 198.18.0.0/15 (RFC 2544) and 2001:2::/48 (RFC 5180)."""
+
+
+def segment(hop: int) -> IPv6Address:
+    """The segment (RFC 8986: SID) of a hop, counted from 1 in the order of forward traffic."""
+    return IPv6Address(f"fd00:211:5e9::{hop:x}")
+
+
+class DataPath(Protocol):
+    """A way for packets through the SUT."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def family(self) -> Literal[4, 6]: ...
+
+    @property
+    def mode(self) -> str:
+        """How packets are carried, such as ``XDP native (veth)``; known once it is applied."""
+
+    @property
+    def by_kernel(self) -> bool:
+        """Whether the kernel's own router forwards, so that its counters of forwarded packets tell."""
+
+    def sentence(self) -> str:
+        """The mode, and why it is not a faster one, in words."""
+
+    def describe(self) -> Mapping[str, str]:
+        """What makes results comparable beyond the name: part of the fingerprint."""
+
+    def redirected(self) -> int | None:
+        """Packets that programs on all hops have sent on, as they count; None when no program does, or it does not."""
+
+    def apply(self, hops: Sequence[Hop]) -> None:
+        """Set the path up on every hop, then read it back.
+
+        Raises:
+            TestbedError: a hop refuses, or does not forward as it was told.
+        """
+
+    def restore(self) -> list[str]:
+        """Undo what `apply` did, also after it failed half-way; sentences on what could not be done as expected."""

@@ -1,0 +1,1 @@
+"""Guests (floor 2): kernel builds booted under QEMU."""

@@ -1,0 +1,52 @@
+"""Joins standard input, output and error to a shell in a guest: `python guest_bridge.py SOCKETS`.
+
+A program of its own that imports nothing of pdrgate, so that `ShellHost` can start and kill it like any shell. SOCKETS
+is the name before `.control`, `.shell` and `.errors` of the guest's abstract sockets, see pdrgate.guests.guest.
+"""
+
+import contextlib
+import os
+import select
+import socket
+import sys
+
+
+def connect(name: str) -> socket.socket:
+    """Connect to one of the guest's ports."""
+    one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    one.connect(f"\0{name}")
+    return one
+
+
+def main(sockets: str) -> int:
+    """Ask for a new shell, then carry bytes until one side ends."""
+    try:
+        control, shell, errors = (connect(f"{sockets}.{port}") for port in ("control", "shell", "errors"))
+    except OSError as error:
+        print(f"the guest has ended ({error.strerror})", file=sys.stderr)
+        return 1
+    token = os.urandom(8).hex()
+    control.sendall(f"open {token}\n".encode())
+    answer = b""
+    while f"open {token}\n".encode() not in answer:
+        chunk = control.recv(4096)
+        if not chunk:
+            print("the guest has ended", file=sys.stderr)
+            return 1
+        answer += chunk
+    ways = {0: shell.fileno(), shell.fileno(): 1, errors.fileno(): 2}
+    while True:
+        for source in select.select(list(ways), [], [])[0]:
+            chunk = os.read(source, 1 << 16)
+            if not chunk:
+                if source:
+                    print("the guest has ended", file=sys.stderr)
+                return int(source != 0)
+            while chunk:
+                chunk = chunk[os.write(ways[source], chunk) :]
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(BrokenPipeError, ConnectionError):
+        sys.exit(main(sys.argv[1]))
+    sys.exit(1)

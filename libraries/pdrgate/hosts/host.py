@@ -1,0 +1,244 @@
+"""Access to a machine: run a command, read and write a file.
+
+Everything pdrgate does to a SUT goes through a `Host`, so that the same code drives this machine, a network namespace,
+a VM or a machine reached by SSH. `ShellHost` keeps one POSIX shell open per host, see `pdrgate.hosts.shell`: a command
+then costs one fork and exec on the host, and no new session, namespace switch or connection.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from pdrgate.errors import TestbedError
+from pdrgate.hosts.shell import ProcessStreams, Shell, ShellError, ShellStreams, last_line
+
+DEFAULT_TIMEOUT = 10.0
+"""Seconds a command may take unless the caller says otherwise."""
+
+_OPEN_TIMEOUT = 10.0
+_NETNS = "netns:"
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A command that ended. An ``exit_code`` of 128 + n means signal n, as shells say it."""
+
+    argv: tuple[str, ...]
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+class HostError(TestbedError):
+    """The host could not carry out a command: no shell, a shell that died, a command that did not end in time."""
+
+
+class NoShellError(HostError):
+    """The host does not even answer a hello."""
+
+
+class CommandError(TestbedError):
+    """A command ran and failed. ``completed`` holds all of its output."""
+
+    def __init__(self, host: str, what: str, completed: Completed) -> None:
+        self.host = host
+        self.completed = completed
+        why = last_line(completed.stderr)
+        hint = "; is it installed there?" if completed.exit_code == 127 else ""
+        super().__init__(f"{what} on {host} failed with exit code {completed.exit_code}{why and f': {why}'}{hint}")
+
+
+class Host(Protocol):
+    """A machine, or a part of one with a network of its own. Its ``name`` is what `open_host` opens it by."""
+
+    @property
+    def name(self) -> str: ...
+
+    def run(self, *argv: str, timeout: float = DEFAULT_TIMEOUT, check: bool = True) -> Completed:
+        """Run a program with an empty standard input and wait for it, at most ``timeout`` seconds.
+
+        Raises:
+            CommandError: ``check`` is true and the exit code is not 0.
+            HostError: it did not end in time, or the way to the host broke; the next command starts anew.
+        """
+
+    def run_json(self, *argv: str, timeout: float = DEFAULT_TIMEOUT) -> Any:
+        """Run a program that prints JSON (``ip -j``, ``ethtool --json``, ``bpftool -j``); `[]` if it prints nothing."""
+
+    def read(self, path: str) -> str:
+        """The whole text of a file, its last newline included. Raises CommandError when it cannot be read."""
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file, in one system call when it is short. Raises CommandError when the kernel refuses the text."""
+
+    def exists(self, path: str) -> bool: ...
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+
+class ShellHost:
+    """A `Host` behind one POSIX shell that is opened at first use and again after it was lost.
+
+    ``opener`` is the command that starts the shell: ``sh``, ``ip netns exec NAME sh``, ``ssh HOST sh``. Programs left
+    running in the shell's process group end with it. One command runs at a time; threads may share a host. A subclass
+    whose shell is no process of this machine has a `_start` of its own.
+    """
+
+    def __init__(self, name: str, opener: Sequence[str]) -> None:
+        self._name = name
+        self._opener = tuple(opener)
+        self._shell: Shell | None = None
+        self._turn = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def run(self, *argv: str, timeout: float = DEFAULT_TIMEOUT, check: bool = True) -> Completed:
+        # exec runs programs only: no argv can be a builtin that ends or alters the shell itself.
+        completed = self._script(argv, f"(exec {shlex.join(argv)} </dev/null)", timeout)
+        if check and completed.exit_code != 0:
+            raise CommandError(self._name, f"`{_shown(argv)}`", completed)
+        return completed
+
+    def run_json(self, *argv: str, timeout: float = DEFAULT_TIMEOUT) -> Any:
+        text = self.run(*argv, timeout=timeout).stdout
+        try:
+            return json.loads(text) if text.strip() else []
+        except ValueError as error:
+            raise HostError(
+                f"`{_shown(argv)}` on {self._name} printed no JSON ({error}); is that program too old there?"
+            ) from error
+
+    def read(self, path: str) -> str:
+        # Not the shell's own `read`: it reads byte by byte, and /proc/sys gives nothing beyond the first byte then.
+        completed = self._script(("cat", path), f"cat < {shlex.quote(path)}", DEFAULT_TIMEOUT)
+        if completed.exit_code != 0:
+            raise CommandError(self._name, f"reading {path}", completed)
+        return completed.stdout
+
+    def write(self, path: str, text: str) -> None:
+        put, target = f"printf %s {shlex.quote(text)}", shlex.quote(path)
+        # The builtin costs no fork but some shells do not say why a write failed: on failure cat says it.
+        script = f"{put} 2>/dev/null >{target} || {put} | cat >{target}"
+        completed = self._script(("write", path), script, DEFAULT_TIMEOUT)
+        if completed.exit_code != 0:
+            raise CommandError(self._name, f"writing {_shown((text.strip(),))} to {path}", completed)
+
+    def exists(self, path: str) -> bool:
+        return self._script(("test", "-e", path), f"[ -e {shlex.quote(path)} ]", DEFAULT_TIMEOUT).exit_code == 0
+
+    def close(self) -> None:
+        with self._turn:
+            if self._shell is not None:
+                self._shell.end()
+                self._shell = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _script(self, argv: tuple[str, ...], script: str, timeout: float) -> Completed:
+        if not argv or not argv[0] or "\0" in script:
+            raise ValueError(f"{argv!r} is no command: it is empty or holds a NUL")
+        with self._turn:
+            if self._shell is not None and self._shell.lost:
+                self._shell.kill()
+                self._shell = None
+            if self._shell is None:
+                self._shell = self._open()
+            try:
+                code, out, err = self._shell.execute(script, timeout)
+            except ShellError as lost:
+                raise HostError(f"`{_shown(argv)}` on {self._name} {lost}") from None
+            finally:
+                if not self._shell.in_step:
+                    self._shell.kill()
+                    self._shell = None
+            return Completed(argv, code, out.decode(errors="replace"), err.decode(errors="replace"))
+
+    def _start(self) -> ShellStreams:
+        """Start the shell. Raises HostError when it cannot be started."""
+        try:
+            return ProcessStreams(self._opener)
+        except OSError as error:
+            raise HostError(
+                f"cannot start a shell on {self._name} with `{_shown(self._opener)}`: {error.strerror}; "
+                f"install {self._opener[0]} and put it on the PATH"
+            ) from error
+
+    def _open(self) -> Shell:
+        shell = Shell(self._start())
+        try:
+            self._prepare(shell)
+        except ShellError as lost:
+            raise NoShellError(f"cannot open a shell on {self._name}: `{_shown(self._opener)}` {lost}") from None
+        finally:
+            if not shell.in_step:
+                shell.kill()
+        return shell
+
+    def _prepare(self, shell: Shell) -> None:
+        """What a new shell is told before its first command. Raises ShellError when it does not answer."""
+        # Messages in English, and the tools that a plain user's PATH leaves out.
+        shell.execute("export LC_ALL=C PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin", _OPEN_TIMEOUT)
+
+
+def local_host() -> ShellHost:
+    """This machine, named ``local``."""
+    return ShellHost("local", ("sh",))
+
+
+def netns_host(namespace: str) -> ShellHost:
+    """A network namespace of this machine, named ``netns:NAMESPACE``.
+
+    Its /proc/sys/net and /sys/class/net are the namespace's own; all other files are the machine's.
+    """
+    return ShellHost(_NETNS + namespace, ("ip", "netns", "exec", namespace, "sh"))
+
+
+def open_host(name: str) -> ShellHost:
+    """The host of that name, as `Host.name` gives it. Raises HostError when the name is of no known kind."""
+    if name == "local":
+        return local_host()
+    if name.startswith(_NETNS):
+        return netns_host(name.removeprefix(_NETNS))
+    raise HostError(f"unknown host {name!r}; known are local and {_NETNS}NAME")
+
+
+def read_files(host: Host, paths: Iterable[str]) -> dict[str, str]:
+    """The texts of several files with one command, by path; those that cannot be read are left out."""
+    wanted = tuple(paths)
+    if len(wanted) == 1:
+        # tail heads its output only when it is given several files.
+        wanted = (*wanted, "/dev/null")
+    texts = split_files(host.run("tail", "-n", "+1", *wanted, check=False).stdout)
+    return {path: texts[path] for path in wanted if path in texts and path != "/dev/null"}
+
+
+def split_files(text: str) -> dict[str, str]:
+    """Take apart what ``tail -n +1 FILE…`` prints: `==> PATH <==`, the text, an empty line before the next head."""
+    parts = re.split(r"(?:\A|\n)==> (.+) <==\n", text)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def _shown(argv: Sequence[str]) -> str:
+    text = " ".join(shlex.join(argv).split())
+    return text if len(text) <= 160 else f"{text[:150]}…"

@@ -1,0 +1,165 @@
+"""What ethtool sets of a network device by number or on/off: rings, channels, coalescing, pause frames.
+
+Its text is read, for of these only newer versions than Debian 12's print JSON.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pdrgate.errors import TestbedError
+from pdrgate.hosts.host import CommandError, Completed, Host
+from pdrgate.knobs.states import includes, parse_state, state_text
+
+Family = Literal["rings", "channels", "coalescing", "pause"]
+
+_FLAGS: dict[Family, str] = {"rings": "g", "channels": "l", "coalescing": "c", "pause": "a"}
+"""The option that shows a family; in upper case it sets."""
+_WORDS: dict[Family, str] = {
+    "rings": "rings", "channels": "channels", "coalescing": "interrupt coalescing", "pause": "pause frames"
+}  # fmt: skip
+_SECTION = "Current hardware settings:"
+_ABSENT = "n/a"
+_ADAPTIVE = ("rx", "tx")
+
+
+@dataclass(frozen=True, slots=True)
+class EthtoolSettings:
+    """Some settings of a family; ``value`` is text such as ``rx=512 tx=512`` with the names that ethtool takes."""
+
+    device: str
+    family: Family
+    value: str
+
+    def describe(self) -> str:
+        return f"{_WORDS[self.family]} of {self.device}: {self.value}"
+
+    def lacking(self, host: Host) -> str | None:
+        if self.gone(host):
+            return f"{host.name} has no interface {self.device}"
+        told = self._ask(host)
+        if told.exit_code != 0:
+            return f"{self.device} on {host.name} has no {_WORDS[self.family]} that can be set ({_reason(told)})"
+        have, most = _settings(told.stdout), _maxima(told.stdout)
+        for name, value in parse_state(self.value).items():
+            if name not in have:
+                return f"{self.device} on {host.name} has no {name} among its {_WORDS[self.family]}"
+            limit = most.get(name, "")
+            if value.isdecimal() and limit.isdecimal() and int(value) > int(limit):
+                return f"{self.device} on {host.name} takes at most {name}={limit} of {_WORDS[self.family]}"
+        return None
+
+    def gone(self, host: Host) -> bool:
+        return not host.exists(f"/sys/class/net/{self.device}")
+
+    def read(self, host: Host) -> str:
+        told = self._ask(host)
+        if told.exit_code != 0:
+            raise CommandError(host.name, f"`{' '.join(told.argv)}`", told)
+        return state_text(_settings(told.stdout))
+
+    def apply(self, host: Host) -> None:
+        self._set(host, self.value, "does the driver round or bound it?")
+
+    def restore(self, host: Host, old: str) -> None:
+        self._set(host, old, f"set it by hand with ethtool -{_FLAGS[self.family].upper()} {self.device}")
+
+    def holds(self, actual: str, wanted: str) -> bool:
+        return includes(parse_state(actual), self._binding(parse_state(wanted)))
+
+    def halfway(self, actual: str, old: str, wanted: str) -> bool:
+        return False  # one command sets all of it
+
+    def to_record(self) -> dict[str, str]:
+        return {"kind": "ethtool", "device": self.device, "family": self.family}
+
+    def _binding(self, parts: Mapping[str, str]) -> dict[str, str]:
+        """Without what the driver itself adapts as it likes while it was told to."""
+        moving = tuple(f"{side}-" for side in _ADAPTIVE if parts.get(f"adaptive-{side}") == "on")
+        return {name: value for name, value in parts.items() if not (moving and name.startswith(moving))}
+
+    def _set(self, host: Host, wanted: str, remedy: str) -> None:
+        have, parts = parse_state(self.read(host)), parse_state(wanted)
+        # Only what differs: drivers refuse a command that names what they lack, or that changes nothing.
+        words = [word for name, value in parts.items() if have.get(name) != value for word in (name, value)]
+        if words:
+            host.run("ethtool", f"-{_FLAGS[self.family].upper()}", self.device, *words)
+        back = parse_state(self.read(host))
+        for name, value in self._binding(parts).items():
+            if back.get(name) != value:
+                raise TestbedError(
+                    f"set {name} of the {_WORDS[self.family]} of {self.device} on {host.name} to {value}, but it reads "
+                    f"back {back.get(name, 'nothing')}; {remedy}"
+                )
+
+    def _ask(self, host: Host) -> Completed:
+        told = host.run("ethtool", f"-{_FLAGS[self.family]}", self.device, check=False)
+        if told.exit_code == 127:
+            raise CommandError(host.name, f"`{' '.join(told.argv)}`", told)
+        return told
+
+
+def rings(device: str, sizes: Mapping[str, int]) -> EthtoolSettings:
+    """Packets that a device's rings hold: ``rx``, ``tx``, ``rx-mini``, ``rx-jumbo``."""
+    return _numbers(device, "rings", sizes)
+
+
+def channels(device: str, numbers: Mapping[str, int]) -> EthtoolSettings:
+    """Queues of a device: ``rx``, ``tx``, ``combined``, ``other``.
+
+    Queues that go take their settings with them, so apply this before `QueueFiles` of the device, as `plan_knobs` does.
+    """
+    return _numbers(device, "channels", numbers)
+
+
+def coalescing(device: str, settings: Mapping[str, int | bool]) -> EthtoolSettings:
+    """When a device interrupts: ``rx-usecs`` (us), ``rx-frames``, ``adaptive-rx`` and the others of ``ethtool -C``."""
+    return _numbers(device, "coalescing", settings)
+
+
+def pause_frames(device: str, settings: Mapping[str, bool]) -> EthtoolSettings:
+    """Flow control of a link: ``autoneg``, ``rx``, ``tx``."""
+    return _numbers(device, "pause", settings)
+
+
+def _numbers(device: str, family: Family, settings: Mapping[str, int | bool]) -> EthtoolSettings:
+    words = {
+        name: ("on" if value else "off") if isinstance(value, bool) else str(value) for name, value in settings.items()
+    }
+    return EthtoolSettings(device, family, state_text(words))
+
+
+def _settings(text: str) -> dict[str, str]:
+    return _labelled(text.partition(_SECTION)[2] if _SECTION in text else text)
+
+
+def _maxima(text: str) -> dict[str, str]:
+    return _labelled(text.partition(_SECTION)[0]) if _SECTION in text else {}
+
+
+def _labelled(text: str) -> dict[str, str]:
+    """What stands behind the labels, by the names that ethtool takes for them; without what the driver lacks."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        if line.startswith(("Adaptive", "CQE mode")):
+            # Two in a line: `Adaptive RX: off  TX: n/a`.
+            first = line.partition(" RX:")[0].lower().replace(" ", "-")
+            pairs = [(f"{first}-{side.lower()}", value) for side, value in re.findall(r"([RT]X): (\S+)", line)]
+        else:
+            pairs = [(_name(label), value) for label, value in re.findall(r"^([A-Za-z][\w -]*):\s+(\S+)$", line)]
+        found |= {name: value for name, value in pairs if value != _ABSENT}
+    return {name: value for name, value in found.items() if not name.endswith("-negotiated")}
+
+
+def _name(label: str) -> str:
+    name = label.lower().replace(" ", "-")
+    # Shown as rx-frame-low, and set as rx-frames-low.
+    return {"autonegotiate": "autoneg"}.get(name, re.sub(r"-frame-(low|high)$", r"-frames-\1", name))
+
+
+def _reason(told: Completed) -> str:
+    lines = told.stderr.strip().splitlines()
+    return lines[-1].removeprefix("netlink error: ") if lines else f"ethtool ended with exit code {told.exit_code}"

@@ -1,0 +1,86 @@
+"""Static neighbours of a network device, so that no address is resolved while packets flow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from pdrgate.errors import TestbedError
+from pdrgate.hosts.host import Host
+from pdrgate.knobs.states import includes, mixture, parse_state, state_text
+
+_NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class StaticNeighbours:
+    """MAC addresses by IP address, ``192.0.2.1=02:00:00:00:00:01``; ``none`` where no static one is.
+
+    What the kernel learned about such an address is forgotten: it learns it again. Neighbours not named stay as they
+    are. The device must be up, for the kernel forgets all neighbours of one that goes down.
+    """
+
+    device: str
+    value: str
+
+    def describe(self) -> str:
+        return f"static neighbours of {self.device}: {self.value}"
+
+    def lacking(self, host: Host) -> str | None:
+        return f"{host.name} has no interface {self.device}" if self.gone(host) else None
+
+    def gone(self, host: Host) -> bool:
+        return not host.exists(f"/sys/class/net/{self.device}")
+
+    def read(self, host: Host) -> str:
+        known = static_neighbours(host, self.device)
+        return state_text({address: known.get(address, _NONE) for address in parse_state(self.value)})
+
+    def apply(self, host: Host) -> None:
+        self._set(host, self.value)
+
+    def restore(self, host: Host, old: str) -> None:
+        self._set(host, old)
+
+    def holds(self, actual: str, wanted: str) -> bool:
+        return includes(parse_state(actual), parse_state(wanted))
+
+    def halfway(self, actual: str, old: str, wanted: str) -> bool:
+        return mixture(parse_state(actual), parse_state(old), parse_state(wanted))
+
+    def to_record(self) -> dict[str, str]:
+        return {"kind": "neighbours", "device": self.device}
+
+    def _set(self, host: Host, wanted: str) -> None:
+        known = static_neighbours(host, self.device)
+        for address, mac in parse_state(wanted).items():
+            entry = (address, "dev", self.device)
+            if mac == _NONE and address in known:
+                host.run("ip", "neighbour", "delete", *entry)
+            elif mac not in (_NONE, known.get(address)):
+                host.run("ip", "neighbour", "replace", *entry, "lladdr", mac, "nud", "permanent")
+        back = static_neighbours(host, self.device)
+        for address, mac in parse_state(wanted).items():
+            if (told := back.get(address, _NONE)) != mac:
+                raise TestbedError(
+                    f"set the neighbour {address} of {self.device} on {host.name} to {mac}, but it reads back {told}; "
+                    "is the device up, and does a service there remove static neighbours?"
+                )
+
+
+def static_neighbours(host: Host, device: str) -> dict[str, str]:
+    """The MAC addresses of the permanent neighbours of a device, by IP address."""
+    known = host.run_json("ip", "-j", "neighbour", "show", "dev", device, "nud", "permanent")
+    return {one["dst"]: one["lladdr"].lower() for one in known if "lladdr" in one}
+
+
+def neighbours(device: str, macs: Mapping[str, str]) -> StaticNeighbours:
+    """Static neighbours by IP address.
+
+    Raises:
+        ValueError: a key is no IP address.
+    """
+    return StaticNeighbours(
+        device, state_text({str(ip_address(address)): mac.lower() for address, mac in macs.items()})
+    )

@@ -1,0 +1,62 @@
+"""Knobs on paper: what the journal writes of a knob, and the knob that comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from pdrgate.knobs.cpu import Governor, IdleLatency, Smt, Turbo
+from pdrgate.knobs.ethtool import EthtoolSettings
+from pdrgate.knobs.file_knob import NETWORK_FILES, FileKnob
+from pdrgate.knobs.firewall import FirewallRules
+from pdrgate.knobs.interrupts import InterruptAffinity
+from pdrgate.knobs.irqbalance import Irqbalance
+from pdrgate.knobs.knob import Knob
+from pdrgate.knobs.neighbours import StaticNeighbours
+from pdrgate.knobs.offloads import EthtoolFeatures
+from pdrgate.knobs.port_network import PortNetwork
+from pdrgate.knobs.qdisc import RootQdisc
+from pdrgate.knobs.queues import QueueFiles
+from pdrgate.knobs.rss import FlowHash, IndirectionTable
+from pdrgate.knobs.threads import KernelThreadNice
+
+_KINDS: dict[str, type[Any]] = {
+    "file": FileKnob,
+    "ethtool-features": EthtoolFeatures,
+    "ethtool": EthtoolSettings,
+    "rss-table": IndirectionTable,
+    "rss-hash": FlowHash,
+    "queues": QueueFiles,
+    "interrupts": InterruptAffinity,
+    "qdisc": RootQdisc,
+    "neighbours": StaticNeighbours,
+    "port-network": PortNetwork,
+    "firewall": FirewallRules,
+    "kernel-thread-nice": KernelThreadNice,
+    "governor": Governor,
+    "idle-latency": IdleLatency,
+    "turbo": Turbo,
+    "smt": Smt,
+    "irqbalance": Irqbalance,
+}
+_OF_MACHINE = frozenset({"interrupts", "kernel-thread-nice", "governor", "idle-latency", "turbo", "smt", "irqbalance"})
+
+
+def knob_from_record(record: Mapping[str, str], value: str) -> Knob:
+    """The knob of a record by `Knob.to_record`, wanting ``value``. Raises ValueError when the record is none."""
+    parts = dict(record)
+    kind = _KINDS.get(parts.pop("kind", ""))
+    if kind is FileKnob and "form" in parts:
+        parts["mask"] = cast(Any, parts.pop("form") == "mask")
+    try:
+        if kind is not None:
+            return cast(Knob, kind(value=value, **parts))
+    except TypeError:
+        pass
+    raise ValueError(f"{dict(record)!r} is no knob that this version of pdrgate knows")
+
+
+def of_whole_machine(record: Mapping[str, str]) -> bool:
+    """Whether a knob's setting is the machine's, also when it is set from within a network namespace."""
+    kind = record.get("kind", "")
+    return kind in _OF_MACHINE or (kind == "file" and not record.get("path", "").startswith(NETWORK_FILES))

@@ -1,0 +1,71 @@
+"""Priorities of the kernel's threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pdrgate.errors import TestbedError
+from pdrgate.hosts.host import Host
+
+_NICE = 16
+"""Behind the name, which may itself hold blanks, nice is the 17th field (proc(5): the 19th of all)."""
+_FIND = 'for c in /proc/[0-9]*/comm; do read -r n <"$c" && [ "$n" = "$1" ] && echo "${c%/comm}"; done; true'
+_ALL = (
+    'for s in /proc/[0-9]*/stat; do read -r line <"$s" && case $line in *"($1"*) echo "$line";; esac; done 2>/dev/null'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelThreadNice:
+    """The nice value of a kernel thread, found by its name: ``ksoftirqd/1`` does CPU 1's packet work under load."""
+
+    thread: str
+    value: str
+
+    def describe(self) -> str:
+        return f"nice value of {self.thread} = {self.value}"
+
+    def lacking(self, host: Host) -> str | None:
+        return None if self._folder(host) else f"{host.name} has no kernel thread {self.thread}"
+
+    def gone(self, host: Host) -> bool:
+        return not self._folder(host)
+
+    def read(self, host: Host) -> str:
+        return host.read(f"{self._folder(host)}/stat").rpartition(")")[2].split()[_NICE]
+
+    def apply(self, host: Host) -> None:
+        self._renice(host, self.value)
+
+    def restore(self, host: Host, old: str) -> None:
+        self._renice(host, old)
+
+    def holds(self, actual: str, wanted: str) -> bool:
+        return actual == wanted
+
+    def halfway(self, actual: str, old: str, wanted: str) -> bool:
+        return False
+
+    def to_record(self) -> dict[str, str]:
+        return {"kind": "kernel-thread-nice", "thread": self.thread}
+
+    def _folder(self, host: Host) -> str:
+        return host.run("sh", "-c", _FIND, "sh", self.thread).stdout.strip()
+
+    def _renice(self, host: Host, value: str) -> None:
+        # Without -n, which busybox adds to the present value.
+        host.run("renice", value, "-p", self._folder(host).removeprefix("/proc/"))
+        if (back := self.read(host)) != value:
+            raise TestbedError(
+                f"set the nice value of {self.thread} on {host.name} to {value}, but it reads back {back}; "
+                "set isolate: false in the testbed file to do without"
+            )
+
+
+def kernel_thread_nices(host: Host, prefix: str) -> dict[str, str]:
+    """The nice values of the kernel threads whose names begin so, by name."""
+    found = {}
+    for line in host.run("sh", "-c", _ALL, "sh", prefix, check=False).stdout.splitlines():
+        head, _, fields = line.rpartition(")")
+        found[head.partition("(")[2]] = fields.split()[_NICE]
+    return dict(sorted(found.items()))

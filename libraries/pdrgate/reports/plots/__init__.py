@@ -1,0 +1,10 @@
+"""What was measured, as pictures: load-loss curve, rates, search, repeats and pairs of boots, each as PNG bytes."""
+
+from pdrgate.reports.plots.load_loss import load_loss
+from pdrgate.reports.plots.pairs import pairs
+from pdrgate.reports.plots.rates import rates
+from pdrgate.reports.plots.repeats import repeats
+from pdrgate.reports.plots.scales import PLR_FLOOR
+from pdrgate.reports.plots.search_path import GoalLine, search_path
+
+__all__ = ["PLR_FLOOR", "GoalLine", "load_loss", "pairs", "rates", "repeats", "search_path"]

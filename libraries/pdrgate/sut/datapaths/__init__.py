@@ -1,1 +1,0 @@
-"""The data paths: what makes the SUT forward, each in a module of its own; `pdrgate.sut.datapath` is their front."""

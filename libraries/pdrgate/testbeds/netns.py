@@ -1,0 +1,285 @@
+"""The testbed local-netns: a chain of namespaces of this machine, TG - hop 1 - … - hop N - back to the TG.
+
+    TG t0 ──veth── in0 HOP1 out0 ──veth── in0 HOP2 out0 ──veth── t1 TG
+
+A veth hands each packet to its peer in the sender's own softirq, so without more the router would run inside the
+generator. Receive packet steering (RPS) at the SUT's two edges moves all routing to the SUT's CPUs, where packets wait
+in the per-CPU backlog: that queue is the SUT's receive buffer here. Inside the chain, and on the way back into the TG,
+packets pass by NAPI (GRO on, TSO off at the sending end) and not by that same backlog: else they would compete with
+arriving ones for it, and be lost behind the router. tc programs and generic XDP run behind RPS, native XDP before it:
+there a cpumap takes its place, and its queue that of the backlog, see `pdrgate.data_paths.steering`.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable, Mapping
+from ipaddress import IPv4Network, IPv6Address, IPv6Network
+from typing import Any
+
+from pdrgate.data_paths.catalogue import NETWORKS, Hop, Port, segment
+from pdrgate.data_paths.steering import CpuMapSteering
+from pdrgate.errors import PdrGateError, TestbedError
+from pdrgate.hosts.cpus import CpuPlan, format_cpu_list
+from pdrgate.hosts.host import Host, ShellHost, local_host, netns_host
+from pdrgate.knobs import (
+    FileKnob,
+    KernelThreadNice,
+    KnobSet,
+    PlannedKnob,
+    knobs_text,
+    offloads,
+    plan_knobs,
+    rps_knobs,
+    sysctl,
+)
+from pdrgate.observers.counters import read_counters
+from pdrgate.observers.environment import Environment, capture_environment
+from pdrgate.safety.journal import NAMESPACE_PREFIX, Journal
+from pdrgate.testbeds.protocol import Pinning, first_cpus
+from pdrgate.traffic.embedded import EmbeddedGenerator, Engine
+from pdrgate.traffic.frames import Path
+from pdrgate.traffic.generator import Generator
+
+BACKLOG = "net.core.netdev_max_backlog"
+_TG_PORTS = ("t0", "t1")
+_INGRESS, _EGRESS = "in0", "out0"
+_DEFAULT_BUFFER = 1000
+"""Packets, as the kernel's own default for the backlog."""
+
+
+class NetnsTestbed:
+    """The namespaces of one run, from `__init__` to `close`; every change is in the journal before it is made.
+
+    Args:
+        hops: routers in a row, 1 to 8.
+        cpus: who gets which CPU.
+        journal: where changes are noted for the case that this process is killed.
+        isolate: whether packet work goes before other processes on the SUT's CPUs.
+        knobs: further sysctls for each hop's namespace.
+        section: the knobs of the testbed file; those of ports are each hop's, those of CPUs this machine's.
+
+    Raises:
+        TestbedError: namespaces, veth pairs or a setting cannot be had; what was made is removed again.
+    """
+
+    def __init__(
+        self,
+        hops: int,
+        cpus: CpuPlan,
+        journal: Journal,
+        *,
+        engine: Engine = "auto",
+        isolate: bool = True,
+        knobs: Iterable[FileKnob] = (),
+        section: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._cpus = cpus
+        self._journal = journal
+        self._engine: Engine = engine
+        self._local = local_host()
+        self._knobs = KnobSet(journal)
+        self._inner = KnobSet()
+        """Settings inside the namespaces, which end with them."""
+        self._made: list[str] = []
+        run = secrets.token_hex(3)
+        self._tg_namespace = f"{NAMESPACE_PREFIX}-{run}-tg"
+        self._sut_namespaces = tuple(f"{NAMESPACE_PREFIX}-{run}-sut{number}" for number in range(1, hops + 1))
+        self._hops: tuple[Hop, ...] = ()
+        self._steerings = tuple(CpuMapSteering(cpus.sut, _DEFAULT_BUFFER, isolate) for _ in _TG_PORTS)
+        """Those of the SUT's two edges, for native XDP."""
+        self._tg: ShellHost | None = None
+        self._section = section or {}
+        self._skipped: list[str] = []
+        """Which knobs of the file are lacking here; of the first hop, for all are alike."""
+        try:
+            self._build(tuple(knobs), plan_knobs(self._section, (_INGRESS, _EGRESS)))
+            if isolate:
+                # Under load softirqs run in ksoftirqd, an ordinary process: what else runs on that CPU would be
+                # measured as a slower router.
+                for cpu in cpus.sut:
+                    self._knobs.apply(self._local, KernelThreadNice(f"ksoftirqd/{cpu}", "-20"), missing="skip")
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def hops(self) -> tuple[Hop, ...]:
+        """The routers, in the order of forward traffic."""
+        return self._hops
+
+    @property
+    def boot(self) -> str:
+        """The start of this machine, for its kernel is the SUT: the first 8 digits of its boot id."""
+        return self._local.read("/proc/sys/kernel/random/boot_id")[:8]
+
+    @property
+    def sut_cpus(self) -> tuple[int, ...]:
+        """The CPUs that route."""
+        return self._cpus.sut
+
+    def environment(self) -> Environment:
+        """What this machine is, and the first hop's ports, which all hops' are like."""
+        hop = self._hops[0]
+        return capture_environment(self._local, (hop.ingress.interface, hop.egress.interface), hop.host)
+
+    def generator(self, family: int) -> Generator:
+        """A generator for traffic of an IP version; the caller closes it."""
+        return EmbeddedGenerator(self._tg_namespace, self._cpus.generator, self._paths(family), self._engine)
+
+    def _paths(self, family: int) -> tuple[Path, Path]:
+        """The two directions of test traffic of an IP version, for the generator."""
+        networks = NETWORKS[family]
+        first, last = self._hops[0].ingress, self._hops[-1].egress
+        segments = tuple(segment(number) for number in range(1, len(self._hops) + 1)) if family == 6 else ()
+
+        def path(
+            port: str,
+            station: Port,
+            source: IPv4Network | IPv6Network,
+            to: IPv4Network | IPv6Network,
+            by: tuple[IPv6Address, ...],
+        ) -> Path:
+            return Path(port, station.peer_mac, station.mac, source.network_address + 1, to.network_address, by)
+
+        return (
+            path(_TG_PORTS[0], first, networks.reverse, networks.forward, segments),
+            path(_TG_PORTS[1], last, networks.forward, networks.reverse, segments[::-1]),
+        )
+
+    def set_buffer(self, packets: int) -> None:
+        """Set how many packets wait per CPU of the SUT before they are dropped. For the whole machine, so put back."""
+        if not 1 <= packets <= 1_000_000:
+            raise TestbedError(f"a receive buffer of {packets} packets makes no sense; use 512, 1000 or 4096")
+        self._knobs.apply(self._local, sysctl(BACKLOG, packets))
+        for steering in self._steerings:
+            steering.hold(packets)
+
+    def pin(self, pinning: Pinning) -> None:
+        """Choose the CPUs that do the SUT's packet work, whichever direction the packets come from."""
+        if pinning == "unpinned":
+            self._steer(tuple(sorted(set(os.sched_getaffinity(0)) - {self._cpus.generator})))
+        else:
+            self._steer(first_cpus(self._cpus.sut, pinning))
+
+    def _steer(self, cpus: tuple[int, ...]) -> None:
+        for hop, port in ((self._hops[0], self._hops[0].ingress), (self._hops[-1], self._hops[-1].egress)):
+            for knob in rps_knobs(hop.host, port.interface, cpus):
+                self._inner.apply(hop.host, knob)
+        for steering in self._steerings:
+            steering.steer(cpus)
+
+    def check(self) -> tuple[str, ...]:
+        """Nothing: with this machine's kernel this process would have died too."""
+        return ()
+
+    def counters(self) -> dict[str, int]:
+        """The SUT's counters: those of this machine's CPUs once, those of interfaces and IP layers by hop."""
+        found: dict[str, int] = {}
+        for number, hop in enumerate(self._hops, start=1):
+            for name, value in read_counters(hop.host, (hop.ingress.interface, hop.egress.interface)).items():
+                # CPUs and their backlogs belong to the machine, all else to the hop's namespace.
+                found[name if name.startswith(("cpu", "softnet")) else f"hop{number}.{name}"] = value
+        for steering in self._steerings:
+            for cpu, ticks in steering.ticks().items():
+                found[f"cpu{cpu}.process_ticks"] -= ticks  # a thread's, but the SUT's own work
+        return found
+
+    def describe(self) -> dict[str, str]:
+        """What makes results of this testbed comparable: part of the fingerprint."""
+        facts = {"hops": str(len(self._hops)), "steering": "rps", "sut_cpus": str(len(self._cpus.sut))}
+        return facts | ({"knobs": knobs_text(self._section)} if self._section else {})
+
+    def sentence(self) -> str:
+        """The testbed in words."""
+        return (
+            f"{len(self._hops)} routed hop{'s' * (len(self._hops) != 1)} in namespaces; "
+            f"generator on CPU {self._cpus.generator}, SUT on CPU {format_cpu_list(self._cpus.sut)}"
+            + "".join(f"; {sentence}" for sentence in self._skipped)
+        )
+
+    def close(self) -> None:
+        """Remove the namespaces and put back all that was changed; may be called twice.
+
+        Raises:
+            TestbedError: something could not be undone; all else was, and the next start tries again.
+        """
+        failures: list[str] = []
+        try:
+            self._knobs.restore()
+        except PdrGateError as error:
+            failures.append(str(error))
+        for hop in self._hops:
+            hop.host.close()
+        if self._tg is not None:
+            self._tg.close()
+        while self._made:
+            name = self._made.pop()
+            try:
+                if self._local.exists(f"/run/netns/{name}"):
+                    self._local.run("ip", "netns", "delete", name)
+            except PdrGateError as error:
+                failures.append(str(error))
+        self._local.close()
+        if failures:
+            raise TestbedError("; ".join(failures))
+
+    def _build(self, knobs: tuple[FileKnob, ...], planned: tuple[PlannedKnob, ...]) -> None:
+        for name in (self._tg_namespace, *self._sut_namespaces):
+            self._journal.namespace(name)
+            self._made.append(name)  # before: an interruption may come when it is just made
+            self._local.run("ip", "netns", "add", name)
+        self._tg = netns_host(self._tg_namespace)
+        hosts = [netns_host(name) for name in self._sut_namespaces]
+        for host in (self._tg, *hosts):
+            # No address of its own, no router solicitation, no listener report: only test packets on these links.
+            self._inner.apply(host, sysctl("net.ipv6.conf.default.disable_ipv6", 1), missing="skip")
+        ends = [(self._tg, _TG_PORTS[0]), *[(host, end) for host in hosts for end in (_INGRESS, _EGRESS)]]
+        ends.append((self._tg, _TG_PORTS[1]))
+        macs = [f"02:70:64:72:00:{number:02x}" for number in range(len(ends))]
+        for at in range(0, len(ends), 2):
+            (host, one), (peer, other) = ends[at], ends[at + 1]
+            queues = ("numrxqueues", str(len(self._cpus.sut)), "numtxqueues", str(len(self._cpus.sut)))
+            self._local.run(
+                "ip", "link", "add", one, "netns", _namespace(host), "address", macs[at], *queues,
+                "type", "veth", "peer", "name", other, "netns", _namespace(peer), "address", macs[at + 1], *queues,
+            )  # fmt: skip
+        self._hops = tuple(
+            Hop(
+                host,
+                Port(_INGRESS, macs[2 * number + 1], macs[2 * number], None if number else self._steerings[0]),
+                Port(
+                    _EGRESS,
+                    macs[2 * number + 2],
+                    macs[2 * number + 3],
+                    self._steerings[1] if number == len(hosts) - 1 else None,
+                ),
+            )
+            for number, host in enumerate(hosts)
+        )
+        for hop in self._hops:
+            for port in (hop.ingress, hop.egress):
+                self._inner.apply(hop.host, offloads(port.interface, {"gro": True, "tso": False}))
+            for knob in knobs:
+                self._inner.apply(hop.host, knob)
+        self._turn([one for one in planned if not one.of_port])
+        for host, interface in ends:
+            host.run("ip", "link", "set", interface, "up")
+        self._turn([one for one in planned if one.of_port])
+        self._steer(self._cpus.sut)
+
+    def _turn(self, planned: Iterable[PlannedKnob]) -> None:
+        for one in planned:
+            if one.of_whole_machine:
+                if not self._knobs.apply(self._local, one.knob, one.missing) and not one.keeps:
+                    self._skipped.append(self._knobs.skipped[-1])
+                continue
+            for hop in self._hops:
+                applied = self._inner.apply(hop.host, one.knob, one.missing)
+                if not applied and not one.keeps and hop is self._hops[0]:
+                    self._skipped.append(self._inner.skipped[-1])
+
+
+def _namespace(host: Host) -> str:
+    return host.name.removeprefix("netns:")

@@ -1,0 +1,79 @@
+"""What the gate knows of a testbed, whatever it is made of."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol, runtime_checkable
+
+from pdrgate.data_paths.catalogue import Hop
+from pdrgate.errors import TestbedError
+from pdrgate.hosts.cpus import format_cpu_list
+from pdrgate.observers.environment import Environment
+from pdrgate.traffic.generator import Generator
+
+Pinning = Literal["unpinned", "1 cpu", "2 cpus"]
+PINNINGS: tuple[Pinning, ...] = ("unpinned", "1 cpu", "2 cpus")
+
+
+def first_cpus(cpus: tuple[int, ...], pinning: Pinning) -> tuple[int, ...]:
+    """The SUT's CPUs that a pinning to one or two of them takes. Raises TestbedError when it has fewer."""
+    if (wanted := int(pinning.split()[0])) > len(cpus):
+        raise TestbedError(
+            f"pinning to {pinning} needs {wanted} CPUs for the SUT, and it has CPU {format_cpu_list(cpus)}; "
+            "give it more with sut.cpus in the testbed file, such as cpus: [1, 2]"
+        )
+    return cpus[:wanted]
+
+
+class Testbed(Protocol):
+    """A generator and a SUT that are ready to be set up for a scenario. All methods raise TestbedError."""
+
+    @property
+    def hops(self) -> tuple[Hop, ...]:
+        """The routers of the SUT, in the order of forward traffic."""
+
+    @property
+    def boot(self) -> str:
+        """What tells this start of the SUT from all others."""
+
+    @property
+    def sut_cpus(self) -> tuple[int, ...]:
+        """The CPUs of `counters` that route: what else runs there disturbs."""
+
+    def sentence(self) -> str:
+        """The testbed in words."""
+
+    def describe(self) -> dict[str, str]:
+        """What makes results of this testbed comparable: part of the fingerprint."""
+
+    def environment(self) -> Environment:
+        """What the SUT is."""
+
+    def counters(self) -> dict[str, int]:
+        """The SUT's counters now."""
+
+    def check(self) -> tuple[str, ...]:
+        """What has gone wrong with the SUT since the last call, in sentences, though it goes on; see each testbed.
+
+        Raises:
+            TestbedError: the SUT has died, or what it measures from here on means nothing.
+        """
+
+    def set_buffer(self, packets: int) -> None:
+        """How many packets wait at the SUT's receive side before they are dropped."""
+
+    def pin(self, pinning: Pinning) -> None:
+        """Which CPUs do the SUT's packet work."""
+
+    def generator(self, family: int) -> Generator:
+        """A generator for traffic of an IP version; the caller closes it."""
+
+    def close(self) -> None:
+        """Put everything back; may be called twice."""
+
+
+@runtime_checkable
+class Booting(Protocol):
+    """A testbed whose SUT comes up after it was made."""
+
+    def ready(self) -> object:
+        """Wait until it is up. Raises TestbedError when it does not come up; it is closed then."""

@@ -1,0 +1,147 @@
+"""Generators of a rack: which two ports they send from, and what of this machine they need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from pdrgate.errors import PdrGateError, TestbedError
+from pdrgate.hosts.host import Host, local_host, netns_host
+from pdrgate.knobs import KnobSet, sysctl
+from pdrgate.safety.journal import Journal
+from pdrgate.traffic.embedded import EmbeddedGenerator, Engine
+from pdrgate.traffic.frames import Path
+from pdrgate.traffic.generator import Generator
+from pdrgate.traffic.trex.config import TRexConfig
+
+
+class TrafficSource(Protocol):
+    """Two ports of a TG, the first facing the SUT's first port."""
+
+    @property
+    def ports(self) -> tuple[str, str]:
+        """Their names, as the generator's paths have them."""
+
+    @property
+    def cpu(self) -> int | None:
+        """The CPU of this machine that is kept busy; None where that is another machine's."""
+
+    def stations(self) -> tuple[str | None, str | None]:
+        """The MAC addresses of the ports; None where only the testbed file can tell."""
+
+    def open(self, paths: Sequence[Path]) -> Generator:
+        """A generator for these directions; the caller closes it. Raises TestbedError."""
+
+    def sentence(self) -> str:
+        """The generator in words."""
+
+    def close(self) -> None:
+        """Put the ports back; may be called twice."""
+
+
+class EmbeddedSource:
+    """The embedded generator on two interfaces of this machine.
+
+    Raises:
+        TestbedError: an interface is not there or has no link.
+    """
+
+    def __init__(
+        self, ports: tuple[str, str], cpu: int, journal: Journal, *, namespace: str | None, engine: Engine
+    ) -> None:
+        self._ports = ports
+        self._cpu = cpu
+        self._namespace = namespace
+        self._engine: Engine = engine
+        self._host: Host = netns_host(namespace) if namespace else local_host()
+        self._knobs = KnobSet(journal)
+        self._stations: tuple[str | None, str | None] = (None, None)
+        try:
+            first, second = (link_address(self._host, port, "generator.ports") for port in ports)
+            self._stations = (first, second)
+            for port in ports:
+                # No address of its own, no router solicitation, no listener report: only test packets on these links.
+                self._knobs.apply(self._host, sysctl(f"net/ipv6/conf/{port}/disable_ipv6", 1), missing="skip")
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def ports(self) -> tuple[str, str]:
+        return self._ports
+
+    @property
+    def cpu(self) -> int | None:
+        return self._cpu
+
+    def stations(self) -> tuple[str | None, str | None]:
+        return self._stations
+
+    def open(self, paths: Sequence[Path]) -> Generator:
+        return EmbeddedGenerator(self._namespace, self._cpu, paths, self._engine)
+
+    def sentence(self) -> str:
+        where = f" of namespace {self._namespace}" if self._namespace else ""
+        return f"generator on CPU {self._cpu}, ports {' and '.join(self._ports)}{where}"
+
+    def close(self) -> None:
+        try:
+            self._knobs.restore()
+        finally:
+            self._host.close()
+
+
+class TRexSource:
+    """Two ports of a TRex server."""
+
+    def __init__(self, config: TRexConfig) -> None:
+        self._config = config
+
+    @property
+    def ports(self) -> tuple[str, str]:
+        first, second = map(str, self._config.ports)
+        return first, second
+
+    @property
+    def cpu(self) -> int | None:
+        return None
+
+    def stations(self) -> tuple[str | None, str | None]:
+        return None, None
+
+    def open(self, paths: Sequence[Path]) -> Generator:
+        # Only here: its client takes seconds to load, and other testbeds do without.
+        from pdrgate.traffic.trex import TRexGenerator
+
+        return TRexGenerator(self._config, paths)
+
+    def sentence(self) -> str:
+        return f"TRex at {self._config.address}, ports {' and '.join(self.ports)}"
+
+    def close(self) -> None:
+        """Nothing of TRex is changed but during trials."""
+
+
+def link_address(host: Host, interface: str, key: str) -> str:
+    """The MAC address of an interface that has a link.
+
+    Raises:
+        TestbedError: it is not there, down or without a link; ``key`` is where the testbed file names it.
+    """
+    try:
+        links = host.run_json("ip", "-j", "link", "show", "dev", interface)
+    except PdrGateError as error:
+        known = host.run("ls", "/sys/class/net").stdout.split()
+        if interface in known:
+            raise
+        raise TestbedError(
+            f"{key}: {host.name} has no interface {interface}, but {', '.join(known)}; name one of these"
+        ) from error
+    link = links[0]
+    if "UP" not in link.get("flags", ()):
+        raise TestbedError(f"{key}: {interface} on {host.name} is down; bring it up: ip link set {interface} up")
+    if "LOWER_UP" not in link["flags"]:
+        raise TestbedError(
+            f"{key}: {interface} on {host.name} has no link; check cable and far end, see ethtool {interface}"
+        )
+    return str(link["address"])

@@ -1,0 +1,321 @@
+"""The testbed local-vm: a kernel build in a guest, two virtio-net ports, and the generator at their other ends.
+
+    TG t0 ──TAP── eth0 GUEST eth1 ──TAP── t1 TG
+
+The TAPs lie in the TG's namespace, where QEMU runs too; there is no bridge and no vhost. A packet that the generator
+sends waits in the TAP's queue (txqueuelen) until QEMU moves it to the guest's receive ring. QEMU leaves packets in the
+TAP's queue while the ring is full, so the two are one receive buffer of the SUT: what finds both full is dropped by the
+TAP and counted as refused. The generator never waits. What the guest sends, QEMU writes to the other TAP at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import secrets
+from collections.abc import Iterable, Mapping
+from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path as FilePath
+from typing import Any, Self
+
+from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.data_paths.catalogue import NETWORKS, Hop, Port, segment
+from pdrgate.errors import PdrGateError, TestbedError
+from pdrgate.guests.guest import BOOT_DEADLINE, Guest, GuestConfig, GuestError
+from pdrgate.guests.qemu import RINGS, NetworkPort, qemu_version
+from pdrgate.hosts.cpus import CpuPlan, format_cpu_list
+from pdrgate.hosts.host import ShellHost, local_host, netns_host
+from pdrgate.knobs import (
+    FileKnob,
+    InterruptAffinity,
+    KnobSet,
+    PlannedKnob,
+    each,
+    knobs_text,
+    plan_knobs,
+    rps_knobs,
+    sysctl,
+)
+from pdrgate.observers.counters import read_counters
+from pdrgate.observers.environment import Environment, capture_environment
+from pdrgate.safety.journal import NAMESPACE_PREFIX, Journal
+from pdrgate.testbeds.protocol import Pinning
+from pdrgate.traffic.embedded import EmbeddedGenerator, Engine
+from pdrgate.traffic.frames import Path
+from pdrgate.traffic.generator import Generator
+
+DEFAULT_RING = 256
+DEFAULT_BUFFER = 1000 + DEFAULT_RING
+"""Packets that wait for the guest unless a scenario says otherwise: Linux's own queue of a TAP, and the ring."""
+
+_TAPS = ("t0", "t1")
+_TAP_MACS = ("02:70:64:72:01:00", "02:70:64:72:01:03")
+_GUEST_MACS = ("02:70:64:72:01:01", "02:70:64:72:01:02")
+_MAX_BUFFER = 100_000
+
+
+class VmTestbed:
+    """A build booted in a guest between the generator's two ports, from `__init__` to `close`.
+
+    It boots from `__init__` on, so that two can at once, and is there after `ready`. The start is tried twice.
+
+    Args:
+        build: the kernel under test.
+        cpus: who gets which CPU; QEMU runs on the SUT's.
+        journal: where changes are noted for the case that this process is killed.
+        folder: where console logs go.
+        ring: packets that each port's receive ring holds; one of `RINGS`.
+        knobs: sysctls for the guest.
+        section: the knobs of the testbed file, all of them the guest's.
+
+    Raises:
+        BuildError: the build cannot be booted in a guest.
+        GuestError: it does not come up.
+        TestbedError: QEMU, a namespace or a setting cannot be had. What was made is removed again.
+    """
+
+    def __init__(
+        self,
+        build: KernelBuild,
+        cpus: CpuPlan,
+        journal: Journal,
+        folder: FilePath,
+        *,
+        machine: GuestConfig | None = None,
+        engine: Engine = "auto",
+        ring: int = DEFAULT_RING,
+        knobs: Iterable[FileKnob] = (),
+        section: Mapping[str, Any] | None = None,
+        deadline: float = BOOT_DEADLINE,
+    ) -> None:
+        if ring not in RINGS:
+            raise TestbedError(f"a receive ring of {ring} packets cannot be had; use {', '.join(map(str, RINGS))}")
+        self._cpus = cpus
+        self._engine: Engine = engine
+        self._ring = ring
+        self._machine = machine or GuestConfig(cpus=cpus.sut)
+        self._build, self._journal, self._folder = build, journal, folder
+        self._knobs, self._deadline = tuple(knobs), deadline
+        self._local = local_host()
+        self._namespace = f"{NAMESPACE_PREFIX}-{secrets.token_hex(3)}-tg"
+        self._tg: ShellHost | None = None
+        self._guest: Guest | None = None
+        self._hops: tuple[Hop, ...] = ()
+        self._inner = KnobSet()
+        """Settings inside guest and namespace, which end with them."""
+        self._section = section or {}
+        self._skipped: list[str] = []
+        """Which knobs of the file are lacking in the guest."""
+        try:
+            self._build_tg(journal)
+            self._guest = self._start()
+        except BaseException:
+            with contextlib.suppress(PdrGateError):
+                self.close()
+            raise
+
+    def ready(self) -> Self:
+        """Wait until the guest is up, and set its ports up; once, before all else. Raises as `__init__` says."""
+        assert self._guest is not None
+        try:
+            try:
+                self._guest.wait(self._deadline)
+            except GuestError:
+                # Only the start is tried again, never a measurement.
+                self._guest.close()
+                self._guest = self._start()
+                self._guest.wait(self._deadline)
+            self._build_ports(self._knobs)
+            self.set_buffer(DEFAULT_BUFFER)
+        except BaseException:
+            with contextlib.suppress(PdrGateError):
+                self.close()
+            raise
+        return self
+
+    def _start(self) -> Guest:
+        ports = [NetworkPort(tap, mac, self._ring) for tap, mac in zip(_TAPS, _GUEST_MACS, strict=True)]
+        return Guest(self._build, self._machine, self._journal, self._folder, ports=ports, namespace=self._namespace)
+
+    @property
+    def guest(self) -> Guest:
+        """The guest, to ask for its faults, warnings and taint."""
+        if self._guest is None:
+            raise TestbedError("there is no guest: the testbed is closed")
+        return self._guest
+
+    @property
+    def hops(self) -> tuple[Hop, ...]:
+        """The guest, as the only router."""
+        return self._hops
+
+    @property
+    def boot(self) -> str:
+        """This boot of the build."""
+        return self.guest.boot
+
+    @property
+    def sut_cpus(self) -> tuple[int, ...]:
+        """This machine's CPUs that QEMU runs on."""
+        return self._cpus.sut
+
+    def environment(self) -> Environment:
+        """What the guest is."""
+        hop = self._hops[0]
+        return capture_environment(self.guest, (hop.ingress.interface, hop.egress.interface))
+
+    def generator(self, family: int) -> Generator:
+        """A generator for traffic of an IP version; the caller closes it."""
+        return EmbeddedGenerator(self._namespace, self._cpus.generator, self._paths(family), self._engine)
+
+    def _paths(self, family: int) -> tuple[Path, Path]:
+        networks = NETWORKS[family]
+
+        def path(at: int, source: IPv4Network | IPv6Network, to: IPv4Network | IPv6Network) -> Path:
+            first, by = source.network_address + 1, (segment(1),) if family == 6 else ()
+            return Path(_TAPS[at], _TAP_MACS[at], _GUEST_MACS[at], first, to.network_address, by)
+
+        return path(0, networks.reverse, networks.forward), path(1, networks.forward, networks.reverse)
+
+    def set_buffer(self, packets: int) -> None:
+        """Set how many packets wait at each port of the guest before they are dropped: its ring and the TAP's queue.
+
+        The ring stays as it was booted, so that all kernels can be measured; the TAP's queue has the rest.
+        """
+        if not self._ring < packets <= _MAX_BUFFER:
+            raise TestbedError(
+                f"a receive buffer of {packets} packets cannot be had: the guest's ring has {self._ring} of them and "
+                f"the queue before it at least one; use {self._ring + 1} to {_MAX_BUFFER}, or a smaller ring in the "
+                "testbed file"
+            )
+        assert self._tg is not None
+        queue = packets - self._ring
+        for tap in _TAPS:
+            self._tg.run("ip", "link", "set", tap, "txqueuelen", str(queue))
+            told = self._tg.run_json("ip", "-j", "link", "show", tap)[0].get("txqlen")
+            if told != queue:
+                raise TestbedError(f"set the queue of {tap} to {queue} packets, but it reads back {told}")
+
+    def pin(self, pinning: Pinning) -> None:
+        """Choose the guest's CPUs that do the packet work: those that its ports interrupt; RPS is off.
+
+        ``1 cpu``: both ports interrupt CPU 0. ``2 cpus``: one CPU for each port. ``unpinned``: any CPU, as the guest's
+        kernel likes.
+        """
+        vcpus = self._machine.vcpus
+        if pinning != "unpinned" and (wanted := int(pinning.split()[0])) > vcpus:
+            raise TestbedError(
+                f"pinning to {pinning} needs {wanted} virtual CPUs, and the guest has {vcpus}; give it more with "
+                "sut.vcpus in the testbed file"
+            )
+        hop = self._hops[0]
+        for number, port in enumerate((hop.ingress, hop.egress)):
+            cpus = {"unpinned": tuple(range(vcpus)), "1 cpu": (0,), "2 cpus": (number,)}[pinning]
+            self._inner.apply(self.guest, InterruptAffinity(port.interface, each(cpus)))
+            for knob in rps_knobs(self.guest, port.interface, ()):
+                self._inner.apply(self.guest, knob, missing="skip")
+
+    def check(self) -> tuple[str, ...]:
+        """New faults on the guest's console that it survived. Raises GuestError when it did not."""
+        return tuple(crash.sentence() for crash in self.guest.check())
+
+    def counters(self) -> dict[str, int]:
+        """The guest's counters; the TAPs' as ``tg.t0.…``; of the CPUs that QEMU runs on, what others had of them.
+
+        Times are this machine's, for in an emulated guest they mean nothing: ``cpu1.steal_ticks``, and, where QEMU has
+        one CPU, ``host.cpu1.other_ticks``, the processes' other than QEMU. Reading all this takes 2 to 4 of the latter,
+        so that only more of them tell of a disturbance. What the TAP dropped at full queues is ``tg.t0.tx_dropped``,
+        exact with the packet engine; with xdp the kernel counts one for each batch.
+        """
+        hop = self._hops[0]
+        assert self._tg is not None
+        # The machine's first: reading the guest's is work for QEMU.
+        own = self.guest.cpu_ticks()
+        machine = read_counters(self._tg, _TAPS)
+        inside = read_counters(self.guest, (hop.ingress.interface, hop.egress.interface))
+        found = {name: value for name, value in inside.items() if not name.startswith("cpu")}
+        found |= {f"tg.{name}": value for name, value in machine.items() if name.startswith(_TAPS)}
+        for cpu in self._cpus.sut:
+            found[f"cpu{cpu}.steal_ticks"] = machine[f"cpu{cpu}.steal_ticks"]
+        if len(self._cpus.sut) == 1:
+            cpu = self._cpus.sut[0]
+            found[f"host.cpu{cpu}.other_ticks"] = machine[f"cpu{cpu}.process_ticks"] - own
+        return found
+
+    def describe(self) -> dict[str, str]:
+        """What makes results of this testbed comparable: part of the fingerprint."""
+        return {
+            "accelerator": self.guest.accelerator.name,
+            "qemu": qemu_version(),
+            "vcpus": str(self._machine.vcpus),
+            "memory": f"{self._machine.memory} MiB",
+            "ring": str(self._ring),
+            "sut_cpus": str(len(self._cpus.sut)),
+            **({"knobs": knobs_text(self._section)} if self._section else {}),
+        }
+
+    def sentence(self) -> str:
+        """The testbed in words."""
+        guest = self.guest
+        return (
+            f"{guest.build.name} ({guest.build.release}) in a guest by {guest.accelerator.name.upper()} "
+            f"({guest.accelerator.why}), booted in {guest.boot_time or 0:.1f} s; generator on CPU "
+            f"{self._cpus.generator}, guest on CPU {format_cpu_list(self._cpus.sut)}"
+            + "".join(f"; {sentence}" for sentence in self._skipped)
+        )
+
+    def close(self) -> None:
+        """End the guest and remove the namespace; may be called twice. Raises TestbedError when something stays."""
+        if self._guest is not None:
+            self._guest.close()
+            self._guest = None
+        if self._tg is not None:
+            self._tg.close()
+            self._tg = None
+            try:
+                self._local.run("ip", "netns", "delete", self._namespace)
+            finally:
+                self._local.close()
+
+    def _build_tg(self, journal: Journal) -> None:
+        journal.namespace(self._namespace)
+        self._local.run("ip", "netns", "add", self._namespace)
+        self._tg = netns_host(self._namespace)
+        # No address of its own, no router solicitation, no listener report: only test packets on these links.
+        self._inner.apply(self._tg, sysctl("net.ipv6.conf.default.disable_ipv6", 1), missing="skip")
+
+    def _build_ports(self, knobs: tuple[FileKnob, ...]) -> None:
+        assert self._tg is not None
+        for tap, mac in zip(_TAPS, _TAP_MACS, strict=True):
+            self._tg.run("ip", "link", "set", tap, "address", mac, "up")
+        by_mac = self.guest.interfaces()
+        if missing := [mac for mac in _GUEST_MACS if mac not in by_mac]:
+            raise TestbedError(f"{self.guest.name} has no interface with the address {missing[0]}; see its console")
+        interfaces = [by_mac[mac] for mac in _GUEST_MACS]
+        ends = [Port(*end) for end in zip(interfaces, _GUEST_MACS, _TAP_MACS, strict=True)]
+        self._hops = (Hop(self.guest, *ends),)
+        self._inner.apply(self.guest, sysctl("net.ipv6.conf.default.disable_ipv6", 1), missing="skip")
+        for port in ends:
+            self._inner.apply(self.guest, sysctl(f"net/ipv6/conf/{port.interface}/disable_ipv6", 1), missing="skip")
+            self._check_ring(port.interface)
+        for knob in knobs:
+            self._inner.apply(self.guest, knob)
+        planned = plan_knobs(self._section, interfaces)
+        self._turn([one for one in planned if not one.of_port])
+        for port in ends:
+            self.guest.run("ip", "link", "set", port.interface, "up")
+        self._turn([one for one in planned if one.of_port])
+
+    def _turn(self, planned: Iterable[PlannedKnob]) -> None:
+        for one in planned:
+            if not self._inner.apply(self.guest, one.knob, one.missing) and not one.keeps:
+                self._skipped.append(self._inner.skipped[-1])
+
+    def _check_ring(self, interface: str) -> None:
+        told = self.guest.run("ethtool", "-g", interface).stdout
+        match = re.search(r"Current hardware settings:\s+RX:\s+(\d+)", told)
+        if match is None or int(match[1]) != self._ring:
+            raise TestbedError(
+                f"{self.guest.name} was given receive rings of {self._ring} packets, and {interface} reads back "
+                f"{match[1] if match else 'none'}"
+            )
