@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any, Self
+
+import msgspec
 
 GENERATOR_TOLERANCE = 1e-3
 """Largest unsent part, and largest stretch of the sending time, of a trial that the generator did not limit."""
+
+LOOKS = 16
+"""Times that a generator looks at what is under way, at equal steps of the sending time, the last at its end."""
+
+Readings = Mapping[str, Mapping[str, int]]
+"""Counters by place and name: ``{"in0": {"rx_dropped": 12}}``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +35,8 @@ class Latency:
 class Trial:
     """One trial (RFC 2544 section 26, RFC 9971 section 4.2): a constant load for a duration, and what became of it.
 
-    Loads are packets/s and counts are packets, both summed over all directions; times are seconds.
+    Loads are packets/s and counts are packets, both summed over all directions; times are seconds. A packet that was
+    still queued when sending ended and came back later is *forwarded* and *drained*: no loss, and no part of a rate.
 
     Raises:
         ValueError: a count is negative or the counts contradict each other.
@@ -39,7 +47,9 @@ class Trial:
     offered: int
     """Packets the generator really put in front of the SUT, refused ones included."""
     forwarded: int
-    """This trial's own packets that came back."""
+    """This trial's own packets that came back, drained ones included."""
+    drained: int = 0
+    """Part of the forwarded packets that came back only after sending had ended."""
     unsent: int = 0
     """Intended minus offered: the generator's shortfall, never the SUT's loss."""
     refused: int = 0
@@ -48,13 +58,30 @@ class Trial:
     """Packets seen at the receiver that are not this trial's: kept apart, never counted as forwarded."""
     sending_time: float = 0.0
     """Measured time from the first packet's due time to the end of sending."""
+    under_way: tuple[int, ...] = ()
+    """Packets sent and not back yet at each of the generator's looks (`LOOKS`), queued and lost ones alike; empty where
+    the generator cannot look while it sends."""
     latency: Latency | None = None
-    counters_before: Mapping[str, int] = field(default_factory=dict)
-    counters_after: Mapping[str, int] = field(default_factory=dict)
+    counters_before: Readings = field(default_factory=dict)
+    counters_after: Readings = field(default_factory=dict)
     scenario: str = ""
+    """Name of the scenario, goal included: everything that was asked."""
+    fingerprint: str = ""
+    """Digest of all that made the trial: scenario, profile, testbed, generator, kernel and its settings."""
     boot: str = ""
+    """What tells this start of the SUT from all others."""
+    side: str = ""
+    """``baseline`` or ``candidate`` where builds are compared."""
+    build: str = ""
+    """The build as a person named it, where builds are compared."""
+    pair: int = 0
+    """Number of the pair of boots, from 1; 0 where there are no pairs."""
+    repeat: int = 0
+    """Number of the repeat within its boot, from 1; 0 for what is no repeat."""
+    goal: str = ""
+    """The search goal that it served, such as ``PDR``."""
     phase: str = ""
-    """Why it was measured: calibration, search, repeat (PASTRAMI) or compare."""
+    """Why it was measured: calibration, search, repeat (PASTRAMI), pdr, saturation or load."""
     started: float = 0.0
     """Start, seconds since the epoch."""
 
@@ -63,12 +90,14 @@ class Trial:
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0):
                 raise ValueError(f"{name} is {value!r}: it must be finite and not negative")
-        for name in ("offered", "forwarded", "unsent", "refused", "stray"):
+        for name in ("offered", "forwarded", "drained", "unsent", "refused", "stray", "pair", "repeat"):
             value = getattr(self, name)
             if value < 0:
                 raise ValueError(f"{name} is {value!r}: a count cannot be negative")
         if self.refused > self.offered:
             raise ValueError(f"refused ({self.refused}) exceeds offered ({self.offered})")
+        if self.drained > self.forwarded:
+            raise ValueError(f"drained ({self.drained}) exceeds forwarded ({self.forwarded})")
 
     @property
     def intended(self) -> int:
@@ -91,6 +120,35 @@ class Trial:
         return self.lost / self.offered if self.offered else 0.0
 
     @property
+    def steady_loss_ratio(self) -> float:
+        """The loss ratio that this load would come to if the trial went on: what was lost, and what the queue grew by.
+
+        A trial at an overload that a deep buffer can hold loses nothing: it ends before the buffer is full, and the
+        shorter it is the more it hides. This ratio does not depend on how long a trial lasts, and is what a load is
+        judged by; it is the `loss_ratio` where the generator cannot look while it sends.
+        """
+        return min(1.0, (self.lost + self._growth) / self.offered) if self.offered else 0.0
+
+    @property
+    def _growth(self) -> float:
+        """Packets by which the queue grew over the sending time.
+
+        From the middle of the first to that of the last quarter, each told by its median: one stall of the machine at
+        either end makes no queue. Lost packets among those under way are taken out by the bound: what is queued at the
+        end is what drains.
+        """
+        quarter = len(self.under_way) // 4
+        if not quarter:
+            return 0.0
+        begin, end = median(self.under_way[:quarter]), median(self.under_way[-quarter:])
+        return max(0.0, min(end, self.drained) - begin) * len(self.under_way) / (len(self.under_way) - quarter)
+
+    @property
+    def delivery_ratio(self) -> float:
+        """Part of the offered packets that came back while sending went on: what a rate is counted by."""
+        return min(self.offered, self.forwarded - self.drained) / self.offered if self.offered else 1.0
+
+    @property
     def offered_load(self) -> float:
         """Packets/s really offered, over the longer of the intended and the measured sending time."""
         elapsed = max(self.intended_duration, self.sending_time)
@@ -98,8 +156,8 @@ class Trial:
 
     @property
     def forwarding_rate(self) -> float:
-        """Forwarded packets/s over the same time as the offered load."""
-        return self.offered_load * (1.0 - self.loss_ratio)
+        """Packets/s that came back while sending went on, over the same time as the offered load."""
+        return self.offered_load * self.delivery_ratio
 
     @property
     def generator_limited(self) -> bool:
@@ -108,18 +166,19 @@ class Trial:
         return unsent or self.sending_time > self.intended_duration * (1.0 + GENERATOR_TOLERANCE)
 
     @property
-    def counter_changes(self) -> dict[str, int]:
-        """What the counters gained during the trial, by name, where both readings have the name and it changed."""
-        after = self.counters_after
-        return {
-            name: after[name] - before
-            for name, before in self.counters_before.items()
-            if name in after and after[name] != before
-        }
+    def counter_changes(self) -> dict[str, dict[str, int]]:
+        """What the counters gained during the trial, by place and name, where both readings have it and it changed."""
+        changes: dict[str, dict[str, int]] = {}
+        for place, before in self.counters_before.items():
+            after = self.counters_after.get(place, {})
+            gained = {name: after[name] - old for name, old in before.items() if name in after and after[name] != old}
+            if gained:
+                changes[place] = gained
+        return changes
 
     def to_json(self) -> str:
         """One line of JSON, the record that trials.jsonl holds."""
-        return json.dumps(dataclasses.asdict(self), allow_nan=False, separators=(",", ":"))
+        return msgspec.json.encode(self).decode()
 
     @classmethod
     def from_mapping(cls, record: Mapping[str, Any]) -> Self:
@@ -128,37 +187,34 @@ class Trial:
         Raises:
             ValueError: a key is missing, or a value has the wrong type or range.
         """
-        values: dict[str, Any] = {}
-        for spec in dataclasses.fields(cls):
-            if spec.name in record:
-                values[spec.name] = _typed(spec.name, str(spec.type), record[spec.name])
-            elif spec.default is dataclasses.MISSING and spec.default_factory is dataclasses.MISSING:
-                raise ValueError(f"{spec.name} is missing")
-        return cls(**values)
+        try:
+            return msgspec.convert(_upgraded(record), cls)
+        except msgspec.ValidationError as error:
+            raise ValueError(str(error)) from error
 
 
-def _typed(name: str, annotation: str, value: Any) -> Any:
-    if annotation == "int":
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise ValueError(f"{name} is {value!r}: a whole number belongs there")
-    elif annotation == "float":
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError(f"{name} is {value!r}: a number belongs there")
-        return float(value)
-    elif annotation == "str":
-        if not isinstance(value, str):
-            raise ValueError(f"{name} is {value!r}: text belongs there")
-    elif annotation.startswith("Mapping"):
-        if not isinstance(value, dict):
-            raise ValueError(f"{name} is {value!r}: an object of counters belongs there")
-        return {str(key): _typed(f"{name}.{key}", "int", count) for key, count in value.items()}
-    elif annotation.startswith("Latency"):
-        if value is None:
-            return None
-        if not isinstance(value, dict):
-            raise ValueError(f"{name} is {value!r}: an object of percentiles belongs there")
-        types = {"p50": "float", "p90": "float", "p99": "float", "max": "float", "count": "int"}
-        if missing := types.keys() - value.keys():
-            raise ValueError(f"{name} lacks {', '.join(sorted(missing))}")
-        return Latency(**{key: _typed(f"{name}.{key}", kind, value[key]) for key, kind in types.items()})
-    return value
+def placed(counters: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    """Counters named ``place.name`` by place and name; what has no place stands at an empty one."""
+    found: dict[str, dict[str, int]] = {}
+    for full, value in counters.items():
+        place, _, name = full.rpartition(".")
+        found.setdefault(place, {})[name] = value
+    return found
+
+
+def _upgraded(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record as this version has it: earlier ones have counters without places of their own."""
+    upgraded = dict(record)
+    for key in ("counters_before", "counters_after"):
+        counters = upgraded.get(key)
+        if isinstance(counters, dict) and any(isinstance(value, int) for value in counters.values()):
+            upgraded[key] = placed(counters)
+    return upgraded
+
+
+def by_boot(trials: Sequence[Trial]) -> dict[str, list[Trial]]:
+    """Trials by the boot they belong to, in the order in which boots began."""
+    found: dict[str, list[Trial]] = {}
+    for trial in trials:
+        found.setdefault(trial.boot, []).append(trial)
+    return found

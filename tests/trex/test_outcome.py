@@ -48,8 +48,11 @@ def test_a_trial_without_loss() -> None:
     assert found.sending_time == 1.0
     assert not found.generator_limited
     assert found.started == 5.0
-    assert found.counter_changes == {"trex.port0.opackets": 1_000_000, "trex.port1.ipackets": 1_000_000}
-    assert found.counters_before["trex.queue_full"] == 3
+    assert found.counter_changes == {
+        "trex.port0": {"opackets": 1_000_000},
+        "trex.port1": {"ipackets": 1_000_000},
+    }
+    assert found.counters_before["trex"]["queue_full"] == 3
 
 
 def test_only_packets_of_the_flow_at_the_far_port_are_forwarded() -> None:

@@ -34,7 +34,7 @@ def lines(*trials: Trial) -> str:
 
 
 def test_our_trials_come_back_as_they_were_written(write: Write) -> None:
-    trials = [ours(1e6), ours(2e6, phase="search", counters_after={"a": 1})]
+    trials = [ours(1e6), ours(2e6, phase="search", counters_after={"in0": {"a": 1}})]
     path = write(lines(*trials))
     assert read_trials(path) == trials
     (experiment,) = read_experiments(path)
@@ -174,9 +174,12 @@ BAD = {
     ),
     "text for a number": (
         changed(offered="many") + "\n",
-        "{path}, line 1: offered is 'many': a whole number belongs there; a trial belongs there",
+        "{path}, line 1: Expected `int`, got `str` - at `$.offered`; a trial belongs there",
     ),
-    "a missing key": ('{"a": 1}\n', "{path}, line 1: intended_load is missing; a trial belongs there"),
+    "a missing key": (
+        '{"a": 1}\n',
+        "{path}, line 1: Object missing required field `intended_load`; a trial belongs there",
+    ),
     "theirs: torn": (
         "[[1000, 0], [10000, 99",
         "{path}, line 1: [[1000, 0], [10000, 99 is not JSON (column 23: Expecting ',' delimiter); "
@@ -229,7 +232,7 @@ BAD = {
     ),
     "a load beyond every number": (
         changed(intended_load=10**400) + "\n",
-        "{path}, line 1: int too large to convert to float; a trial belongs there",
+        "{path}, line 1: Number out of range - at `$.intended_load`; a trial belongs there",
     ),
     "a count beyond every counter": (
         changed(forwarded=10**400) + "\n",

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 
 from pdrgate.gate.interference import interference
-from pdrgate.trial import Trial
+from pdrgate.trial import Trial, placed
 
 SECOND = os.sysconf("SC_CLK_TCK")
 
 
 def trial(**gains: int) -> Trial:
     names = {name.replace("__", "."): gain for name, gain in gains.items()}
-    return Trial(1e5, 1.0, 100_000, 100_000, counters_before=dict.fromkeys(names, 50), counters_after={
+    return Trial(1e5, 1.0, 100_000, 100_000, counters_before=placed(dict.fromkeys(names, 50)), counters_after=placed({
         name: 50 + gain for name, gain in names.items()
-    })  # fmt: skip
+    }))  # fmt: skip
 
 
 def test_the_most_disturbed_cpu_is_named_with_its_share() -> None:

@@ -67,7 +67,10 @@ def test_a_trial_is_dressed_written_and_told_in_this_order(file: TrialFile) -> N
     assert generator.asked == [(1000.0, 0.5, Frames(size=128))]
     assert (trial.scenario, trial.boot, trial.phase) == ("s", "b", "search")
     # Around the trial, without what is 0 in both.
-    assert (trial.counters_before, trial.counters_after) == ({"in0.rx": 10, "flat": 7}, {"in0.rx": 20, "flat": 7})
+    assert (trial.counters_before, trial.counters_after) == (
+        {"in0": {"rx": 10}, "": {"flat": 7}},
+        {"in0": {"rx": 20}, "": {"flat": 7}},
+    )
     assert told == [(trial, False)]
     assert subject.trials == [trial]
 
@@ -138,11 +141,11 @@ def test_a_generators_own_counters_stay_beside_the_suts(file: TrialFile) -> None
         def trial(self, load: float, duration: float, frames: Frames) -> Trial:
             trial = super().trial(load, duration, frames)
             return dataclasses.replace(
-                trial, counters_before={"trex.queue_full": 1}, counters_after={"trex.queue_full": 4}
+                trial, counters_before={"trex": {"queue_full": 1}}, counters_after={"trex": {"queue_full": 4}}
             )
 
     trial = measurer(Counting(), file).measure(1000, 1, "search")
-    assert trial.counter_changes == {"trex.queue_full": 3, "in0.rx": 10}
+    assert trial.counter_changes == {"trex": {"queue_full": 3}, "in0": {"rx": 10}}
 
 
 def test_a_sut_that_died_is_told_and_not_what_went_with_it(file: TrialFile) -> None:

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pdrgate.trial import Latency, Trial
+from pdrgate.trial import LOOKS, Latency, Trial
 
 counts = st.integers(min_value=0, max_value=10**12)
 times = st.floats(min_value=0, max_value=1e9, allow_nan=False)
 latencies = st.none() | st.builds(Latency, p50=times, p90=times, p99=times, max=times, count=counts)
-counters = st.dictionaries(st.text(max_size=8), counts, max_size=3)
+counters = st.dictionaries(st.text(max_size=8), st.dictionaries(st.text(max_size=8), counts, max_size=3), max_size=3)
 
 
 @st.composite
@@ -32,6 +32,10 @@ def trials(draw: st.DrawFn) -> Trial:
         counters_before=draw(counters),
         counters_after=draw(counters),
         scenario=draw(st.text(max_size=8)),
+        side=draw(st.sampled_from(["", "baseline", "candidate"])),
+        pair=draw(st.integers(0, 48)),
+        drained=0,
+        under_way=tuple(draw(st.lists(st.integers(0, 9000), max_size=LOOKS))),
         boot=draw(st.text(max_size=8)),
         phase=draw(st.sampled_from(["", "search", "repeat"])),
         started=draw(times),
@@ -76,11 +80,19 @@ def test_the_offered_load_is_counted_over_the_longer_time() -> None:
 
 
 def test_counters_show_only_what_changed() -> None:
-    measured = trial(counters_before={"a": 1, "b": 2, "gone": 3}, counters_after={"a": 5, "b": 2, "new": 1})
-    assert measured.counter_changes == {"a": 4}
+    measured = trial(
+        counters_before={"in0": {"a": 1, "b": 2, "gone": 3}, "cpu1": {"c": 1}},
+        counters_after={"in0": {"a": 5, "b": 2, "new": 1}, "cpu1": {"c": 1}},
+    )
+    assert measured.counter_changes == {"in0": {"a": 4}}
 
 
-@pytest.mark.parametrize("field", ["offered", "forwarded", "unsent", "refused", "stray"])
+def test_counters_of_an_older_file_get_their_places() -> None:
+    record = json.loads(trial().to_json()) | {"counters_after": {"hop1.in0.rx_dropped": 3, "Ip6InNoRoutes": 1}}
+    assert Trial.from_mapping(record).counters_after == {"hop1.in0": {"rx_dropped": 3}, "": {"Ip6InNoRoutes": 1}}
+
+
+@pytest.mark.parametrize("field", ["offered", "forwarded", "drained", "unsent", "refused", "stray", "pair", "repeat"])
 def test_a_negative_count_is_refused_by_name(field: str) -> None:
     record = json.loads(trial().to_json()) | {field: -1}
     with pytest.raises(ValueError, match=f"{field} is -1"):
@@ -90,13 +102,13 @@ def test_a_negative_count_is_refused_by_name(field: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"offered": "12"}, "offered is '12': a whole number belongs there"),
-        ({"offered": True}, "offered is True: a whole number"),
-        ({"intended_load": "x"}, "intended_load is 'x': a number belongs there"),
+        ({"offered": "12"}, r"Expected `int`, got `str` - at `\$.offered`"),
+        ({"offered": True}, r"Expected `int`, got `bool` - at `\$.offered`"),
+        ({"intended_load": "x"}, r"Expected `float`, got `str` - at `\$.intended_load`"),
         ({"intended_load": float("nan")}, "finite"),
-        ({"scenario": 3}, "scenario is 3: text belongs there"),
-        ({"counters_before": [1]}, "an object of counters belongs there"),
-        ({"latency": {"p50": 1}}, "latency lacks count, max, p90, p99"),
+        ({"scenario": 3}, r"Expected `str`, got `int` - at `\$.scenario`"),
+        ({"counters_before": [1]}, r"Expected `object`, got `array` - at `\$.counters_before`"),
+        ({"latency": {"p50": 1}}, r"missing required field `p90` - at `\$.latency`"),
         ({"refused": 1001}, "exceeds offered"),
     ],
 )
@@ -109,5 +121,50 @@ def test_a_missing_key_is_named_and_an_unknown_one_ignored() -> None:
     record = json.loads(trial().to_json()) | {"later": 1}
     assert Trial.from_mapping(record) == trial()
     del record["offered"]
-    with pytest.raises(ValueError, match="offered is missing"):
+    with pytest.raises(ValueError, match="missing required field `offered`"):
         Trial.from_mapping(record)
+
+
+def filling(duration: float, load: float = 101_000, capacity: float = 100_000, buffer: int = 4096) -> Trial:
+    """A trial of a SUT that forwards ``capacity`` packets/s from a buffer, by arithmetic."""
+    excess = load - capacity
+    queued = [min(buffer, excess * duration * look / LOOKS) for look in range(1, LOOKS + 1)]
+    lost = max(0.0, excess * duration - buffer)
+    losses = [max(0.0, excess * duration * look / LOOKS - buffer) for look in range(1, LOOKS + 1)]
+    offered = round(load * duration)
+    return Trial(
+        intended_load=load, intended_duration=duration, offered=offered, forwarded=offered - round(lost),
+        drained=round(queued[-1]), sending_time=duration,
+        under_way=tuple(round(queue + gone) for queue, gone in zip(queued, losses, strict=True)),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("duration", [0.25, 1.0, 4.0])
+def test_a_rate_does_not_contain_what_drains_after_sending(duration: float) -> None:
+    assert filling(duration, load=150_000).forwarding_rate == pytest.approx(100_000, rel=1e-3)
+
+
+@pytest.mark.parametrize("duration", [0.25, 1.0, 4.0])
+def test_a_deep_buffer_hides_no_overload_however_short_the_trial(duration: float) -> None:
+    hidden = filling(duration)
+    assert hidden.loss_ratio == 0
+    assert hidden.steady_loss_ratio == pytest.approx(0.0099, rel=0.02)
+
+
+def test_the_steady_loss_ratio_of_a_buffer_that_overflows_half_way() -> None:
+    overflown = filling(1.0, load=108_192)
+    assert overflown.loss_ratio == pytest.approx(0.038, rel=0.02)
+    assert overflown.steady_loss_ratio == pytest.approx(0.0757, rel=0.05)
+
+
+@given(st.integers(0, 50), st.integers(0, LOOKS - 1))
+def test_one_look_during_a_stall_makes_no_queue(standing: int, at: int) -> None:
+    looks = [standing] * LOOKS
+    looks[at] = 5000
+    calm = trial(100_000, 100_000, drained=min(looks[-1], 5000), under_way=tuple(looks))
+    assert calm.steady_loss_ratio == 0
+
+
+def test_bursts_of_loss_are_counted_once() -> None:
+    lossy = trial(100_000, 99_000, drained=20, under_way=(20,) * 8 + (1020,) * 8)
+    assert lossy.steady_loss_ratio == lossy.loss_ratio == pytest.approx(0.01)

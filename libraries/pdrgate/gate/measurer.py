@@ -10,7 +10,7 @@ from pdrgate.history.trials import TrialFile
 from pdrgate.observers.counters import without_zeros
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
-from pdrgate.trial import Trial
+from pdrgate.trial import Trial, placed
 
 
 class Measurer:
@@ -68,8 +68,8 @@ class Measurer:
             raise
         trial = dataclasses.replace(
             trial,
-            counters_before={**before, **trial.counters_before},  # a generator may have counters of its own
-            counters_after={**after, **trial.counters_after},
+            counters_before={**placed(before), **trial.counters_before},  # a generator may have counters of its own
+            counters_after={**placed(after), **trial.counters_after},
             scenario=self._scenario,
             boot=self._boot,
             phase=phase,

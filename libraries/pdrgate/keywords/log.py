@@ -24,7 +24,12 @@ class RobotObserver:
         line = trial_line(progress)
         changes = progress.trial.counter_changes
         # Where packets were lost, and whether the hypervisor took the CPU meanwhile.
-        telling = [f"{name} +{gain}" for name, gain in changes.items() if "drop" in name or "steal" in name]
+        telling = [
+            f"{place}.{name} +{gain}"
+            for place, gained in changes.items()
+            for name, gain in gained.items()
+            if "drop" in name or "steal" in name
+        ]
         logger.info("  ".join([line, *telling]))
         logger.debug(progress.trial.to_json())
         logger.console(line)

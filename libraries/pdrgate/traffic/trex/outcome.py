@@ -14,7 +14,7 @@ from typing import Any
 
 from pdrgate.errors import GeneratorError
 from pdrgate.traffic.trex.streams import Stream
-from pdrgate.trial import Latency, Trial
+from pdrgate.trial import Latency, Trial, placed
 
 END_LAG = 0.1
 """Seconds after the last packet within which a server tells that a port has stopped: its control loop turns every
@@ -146,8 +146,8 @@ def trial(
         stray=stray,
         sending_time=seconds,
         latency=latency(observation.histograms, probes),
-        counters_before={f"trex.{name}": value for name, value in observation.before.items()},
-        counters_after={f"trex.{name}": value for name, value in observation.after.items()},
+        counters_before=placed({f"trex.{name}": value for name, value in observation.before.items()}),
+        counters_after=placed({f"trex.{name}": value for name, value in observation.after.items()}),
         started=observation.started,
     )
 
