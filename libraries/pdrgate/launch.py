@@ -116,9 +116,9 @@ def check(options: GateOptions) -> None:
 
 def run_gate(options: GateOptions, folder: Path) -> int:
     """Run the suites into ``folder``, print the verdicts, and return the exit code of the contract."""
-    from pdrgate.gate.verdict import INTERRUPTED, Verdict
     from pdrgate.history.results import RESULT_FILE, read_result
     from pdrgate.reports.console import paths, verdict_table
+    from pdrgate.results.verdict import INTERRUPTED, Verdict
 
     (folder / RESULT_FILE).unlink(missing_ok=True)  # a resumed run writes its own
     print(f"pdrgate run {folder.name}: profile {options.profile}, tolerance {options.tolerance}", flush=True)

@@ -9,8 +9,8 @@ from pdrgate.gate.progress import Progress
 from pdrgate.gate.run import Options, Run
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
-from pdrgate.gate.verdict import Judgement
 from pdrgate.observers.environment import Environment
+from pdrgate.results.verdict import Judgement
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import Pinning, TestbedConfig
 from pdrgate.testbeds.testbed_file import GeneratorConfig, SutConfig

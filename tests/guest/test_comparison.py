@@ -18,8 +18,8 @@ from pdrgate.gate.profile import profile
 from pdrgate.gate.progress import Progress
 from pdrgate.gate.run import Options, Run
 from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.verdict import Verdict
 from pdrgate.history.results import read_result
+from pdrgate.results.verdict import Verdict
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import load_testbed, start_guest
 from pdrgate.testbeds.vm import VmTestbed

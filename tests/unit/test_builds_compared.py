@@ -17,10 +17,10 @@ from pdrgate.gate.build_comparison import PAIRS_FILE, BuildComparison, Plan, Sid
 from pdrgate.gate.profile import profile
 from pdrgate.gate.run import Options, Run
 from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.verdict import Verdict
 from pdrgate.guests.guest import GuestError
 from pdrgate.history.results import read_result
 from pdrgate.reports.console import verdict_table
+from pdrgate.results.verdict import Verdict
 from pdrgate.safety.journal import Journal
 from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, SimulatedSut
 

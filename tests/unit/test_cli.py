@@ -13,7 +13,7 @@ import pytest
 import pdrgate
 from pdrgate.cli import main
 from pdrgate.errors import DataError
-from pdrgate.gate.verdict import Verdict
+from pdrgate.results.verdict import Verdict
 from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, SimulatedSut
 
 LOADS = [4e5, 6e5, 8e5, 9.5e5, 1.1e6, 1.3e6, 1.5e6]

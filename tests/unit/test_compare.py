@@ -10,7 +10,7 @@ import pytest
 
 from pdrgate.errors import DataError, UsageError
 from pdrgate.gate.compare import Baseline, compare
-from pdrgate.gate.verdict import Verdict
+from pdrgate.results.verdict import Verdict
 
 BASE = (1.000e6, 1.002e6, 0.998e6, 1.001e6, 0.999e6, 1.000e6)
 

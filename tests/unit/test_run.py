@@ -15,10 +15,10 @@ from pdrgate.gate.profile import PROFILES, Profile
 from pdrgate.gate.run import Options, Run
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
-from pdrgate.gate.verdict import Judgement, Verdict
 from pdrgate.history.results import read_result
 from pdrgate.hosts.host import local_host
 from pdrgate.knobs import FileKnob, KnobSet
+from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.safety.journal import Journal, MachineLock
 from pdrgate.stability import read_trials
 from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, RealisticCurve, SimulatedSut

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from pdrgate.gate.verdict import Judgement, Verdict, gravest
+from pdrgate.results.verdict import Judgement, Verdict, gravest
 from pdrgate.stability import Verdict as Stability
 
 

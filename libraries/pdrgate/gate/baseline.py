@@ -9,8 +9,8 @@ from typing import Any
 from pdrgate.errors import DataError
 from pdrgate.gate.compare import Baseline
 from pdrgate.gate.fingerprint import difference, may_differ
-from pdrgate.gate.verdict import Verdict
 from pdrgate.history.results import read_result, results_below
+from pdrgate.results.verdict import Verdict
 
 _PASSED = frozenset({Verdict.PASS, Verdict.IMPROVEMENT, Verdict.NO_BASELINE})
 _STABLE = _PASSED | {Verdict.REGRESSION, Verdict.INCONCLUSIVE}

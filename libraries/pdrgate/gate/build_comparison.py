@@ -24,9 +24,9 @@ from pdrgate.gate.profile import BOOT_GRID
 from pdrgate.gate.run import Run
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import REPEAT, ScenarioRun, pdr_entry
-from pdrgate.gate.verdict import Judgement, Verdict
 from pdrgate.guests.guest import GuestError
 from pdrgate.history.lines import LineFile
+from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.safety.journal import Journal
 from pdrgate.stability import Assessment, assess
 from pdrgate.stability import Verdict as Stability

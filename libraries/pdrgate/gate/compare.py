@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pdrgate.errors import DataError, UsageError
 from pdrgate.gate.fingerprint import KERNEL, difference
-from pdrgate.gate.verdict import Judgement, Verdict
+from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stats.intervals import Change, change_interval, mean, paired_change_interval
 from pdrgate.units import Rate
 

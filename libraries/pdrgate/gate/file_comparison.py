@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pdrgate.errors import DataError
 from pdrgate.gate.compare import Baseline, Comparison, compare
-from pdrgate.gate.verdict import Judgement, Verdict
+from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stability import Assessment, assess, expand, read_experiments
 from pdrgate.stability import Verdict as Stability
 

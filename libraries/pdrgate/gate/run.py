@@ -12,10 +12,10 @@ from pdrgate import __version__
 from pdrgate.errors import TestbedError
 from pdrgate.gate.profile import Profile
 from pdrgate.gate.progress import Observer
-from pdrgate.gate.verdict import Verdict, gravest
 from pdrgate.history.results import RESULT_FILE, SCHEMA_VERSION, write_result
 from pdrgate.history.trials import TRIALS_FILE, TrialFile
 from pdrgate.observers.environment import Environment
+from pdrgate.results.verdict import Verdict, gravest
 from pdrgate.safety.journal import STATE_DIR, Journal, MachineLock, recover_stale
 from pdrgate.stability import Reading, read_trials
 from pdrgate.testbeds import Booting, Testbed, TestbedConfig, open_testbed

@@ -21,7 +21,7 @@ from pdrgate.gate.probe import probe
 from pdrgate.gate.progress import Progress, known_bounds
 from pdrgate.gate.run import Run
 from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.verdict import Judgement, Verdict
+from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.calibration import Calibration, calibrate
 from pdrgate.search.goals import Goal
 from pdrgate.search.mlr import GoalResult, Outcome, SearchResult, search

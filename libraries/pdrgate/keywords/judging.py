@@ -10,10 +10,10 @@ from robot.api.deco import keyword
 from pdrgate.errors import TestbedError
 from pdrgate.gate.build_comparison import BuildComparison
 from pdrgate.gate.scenario_run import ScenarioRun
-from pdrgate.gate.verdict import Judgement
 from pdrgate.keywords.log import show_html, show_picture
 from pdrgate.keywords.state import State
 from pdrgate.reports import plots, tables
+from pdrgate.results.verdict import Judgement
 from pdrgate.stability import Assessment
 from pdrgate.units import Ratio
 

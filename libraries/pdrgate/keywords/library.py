@@ -10,13 +10,13 @@ from robotlibcore import DynamicCore
 from pdrgate import __version__
 from pdrgate.errors import PdrGateError
 from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.verdict import INTERRUPTED, Judgement, Verdict
 from pdrgate.keywords.comparing import BuildKeywords
 from pdrgate.keywords.judging import JudgingKeywords
 from pdrgate.keywords.measuring import MeasuringKeywords
 from pdrgate.keywords.scenario import ScenarioKeywords
 from pdrgate.keywords.state import State
 from pdrgate.keywords.testbed import TestbedKeywords
+from pdrgate.results.verdict import INTERRUPTED, Judgement, Verdict
 from pdrgate.units import Duration, Rate, Ratio
 
 _STOPPED = "Execution terminated by signal"

@@ -10,10 +10,10 @@ from robot.api.deco import keyword
 
 from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.scenario_run import ScenarioRun
-from pdrgate.gate.verdict import Verdict
 from pdrgate.keywords.log import show_picture
 from pdrgate.keywords.state import State
 from pdrgate.reports.plots import GoalLine, search_path
+from pdrgate.results.verdict import Verdict
 from pdrgate.search.mlr import SearchResult
 from pdrgate.trial import Trial
 from pdrgate.units import Duration, Rate, Ratio
