@@ -9,7 +9,6 @@ import shutil
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from pdrgate.errors import EXIT_FAULT, EXIT_PASS, EXIT_UNTESTABLE, DataError, StorageError, UsageError
 
@@ -118,7 +117,8 @@ def run_gate(options: GateOptions, folder: Path) -> int:
     """Run the suites into ``folder``, print the verdicts, and return the exit code of the contract."""
     from pdrgate.history.results import RESULT_FILE, read_result
     from pdrgate.reports.console import paths, verdict_table
-    from pdrgate.results.verdict import INTERRUPTED, Verdict
+    from pdrgate.results.model import RunResult
+    from pdrgate.results.verdict import INTERRUPTED
 
     (folder / RESULT_FILE).unlink(missing_ok=True)  # a resumed run writes its own
     print(f"pdrgate run {folder.name}: profile {options.profile}, tolerance {options.tolerance}", flush=True)
@@ -134,7 +134,7 @@ def run_gate(options: GateOptions, folder: Path) -> int:
     finally:
         _give_to_caller(folder)
     try:
-        result: dict[str, Any] | None = read_result(folder / RESULT_FILE)
+        result: RunResult | None = read_result(folder / RESULT_FILE)
     except DataError:
         result = None
     if result is None:
@@ -143,18 +143,18 @@ def run_gate(options: GateOptions, folder: Path) -> int:
         if code == _ROBOT_INTERRUPTED:
             return _INTERRUPTED
         return EXIT_UNTESTABLE if options.bisect else EXIT_FAULT
-    print(f"\n{result['verdict']}: {result['reason']}\n")
+    print(f"\n{result.verdict}: {result.reason}\n")
     for line in verdict_table(result):
         print(line)
     print("\nresults:")
     for line in paths(folder):
         print(line)
-    if code == _ROBOT_INTERRUPTED or result["reason"] == INTERRUPTED:
+    if code == _ROBOT_INTERRUPTED or result.reason == INTERRUPTED:
         print(f"\ninterrupted; continue with: --resume {folder}")
         return _INTERRUPTED
     if options.bisect:
-        return Verdict(result["verdict"]).bisect_code
-    exit_code = Verdict(result["verdict"]).exit_code
+        return result.verdict.bisect_code
+    exit_code = result.verdict.exit_code
     # A test can fail for a reason of its own, such as an assertion of the suite on the PDR.
     return exit_code if exit_code != EXIT_PASS or code == 0 else 1
 

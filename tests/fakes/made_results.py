@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from pdrgate.history.results import RESULT_FILE, write_result
+from pdrgate.results.model import SCHEMA, MeasurandResult, PdrResult, RunResult, ScenarioResult, TestbedResult
+from pdrgate.results.verdict import Verdict
 
 FINGERPRINT = {
     "scenario": "ipv6-routing-1cpu-4096-64B",
@@ -21,48 +23,50 @@ FINGERPRINT = {
 PER_RUN = (1.001e6, 0.999e6, 1.0e6)
 
 
+def pdr(samples: tuple[float, ...] = PER_RUN) -> MeasurandResult:
+    """The measurand of that name."""
+    return MeasurandResult(
+        name="PDR", unit="pps", better="higher", value=1e6, lower=0.99e6, upper=1.01e6, samples=samples
+    )
+
+
 def scenario(
     verdict: str = "NO_BASELINE", *, per_run: tuple[float, ...] | None = PER_RUN, **fingerprint: str
-) -> dict[str, Any]:
-    """One entry of ``scenarios``; ``per_run`` None means that no PDR was found."""
+) -> ScenarioResult:
+    """One scenario; ``per_run`` None means that no PDR was found."""
     known = FINGERPRINT | fingerprint
-    pdr = None
-    if per_run is not None:
-        pdr = {"load": 1e6, "lower": 0.99e6, "upper": 1.01e6, "per_run": list(per_run)}
-    return {
-        "name": known["scenario"],
-        "title": "IPv6 routing",
-        "verdict": verdict,
-        "reason": "because",
-        "boot": "abcd",
-        "fingerprint": known,
-        "trials": 3,
-        "calibration": None,
-        "search": None,
-        "pdr": pdr,
-        "assessment": None,
-        "comparison": None,
-    }
+    return ScenarioResult(
+        name=known["scenario"],
+        title="IPv6 routing",
+        verdict=Verdict(verdict),
+        reason="because",
+        boot="abcd",
+        fingerprint=known,
+        trials=3,
+        pdr=None if per_run is None else PdrResult(load=1e6, lower=0.99e6, upper=1.01e6),
+        measurands=() if per_run is None else (pdr(per_run),),
+    )
 
 
-def result(*scenarios: dict[str, Any], started: float = 1.0) -> dict[str, Any]:
+def result(*scenarios: ScenarioResult, started: float = 1.0, **changes: Any) -> RunResult:
     """A whole result."""
-    return {
-        "schema": 1,
+    known: dict[str, Any] = {
+        "schema": SCHEMA,
         "pdrgate": "0",
         "run": "r",
         "started": started,
         "finished": started + 1,
         "profile": "quick",
-        "testbed": {"name": "local-netns", "kind": "local-netns"},
+        "testbed": TestbedResult(name="local-netns", kind="local-netns"),
         "environment": {},
-        "verdict": scenarios[0]["verdict"] if scenarios else "ERROR",
+        "verdict": scenarios[0].verdict if scenarios else Verdict.ERROR,
         "reason": "because",
-        "scenarios": list(scenarios),
+        "scenarios": scenarios,
     }
+    return RunResult(**(known | changes))
 
 
-def written(folder: Path, *scenarios: dict[str, Any], started: float = 1.0) -> Path:
+def written(folder: Path, *scenarios: ScenarioResult, started: float = 1.0) -> Path:
     """The folder of a run with that result in it."""
     folder.mkdir(parents=True)
     write_result(folder / RESULT_FILE, result(*scenarios, started=started))

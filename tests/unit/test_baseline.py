@@ -110,5 +110,5 @@ def test_a_baseline_that_is_not_there_or_none(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"^the baseline /nope does not exist; name a result\.json, the folder of a"):
         find_baseline(Path("/nope"), FINGERPRINT, NOWHERE)
     (tmp_path / "result.json").write_text("[]")
-    with pytest.raises(DataError, match="is no result of this version of pdrgate: at its top level"):
+    with pytest.raises(DataError, match="is no result of a run: it has no schema number"):
         find_baseline(tmp_path, FINGERPRINT, NOWHERE)

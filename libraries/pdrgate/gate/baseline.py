@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pdrgate.errors import DataError
 from pdrgate.gate.compare import Baseline
 from pdrgate.gate.fingerprint import difference, may_differ
 from pdrgate.history.results import read_result, results_below
+from pdrgate.results.model import RunResult
 from pdrgate.results.verdict import Verdict
 
 _PASSED = frozenset({Verdict.PASS, Verdict.IMPROVEMENT, Verdict.NO_BASELINE})
@@ -43,18 +43,18 @@ def find_baseline(path: Path, fingerprint: Mapping[str, str], own: Path) -> tupl
 
 def _in_result(
     source: Path,
-    result: Mapping[str, Any],
+    result: RunResult,
     fingerprint: Mapping[str, str],
     accepted: frozenset[Verdict],
     *,
     named: bool,
 ) -> tuple[Baseline | None, str]:
-    scenarios = [entry for entry in result["scenarios"] if entry["name"] == fingerprint.get("scenario")]
+    scenarios = [entry for entry in result.scenarios if entry.name == fingerprint.get("scenario")]
     if not scenarios:
-        names = ", ".join(entry["name"] for entry in result["scenarios"]) or "none"
+        names = ", ".join(entry.name for entry in result.scenarios) or "none"
         return None, f"{source} has no scenario {fingerprint.get('scenario')} (it has: {names})"
     entry = scenarios[-1]
-    theirs: dict[str, str] = entry["fingerprint"]
+    theirs = entry.fingerprint
     free = may_differ(theirs, fingerprint) if named else frozenset()
     differing = []
     for key in sorted((theirs.keys() | fingerprint.keys()) - free):
@@ -63,9 +63,9 @@ def _in_result(
             differing.append(f"{key} {there} there, {here} here")
     if differing:
         return None, f"{source} is not comparable: {'; '.join(differing)}"
-    if entry["verdict"] not in accepted or not entry["pdr"]:
-        return None, f"{source} holds no stable PDR of this scenario (it was {entry['verdict']})"
-    per_run = tuple(entry["pdr"].get("per_run", ()))
-    if len(per_run) < 2:
-        return None, f"{source} has {len(per_run)} repeats; a comparison needs two or more"
-    return Baseline(str(source), per_run, theirs), ""
+    pdr = entry.measurand("PDR")
+    if entry.verdict not in accepted or pdr is None:
+        return None, f"{source} holds no stable PDR of this scenario (it was {entry.verdict})"
+    if len(pdr.samples) < 2:
+        return None, f"{source} has {len(pdr.samples)} repeats; a comparison needs two or more"
+    return Baseline(str(source), pdr.samples, theirs), ""

@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+import msgspec
+
 from pdrgate import __version__
 from pdrgate.errors import TestbedError
 from pdrgate.gate.profile import Profile
 from pdrgate.gate.progress import Observer
-from pdrgate.history.results import RESULT_FILE, SCHEMA_VERSION, write_result
+from pdrgate.history.results import RESULT_FILE, write_result
 from pdrgate.history.trials import TRIALS_FILE, TrialFile
+from pdrgate.history.upgrade import OLDEST, upgraded
 from pdrgate.observers.environment import Environment
+from pdrgate.results.model import RunResult
 from pdrgate.results.verdict import Verdict, gravest
 from pdrgate.safety.journal import STATE_DIR, Journal, MachineLock, recover_stale
 from pdrgate.stability import Reading, read_trials
@@ -155,7 +159,7 @@ class Run:
         verdict = gravest(each for each, _ in found)
         reasons = [reason for each, reason in found if each is verdict]
         result = {
-            "schema": SCHEMA_VERSION,
+            "schema": OLDEST,
             "pdrgate": __version__,
             "run": self.options.folder.name,
             "started": self._started,
@@ -172,7 +176,8 @@ class Run:
             "reason": reasons[0] if reasons else "nothing was measured",
             "scenarios": self.scenarios,
         }
-        write_result(self.options.folder / RESULT_FILE, result)
+        # Entries are still of schema 1.
+        write_result(self.options.folder / RESULT_FILE, msgspec.convert(upgraded(result), RunResult))
 
     def close(self) -> None:
         """Put everything back and let the next run begin; may be called twice."""

@@ -1,37 +1,39 @@
-"""result.json: what a run found, as other programs read it. Checked against its schema when written and when read."""
+"""result.json: what a run found, as other programs read it. What is written is what the reader takes."""
 
 from __future__ import annotations
 
 import contextlib
-import json
+import math
 import os
-from collections.abc import Iterator, Mapping
-from functools import cache
-from importlib import resources
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import jsonschema
+import msgspec
 
 from pdrgate.errors import DataError, StorageError
+from pdrgate.history.upgrade import OLDEST, upgraded
+from pdrgate.results.model import SCHEMA, RunResult
 
 RESULT_FILE = "result.json"
-SCHEMA_VERSION = 1
+_ADVICE = "name a result.json or the folder of a run"
+_WHERE = re.compile(r"^(?P<fault>.*?)(?: - at `(?:key in )?\$\.?(?P<place>.*?)`)?$", re.DOTALL)
+"""msgspec's messages: ``Expected `float`, got `str` - at `$.scenarios[0].pdr.load` ``."""
 
 
-def write_result(path: Path, result: Mapping[str, Any]) -> None:
-    """Check ``result`` against the schema and put it in place of the file at once, so that no reader sees half of it.
+def write_result(path: Path, result: RunResult) -> None:
+    """Put ``result`` in place of the file at once, so that no reader sees half of it, and on disk before it returns.
 
     Raises:
         StorageError: the file cannot be written.
-        jsonschema.ValidationError: the result is not what the schema promises (a fault of pdrgate's).
+        ValueError: the reader would not take it, or a number is not finite (a fault of pdrgate's).
     """
-    _validator().validate(result)
+    content = encoded(result)
     partial = path.with_name(path.name + ".part")
     try:
-        with partial.open("w") as file:
-            json.dump(result, file, indent=1, allow_nan=False)
-            file.write("\n")
+        with partial.open("wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
@@ -41,27 +43,27 @@ def write_result(path: Path, result: Mapping[str, Any]) -> None:
         raise StorageError(f"cannot write {path}: {error.strerror}; make room there and run again") from error
 
 
-def read_result(path: Path) -> dict[str, Any]:
-    """The result in a file, or in ``result.json`` of a folder.
+def read_result(path: Path) -> RunResult:
+    """The result in a file, or in ``result.json`` of a folder; older schema versions are read as this one.
 
     Raises:
         DataError: there is none, or it is not a result that this version understands.
     """
     file = path / RESULT_FILE if path.is_dir() else path
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        raw = file.read_bytes()
     except OSError as error:
-        raise DataError(f"cannot read {file}: {error.strerror}; name a result.json or the folder of a run") from error
-    except ValueError as error:
-        raise DataError(f"{file} is no JSON ({error}); name a result.json or the folder of a run") from error
-    fault = next(iter(_validator().iter_errors(content)), None)
-    if fault is not None:
-        where = "/".join(str(step) for step in fault.absolute_path) or "its top level"
-        raise DataError(f"{file} is no result of this version of pdrgate: at {where}: {fault.message[:160]}")
-    return dict(content)
+        raise DataError(f"cannot read {file}: {error.strerror}; {_ADVICE}") from error
+    if not raw.strip():
+        raise DataError(f"{file} is empty; {_ADVICE}")
+    content = _content(file, raw)
+    try:
+        return msgspec.convert(content, RunResult)
+    except msgspec.ValidationError as error:
+        raise DataError(f"{file} is no result of a run: {_told(error)}") from error
 
 
-def results_below(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+def results_below(folder: Path) -> Iterator[tuple[Path, RunResult]]:
     """The readable results of ``folder`` and of the run folders directly in it, the newest first."""
     found = []
     for file in [folder / RESULT_FILE, *folder.glob(f"*/{RESULT_FILE}")]:
@@ -69,10 +71,65 @@ def results_below(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
             found.append((file, read_result(file)))
         except DataError:
             continue  # a run that was killed early, or of another version: no baseline, and no reason to stop
-    yield from sorted(found, key=lambda item: item[1]["started"], reverse=True)
+    yield from sorted(found, key=lambda item: item[1].started, reverse=True)
 
 
-@cache
-def _validator() -> jsonschema.Draft202012Validator:
-    text = resources.files("pdrgate").joinpath("schemas/result.schema.json").read_text(encoding="utf-8")
-    return jsonschema.Draft202012Validator(json.loads(text))
+def encoded(result: RunResult) -> bytes:
+    """The bytes of result.json. Raises ValueError for what the reader would not take, with the place of it."""
+    plain = msgspec.to_builtins(result, enc_hook=_plain)
+    where = next(_not_finite(plain, ""), None)
+    if where is not None:
+        raise ValueError(f"the result has no finite number at {where}; every number of a result must be one")
+    try:
+        msgspec.convert(plain, RunResult)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"the result is not what its reader takes: {_told(error)}") from error
+    return msgspec.json.format(msgspec.json.encode(plain), indent=1) + b"\n"
+
+
+def _plain(value: Any) -> Any:
+    """What is a number for its arithmetic, such as `Rate`, as JSON's number."""
+    if isinstance(value, float):
+        return float(value)
+    raise TypeError(f"a result cannot hold {value!r}")
+
+
+def _content(file: Path, raw: bytes) -> Mapping[str, Any]:
+    """The decoded file as a result of this schema version, still unchecked but for its version."""
+    try:
+        content = msgspec.json.decode(raw.removeprefix(b"\xef\xbb\xbf"))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{file} is no JSON ({error}); {_ADVICE}") from error
+    except RecursionError as error:
+        raise DataError(f"{file} is nested too deeply to be a result; {_ADVICE}") from error
+    if not isinstance(content, dict) or "schema" not in content:
+        raise DataError(f"{file} is no result of a run: it has no schema number at its top level; {_ADVICE}")
+    version = content["schema"]
+    if type(version) is not int or version < OLDEST:
+        raise DataError(f"{file} is no result of a run: at schema: a number from {OLDEST} to {SCHEMA} belongs there")
+    if version > SCHEMA:
+        raise DataError(f"{file} is of schema {version}, written by a newer pdrgate; use that version")
+    try:
+        return upgraded(content)
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+        raise DataError(f"{file} is no result of schema {version}: it is damaged ({error!r}); {_ADVICE}") from error
+
+
+def _told(error: msgspec.ValidationError) -> str:
+    """Where, and what belongs there."""
+    found = _WHERE.match(str(error))
+    assert found is not None  # it matches any text
+    fault = found["fault"]
+    return f"at {found['place'] or 'its top level'}: {fault[:1].lower()}{fault[1:]}"
+
+
+def _not_finite(value: Any, where: str) -> Iterator[str]:
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            yield where
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _not_finite(inner, f"{where}.{key}" if where else str(key))
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for number, inner in enumerate(value):
+            yield from _not_finite(inner, f"{where}[{number}]")

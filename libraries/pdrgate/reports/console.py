@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from pdrgate.gate.progress import Progress
+from pdrgate.reports.measurands import MeasurandRow, measurand_rows
+from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.trial import Trial
 from pdrgate.units import Rate
 
@@ -17,7 +17,7 @@ _PHASES = {"calibration": "calibrate", "search": "search", "repeat": "repeat"}
 
 
 def trial_line(progress: Progress) -> str:
-    """One line on a trial that ended: load, loss, what is known of the PDR by now, time left."""
+    """One line on a trial that ended: load, loss, the search bounds by now, time left."""
     trial = progress.trial
     mark = "from the resumed run" if progress.replayed else _left(progress.left)
     return (
@@ -26,24 +26,16 @@ def trial_line(progress: Progress) -> str:
     )
 
 
-def verdict_table(result: Mapping[str, Any]) -> list[str]:
-    """The end of a run: one line per scenario, then the run's verdict."""
-    scenarios: Sequence[Mapping[str, Any]] = result["scenarios"]
+def verdict_table(result: RunResult) -> list[str]:
+    """The end of a run: for each scenario its verdict and reason, and a line per measurand; all columns in line."""
+    blocks = [(scenario, measurand_rows(scenario)) for scenario in result.scenarios]
+    cells = [_HEAD, *(_cells(row) for _, rows in blocks for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = []
-    if scenarios:
-        names = max(8, *(len(entry["title"]) for entry in scenarios))
-        lines = [f"{'SCENARIO':{names}s}  {'PDR':>11s}  {'95 % INTERVAL':>25s}  {'CHANGE':>8s}  VERDICT"]
-        for entry in scenarios:
-            change = (entry["comparison"] or {}).get("change")
-            lines.append(
-                f"{entry['title']:{names}s}  {_pdr(entry['pdr']):>11s}  {_interval(entry['pdr']):>25s}  "
-                f"{'-' if change is None else f'{change:+.1%}':>8s}  {entry['verdict']}"
-            )
-            if base := entry.get("baseline_pdr"):
-                against = f"  against {entry['builds']['baseline']}"
-                boots = f"boots of each: {len(base['per_run'])}"
-                lines.append(f"{against:{names}s}  {_pdr(base):>11s}  {_interval(base):>25s}  {'':8s}  {boots}")
-            lines.append(f"    {entry['reason']}")
+    for scenario, rows in blocks:
+        lines.append(f"{scenario.title}: {scenario.verdict}")
+        lines += [f"  {told}" for told in _told(scenario)]
+        lines += [_line(row, widths) for row in ((_HEAD, *map(_cells, rows)) if rows else ())]
     return lines
 
 
@@ -62,13 +54,13 @@ def _outcome(trial: Trial) -> str:
 def _known(progress: Progress) -> str:
     match progress.lower, progress.upper:
         case None, None:
-            return "PDR unknown"
+            return "bounds unknown"
         case None, float(upper):
-            return f"PDR < {Rate(upper)}"
+            return f"bounds < {Rate(upper)}"
         case float(lower), None:
-            return f"PDR >= {Rate(lower)}"
+            return f"bounds >= {Rate(lower)}"
         case float(lower), float(upper):
-            return f"PDR {Rate(lower)} .. {Rate(upper)}"
+            return f"bounds {Rate(lower)} .. {Rate(upper)}"
     raise AssertionError("bounds are numbers or None")
 
 
@@ -76,11 +68,28 @@ def _left(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d} left"
 
 
-def _pdr(pdr: Mapping[str, Any] | None) -> str:
-    return str(Rate(pdr["load"])) if pdr else "-"
+_HEAD = ("MEASURAND", "VALUE", "95 % INTERVAL", "BASELINE", "CHANGE")
 
 
-def _interval(pdr: Mapping[str, Any] | None) -> str:
-    if not pdr or pdr["lower"] is None:
-        return "-"
-    return f"{Rate(pdr['lower'])} .. {Rate(pdr['upper'])}"
+def _cells(row: MeasurandRow) -> tuple[str, ...]:
+    return tuple(text or "-" for text in (row.name, row.value, row.interval, row.baseline, row.change))
+
+
+def _line(cells: tuple[str, ...], widths: list[int]) -> str:
+    name, *numbers = (
+        f"{cell:{'<' if column == 0 else '>'}{width}s}"
+        for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    )
+    return f"  {name}  {'  '.join(numbers)}".rstrip()
+
+
+def _told(scenario: ScenarioResult) -> list[str]:
+    """What is said of a scenario in words."""
+    told = [scenario.reason]
+    if scenario.sides:
+        boots = [sum(not boot.failure for boot in scenario.boots if boot.side == one.side) for one in scenario.sides]
+        names = [f"{one.side} {one.build}, {number} boots" for one, number in zip(scenario.sides, boots, strict=True)]
+        told.append("; ".join(names))
+    if scenario.comparison is not None and not scenario.comparison.accepted:
+        told.append(f"the verdict does not rest on the change: {scenario.comparison.why_not}")
+    return told

@@ -1,0 +1,331 @@
+"""What a run found: the values that result.json holds and that every report is rendered from.
+
+Loads and rates are packets/s, ratios and changes are fractions, times are seconds (of the epoch where a moment is
+meant). None is what is not known. The JSON schema is generated from these classes, see `pdrgate.history.schema`; a
+change of theirs that older readers would stumble over takes a new `SCHEMA`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pdrgate.results.verdict import Verdict
+
+SCHEMA = 2
+
+Better = Literal["higher", "lower"]
+Side = Literal["baseline", "candidate"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasurandResult:
+    """One measurand of one build: what was measured, with its 95 % interval and the samples that it rests on."""
+
+    name: str
+    """``PDR``, ``saturation throughput``, …: what it is called wherever it is told."""
+    unit: str
+    better: Better
+    value: float
+    lower: float | None = None
+    upper: float | None = None
+    samples: tuple[float, ...] = ()
+    """One per repeat, or per boot where builds are compared, in measured order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PdrResult:
+    """The partial drop rate: the load where the loss ratio crosses the goal, with its 95 % interval."""
+
+    load: float
+    lower: float | None
+    upper: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeResult:
+    """How one measurand changed, (candidate - baseline) / baseline, its interval, and what the tolerance says."""
+
+    measurand: str
+    change: float
+    lower: float
+    upper: float
+    confidence: float
+    """Of the interval; more is asked of one that ends a comparison early, and of each of several measurands."""
+    tolerance: float
+    baseline: float
+    """The measurand's value there, in its unit."""
+    candidate: float
+    unit: str
+    better: Better
+    verdict: Verdict
+    """PASS, IMPROVEMENT, REGRESSION or INCONCLUSIVE, of this measurand alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonResult:
+    """A build against its baseline. ``change``, ``lower`` and ``upper`` are the PDR's; ``changes`` has all."""
+
+    baseline: str
+    """The file, or the build, that was compared with."""
+    tolerance: float
+    change: float
+    lower: float
+    upper: float
+    confidence: float
+    changes: tuple[ChangeResult, ...] = ()
+    pairs: int = 0
+    """Pairs of boots; 0 where repeats of two runs are compared."""
+    accepted: bool = True
+    """Whether the verdict rests on it; ``why_not`` says what stands against it."""
+    why_not: str = ""
+    differs: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
+    """Fingerprint entries that are not equal, baseline's value first: what this comparison is about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoalResult:
+    """Where the search for one goal ended (RFC 9971): bounds, and never the PDR itself."""
+
+    name: str
+    loss_ratio: float
+    width: float
+    outcome: str
+    lower: float | None
+    upper: float | None
+    conditional_throughput: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResult:
+    """One search."""
+
+    goals: tuple[GoalResult, ...]
+    trials: int
+    elapsed: float
+    """Seconds of traffic."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationResult:
+    """What the generator offers at most, and what the SUT forwarded there."""
+
+    ceiling: float
+    forwarding_rate: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """One check: passed, failed, or undecided (None), with the number that decided and its bound."""
+
+    name: str
+    passed: bool | None
+    value: float | None
+    bound: float | None
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadResult:
+    """All repeats at one load; see PASTRAMI section IV-A for the names."""
+
+    load: float
+    runs: int
+    plr: float
+    plr_sd: float | None
+    lcl: float | None
+    ucl: float | None
+    delta_ucl: float | None
+    throughput: float
+    tir: float | None
+    """Of the step that ends here; None at the first load."""
+    surplus: float = 0.0
+    generator_limited: int = 0
+    """Repeats left out because the generator was the limit."""
+    losses: tuple[float, ...] = ()
+    """PLR of each repeat in measured order; empty in results of older versions."""
+    throughputs: tuple[float, ...] = ()
+    """Packets/s of each repeat that came back while sending went on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurvePdr:
+    """Where the PLR of a curve's loads crosses the threshold, interpolated; ``bracket`` are its neighbours."""
+
+    load: float | None
+    lower: float | None
+    upper: float | None
+    bracket: tuple[float | None, float | None]
+    plr_threshold: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaturationResult:
+    """Indices count loads from 0; ``tir`` has one number per step between consecutive loads."""
+
+    potential_index: int | None
+    actual_index: int | None
+    tir: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesResult:
+    """Repeats as a series in time."""
+
+    quantity: str
+    load: float | None
+    runs: int
+    deviation: float | None
+    trend: float | None
+    trend_p: float | None
+    halves: float | None
+    lag1: float | None
+    lag1_bound: float | None
+    wander: float
+    values: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftResult:
+    """Does it stay where it is?"""
+
+    trend_past_pdr: float | None
+    trend_past_pdr_p: float | None
+    series: tuple[SeriesResult, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssessmentResult:
+    """PASTRAMI's analysis of one load-loss curve; an entry of ``experiments`` of ``pdrgate assess --format json``."""
+
+    source: str
+    labels: Mapping[str, str]
+    """GOOD or BAD in each reading."""
+    reading: str
+    pdr: CurvePdr
+    saturation: SaturationResult
+    loads: tuple[LoadResult, ...]
+    generator_limited_loads: tuple[float, ...]
+    drift: DriftResult
+    checks: tuple[CheckResult, ...]
+    verdict: str
+    """STABLE, UNSTABLE, INCONCLUSIVE or GENERATOR_LIMITED."""
+    reason: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrashResult:
+    """A fault that a kernel told of on its console."""
+
+    kind: str
+    line: str
+    rip: str | None
+    trace: tuple[str, ...]
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootResult:
+    """One boot of a build; without values where it did not come to them, as ``failure`` says."""
+
+    side: Side
+    pair: int
+    boot: str
+    kernel: str
+    values: Mapping[str, float] = field(default_factory=dict)
+    """By measurand, in its unit."""
+    failure: str = ""
+    complaints: tuple[str, ...] = ()
+    crash: CrashResult | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideResult:
+    """One build of a comparison: what it is, what it ran on, and what was measured of it."""
+
+    side: Side
+    build: str
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    """The SUT under this build, see `pdrgate.observers.environment.Environment`."""
+    fingerprint: Mapping[str, str] = field(default_factory=dict)
+    measurands: tuple[MeasurandResult, ...] = ()
+    search: SearchResult | None = None
+    calibration: CalibrationResult | None = None
+    assessment: AssessmentResult | None = None
+    complaints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioResult:
+    """One scenario of a run. Where builds were compared, what is measured here is the candidate's."""
+
+    name: str
+    title: str
+    verdict: Verdict
+    reason: str
+    test: str = ""
+    """The Robot test that asked for it."""
+    carried: str = ""
+    """How the SUT carries packets, in words."""
+    testbed: str = ""
+    """The testbed in words, as it was opened for this scenario."""
+    boot: str = ""
+    fingerprint: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    trials: int = 0
+    calibration: CalibrationResult | None = None
+    search: SearchResult | None = None
+    pdr: PdrResult | None = None
+    measurands: tuple[MeasurandResult, ...] = ()
+    assessment: AssessmentResult | None = None
+    comparison: ComparisonResult | None = None
+    interference: str = ""
+    """Who else had the SUT's CPUs meanwhile; empty when nobody did."""
+    complaints: tuple[str, ...] = ()
+    sides: tuple[SideResult, ...] = ()
+    """Baseline and candidate, where builds were compared."""
+    boots: tuple[BootResult, ...] = ()
+
+    def measurand(self, name: str) -> MeasurandResult | None:
+        """The measurand of that name; None when it was not measured."""
+        return next((one for one in self.measurands if one.name == name), None)
+
+    def side(self, name: Side) -> SideResult | None:
+        """That build of the comparison; None where none was made."""
+        return next((one for one in self.sides if one.side == name), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestbedResult:
+    """The testbed that was opened first."""
+
+    __test__ = False  # the name begins like a test class; pytest must not collect it
+
+    name: str
+    kind: str
+    source: str = ""
+    sentence: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """One run of the gate: result.json."""
+
+    schema: int
+    pdrgate: str
+    """Version of pdrgate."""
+    run: str
+    """The name of its folder."""
+    started: float
+    finished: float | None
+    profile: str
+    testbed: TestbedResult
+    environment: Mapping[str, Any]
+    """The SUT's machine, of the first testbed, before the first scenario; each scenario and side has its own."""
+    verdict: Verdict
+    reason: str
+    scenarios: tuple[ScenarioResult, ...]
+    command: str = ""
+    """What to type to run it again."""
