@@ -113,7 +113,7 @@ def test_a_limited_generator_is_a_testbed_fault(tmp_path: Path, capsys: pytest.C
          "[[load, discards], [tx, rx, …], …] belongs there"),
         (b"[[1000, 0], [0, 1]]", "{path}, line 1: tx of run 1 is 0: a packet count above 0 belongs there"),
         (b'[["a", 0], [1, 1]]', '{path}, line 1: the load is "a": a number of packets/s above 0 belongs there'),
-        (b"{}", "{path}, line 1: intended_load is missing; a trial belongs there"),
+        (b"{}", "{path}, line 1: Object missing required field `intended_load`; a trial belongs there"),
         (None, "{path}: no such file; name a file of trials, or a directory of such files"),
         ("directory", "{path}: no *.txt or trials.jsonl in this directory; name a file of trials"),
     ],

@@ -22,7 +22,7 @@ def labels(throughputs: list[float]) -> dict[Reading, Label]:
 
 def test_the_tir_of_section_v_by_hand() -> None:
     # O = 1, 2, 4 with PLR 0, 0.1, 0.5: T = 1, 1.8, 2; TIR = 0.8 / 1 and 0.2 / 2.
-    assert throughput_increase_ratios([1, 2, 4], [0, 0.1, 0.5]) == (None, pytest.approx(0.8), pytest.approx(0.1))
+    assert throughput_increase_ratios([1, 2, 4], [1, 1.8, 2]) == (None, pytest.approx(0.8), pytest.approx(0.1))
 
 
 def test_the_ideal_curve_of_equation_3_saturates_at_once() -> None:

@@ -28,7 +28,7 @@ def further_load(trials: Sequence[Trial], plr_threshold: float, max_load: float)
     search met a bad moment), the grid is extended upwards as far as the generator goes.
     """
     curve = LoadLossCurve.from_trials(trials)
-    past = [load for load, plr in zip(curve.loads, curve.plrs, strict=True) if plr > plr_threshold]
+    past = [load for load, plr in zip(curve.loads, curve.steady_plrs, strict=True) if plr > plr_threshold]
     highest = max(trial.intended_load for trial in trials)
     if len(past) >= 2 or len(curve.loads) >= _MOST_LOADS or is_highest(highest, max_load):
         return None

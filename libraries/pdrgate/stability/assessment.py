@@ -150,7 +150,14 @@ def assess(
     bounds = bounds or Bounds()
     curve = LoadLossCurve.from_trials(trials, confidence)
     by_reading = {
-        each: detect_saturation(curve.loads, curve.plrs, reading=each, plr_threshold=plr_threshold, eta=eta)
+        each: detect_saturation(
+            curve.loads,
+            curve.steady_plrs,
+            throughputs=curve.throughputs,
+            reading=each,
+            plr_threshold=plr_threshold,
+            eta=eta,
+        )
         for each in Reading
     }
     saturation = by_reading[reading]

@@ -23,7 +23,7 @@ from pdrgate.stability.curve import LoadLossCurve, LoadPoint, PdrEstimate, first
 from pdrgate.stability.drift import MOST_TRENDS, Repeats
 from pdrgate.stability.saturation import Reading, Saturation
 from pdrgate.stats.drift import LAG1_MIN_RUNS, Trend
-from pdrgate.stats.intervals import t_quantile
+from pdrgate.stats.intervals import sample_deviation, t_quantile
 from pdrgate.stats.modes import MODES_MIN_RUNS
 from pdrgate.units import Rate, Ratio
 
@@ -95,7 +95,7 @@ def check_enough_data(curve: LoadLossCurve, plr_threshold: float, bounds: Bounds
         limited = f" ({len(curve.limited_loads)} more: generator-limited)" if curve.limited_loads else ""
         sentence = f"{found} load{'s' * (found != 1)} measured{limited}, needs >= {bounds.min_loads}"
         return Check(name, False, found, bounds.min_loads, sentence)
-    past = first_past(curve.plrs, plr_threshold)
+    past = first_past(curve.steady_plrs, plr_threshold)
     around = curve.points if past is None else curve.points[max(0, past - 1) : past + 2]
     least = min(around, key=lambda point: point.runs)
     if least.runs < bounds.min_runs:
@@ -129,7 +129,7 @@ def check_saturation(
     the two, its quantile from Welch's degrees of freedom; where a load has one trial the TIR is taken as it is.
     """
     name = SATURATION
-    past = first_past(curve.plrs, plr_threshold)
+    past = first_past(curve.steady_plrs, plr_threshold)
     if past is None:
         top = curve.points[-1]
         sentence = (
@@ -273,10 +273,10 @@ def check_spread(series: Sequence[Repeats], bounds: Bounds) -> Check:
 
 def _tir_margin(before: LoadPoint, after: LoadPoint, level: float) -> float:
     """One-sided half width of the TIR between two loads at ``level``; 0 where a load has no deviation."""
-    if before.plr_sd is None or after.plr_sd is None:
+    if before.runs < 2 or after.runs < 2:
         return 0.0
-    first = (before.load * before.plr_sd) ** 2 / before.runs
-    second = (after.load * after.plr_sd) ** 2 / after.runs
+    first = sample_deviation(before.throughputs) ** 2 / before.runs
+    second = sample_deviation(after.throughputs) ** 2 / after.runs
     total = first + second
     if total == 0:
         return 0.0

@@ -10,6 +10,22 @@ from pdrgate.trial import Trial
 
 
 @dataclass(frozen=True, slots=True)
+class Steady:
+    """The steady loss ratios of a load's repeats, see `Trial.steady_loss_ratio`; no limits below two repeats."""
+
+    losses: tuple[float, ...]
+    plr: float
+    lcl: float | None
+    ucl: float | None
+
+    @classmethod
+    def of(cls, losses: Sequence[float], confidence: float) -> Steady:
+        """Mean and t-interval of one or more."""
+        limits = t_interval(losses, confidence) if len(losses) > 1 else None
+        return cls(tuple(losses), mean(losses), limits.low if limits else None, limits.high if limits else None)
+
+
+@dataclass(frozen=True, slots=True)
 class LoadPoint:
     """All repeats at one intended load. Ratios are fractions, loads packets/s."""
 
@@ -24,6 +40,10 @@ class LoadPoint:
     ucl: float | None
     delta_ucl: float | None
     """(UCL - PLR) / PLR; None also when the PLR is 0."""
+    deliveries: tuple[float, ...]
+    """Of each repeat, the part of its packets that came back while sending went on, see `Trial.delivery_ratio`."""
+    steady: Steady
+    """What the load would lose if its trials went on: what a PDR is told by."""
     surplus: float
     """Mean of forwarded-beyond-offered over offered: beside the loss, never netted against it."""
     left_out: int
@@ -41,13 +61,17 @@ class LoadPoint:
 
     @property
     def throughput(self) -> float:
-        """T = O (1 - PLR), packets/s."""
-        return self.load * self.delivery_ratio
+        """T of the load, packets/s: the mean of `throughputs`."""
+        return mean(self.throughputs)
 
     @property
     def throughputs(self) -> tuple[float, ...]:
-        """T of each repeat, in measured order."""
-        return tuple(self.load * (1.0 - loss) for loss in self.losses)
+        """T = O (1 - PLR) of each repeat, in measured order, counted over the time of sending.
+
+        What a queue gave back afterwards is no throughput: it would make that of an overload too high by the buffer
+        over the duration.
+        """
+        return tuple(self.load * delivered for delivered in self.deliveries)
 
     @classmethod
     def from_trials(cls, load: float, trials: Sequence[Trial], confidence: float = 0.95) -> LoadPoint | None:
@@ -66,6 +90,8 @@ class LoadPoint:
             lcl=limits.low if limits else None,
             ucl=limits.high if limits else None,
             delta_ucl=delta_ucl(losses, confidence) if repeated else None,
+            deliveries=tuple(trial.delivery_ratio for trial in kept),
+            steady=Steady.of([trial.steady_loss_ratio for trial in kept], confidence),
             surplus=mean([trial.surplus / trial.offered if trial.offered else 0.0 for trial in kept]),
             left_out=len(trials) - len(kept),
         )
@@ -130,6 +156,16 @@ class LoadLossCurve:
         return tuple(point.plr for point in self.points)
 
     @property
+    def steady_plrs(self) -> tuple[float, ...]:
+        """Mean steady loss ratio per load: whatever asks where the curve passes a threshold asks these."""
+        return tuple(point.steady.plr for point in self.points)
+
+    @property
+    def throughputs(self) -> tuple[float, ...]:
+        """Mean throughput per load, packets/s."""
+        return tuple(point.throughput for point in self.points)
+
+    @property
     def left_out(self) -> int:
         """Generator-limited repeats at loads that still are points."""
         return sum(point.left_out for point in self.points)
@@ -137,25 +173,25 @@ class LoadLossCurve:
     def pdr(self, threshold: float) -> PdrEstimate:
         """Where the PLR crosses ``threshold``; see ``PdrEstimate`` for how its interval comes about."""
         loads = self.loads
-        past = first_past(self.plrs, threshold)
+        past = first_past(self.steady_plrs, threshold)
         bracket = (
             (loads[-1] if loads else None, None) if past is None else (loads[past - 1] if past else None, loads[past])
         )
         return PdrEstimate(
-            load=None if past is None else crossing(loads, self.plrs, threshold),
+            load=None if past is None else crossing(loads, self.steady_plrs, threshold, self.throughputs),
             lower=self._lower(threshold),
             upper=self._upper(threshold),
             bracket=bracket,
         )
 
     def _lower(self, threshold: float) -> float | None:
-        uppers = _until_past([point.ucl for point in self.points], threshold)
+        uppers = _until_past([point.steady.ucl for point in self.points], threshold)
         if uppers is None:
             return None
         return crossing(self.loads, uppers, threshold) if uppers[-1] > threshold else self.loads[-1]
 
     def _upper(self, threshold: float) -> float | None:
-        lowers = _until_past([point.lcl for point in self.points], threshold)
+        lowers = _until_past([point.steady.lcl for point in self.points], threshold)
         if lowers is None or lowers[-1] <= threshold:
             return None
         return crossing(self.loads, lowers, threshold) if len(lowers) > 1 else self.loads[0]
@@ -167,7 +203,7 @@ class LoadLossCurve:
         repeated less often are left out. A repeat whose curve starts past the threshold counts as the lowest load,
         one that never passes it as the highest.
         """
-        past = first_past(self.plrs, threshold)
+        past = first_past(self.steady_plrs, threshold)
         deciding = self.points if past is None else self.points[: past + 2]
         if not deciding:
             return ()
@@ -176,11 +212,12 @@ class LoadLossCurve:
         loads = tuple(point.load for point in points)
         result = []
         for run in range(runs):
-            losses = [point.losses[run] for point in points]
+            losses = [point.steady.losses[run] for point in points]
+            throughputs = [point.throughputs[run] for point in points]
             if first_past(losses, threshold) is None:
                 result.append(loads[-1])
             else:
-                found = crossing(loads, losses, threshold)
+                found = crossing(loads, losses, threshold, throughputs)
                 result.append(loads[0] if found is None else found)
         return tuple(result)
 
@@ -192,7 +229,7 @@ class LoadLossCurve:
         threshold. Unlike a crossing between two loads this does not depend on where the grid has them, which makes
         it the number to compare between runs; it is the PDR as far as the curve is a stable one.
         """
-        past = first_past(self.plrs, threshold)
+        past = first_past(self.steady_plrs, threshold)
         if past is None or past + 1 >= len(self.points):
             return ()
         return tuple(throughput / (1.0 - threshold) for throughput in self.points[past + 1].throughputs)
@@ -215,15 +252,19 @@ def first_past(plrs: Sequence[float], threshold: float) -> int | None:
     return next((index for index, plr in enumerate(plrs) if plr > threshold), None)
 
 
-def crossing(loads: Sequence[float], plrs: Sequence[float], threshold: float) -> float | None:
+def crossing(
+    loads: Sequence[float], plrs: Sequence[float], threshold: float, throughputs: Sequence[float] | None = None
+) -> float | None:
     """Load at which the PLR first crosses ``threshold``; None if it never does, or already has at the first load.
 
     Between its two neighbours the curve is taken to bend where an ideal one does: up to T_sat / (1 - threshold) it
     keeps the threshold, and T_sat is the throughput at the upper neighbour (PASTRAMI Eq. 3). A straight line between
-    the two PLRs would put the crossing just above the lower load, wherever the knee is.
+    the two PLRs would put the crossing just above the lower load, wherever the knee is. Throughputs that are not given
+    are O (1 - PLR).
     """
     past = first_past(plrs, threshold)
     if not past:
         return None
-    knee = loads[past] * (1.0 - plrs[past]) / (1.0 - threshold)
+    throughput = loads[past] * (1.0 - plrs[past]) if throughputs is None else throughputs[past]
+    knee = throughput / (1.0 - threshold)
     return min(max(knee, loads[past - 1]), loads[past])

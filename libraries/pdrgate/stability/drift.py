@@ -87,12 +87,12 @@ def repeats_that_matter(curve: LoadLossCurve, plr_threshold: float, false_alarm:
 
 def trend_past_the_pdr(curve: LoadLossCurve, plr_threshold: float) -> Trend | None:
     """The trend that the throughputs at all loads past the PDR share; None when there are none, or no repeats."""
-    past = first_past(curve.plrs, plr_threshold)
+    past = first_past(curve.steady_plrs, plr_threshold)
     return None if past is None else common_trend([point.throughputs for point in curve.points[past:]])
 
 
 def _series(curve: LoadLossCurve, plr_threshold: float, false_alarm: float) -> Iterator[Repeats]:
-    past = first_past(curve.plrs, plr_threshold)
+    past = first_past(curve.steady_plrs, plr_threshold)
     if past is None:
         return
     yield Repeats.of("PDR", None, curve.pdr_per_run(plr_threshold), false_alarm)

@@ -52,21 +52,20 @@ class Saturation:
     """One per load, the first None."""
 
 
-def throughput_increase_ratios(loads: Sequence[float], plrs: Sequence[float]) -> tuple[float | None, ...]:
-    """TIR_i = (T_i - T_{i-1}) / (O_i - O_{i-1}) with T = O (1 - PLR) (section V-A), per load; the first is None.
+def throughput_increase_ratios(loads: Sequence[float], throughputs: Sequence[float]) -> tuple[float | None, ...]:
+    """TIR_i = (T_i - T_{i-1}) / (O_i - O_{i-1}) (section V-A), per load; the first is None.
 
     Raises:
         ValueError: the loads do not strictly increase, or the two sequences differ in length.
     """
-    if len(loads) != len(plrs):
-        raise ValueError(f"{len(loads)} loads but {len(plrs)} loss ratios")
+    if len(loads) != len(throughputs):
+        raise ValueError(f"{len(loads)} loads but {len(throughputs)} throughputs")
     ratios: list[float | None] = [None] if loads else []
     for index in range(1, len(loads)):
         step = loads[index] - loads[index - 1]
         if step <= 0:
             raise ValueError(f"loads must strictly increase, but {loads[index - 1]!r} is followed by {loads[index]!r}")
-        gained = loads[index] * (1 - plrs[index]) - loads[index - 1] * (1 - plrs[index - 1])
-        ratios.append(gained / step)
+        ratios.append((throughputs[index] - throughputs[index - 1]) / step)
     return tuple(ratios)
 
 
@@ -74,6 +73,7 @@ def detect_saturation(
     loads: Sequence[float],
     plrs: Sequence[float],
     *,
+    throughputs: Sequence[float] | None = None,
     reading: Reading = Reading.STRICT,
     plr_threshold: float = DEFAULT_PLR_THRESHOLD,
     eta: float = DEFAULT_ETA,
@@ -81,9 +81,11 @@ def detect_saturation(
     """The paper's algorithm (Fig. 7): walk up from the potential saturation point and forget saturation that ends.
 
     GOOD when the saturation that lasts begins at the potential point. Without a load past the threshold, or none
-    after it, saturation was never seen: BAD.
+    after it, saturation was never seen: BAD. Throughputs that are not given are T = O (1 - PLR).
     """
-    tir = throughput_increase_ratios(loads, plrs)
+    if throughputs is None:
+        throughputs = [load * (1 - plr) for load, plr in zip(loads, plrs, strict=True)]
+    tir = throughput_increase_ratios(loads, throughputs)
     past = first_past(plrs, plr_threshold)
     if past is None or past + 1 >= len(loads):
         return Saturation(Label.BAD, None, None, tir)
