@@ -26,6 +26,9 @@ from pdrgate.units import Duration, Ratio
 
 # numpy costs more to start than all of the rest: commands import what computes only when they run.
 
+FEWEST_BOOTS = 3
+"""A curve whose loads were measured less often supports no PDR (the checks of the repeats need three of each)."""
+
 
 class RatioType(click.ParamType[Ratio]):
     """``0.5%`` or ``0.005``; at least 0 and below 1."""
@@ -43,6 +46,44 @@ class RatioType(click.ParamType[Ratio]):
         return ratio
 
 
+class DurationType(click.ParamType[Duration]):
+    """``90 s``, ``5 min`` or a number of seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Duration:
+        """Parse what the command line says; a usage error when it is no duration."""
+        try:
+            return Duration.parse(value)
+        except UnitError as error:
+            self.fail(str(error), param, ctx)
+
+
+class AsWritten(click.ParamType[str]):
+    """Checks what another type checks, and hands the text on: a run keeps and logs what it was asked for."""
+
+    def __init__(self, of: click.ParamType[Any]) -> None:
+        self._of = of
+        self.name = of.name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text itself; a usage error when the other type has one."""
+        self._of.convert(value, param, ctx)
+        return str(value)
+
+
+class PathType(click.ParamType[Path]):
+    """A path. Empty text names none: pathlib would take it for the working directory."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path; a usage error when the text is empty."""
+        if not str(value).strip():
+            self.fail("it is empty; name a file or a folder, such as '.' for this one", param, ctx)
+        return Path(value)
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.version_option(__version__, prog_name="pdrgate", message="%(prog)s %(version)s")
@@ -54,7 +95,7 @@ def cli(debug: bool) -> None:
 
 
 @cli.command()
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=PathType())
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option(
     "--reading",
@@ -75,6 +116,8 @@ def assess(files: tuple[Path, ...], form: str, reading: str, loss: Ratio, eta: R
     """
     import json
 
+    import msgspec
+
     from pdrgate.stability import Reading, assess, expand, read_experiments
     from pdrgate.stability.text import render
 
@@ -82,53 +125,70 @@ def assess(files: tuple[Path, ...], form: str, reading: str, loss: Ratio, eta: R
         assess(
             experiment.trials,
             reading=Reading(reading),
-            plr_threshold=loss,
-            eta=eta,
+            plr_threshold=float(loss),
+            eta=float(eta),
             source=experiment.source,
             notes=experiment.notes,
         )
-        for path in expand(files)
+        for path in expand(files, _note)
         for experiment in read_experiments(path)
     ]
     if form == "json":
-        click.echo(json.dumps({"experiments": [found.to_dict() for found in assessments]}, indent=1, allow_nan=False))
+        record = {"experiments": [msgspec.to_builtins(found.result()) for found in assessments]}
+        click.echo(json.dumps(record, indent=1, allow_nan=False))
     else:
         click.echo(render(assessments))
     return max(found.verdict.exit_code for found in assessments)
 
 
 @cli.command()
-@click.argument("baseline", type=click.Path(path_type=Path))
-@click.argument("candidate", type=click.Path(path_type=Path))
+@click.argument("baseline", type=PathType())
+@click.argument("candidate", type=PathType())
 @click.option("--tolerance", type=RatioType(), default="2%", show_default=True, help="Loss of PDR that is accepted.")
 @click.option("--loss", type=RatioType(), default="0.5%", show_default=True, help="The PLR that defines the PDR.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def compare(baseline: Path, candidate: Path, tolerance: Ratio, loss: Ratio, form: str) -> int:
-    """Say whether the trials in CANDIDATE show a lower PDR than those in BASELINE.
+    """Say whether the trials in CANDIDATE show a lower PDR or saturation throughput than those in BASELINE.
 
-    Each is a trials.jsonl, a result file of PASTRAMI, or a directory of one; all its repeats are taken together. Exits
-    as gate does. Trials taken in one boot do not show what the next boot will give: replicate boots, not trials.
+    Each is a trials.jsonl, a result file of PASTRAMI, or a directory of one; all its repeats are taken together. Of the
+    trials of a comparison of builds, BASELINE gives those of its baseline and CANDIDATE those of its candidate: name
+    such a run twice, and its pairs of boots are judged again. Exits as gate does. Trials taken in one boot do not show
+    what the next boot will give: replicate boots, not trials.
     """
     import json
 
+    import msgspec
+
     from pdrgate.gate.file_comparison import compare_files
 
-    comparison, judgement = compare_files(baseline, candidate, tolerance, loss)
+    comparison, judgement = compare_files(baseline, candidate, float(tolerance), float(loss), _note)
     if form == "json":
         record = {"verdict": judgement.verdict, "reason": judgement.reason}
-        click.echo(json.dumps(record | {"comparison": comparison and comparison.to_dict()}, indent=1))
+        click.echo(json.dumps(record | {"comparison": msgspec.to_builtins(comparison)}, indent=1))
     else:
         click.echo(str(judgement))
     return judgement.verdict.exit_code
 
 
 @cli.command()
-@click.option("--testbed", metavar="FILE", help="[default: local-netns.yaml, with --kernel local-vm.yaml]")
+@click.option(
+    "--testbed",
+    metavar="FILE",
+    type=AsWritten(PathType()),
+    help="[default: local-netns.yaml, with --kernel local-vm.yaml]",
+)
 @click.option("--kernel", metavar="BUILD", help="A kernel to boot: .deb, bzImage, build tree or distribution package.")
 @click.option("--bpf", metavar="OBJECT", help="An eBPF object file with a program for XDP or tc, to be loaded.")
 @click.option("--against", metavar="BUILD", help="What --kernel or --bpf is compared with, measured in turn with it.")
-@click.option("--boots", type=click.IntRange(2, 500), default=48, show_default=True, help="Boots of each, at most.")
-@click.option("--budget", metavar="TIME", default="9 min", show_default=True, help="After this time none is booted.")
+@click.option(
+    "--boots", type=click.IntRange(FEWEST_BOOTS, 500), default=48, show_default=True, help="Boots of each, at most."
+)
+@click.option(
+    "--budget",
+    metavar="TIME",
+    type=AsWritten(DurationType()),
+    help="After this time none is booted.  [default: 9 min, or what six pairs take where boots are slow]",
+)
 @click.option(
     "--scenario",
     "scenarios",
@@ -141,14 +201,42 @@ def compare(baseline: Path, candidate: Path, tolerance: Ratio, loss: Ratio, form
 @click.option(
     "--profile", type=click.Choice(["smoke", "quick", "standard", "pastrami"]), default="quick", show_default=True
 )
-@click.option("--tolerance", metavar="RATIO", default="2%", show_default=True, help="Loss of PDR that is accepted.")
-@click.option("--output", metavar="FOLDER", default="results", show_default=True, type=click.Path(path_type=Path))
-@click.option("--baseline", metavar="PATH", help="A result.json, the folder of a run, or a folder of runs.")
-@click.option("--resume", metavar="RUN", type=click.Path(path_type=Path), help="Continue the run in this folder.")
+@click.option(
+    "--tolerance",
+    metavar="RATIO",
+    type=AsWritten(RatioType()),
+    default="2%",
+    show_default=True,
+    help="Loss of PDR that is accepted.",
+)
+@click.option("--output", metavar="FOLDER", default="results", show_default=True, type=PathType())
+@click.option(
+    "--baseline",
+    metavar="PATH",
+    type=AsWritten(PathType()),
+    help="A result.json, the folder of a run, or a folder of runs.",
+)
+@click.option("--require-baseline", is_flag=True, help="Fail, before measuring, where there is no baseline.")
+@click.option("--resume", metavar="RUN", type=PathType(), help="Continue the run in this folder.")
 @click.option("--reading", type=click.Choice(["strict", "tolerant", "published"]), default="strict", show_default=True)
-@click.option("--wait", metavar="TIME", default="0 s", show_default=True, help="Wait for another run here to end.")
+@click.option(
+    "--wait",
+    metavar="TIME",
+    type=AsWritten(DurationType()),
+    default="0 s",
+    show_default=True,
+    help="Wait for another run here to end.",
+)
 @click.option("--bisect", is_flag=True, help="Exit for 'git bisect run': 0 good, 1 bad, 125 cannot be told.")
-@click.option("--suite", "suites", metavar="PATH", multiple=True, default=["robot/gate"], show_default=True)
+@click.option(
+    "--suite",
+    "suites",
+    metavar="PATH",
+    type=AsWritten(PathType()),
+    multiple=True,
+    default=["robot/gate"],
+    show_default=True,
+)
 @click.pass_context
 def gate(
     context: click.Context,
@@ -157,12 +245,13 @@ def gate(
     bpf: str | None,
     against: str | None,
     boots: int,
-    budget: str,
+    budget: str | None,
     scenarios: tuple[str, ...],
     profile: str,
     tolerance: str,
     output: Path,
     baseline: str | None,
+    require_baseline: bool,
     resume: Path | None,
     reading: str,
     wait: str,
@@ -177,13 +266,14 @@ def gate(
     from pdrgate.builds.bpf_build import bpf_build
     from pdrgate.launch import GateOptions, check, new_folder, run_gate
 
-    RatioType().convert(tolerance, None, context)
-    Duration.parse(wait)
-    Duration.parse(budget)
     if kernel is not None and bpf is not None:
         raise UsageError("--kernel and --bpf do not go together: compare one of the two at a time")
     if (kernel is None and bpf is None) != (against is None):
         raise UsageError("--kernel or --bpf and --against go together: boots of both builds are compared")
+    if against is not None and baseline is not None:
+        raise UsageError("--baseline and --against do not go together: what is measured in turn needs no stored result")
+    if require_baseline and baseline is None and resume is None:
+        raise UsageError("--require-baseline asks for a baseline; name a run or a folder of runs with --baseline")
     if bisect and against is None and resume is None:
         raise UsageError("--bisect needs a build that is known to be good: --kernel BUILD --against GOOD")
     if resume is None:
@@ -205,6 +295,7 @@ def gate(
             boots=boots,
             budget=budget,
             bisect=bisect,
+            require_baseline=require_baseline,
         )
         check(options)
         folder = new_folder(output)
@@ -221,29 +312,28 @@ def gate(
     folder = resume if resume.exists() else output / resume
     options = GateOptions.of_run(folder)
     check(options)
-    return run_gate(options, folder)
+    return run_gate(options, folder, resume=True)
 
 
 @cli.command()
 @click.option(
     "--state",
     metavar="FOLDER",
-    type=click.Path(path_type=Path),
-    help="Where runs keep their lock and their journals.  [default: /run/pdrgate, for other hosts /var/lib/pdrgate]",
+    type=PathType(),
+    help="Where runs keep their locks and their journals.  [default: /run/pdrgate, for other hosts /var/lib/pdrgate]",
 )
 def restore(state: Path | None) -> int:
     """Undo what killed runs left on this machine and on the hosts they touched.
 
     Settings go back to what they were, programs end, namespaces go. What somebody else has set since is left alone. The
-    next run does the same by itself. While a run is measuring nothing is touched.
+    next run does the same by itself. What a run that is measuring uses is not touched.
 
-    Exits with 0 when nothing is left, with 2 when something could not be undone or a run is measuring.
+    Exits with 0 when nothing is left, with 2 when something could not be undone, or is used by a run.
     """
-    from pdrgate.safety.journal import STATE_DIR, MachineLock, NotUndone, recover_stale
+    from pdrgate.safety.recovery import NotUndone, recover_stale
+    from pdrgate.safety.state import STATE_DIR
 
-    folder = state or STATE_DIR
-    with MachineLock.acquire(folder):
-        told = recover_stale(folder)
+    told = recover_stale(state or STATE_DIR)
     for sentence in told:
         click.echo(sentence)
     if not told:
@@ -252,12 +342,19 @@ def restore(state: Path | None) -> int:
 
 
 @cli.command()
-@click.argument("testbed", metavar="TESTBED")
+@click.argument("testbed", metavar="TESTBED", type=AsWritten(PathType()))
 @click.option("--kernel", metavar="BUILD", help="A kernel to boot, for a testbed that boots kernels.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("--output", metavar="FOLDER", default="results", show_default=True, type=click.Path(path_type=Path))
-@click.option("--wait", metavar="TIME", default="0 s", show_default=True, help="Wait for another run here to end.")
-def doctor(testbed: str, kernel: str | None, form: str, output: Path, wait: str) -> int:
+@click.option("--output", metavar="FOLDER", default="results", show_default=True, type=PathType())
+@click.option(
+    "--wait",
+    metavar="TIME",
+    type=DurationType(),
+    default="0 s",
+    show_default=True,
+    help="Wait for another run here to end.",
+)
+def doctor(testbed: str, kernel: str | None, form: str, output: Path, wait: Duration) -> int:
     """Look at TESTBED before it measures: what is missing, what would disturb, and what to do about it.
 
     TESTBED is a testbed file. It is set up, sends a few seconds of traffic, and is put back.
@@ -266,19 +363,19 @@ def doctor(testbed: str, kernel: str | None, form: str, output: Path, wait: str)
     """
     import json
 
-    from pdrgate.doctor import Examination, Finding, Status, booting, worst
+    from pdrgate.doctor import Examination, Finding, Status, worst
     from pdrgate.launch import found as path_of
     from pdrgate.reports.doctor import render, summary
     from pdrgate.testbeds import load_testbed
 
     config = load_testbed(path_of(testbed))
     if kernel is not None:
-        config = booting(config, kernel)
+        config = config.with_kernel(kernel)
     findings: list[Finding] = []
 
     def kept() -> Iterator[Finding]:
         # Closed at once when we are interrupted, for it holds the testbed open.
-        with contextlib.closing(Examination(config, output, wait=float(Duration.parse(wait))).findings()) as found:
+        with contextlib.closing(Examination(config, output, wait=wait).findings()) as found:
             for finding in found:
                 findings.append(finding)
                 yield finding
@@ -294,6 +391,24 @@ def doctor(testbed: str, kernel: str | None, form: str, output: Path, wait: str)
             click.echo(line)
         click.echo(f"\n{summary(findings)}")
     return EXIT_FAULT if worst(findings) is Status.FAIL else EXIT_PASS
+
+
+@cli.command()
+@click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+def report(run: Path) -> int:
+    """Make every report of RUN again, from what it stored.
+
+    RUN is a run's folder. Its result.json and trials.jsonl, of this version or an older one, make summary.html and
+    plots/*.png; its output.xml makes Robot's log.html, report.html and xunit.xml. Without output.xml, xunit.xml is made
+    of result.json. allure-results were written by a listener while the run went on, and stay as they are.
+
+    Prints the path of each file. Exits with 2 when RUN holds no result.
+    """
+    from pdrgate.reports.remake import Told, remake
+
+    for made in remake(run):
+        click.echo(made.sentence if isinstance(made, Told) else str(made))
+    return EXIT_PASS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -337,6 +452,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(
             f"internal error: {type(error).__name__}: {error}; run again with --debug", for_bisect(EXIT_FAULT)
         )
+
+
+def _note(sentence: str) -> None:
+    click.echo(f"pdrgate: note: {sentence}", err=True)
 
 
 def _complain(message: str, code: int) -> int:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
+import io
 import json
 import os
 import shutil
+import sys
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from pdrgate.errors import EXIT_FAULT, EXIT_PASS, EXIT_UNTESTABLE, DataError, StorageError, UsageError
+from pdrgate.errors import EXIT_FAULT, EXIT_PASS, EXIT_UNTESTABLE, DataError, PdrGateError, StorageError, UsageError
+from pdrgate.results.model import RunResult
 
-_LIBRARIES = Path(__file__).parents[1]
-CHECKOUT = _LIBRARIES.parent
-"""Where suites and testbed files are looked for when the working directory has none."""
+_PACKAGE = Path(__file__).parent
+"""Where suites and testbed files are looked for when the working directory has none: ``robot/``, ``resources/``."""
 _OPTIONS_FILE = "run.json"
+_ALL = "all"
+"""The scenario that is every test."""
 _INTERRUPTED = 130
 _ROBOT_INTERRUPTED = 253
 _LITTLE_SPACE = 64 << 10
@@ -39,21 +46,32 @@ class GateOptions:
     against: str = ""
     bpf: str = ""
     boots: int = 48
-    budget: str = "9 min"
+    budget: str | None = None
     bisect: bool = False
     """Whether the exit code is for ``git bisect run``."""
+    require_baseline: bool = False
 
     @classmethod
     def of_run(cls, folder: Path) -> GateOptions:
-        """The options of an earlier run. Raises DataError when the folder holds none."""
+        """The options of an earlier run. Raises DataError when the folder holds none, or a value of the wrong type."""
+        import msgspec
+
         file = folder / _OPTIONS_FILE
         try:
-            record = json.loads(file.read_text())
-            return cls(**{**record, "suites": tuple(record["suites"]), "scenarios": tuple(record["scenarios"])})
-        except (OSError, ValueError, TypeError, KeyError) as error:
+            record = json.loads(file.read_text(encoding="utf-8-sig"))
+        except (OSError, ValueError, RecursionError) as error:
             raise DataError(
                 f"cannot resume {folder}: {file} is missing or damaged ({error}); start a new run"
             ) from error
+        try:
+            options = msgspec.convert(record, cls)
+        except msgspec.ValidationError as error:
+            fault = str(error).replace(" - at `$.", " at `")
+            raise DataError(f"cannot resume {folder}: {file}: {fault}; start a new run") from error
+        if unknown := record.keys() - cls.__dataclass_fields__.keys():
+            # Without it this would be another run than the one to continue.
+            raise DataError(f"cannot resume {folder}: {file}: unknown key `{min(unknown)}`; start a new run")
+        return options
 
     def keep(self, folder: Path) -> None:
         """Write the options into the folder of the run."""
@@ -80,18 +98,17 @@ def new_folder(output: Path) -> Path:
 
 
 def found(path: str) -> Path:
-    """The path as given, or, when there is nothing, the same path in the checkout."""
-    given, own = Path(path), CHECKOUT / path
+    """The path as given, or, when there is nothing, the same path among the files that come with pdrgate."""
+    given, own = Path(path), _PACKAGE / path
     return own if not given.exists() and own.exists() else given
 
 
 def check(options: GateOptions) -> None:
     """Tell at once, and not from within a suite, what cannot work. Raises TestbedError, UsageError, DataError."""
     from pdrgate.testbeds import load_testbed
-    from pdrgate.testbeds.rack_build import boots_builds
 
     config = load_testbed(found(options.testbed))
-    if options.kernel and config.sut.vm is None and not boots_builds(config):
+    if options.kernel and not config.boots_builds:
         raise UsageError(
             f"testbed {config.name} boots no kernels; leave out --testbed, or name one of kind local-vm such as "
             "resources/testbeds/local-vm.yaml, or a rack whose SUT is a machine reached by SSH"
@@ -101,7 +118,7 @@ def check(options: GateOptions) -> None:
 
         kind = bpf_build(options.bpf).kind
         bpf_build(options.against, kind)
-        if config.sut.vm is not None and config.sut.vm.kernel is None:
+        if config.waits_for_build:
             raise UsageError(
                 f"eBPF objects are compared on one kernel; name it as sut.kernel in {config.source}, such as "
                 "linux-image-amd64"
@@ -109,21 +126,83 @@ def check(options: GateOptions) -> None:
     for suite in options.suites:
         if not found(suite).exists():
             raise UsageError(f"there is no suite {suite}; name one with --suite, such as robot/gate")
-    if options.baseline is not None and not Path(options.baseline).exists():
-        raise DataError(f"the baseline {options.baseline} does not exist; name a result.json, or the folder of a run")
+    _check_scenarios(options)
+    if options.baseline is not None:
+        from pdrgate.gate.baseline import Baselines
+
+        Baselines(Path(options.baseline), Path(options.baseline) / "of no run")
 
 
-def run_gate(options: GateOptions, folder: Path) -> int:
-    """Run the suites into ``folder``, print the verdicts, and return the exit code of the contract."""
+def _check_scenarios(options: GateOptions) -> None:
+    """Raises UsageError at a pattern that no test of the suites matches, which Robot would pass over in silence."""
+    from robot.api import TestSuite
+    from robot.errors import DataError as NoSuite  # type: ignore[import-untyped]
+    from robot.model import TagPatterns  # type: ignore[import-untyped]
+
+    try:
+        tests = list(TestSuite.from_file_system(*(found(suite) for suite in options.suites)).all_tests)
+    except NoSuite as error:
+        raise UsageError(f"{' and '.join(options.suites)}: {error}; name a suite with --suite") from error
+    for pattern in options.scenarios:
+        if pattern != _ALL and not any(TagPatterns([pattern]).match(test.tags) for test in tests):
+            tags = sorted({tag for test in tests for tag in test.tags})
+            near = difflib.get_close_matches(pattern, tags, 1)
+            meant = f"did you mean {near[0]}? " if near else ""
+            raise UsageError(f"no test has the tag {pattern}; {meant}there are {', '.join(tags)}, and {_ALL}")
+
+
+class _UnreadIsLost(io.FileIO):
+    """An output whose reader may leave (``| head``): what nobody reads any more is no fault of the run's."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            # From here on for programs that we start, too.
+            with open(os.devnull, "wb") as nowhere:  # noqa: PTH123
+                os.dup2(nowhere.fileno(), self.fileno())
+            return len(data)
+
+
+@contextlib.contextmanager
+def _outlives_its_reader(name: str) -> Iterator[None]:
+    """Let standard output or error, ours and Robot's, go on when its reader has left.
+
+    Otherwise the first line after that would fail the keyword that writes it, and be part of the verdict.
+    """
+    stream = getattr(sys, name)
+    if stream is not getattr(sys, f"__{name}__") or not isinstance(stream, io.TextIOWrapper):
+        yield  # somebody's own, or none at all
+        return
+    raw = io.BufferedWriter(_UnreadIsLost(stream.fileno(), "wb", closefd=False))
+    own = io.TextIOWrapper(raw, encoding=stream.encoding, errors=stream.errors, line_buffering=True)
+    stream.flush()
+    setattr(sys, name, own)
+    setattr(sys, f"__{name}__", own)
+    try:
+        yield
+    finally:
+        own.flush()
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+
+
+@_outlives_its_reader("stdout")
+@_outlives_its_reader("stderr")
+def run_gate(options: GateOptions, folder: Path, *, resume: bool = False) -> int:
+    """Run the suites into ``folder``, print the verdicts, and return the exit code of the contract.
+
+    Args:
+        resume: whether the folder's trials are this run's.
+    """
     from pdrgate.history.results import RESULT_FILE, read_result
     from pdrgate.reports.console import paths, verdict_table
-    from pdrgate.results.model import RunResult
     from pdrgate.results.verdict import INTERRUPTED
 
     (folder / RESULT_FILE).unlink(missing_ok=True)  # a resumed run writes its own
     print(f"pdrgate run {folder.name}: profile {options.profile}, tolerance {options.tolerance}", flush=True)
     try:
-        code = _robot(options, folder)
+        code = _robot(options, folder, resume)
     except Exception:
         # Robot's own output is on the same disk as ours.
         if shutil.disk_usage(folder).free < _LITTLE_SPACE:
@@ -146,6 +225,7 @@ def run_gate(options: GateOptions, folder: Path) -> int:
     print(f"\n{result.verdict}: {result.reason}\n")
     for line in verdict_table(result):
         print(line)
+    _page(folder, result)
     print("\nresults:")
     for line in paths(folder):
         print(line)
@@ -157,6 +237,19 @@ def run_gate(options: GateOptions, folder: Path) -> int:
     exit_code = result.verdict.exit_code
     # A test can fail for a reason of its own, such as an assertion of the suite on the PDR.
     return exit_code if exit_code != EXIT_PASS or code == 0 else 1
+
+
+def _page(folder: Path, result: RunResult) -> None:
+    """Write summary.html and the pictures; that they cannot be written changes no verdict."""
+    from pdrgate.reports.remake import Told, make_page
+
+    try:
+        for made in make_page(folder, result):
+            if isinstance(made, Told):
+                print(made.sentence)
+    except PdrGateError as error:
+        print(f"summary.html is not written: {error}")
+    _give_to_caller(folder)
 
 
 def _give_to_caller(folder: Path) -> None:
@@ -171,7 +264,7 @@ def _give_to_caller(folder: Path) -> None:
             os.chown(path, int(uid), int(gid), follow_symlinks=False)
 
 
-def _robot(options: GateOptions, folder: Path) -> int:
+def _robot(options: GateOptions, folder: Path, resume: bool) -> int:
     """Robot's own exit code."""
     from robot.run import run  # type: ignore[import-untyped]  # only robot.api is typed
 
@@ -187,15 +280,17 @@ def _robot(options: GateOptions, folder: Path) -> int:
         "AGAINST": absolute(options.against),
         "BPF": absolute(options.bpf),
         "BOOTS": str(options.boots),
-        "BUDGET": options.budget,
+        "BUDGET": options.budget or "None",
+        "REQUIRE_BASELINE": str(options.require_baseline),
+        "RESUME": str(resume),
         "BASELINE": str(Path(options.baseline).resolve()) if options.baseline else "",
     }
-    include = [] if "all" in options.scenarios else list(options.scenarios)
+    include = [] if _ALL in options.scenarios else list(options.scenarios)
     code: int = run(
         *(str(found(suite)) for suite in options.suites),
         include=include,
         name="pdrgate",
-        pythonpath=[str(_LIBRARIES)],
+        pythonpath=[str(_PACKAGE.parent)],
         variable=[f"{name}:{value}" for name, value in variables.items()],
         listener=[f"allure_robotframework:{folder / 'allure-results'}"],
         outputdir=str(folder),

@@ -127,21 +127,22 @@ class Trial:
         shorter it is the more it hides. This ratio does not depend on how long a trial lasts, and is what a load is
         judged by; it is the `loss_ratio` where the generator cannot look while it sends.
         """
-        return min(1.0, (self.lost + self._growth) / self.offered) if self.offered else 0.0
+        grown = min(self.lost + self.drained, self._rise)
+        return min(1.0, max(self.lost, grown) / self.offered) if self.offered else 0.0
 
     @property
-    def _growth(self) -> float:
-        """Packets by which the queue grew over the sending time.
+    def _rise(self) -> float:
+        """Packets by which what is under way, queued and lost alike, rose over the sending time.
 
         From the middle of the first to that of the last quarter, each told by its median: one stall of the machine at
-        either end makes no queue. Lost packets among those under way are taken out by the bound: what is queued at the
-        end is what drains.
+        either end makes no queue. Of an overload that lasts it is the excess, whether a buffer holds all of it, none,
+        or is full half-way; of losses that come in bursts it is a guess, which what was lost and drained bounds.
         """
         quarter = len(self.under_way) // 4
         if not quarter:
             return 0.0
         begin, end = median(self.under_way[:quarter]), median(self.under_way[-quarter:])
-        return max(0.0, min(end, self.drained) - begin) * len(self.under_way) / (len(self.under_way) - quarter)
+        return max(0.0, end - begin) * len(self.under_way) / (len(self.under_way) - quarter)
 
     @property
     def delivery_ratio(self) -> float:

@@ -24,7 +24,7 @@ Redirection By tc
 Open The Testbed For Programs
     [Documentation]    There is nothing to do where no programs were named.
     Skip If    not $BPF or not $AGAINST    no eBPF objects were named: --bpf OBJECT --against OBJECT
-    Open Testbed    ${TESTBED}    ${PROFILE}    ${BASELINE}    ${READING}    ${WAIT}
+    The Testbed Is Open
 
 This Program Forwards As Fast As The Other
     [Documentation]    One scenario: both programs loaded, measured, judged.

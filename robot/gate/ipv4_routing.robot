@@ -3,7 +3,7 @@ Documentation     How fast does this kernel route IPv4, can that number be trust
 
 Resource          ../../resources/gate.resource
 
-Suite Setup       Open Testbed    ${TESTBED}    ${PROFILE}    ${BASELINE}    ${READING}    ${WAIT}
+Suite Setup       The Testbed Is Open
 Suite Teardown    Close Testbed
 Test Template     IPv4 Routing Keeps Its PDR
 

@@ -22,7 +22,7 @@ IPv4 Routing
 Open The Virtual Testbed
     [Documentation]    There is nothing to do where no builds were named.
     Skip If    not $KERNEL or not $AGAINST    no builds were named: --kernel BUILD --against BUILD
-    Open Testbed    ${TESTBED}    ${PROFILE}    ${BASELINE}    ${READING}    ${WAIT}
+    The Testbed Is Open
 
 This Build Routes As Fast As The Other
     [Documentation]    One scenario: both builds booted, measured, judged.

@@ -3,7 +3,7 @@ Documentation     How fast does this kernel end IPv6 segments (SRv6), and is it 
 
 Resource          ../../resources/gate.resource
 
-Suite Setup       Open Testbed    ${TESTBED}    ${PROFILE}    ${BASELINE}    ${READING}    ${WAIT}
+Suite Setup       The Testbed Is Open
 Suite Teardown    Close Testbed
 Test Template     SRv6 End Keeps Its PDR
 

@@ -3,7 +3,7 @@ Documentation     How fast does a tc program redirect packets on this kernel, an
 
 Resource          ../../resources/gate.resource
 
-Suite Setup       Open Testbed    ${TESTBED}    ${PROFILE}    ${BASELINE}    ${READING}    ${WAIT}
+Suite Setup       The Testbed Is Open
 Suite Teardown    Close Testbed
 Test Template     Redirection By TC Keeps Its PDR
 

@@ -3,7 +3,7 @@ Documentation     How fast does an XDP program route on this kernel, and is it a
 
 Resource          ../../resources/gate.resource
 
-Suite Setup       Open Testbed    ${TESTBED}    ${PROFILE}    ${BASELINE}    ${READING}    ${WAIT}
+Suite Setup       The Testbed Is Open
 Suite Teardown    Close Testbed
 Test Template     XDP Routing Keeps Its PDR
 

@@ -14,23 +14,28 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
 
+from curves import EarlyLoss
 from fake_testbed import FakeTestbed
 
 import pdrgate.keywords.testbed as keywords
 from pdrgate.cli import main
 from pdrgate.errors import GeneratorError
-from pdrgate.gate.run import Run
+from pdrgate.gate.session import Session
 from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, SimulatedSut
 from pdrgate.trial import Trial
 
 
 class MortalSut(SimulatedSut):
-    """One whose generator dies at a trial; 0 means never."""
+    """One whose generator dies at a trial, or pdrgate itself does; 0 means never."""
 
     fails_at = 0
+    breaks_at = 0
 
     def measure(self, load: float, duration: float) -> Trial:
         self.fails_at -= 1
+        self.breaks_at -= 1
+        if self.breaks_at == 0:
+            raise RuntimeError("something of ours is broken")
         if self.fails_at == 0:
             raise GeneratorError("the traffic generator has ended (exit code -9); run again")
         return super().measure(load, duration)
@@ -45,19 +50,22 @@ def simulated(
     seed: int = 1,
     kernel: str = "6.1.0-simulated",
     fails_at: int = 0,
+    breaks_at: int = 0,
+    loses_from: float | None = None,
 ) -> FakeTestbed:
-    """What the SUT is like: loads in packets/s, the rest relative."""
+    """What the SUT is like: loads in packets/s, the rest relative; ``loses_from`` as a part of the saturation."""
     behaviour = Behaviour(noise=noise, modes=modes, drift=drift)
-    sut = MortalSut(IdealCurve(saturation), behaviour, seed=seed, ceiling=Ceiling(ceiling))
-    sut.fails_at = fails_at
+    curve = IdealCurve(saturation) if loses_from is None else EarlyLoss(saturation, loses_from)
+    sut = MortalSut(curve, behaviour, seed=seed, ceiling=Ceiling(ceiling))
+    sut.fails_at, sut.breaks_at = fails_at, breaks_at
     return FakeTestbed(sut, kernel=kernel)
 
 
 if __name__ == "__main__":
     testbed = simulated(**json.loads(sys.argv[1]))
     with tempfile.TemporaryDirectory() as state:
-        keywords.Run = functools.partial(  # type: ignore[misc,assignment]
-            Run, opener=testbed.open_with, state=Path(state)
+        keywords.Session = functools.partial(  # type: ignore[misc,assignment]
+            Session, opener=testbed.open_with, state=Path(state)
         )
         code = main(sys.argv[2:])
     sys.exit(code)

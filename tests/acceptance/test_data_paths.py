@@ -39,9 +39,10 @@ def test_a_slower_program_is_a_regression(tmp_path: Path) -> None:
     ended = gate(tmp_path, "--bpf", str(slow.path), "--against", str(good.path), "--boots", "8", "--tolerance", "5%")
     assert ended.result["verdict"] in {"REGRESSION", "INCONCLUSIVE", "UNSTABLE"}, ended.stdout + ended.stderr
     (entry,) = ended.result["scenarios"]
-    assert entry["builds"] == {"baseline": good.label, "candidate": slow.label}
+    assert [side["build"] for side in entry["sides"]] == [good.label, slow.label]
     assert entry["carried"].startswith("XDP native")
-    assert entry["pdr"]["load"] < 0.95 * entry["baseline_pdr"]["load"]
+    baseline, candidate = ({one["name"]: one["value"] for one in side["measurands"]} for side in entry["sides"])
+    assert candidate["PDR"] == entry["pdr"]["load"] < 0.95 * baseline["PDR"]
     assert len({boot["boot"] for boot in entry["boots"]}) == len(entry["boots"])
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.safety.journal import MachineLock
+from pdrgate.safety.locks import Lease, whole_machine
 from tests.acceptance.conftest import PDRGATE, ROOT, Ended, run
 
 pytestmark = pytest.mark.datapath
@@ -50,7 +50,7 @@ def _nice(process: Path) -> str:
 @pytest.fixture(autouse=True)
 def leaves_no_trace() -> Iterator[None]:
     # Somebody else may be measuring: wait for the machine first.
-    MachineLock.acquire(wait=300).release()
+    Lease.acquire(whole_machine(), wait=300).release()
     before = traces()
     yield
     assert traces() == before
@@ -60,10 +60,10 @@ def gate(output: Path, *options: str, prefix: tuple[str, ...] = ()) -> Ended:
     return run([*prefix, str(PDRGATE), "gate", "--output", str(output), *SMOKE, *options], output)
 
 
-def start(output: Path) -> subprocess.Popen[str]:
+def start(output: Path, profile: str = "quick") -> subprocess.Popen[str]:
     """Start a run and return once it has measured a few trials."""
     process = subprocess.Popen(
-        [PDRGATE, "gate", "--output", output, "--profile", "quick", "--wait", "5 min"],
+        [PDRGATE, "gate", "--output", output, "--profile", profile, "--wait", "5 min"],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     assert process.stdout is not None
@@ -120,7 +120,7 @@ def test_ctrl_c_puts_everything_back_and_can_be_resumed(tmp_path):
 
 
 def test_a_killed_run_is_cleaned_up_by_the_next_and_resumed(tmp_path):
-    process = start(tmp_path)
+    process = start(tmp_path, profile="smoke")
     process.kill()
     process.communicate()
     folder = only_folder(tmp_path)
@@ -141,7 +141,7 @@ def test_a_second_run_at_the_same_time_is_told_so(tmp_path):
         second = gate(tmp_path / "second", "--wait", "0 s")
         assert second.code == 2
         assert re.search(
-            rf"ERROR: another pdrgate run \(pid {process.pid}, since [\d:]+\) is measuring on this machine",
+            rf"ERROR: CPU \d+ is in use by another pdrgate run \(pid {process.pid}, since [\d:]+\); wait for it to end",
             second.stdout,
         ), second.stdout
         assert second.result["verdict"] == "ERROR"
@@ -219,7 +219,7 @@ Mistake
         ("Pin Interrupts    3 cpus", "'3 cpus'"),
         ("Get PDR    >=    1 Mpps", "there is no PDR; search it first with Search Partial Drop Rate"),
         ("Measurement Should Be Stable", "there is no PDR; search it first with Search Partial Drop Rate"),
-        ("Get Latency    p99", "there is no trial; measure one first with Measure Load"),
+        ("Get Latency    p99", "there is no trial in this test; measure one first with Measure Load"),
     ],
 )
 def test_mistakes_in_a_suite_are_told_in_one_line(tmp_path, step, message):

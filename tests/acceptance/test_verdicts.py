@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 
 import pytest
 
-from tests.acceptance.conftest import PDRGATE, Ended
+from pdrgate.units import Rate
+from tests.acceptance.conftest import PDRGATE, ROOT, Ended
 
 DEFAULT_TEST = "One CPU, Large Buffers"
 
@@ -46,9 +48,9 @@ def test_first_run_has_no_baseline_and_passes(simulated_gate):
 @pytest.mark.parametrize(
     ("saturation", "verdict", "code", "words"),
     [
-        (1e6, "PASS", 0, "not slower: PDR"),
-        (0.9e6, "REGRESSION", 1, "slower: PDR"),
-        (1.1e6, "IMPROVEMENT", 0, "faster: PDR"),
+        (1e6, "PASS", 0, "not slower: "),
+        (0.9e6, "REGRESSION", 1, "slower: "),
+        (1.1e6, "IMPROVEMENT", 0, "faster: "),
         (0.98e6, "INCONCLUSIVE", 1, "the interval spans the tolerance"),
     ],
 )
@@ -95,14 +97,80 @@ def test_a_run_that_died_is_resumed_without_repeating_trials(simulated_gate):
     assert "from the resumed run" in resumed.stdout
 
 
-def test_a_folder_of_runs_is_a_baseline_only_for_the_same_fingerprint(simulated_gate, tmp_path):
+def test_a_folder_of_runs_is_a_baseline_for_every_kernel_and_never_moves(simulated_gate, tmp_path):
     first = simulated_gate()
     assert first.result["verdict"] == "NO_BASELINE"
-    same = simulated_gate("--baseline", str(tmp_path / "results"), seed=2)
-    assert same.result["verdict"] == "PASS"
-    other = simulated_gate("--baseline", str(tmp_path / "results"), seed=3, kernel="6.12.0-other")
-    assert other.result["verdict"] == "NO_BASELINE"
-    assert "has the same fingerprint" in other.result["reason"]
+    for seed, kernel in ((2, "6.1.0-simulated"), (3, "6.12.0-other")):
+        later = simulated_gate("--baseline", str(tmp_path / "results"), seed=seed, kernel=kernel)
+        assert later.result["verdict"] == "PASS", later.stdout
+        assert later.result["scenarios"][0]["comparison"]["baseline"] == str(first.folder / "result.json")
+
+
+def test_a_baseline_that_was_named_and_cannot_serve_is_an_error_before_anything_is_measured(simulated_gate):
+    """It once was passed over: NO_BASELINE, and a green build."""
+    baseline = simulated_gate("--profile", "smoke", output="baseline")
+    ended = simulated_gate("--baseline", str(baseline.folder))
+    sentence = assert_all_agree(ended, "ERROR", 2)
+    assert "the baseline cannot serve: " in sentence
+    assert "profile smoke there, quick here" in sentence
+    assert (ended.folder / "trials.jsonl").read_text() == ""
+
+
+def test_what_is_no_result_is_told_before_a_run_is_made(simulated_gate, tmp_path):
+    for name, content in (
+        ("binary", b"\x00\xff"),
+        ("nan", b'{"schema": 2, "started": NaN}'),
+        ("new", b'{"schema": 99}'),
+    ):
+        (tmp_path / f"{name}.json").write_bytes(content)
+        ended = simulated_gate("--baseline", str(tmp_path / f"{name}.json"))
+        assert (ended.code, ended.folder) == (2, None)
+        assert ended.stderr.startswith(f"pdrgate: {tmp_path / name}.json is ")
+        assert ended.stderr.count("\n") == 1
+
+
+def test_a_required_baseline_that_there_is_not(simulated_gate, tmp_path):
+    (tmp_path / "runs").mkdir()
+    ended = simulated_gate("--baseline", str(tmp_path / "runs"), "--require-baseline")
+    sentence = assert_all_agree(ended, "ERROR", 2)
+    assert sentence.endswith(f"a baseline is required, and there is none: there is no result in {tmp_path}/runs yet")
+    assert simulated_gate("--require-baseline", output="none").code == 64
+
+
+def test_early_loss_is_not_green(simulated_gate):
+    baseline = simulated_gate(output="baseline")
+    ended = simulated_gate("--baseline", str(baseline.folder), loses_from=0.8, seed=2)
+    assert ended.code == 1
+    comparison = ended.result["scenarios"][0]["comparison"]
+    assert comparison["change"] == pytest.approx(-0.2, abs=0.03)
+    assert f"change {comparison['change']:+.1%}" in ended.result["reason"]
+
+
+def test_one_run_tells_one_pdr(simulated_gate):
+    """Console, result.json, log and tables, also of a run that is not stable."""
+    baseline = simulated_gate(output="baseline")
+    ended = simulated_gate("--baseline", str(baseline.folder), modes=[1.0, 0.8], seed=3)
+    sentence = assert_all_agree(ended, "UNSTABLE", 1)
+    (scenario,) = ended.result["scenarios"]
+    (measurand,) = (one for one in scenario["measurands"] if one["name"] == "PDR")
+    assert scenario["pdr"]["load"] == measurand["value"] == scenario["comparison"]["changes"][0]["candidate"]
+    told = str(Rate(scenario["pdr"]["load"]))
+    assert set(re.findall(r"PDR ([\d.]+ \w*pps)", sentence)) == {told}
+    assert set(re.findall(r"^ *PDR +([\d.]+ \w*pps)", ended.stdout, re.MULTILINE)) == {told}
+
+
+@pytest.mark.parametrize("merged", [False, True], ids=["output", "output and errors"])
+def test_a_reader_that_leaves_early_changes_no_verdict(tmp_path, merged):
+    command = [sys.executable, str(ROOT / "tests/acceptance/simulation.py"), "{}", "gate", "--output", str(tmp_path)]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT if merged else subprocess.PIPE, text=True
+    ) as gate:
+        assert gate.stdout.readline().startswith("pdrgate run ")
+        gate.stdout.close()
+        errors = "" if merged else gate.stderr.read()
+        assert (gate.wait(300), errors) == (0, "")
+    (folder,) = tmp_path.iterdir()
+    assert json.loads((folder / "result.json").read_text())["verdict"] == "NO_BASELINE"
 
 
 def test_scenarios_are_chosen_by_tag(simulated_gate):

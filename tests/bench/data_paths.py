@@ -27,7 +27,8 @@ from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath, Hop, XdpRouting, 
 from pdrgate.errors import TestbedError
 from pdrgate.gate.probe import probe
 from pdrgate.hosts.cpus import plan_cpus
-from pdrgate.safety.journal import Journal, MachineLock
+from pdrgate.safety.journal import Journal
+from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.testbeds import Testbed
 from pdrgate.testbeds.netns import NetnsTestbed
 from pdrgate.testbeds.vm import VmTestbed
@@ -144,7 +145,7 @@ def main() -> None:
     for part in options.part or ("netns", "guest"):
         build = kernel_build(options.build) if part == "guest" else None
         with (
-            MachineLock.acquire(wait=900),
+            Lease.acquire(whole_machine(), wait=900),
             tempfile.TemporaryDirectory() as place,
             Journal.begin(Path(place)) as journal,
         ):

@@ -28,7 +28,8 @@ from pdrgate.data_paths.catalogue import Routing
 from pdrgate.errors import PdrGateError
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.hosts.host import CommandError, netns_host
-from pdrgate.safety.journal import Journal, MachineLock
+from pdrgate.safety.journal import Journal
+from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.testbeds.netns import NetnsTestbed
 from pdrgate.traffic.frames import Frames, template
 
@@ -138,7 +139,11 @@ def main() -> None:
     options = parser.parse_args()
     frames = Frames(options.family)
     plan = plan_cpus(None, None)
-    with MachineLock.acquire(wait=600), tempfile.TemporaryDirectory() as state, Journal.begin(Path(state)) as journal:
+    with (
+        Lease.acquire(whole_machine(), wait=600),
+        tempfile.TemporaryDirectory() as state,
+        Journal.begin(Path(state)) as journal,
+    ):
         print(f"{options.hops} routed hops, IPv{options.family}, {frames.wire_size}-byte frames, medians of "
               f"{options.trials} trials of {options.duration} s; rate errors: median (worst)")  # fmt: skip
         print(f"{'generator':<18}{'ceiling':>9}{'forwarded':>12}{'ratio':>8}{'overhead':>10}  "

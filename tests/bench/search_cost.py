@@ -40,7 +40,7 @@ def one(profile: Profile, curve: LoadLoss, noise: float, seed: int, overhead: fl
 
     calibration = calibrate(measure, profile.calibration_duration)
     clock[0] = 0.0
-    found = search(measure, profile.goals, min_load=calibration.min_load, max_load=calibration.max_load,
+    found = search(measure, profile.goals, min_load=calibration.min_load, max_load=calibration.search_load,
                    budget=profile.search_budget)  # fmt: skip
     result = found.results[-1]
     return found.trials, clock[0], result.lower if result.outcome is Outcome.FOUND else None

@@ -21,7 +21,7 @@ from ssh_server import SshServer
 
 from pdrgate.hosts.host import local_host
 from pdrgate.hosts.ssh import SshConnection, SshHost
-from pdrgate.safety.journal import MachineLock
+from pdrgate.safety.locks import Lease, whole_machine
 
 _IDLE = 5.0
 
@@ -31,7 +31,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--commands", type=int, default=200)
     arguments = parser.parse_args()
-    with MachineLock.acquire(wait=900), tempfile.TemporaryDirectory() as place, SshServer(Path(place)) as server:
+    with (
+        Lease.acquire(whole_machine(), wait=900),
+        tempfile.TemporaryDirectory() as place,
+        SshServer(Path(place)) as server,
+    ):
         connection = SshConnection(server.target)
         local, remote = local_host(), SshHost(connection)
 

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 from trex_rig import config, ideal, paths
 from trex_server import TRexServer
 
-from pdrgate.safety.journal import MachineLock
+from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.simulated import Ceiling
 from pdrgate.traffic.trex import TRexGenerator
@@ -83,9 +83,9 @@ def main() -> None:
         generator = TRexGenerator(config(server, client=options.client), paths())
         about = generator.describe()
         print(f"client: {about['client']}, server {about['server']}; opened in {time.perf_counter() - begun:.2f} s")
-        with MachineLock.acquire(wait=900):
+        with Lease.acquire(whole_machine(), wait=900):
             print_overheads(generator, options.trials)
-        with MachineLock.acquire(wait=900):
+        with Lease.acquire(whole_machine(), wait=900):
             print_lateness(server, generator, options.trials)
         generator.close()
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime
 import hashlib
+import http.server
 import os
 import re
 import shutil
+import ssl
 import subprocess
 import sys
 import tempfile
+import threading
 import tomllib
 import zipfile
 from collections.abc import Iterator
@@ -16,6 +21,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -159,6 +168,40 @@ needs_headers = pytest.mark.skipif(
 )
 
 
+@contextlib.contextmanager
+def https_server(folder: Path) -> Iterator[int]:
+    """The port of a server on the loopback whose certificate nobody has reason to trust."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    pem = folder / "server.pem"
+    pem.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        + certificate.public_bytes(serialization.Encoding.PEM)
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            thread.join()
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """A checkout after its first start, which an earlier one without packages must not hinder."""
@@ -253,6 +296,19 @@ class TestNoNetwork:
         assert "secret" not in done.stderr
         assert "://" not in done.stderr
         assert built.stamp.read_text() == stamp, "the environment that was there must stay usable"
+
+    def test_a_certificate_that_is_not_trusted_is_the_reason(self, checkout: Checkout, tmp_path: Path) -> None:
+        done = checkout.run("bootstrap", "--python-only")
+        assert done.returncode == 0, done.stderr
+        with (checkout.root / "requirements.txt").open("a") as lock:
+            lock.write(f"absent==1 --hash=sha256:{'0' * 64}\n")
+        with https_server(tmp_path) as port:
+            done = checkout.run(
+                "bootstrap", "--python-only", offline=False, PIP_RETRIES="1", PIP_NO_INDEX="", PIP_CERT="",
+                PIP_INDEX_URL=f"https://127.0.0.1:{port}/simple",
+            )  # fmt: skip
+        assert done.returncode == 2
+        assert "could not install the Python packages: certificate verify failed: self-signed cert" in done.stderr
 
 
 class TestMissingPackages:
@@ -412,7 +468,7 @@ class TestTest:
         for name in ("robot", "resources", "tests"):
             (tmp_path / name).mkdir()
         (tmp_path / "robot/a.robot").touch()
-        for tool in ("ruff", "mypy", "robocop"):
+        for tool in ("ruff", "mypy", "lint-imports", "robocop"):
             write_script(tmp_path / ".venv/bin" / tool, f'echo "{tool} $*" >>calls')
         write_script(
             tmp_path / ".venv/bin/python", f'echo "python $*" >>calls; echo "{self.SUMMARY}"; exit ${{CODE:-0}}'
@@ -430,8 +486,11 @@ class TestTest:
         code, lines = self.run(stubbed, "--junitxml=out put.xml")
         assert (code, lines[-1]) == (0, self.SUMMARY)
         calls = (stubbed / "calls").read_text().splitlines()
-        assert [call.split()[0] for call in calls] == ["ruff", "ruff", "mypy", "robocop", "robocop", "python"]
-        assert calls[-1] == "python -m pytest --ignore=tests/bench --junitxml=out put.xml"
+        tools = ["ruff", "ruff", "mypy", "lint-imports", "robocop", "robocop", "python"]
+        assert [call.split()[0] for call in calls] == tools
+        assert calls[-1] == (
+            "python -m pytest --ignore=tests/bench --numprocesses=2 --dist=loadgroup --junitxml=out put.xml"
+        )
 
     def test_a_failing_lint_fails_all_but_the_last_line_is_still_pytests(self, stubbed: Path) -> None:
         write_script(stubbed / ".venv/bin/mypy", "echo cli.py:7: error: wrong; exit 1")

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from pdrgate.hosts.cpus import plan_cpus
-from pdrgate.safety.journal import Journal, MachineLock
+from pdrgate.safety.journal import Journal
+from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.testbeds.netns import NetnsTestbed
 from pdrgate.traffic.embedded import Engine
 
@@ -64,7 +65,7 @@ def machine() -> Iterator[None]:
     """The machine for ourselves, as every run has it; at the end it must be as it was."""
     if reason := impossible():
         pytest.skip(reason)
-    with MachineLock.acquire(wait=LOCK_WAIT):
+    with Lease.acquire(whole_machine(), wait=LOCK_WAIT):
         before = machine_state()
         yield
         after = machine_state()

@@ -113,7 +113,7 @@ def applied(path: DataPath, testbed: NetnsTestbed) -> Iterator[DataPath]:
 
 
 def by_kernel(testbed: NetnsTestbed) -> int:
-    return sum(value for name, value in testbed.counters().items() if name.endswith("ForwDatagrams"))
+    return sum(value for counter, value in testbed.counters().items() if counter.name.endswith("ForwDatagrams"))
 
 
 @every_path

@@ -13,7 +13,7 @@ import pytest
 from pdrgate.doctor import Examination, Finding, Status
 from pdrgate.hosts.cpus import CpuPlan, plan_cpus
 from pdrgate.safety.journal import Journal
-from pdrgate.testbeds import load_testbed, open_testbed
+from pdrgate.testbeds import load_testbed
 from pdrgate.testbeds.netns import NetnsTestbed
 
 pytestmark = pytest.mark.datapath
@@ -50,7 +50,7 @@ def test_a_sound_testbed(machine: None, tmp_path: Path) -> None:
 @pytest.fixture
 def testbed(machine: None, tmp_path: Path) -> Iterator[NetnsTestbed]:
     with Journal.begin(tmp_path) as journal:
-        opened = open_testbed(CONFIG, journal)
+        opened = CONFIG.open(journal)
         assert isinstance(opened, NetnsTestbed)
         try:
             yield opened

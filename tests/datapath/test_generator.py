@@ -21,10 +21,11 @@ from packets import Decoded, decode
 from pdrgate.data_paths.catalogue import NETWORKS, Hop, Port, Routing
 from pdrgate.errors import TestbedError, UsageError
 from pdrgate.hosts.cpus import plan_cpus
+from pdrgate.observers.reading import nested
 from pdrgate.testbeds.netns import NetnsTestbed
 from pdrgate.traffic.embedded import EmbeddedGenerator
-from pdrgate.traffic.frames import Frames
-from pdrgate.trial import Trial, placed
+from pdrgate.traffic.frames import Frames, template
+from pdrgate.trial import Trial
 
 pytestmark = pytest.mark.datapath
 
@@ -58,7 +59,7 @@ class Rig:
         before = self.testbed.counters()
         trial = self.generator.trial(load, duration, frames)
         return dataclasses.replace(
-            trial, counters_before=placed(before), counters_after=placed(self.testbed.counters())
+            trial, counters_before=nested(before), counters_after=nested(self.testbed.counters())
         )
 
     def explained(self, trial: Trial) -> int:
@@ -116,7 +117,7 @@ def test_counts_are_exact(rig: Rig, size: int, directions: Literal[1, 2]) -> Non
     assert trial.latency is None
     for _, port in rig.edges[:directions]:
         hop = 1 if port is rig.testbed.hops[0].ingress else len(rig.testbed.hops)
-        gained = trial.counter_changes[f"hop{hop}.{port.interface}"]["rx_packets"]
+        gained = trial.counter_changes[f"hop{hop}/{port.interface}"]["rx_packets"]
         # What else passes there (a router tells its multicast groups) are single packets.
         assert 0 <= gained - 4000 // directions <= 10
 
@@ -151,7 +152,10 @@ def test_probes_tell_the_latency(rig: Rig, size: int, directions: Literal[1, 2])
 def test_overload_is_open_loop_and_every_packet_is_accounted_for(
     rig: Rig, size: int, directions: Literal[1, 2]
 ) -> None:
-    trial = rig.counted(FLAT_OUT, 0.2, rig.frames(size=size, directions=directions))
+    for _ in range(20):  # at times the SUT has more of the machine than the generator, and keeps up
+        trial = rig.counted(FLAT_OUT, 0.2, rig.frames(size=size, directions=directions))
+        if trial.loss_ratio > 0.05:
+            break
     assert trial.generator_limited
     assert trial.intended == 1_000_000
     assert trial.unsent > 0
@@ -336,6 +340,41 @@ def test_foreign_packets_are_strays_and_never_forwarded(rig: Rig) -> None:
     assert quiet.stray < trial.stray
 
 
+LATE = """
+import socket, sys, time
+out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+out.bind((sys.argv[1], 0))
+frame = bytes.fromhex(sys.argv[2]) + (time.monotonic_ns() - 2 * 10**9).to_bytes(8)
+print("ready", flush=True)
+sys.stdin.readline()
+end = time.monotonic() + 0.5
+while time.monotonic() < end:
+    out.send(frame)
+    time.sleep(0.002)
+"""
+
+
+def test_the_longest_latency_of_a_trial_is_told_however_many_probes_follow(rig: Rig) -> None:
+    """Early in the trial some probes come back that were sent 2 s ago, in its middle and end none."""
+    tag = rig.generator._request(1, 1.0, 1.0, rig.frames()).tag + 2
+    path = rig.testbed._paths(rig.family)[0]
+    destination = type(path.destination)(int(path.destination) >> 16 << 16 | rig.generator.cookie)
+    own = dataclasses.replace(path, destination=destination)
+    late = template(rig.frames(), own, tag=tag, probe_tag=tag + 1).probe
+    last, out = rig.testbed.hops[-1], rig.testbed.hops[-1].egress.interface
+    with program(LATE, last, out, late.hex()) as injector:
+        assert injector.stdin is not None
+        injector.stdin.write("go\n")
+        injector.stdin.flush()
+        trial = rig.generator.trial(100e3, 3.0, rig.frames(probe_rate=50_000))
+    latency = trial.latency
+    assert latency is not None
+    assert latency.count > 65_536 + 25_000
+    assert latency.p50 <= latency.p90 <= latency.p99 <= latency.max
+    assert 2 < latency.max < 10
+    assert latency.p50 < 1
+
+
 def test_without_a_route_all_is_lost_and_the_drain_ends(rig: Rig) -> None:
     middle = rig.testbed.hops[1].host
     route = (str(NETWORKS[rig.family].forward), "via")
@@ -347,5 +386,5 @@ def test_without_a_route_all_is_lost_and_the_drain_ends(rig: Rig) -> None:
         middle.run("ip", f"-{rig.family}", "route", "add", *route, found["gateway"], "dev", found["dev"])
     assert (trial.offered, trial.forwarded, trial.loss_ratio) == (2000, 0, 1.0)
     if rig.family == 6:
-        assert trial.counter_changes["hop2"]["Ip6InNoRoutes"] >= 2000
+        assert trial.counter_changes["hop2/ip6"]["InNoRoutes"] >= 2000
     assert rig.trial(LOW, 0.1, rig.frames()).forwarded == 2000

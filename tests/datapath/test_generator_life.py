@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import select
 import signal
@@ -17,11 +18,12 @@ import pytest
 
 from pdrgate.data_paths.catalogue import Routing
 from pdrgate.errors import GeneratorError, TestbedError
-from pdrgate.safety.journal import recover_stale
+from pdrgate.safety.recovery import recover_stale
 from pdrgate.testbeds.netns import NetnsTestbed
 from pdrgate.traffic import native
 from pdrgate.traffic.embedded import EmbeddedGenerator
 from pdrgate.traffic.frames import Frames
+from pdrgate.traffic.native import wire
 
 pytestmark = pytest.mark.datapath
 
@@ -111,6 +113,29 @@ def test_a_closed_generator(generator: EmbeddedGenerator) -> None:
     with pytest.raises(GeneratorError) as error:
         generator.trial(20e3, 0.1, IPV6)
     assert one_line(error.value) == "the traffic generator was closed; open another for further trials"
+
+
+def test_a_worker_of_another_version_says_so(generator: EmbeddedGenerator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "VERSION", wire.VERSION + 1)
+    size, version = ctypes.sizeof(wire.Request), wire.VERSION
+    with pytest.raises(GeneratorError) as error:
+        generator.trial(20e3, 0.1, IPV6)
+    assert one_line(error.value) == (
+        f"the traffic generator: it was asked in version {version}, {size} bytes, and understands version "
+        f"{version - 1}, {size} bytes; install pdrgate again"
+    )
+    assert ended(generator.pid)  # for it cannot know where the next request begins
+    with pytest.raises(GeneratorError, match=r"has ended \(exit code 0\); run again$"):
+        generator.trial(20e3, 0.1, IPV6)
+
+
+def test_a_request_out_of_range_is_refused_by_name_and_the_next_one_served(generator: EmbeddedGenerator) -> None:
+    request = generator._request(2000, 20e3, 0.1, IPV6)
+    request.batch = 65
+    generator._send(request)
+    with pytest.raises(GeneratorError, match=r"asked for a trial whose batch is out of range$"):
+        generator._answer(10.0)
+    assert generator.trial(20e3, 0.1, IPV6).forwarded > 0
 
 
 @pytest.mark.parametrize("load", [20e3, 1e6])

@@ -13,12 +13,14 @@ from pathlib import Path
 import pytest
 
 from pdrgate.errors import EXIT_FAULT
+from pdrgate.gate.options import Options
 from pdrgate.gate.profile import PROFILES
 from pdrgate.gate.progress import Progress
-from pdrgate.gate.run import Options, Run
+from pdrgate.gate.record import RunRecord
+from pdrgate.gate.session import Session
 from pdrgate.history.results import read_result
 from pdrgate.hosts.cpus import plan_cpus
-from pdrgate.safety.journal import recover_stale
+from pdrgate.safety.recovery import recover_stale
 from pdrgate.stability import read_trials
 from pdrgate.testbeds import load_testbed
 
@@ -34,9 +36,11 @@ import sys
 from pathlib import Path
 from pdrgate.errors import PdrGateError
 from pdrgate.gate.profile import PROFILES
-from pdrgate.gate.run import Options, Run
+from pdrgate.gate.options import Options
+from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
+from pdrgate.gate.session import Session
 from pdrgate.testbeds import load_testbed
 
 class Teller:
@@ -47,15 +51,16 @@ class Teller:
         print("measured", progress.number, flush=True)
 
 def main(folder, state, load):
-    run = Run(load_testbed({str(LOCAL)!r}), Options(PROFILES["quick"], Path(folder)), Teller(), state=Path(state))
-    with run:
-        subject = ScenarioRun(run, Scenario(buffer={BUFFER}))
+    options = Options(PROFILES["quick"], Path(folder))
+    record = RunRecord(options.folder, "quick")
+    with Session(load_testbed({str(LOCAL)!r}), options, record, Teller(), state=Path(state)) as session:
+        subject = ScenarioRun(session, Scenario(buffer={BUFFER}))
         try:
             subject.prepare()
             for _ in range({TRIALS}):
-                subject.measure(20e3, 0.1, "search")
-            print("worker", subject._generator.pid, flush=True)
-            subject.measure(float(load), 60.0, "search")
+                subject.subject.measure(20e3, 0.1, "load")
+            print("worker", subject.subject._generator.pid, flush=True)
+            subject.subject.measure(float(load), 60.0, "load")
         finally:
             subject.finish()
 
@@ -153,11 +158,12 @@ def test_sigkill_in_a_trial_loses_nothing_and_the_next_start_cleans_up(
     trials = tmp_path / "run" / "trials.jsonl"
     assert trials.read_bytes().endswith(b"\n")
     measured = read_trials(trials)
-    assert [(trial.intended, trial.lost, trial.phase) for trial in measured] == [(2000, 0, "search")] * TRIALS
+    assert [(trial.intended, trial.lost, trial.phase) for trial in measured] == [(2000, 0, "load")] * TRIALS
 
     watcher = Watcher()
-    run = Run(load_testbed(LOCAL), Options(PROFILES["quick"], tmp_path / "run"), watcher, state=tmp_path / "state")
-    with run:
+    options = Options(PROFILES["quick"], tmp_path / "run", resume=True)
+    record = RunRecord(options.folder, "quick", resume=True)
+    with Session(load_testbed(LOCAL), options, record, watcher, state=tmp_path / "state"):
         by = f"(left by the killed run of pid {child.process.pid})"
         told = [sentence for sentence in watcher.sentences if sentence.endswith(by)]
         assert f"put back net.core.netdev_max_backlog = {before['backlog']} on local {by}" in told
@@ -165,7 +171,7 @@ def test_sigkill_in_a_trial_loses_nothing_and_the_next_start_cleans_up(
         cpu = plan_cpus(None, None).sut[0]
         nice = before["nice"][f"ksoftirqd/{cpu}"]  # type: ignore[index]
         assert f"put back nice value of ksoftirqd/{cpu} = {nice} on local {by}" in told
-        assert run.earlier == measured
+        assert list(record.earlier) == measured
     assert state_of_machine() == before
     assert not list((tmp_path / "state").glob("run-*"))
 
@@ -183,7 +189,7 @@ def test_ctrl_c_in_a_trial_leaves_nothing(
     assert not list((tmp_path / "state").glob("run-*"))
     assert len(read_trials(tmp_path / "run" / "trials.jsonl")) == TRIALS
     result = read_result(tmp_path / "run")
-    assert (result["verdict"], result["scenarios"][0]["trials"]) == ("ERROR", TRIALS)
+    assert (result.verdict, result.scenarios[0].trials) == ("ERROR", TRIALS)
 
 
 def test_ctrl_c_while_the_testbed_is_set_up_leaves_nothing(
@@ -212,6 +218,6 @@ def test_two_runs_at_once(start: Callable[..., Child], tmp_path: Path) -> None:
     _, said = second.process.communicate(timeout=60)
     assert second.process.returncode == EXIT_FAULT
     (line,) = said.splitlines()
-    assert line.startswith(f"another pdrgate run (pid {first.process.pid}, since ")
-    assert line.endswith(") is measuring on this machine; wait for it to end")
+    assert f" is in use by another pdrgate run (pid {first.process.pid}, since " in line
+    assert "; wait for it to end (--wait 1h), or give this testbed other CPUs" in line
     assert first.end(signal.SIGINT)[0] == 130

@@ -11,6 +11,8 @@ from pdrgate.hosts.host import HostError, local_host, netns_host
 from pdrgate.knobs import FileKnob, KnobSet, device_attribute, offloads, rps_cpus, rps_knobs, sysctl, threaded_napi
 from pdrgate.observers.counters import read_counters
 from pdrgate.observers.environment import capture_environment
+from pdrgate.observers.reading import Counter, Place, nested
+from pdrgate.observers.watching import CounterObserver, ProgramObserver, watching
 
 pytestmark = pytest.mark.datapath
 
@@ -116,10 +118,16 @@ def test_counters_of_real_packets(host):
     before = read_counters(host, ["v0", "v1", "lo"])
     host.run("python3", "-c", "import socket; socket.socket(2, 2).sendto(b'x', ('127.0.0.1', 9))")
     after = read_counters(host, ["v0", "v1", "lo"])
-    assert after["lo.tx_packets"] > before["lo.tx_packets"]
+    sent = Counter(Place.interface("lo"), "tx_packets")
+    assert after[sent] > before[sent]
     assert before.keys() == after.keys()
     cpu = min(os.sched_getaffinity(0))
-    names = {"v0.rx_dropped", f"softnet.cpu{cpu}.dropped", f"cpu{cpu}.steal_ticks", "IpForwDatagrams"}
+    names = {
+        Counter(Place.interface("v0"), "rx_dropped"),
+        Counter(Place.backlog(cpu), "dropped"),
+        Counter(Place.cpu(cpu), "steal_ticks"),
+        Counter(Place("ip"), "ForwDatagrams"),
+    }
     assert names <= before.keys()
     with pytest.raises(TestbedError, match=r"^netns:.* has no interface v9, but lo, v0, v1; was it removed or renamed"):
         read_counters(host, ["v0", "v9"])
@@ -131,3 +139,27 @@ def test_the_environment_of_this_machine(host):
     assert environment.kernel_version == os.uname().version
     assert environment.memory_bytes is not None
     assert environment.cpus == os.cpu_count()
+
+
+def test_a_program_runs_in_the_namespace_while_others_do(host):
+    with host.start("ip", "monitor", "link") as monitor:
+        while "v0" not in host.read(f"{monitor._folder}/out"):
+            host.run("ip", "link", "set", "v0", "down")
+            host.run("ip", "link", "set", "v0", "up")
+        assert "v0" in monitor.stop().stdout
+
+
+def test_what_watches_a_trial_runs_while_it_does(host):
+    def told(completed):
+        return {Counter(Place.interface("v0"), "events"): completed.stdout.count("v0")}
+
+    counters = CounterObserver(lambda: read_counters(host, ["lo"]))
+    program = ProgramObserver(host, ("ip", "monitor", "link"), told)
+    with watching((counters, program)) as watch:
+        while "v0" not in host.read(f"{program._running._folder}/out"):
+            host.run("ip", "link", "set", "v0", "down")
+            host.run("ip", "link", "set", "v0", "up")
+    seen = nested(watch.observation.after)
+    assert seen["v0"]["events"] > 0
+    assert watch.observation.before[Counter(Place.interface("v0"), "events")] == 0
+    assert "rx_packets" in seen["lo"]

@@ -1,11 +1,11 @@
-"""Runs that are killed, and what the next start makes of their journals; locks between real processes."""
+"""Runs that are killed, and what the next start makes of their journals."""
 
 import json
 import os
 import subprocess
 import sys
-import time
 import uuid
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,8 +13,11 @@ import pytest
 from pdrgate.errors import StorageError, TestbedError
 from pdrgate.hosts.host import local_host, netns_host
 from pdrgate.knobs import FileKnob, KnobSet, sysctl
-from pdrgate.safety import journal as journal_module
-from pdrgate.safety.journal import Journal, MachineLock, ProcessId, recover_stale
+from pdrgate.safety import processes
+from pdrgate.safety.journal import Journal
+from pdrgate.safety.locks import Lease, Resource
+from pdrgate.safety.processes import ProcessId
+from pdrgate.safety.recovery import Living, NotUndone, living, recover_stale
 
 pytestmark = pytest.mark.datapath
 
@@ -24,7 +27,8 @@ PRELUDE = """
 import os, subprocess, sys, time
 from pathlib import Path
 from pdrgate.hosts.host import local_host, netns_host
-from pdrgate.safety.journal import Journal, MachineLock
+from pdrgate.safety.journal import Journal
+from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.knobs import FileKnob, KnobSet, sysctl
 state = Path(sys.argv[1])
 def forked():
@@ -82,7 +86,7 @@ def kill(process):
 
 
 RUN = """
-lock, journal = MachineLock.acquire(state), Journal.begin(state)
+lock, journal = Lease.acquire(whole_machine(), state), Journal.begin(state)
 mine, theirs, target = sys.argv[2:]
 journal.namespace(mine)
 subprocess.run(("ip", "netns", "add", mine), check=True)
@@ -235,7 +239,7 @@ def test_a_process_whose_number_was_reused_is_not_ended(state):
 
 
 def test_a_process_that_ignores_sigterm_is_killed(state, monkeypatch):
-    monkeypatch.setattr(journal_module, "_GRACE", 0.2)
+    monkeypatch.setattr(processes, "_GRACE", 0.2)
     stubborn = subprocess.Popen(
         ("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1; done"),
         stdout=subprocess.PIPE,
@@ -288,7 +292,7 @@ def test_an_empty_journal_is_removed(state):
     state.mkdir()
     (state / "run-1-1-1.jsonl").touch()
     assert recover_stale(state) == []
-    assert list(state.iterdir()) == []
+    assert [path.name for path in state.iterdir()] == ["locks"]
 
 
 def test_only_our_namespaces_are_ever_deleted(state):
@@ -310,9 +314,9 @@ def test_a_run_that_ends_well_leaves_no_journal(state, namespace):
 
 def test_no_directory_to_write_to(tmp_path):
     (tmp_path / "file").touch()
-    for begin in (Journal.begin, MachineLock.acquire):
+    for begin in (Journal.begin, partial(Lease.acquire, ())):
         with pytest.raises(
-            TestbedError, match=r"^cannot make .*/file/state: Not a directory; run as root or with sudo"
+            TestbedError, match=r"^cannot make .*/file/state(/locks)?: Not a directory; run as root or with sudo"
         ):
             begin(tmp_path / "file" / "state")
 
@@ -337,46 +341,97 @@ def test_a_program_does_not_run_before_it_is_noted(state, tmp_path, monkeypatch)
     journal.close()
 
 
-def test_a_second_run_is_told_who_measures(child, state):
-    run = child("lock = MachineLock.acquire(state); ready('x')")
-    with pytest.raises(TestbedError) as error:
-        MachineLock.acquire(state)
-    since = json.loads((state / "lock").read_text())["since"]
-    shown = time.strftime("%H:%M:%S", time.localtime(since))
-    assert str(error.value) == (
-        f"another pdrgate run (pid {run.pid}, since {shown}) is measuring on this machine; wait for it to end"
-    )
+@pytest.mark.parametrize("mine", [True, False], ids=["held-by-us", "held-by-a-living-run"])
+def test_what_a_living_run_holds_now_is_left_for_later(child, state, tmp_path, mine):
+    target = tmp_path / "setting"
+    target.write_text("2\n")
+    change = {"change": 1, "host": "local", "knob": FileKnob(str(target), "").to_record(), "old": "1", "new": "2"}
+    path = stale(state, change, held=[["cpu", "1"], ["setting", "x"]])
+    lease = None
+    if mine:
+        lease = Lease.acquire([Resource("cpu", "1"), Resource("cpu", "2")], state)
+    else:
+        run = child("from pdrgate.safety.locks import Resource\n"
+                    "lease = Lease.acquire([Resource('cpu', '1')], state); ready('x')")  # fmt: skip
+        (left,) = recover_stale(state)
+        assert isinstance(left, NotUndone)
+        assert left.startswith(
+            "left what the killed run of pid " + json.loads(path.read_text().splitlines()[0])["pid"].__str__()
+        )
+        assert f"CPU 1 is in use by another pdrgate run (pid {run.pid}, since " in left
+        assert target.read_text() == "2\n"
+        kill(run)
+    (done,) = recover_stale(state, lease=lease)
+    assert done.startswith(f"put back {target} = 1 on local")
+    if lease is not None:
+        lease.release()
+
+
+def test_journals_of_living_runs_tell_what_is_no_leftover(child, state):
+    run = child("journal = Journal.begin(state); journal.namespace('pdrgate-t-alive'); ready('x')")
+    assert living(state) == Living(frozenset((run.pid,)), frozenset(("pdrgate-t-alive",)))
     kill(run)
-    MachineLock.acquire(state).release()
+    assert living(state) == Living(frozenset(), frozenset())
 
 
-def test_a_second_run_may_wait(child, state):
-    run = child("lock = MachineLock.acquire(state); ready('x'); lock.release(); ready('y')")
-    run.stdin.write("\n")
-    run.stdin.flush()
-    with MachineLock.acquire(state, wait=60), pytest.raises(TestbedError, match=rf"\(pid {os.getpid()}, since"):
-        MachineLock.acquire(state)
-    MachineLock.acquire(state).release()
+STARTED = """
+import signal
+journal = Journal.begin(state)
+process = journal.start(("sh", "-c", "%s sleep 6071 & echo $!; wait"), stdout=subprocess.PIPE)
+child = int(process.stdout.readline())
+ready(process.pid, child)
+"""
 
 
-@pytest.mark.parametrize(
-    "spawn",
-    [
-        "subprocess.Popen(('sleep', '600')).pid",
-        "subprocess.Popen(('sleep', '600'), close_fds=False).pid",
-        "forked()",
-    ],
-    ids=["exec", "exec-open-fds", "fork"],
-)
-def test_the_lock_does_not_outlive_its_owner_in_a_child(child, state, spawn):
-    run = child(f"lock = MachineLock.acquire(state); ready({spawn})")
-    left = ProcessId.of(int(run.words[0]))
-    kill(run)
+@pytest.mark.parametrize("first", ["leader", "run"])
+@pytest.mark.parametrize("stubborn", [False, True])
+def test_children_of_a_program_are_ended_also_when_it_is_dead(child, state, first, stubborn):
+    run = child(STARTED % ("trap '' TERM;" if stubborn else ""))
+    leader, left = (ProcessId.of(int(word)) for word in run.words)
+    if first == "leader":
+        os.kill(leader.pid, 9)
+        while leader.alive:
+            pass
+        kill(run)
+    else:
+        kill(run)
     try:
-        MachineLock.acquire(state).release()
         assert left.alive
+        (told,) = recover_stale(state)
+        what = "what was left of " if first == "leader" else ""
+        assert told.startswith(f"ended {what}process {leader.pid} (sh -c ")
+        assert not left.alive
+        assert not leader.alive
+        assert recover_stale(state) == []
     finally:
-        os.kill(left.pid, 9)
+        if left.alive:
+            os.kill(left.pid, 9)
+
+
+@pytest.mark.parametrize("difference", ["mark", "start", "session"])
+def test_a_session_whose_number_was_reused_is_left_alone(state, difference):
+    name = stale(state).stem
+    mark = "run-of-somebody-else" if difference == "mark" else name
+    leader = subprocess.Popen(
+        ("sh", "-c", "sleep 6072 & echo $!"), stdout=subprocess.PIPE, start_new_session=True,
+        env={**os.environ, "PDRGATE_JOURNAL": mark},
+    )  # fmt: skip
+    left = ProcessId.of(int(leader.stdout.readline()))
+    leader.wait()
+    leader.stdout.close()
+    try:
+        number = left.pid if difference == "session" else leader.pid
+        start = left.start + 1 if difference == "start" else 1
+        stale(state, {"process": number, "start": start, "command": "sh"})
+        assert recover_stale(state) == []
+        assert left.alive
+        if difference == "start":  # the right one
+            stale(state, {"process": leader.pid, "start": left.start, "command": "sh"})
+            assert len(recover_stale(state)) == 1
+            assert not left.alive
+    finally:
+        if left.alive:
+            os.kill(left.pid, 9)
 
 
 def test_process_ids():

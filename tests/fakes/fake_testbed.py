@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from pdrgate.data_paths.catalogue import Hop
+from pdrgate.gate.baseline import Baselines
+from pdrgate.gate.options import Options
 from pdrgate.gate.progress import Progress
-from pdrgate.gate.run import Options, Run
+from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
+from pdrgate.gate.session import Session
 from pdrgate.observers.environment import Environment
+from pdrgate.observers.reading import Counter, Place, Reading
+from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.results.verdict import Judgement
 from pdrgate.safety.journal import Journal
-from pdrgate.testbeds import Pinning, TestbedConfig
-from pdrgate.testbeds.testbed_file import GeneratorConfig, SutConfig
+from pdrgate.testbeds import Pinning, Testbed, TestbedConfig
+from pdrgate.testbeds.config import GeneratorConfig
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
 from pdrgate.traffic.simulated import SimulatedSut
 from pdrgate.trial import Trial
 
-CONFIG = TestbedConfig("simulated", "simulated", GeneratorConfig("simulated"), SutConfig(1), Path("no-file.yaml"))
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulated(TestbedConfig):
+    """A kind of testbed that only tests have."""
+
+    kind: ClassVar[str] = "simulated"
+
+    def open(self, journal: Journal) -> Testbed:
+        raise AssertionError("a test hands over what opens a simulated testbed")
+
+
+CONFIG = Simulated(name="simulated", source=Path("no-file.yaml"), generator=GeneratorConfig("simulated"))
 
 
 class FakeTestbed:
@@ -38,7 +56,7 @@ class FakeTestbed:
         self.open = True
 
     def open_with(self, config: TestbedConfig, journal: Journal) -> FakeTestbed:
-        """An opener for ``Run``."""
+        """An opener for ``Session``."""
         self.open = True
         return self
 
@@ -54,8 +72,11 @@ class FakeTestbed:
     def check(self) -> tuple[str, ...]:
         return ()
 
-    def counters(self) -> dict[str, int]:
-        return {"trials": len(self.calls)}
+    def counters(self) -> Reading:
+        return {Counter(Place.interface("simulated"), "trials"): len(self.calls)}
+
+    def observers(self) -> tuple[Observer, ...]:
+        return (CounterObserver(self.counters),)
 
     def set_buffer(self, packets: int) -> None:
         self.settings.append(packets)
@@ -108,17 +129,20 @@ class Watcher:
             raise Killed
 
 
-def gate(run: Run, scenario: Scenario | None = None, tolerance: float = 0.02) -> tuple[ScenarioRun, Judgement]:
+def gate(session: Session, scenario: Scenario | None = None, tolerance: float = 0.02) -> tuple[ScenarioRun, Judgement]:
     """All steps of one scenario, as a suite takes them."""
-    subject = ScenarioRun(run, scenario or Scenario())
+    options = session.options
+    baselines = Baselines(options.baseline, options.folder) if options.baseline else None
+    subject = ScenarioRun(session, scenario or Scenario(), baselines=baselines)
     subject.prepare()
-    subject.search(run.options.profile.goals)
+    subject.search()
     if subject.judgement is None:
         subject.repeat()
         subject.judge(tolerance)
     return subject, subject.finish()
 
 
-def new_run(testbed: FakeTestbed, options: Options, watcher: Watcher, state: Path) -> Run:
-    """A run on a fake testbed, with lock and journals of its own."""
-    return Run(CONFIG, options, watcher, opener=testbed.open_with, state=state)
+def new_session(testbed: FakeTestbed, options: Options, watcher: Watcher, state: Path) -> Session:
+    """A session on a fake testbed, with a record, locks and journals of its own."""
+    record = RunRecord(options.folder, options.profile.name, resume=options.resume)
+    return Session(CONFIG, options, record, watcher, opener=testbed.open_with, state=state)

@@ -15,7 +15,7 @@ import pytest
 from pdrgate.errors import GeneratorError, UsageError
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
-from pdrgate.trial import Trial
+from pdrgate.trial import LOOKS, Trial
 
 
 class GeneratorContract:
@@ -55,6 +55,19 @@ class GeneratorContract:
         for load, duration, count in ((1, 0.1, 1), (70, 0.1, 7), (12_345, 0.1, 1234)):
             trial = self.measured(generator, load, duration, Frames(family, directions=2))
             assert (trial.intended, trial.offered, trial.forwarded) == (count, count, count)
+
+    @pytest.mark.parametrize("load", ["LOW", "OVERLOAD"])
+    @pytest.mark.parametrize("directions", [1, 2])
+    def test_it_tells_what_had_come_back_when_sending_ended(
+        self, generator: Generator, family: Literal[4, 6], load: str, directions: Literal[1, 2]
+    ) -> None:
+        trial = generator.trial(getattr(self, load), 0.1, Frames(family, directions=directions))
+        assert 0 <= trial.drained <= trial.forwarded
+        assert trial.forwarding_rate <= trial.offered_load
+        assert len(trial.under_way) in (0, LOOKS)
+        if trial.under_way:
+            assert all(0 <= look <= trial.offered for look in trial.under_way)
+            assert trial.under_way[-1] == trial.offered - (trial.forwarded - trial.drained)
 
     @pytest.mark.parametrize("vary", ["ports", "addresses"])
     def test_many_flows_all_arrive(

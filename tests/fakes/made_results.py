@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from pdrgate.gate.fingerprint import METHOD
 from pdrgate.history.results import RESULT_FILE, write_result
 from pdrgate.results.model import SCHEMA, MeasurandResult, PdrResult, RunResult, ScenarioResult, TestbedResult
 from pdrgate.results.verdict import Verdict
 
 FINGERPRINT = {
     "scenario": "ipv6-routing-1cpu-4096-64B",
+    "method": METHOD,
     "profile": "quick",
     "testbed": "local-netns",
     "generator": "embedded/xdp",
@@ -26,7 +28,7 @@ PER_RUN = (1.001e6, 0.999e6, 1.0e6)
 def pdr(samples: tuple[float, ...] = PER_RUN) -> MeasurandResult:
     """The measurand of that name."""
     return MeasurandResult(
-        name="PDR", unit="pps", better="higher", value=1e6, lower=0.99e6, upper=1.01e6, samples=samples
+        name="PDR", unit="packets/s", better="higher", value=1e6, lower=0.99e6, upper=1.01e6, samples=samples
     )
 
 

@@ -25,9 +25,9 @@ def paths(family: Literal[4, 6] = 6) -> list[Path]:
     ]
 
 
-def ideal(saturation: float = SATURATION, ceiling: Ceiling | None = None) -> SimulatedSut:
+def ideal(saturation: float = SATURATION, ceiling: Ceiling | None = None, buffer: int = 0) -> SimulatedSut:
     """A SUT without noise."""
-    return SimulatedSut(IdealCurve(saturation), Behaviour(noise=0.0), ceiling=ceiling)
+    return SimulatedSut(IdealCurve(saturation), Behaviour(noise=0.0), ceiling=ceiling, buffer=buffer)
 
 
 def config(server: TRexServer, **more: Any) -> TRexConfig:

@@ -76,12 +76,21 @@ class Run:
     sent: dict[int, int]
     returned: dict[int, int]
     probes: frozenset[int]
+    queue: float = 0.0
+    """Part of what comes back that does so only after the sending time, at the rate of all others."""
     noise: int = 0
     stopped: float | None = None
 
     def progress(self, now: float) -> float:
+        """Part of the packets that was sent by now."""
         now = now if self.stopped is None else min(now, self.stopped)
         return min(1.0, max(0.0, (now - self.started) / self.seconds))
+
+    def answered(self, now: float) -> float:
+        """Part of what comes back that has by now, its flight apart. A stopped port's come at once."""
+        if not self.queue or self.stopped is not None:
+            return self.progress(now)
+        return min(1.0, max(0.0, (now - self.started) / self.seconds * (1 - self.queue)))
 
     def over(self, now: float) -> bool:
         return self.stopped is not None or self.progress(now) >= 1
@@ -412,6 +421,7 @@ class TRexServer:
                 for stream in streams
                 if stream["flow_stats"]["rule_type"] == "latency"
             ),
+            queue=trial.drained / trial.forwarded if trial.forwarded else 0.0,
             noise=self.faults.noise,
         )
         late = trial.sending_time > trial.intended_duration * 1.001 or trial.unsent
@@ -457,16 +467,16 @@ class TRexServer:
 
     def _sent(self, port: Port, now: float) -> int:
         run = port.run
-        return sum(self._part(run, count, now) for count in run.sent.values()) if run else 0
+        return sum(int(count * run.progress(self._read(run, now))) for count in run.sent.values()) if run else 0
 
     def _returned(self, port: Port, now: float) -> int:
         run = port.run
-        return sum(self._part(run, count, now - _FLIGHT) for count in run.returned.values()) if run else 0
+        now = self._read(run, now - _FLIGHT) if run else now
+        return sum(int(count * run.answered(now)) for count in run.returned.values()) if run else 0
 
-    def _part(self, run: Run, count: int, now: float) -> int:
-        if not run.over(now) and self.faults.held_back:
-            now -= self.faults.held_back
-        return int(count * run.progress(now))
+    def _read(self, run: Run, now: float) -> float:
+        """The moment that the counters are of."""
+        return now if run.over(now) else now - self.faults.held_back
 
     def _port_statistics(self, port: Port) -> dict[str, Any]:
         now = time.monotonic()
@@ -500,8 +510,8 @@ class TRexServer:
             for port in self.ports:
                 run = port.run
                 if run and group in run.sent:
-                    sent[str(port.number)] = self._part(run, run.sent[group], now)
-                    back = self._part(run, run.returned[group], now - _FLIGHT)
+                    sent[str(port.number)] = int(run.sent[group] * run.progress(self._read(run, now)))
+                    back = int(run.returned[group] * run.answered(self._read(run, now - _FLIGHT)))
                     returned[str(port.number ^ 1)] = back
                     if group in run.probes:
                         latencies[str(group)] = {"er": {}, "lat": _latency(back)}
@@ -579,10 +589,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="A TRex server without packets, for tests.")
     parser.add_argument("--api", choices=("4.1", "5.1"), default="4.1")
     parser.add_argument("--saturation", type=float, default=1e6, help="packets/s that the simulated SUT forwards")
+    parser.add_argument("--buffer", type=int, default=0, help="packets that wait for the simulated SUT at most")
     parser.add_argument("--ceiling", type=float, default=None, help="packets/s that the simulated server can send")
     options = parser.parse_args()
     ceiling = None if options.ceiling is None else Ceiling(options.ceiling, stretches=True)
-    with TRexServer(SimulatedSut(IdealCurve(options.saturation), ceiling=ceiling), api=options.api) as server:
+    sut = SimulatedSut(IdealCurve(options.saturation), ceiling=ceiling, buffer=options.buffer)
+    with TRexServer(sut, api=options.api) as server:
         print(f"sync port {server.sync_port}, async port {server.async_port}", flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             threading.Event().wait()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import re
 import shutil
 import subprocess
+import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,29 +19,65 @@ from pdrgate.builds.kernel_build import BuildError, KernelBuild, kernel_build
 from pdrgate.guests.guest import Guest, GuestConfig
 from pdrgate.guests.qemu import PROGRAM
 from pdrgate.hosts.cpus import plan_cpus
-from pdrgate.safety.journal import Journal, MachineLock
+from pdrgate.safety.journal import Journal
+from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.testbeds.vm import VmTestbed
 
 LOCK_WAIT = 600.0
 CLOUD = "linux-image-cloud-amd64"
 PLAIN = "linux-image-amd64"
 RT = "linux-image-rt-amd64"
-GUEST_DEADLINE = 180.0
+_TRIES = 100
+"""Tenths of a second."""
+PATIENCE = 180.0
 """For guests that must come up: how long that takes is no matter of these tests."""
 
 
 def our_leftovers() -> dict[str, list[str]]:
-    """Our guests and namespaces on this machine."""
-    guests = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    """Our guests and namespaces on this machine; those of processes outside of this session are somebody else's."""
+    parents = _parents()
+    ours = {pid for pid in parents if os.getpid() in _ancestors(pid, parents)}
+    guests, homes = [], defaultdict(set)
+    for pid, parent in parents.items():
         try:
-            words = path.read_bytes().split(b"\0")
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            homes[Path(f"/proc/{pid}/ns/net").stat().st_ino].add(pid)
         except OSError:
             continue
-        if words[0].endswith(PROGRAM.encode()) and b"pdrgate,debug-threads=on" in words:
-            guests.append(path.parent.name)
-    namespaces = [p.name for p in Path("/run/netns").glob("*") if re.fullmatch(r"pdrgate-[0-9a-f]{6}-tg", p.name)]
+        orphan = parent not in parents or parent == 1
+        if words[0].endswith(PROGRAM.encode()) and b"pdrgate,debug-threads=on" in words and (pid in ours or orphan):
+            guests.append(str(pid))
+    namespaces = []
+    for path in Path("/run/netns").glob("*"):
+        with contextlib.suppress(OSError):
+            if re.fullmatch(r"pdrgate-[0-9a-f]{6}-tg", path.name) and homes[path.stat().st_ino] <= ours:
+                namespaces.append(path.name)
     return {"guests": sorted(guests), "namespaces": sorted(namespaces)}
+
+
+def new_leftovers(before: dict[str, list[str]]) -> dict[str, set[str]]:
+    """What of ours is there that was not before. Somebody else's namespace may be without a process for a moment."""
+    for _ in range(_TRIES):
+        new = {kind: found for kind, names in our_leftovers().items() if (found := set(names) - set(before[kind]))}
+        if not new:
+            break
+        time.sleep(0.1)
+    return new
+
+
+def _parents() -> dict[int, int]:
+    """All processes with their parents."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            found[int(path.parent.name)] = int(path.read_text(errors="replace").rpartition(")")[2].split()[1])
+    return found
+
+
+def _ancestors(pid: int, parents: dict[int, int]) -> Iterator[int]:
+    while pid in parents:
+        yield pid
+        pid = parents[pid]
 
 
 @pytest.fixture(scope="module")
@@ -60,26 +99,26 @@ def nothing_left() -> Iterator[None]:
     """Whatever happens in the test, no guest and no namespace stays."""
     before = our_leftovers()
     yield
-    assert our_leftovers() == before
+    assert new_leftovers(before) == {}
 
 
 @pytest.fixture
 def nothing_left_by_runs() -> Iterator[None]:
     """The same for a test whose runs take the machine by themselves, while nobody else has it."""
-    with MachineLock.acquire(wait=LOCK_WAIT):
+    with Lease.acquire(whole_machine(), wait=LOCK_WAIT):
         before = our_leftovers()
     yield
-    with MachineLock.acquire(wait=LOCK_WAIT):
-        assert our_leftovers() == before
+    with Lease.acquire(whole_machine(), wait=LOCK_WAIT):
+        assert new_leftovers(before) == {}
 
 
 @pytest.fixture(scope="module")
 def machine(capable: None) -> Iterator[None]:
     """The machine for ourselves; at the end it must be as it was."""
-    with MachineLock.acquire(wait=LOCK_WAIT):
+    with Lease.acquire(whole_machine(), wait=LOCK_WAIT):
         before = our_leftovers()
         yield
-        assert our_leftovers() == before
+        assert new_leftovers(before) == {}
 
 
 def _package(name: str) -> KernelBuild:
@@ -125,7 +164,7 @@ def make_testbed(machine: None, journal: Journal, config: GuestConfig, tmp_path:
     made: list[VmTestbed] = []
 
     def make(build: KernelBuild, **options: object) -> VmTestbed:
-        options = {"machine": config, "deadline": GUEST_DEADLINE} | options
+        options = {"machine": config, "patience": PATIENCE} | options
         testbed = VmTestbed(build, plan_cpus(None, None), journal, tmp_path / "consoles", **options)  # type: ignore[arg-type]
         made.append(testbed)
         return testbed.ready()
@@ -135,10 +174,36 @@ def make_testbed(machine: None, journal: Journal, config: GuestConfig, tmp_path:
         testbed.close()
 
 
+@pytest.fixture(scope="module")
+def shared_testbed(machine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., VmTestbed]]:
+    """A testbed of a build, booted once for all tests of a module that put back what they change."""
+    folder = tmp_path_factory.mktemp("shared")
+    cpus = plan_cpus(None, None)
+    made: dict[str, VmTestbed] = {}
+
+    def shared(build: KernelBuild) -> VmTestbed:
+        if build.name not in made:
+            config = GuestConfig(cpus=cpus.sut, accelerator="tcg")
+            testbed = VmTestbed(build, cpus, journal, folder / "consoles", machine=config, patience=PATIENCE)
+            made[build.name] = testbed.ready()
+        return made[build.name]
+
+    with Journal.begin(folder / "state") as journal:
+        yield shared
+        for testbed in made.values():
+            testbed.close()
+
+
 @pytest.fixture(scope="session")
 def left_behind() -> Callable[[], dict[str, list[str]]]:
     """Tells our guests and namespaces on this machine."""
     return our_leftovers
+
+
+@pytest.fixture(scope="session")
+def newly_left() -> Callable[[dict[str, list[str]]], dict[str, set[str]]]:
+    """Tells what of ours is there that was not before; given what `left_behind` told then."""
+    return new_leftovers
 
 
 @pytest.fixture
@@ -146,10 +211,10 @@ def boot(journal, config, tmp_path):
     """Boots builds without ports; the guests end with the test."""
     made: list[Guest] = []
 
-    def boot(build, deadline=GUEST_DEADLINE, **options):
+    def boot(build, patience=PATIENCE, **options):
         guest = Guest(build, dataclasses.replace(config, **options), journal, tmp_path / "consoles")
         made.append(guest)
-        guest.wait(deadline)
+        guest.wait(patience)
         return guest
 
     yield boot

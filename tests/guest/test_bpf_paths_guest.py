@@ -18,8 +18,8 @@ LOAD, DURATION = 10e3, 0.2
 
 
 @pytest.mark.parametrize("flavour", ["cloud", "plain"])
-def test_every_data_path_in_one_guest(make_testbed, flavour: str, request: pytest.FixtureRequest) -> None:
-    testbed = make_testbed(request.getfixturevalue(flavour))
+def test_every_data_path_in_one_guest(shared_testbed, flavour: str, request: pytest.FixtureRequest) -> None:
+    testbed = shared_testbed(request.getfixturevalue(flavour))
     for name, kind in DATA_PATHS.items():
         path = data_path(name)
         frames = Frames(kind.family, segments=kind.segments)
@@ -46,8 +46,8 @@ def test_every_data_path_in_one_guest(make_testbed, flavour: str, request: pytes
         assert "pdrgate" not in testbed.guest.run("ls", "/sys/fs/bpf").stdout
 
 
-def test_virtio_has_native_xdp_and_generic_is_another_mode(make_testbed, cloud) -> None:
-    testbed = make_testbed(cloud)
+def test_virtio_has_native_xdp_and_generic_is_another_mode(shared_testbed, cloud) -> None:
+    testbed = shared_testbed(cloud)
     for mode, told in (("auto", "XDP native (virtio_net)"), ("generic", "XDP generic (virtio_net: asked for)")):
         path = XdpRouting(6, mode=mode)  # type: ignore[arg-type]
         try:
@@ -57,8 +57,8 @@ def test_virtio_has_native_xdp_and_generic_is_another_mode(make_testbed, cloud) 
             path.restore()
 
 
-def test_the_guests_own_verifier_has_the_say(make_testbed, cloud, tmp_path: Path) -> None:
-    testbed = make_testbed(cloud)
+def test_the_guests_own_verifier_has_the_say(shared_testbed, cloud, tmp_path: Path) -> None:
+    testbed = shared_testbed(cloud)
     source, output = tmp_path / "bad.c", tmp_path / "bad.o"
     source.write_text('__attribute__((section("xdp"), used)) int bad(void *ctx) { return *(int *)(ctx + 400); }\n')
     subprocess.run(("clang", "-O2", "-target", "bpf", "-c", str(source), "-o", str(output)), check=True)

@@ -13,15 +13,19 @@ from pathlib import Path
 import pytest
 
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.gate.build_comparison import BuildComparison, Plan, Side
+from pdrgate.gate.boots import Build
+from pdrgate.gate.build_comparison import BuildComparison, Plan
+from pdrgate.gate.options import Options
 from pdrgate.gate.profile import profile
 from pdrgate.gate.progress import Progress
-from pdrgate.gate.run import Options, Run
+from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
+from pdrgate.gate.session import Session
 from pdrgate.history.results import read_result
+from pdrgate.observers.reading import Reading
 from pdrgate.results.verdict import Verdict
 from pdrgate.safety.journal import Journal
-from pdrgate.testbeds import load_testbed, start_guest
+from pdrgate.testbeds import LocalVm, TestbedConfig, load_testbed
 from pdrgate.testbeds.vm import VmTestbed
 
 VM_FILE = Path(__file__).parents[2] / "resources/testbeds/local-vm.yaml"
@@ -45,7 +49,7 @@ def test_a_full_disk_keeps_what_was_measured(cloud: KernelBuild, tmp_path: Path)
                         while True:
                             file.write(b"x" * 512)
 
-        run = Run(config, Options(profile("smoke"), output / "run"), FillsTheDisk(), state=tmp_path / "state")
+        run = _session(config, output / "run", FillsTheDisk(), tmp_path)
         run.take()
         try:
             subject = _comparison(run, cloud, tmp_path)
@@ -68,23 +72,29 @@ class _Silent:
         pass
 
 
+def _session(config: TestbedConfig, folder: Path, observer: _Silent, tmp_path: Path) -> Session:
+    record = RunRecord(folder, "smoke")
+    return Session(config, Options(profile("smoke"), folder), record, observer, state=tmp_path / "state")
+
+
 def _comparison(
-    run: Run, build: KernelBuild, tmp_path: Path, spoil: Callable[[VmTestbed], None] | None = None
+    run: Session, build: KernelBuild, tmp_path: Path, spoil: Callable[[VmTestbed], None] | None = None
 ) -> BuildComparison:
     """A comparison of a build with itself; ``spoil`` is done to the candidate's first guest after its third trial."""
     config = load_testbed(VM_FILE)
+    assert isinstance(config, LocalVm)
     spoilt: list[VmTestbed] = []
 
     def baseline(journal: Journal) -> VmTestbed:
-        return start_guest(config, build, journal, tmp_path / "consoles")
+        return config.boot(build, journal, tmp_path / "consoles", print)
 
     def candidate(journal: Journal) -> VmTestbed:
-        testbed = start_guest(config, build, journal, tmp_path / "consoles")
+        testbed = config.boot(build, journal, tmp_path / "consoles", print)
         if spoil is not None and not spoilt:
             spoilt.append(testbed)
             original, count = testbed.counters, [0]
 
-            def counters() -> dict[str, int]:
+            def counters() -> Reading:
                 count[0] += 1
                 if count[0] == 7:
                     spoil(testbed)
@@ -93,8 +103,8 @@ def _comparison(
             testbed.counters = counters  # type: ignore[method-assign]
         return testbed
 
-    sides = {"baseline": Side("baseline", "a", baseline), "candidate": Side("candidate", "b", candidate)}
-    return BuildComparison(run, Scenario(), sides, Plan(2, 600, 0.5))  # type: ignore[arg-type]
+    builds = {"baseline": Build("baseline", "a", baseline), "candidate": Build("candidate", "b", candidate)}
+    return BuildComparison(run, Scenario(), builds, Plan(2, 600, 0.5))  # type: ignore[arg-type]
 
 
 def _crash(testbed: VmTestbed) -> None:
@@ -114,7 +124,7 @@ def _stop(testbed: VmTestbed) -> None:
 def test_a_boot_that_dies_in_the_middle_is_told_and_the_run_goes_on(
     spoil: Callable[[VmTestbed], None], failure: str, kind: str | None, cloud: KernelBuild, tmp_path: Path
 ) -> None:
-    run = Run(load_testbed(VM_FILE), Options(profile("smoke"), tmp_path / "run"), _Silent(), state=tmp_path / "state")
+    run = _session(load_testbed(VM_FILE), tmp_path / "run", _Silent(), tmp_path)
     run.take()
     try:
         subject = _comparison(run, cloud, tmp_path, spoil)
@@ -124,14 +134,15 @@ def test_a_boot_that_dies_in_the_middle_is_told_and_the_run_goes_on(
     finally:
         run.close()
     first = subject.boots[0]
-    assert (first.side, first.pdr) == ("candidate", None)
+    assert (first.side, dict(first.values)) == ("candidate", {})
     assert failure in first.failure
-    assert len(subject.pdrs("candidate")) == 2
+    assert len(subject.samples("PDR", "candidate")) == 2
     assert subject.judgement is not None
     assert subject.judgement.verdict is not Verdict.ERROR
-    crash = read_result(tmp_path / "run")["scenarios"][0]["boots"][0]["crash"]
+    crash = read_result(tmp_path / "run").scenarios[0].boots[0].crash
     if kind is None:
         assert crash is None
     else:
-        assert crash["kind"] in ("oops", "panic")
-        assert "sysrq" in f"{crash['line']} {crash['rip']} {crash['trace']}"
+        assert crash is not None
+        assert crash.kind in ("oops", "panic")
+        assert "sysrq" in f"{crash.line} {crash.rip} {crash.trace}"

@@ -9,12 +9,12 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.history.results import read_result
+from pdrgate.results.model import RunResult
 
 CHECKOUT = Path(__file__).parents[2]
 PDRGATE = [sys.executable, "-m", "pdrgate.cli"]
@@ -26,7 +26,7 @@ def arguments(build: KernelBuild, output: Path, *more: str) -> list[str]:
     """Compares a build with itself in a minute; a boot that is twice as slow is within the tolerance."""
     return [
         *PDRGATE, "gate", "--kernel", build.source, "--against", build.source, "--profile", "smoke",
-        "--boots", "2", "--tolerance", "50%", "--wait", "900 s", "--output", str(output), *more,
+        "--boots", "3", "--tolerance", "50%", "--wait", "900 s", "--output", str(output), *more,
     ]  # fmt: skip
 
 
@@ -34,7 +34,7 @@ def environment(**changes: str) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(CHECKOUT / "libraries")} | changes
 
 
-def result_of(output: Path) -> dict[str, Any]:
+def result_of(output: Path) -> RunResult:
     (folder,) = output.iterdir()
     return read_result(folder)
 
@@ -45,11 +45,11 @@ def test_a_build_is_gated_against_itself(cloud: KernelBuild, tmp_path: Path) -> 
     )
     assert done.returncode in (0, 1), done.stdout + done.stderr
     result = result_of(tmp_path / "out")
-    assert result["verdict"] in ("PASS", "UNSTABLE", "INCONCLUSIVE", "IMPROVEMENT")
-    (entry,) = result["scenarios"]
-    assert [boot["kernel"] for boot in entry["boots"]] == [cloud.release] * 4
-    assert len({boot["boot"] for boot in entry["boots"]}) == 4
-    assert "pair 2 of at most 2: baseline " in done.stdout
+    assert result.verdict in ("PASS", "UNSTABLE", "INCONCLUSIVE", "IMPROVEMENT")
+    (entry,) = result.scenarios
+    assert [boot.kernel for boot in entry.boots] == [cloud.release] * 6
+    assert len({boot.boot for boot in entry.boots}) == 6
+    assert "pair 3 of at most 3: baseline " in done.stdout
     assert done.stdout.count("boot 1 of the candidate") == 1
 
 
@@ -65,11 +65,12 @@ def test_the_suites_for_namespaces_run_in_a_guest(cloud: KernelBuild, tmp_path: 
         env=environment(), capture_output=True, text=True, timeout=1500, check=False,
     )  # fmt: skip
     result = result_of(tmp_path / "out")
-    assert result["verdict"] in ("NO_BASELINE", "UNSTABLE", "INCONCLUSIVE"), done.stdout + done.stderr
-    (entry,) = result["scenarios"]
-    assert entry["fingerprint"]["kernel"] == cloud.release
-    assert entry["carried"].startswith("the kernel routes" if tag == "default" else "XDP ")
-    assert entry["calibration"]["forwarding_rate"] > 1000
+    assert result.verdict in ("NO_BASELINE", "UNSTABLE", "INCONCLUSIVE"), done.stdout + done.stderr
+    (entry,) = result.scenarios
+    assert entry.fingerprint["kernel"] == cloud.release
+    assert entry.carried.startswith("the kernel routes" if tag == "default" else "XDP ")
+    assert entry.calibration is not None
+    assert entry.calibration.forwarding_rate > 1000
 
 
 def test_ctrl_c_while_two_guests_run_and_then_on_from_there(
@@ -93,7 +94,7 @@ def test_ctrl_c_while_two_guests_run_and_then_on_from_there(
         assert run.wait(60) == 130, "".join(lines) + rest
     assert left_behind()["guests"] == []
     (folder,) = (tmp_path / "out").iterdir()
-    assert "interrupted" in read_result(folder)["reason"]
+    assert "interrupted" in read_result(folder).reason
     assert len((folder / "pairs.jsonl").read_text().splitlines()) == 1
     assert f"--resume {folder}" in rest
     again = subprocess.run(
@@ -102,8 +103,8 @@ def test_ctrl_c_while_two_guests_run_and_then_on_from_there(
     )  # fmt: skip
     assert again.returncode in (0, 1), again.stdout + again.stderr
     assert "1 pairs of boots are taken over from the run that is continued" in again.stdout
-    (entry,) = read_result(folder)["scenarios"]
-    assert [boot["pair"] for boot in entry["boots"]] == [1, 1, 2, 2]
+    (entry,) = read_result(folder).scenarios
+    assert [boot.pair for boot in entry.boots] == [1, 1, 2, 2, 3, 3]
 
 
 def test_a_missing_qemu_is_told_in_one_line(cloud: KernelBuild, tmp_path: Path) -> None:
@@ -119,5 +120,5 @@ def test_a_missing_qemu_is_told_in_one_line(cloud: KernelBuild, tmp_path: Path) 
     )  # fmt: skip
     assert done.returncode == 2, done.stdout + done.stderr
     told = result_of(tmp_path / "out")
-    assert told["verdict"] == "ERROR"
-    assert "qemu-system-x86_64 is not installed" in told["reason"]
+    assert told.verdict == "ERROR"
+    assert "qemu-system-x86_64 is not installed" in told.reason

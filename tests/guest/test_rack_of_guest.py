@@ -17,8 +17,8 @@ from pdrgate.hosts.cpus import parse_cpu_list, plan_cpus
 from pdrgate.knobs import device_interrupts, snapshot
 from pdrgate.knobs.port_network import PortNetwork
 from pdrgate.safety.journal import Journal
+from pdrgate.testbeds.kinds import PortConfig
 from pdrgate.testbeds.rack import RackTestbed
-from pdrgate.testbeds.testbed_file import PortConfig
 from pdrgate.testbeds.traffic_source import EmbeddedSource
 from pdrgate.traffic.frames import Frames
 

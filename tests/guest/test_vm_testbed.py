@@ -13,8 +13,11 @@ from pdrgate.data_paths.catalogue import data_path
 from pdrgate.errors import TestbedError
 from pdrgate.gate.fingerprint import fingerprint
 from pdrgate.guests.guest import GuestError
-from pdrgate.safety.journal import recover_stale
-from pdrgate.testbeds import load_testbed, open_guest, open_testbed
+from pdrgate.hosts.cpus import plan_cpus
+from pdrgate.observers.reading import Counter, Place
+from pdrgate.safety.recovery import recover_stale
+from pdrgate.testbeds import load_testbed
+from pdrgate.testbeds.vm import DEFAULT_BUFFER, VmTestbed
 from pdrgate.traffic.frames import Frames
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine")]
@@ -23,10 +26,15 @@ ROOT = Path(__file__).parents[2]
 LOW = 20_000.0
 
 
+def tap(name, counter):
+    return Counter(Place.interface(name).of("tg"), counter)
+
+
 @pytest.mark.parametrize("engine", ["packet", "xdp"])
 @pytest.mark.parametrize("kind", ["cloud", "plain"])
-def test_a_low_load_is_forwarded_whole(make_testbed, request, engine, kind):
-    testbed = make_testbed(request.getfixturevalue(kind), engine=engine)
+def test_a_low_load_is_forwarded_whole(shared_testbed, request, monkeypatch, engine, kind):
+    testbed = shared_testbed(request.getfixturevalue(kind))
+    monkeypatch.setattr(testbed, "_engine", engine)
     for family in (4, 6):
         path = data_path(f"ipv{family}-routing")
         path.apply(testbed.hops)
@@ -39,15 +47,16 @@ def test_a_low_load_is_forwarded_whole(make_testbed, request, engine, kind):
             assert trial.forwarded == trial.offered == 10_000 - trial.unsent
             assert trial.refused == 0
             gained = {name: after[name] - value for name, value in before.items() if name in after}
-            sent = gained["tg.t0.tx_packets"] + gained["tg.t1.tx_packets"]
+            sent = gained[tap("t0", "tx_packets")] + gained[tap("t1", "tx_packets")]
             assert sent >= trial.offered  # and some of the guest's own may have gone the other way
         generator.close()
         assert all(sentence.startswith("put back") for sentence in path.restore())
     assert testbed.guest.check() == ()
 
 
-def test_an_overload_is_refused_at_the_tap_and_blocks_nobody(make_testbed, cloud):
-    testbed = make_testbed(cloud, engine="packet")
+def test_an_overload_is_refused_at_the_tap_and_blocks_nobody(shared_testbed, cloud, monkeypatch):
+    testbed = shared_testbed(cloud)
+    monkeypatch.setattr(testbed, "_engine", "packet")
     path = data_path("ipv4-routing")
     path.apply(testbed.hops)
     testbed.set_buffer(257)
@@ -58,11 +67,14 @@ def test_an_overload_is_refused_at_the_tap_and_blocks_nobody(make_testbed, cloud
     generator.close()
     assert trial.refused > 0
     assert trial.forwarded < trial.offered
-    assert trial.refused == after["tg.t0.tx_dropped"] - before["tg.t0.tx_dropped"]
+    assert trial.refused == after[tap("t0", "tx_dropped")] - before[tap("t0", "tx_dropped")]
     # All that the TAP took reached the guest: the queue before it is the only place in front of it that loses.
-    assert after["tg.t0.tx_packets"] - before["tg.t0.tx_packets"] == trial.offered - trial.refused
+    assert after[tap("t0", "tx_packets")] - before[tap("t0", "tx_packets")] == trial.offered - trial.refused
     ingress = testbed.hops[0].ingress.interface
-    assert after[f"{ingress}.rx_packets"] - before[f"{ingress}.rx_packets"] == trial.offered - trial.refused
+    received = Counter(Place.interface(ingress), "rx_packets")
+    assert after[received] - before[received] == trial.offered - trial.refused
+    path.restore()
+    testbed.set_buffer(DEFAULT_BUFFER)
 
 
 def test_settings_are_read_back(make_testbed, cloud):
@@ -89,8 +101,8 @@ def test_settings_are_read_back(make_testbed, cloud):
         make_testbed(cloud, ring=100)
 
 
-def test_two_testbeds_at_once(make_testbed, cloud, plain):
-    testbeds = [make_testbed(build) for build in (cloud, plain)]
+def test_two_testbeds_at_once(shared_testbed, cloud, plain):
+    testbeds = [shared_testbed(build) for build in (cloud, plain)]
     for testbed, build in zip(testbeds, (cloud, plain), strict=True):
         path = data_path("ipv6-routing")
         path.apply(testbed.hops)
@@ -99,29 +111,46 @@ def test_two_testbeds_at_once(make_testbed, cloud, plain):
         generator.close()
         assert trial.forwarded == trial.offered
         assert testbed.environment().kernel_release == build.release
+        path.restore()
     assert len({testbed.boot for testbed in testbeds}) == 2
 
 
-def test_a_build_that_does_not_boot_leaves_nothing(make_testbed, cloud, config, left_behind):
+def test_a_build_that_does_not_boot_leaves_nothing(make_testbed, cloud, config, left_behind, newly_left):
     before = left_behind()
     with pytest.raises(GuestError, match=r"does not boot: Kernel panic") as error:
         make_testbed(cloud, machine=dataclasses.replace(config, cmdline="rdinit=/none init=/none"))
     assert len(list(error.value.console.parent.glob("*.log"))) == 2  # the start was tried again, once
-    assert left_behind() == before
+    assert newly_left(before) == {}
+
+
+def test_a_namespace_that_could_not_be_deleted_is_deleted_by_the_next_close(
+    cloud, config, journal, tmp_path, left_behind, newly_left
+):
+    before = left_behind()
+    testbed = VmTestbed(cloud, plan_cpus(None, None), journal, tmp_path / "consoles", machine=config)
+    (name,) = set(left_behind()["namespaces"]) - set(before["namespaces"])
+    # Mounted over itself: what `ip netns delete` unmounts is then not all that holds the file.
+    subprocess.run(("mount", "--bind", f"/run/netns/{name}", f"/run/netns/{name}"), check=True)
+    with pytest.raises(TestbedError, match=rf"ip netns delete {name}.* Device or resource busy"):
+        testbed.close()
+    assert name in left_behind()["namespaces"]
+    testbed.close()
+    assert newly_left(before) == {}
+    testbed.close()
 
 
 def test_a_file_opens_it(journal, cloud, tmp_path):
     config = load_testbed(ROOT / "resources/testbeds/local-vm.yaml")
     with pytest.raises(TestbedError, match=r"boots kernel builds, and none was named; write one as sut.kernel"):
-        open_testbed(config, journal)
-    testbed = open_guest(config, cloud, journal, tmp_path)
+        config.open(journal)
+    testbed = config.boot(cloud, journal, tmp_path, print).ready()
     try:
         assert testbed.environment().kernel_release == cloud.release
     finally:
         testbed.close()
         testbed.close()
-    with pytest.raises(TestbedError, match=r"local-netns .*has the kernel of this machine"):
-        open_guest(load_testbed(ROOT / "resources/testbeds/local-netns.yaml"), cloud, journal, tmp_path)
+    with pytest.raises(TestbedError, match=r"local-netns .*boots no kernels; use one of kind local-vm"):
+        load_testbed(ROOT / "resources/testbeds/local-netns.yaml").boot(cloud, journal, tmp_path, print)
 
 
 OWNER = """
@@ -131,7 +160,7 @@ from pdrgate.builds.kernel_build import kernel_build
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.guests.guest import GuestConfig
 from pdrgate.safety.journal import Journal
-from pdrgate.testbeds.vm import VmTestbed
+from pdrgate.testbeds.vm import DEFAULT_BUFFER, VmTestbed
 journal = Journal.begin(Path(sys.argv[1]))
 cpus = plan_cpus(None, None)
 machine = GuestConfig(cpus=cpus.sut, accelerator="tcg")
@@ -142,7 +171,7 @@ sys.stdin.readline()
 """
 
 
-def test_a_killed_owner_leaves_no_guest_and_recovery_the_rest(cloud, tmp_path, left_behind):
+def test_a_killed_owner_leaves_no_guest_and_recovery_the_rest(cloud, tmp_path, left_behind, newly_left):
     before = left_behind()
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "libraries")}
     with subprocess.Popen(
@@ -160,4 +189,4 @@ def test_a_killed_owner_leaves_no_guest_and_recovery_the_rest(cloud, tmp_path, l
         os.close(pidfd)
     told = recover_stale(tmp_path)
     assert sum(sentence.startswith("deleted namespace") for sentence in told) == 2
-    assert left_behind() == before
+    assert newly_left(before) == {}

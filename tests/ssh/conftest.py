@@ -11,7 +11,7 @@ from rack import Rack
 from ssh_server import SshServer, sshd
 
 from pdrgate.hosts.ssh import SshConnection, SshHost
-from pdrgate.safety.journal import MachineLock
+from pdrgate.safety.locks import Lease, whole_machine
 
 LOCK_WAIT = 900.0
 
@@ -42,7 +42,7 @@ def server(sshd_is_there: None, tmp_path: Path) -> Iterator[SshServer]:
 @pytest.fixture(scope="module")
 def machine(sshd_is_there: None) -> Iterator[None]:
     """The machine for ourselves."""
-    with MachineLock.acquire(wait=LOCK_WAIT):
+    with Lease.acquire(whole_machine(), wait=LOCK_WAIT):
         yield
 
 

@@ -15,7 +15,9 @@ from ssh_server import SshServer
 from trex_rig import SATURATION, ideal
 from trex_server import TRexServer
 
-from pdrgate.safety.journal import LASTING_DIR, MachineLock, recover_stale
+from pdrgate.safety.locks import Lease, whole_machine
+from pdrgate.safety.recovery import recover_stale
+from pdrgate.safety.state import LASTING_DIR
 from tests.acceptance.conftest import PDRGATE, ROOT, Ended, run
 
 pytestmark = pytest.mark.datapath
@@ -29,12 +31,12 @@ SMOKE = ("--profile", "smoke", "--wait", "15 min")
 def rack(sshd_is_there: None) -> Iterator[Rack]:
     """A rack that a run leaves as it was."""
     # Somebody else may be measuring: what is the machine's must be at rest when it is looked at.
-    with MachineLock.acquire(wait=900), Rack() as rack:
+    with Lease.acquire(whole_machine(), wait=900), Rack() as rack:
         before = rack.state()
     # Its namespaces are gone with that; the state of an equal one is the same.
     with Rack() as rack:
         yield rack
-        with MachineLock.acquire(wait=900):
+        with Lease.acquire(whole_machine(), wait=900):
             after = rack.state()
         assert {name: (before.get(name), after.get(name)) for name in before.keys() | after.keys()} == {
             name: (value, value) for name, value in before.items()
@@ -166,7 +168,7 @@ def test_a_sut_that_goes_away_for_good_is_an_error_and_is_put_back_later(
     (journal,) = LASTING_DIR.glob("remote-*")
     server.start()
     # As the next run does, whoever's that is.
-    with MachineLock.acquire(wait=900):
+    with Lease.acquire(whole_machine(), wait=900):
         recover_stale()
     assert not journal.exists()
 

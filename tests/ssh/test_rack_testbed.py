@@ -11,25 +11,31 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from rack import PORTS, Rack
 from ssh_server import SshServer
 
-from pdrgate import testbed as testbeds
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.hosts.host import netns_host
 from pdrgate.hosts.ssh_login import HostKeyError
-from pdrgate.safety.journal import Journal, recover_stale
+from pdrgate.observers.reading import Counter, Place
+from pdrgate.safety.journal import Journal
+from pdrgate.safety.recovery import recover_stale
 from pdrgate.stability import read_trials
-from pdrgate.testbeds import load_testbed, open_testbed
+from pdrgate.testbeds import load_testbed
 from pdrgate.traffic.frames import Frames
+
+if TYPE_CHECKING:
+    from pdrgate.testbeds import Testbed
 
 pytestmark = pytest.mark.datapath
 
 ROOT = Path(__file__).parents[2]
+FORWARDED = Counter(Place("ip6"), "OutForwDatagrams")
 
 
 @pytest.fixture
@@ -47,7 +53,7 @@ def differences(before: dict[str, str], after: dict[str, str]) -> dict[str, tupl
     }
 
 
-def use(testbed: testbeds.Testbed, load: float = 20e3) -> None:
+def use(testbed: Testbed, load: float = 20e3) -> None:
     """A scenario, as a run has it."""
     path = data_path("ipv6-routing")
     path.apply(testbed.hops)
@@ -63,7 +69,7 @@ def use(testbed: testbeds.Testbed, load: float = 20e3) -> None:
         finally:
             generator.close()
         assert (trial.offered, trial.forwarded) == (load * 0.2, load * 0.2)
-        forwarded = after["Ip6OutForwDatagrams"] - before["Ip6OutForwDatagrams"]
+        forwarded = after[FORWARDED] - before[FORWARDED]
         assert forwarded == trial.forwarded
     finally:
         path.restore()
@@ -75,7 +81,7 @@ def test_the_same_testbed_by_ssh_and_without(rack: Rack, tmp_path: Path, server:
     before = rack.state()
     plan = plan_cpus(None, None)
     with Journal.begin(tmp_path / "state") as journal:
-        testbed = open_testbed(load_testbed(file), journal)
+        testbed = load_testbed(file).open(journal)
         try:
             name = f"ssh:sut/{rack.sut}" if way == "ssh" else f"netns:{rack.sut}"
             assert testbed.sentence() == (
@@ -104,7 +110,7 @@ def test_pinning_and_buffers_read_back(rack: Rack, tmp_path: Path, server: SshSe
     plan = plan_cpus(None, None)
     file = rack.testbed(tmp_path / "x.yaml", server)
     with Journal.begin(tmp_path / "state") as journal, netns_host(rack.sut) as sut:
-        testbed = open_testbed(load_testbed(file), journal)
+        testbed = load_testbed(file).open(journal)
         try:
             for packets in (512, 777):
                 testbed.set_buffer(packets)
@@ -142,7 +148,7 @@ def test_what_a_sut_has_not_is_told_and_nothing_is_left(
     before = rack.state()
     file = rack.testbed(tmp_path / "x.yaml", shared_server, **change)
     with Journal.begin(tmp_path / "state") as journal, pytest.raises(TestbedError, match=message):
-        open_testbed(load_testbed(file), journal)
+        load_testbed(file).open(journal)
     assert differences(before, rack.state()) == {}
 
 
@@ -153,10 +159,10 @@ def test_a_port_that_is_down_is_told(rack: Rack, tmp_path: Path, shared_server: 
         with pytest.raises(
             TestbedError, match=r"^generator.ports: t1 on netns:\S+ has no link; check cable and far end"
         ):
-            open_testbed(load_testbed(file), journal)
+            load_testbed(file).open(journal)
         subprocess.run(("ip", "-n", rack.tg, "link", "set", "t1", "down"), check=True)
         with pytest.raises(TestbedError, match=r"^generator.ports: t1 on \S+ is down; bring it up: ip link set t1 up$"):
-            open_testbed(load_testbed(file), journal)
+            load_testbed(file).open(journal)
 
 
 def test_a_wrong_host_key_is_told(rack: Rack, tmp_path: Path, server: SshServer) -> None:
@@ -166,7 +172,7 @@ def test_a_wrong_host_key_is_told(rack: Rack, tmp_path: Path, server: SshServer)
         Journal.begin(tmp_path / "state") as journal,
         pytest.raises(HostKeyError, match=r"^the host key of sut .* unk"),
     ):
-        open_testbed(load_testbed(file), journal)
+        load_testbed(file).open(journal)
 
 
 def test_ports_by_their_mac(rack: Rack, tmp_path: Path, shared_server: SshServer) -> None:
@@ -174,7 +180,7 @@ def test_ports_by_their_mac(rack: Rack, tmp_path: Path, shared_server: SshServer
         macs = [sut.read(f"/sys/class/net/{port}/address").strip().upper() for port in PORTS]
     file = rack.testbed(tmp_path / "x.yaml", shared_server, ports=[{"mac": mac} for mac in macs])
     with Journal.begin(tmp_path / "state") as journal:
-        testbed = open_testbed(load_testbed(file), journal)
+        testbed = load_testbed(file).open(journal)
         try:
             assert tuple(port.interface for port in testbed.hops[0].ports) == PORTS
             use(testbed)
@@ -189,17 +195,17 @@ def test_sshd_killed_in_a_trial_does_no_harm(rack: Rack, tmp_path: Path, server:
     before = rack.state()
     file = rack.testbed(tmp_path / "x.yaml", server)
     with Journal.begin(tmp_path / "state") as journal:
-        testbed = open_testbed(load_testbed(file), journal)
+        testbed = load_testbed(file).open(journal)
         try:
             path = data_path("ipv6-routing")
             path.apply(testbed.hops)
             generator = testbed.generator(6)
-            counted = testbed.counters()["Ip6OutForwDatagrams"]
+            counted = testbed.counters()[FORWARDED]
             killed: list[int] = []
             threading.Timer(0.3, lambda: killed.append(server.drop())).start()
             trial = generator.trial(20e3, 0.8, Frames())
             assert killed == [1]
-            assert testbed.counters()["Ip6OutForwDatagrams"] - counted == trial.forwarded == 16_000
+            assert testbed.counters()[FORWARDED] - counted == trial.forwarded == 16_000
             assert testbed.check() == ()
             generator.close()
             server.drop()
@@ -212,7 +218,7 @@ def test_sshd_killed_in_a_trial_does_no_harm(rack: Rack, tmp_path: Path, server:
 def test_a_sut_restarted_in_a_trial_is_told(rack: Rack, tmp_path: Path, elsewhere: SshServer) -> None:
     file = rack.testbed(tmp_path / "x.yaml", elsewhere)
     with Journal.begin(tmp_path / "state") as journal:
-        testbed = open_testbed(load_testbed(file), journal)
+        testbed = load_testbed(file).open(journal)
         try:
             assert testbed.check() == ()
             boot = testbed.boot
@@ -233,10 +239,12 @@ def test_a_sut_restarted_in_a_trial_is_told(rack: Rack, tmp_path: Path, elsewher
 SCRIPT = """
 import sys
 from pathlib import Path
+from pdrgate.gate.options import Options
 from pdrgate.gate.profile import PROFILES
-from pdrgate.gate.run import Options, Run
+from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
+from pdrgate.gate.session import Session
 from pdrgate.testbeds import load_testbed
 
 class Teller:
@@ -247,13 +255,15 @@ class Teller:
         print("measured", progress.number, flush=True)
 
 file, folder, state = sys.argv[1:]
-with Run(load_testbed(file), Options(PROFILES["quick"], Path(folder)), Teller(), state=Path(state)) as run:
-    subject = ScenarioRun(run, Scenario(buffer=777))
+options = Options(PROFILES["quick"], Path(folder))
+record = RunRecord(options.folder, "quick")
+with Session(load_testbed(file), options, record, Teller(), state=Path(state)) as session:
+    subject = ScenarioRun(session, Scenario(buffer=777))
     subject.prepare()
     for _ in range(3):
-        subject.measure(20e3, 0.1, "search")
+        subject.subject.measure(20e3, 0.1, "load")
     print("ready", flush=True)
-    subject.measure(20e3, 60.0, "search")
+    subject.subject.measure(20e3, 60.0, "load")
 """
 
 

@@ -129,6 +129,32 @@ def test_closing_ends_what_runs_over_there(shared_server: SshServer) -> None:
     assert ended("6062")
 
 
+def test_a_program_runs_beside_others_until_it_is_stopped(host: SshHost) -> None:
+    script = "trap 'echo bye; exit 3' TERM; echo out; echo err >&2; while :; do sleep 0.01; done"
+    running = host.start("sh", "-c", script)
+    assert host.run("echo", "beside").stdout == "beside\n"
+    while host.read(f"{running._folder}/err") == "":
+        pass
+    completed = running.stop()
+    assert (completed.exit_code, completed.stdout, completed.stderr) == (3, "out\nbye\n", "err\n")
+    assert running.stop() == completed
+    assert host.start("sleep", "600").stop().exit_code == 128 + signal.SIGTERM
+    assert host.start("pdrgate-nope").stop().exit_code in (127, 128 + signal.SIGTERM)
+
+
+def test_a_program_does_not_outlive_its_connection(server: SshServer) -> None:
+    with SshHost(SshConnection(server.target), owns=True) as host:
+        host.start("sleep", "6066")
+        assert begun("6066")
+    assert ended("6066")
+    with SshHost(SshConnection(server.target), owns=True) as host:
+        running = host.start("sleep", "6067")
+        server.drop()
+        with pytest.raises(HostError, match=r"^`sleep 6067` on ssh:sut was ended before it was stopped"):
+            running.stop()
+    subprocess.run(("kill", *marked("6067")), check=False)
+
+
 def test_threads_take_turns(host: SshHost) -> None:
     answers: dict[int, list[str]] = {}
 

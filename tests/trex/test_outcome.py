@@ -16,6 +16,7 @@ from pdrgate.traffic.trex.outcome import (
     Sending,
     UntrustedCountersError,
     latency,
+    sending_end,
     sending_time,
     trial,
 )
@@ -34,7 +35,7 @@ def message(**more: Any) -> dict[str, Any]:
     return {
         "started": 5.0, "before": before, "after": after, "groups_before": {}, "groups_after": {str(GROUP): flows},
         "sendings": {"0": {"started": [0.0, 0.002], "ended": [1.0, 1.01], "readings": []}},
-        "histograms": [], "stopped": False,
+        "histograms": [], "arrivals": [], "stopped": False,
     } | more  # fmt: skip
 
 
@@ -112,6 +113,58 @@ def test_counters_that_cannot_be(where: tuple[str, ...], value: Any, what: str) 
 def test_a_flow_without_statistics_is_not_one_of_zero_packets() -> None:
     with pytest.raises(UntrustedCountersError, match=f"no statistics of flow {GROUP}, which port 0 sent"):
         outcome(message(groups_after={}))
+
+
+def arrivals(*points: tuple[float, int, int], took: float = 0.001) -> list[Any]:
+    """Readings of the flow statistics: when, packets sent, packets back."""
+    return [
+        [at - took / 2, at + took / 2, {str(GROUP): {"tx": {"0": sent}, "rx": {"0": 0, "1": back}}}]
+        for at, sent, back in points
+    ]
+
+
+def queue(capacity: float, buffer: int, at: float) -> tuple[float, int, int]:
+    """What is read while a million packets are sent in a second, to a SUT with a buffer, from 0.001 s on."""
+    excess = min(buffer, 1e6 - capacity)
+    sent = 1e6 * min(1.0, at - 0.001)
+    return at, round(sent), round(min(capacity + excess, capacity * (at - 0.001)))
+
+
+@pytest.mark.parametrize("late", [0.0, 0.002, 0.02, 0.05])
+def test_what_was_queued_when_sending_ended_is_drained_and_in_no_rate(late: float) -> None:
+    told = message(arrivals=arrivals(*(queue(0.8e6, 65_536, 0.991 + late + turn / 200) for turn in range(40))))
+    told["groups_after"][str(GROUP)]["rx"] = {"0": 0, "1": 865_536}
+    found = outcome(told)
+    assert found.forwarding_rate == pytest.approx(0.8e6, rel=0.001)
+    assert (found.drained, found.forwarded, found.lost) == (pytest.approx(65_536, abs=800), 865_536, 134_464)
+    assert found.under_way == ()
+
+
+def test_nothing_drains_where_all_is_back_at_the_end() -> None:
+    found = outcome(message(arrivals=arrivals((0.99, 989_000, 988_900), (1.004, 1_000_000, 1_000_000))))
+    assert (found.forwarded, found.drained) == (1_000_000, 0)
+
+
+def test_readings_before_the_last_packet_was_sent_are_not_believed() -> None:
+    """Here, received packets are counted late while others are being sent."""
+    found = outcome(message(arrivals=arrivals((0.99, 989_000, 9), (0.999, 999_999, 9), (1.01, 1_000_000, 1_000_000))))
+    assert found.drained == 0
+
+
+@pytest.mark.parametrize(
+    "points", [[], [(1.01, 1_000_000, 900_000)], [(1.01, 1_000_000, 0), (1.011, 1_000_000, 10**6)]]
+)
+def test_no_more_has_drained_than_came_back(points: list[tuple[float, int, int]]) -> None:
+    found = outcome(message(arrivals=arrivals(*points)))
+    assert 0 <= found.drained <= found.forwarded == 1_000_000
+
+
+def test_the_end_of_sending_is_told_by_the_last_reading_of_its_progress() -> None:
+    known = Sending((0.0, 0.01), (1.0, 1.02), (Reading(0.899, 0.901, 890_000),))
+    assert sending_end(1_000_000, 1.0, known) == pytest.approx(1.01)
+    assert sending_end(1_000_000, 1.0, Sending((0.0, 0.01), (1.0, 1.02), ())) == pytest.approx(1.005)
+    assert sending_end(1_000_000, 1.0, known, stopped=True) == pytest.approx(1.01)
+    assert sending_end(1_000_000, 1.2, known) == 1.02
 
 
 def sending(*readings: Reading, end: float = 1.0) -> Sending:

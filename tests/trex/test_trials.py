@@ -57,6 +57,21 @@ def test_the_loss_is_the_sut_s(generator: TRexGenerator) -> None:
     assert generator.trial(0.9e6, 0.1, FRAMES).loss_ratio == 0
 
 
+@pytest.mark.parametrize("duration", [0.25, 1.0])
+def test_a_queue_that_drains_after_sending_is_in_no_rate(
+    server: TRexServer, generator: TRexGenerator, duration: float
+) -> None:
+    server.sut = ideal(100e3, buffer=20_000)
+    for _ in range(20):  # on a busy machine it is seen too late what was queued when sending ended
+        trial = generator.trial(200e3, duration, FRAMES)
+        assert trial.offered - trial.lost == trial.forwarded == pytest.approx(100e3 * duration + 20_000, rel=0.01)
+        assert trial.drained <= trial.forwarded
+        if trial.forwarding_rate == pytest.approx(100e3, rel=0.01):
+            break
+    assert trial.forwarding_rate == pytest.approx(100e3, rel=0.01)
+    assert not trial.generator_limited
+
+
 def test_packets_beyond_the_sent_ones_and_packets_of_others(server: TRexServer, generator: TRexGenerator) -> None:
     server.faults.surplus, server.faults.noise = 12, 5
     trial = generator.trial(10e3, 0.1, FRAMES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +22,7 @@ def example(scale: float = 1.0, runs: int = 6) -> Assessment:
 
 
 def test_the_shape_of_an_experiment() -> None:
-    shape = json.loads(json.dumps(example().to_dict(), allow_nan=False))
+    shape = json.loads(json.dumps(msgspec.to_builtins(example().result()), allow_nan=False))
     assert {"source", "labels", "pdr", "saturation", "loads", "drift", "verdict"} <= shape.keys()
     assert shape["source"] == "here"
     assert shape["labels"] == {"strict": "GOOD", "tolerant": "GOOD", "published": "GOOD"}
@@ -39,7 +40,7 @@ def test_the_shape_of_an_experiment() -> None:
 
 
 def test_what_one_run_cannot_say_is_null() -> None:
-    shape = example(runs=1).to_dict()
+    shape = msgspec.to_builtins(example(runs=1).result())
     assert {load["plr_sd"] for load in shape["loads"]} == {None}
     assert (shape["pdr"]["lower"], shape["pdr"]["upper"]) == (None, None)
     assert shape["pdr"]["load"] is not None
@@ -76,7 +77,7 @@ def test_any_trials_get_a_verdict_a_reason_and_valid_json(
         for lost in losses
     ]
     found = assess(trials, reading=reading, plr_threshold=threshold)
-    shape = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    shape = json.loads(json.dumps(msgspec.to_builtins(found.result()), allow_nan=False))
     assert shape["verdict"] in {"STABLE", "UNSTABLE", "INCONCLUSIVE"}
     assert bool(found.reason) == (shape["verdict"] != "STABLE")
     if shape["labels"][reading.value] == "BAD":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pdrgate.errors import GeneratorError
-from pdrgate.search.calibration import FLAT_OUT, calibrate
+from pdrgate.search.calibration import FLAT_OUT, Calibration, calibrate
 from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, SimulatedSut
 from pdrgate.trial import Trial
 
@@ -21,7 +21,14 @@ def test_ceiling_and_forwarding_rate(stretches: bool) -> None:
     assert found.ceiling == pytest.approx(2.5e6, rel=1e-6)
     assert found.forwarding_rate == pytest.approx(1e6, rel=0.005)
     assert found.max_load == pytest.approx(2.25e6, rel=1e-6)
-    assert found.min_load == pytest.approx(2250, rel=1e-6)
+    # A search begins well beyond what the SUT forwarded, and not at the generator's end.
+    assert found.search_load == pytest.approx(1.5e6, rel=0.005)
+    assert found.min_load == pytest.approx(1500, rel=0.005)
+
+
+def test_a_search_goes_no_further_than_the_generator_and_as_far_where_the_sut_forwards_nothing() -> None:
+    assert Calibration(1e6, 0.9e6).search_load == Calibration(1e6, 0.9e6).max_load == pytest.approx(0.9e6)
+    assert Calibration(1e6, 0.0).search_load == pytest.approx(0.9e6)
 
 
 def test_the_best_counts_once_it_was_shown_twice() -> None:

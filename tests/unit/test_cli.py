@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 import pdrgate
-from pdrgate.cli import main
+from pdrgate.cli import FEWEST_BOOTS, main
 from pdrgate.errors import DataError
 from pdrgate.results.verdict import Verdict
+from pdrgate.stability.checks import Bounds
 from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, SimulatedSut
 
+NETNS = "resources/testbeds/local-netns.yaml"
 LOADS = [4e5, 6e5, 8e5, 9.5e5, 1.1e6, 1.3e6, 1.5e6]
 
 
@@ -80,6 +82,24 @@ def test_json_has_every_experiment(stable: Path, unstable: Path, capsys: pytest.
     ]
 
 
+def test_a_comparison_in_json_has_the_change_that_was_computed(
+    stable: Path, unstable: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slower = tmp_path / "slower" / "trials.jsonl"
+    slower.parent.mkdir()
+    sut = SimulatedSut(IdealCurve(0.9e6), Behaviour(0.002), seed=5)
+    slower.write_text("".join(f"{trial.to_json()}\n" for trial in sut.repeat(LOADS, 1.0, 10)))
+    for candidate, verdict, accepted in ((slower, "REGRESSION", True), (unstable, "UNSTABLE", False)):
+        assert main(["compare", str(stable), str(candidate), "--format", "json"]) == 1
+        told = json.loads(capsys.readouterr().out)
+        assert told["verdict"] == verdict
+        assert told["comparison"]["accepted"] is accepted
+        assert told["comparison"]["change"] < -0.05
+        assert [change["measurand"] for change in told["comparison"]["changes"]] == ["PDR", "saturation throughput"]
+    assert main(["compare", str(stable), str(slower), "--tolerance", "20%"]) == 0
+    assert capsys.readouterr().out.startswith("PASS: not slower: ")
+
+
 def test_the_options_reach_the_assessment(stable: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["assess", str(stable), "--format", "json", "--reading", "tolerant", "--loss", "20%", "--eta", "0.2"])
     (found,) = json.loads(capsys.readouterr().out)["experiments"]
@@ -96,6 +116,30 @@ def test_a_torn_line_is_told_as_a_note(stable: Path, capsys: pytest.CaptureFixtu
         file.write('{"intended_load":')
     assert main(["assess", str(stable)]) == 0
     assert f"  note: {stable}, line 71: torn by a kill while it was written; left out" in capsys.readouterr().out
+
+
+def test_empty_files_below_a_directory_are_left_out(
+    stable: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    killed = tmp_path / "killed" / "trials.jsonl"
+    killed.parent.mkdir()
+    killed.touch()
+    assert main(["assess", str(tmp_path)]) == 0
+    told = capsys.readouterr()
+    assert told.out.startswith("STABLE\n")
+    assert told.err == f"pdrgate: note: {killed} is empty; left out\n"
+    assert main(["compare", str(tmp_path), str(tmp_path)]) == 0
+    assert capsys.readouterr().err == f"pdrgate: note: {killed} is empty; left out\n" * 2
+    for named, problem in (
+        (killed, "is empty; it should hold one line of JSON per trial or per load"),
+        (killed.parent, "every *.txt or trials.jsonl in this directory is empty; name a file of trials"),
+    ):
+        assert main(["assess", str(named)]) == 2
+        assert capsys.readouterr().err == f"pdrgate: {named}: {problem}\n"
+
+
+def test_the_fewest_boots_are_those_that_can_be_stable() -> None:
+    assert Bounds().min_runs == FEWEST_BOOTS
 
 
 def test_a_limited_generator_is_a_testbed_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,16 +186,30 @@ def test_a_bad_file_is_one_line_and_exit_code_2(
         (["assess", "x", "--loss", "100%"], "'100%' must be at least 0 and below 100%"),
         (["assess", "x", "--eta", "-1"], "'-1' must be at least 0"),
         (["assess", "x", "--nope"], "No such option"),
+        (["assess", ""], "it is empty; name a file or a folder, such as '.' for this one"),
+        (["compare", "", "x"], "Invalid value for 'BASELINE': it is empty"),
+        (["compare", "x", ""], "Invalid value for 'CANDIDATE': it is empty"),
+        (["compare", "x", "y", "--tolerance", "much"], "Invalid value for '--tolerance': 'much' is not a ratio"),
+        (["doctor", ""], "Invalid value for 'TESTBED': it is empty"),
+        (["doctor", NETNS, "--wait", "bad"], "Invalid value for '--wait': 'bad' is not a duration"),
+        (["gate", "--wait", "bad"], "Invalid value for '--wait': 'bad' is not a duration"),
+        (["gate", "--budget", "9 parsec"], "Invalid value for '--budget': '9 parsec': unknown time unit"),
+        (["gate", "--tolerance", "200%"], "Invalid value for '--tolerance': '200%' must be at least 0"),
+        (["gate", "--baseline", ""], "Invalid value for '--baseline': it is empty"),
+        (["gate", "--suite", ""], "Invalid value for '--suite': it is empty"),
+        (["gate", "--boots", "2"], "Invalid value for '--boots': 2 is not in the range 3<=x<=500"),
+        (["gate", "--scenario", "smal-buffers"], "did you mean small-buffers?"),
     ],
 )
 def test_a_usage_error_is_one_line_and_exit_code_64(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(arguments) == 64
-    told = capsys.readouterr().err
-    assert message in told
-    assert told.startswith("pdrgate: ")
-    assert told.count("\n") == 1
+    told = capsys.readouterr()
+    assert message in told.err
+    assert told.err.startswith("pdrgate: ")
+    assert told.err.count("\n") == 1
+    assert told.out == ""
 
 
 def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -209,9 +267,6 @@ def test_a_reader_that_leaves_early_is_no_error(stable: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(pdrgate.__file__).parents[1])}
     done = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("{", "")
-
-
-NETNS = "resources/testbeds/local-netns.yaml"
 
 
 @pytest.mark.parametrize(

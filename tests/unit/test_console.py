@@ -1,13 +1,16 @@
 """Consoles of kernels that died, and logs of kernels that live."""
 
 import itertools
+import os
 import shutil
 import subprocess
 from dataclasses import replace
 
 import pytest
 
-from pdrgate.crashes.faults import Crash, decode, find_crashes, gravest, last_lines, parse_warnings, taint_words
+from pdrgate.crashes.faults import Crash, find_crashes, gravest, last_lines
+from pdrgate.crashes.kernel_log import parse_warnings, taint_words
+from pdrgate.crashes.source_lines import SourceLines
 
 PANIC = """\
 [    2.412567] sysrq: Trigger a crash
@@ -158,8 +161,14 @@ def test_taint_and_warnings_in_words():
     assert parse_warnings(log) == ("odd", "bad", "loud program")
 
 
-@pytest.mark.skipif(not all(map(shutil.which, ("gcc", "nm", "addr2line"))), reason="needs gcc and binutils")
-def test_frames_are_decoded_to_source_lines(tmp_path):
+needs_binutils = pytest.mark.skipif(
+    not all(map(shutil.which, ("gcc", "nm", "addr2line"))), reason="needs gcc and binutils"
+)
+
+
+@pytest.fixture
+def program(tmp_path):
+    """A program with two functions, and a fault of its own in them."""
     (tmp_path / "net").mkdir()
     source = tmp_path / "net" / "path.c"
     source.write_text(
@@ -172,15 +181,46 @@ def test_frames_are_decoded_to_source_lines(tmp_path):
     parts = [line.split() for line in lines if len(line.split()) == 3]
     for one, following in itertools.pairwise(parts):
         starts[one[2]] = int(following[0], 16) - int(one[0], 16)
-    crash = Crash(
+    return vmlinux, Crash(
         "oops", "Oops", rip=f"inner+0x0/{starts['inner']:#x}", trace=(f"main+0x1/{starts['main']:#x}", "other+0x1/0x2")
     )
-    decoded = decode(crash, vmlinux)
+
+
+@needs_binutils
+def test_frames_are_decoded_to_source_lines(program, tmp_path):
+    vmlinux, crash = program
+    (decoded,) = SourceLines(vmlinux).decode([crash])
     assert decoded.rip == f"{crash.rip} (net/path.c:4)"
     assert decoded.trace[0] == f"{crash.trace[0]} (net/path.c:10)"
     assert decoded.trace[1] == "other+0x1/0x2"
     assert decoded.fingerprint == crash.fingerprint
     # Of another build, by its size: better no line than a wrong one.
     foreign = replace(crash, rip="inner+0x0/0x999", trace=())
-    assert decode(foreign, vmlinux) == foreign
-    assert decode(crash, tmp_path / "none") == crash
+    assert SourceLines(vmlinux).decode([foreign, crash]) == (foreign, decoded)
+    assert SourceLines(tmp_path / "none").decode([crash]) == (crash,)
+    assert SourceLines(None).decode([crash]) == (crash,)
+
+
+@needs_binutils
+def test_each_fault_is_decoded_once(program, tmp_path, monkeypatch):
+    vmlinux, crash = program
+    warning = replace(crash, kind="taint-warning")
+    tools, runs = tmp_path / "bin", tmp_path / "runs"
+    tools.mkdir()
+    for tool in ("nm", "addr2line"):
+        (tools / tool).write_text(f'#!/bin/sh\necho {tool} >> {runs}\nexec {shutil.which(tool)} "$@"\n')
+        (tools / tool).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    lines = SourceLines(vmlinux)
+    assert lines.decode([]) == ()
+    assert not runs.exists()
+    (first,) = lines.decode([warning])
+    assert first.rip.endswith("(net/path.c:4)")
+    assert runs.read_text().split() == ["nm", "addr2line"]
+    for _ in range(3):
+        assert lines.decode([warning]) == (first,)
+    assert runs.read_text().split() == ["nm", "addr2line"]
+    # Two new ones cost as much as one.
+    third = replace(crash, kind="lockup")
+    assert [one.kind for one in lines.decode([warning, crash, third])] == ["taint-warning", "oops", "lockup"]
+    assert runs.read_text().split() == ["nm", "addr2line"] * 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 from collections.abc import Callable, Mapping
@@ -20,12 +19,15 @@ from pdrgate.doctor import Examination, Finding, Status, here, machine, ports, w
 from pdrgate.doctor.finding import Check
 from pdrgate.doctor.traffic import self_test
 from pdrgate.errors import GeneratorError, TestbedError
+from pdrgate.guests.accelerator import KvmFinding, KvmRecord
 from pdrgate.hosts.cpus import CpuPlan
 from pdrgate.hosts.host import CommandError, Completed, HostError
 from pdrgate.observers.cpu_use import descendants, parse_threads, watch_cpus
 from pdrgate.observers.environment import Environment, PortEnvironment
+from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.reports.doctor import render, summary
-from pdrgate.safety.journal import MachineLock
+from pdrgate.safety.locks import Lease, Resource, whole_machine
+from pdrgate.safety.recovery import Living
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, SimulatedSut
 from pdrgate.trial import Trial
@@ -302,19 +304,25 @@ def test_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert told(here.disk(tmp_path / "file" / "below"))[0] == "fail"
 
 
+NONE = Living(frozenset(), frozenset())
+
+
 def test_leftovers_that_no_journal_knows() -> None:
     answers = {
         "ip netns list": "pdrgate-0a1b2c-sut1 (id: 2)\nsomebody-elses\npdrgate-0a1b2c-tg\n",
         "sh -c find": thread(77, "pdrgate-traffic", 0, 0) + thread(78, "vim", 0, 0),
     }
-    assert told(here.leftovers(Scripted(answers), ["deleted namespace pdrgate-1-tg"])) == (  # type: ignore[arg-type]
+    assert told(here.leftovers(Scripted(answers), ["deleted namespace pdrgate-1-tg"], NONE)) == (  # type: ignore[arg-type]
         "warn",
         "put back what a killed run had left: deleted namespace pdrgate-1-tg; namespaces that no run knows of: "
         "pdrgate-0a1b2c-sut1, pdrgate-0a1b2c-tg; generators that no run knows of: process 77",
         "ip netns delete pdrgate-0a1b2c-sut1; kill 77",
     )
+    alive = Living(frozenset((70,)), frozenset(("pdrgate-0a1b2c-sut1", "pdrgate-0a1b2c-tg")))
+    answers["sh -c find"] = thread(77, "pdrgate-traffic", 0, 0, parent=70)
+    assert told(here.leftovers(Scripted(answers), [], alive))[0] == "ok"  # type: ignore[arg-type]
     clean = Scripted({"ip netns list": "mine\n", "sh -c find": ""})
-    assert told(here.leftovers(clean, [])) == ("ok", "nothing is left of other runs", "")  # type: ignore[arg-type]
+    assert told(here.leftovers(clean, [], NONE)) == ("ok", "nothing is left of other runs", "")  # type: ignore[arg-type]
 
 
 def test_cpus_that_are_in_each_others_way() -> None:
@@ -334,24 +342,29 @@ def test_cpus_that_are_in_each_others_way() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "problem", "status", "words"),
+    ("wanted", "found", "status", "words"),
     [
-        ("auto", None, "ok", "guests run by KVM (/dev/kvm boots), QEMU 7.2"),
-        ("auto", "/dev/kvm opens but boots no guest within 3 s", "warn",
-         "guests run by TCG (/dev/kvm opens but boots no guest within 3 s), QEMU 7.2: emulated, so that their numbers "
-         "are no router's"),
-        ("tcg", "there is no /dev/kvm", "ok", "guests run by TCG (asked for), QEMU 7.2"),
-        ("kvm", "there is no /dev/kvm", "fail",
-         "no guest can run by KVM here: there is no /dev/kvm; use accelerator: auto or tcg in "
-         "the testbed file"),
+        ("auto", KvmFinding(True, "a probe took 1 s", 9.0), "ok", "guests run by KVM (a probe took 1 s), QEMU 7.2"),
+        ("auto", KvmFinding(False, "KVM is no faster here"), "warn",
+         "guests run by TCG (KVM is no faster here), QEMU 7.2: emulated, so that their numbers are no router's"),
+        ("tcg", KvmFinding(True, ""), "ok", "guests run by TCG (asked for), QEMU 7.2"),
+        ("kvm", KvmFinding(False, "KVM is no faster here"), "fail",
+         "no guest can run by KVM here: KVM is no faster here; use accelerator: auto or tcg in the testbed file"),
     ],
 )  # fmt: skip
-def test_guests(wanted: Any, problem: str | None, status: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("pdrgate.guests.qemu", "pdrgate.doctor.here"):
-        monkeypatch.setattr(f"{module}.kvm_problem", lambda: problem)
-    monkeypatch.setattr("pdrgate.guests.qemu.find_qemu", lambda: "/usr/bin/qemu")
+def test_guests(
+    wanted: Any, found: KvmFinding, status: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pdrgate.guests.accelerator.DEVICE", "/dev/null")
+    monkeypatch.setattr("pdrgate.guests.accelerator.compare", lambda qemu: found)
+    monkeypatch.setattr("pdrgate.guests.accelerator.find_qemu", lambda: "/usr/bin/qemu")
     monkeypatch.setattr("pdrgate.doctor.here.qemu_version", lambda: "7.2")
-    assert told(here.guests(wanted))[:2] == (status, words)
+    assert told(here.guests(wanted, tmp_path))[:2] == (status, words)
+    if wanted == "auto":
+        KvmRecord(tmp_path).write(False, "by KVM it was silent")
+        outcome = told(here.guests(wanted, tmp_path))
+        assert outcome[0] == "warn"
+        assert "guests run by TCG (by KVM it was silent; remembered in " in outcome[1]
 
 
 # --- Ports ---
@@ -454,8 +467,9 @@ class Odd(FakeTestbed):
         self._counts = iter(counts)
         self.dropped = 0
 
-    def counters(self) -> dict[str, int]:
-        return {"eth0.rx_dropped": self.dropped, "eth0.rx_packets": self.dropped}
+    def counters(self) -> Reading:
+        place = Place.interface("eth0")
+        return {Counter(place, "rx_dropped"): self.dropped, Counter(place, "rx_packets"): self.dropped}
 
     def generator(self, family: int) -> Any:
         return self
@@ -540,7 +554,7 @@ def test_an_examination_of_a_testbed(tmp_path: Path) -> None:
         ("traffic", "both directions"), ("traffic", "headroom"),
     ]  # fmt: skip
     assert not testbed.open
-    MachineLock.acquire(tmp_path).release()
+    Lease.acquire(whole_machine(), tmp_path).release()
     assert not list(tmp_path.glob("run-*"))
 
 
@@ -577,15 +591,15 @@ def test_who_reads_no_further_closes_the_testbed(tmp_path: Path) -> None:
     assert testbed.open
     found.close()
     assert not testbed.open
-    MachineLock.acquire(tmp_path).release()
+    Lease.acquire(whole_machine(), tmp_path).release()
 
 
 def test_another_run_is_not_disturbed(tmp_path: Path) -> None:
-    with MachineLock.acquire(tmp_path):
+    with Lease.acquire([Resource("host", CONFIG.name)], tmp_path):
         found = list(Examination(CONFIG, tmp_path, opener=FakeTestbed(sut()).open_with, state=tmp_path).findings())
     other = next(one for one in found if one.check == "other runs")
     assert other.status is Status.FAIL
-    assert other.message.startswith(f"another pdrgate run (pid {os.getpid()}, since ")
+    assert other.message.startswith("the SUT simulated is in use by this run's other testbed; ")
     assert [one.status for one in found if one.part == "testbed"] == [Status.UNKNOWN] * 3
 
 

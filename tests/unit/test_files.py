@@ -280,6 +280,11 @@ def test_no_file_no_permission_and_a_directory(tmp_path: Path, write: Write, mon
         read_experiments(path)
 
 
+@pytest.mark.parametrize("text", [WHOLE, "[[1000, 0], [1000, 999]]\n"], ids=["ours", "PASTRAMI"])
+def test_a_byte_order_mark_is_no_part_of_the_first_line(write: Callable[[str], Path], text: str) -> None:
+    assert read_trials(write(f"\ufeff{text}")) == read_trials(write(text))
+
+
 def test_a_directory_stands_for_the_trial_files_below_it(tmp_path: Path) -> None:
     for name in ("b/trials.jsonl", "a.txt", "b/other.jsonl", "b/notes.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import pytest
-from made_results import FINGERPRINT, scenario, written
 
-from pdrgate.gate.baseline import find_baseline
-from pdrgate.gate.compare import Baseline, compare
-from pdrgate.gate.fingerprint import CHOSEN_BY_KERNEL, KERNEL, SET_BY_OPERATOR, difference, fingerprint, may_differ
+from pdrgate.gate.fingerprint import (
+    CHOSEN_BY_KERNEL,
+    KERNEL,
+    METHOD,
+    SET_BY_OPERATOR,
+    difference,
+    digest,
+    fingerprint,
+    may_differ,
+)
 from pdrgate.observers.environment import Environment, PortEnvironment
 
-NOWHERE = Path("/nowhere/own-run")
 PORT = PortEnvironment(
     "eth0", driver="ice", driver_version="6.12.1", firmware="4.40", bus="0000:b1:00.0", mtu=1500, speed=25000,
     offloads=("generic-receive-offload", "highdma", "rx-checksumming", "tx-udp-segmentation"),
@@ -44,7 +48,8 @@ def of(environment: Environment) -> dict[str, str]:
 
 def test_the_machines_settings() -> None:
     assert of(MACHINE) == {
-        "scenario": "s", "profile": "quick", "testbed": "rack", "testbed_hops": "1", "generator": "trex/stl",
+        "scenario": "s", "method": METHOD, "profile": "quick", "testbed": "rack",
+        "testbed_hops": "1", "generator": "trex/stl",
         "kernel": "6.12.1", "kernel_version": "#1 SMP", "config": "cd" * 32, "cpu_model": "a CPU", "cpus": "4",
         "cmdline": "isolcpus=1; mitigations=off",
         "mitigations": "spectre_v2=Mitigation: Retpolines, STIBP: disabled",
@@ -96,29 +101,12 @@ def test_what_may_differ_from_a_baseline_that_was_named(change: dict[str, str], 
     assert (change.keys() <= may_differ(ours, theirs)) is may
 
 
-def test_a_result_of_an_older_pdrgate_stays_a_baseline_when_it_is_named(tmp_path: Path) -> None:
-    run = written(tmp_path / "runs" / "old", scenario())
-    ours = FINGERPRINT | {"cmdline": "isolcpus=1", "mitigations": "not affected"}
-    found, why = find_baseline(run, ours, NOWHERE)
-    assert (found is not None, why) == (True, "")
-    # Where nobody named it, only what is known to be equal will do.
-    assert find_baseline(tmp_path / "runs", ours, NOWHERE)[0] is None
-
-
-def test_a_refusal_tells_the_parts_that_differ(tmp_path: Path) -> None:
-    run = written(tmp_path / "run", scenario(cmdline="isolcpus=1; nohz_full=1; mitigations=off"))
-    _, why = find_baseline(run, FINGERPRINT | {"cmdline": "isolcpus=1; nohz_full=2"}, NOWHERE)
-    assert why == (f"{run}/result.json is not comparable: cmdline nohz_full=1; mitigations=off there, nohz_full=2 here")
+def test_parts_of_an_entry_that_differ() -> None:
     assert difference("a", "b") == ("a", "b")
     assert difference("a; b", "a") == ("b", "nothing more")
 
 
-def test_a_comparison_tells_what_else_differs() -> None:
-    theirs = FINGERPRINT | {"mitigations": "l1tf=Mitigation: PTE Inversion; mds=Vulnerable"}
-    ours = FINGERPRINT | {"kernel": "6.19", "mitigations": "l1tf=Mitigation: PTE Inversion; mds=Mitigation: Clear"}
-    comparison, _ = compare([1.0, 1.01], Baseline("b", (1.0, 1.01), theirs), 0.02, ours)
-    assert comparison.besides_the_kernel() == (
-        "besides the kernel these differ: mitigations mds=Vulnerable in the baseline, mds=Mitigation: Clear here"
-    )
-    comparison, _ = compare([1.0, 1.01], Baseline("b", (1.0, 1.01), FINGERPRINT), 0.02, FINGERPRINT | {"kernel": "7"})
-    assert comparison.besides_the_kernel() == ""
+def test_a_digest_tells_fingerprints_apart_and_not_their_order() -> None:
+    ours = of(MACHINE)
+    assert digest(ours) == digest(dict(reversed(ours.items())))
+    assert len({digest(ours | {key: "other"}) for key in ours}) == len(ours)

@@ -265,6 +265,18 @@ def test_modules_come_with_what_they_depend_on(tmp_path, pack, suffix):
         select_modules(build, ["virtio_pci"])
 
 
+def test_a_module_that_ends_too_early_is_told_in_one_line(tmp_path):
+    content = module("virtio_pci")
+    modules = modules_folder(tmp_path / "modules")
+    (tmp_path / "bzImage").write_bytes(image())
+    build = kernel_build(tmp_path / "bzImage", modules=modules)
+    for length in range(0, len(content), 7):
+        (modules / "kernel/drivers/virtio/virtio_pci.ko").write_bytes(content[:length])
+        with pytest.raises(BuildError, match=r"is no kernel module that can be read \(it .*\); is the file") as error:
+            select_modules(build, ["virtio_pci"])
+        assert "\n" not in str(error.value)
+
+
 def unpack(archive):
     """Names, modes and contents of a "newc" archive, by its format's definition."""
     found, file = {}, io.BytesIO(archive)

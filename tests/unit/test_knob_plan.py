@@ -191,7 +191,7 @@ FILE = "name: lab\nkind: local-netns\ngenerator: {kind: embedded}\nsut:\n  hops:
 def load(folder: Path, section: str, head: str = FILE) -> Any:
     path = folder / "x.yaml"
     path.write_text(head + "".join(f"    {line}\n" for line in section.splitlines()))
-    return load_testbed(path).sut.knobs
+    return load_testbed(path).knobs
 
 
 def test_a_file_may_have_all_of_it(tmp_path: Path) -> None:

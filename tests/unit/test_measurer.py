@@ -6,15 +6,21 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pdrgate.errors import GeneratorError, PdrGateError, StorageError, TestbedError
-from pdrgate.gate.measurer import Measurer
+from pdrgate.gate.measurer import Belonging, Measurer
 from pdrgate.history.trials import TrialFile
+from pdrgate.observers.reading import Counter, Place
+from pdrgate.observers.watching import CounterObserver
 from pdrgate.stability import read_trials
 from pdrgate.traffic.frames import Frames
 from pdrgate.trial import Trial
+
+IN0_RX, IDLE = (Counter(Place.interface("in0"), name) for name in ("rx", "idle"))
+FLAT = Counter(Place.cpu(1), "flat")
 
 
 class Generator:
@@ -41,16 +47,20 @@ def file(tmp_path: Path) -> Iterator[TrialFile]:
         yield file
 
 
+MINE = Belonging("s", "f", "b", "candidate", "linux-b", 3)
+
+
 def measurer(
     generator: Generator,
     file: TrialFile,
     earlier: Sequence[Trial] = (),
     on_trial: Callable[[Trial, bool], None] = lambda trial, replayed: None,
+    belonging: Belonging = MINE,
 ) -> Measurer:
     ticks = itertools.count(1)
     return Measurer(
-        generator, Frames(size=128), lambda: {"in0.rx": 10 * next(ticks), "idle": 0, "flat": 7}, file,
-        scenario="s", boot="b", earlier=earlier, on_trial=on_trial,
+        generator, Frames(size=128), [CounterObserver(lambda: {IN0_RX: 10 * next(ticks), IDLE: 0, FLAT: 7})], file,
+        belonging, earlier=earlier, on_trial=on_trial,
     )  # fmt: skip
 
 
@@ -63,13 +73,15 @@ def test_a_trial_is_dressed_written_and_told_in_this_order(file: TrialFile) -> N
         told.append((trial, replayed))
 
     subject = measurer(generator, file, on_trial=on_trial)
-    trial = subject.measure(1000.0, 0.5, "search")
+    trial = subject.measure(1000.0, 0.5, "search", goal="PDR", repeat=2)
     assert generator.asked == [(1000.0, 0.5, Frames(size=128))]
-    assert (trial.scenario, trial.boot, trial.phase) == ("s", "b", "search")
+    assert (trial.scenario, trial.fingerprint, trial.boot, trial.phase) == ("s", "f", "b", "search")
+    assert (trial.side, trial.build, trial.pair) == ("candidate", "linux-b", 3)
+    assert (trial.goal, trial.repeat) == ("PDR", 2)
     # Around the trial, without what is 0 in both.
     assert (trial.counters_before, trial.counters_after) == (
-        {"in0": {"rx": 10}, "": {"flat": 7}},
-        {"in0": {"rx": 20}, "": {"flat": 7}},
+        {"in0": {"rx": 10}, "cpu1": {"flat": 7}},
+        {"in0": {"rx": 20}, "cpu1": {"flat": 7}},
     )
     assert told == [(trial, False)]
     assert subject.trials == [trial]
@@ -102,8 +114,10 @@ def test_a_generator_that_fails_leaves_no_trial(file: TrialFile, monkeypatch: py
     assert (subject.trials, file.path.read_bytes()) == ([], b"")
 
 
-STEPS = [(1000.0, 0.5, "calibration"), (2000.0, 0.5, "search"), (1500.0, 0.5, "search"), (1500.0, 0.5, "search"),
-         (1500.0, 1.0, "repeat")]  # fmt: skip
+STEPS = [
+    (1000.0, 0.5, "calibration", "", 0), (2000.0, 0.5, "search", "PDR", 0), (1500.0, 0.5, "search", "PDR", 0),
+    (1500.0, 0.5, "search", "PDR", 0), (1500.0, 1.0, "repeat", "", 1),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("done", range(len(STEPS) + 1))
@@ -123,8 +137,18 @@ def test_earlier_trials_are_the_answers_while_the_questions_are_the_same(file: T
     assert read_trials(file.path) == second.trials  # nothing twice
 
 
-@pytest.mark.parametrize("other", [(1501.0, 0.5, "search"), (1500.0, 0.6, "search"), (1500.0, 0.5, "repeat")])
-def test_a_run_that_diverges_goes_its_own_way_from_there(file: TrialFile, other: tuple[float, float, str]) -> None:
+@pytest.mark.parametrize(
+    "other",
+    [
+        (1501.0, 0.5, "search", "PDR", 0),
+        (1500.0, 0.6, "search", "PDR", 0),
+        (1500.0, 0.5, "repeat", "PDR", 0),
+        (1500.0, 0.5, "search", "PDR", 1),
+    ],
+)
+def test_a_run_that_diverges_goes_its_own_way_from_there(
+    file: TrialFile, other: tuple[float, float, str, str, int]
+) -> None:
     first = measurer(Generator(), file)
     for step in STEPS:
         first.measure(*step)
@@ -134,6 +158,21 @@ def test_a_run_that_diverges_goes_its_own_way_from_there(file: TrialFile, other:
         second.measure(*step)
     assert second.trials[:2] == first.trials[:2]
     assert [(load, duration) for load, duration, _ in generator.asked] == [other[:2], *[step[:2] for step in STEPS[3:]]]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"scenario": "s-loss10"}, {"fingerprint": "g"}, {"boot": "c"}, {"side": "baseline"}, {"build": "x"}, {"pair": 4}],
+)
+def test_trials_of_another_question_boot_or_build_are_no_answers(file: TrialFile, change: dict[str, Any]) -> None:
+    first = measurer(Generator(), file, belonging=dataclasses.replace(MINE, **change))
+    for step in STEPS:
+        first.measure(*step)
+    generator = Generator()
+    second = measurer(generator, file, first.trials)
+    for step in STEPS:
+        second.measure(*step)
+    assert len(generator.asked) == len(STEPS)
 
 
 def test_a_generators_own_counters_stay_beside_the_suts(file: TrialFile) -> None:
@@ -157,7 +196,7 @@ def test_a_sut_that_died_is_told_and_not_what_went_with_it(file: TrialFile) -> N
         raise TestbedError("the guest crashed")
 
     for check, told in ((died, "the guest crashed"), (lambda: None, "t0 has gone")):
-        subject = Measurer(Portless(), Frames(), dict, file, scenario="s", boot="b", check=check)
+        subject = Measurer(Portless(), Frames(), (), file, MINE, check=check)
         with pytest.raises(PdrGateError, match=told):
             subject.measure(1000, 1, "search")
     assert file.path.read_text() == ""

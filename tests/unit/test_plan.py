@@ -7,9 +7,7 @@ import pytest
 from pdrgate.errors import UsageError
 from pdrgate.gate.plan import further_load, grid, round_order
 from pdrgate.gate.profile import PROFILES, profile
-from pdrgate.gate.scenario import Scenario
 from pdrgate.search.goals import PDR
-from pdrgate.traffic.frames import Frames
 from pdrgate.trial import Trial
 
 
@@ -57,46 +55,7 @@ def test_profiles_promise_what_they_take() -> None:
         assert one.goals[-1].name == PDR.name  # what the repeats lie around
         assert len([factor for factor in one.grid if factor > 1]) >= 2  # a TIR needs two loads past the PDR
         assert min(one.grid) < 0.8  # and low loads show early loss
-        assert one.repeats_time == one.repeats * one.trial_duration * len(one.grid)
+        assert one.repeats_time > one.repeats * one.trial_duration * len(one.grid)  # saturation and PDR besides
     assert PROFILES["quick"].estimate < 180
     with pytest.raises(UsageError, match=r"^there is no profile 'fast'; there are .*quick, standard, pastrami$"):
         profile("fast")
-
-
-def test_scenarios_have_names_titles_and_frames() -> None:
-    plain = Scenario()
-    assert plain.name == "ipv6-routing-1cpu-4096-64B"
-    assert plain.title == "IPv6 routing, 1 cpu, buffer 4096 packets, 64-byte frames"
-    assert plain.frames == Frames()
-    other = Scenario("ipv4-routing", "unpinned", 512, 128, flows=7, directions=2, probe_rate=10)
-    assert other.name == "ipv4-routing-unpinned-512-128B-bidirectional-7flows"
-    assert other.title == "IPv4 routing, unpinned, buffer 512 packets, 128-byte frames, both directions"
-    assert other.frames == Frames(4, 128, 7, directions=2, probe_rate=10)
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        (
-            {"data_path": "bridge"},
-            "there is no data path 'bridge'; there are ipv6-routing, ipv4-routing, xdp-ipv6-routing, xdp-ipv4-routing, "
-            "tc-redirect, srv6-end",
-        ),
-        ({"pinning": "3 cpus"}, "there is no pinning '3 cpus'; there are unpinned, 1 cpu, 2 cpus"),
-        ({"buffer": 0}, "a receive buffer of 0 packets makes no sense; use 512, 1000 or 4096"),
-        ({"frame_size": 9000}, "frame size 9000 is out of range; use 64 to 1518 bytes (with FCS)"),
-        ({"directions": 0}, "0 directions do not exist; use 1 or 2"),
-    ],
-)
-def test_scenarios_that_do_not_exist(values: dict[str, object], message: str) -> None:
-    with pytest.raises(UsageError) as error:
-        Scenario(**values)  # type: ignore[arg-type]
-    assert str(error.value) == message
-
-
-def test_a_mix_of_sizes_is_a_scenario_of_its_own() -> None:
-    scenario = Scenario(frame_size="imix")
-    assert scenario.frames.imix
-    assert [(weight, frames.size) for weight, frames in scenario.frames.shares] == [(7, 64), (4, 570), (1, 1518)]
-    assert scenario.name == "ipv6-routing-1cpu-4096-imix"
-    assert scenario.title.endswith("IMIX frames")

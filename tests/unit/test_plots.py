@@ -1,3 +1,4 @@
+import dataclasses
 import itertools
 import math
 import struct
@@ -11,15 +12,26 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.transforms import Bbox
 
-from pdrgate.gate.progress import known_bounds
 from pdrgate.reports import plots
-from pdrgate.reports.plots import PLR_FLOOR, GoalLine
+from pdrgate.reports.plots import PLR_FLOOR
 from pdrgate.reports.plots.load_loss import load_loss_figure
 from pdrgate.reports.plots.pairs import pairs_figure
 from pdrgate.reports.plots.rates import rates_figure
 from pdrgate.reports.plots.repeats import repeats_figure
 from pdrgate.reports.plots.search_path import search_path_figure
-from pdrgate.stability import Assessment, Reading, assess, read_experiments
+from pdrgate.results.model import (
+    AssessmentResult,
+    BootResult,
+    ChangeResult,
+    ComparisonResult,
+    GoalResult,
+    MeasurandResult,
+    ScenarioResult,
+    SideResult,
+)
+from pdrgate.results.verdict import Verdict
+from pdrgate.search.bounds import known_bounds
+from pdrgate.stability import Reading, assess, read_experiments
 from pdrgate.traffic.simulated import (
     Behaviour,
     Ceiling,
@@ -51,12 +63,12 @@ def simulated(
     ceiling: Ceiling | None = None,
     reading: Reading = Reading.STRICT,
     plr_threshold: float = 0.005,
-) -> Assessment:
+) -> AssessmentResult:
     sut = SimulatedSut(curve, behaviour, seed=3, ceiling=ceiling)
-    return assess(sut.repeat(loads, 1.0, runs), reading=reading, plr_threshold=plr_threshold)
+    return assess(sut.repeat(loads, 1.0, runs), reading=reading, plr_threshold=plr_threshold).result()
 
 
-CASES: dict[str, Callable[[], Assessment]] = {
+CASES: dict[str, Callable[[], AssessmentResult]] = {
     "50 runs": lambda: simulated(AROUND, 50),
     "16 loads in two modes": lambda: simulated(
         [1e5 * step for step in range(1, 17)], 20, behaviour=Behaviour(modes=(1.0, 0.93))
@@ -76,8 +88,40 @@ CROWDED = ("16 loads in two modes", "generator-limited above")
 
 
 @cache
-def case(name: str) -> Assessment:
+def case(name: str) -> AssessmentResult:
     return CASES[name]()
+
+
+def goal(name: str, loss_ratio: float, lower: float | None, upper: float | None) -> GoalResult:
+    return GoalResult(name=name, loss_ratio=loss_ratio, width=0.01, outcome="found", lower=lower, upper=upper)
+
+
+def compared(
+    base: Sequence[float], candidate: Sequence[float], builds: tuple[str, str] = ("a", "b"), **further: ComparisonResult
+) -> ScenarioResult:
+    """Boots of two builds by their PDRs, and of a measurand of which less is better."""
+    cost = MeasurandResult(name="cost of a packet", unit="ns", better="lower", value=1.0)
+    boots = [
+        BootResult(side=side, pair=pair, boot="", kernel="", values={"PDR": value, "cost of a packet": 1e9 / value})
+        for pair, values in enumerate(zip(base, candidate, strict=True), 1)
+        for side, value in zip(("baseline", "candidate"), values, strict=True)
+    ]  # type: ignore[arg-type]
+    return ScenarioResult(
+        name="s",
+        title="t",
+        verdict=Verdict.PASS,
+        reason="",
+        measurands=(cost,),
+        sides=(SideResult(side="baseline", build=builds[0]), SideResult(side="candidate", build=builds[1])),
+        boots=tuple(boots),
+        **further,  # type: ignore[arg-type]
+    )
+
+
+def comparison(tolerance: float, changes: tuple[ChangeResult, ...] = ()) -> ComparisonResult:
+    return ComparisonResult(
+        baseline="a", tolerance=tolerance, change=0.0, lower=0.0, upper=0.0, confidence=0.95, changes=changes
+    )
 
 
 def size_of(png: bytes) -> tuple[int, int]:
@@ -160,21 +204,45 @@ def test_every_picture_is_a_png_of_the_same_size() -> None:
         plots.rates(found, title="a $ and $x^{$"),
         plots.repeats(case("nothing forwarded"), title=""),
         plots.search_path([], title=r"\alpha_{", goals=[]),
-        plots.pairs([1e6], [0.9e6], 0.02, title="t", labels=("a", "b")),
+        plots.pairs(compared([1e6], [0.9e6])),
     ):
+        assert png is not None
         assert size_of(png) == (1100, 704)
 
 
-def test_pairs_of_boots_show_the_tolerance_and_what_was_known_after_each() -> None:
+def test_pairs_of_boots_show_each_measurand_the_tolerance_and_what_was_known_after_each() -> None:
     base, candidate = [1e6, 1.01e6, 0.99e6, 1e6], [0.9e6, 0.92e6, 0.89e6, 0.9e6]
-    figure = pairs_figure(base, candidate, 0.02, "t", ("linux-a " * 6, "linux-b"))
-    above, below = figure.axes
-    assert [list(line.get_ydata()) for line in above.lines] == [base, candidate]
-    low, high = below.get_ylim()
+    cost = ChangeResult(
+        measurand="cost of a packet", change=0.1, lower=0.1, upper=0.1, confidence=0.95, tolerance=0.03, baseline=1.0,
+        candidate=1.0, unit="ns", better="lower", verdict=Verdict.REGRESSION,
+    )  # fmt: skip
+    scenario = compared(base, candidate, ("linux-a " * 6, "linux-b"), comparison=comparison(0.02, (cost,)))
+    figure = pairs_figure(scenario)
+    costs, pdrs, of_cost, of_pdr = figure.axes
+    assert [list(line.get_ydata()) for line in pdrs.lines] == [base, candidate]
+    assert [list(line.get_ydata()) for line in costs.lines] == [
+        [1e9 / value for value in side] for side in (base, candidate)
+    ]
+    assert (pdrs.get_title(loc="left"), costs.get_title(loc="left")) == ("PDR", "cost of a packet")
+    low, high = of_pdr.get_ylim()
     assert low < -10 < -2 < 0 < high
-    so_far = next(line for line in below.lines if line.get_label() == "change so far")
+    low, high = of_cost.get_ylim()
+    assert low < 0 < 3 < 11 < high
+    so_far = next(line for line in of_pdr.lines if line.get_label() == "change so far")
     assert so_far.get_ydata()[-1] == pytest.approx(-9.75, abs=0.05)
+    tolerances = {
+        line.get_ydata()[0]: line.get_label() for line in (*of_cost.lines, *of_pdr.lines) if "tol" in line.get_label()
+    }
+    assert tolerances == {3.0: "tolerance, 3.0% more", -2.0: "tolerance, 2.0% less"}
     assert overlaps(figure) == []
+
+
+def test_only_pairs_of_which_both_boots_came_to_a_number_are_drawn() -> None:
+    scenario = compared([1e6, 1e6, 1e6], [0.9e6, 0.9e6, 0.9e6])
+    failed = dataclasses.replace(scenario.boots[2], values={}, failure="it does not boot")
+    scenario = dataclasses.replace(scenario, boots=(*scenario.boots[:2], failed, *scenario.boots[3:]))
+    assert [list(line.get_xdata()) for line in pairs_figure(scenario).axes[0].lines] == [[1, 3], [1, 3]]
+    assert plots.pairs(dataclasses.replace(scenario, boots=(failed,))) is None
 
 
 def test_the_verdict_the_label_and_the_failed_checks_sentence_are_written() -> None:
@@ -191,7 +259,7 @@ def test_the_verdict_the_label_and_the_failed_checks_sentence_are_written() -> N
 @pytest.mark.parametrize(("kernel", "said"), [("6.8", "STABLE · GOOD"), ("5.15", "UNSTABLE · BAD")])
 def test_published_experiments(kernel: str, said: str) -> None:
     (experiment,) = read_experiments(PASTRAMI / f"clab_tb1_raw_50_k{kernel}_intel_bare-metal_as-is.txt")
-    found = assess(experiment.trials)
+    found = assess(experiment.trials).result()
     for figure in (load_loss_figure(found, "t", "s"), rates_figure(found, "t", "s")):
         assert overlaps(figure) == []
         assert said in header(figure)
@@ -204,7 +272,10 @@ def test_published_experiments(kernel: str, said: str) -> None:
 def test_the_curve_has_the_mean_of_every_load_and_crosses_the_threshold_where_it_says() -> None:
     found = case("50 runs")
     figure = load_loss_figure(found, "t")
-    assert means(figure) == (list(found.curve.loads), [max(PLR_FLOOR, plr) for plr in found.curve.plrs])
+    assert means(figure) == (
+        [point.load for point in found.loads],
+        [max(PLR_FLOOR, point.plr) for point in found.loads],
+    )
     between = max((data(each) for each in figure.axes[0].lines), key=lambda each: len(each[0]))
     crossing = next(load for load, plr in zip(*between, strict=True) if plr > 0.005)
     assert found.pdr.load is not None
@@ -241,7 +312,7 @@ def test_delta_ucl_is_on_its_own_scale_with_gaps_where_there_is_none() -> None:
     found = case("50 runs")
     figure = load_loss_figure(found, "t")
     red = line(figure, "ΔUCL95")
-    for value, point in zip(data(red)[1], found.curve.points, strict=True):
+    for value, point in zip(data(red)[1], found.loads, strict=True):
         assert value == point.delta_ucl or (point.delta_ucl is None and math.isnan(value))
     assert red.axes is figure.axes[1]
     assert "ΔUCL95" in figure.axes[1].get_ylabel()
@@ -266,7 +337,7 @@ def test_saturation_is_shaded_from_where_it_was_expected_and_found() -> None:
 def test_generator_limited_loads_are_crosses() -> None:
     found = case("generator-limited above")
     for figure in (load_loss_figure(found, "t"), rates_figure(found, "t")):
-        assert data(line(figure, "every trial was generator-limited"))[0] == list(found.curve.limited_loads)
+        assert data(line(figure, "every trial was generator-limited"))[0] == list(found.generator_limited_loads)
 
 
 # --- the rates ---
@@ -275,14 +346,14 @@ def test_generator_limited_loads_are_crosses() -> None:
 def test_rates_show_throughput_delivery_ratio_the_ideal_and_every_tir() -> None:
     found = case("50 runs")
     figure = rates_figure(found, "t")
-    throughputs = [point.throughput for point in found.curve.points]
-    assert data(line(figure, "forwarding rate")) == (list(found.curve.loads), throughputs)
-    ratios, bound = [100 * point.delivery_ratio for point in found.curve.points], [99.5, 99.5]
+    throughputs = [point.throughput for point in found.loads]
+    assert data(line(figure, "forwarding rate")) == ([point.load for point in found.loads], throughputs)
+    ratios, bound = [100 * (1 - point.plr) for point in found.loads], [99.5, 99.5]
     assert [data(each)[1] for each in lines(figure, "delivery ratio")] == [bound, ratios]
     ideal = data(line(figure, "ideal"))
     assert ideal[0] == ideal[1]
     written = [text.get_text() for text in figure.axes[1].texts]
-    assert written == [f"{ratio:.2f}".replace("-0.00", "0.00") for ratio in found.saturation.tir[1:]]
+    assert written == [f"{ratio:.2f}".replace("-0.00", "0.00") for ratio in found.saturation.tir]
 
 
 def test_axes_say_the_unit_that_suits_the_loads() -> None:
@@ -298,7 +369,7 @@ def test_repeats_has_a_panel_per_load_and_one_for_the_pdr_in_measured_order() ->
     panels = {axes.get_title(loc="left"): axes for axes in repeats_figure(found, "t").axes}
     assert list(panels)[:3] == ["PLR crosses 0.5 %", "100 kpps", "200 kpps"]
     assert len(panels) == 17
-    point = next(point for point in found.curve.points if point.load == pytest.approx(1.1e6))
+    point = next(point for point in found.loads if point.load == pytest.approx(1.1e6))
     middle = sum(sorted(point.throughputs)[9:11]) / 2
     numbers, changes = data(panels["1.1 Mpps"].lines[-1])
     assert numbers == list(range(1, 21))
@@ -344,17 +415,17 @@ def test_known_bounds_follow_the_longest_trials_and_most_of_them() -> None:
 
 
 def test_the_search_shows_each_goals_bounds_so_far_as_steps_and_those_in_the_end_as_lines() -> None:
-    goals = [GoalLine("PDR", 0.005, 1.2e6, 2e6), GoalLine("NDR", 0.0, 1e6, None)]
+    goals = [goal("PDR", 0.005, 1.2e6, 2e6), goal("NDR", 0.0, 1e6, None)]
     figure = search_path_figure(SEARCH, "t", goals)
-    lower, upper = (data(each)[1] for each in lines(figure, "PDR: bounds so far"))
+    lower, upper = (data(each)[1] for each in lines(figure, "PDR search: bounds so far"))
     assert lower[1:] == [1e6, 1e6, 1.1e6, 1.2e6, 1.2e6]
     assert upper == [2e6, 2e6, 1.2e6, 1.2e6, 2e6, 2e6]
-    assert [data(each)[1][0] for each in lines(figure, "PDR: 1.2 Mpps to 2 Mpps")] == [1.2e6, 2e6]
-    assert [data(each)[1][0] for each in lines(figure, "NDR: from 1 Mpps")] == [1e6]
+    assert [data(each)[1][0] for each in lines(figure, "PDR search bounds: 1.2 Mpps to 2 Mpps")] == [1.2e6, 2e6]
+    assert [data(each)[1][0] for each in lines(figure, "NDR search bounds: from 1 Mpps")] == [1e6]
 
 
 def test_trials_are_marked_by_their_loss() -> None:
-    figure = search_path_figure(SEARCH, "t", [GoalLine("PDR", 0.005, None, None)])
+    figure = search_path_figure(SEARCH, "t", [goal("PDR", 0.005, None, None)])
     marks = {str(each.get_label()): data(each) for each in figure.axes[0].lines if each.get_linestyle() == "None"}
     assert marks == {
         "no loss": ([2], [1e6]),
@@ -367,19 +438,19 @@ def test_trials_are_marked_by_their_loss() -> None:
 @pytest.mark.parametrize(
     ("trials", "goals"),
     [
-        ([], [GoalLine("PDR", 0.005, None, None)]),
-        (SEARCH[:1], [GoalLine("PDR", 0.005, None, 2e6)]),
-        (SEARCH, [GoalLine(f"goal {number}", number / 100, 1.2e6, 1.3e6) for number in range(8)]),
-        ([trial(1e3 * 1.1**number, 0.0) for number in range(120)], [GoalLine("PDR", 0.005, 8.4e7, 8.5e7)]),
-        ([*SEARCH, trial(0.0, 0.0)], [GoalLine("PDR", 0.005, 1.2e6, 1.2e6)]),
+        ([], [goal("PDR", 0.005, None, None)]),
+        (SEARCH[:1], [goal("PDR", 0.005, None, 2e6)]),
+        (SEARCH, [goal(f"goal {number}", number / 100, 1.2e6, 1.3e6) for number in range(8)]),
+        ([trial(1e3 * 1.1**number, 0.0) for number in range(120)], [goal("PDR", 0.005, 8.4e7, 8.5e7)]),
+        ([*SEARCH, trial(0.0, 0.0)], [goal("PDR", 0.005, 1.2e6, 1.2e6)]),
     ],
 )
-def test_any_search_is_drawn(trials: Sequence[Trial], goals: Sequence[GoalLine]) -> None:
+def test_any_search_is_drawn(trials: Sequence[Trial], goals: Sequence[GoalResult]) -> None:
     assert overlaps(search_path_figure(trials, "t", goals, "s")) == []
 
 
 def test_bounds_close_together_get_a_close_up() -> None:
-    figure = search_path_figure(SEARCH, "t", [GoalLine("PDR", 0.005, 1.2e6, 1.21e6)])
+    figure = search_path_figure(SEARCH, "t", [goal("PDR", 0.005, 1.2e6, 1.21e6)])
     assert [axes.get_ylabel() for axes in figure.axes] == ["intended load", "close-up of the bounds"]
     low, high = figure.axes[1].get_ylim()
     assert low < 1.2e6 < 1.21e6 < high < 1.3e6

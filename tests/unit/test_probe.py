@@ -9,6 +9,7 @@ import pytest
 
 from pdrgate.errors import TestbedError
 from pdrgate.gate.probe import PROBE_DURATION, PROBE_LOAD, probe
+from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.traffic.frames import Frames
 from pdrgate.trial import Trial
 
@@ -34,11 +35,11 @@ class Sut:
     def sentence(self) -> str:
         return "XDP native (veth)"
 
-    def counters(self) -> dict[str, int]:
+    def counters(self) -> Reading:
         return {
-            "hop1.Ip6OutForwDatagrams": 7 + len(self.trials) * self.in_kernel,
-            "hop1.in0.rx_packets": 10**6 * len(self.trials),
-            "hop2.IpForwDatagrams": 5,
+            Counter(Place("ip6", node="hop1"), "OutForwDatagrams"): 7 + len(self.trials) * self.in_kernel,
+            Counter(Place.interface("in0").of("hop1"), "rx_packets"): 10**6 * len(self.trials),
+            Counter(Place("ip", node="hop2"), "ForwDatagrams"): 5,
         }
 
     def trial(self, load: float, duration: float, frames: Frames) -> Trial:

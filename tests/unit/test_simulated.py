@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, RealisticCurve, SimulatedSut, TrashingCurve
+from pdrgate.trial import LOOKS
 
 EXACT = Behaviour(noise=0.0)
 
@@ -81,6 +82,49 @@ def test_correlated_noise_is_alike_from_trial_to_trial() -> None:
     found = lag1_autocorrelation([sut.measure(2e6, 1.0).forwarding_rate for _ in range(300)])
     assert found is not None
     assert 0.8 < found.value < 0.97
+
+
+BUFFER = 65_536
+"""Packets: at 2 Mpps offered and 1 Mpps forwarded, 66 ms of excess; at 1.01 Mpps, more than any trial here."""
+DURATIONS = (0.25, 1.0, 4.0)
+
+
+def test_a_buffer_fills_overflows_and_drains() -> None:
+    trial = SimulatedSut(IdealCurve(1e6), EXACT, buffer=BUFFER).measure(2e6, 1.0)
+    excess = trial.lost + BUFFER
+    assert excess == pytest.approx(1e6, rel=0.01)
+    assert (trial.offered, trial.drained, trial.forwarded) == (2_000_000, BUFFER, 2_000_000 - excess + BUFFER)
+    assert len(trial.under_way) == LOOKS
+    assert trial.under_way[-1] == excess
+    assert trial.under_way[7] == pytest.approx(excess / 2, abs=1)
+    assert SimulatedSut(IdealCurve(1e6), EXACT, buffer=BUFFER).measure(1e6, 1.0).under_way == (0,) * LOOKS
+
+
+def test_a_buffer_that_is_not_full_loses_nothing() -> None:
+    trial = SimulatedSut(IdealCurve(1e6), EXACT, buffer=BUFFER).measure(1.03e6, 1.0)
+    assert trial.lost == 0
+    assert trial.drained == trial.under_way[-1] == pytest.approx(30_000, rel=0.03)
+
+
+@pytest.mark.parametrize("overload", [1.01, 1.03, 2.0])
+def test_neither_rate_nor_loss_depends_on_the_length_of_a_trial(overload: float) -> None:
+    sut = SimulatedSut(IdealCurve(1e6), EXACT, buffer=BUFFER)
+    for duration in DURATIONS:
+        trial = sut.measure(overload * 1e6, duration)
+        assert trial.forwarding_rate == pytest.approx(1e6, rel=0.01)
+        assert trial.steady_loss_ratio == pytest.approx(1 - 1 / overload, abs=0.001)
+
+
+def test_the_pdr_does_not_depend_on_the_length_of_its_trials() -> None:
+    """By bisection on what a load is judged by; without the buffer's part one of 0.25 s finds a quarter more."""
+    for duration in DURATIONS:
+        sut = SimulatedSut(IdealCurve(1e6), EXACT, buffer=BUFFER)
+        low, high = 0.5e6, 4e6
+        while high > low * 1.001:
+            middle = (low + high) / 2
+            below = sut.measure(middle, duration).steady_loss_ratio <= 0.005
+            low, high = (middle, high) if below else (low, middle)
+        assert low == pytest.approx(1e6 / 0.995, rel=0.01)
 
 
 @pytest.mark.parametrize("stretches", [False, True])

@@ -260,3 +260,63 @@ def test_hosts_by_name():
 def test_what_is_no_command_is_refused(host, argv):
     with pytest.raises(ValueError, match=r"is no command"):
         host.run(*argv)
+
+
+# --- Programs that run beside others ---
+
+
+def test_a_program_runs_beside_others_until_it_is_stopped(host):
+    script = "trap 'echo bye; exit 3' TERM; echo out; echo err >&2; while :; do sleep 0.01; done"
+    running = host.start("sh", "-c", script)
+    assert host.run("echo", "beside").stdout == "beside\n"
+    while host.read(f"{running._folder}/err") == "":
+        pass
+    completed = running.stop()
+    assert (completed.exit_code, completed.stdout, completed.stderr) == (3, "out\nbye\n", "err\n")
+    assert running.stop() == completed
+    assert host.start("sleep", "600").stop().exit_code == 128 + signal.SIGTERM
+    assert host.start("pdrgate-nope").stop().exit_code in (127, 128 + signal.SIGTERM)
+
+
+def test_a_program_that_ended_by_itself_has_told_all(host):
+    with host.start("sh", "-c", "head -c 3000000 /dev/zero; exit 7") as running:
+        stat = f"/proc/${running._job}/stat"
+        while host._script(("ended?",), f"[ ! -e {stat} ] || grep -q ') Z' {stat}", 10).exit_code:
+            pass
+        completed = running.stop()
+    assert (completed.exit_code, len(completed.stdout)) == (7, 3_000_000)
+
+
+def test_several_programs_at_once(host):
+    programs = [host.start("sh", "-c", f"echo {number}; exec sleep 600") for number in range(3)]
+    for number in (1, 0, 2):
+        while host.read(f"{programs[number]._folder}/out") == "":
+            pass
+        assert programs[number].stop().stdout == f"{number}\n"
+
+
+def test_a_program_that_ignores_being_told_is_killed(host):
+    running = host.start("sh", "-c", "trap '' TERM; echo deaf; while :; do sleep 1; done")
+    while host.read(f"{running._folder}/out") == "":
+        pass
+    assert running.stop().exit_code == 128 + signal.SIGKILL
+
+
+def test_a_program_ends_with_the_shell_at_the_latest():
+    with local_host() as host:
+        group = int(host.run("sh", "-c", "echo $PPID").stdout)
+        running = host.start("sleep", "600")
+        assert Path(running._folder).exists()
+    assert_group_ends(group)
+    assert not Path(running._folder).exists()
+
+
+def test_a_program_that_was_lost_with_its_shell_is_told(host):
+    group = int(host.run("sh", "-c", "echo $PPID").stdout)
+    running = host.start("sleep", "600")
+    with pytest.raises(HostError):
+        host.run("sleep", "600", timeout=0.1)
+    with pytest.raises(HostError, match=r"^`sleep 600` on local was ended before it was stopped: its shell was lost$"):
+        running.stop()
+    assert_group_ends(group)
+    assert not list(Path(running._folder).parent.glob(Path(running._folder).name))

@@ -5,7 +5,8 @@ from html.parser import HTMLParser
 import pytest
 
 from pdrgate.reports.tables import checks_table, loads_table
-from pdrgate.stability import Assessment, Check, assess
+from pdrgate.results.model import AssessmentResult, CheckResult
+from pdrgate.stability import assess
 from pdrgate.traffic.simulated import Ceiling, IdealCurve, RealisticCurve, SimulatedSut
 
 AROUND = (7e5, 9e5, 1e6, 1.1e6, 1.2e6)
@@ -40,9 +41,9 @@ class _Rows(HTMLParser):
             self.caption += data
 
 
-def simulated(runs: int = 5, ceiling: Ceiling | None = None, saturation: float = 1e6) -> Assessment:
+def simulated(runs: int = 5, ceiling: Ceiling | None = None, saturation: float = 1e6) -> AssessmentResult:
     sut = SimulatedSut(RealisticCurve(saturation), seed=3, ceiling=ceiling)
-    return assess(sut.repeat(AROUND, 1.0, runs))
+    return assess(sut.repeat(AROUND, 1.0, runs)).result()
 
 
 def test_each_check_has_its_outcome_and_sentence() -> None:
@@ -66,7 +67,8 @@ def test_each_load_has_its_numbers() -> None:
     table = _Rows(loads_table(found))
     assert table.rows[0][:9] == ["load", "runs", "PLR", "sd", "UCL95", "ΔUCL95", "delivery ratio", "throughput", "TIR"]
     assert [row[0] for row in table.rows[1:]] == ["700 kpps", "900 kpps", "1 Mpps", "1.1 Mpps", "1.2 Mpps"]
-    point, tir = found.curve.points[3], found.saturation.tir[3]
+    point = found.loads[3]
+    tir = point.tir
     assert point.plr_sd is not None and point.ucl is not None
     assert table.rows[4][1:9] == [
         "5",
@@ -82,7 +84,9 @@ def test_each_load_has_its_numbers() -> None:
     assert table.rows[3][9] == "first past the PDR"
     assert table.rows[4][9] == "potential saturation, saturated from here"
     assert found.pdr.load is not None
-    assert "PDR at PLR 0.5 %" in table.caption and f"{found.pdr.load / 1e3:.4g} kpps, 95 % interval" in table.caption
+    assert (
+        "PLR crosses 0.5 % at" in table.caption and f"{found.pdr.load / 1e3:.4g} kpps, 95 % interval" in table.caption
+    )
 
 
 def test_one_run_leaves_what_it_cannot_tell_empty() -> None:
@@ -93,11 +97,11 @@ def test_one_run_leaves_what_it_cannot_tell_empty() -> None:
 
 def test_no_loss_is_0_and_tiny_loss_is_not() -> None:
     sut = SimulatedSut(IdealCurve(1e9), seed=1)
-    found = assess(sut.repeat(AROUND, 1.0, 3))
+    found = assess(sut.repeat(AROUND, 1.0, 3)).result()
     assert {row[2] for row in _Rows(loads_table(found)).rows[1:]} == {"0 %"}
-    assert "&gt; 1.2 Mpps" in loads_table(found)
-    points = tuple(dataclasses.replace(point, plr=1e-9) for point in found.curve.points)
-    tiny = dataclasses.replace(found, curve=dataclasses.replace(found.curve, points=points))
+    assert "above 1.2 Mpps" in loads_table(found)
+    points = tuple(dataclasses.replace(point, plr=1e-9, steady_plr=None) for point in found.loads)
+    tiny = dataclasses.replace(found, loads=points)
     assert {row[2] for row in _Rows(loads_table(tiny)).rows[1:]} == {"< 0.0001 %"}
 
 
@@ -105,19 +109,20 @@ def test_generator_limited_loads_stand_among_the_others() -> None:
     rows = _Rows(loads_table(simulated(ceiling=Ceiling(9.5e5)))).rows
     assert [row[0] for row in rows[1:]] == ["700 kpps", "900 kpps", "1 Mpps", "1.1 Mpps", "1.2 Mpps"]
     assert rows[3] == ["1 Mpps", "every trial was generator-limited"]
-    assert _Rows(loads_table(simulated(ceiling=Ceiling(1e5)))).caption.endswith("unknown")
+    assert _Rows(loads_table(simulated(ceiling=Ceiling(1e5)))).caption.endswith("nowhere")
 
 
 def test_left_out_repeats_are_said() -> None:
     found = simulated()
-    points = tuple(dataclasses.replace(point, left_out=2) for point in found.curve.points)
-    limited = dataclasses.replace(found, curve=dataclasses.replace(found.curve, points=points))
+    points = tuple(dataclasses.replace(point, generator_limited=2) for point in found.loads)
+    limited = dataclasses.replace(found, loads=points)
     assert _Rows(loads_table(limited)).rows[1][1] == "5 (−2 generator-limited)"
 
 
 def test_everything_is_escaped() -> None:
     evil = "<script>alert('&')</script> \"quoted\""
-    found = dataclasses.replace(simulated(runs=1), checks=(Check(evil, False, 1.0, 0.0, evil),))
+    check = CheckResult(name=evil, passed=False, value=1.0, bound=0.0, sentence=evil)
+    found = dataclasses.replace(simulated(runs=1), checks=(check,), reason=evil)
     html = checks_table(found)
     assert "<script" not in html
     assert _Rows(html).rows[1] == [evil, "✗ failed", evil]

@@ -1,3 +1,6 @@
+import pytest
+
+from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Completed
 from pdrgate.observers.counters import (
     parse_net_dev,
@@ -5,9 +8,10 @@ from pdrgate.observers.counters import (
     parse_snmp6,
     parse_softnet,
     parse_stat,
-    without_zeros,
 )
 from pdrgate.observers.environment import Environment, PortEnvironment, capture_environment, parse_environment
+from pdrgate.observers.reading import Counter, Place, gained, nested, without_zeros
+from pdrgate.observers.watching import Observation, watching
 
 NET_DEV = """\
 Inter-|   Receive                                                |  Transmit
@@ -60,32 +64,34 @@ def test_interfaces():
 
 def test_softnet_names_the_cpu_that_its_column_tells():
     counters = parse_softnet(SOFTNET_6_18)
-    assert counters["softnet.cpu0.processed"] == 0x12
-    assert counters["softnet.cpu3.dropped"] == 0x34749C9
-    assert counters["softnet.cpu3.time_squeeze"] == 0x206F
-    assert "softnet.cpu1.dropped" not in counters
+    assert counters[Counter(Place.backlog(0), "processed")] == 0x12
+    assert counters[Counter(Place.backlog(3), "dropped")] == 0x34749C9
+    assert counters[Counter(Place.backlog(3), "time_squeeze")] == 0x206F
+    assert Counter(Place.backlog(1), "dropped") not in counters
 
 
 def test_softnet_of_older_kernels_has_a_line_for_each_cpu():
-    assert parse_softnet(SOFTNET_4_19) == {
-        "softnet.cpu0.processed": 18, "softnet.cpu0.dropped": 0, "softnet.cpu0.time_squeeze": 0,
-        "softnet.cpu1.processed": 31, "softnet.cpu1.dropped": 10, "softnet.cpu1.time_squeeze": 2,
-    }  # fmt: skip
+    assert nested(parse_softnet(SOFTNET_4_19)) == {
+        "cpu0/backlog": {"processed": 18, "dropped": 0, "time_squeeze": 0},
+        "cpu1/backlog": {"processed": 31, "dropped": 10, "time_squeeze": 2},
+    }
 
 
-def test_ip_counters_have_nstats_names():
-    assert parse_snmp(SNMP) == {
-        "IpForwDatagrams": 7000, "IpInHdrErrors": 1, "IpInAddrErrors": 0, "IpInDiscards": 3, "IpOutDiscards": 5,
-        "IpOutNoRoutes": 2,
+def test_ip_counters_have_the_kernels_names():
+    assert nested(parse_snmp(SNMP)) == {
+        "ip": {
+            "ForwDatagrams": 7000, "InHdrErrors": 1, "InAddrErrors": 0, "InDiscards": 3, "OutDiscards": 5,
+            "OutNoRoutes": 2,
+        },
     }  # fmt: skip
-    assert parse_snmp6(SNMP6) == {"Ip6OutForwDatagrams": 991, "Ip6InHdrErrors": 4, "Ip6InDiscards": 5}
+    assert nested(parse_snmp6(SNMP6)) == {"ip6": {"OutForwDatagrams": 991, "InHdrErrors": 4, "InDiscards": 5}}
 
 
 def test_cpu_times():
-    assert parse_stat(STAT) == {
-        "cpu0.process_ticks": 1709, "cpu0.softirq_ticks": 10, "cpu0.steal_ticks": 3,
-        "cpu1.process_ticks": 6577, "cpu1.softirq_ticks": 68, "cpu1.steal_ticks": 11,
-    }  # fmt: skip
+    assert nested(parse_stat(STAT)) == {
+        "cpu0": {"process_ticks": 1709, "softirq_ticks": 10, "steal_ticks": 3},
+        "cpu1": {"process_ticks": 6577, "softirq_ticks": 68, "steal_ticks": 11},
+    }
 
 
 def test_parsers_find_nothing_in_nothing():
@@ -94,9 +100,61 @@ def test_parsers_find_nothing_in_nothing():
 
 
 def test_a_counter_that_starts_to_grow_stays_in_both_readings():
-    before, after = without_zeros({"a": 0, "b": 0, "c": 4}, {"a": 0, "b": 2, "c": 4})
-    assert before == {"b": 0, "c": 4}
-    assert after == {"b": 2, "c": 4}
+    a, b, c = (Counter(Place.interface("in0"), name) for name in "abc")
+    before, after = without_zeros({a: 0, b: 0, c: 4}, {a: 0, b: 2, c: 4})
+    assert before == {b: 0, c: 4}
+    assert after == {b: 2, c: 4}
+    assert gained(before, after) == {b: 2}
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        (Place.interface("in0").of("hop1"), "hop1/in0"),
+        (Place.interface("eth0.100"), "eth0.100"),
+        (Place.cpu(12), "cpu12"),
+        (Place.backlog(1), "cpu1/backlog"),
+        (Place("ip6").of("hop2"), "hop2/ip6"),
+    ],
+)
+def test_places_in_words(place, text):
+    assert str(place) == text
+    assert str(Counter(place, "x")) == f"{text}.x"
+
+
+def test_every_observer_that_was_begun_is_ended():
+    done = []
+
+    class Seen:
+        def __init__(self, name, fails=""):
+            self.name, self.fails = name, fails
+
+        def begin(self):
+            done.append(f"begin {self.name}")
+            if self.fails == "begin":
+                raise TestbedError("no begin")
+
+        def end(self):
+            done.append(f"end {self.name}")
+            if self.fails == "end":
+                raise TestbedError("no end")
+            return Observation({}, {Counter(Place.interface(self.name), "x"): 1})
+
+    with watching((Seen("a"), Seen("b"))) as watch:
+        done.append("trial")
+    assert done == ["begin a", "begin b", "trial", "end b", "end a"]
+    assert nested(watch.observation.after) == {"a": {"x": 1}, "b": {"x": 1}}
+
+    done.clear()
+    with pytest.raises(TestbedError, match="no begin"), watching((Seen("a"), Seen("b", "begin"), Seen("c"))):
+        done.append("trial")
+    assert done == ["begin a", "begin b", "end a"]
+
+    done.clear()
+    with pytest.raises(ValueError, match="trial") as error, watching((Seen("a"), Seen("b", "end"))):
+        raise ValueError("trial")
+    assert done == ["begin a", "begin b", "end b", "end a"]
+    assert error.value.__notes__ == ["no end"]
 
 
 ENVIRONMENT = """\

@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from pdrgate.errors import EXIT_FAULT, TestbedError
-from pdrgate.testbeds.testbed_file import GeneratorConfig, SutConfig, load_testbed
+from pdrgate.testbeds import LocalNetns, load_testbed
+from pdrgate.testbeds.config import GeneratorConfig
 
 SHIPPED = Path(__file__).parents[2] / "resources/testbeds/local-netns.yaml"
 
@@ -29,21 +30,23 @@ def test_the_shipped_testbed_loads():
 
 def test_a_full_file_becomes_values(load):
     testbed = load(VALID)
-    assert testbed.name == "lab-1"
-    assert testbed.generator == GeneratorConfig("embedded", "xdp", 3)
-    assert testbed.sut == SutConfig(
+    assert testbed == LocalNetns(
+        name="lab-1",
+        source=Path("x.yaml"),
+        generator=GeneratorConfig("embedded", "xdp", 3),
         hops=2,
         cpus=(1, 2),
         isolate=False,
         knobs={"net.ipv4.ip_default_ttl": 32, "net.ipv4.tcp_rmem": "4096 8192 16384"},
     )
-    assert testbed.source == Path("x.yaml")
 
 
 def test_what_may_be_left_out_is_chosen_later(load):
     testbed = load("name: a\nkind: local-netns\ngenerator: {kind: embedded}\nsut: {hops: 1}\n")
-    assert testbed.generator == GeneratorConfig("embedded", "auto", None)
-    assert testbed.sut == SutConfig(1, None, True, {})
+    assert testbed == LocalNetns(
+        name="a", source=Path("x.yaml"), generator=GeneratorConfig("embedded", "auto", None), hops=1, cpus=None,
+        isolate=True, knobs={},
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -105,6 +108,25 @@ def test_a_file_that_is_no_testbed_at_all(load, text, message):
     with pytest.raises(TestbedError) as error:
         load(text)
     assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a: " + "[" * 5000 + "]" * 5000, "".join(" " * depth + "a:\n" for depth in range(3000))],
+    ids=["brackets", "indentation"],
+)
+def test_a_file_that_is_nested_too_deeply(load, text):
+    with pytest.raises(TestbedError) as error:
+        load(text)
+    assert str(error.value) == (
+        "x.yaml: is nested too deeply for a testbed; start from resources/testbeds/local-netns.yaml"
+    )
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text(load):
+    assert load(f"\ufeff{VALID}") == load(VALID)
+    with pytest.raises(TestbedError, match=r"x\.yaml:1: the file: the key kind is missing; is knid meant for it\?"):
+        load(f"\ufeff{VALID}".replace("kind:", "knid:", 1))
 
 
 def test_files_that_cannot_be_read(tmp_path):

@@ -9,8 +9,9 @@ import pytest
 
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.ssh_target import SshTarget
-from pdrgate.testbeds import TestbedConfig, load_testbed
-from pdrgate.testbeds.testbed_file import GeneratorConfig, HostConfig, PortConfig, RackConfig
+from pdrgate.testbeds import Rack, TestbedConfig, load_testbed
+from pdrgate.testbeds.config import GeneratorConfig
+from pdrgate.testbeds.kinds import KINDS, HostConfig, PortConfig
 from pdrgate.traffic.trex.config import TRexConfig
 
 SHIPPED = sorted((Path(__file__).parents[2] / "resources/testbeds").glob("*.yaml"))
@@ -50,7 +51,7 @@ sut:
 def test_shipped_files_load(path: Path) -> None:
     testbed = load_testbed(path)
     assert testbed.name
-    assert (testbed.sut.rack is not None) == (testbed.kind == "rack")
+    assert type(testbed) is KINDS[testbed.kind]
 
 
 def test_there_is_one_of_each_kind() -> None:
@@ -60,13 +61,14 @@ def test_there_is_one_of_each_kind() -> None:
 
 
 def test_a_full_file_becomes_values(load: Callable[[str], TestbedConfig], tmp_path: Path) -> None:
-    testbed = load(VALID)
-    assert testbed.generator == GeneratorConfig(
-        "trex", ports=("2", "3"), trex=TRexConfig("trex", (2, 3), client=tmp_path / "stl")
-    )
-    assert testbed.sut.cpus == (2, 3)
-    assert testbed.sut.knobs == {"net.ipv4.ip_default_ttl": 32}
-    assert testbed.sut.rack == RackConfig(
+    assert load(VALID) == Rack(
+        name="rack-1",
+        source=Path("x.yaml"),
+        generator=GeneratorConfig(
+            "trex", ports=("2", "3"), trex=TRexConfig("trex", (2, 3), client=tmp_path / "stl")
+        ),
+        cpus=(2, 3),
+        knobs={"net.ipv4.ip_default_ttl": 32},
         host=HostConfig(
             "ssh",
             SshTarget(
@@ -86,9 +88,9 @@ def test_a_full_file_becomes_values(load: Callable[[str], TestbedConfig], tmp_pa
 
 def test_a_password_is_never_shown(load: Callable[[str], TestbedConfig]) -> None:
     testbed = load(VALID).with_password("hunter2")
-    assert testbed.sut.rack is not None and testbed.sut.rack.host.ssh is not None
-    assert testbed.sut.rack.host.ssh.password == "hunter2"
-    assert "hunter2" not in repr(testbed) and "hunter2" not in str(testbed.sut.rack.host.ssh.to_record())
+    assert isinstance(testbed, Rack) and testbed.host.ssh is not None
+    assert testbed.host.ssh.password == "hunter2"
+    assert "hunter2" not in repr(testbed) and "hunter2" not in str(testbed.host.ssh.to_record())
     with pytest.raises(TestbedError, match="testbed local-netns needs no password: its SUT is not reached by SSH"):
         load_testbed(next(path for path in SHIPPED if path.stem == "local-netns")).with_password("x")
 
@@ -133,7 +135,7 @@ def test_an_error_names_file_line_and_key(
 
 def test_a_whole_machine_may_have_all_sysctls(load: Callable[[str], TestbedConfig]) -> None:
     text = VALID.replace("    namespace: vrf1\n", "").replace("net.ipv4.ip_default_ttl", "kernel.numa_balancing")
-    assert load(text).sut.knobs == {"kernel.numa_balancing": 32}
+    assert load(text).knobs == {"kernel.numa_balancing": 32}
 
 
 def test_a_sut_over_ssh_has_cpus_of_its_own(load: Callable[[str], TestbedConfig]) -> None:

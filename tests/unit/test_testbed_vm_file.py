@@ -6,7 +6,8 @@ import pytest
 
 from pdrgate.errors import TestbedError
 from pdrgate.guests.qemu import RINGS
-from pdrgate.testbeds.testbed_file import SutConfig, VmConfig, load_testbed
+from pdrgate.testbeds import LocalVm, load_testbed
+from pdrgate.testbeds.config import GeneratorConfig
 
 SHIPPED = Path(__file__).parents[2] / "resources/testbeds/local-vm.yaml"
 
@@ -29,29 +30,31 @@ sut:
 
 def test_the_shipped_testbed_is_all_defaults():
     testbed = load_testbed(SHIPPED)
-    assert (testbed.name, testbed.kind) == ("local-vm", "local-vm")
-    assert testbed.sut == SutConfig(hops=1, vm=VmConfig())
+    assert testbed == LocalVm(name="local-vm", source=SHIPPED, generator=GeneratorConfig("embedded"))
 
 
 def test_a_full_file_becomes_values(load):
     testbed = load(VALID)
-    assert testbed.sut == SutConfig(
-        hops=1,
+    assert testbed == LocalVm(
+        name="vm-1",
+        source=Path("x.yaml"),
+        generator=GeneratorConfig("embedded", cpu=0),
         cpus=(2, 3),
         isolate=False,
         knobs={"net.core.netdev_budget": 600},
-        vm=VmConfig("linux-image-amd64", 2, 1024, "tcg", 512, "mitigations=off"),
+        kernel="linux-image-amd64",
+        vcpus=2,
+        memory=1024,
+        accelerator="tcg",
+        ring=512,
+        cmdline="mitigations=off",
     )
 
 
 def test_all_may_be_left_out(load):
     testbed = load("name: a\nkind: local-vm\ngenerator: {kind: embedded}\n")
-    assert testbed.sut == SutConfig(hops=1, vm=VmConfig())
-    assert load("name: a\nkind: local-vm\ngenerator: {kind: embedded}\nsut: {}\n").sut == testbed.sut
-
-
-def test_the_other_kind_has_no_guest(load):
-    assert load("name: a\nkind: local-netns\ngenerator: {kind: embedded}\nsut: {hops: 2}\n").sut.vm is None
+    assert testbed == LocalVm(name="a", source=Path("x.yaml"), generator=GeneratorConfig("embedded"))
+    assert load("name: a\nkind: local-vm\ngenerator: {kind: embedded}\nsut: {}\n") == testbed
 
 
 @pytest.mark.parametrize(
@@ -83,4 +86,4 @@ def test_an_error_names_file_line_and_key(load, old, new, message):
 
 def test_the_rings_of_the_schema_are_those_of_qemu(load):
     for ring in RINGS:
-        assert load(VALID.replace("512", str(ring))).sut.vm.ring == ring
+        assert load(VALID.replace("512", str(ring))).ring == ring

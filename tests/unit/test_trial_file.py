@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import resource
 import signal
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.errors import StorageError
+from pdrgate.errors import DataError, StorageError
 from pdrgate.history.trials import TrialFile
 from pdrgate.stability import read_trials
 from pdrgate.trial import Trial
@@ -66,12 +67,36 @@ def test_a_file_of_nothing_but_a_torn_line_is_empty(tmp_path: Path) -> None:
     assert path.read_bytes() == b""
 
 
-@pytest.mark.parametrize("size", [65535, 65536, 65537, 131072])
-def test_the_cut_is_right_at_the_edges_of_what_is_read_at_once(tmp_path: Path, size: int) -> None:
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"\x7fELF\x02\x01\x01\x00" + bytes(range(256)).replace(b"\n", b""), 1),
+        (b"\x7fELF\n\x00\x01", 1),
+        (b"these are notes of mine", 1),
+        (b"\n\nthese are notes of mine", 3),
+        (b"[[1000, 0], [1000, 999]]", 1),
+        (trial(0).to_json().encode() + b"\nnotes\nmore", 2),
+    ],
+    ids=["binary", "binary lines", "text", "text after blank lines", "PASTRAMI", "text among trials"],
+)
+def test_a_file_that_is_not_ours_is_refused_and_left_as_it_is(tmp_path: Path, content: bytes, line: int) -> None:
     path = tmp_path / "trials.jsonl"
-    path.write_bytes(b"a\n" + b"x" * size)
-    TrialFile(path).close()
-    assert path.read_bytes() == b"a\n"
+    path.write_bytes(content)
+    with pytest.raises(DataError) as error:
+        TrialFile(path)
+    assert path.read_bytes() == content
+    assert str(error.value) == (
+        f"cannot continue {path}: line {line} is no JSON object of a run's, so the file was left as it is; move it "
+        "away, or start a new run"
+    )
+
+
+def test_a_file_that_an_editor_saved_with_a_byte_order_mark_is_continued(tmp_path: Path) -> None:
+    path = tmp_path / "trials.jsonl"
+    path.write_bytes(codecs.BOM_UTF8 + trial(0).to_json().encode() + b'\n{"torn')
+    with TrialFile(path) as file:
+        file.append(trial(1))
+    assert read_trials(path) == [trial(0), trial(1)]
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:

@@ -10,24 +10,26 @@ import fcntl
 import hashlib
 import platform
 import shutil
-import struct
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from elftools.elf.constants import SH_FLAGS
+from elftools.elf.enums import ENUM_E_MACHINE
+from elftools.elf.sections import SymbolTableSection
+
+from pdrgate.builds.elf_file import elf_file
 from pdrgate.cache import cache_folder
 from pdrgate.errors import TestbedError
 
 ProgramKind = Literal["xdp", "tc"]
 
-SOURCES = Path(__file__).resolve().parents[3] / "resources" / "bpf"
-"""pdrgate's own programs, in a checkout."""
+SOURCES = Path(__file__).parents[1] / "resources" / "bpf"
+"""pdrgate's own programs."""
 
-_EM_BPF = 247
-_SYMBOLS, _EXECUTABLE = 2, 0x4
-_SYMBOL, _GLOBAL_FUNCTION = "IBBHQQ", 0x12
+_GLOBAL_FUNCTION = {"bind": "STB_GLOBAL", "type": "STT_FUNC"}
 _SECTIONS: Mapping[str, ProgramKind] = {
     "xdp": "xdp", "xdp.frags": "xdp", "tc": "tc", "tcx": "tc", "classifier": "tc", "action": "tc"
 }  # fmt: skip
@@ -72,10 +74,8 @@ def bpf_build(source: str | Path, kind: ProgramKind | None = None) -> BpfBuild:
         raise BpfBuildError(f"{path}: cannot read it: {error.strerror}; name an eBPF object file") from error
     try:
         programs = _programs(content)
-    except (ValueError, struct.error, IndexError) as error:
-        raise BpfBuildError(
-            f"{path}: is no eBPF object ({error or 'it is damaged'}); compile one with clang -target bpf"
-        ) from error
+    except ValueError as error:
+        raise BpfBuildError(f"{path}: is no eBPF object ({error}); compile one with clang -target bpf") from error
     found = {
         section: _SECTIONS[section.partition("/")[0]]
         for section, _ in programs
@@ -109,9 +109,7 @@ def own_build(name: str, defines: Sequence[str] = (), cache: Path | None = None)
     """
     source = SOURCES / f"{name}.bpf.c"
     if not source.is_file():
-        raise TestbedError(
-            f"{source} is not there; pdrgate's eBPF programs are compiled in a checkout, run it from one"
-        )
+        raise TestbedError(f"{source} is not there; it is a part of pdrgate: install pdrgate again")
     text = b"\0".join(path.read_bytes() for path in (source, *sorted(SOURCES.glob("*.h"))))
     digest = hashlib.sha256("\0".join((platform.machine(), *defines)).encode() + b"\0" + text)
     folder = (cache or cache_folder()) / f"bpf-{digest.hexdigest()[:16]}"
@@ -157,49 +155,22 @@ def _compile(source: Path, output: Path, defines: Sequence[str]) -> None:
 
 
 def _programs(content: bytes) -> list[tuple[str, str]]:
-    """Section and name of each program, in the file's order (elf(5)). Raises ValueError when it is no eBPF object.
+    """Section and name of each program, in the file's order. Raises ValueError when it is no eBPF object.
 
     Programs are the global functions of executable sections; those in ``.text`` are only called by them.
     """
-    if content[:4] != b"\x7fELF":
-        raise ValueError("it is no ELF file")
-    if content[4] != 2 or content[5] not in (1, 2):
-        raise ValueError("it is no 64-bit ELF file")
-    order = "<" if content[5] == 1 else ">"
-    (machine,) = struct.unpack_from(f"{order}H", content, 0x12)
-    if machine != _EM_BPF:
-        raise ValueError(f"it is for machine {machine} and not for BPF, {_EM_BPF}")
-    (table,) = struct.unpack_from(f"{order}Q", content, 0x28)
-    size, count, names_at = struct.unpack_from(f"{order}HHH", content, 0x3A)
-    headers = [
-        _Section(*struct.unpack_from(f"{order}IIQQQQI", content, table + number * size)) for number in range(count)
-    ]
-    found = []
-    for symbols in headers:
-        if symbols.kind != _SYMBOLS:
-            continue
-        for at in range(symbols.offset, symbols.offset + symbols.size, struct.calcsize(_SYMBOL)):
-            name_at, info, _, where, value, _ = struct.unpack_from(order + _SYMBOL, content, at)
-            if info != _GLOBAL_FUNCTION or where >= count or not headers[where].flags & _EXECUTABLE:
-                continue
-            section = _text(content, headers[names_at].offset + headers[where].name)
-            if section != ".text":
-                found.append((where, value, section, _text(content, headers[symbols.link].offset + name_at)))
-    return [(section, name) for _, _, section, name in sorted(found)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Section:
-    """A section's header."""
-
-    name: int
-    kind: int
-    flags: int
-    address: int
-    offset: int
-    size: int
-    link: int
-
-
-def _text(content: bytes, at: int) -> str:
-    return content[at : content.index(b"\0", at)].decode(errors="replace")
+    with elf_file(content) as elf:
+        if elf["e_machine"] != "EM_BPF":
+            number = int.from_bytes(content[0x12:0x14], "little" if elf.little_endian else "big")
+            raise ValueError(f"it is for machine {number} and not for BPF, {ENUM_E_MACHINE['EM_BPF']}")
+        found = []
+        for table in elf.iter_sections("SHT_SYMTAB"):
+            assert isinstance(table, SymbolTableSection)
+            for symbol in table.iter_symbols():
+                where = symbol["st_shndx"]
+                if symbol["st_info"] != _GLOBAL_FUNCTION or not isinstance(where, int):
+                    continue
+                section = elf.get_section(where)
+                if section["sh_flags"] & SH_FLAGS.SHF_EXECINSTR and section.name != ".text":
+                    found.append((where, symbol["st_value"], section.name, symbol.name))
+        return [(section, name) for _, _, section, name in sorted(found)]

@@ -9,12 +9,12 @@ from __future__ import annotations
 import gzip
 import lzma
 import re
-import struct
 import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pdrgate.builds.elf_file import elf_file
 from pdrgate.builds.kernel_build import BuildError, KernelBuild
 
 _SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
@@ -79,8 +79,13 @@ def module_files(build: KernelBuild) -> Iterator[tuple[str, Path]]:
 
 def module_info(content: bytes) -> dict[str, list[str]]:
     """The .modinfo section of a module: values by key. Raises ValueError when it is no module."""
+    with elf_file(content) as elf:
+        section = elf.get_section_by_name(".modinfo")
+        if section is None:
+            raise ValueError("it has no section .modinfo")
+        told = section.data()
     info: dict[str, list[str]] = {}
-    for entry in _section(content, b".modinfo").split(b"\0"):
+    for entry in told.split(b"\0"):
         key, equals, value = entry.decode(errors="replace").partition("=")
         if equals:
             info.setdefault(key, []).append(value)
@@ -122,7 +127,7 @@ def _load(build: KernelBuild, name: str, stem: Path) -> Module:
     try:
         content = _decompressed(path)
         info = module_info(content)
-    except (OSError, EOFError, ValueError, lzma.LZMAError, struct.error) as error:
+    except (OSError, EOFError, ValueError, lzma.LZMAError) as error:
         raise BuildError(f"{path}: is no kernel module that can be read ({error}); is the file damaged?") from error
     magic = " ".join(info.get("vermagic", ())).partition(" ")[0]
     if magic and magic != build.release:
@@ -145,22 +150,3 @@ def _decompressed(path: Path) -> bytes:
                 raise ValueError(done.stderr.decode(errors="replace").strip() or "zstd failed")
             return done.stdout
     return path.read_bytes()
-
-
-def _section(content: bytes, name: bytes) -> bytes:
-    """A section of a little-endian 64-bit ELF file (elf(5))."""
-    if content[:6] != b"\x7fELF\x02\x01":
-        raise ValueError("it is no 64-bit ELF file")
-    (table,) = struct.unpack_from("<Q", content, 0x28)
-    size, count, names_at = struct.unpack_from("<HHH", content, 0x3A)
-
-    def header(number: int) -> tuple[int, int, int]:
-        name_at, _, _, _, offset, length = struct.unpack_from("<IIQQQQ", content, table + number * size)
-        return name_at, offset, length
-
-    _, names, _ = header(names_at)
-    for number in range(count):
-        name_at, offset, length = header(number)
-        if content[names + name_at : names + name_at + len(name) + 1] == name + b"\0":
-            return content[offset : offset + length]
-    raise ValueError(f"it has no section {name.decode()}")

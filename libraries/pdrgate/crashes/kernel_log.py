@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-from pdrgate.crashes.faults import parse_warnings, taint_words
+from pdrgate.crashes.faults import without_stamp
 from pdrgate.hosts.host import Host
 
 _TAINT = "/proc/sys/kernel/tainted"
+
+WARNING = 4
+"""Messages of this level and graver ones (lower numbers) are warnings."""
+
+_TAINTS = "GFSRMBUDAWCIOELKXTN"
+_TAINT_WORDS = {
+    "P": "proprietary module", "F": "module loaded by force", "S": "kernel on an unsupported CPU",
+    "R": "module unloaded by force", "M": "machine check", "B": "bad page", "U": "user space asked for it",
+    "D": "died recently (oops or BUG)", "A": "ACPI table overridden", "W": "warning", "C": "staging driver",
+    "I": "platform firmware workaround", "O": "module from outside the tree", "E": "unsigned module",
+    "L": "soft lockup",
+    "K": "live patch", "X": "distribution's own", "T": "struct randomization", "N": "in-kernel test",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +50,20 @@ def read_kernel_log(host: Host) -> KernelLog:
     return KernelLog(
         parse_warnings(log.stdout) if log.exit_code == 0 else None, int(taint) if taint.isdigit() else None
     )
+
+
+def taint_words(taint: int) -> tuple[str, ...]:
+    """What bits of /proc/sys/kernel/tainted mean (Documentation/admin-guide/tainted-kernels.rst)."""
+    letters = ["P" if bit == 0 else letter for bit, letter in enumerate(_TAINTS) if taint >> bit & 1]
+    unknown = [f"bit {bit}" for bit in range(len(_TAINTS), taint.bit_length()) if taint >> bit & 1]
+    return tuple(f"{letter} ({_TAINT_WORDS[letter]})" for letter in letters) + tuple(unknown)
+
+
+def parse_warnings(log: str) -> tuple[str, ...]:
+    """The warnings and graver messages of ``dmesg -r``, without level and time."""
+    found = []
+    for line in log.splitlines():
+        match = re.match(r"<(\d+)>", line)
+        if match and int(match[1]) & 7 <= WARNING and (text := without_stamp(line).strip()):
+            found.append(text)
+    return tuple(found)

@@ -11,14 +11,15 @@ from pathlib import Path
 
 from pdrgate.doctor import here, machine, ports, traffic
 from pdrgate.doctor.finding import Check, Finding, Status
-from pdrgate.errors import PdrGateError, UsageError
-from pdrgate.hosts.cpus import CpuPlan, plan_cpus
+from pdrgate.errors import PdrGateError
 from pdrgate.hosts.host import Host, local_host
 from pdrgate.observers.cpu_use import WINDOW
 from pdrgate.observers.environment import Environment, capture_environment
-from pdrgate.safety.journal import STATE_DIR, Journal, MachineLock, recover_stale
-from pdrgate.testbeds import Testbed, TestbedConfig, open_testbed
-from pdrgate.testbeds.testbed_file import RACK, VM
+from pdrgate.safety.journal import Journal
+from pdrgate.safety.locks import Lease, Resource, whole_machine
+from pdrgate.safety.recovery import living, recover_stale, undo
+from pdrgate.safety.state import STATE_DIR
+from pdrgate.testbeds import LocalVm, Testbed, TestbedConfig, open_testbed, resources
 
 HERE = "this machine"
 TESTBED = "testbed"
@@ -26,23 +27,14 @@ _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _CHECKS_OF_TESTBED = ("reached", "links", "self-test")
 
 
-def booting(config: TestbedConfig, kernel: str) -> TestbedConfig:
-    """A testbed that boots kernels, with the one to boot. Raises UsageError when it is of another kind."""
-    if config.sut.vm is None:
-        raise UsageError(f"testbed {config.name} ({config.source}) boots no kernels; leave out --kernel")
-    return dataclasses.replace(
-        config, sut=dataclasses.replace(config.sut, vm=dataclasses.replace(config.sut.vm, kernel=kernel))
-    )
-
-
 class Examination:
     """The checks of the testbed that a file describes.
 
     Args:
         results: the folder that runs will be written into.
-        wait: seconds to wait for another run on this machine to end.
+        wait: seconds to wait for another run to let go of what the testbed needs.
         opener: sets the testbed up.
-        state: where the machine's lock and the journals of runs lie.
+        state: where the locks and journals of runs lie.
         window: seconds that CPUs are watched for what else runs there.
         host: this machine.
     """
@@ -60,6 +52,7 @@ class Examination:
         host: Host | None = None,
     ) -> None:
         self._config = config
+        self._guest = config if isinstance(config, LocalVm) else None
         self._results = results
         self._wait = wait
         self._opener = opener
@@ -69,30 +62,30 @@ class Examination:
         self._host = host or local_host()
 
     def findings(self) -> Generator[Finding]:
-        """Every check's finding as soon as it is known. The machine is ours meanwhile, and is put back after."""
-        with ExitStack() as undo:
-            undo.callback(self._host.close)
+        """Every check's finding as soon as it is known. What it needs is ours meanwhile, and is put back after."""
+        with ExitStack() as stack:
+            stack.callback(self._host.close)
             environment = self._environment()
             for check in self._still(environment):
                 yield check.on(HERE)
             try:
-                undo.enter_context(MachineLock.acquire(self._state, self._wait))
-                undone = recover_stale(self._state)
-                journal = undo.enter_context(Journal.begin(self._state))
+                lease = stack.enter_context(Lease.acquire(self._resources(), self._state, self._wait))
+                undone = recover_stale(self._state, lease=lease)
+                alive = living(self._state)
+                journal = stack.enter_context(Journal.begin(self._state, lease))
             except PdrGateError as error:
                 yield Finding(HERE, "other runs", Status.FAIL, str(error))
-                yield from _unknown(_CHECKS_OF_TESTBED, "the machine cannot be taken for a run")
+                yield from _unknown(_CHECKS_OF_TESTBED, "what the testbed needs cannot be taken")
                 return
-            yield Finding(HERE, "other runs", Status.OK, "none measures on this machine")
-            yield here.leftovers(self._host, undone).on(HERE)
+            yield Finding(HERE, "other runs", Status.OK, "none uses what this testbed needs")
+            yield here.leftovers(self._host, undone, alive).on(HERE)
             # Only now: what another run does would be taken for a disturbance.
             for check in self._quiet(self._host, self._roles()):
                 yield check.on(HERE)
             yield from self._with_testbed(journal)
 
     def _with_testbed(self, journal: Journal) -> Iterator[Finding]:
-        vm = self._config.sut.vm
-        if vm is not None and vm.kernel is None:
+        if self._config.waits_for_build:
             yield Finding(
                 TESTBED, "set-up", Status.WARN, "it boots kernels, and none was named", "name one with --kernel BUILD"
             )
@@ -106,7 +99,7 @@ class Examination:
             return
         except BaseException:
             # An interruption may come when the testbed is made and not yet ours to close.
-            journal.undo()
+            undo(journal)
             raise
         try:
             yield Finding(TESTBED, "set-up", Status.OK, testbed.sentence())
@@ -126,7 +119,7 @@ class Examination:
         several = len(testbed.hops) > 1
         for number, hop in enumerate(testbed.hops, start=1):
             yield ports.links(hop, of_sut.ports if number == 1 else (), number if several else None).on("SUT")
-        if self._config.kind != VM:  # a guest's ports are as near as its CPUs
+        if self._guest is None:  # a guest's ports are as near as its CPUs
             yield ports.numa(of_sut, testbed.sut_cpus).on("SUT")
         yield from traffic.self_test(testbed)
 
@@ -136,14 +129,13 @@ class Examination:
         """Those of this machine that another run does not falsify."""
         checks = [machine.kernel(environment)]
         tools = ["ip", "ethtool"]
-        if self._config.kind == VM:
+        if self._guest is not None:
             tools.append("qemu-system-x86_64")
         checks += [machine.rights(self._host), machine.tools(self._host, tools), here.disk(self._results)]
-        if self._config.kind == VM:
-            vm = self._config.sut.vm
-            checks.append(here.guests(vm.accelerator if vm else "auto"))
-        if self._config.kind != RACK:
-            checks.append(here.cpus(self._plan, environment))
+        if self._guest is not None:
+            checks.append(here.guests(self._guest.accelerator, self._state))
+        if self._config.sut_is_here:
+            checks.append(here.cpus(self._config.cpu_plan, environment))
         return [*checks, machine.clock(environment), machine.frequency(environment), machine.throttling(self._host)]
 
     def _quiet(self, host: Host, roles: dict[int, str]) -> Sequence[Check]:
@@ -160,9 +152,9 @@ class Examination:
         host = testbed.hops[0].host
         if host.read(_BOOT_ID) == self._host.read(_BOOT_ID):
             # Which CPUs of ours a rack's SUT has is known only now.
-            of_rack = self._config.kind == RACK
-            return self._quiet(self._host, dict.fromkeys(testbed.sut_cpus, "the SUT")) if of_rack else ()
-        if self._config.kind == VM:  # its CPUs are this machine's, and its tools ours
+            planned = self._config.sut_is_here
+            return () if planned else self._quiet(self._host, dict.fromkeys(testbed.sut_cpus, "the SUT"))
+        if self._guest is not None:  # its CPUs are this machine's, and its tools ours
             return [machine.kernel(dataclasses.replace(environment, hypervisor=None))]
         return [
             machine.kernel(environment),
@@ -175,23 +167,23 @@ class Examination:
             *self._quiet(host, dict.fromkeys(testbed.sut_cpus, "the SUT")),
         ]
 
-    def _plan(self) -> CpuPlan:
-        rack = self._config.sut.rack
-        elsewhere = rack is not None and rack.host.kind == "ssh"
-        return plan_cpus(self._config.generator.cpu, None if elsewhere else self._config.sut.cpus)
+    def _resources(self) -> frozenset[Resource]:
+        try:
+            return resources(self._config)
+        except PdrGateError:
+            return whole_machine()  # why is told by its own check, or when the testbed is set up
 
     def _roles(self) -> dict[int, str]:
         """By CPU of this machine, who is to have it."""
-        rack = self._config.sut.rack
-        if rack is not None and self._config.generator.trex is not None:
+        if self._config.generator.trex is not None:
             return {}
         try:
-            plan = self._plan()
+            plan = self._config.cpu_plan()
         except PdrGateError:
             return {}  # told by its own check, or when it is set up
-        if rack is not None:  # which CPUs its SUT has is known once it is set up
-            return {plan.generator: "the generator"}
-        return {plan.generator: "the generator", **dict.fromkeys(plan.sut, "the SUT")}
+        # Which CPUs another SUT has is known once it is set up.
+        sut = plan.sut if self._config.sut_is_here else ()
+        return {plan.generator: "the generator", **dict.fromkeys(sut, "the SUT")}
 
     def _environment(self) -> Environment:
         try:

@@ -11,12 +11,14 @@ from typing import Literal
 
 from pdrgate.doctor.finding import Check, Status, fail, ok, warn
 from pdrgate.errors import TestbedError
-from pdrgate.guests.qemu import choose_accelerator, kvm_problem, qemu_version
+from pdrgate.guests.accelerator import KvmRecord, choose_accelerator
+from pdrgate.guests.qemu import qemu_version
 from pdrgate.hosts.cpus import CpuPlan, format_cpu_list, parse_cpu_list
 from pdrgate.hosts.host import Host
-from pdrgate.observers.cpu_use import read_threads
+from pdrgate.observers.cpu_use import descendants, read_threads
 from pdrgate.observers.environment import Environment
 from pdrgate.safety.journal import NAMESPACE_PREFIX
+from pdrgate.safety.recovery import Living
 
 Outcome = tuple[Status, str, str]
 
@@ -44,16 +46,21 @@ def disk(folder: Path) -> Check:
     return Check("disk", look)
 
 
-def leftovers(host: Host, undone: Sequence[str]) -> Check:
+def leftovers(host: Host, undone: Sequence[str], alive: Living) -> Check:
     """What killed runs left: ``undone``, which was put back just now, and what nobody's journal knows of.
 
-    To be asked while the machine is ours, so that no namespace and no generator of a living run is taken for one.
+    What belongs to runs that are ``alive`` is no leftover.
     """
 
     def look() -> Outcome:
         listed = [line.split()[0] for line in host.run("ip", "netns", "list").stdout.splitlines() if line.strip()]
-        names = [name for name in listed if re.fullmatch(rf"{NAMESPACE_PREFIX}-[0-9a-f]{{6}}-(?:tg|sut\d)", name)]
-        workers = sorted({str(one.process) for one in read_threads(host).values() if one.command == _GENERATOR})
+        ours = re.compile(rf"{NAMESPACE_PREFIX}-[0-9a-f]{{6}}-(?:tg|sut\d)")
+        names = [name for name in listed if ours.fullmatch(name) and name not in alive.namespaces]
+        threads = read_threads(host)
+        used = {process for owner in alive.owners for process in descendants(threads, owner)}
+        workers = sorted(
+            {str(one.process) for one in threads.values() if one.command == _GENERATOR and one.process not in used}
+        )
         clauses = [f"put back what a killed run had left: {'; '.join(undone)}"] if undone else []
         remedies = []
         if names:
@@ -92,16 +99,16 @@ def cpus(plan: Callable[[], CpuPlan], environment: Environment) -> Check:
     return Check("CPUs", look)
 
 
-def guests(accelerator: Literal["auto", "kvm", "tcg"]) -> Check:
-    """Whether kernels can be booted here, and whether KVM really does it."""
+def guests(accelerator: Literal["auto", "kvm", "tcg"], state: Path) -> Check:
+    """Whether kernels can be booted here, and whether KVM is the faster way."""
 
     def look() -> Outcome:
         try:
-            chosen = choose_accelerator(accelerator)
+            chosen = choose_accelerator(accelerator, KvmRecord(state))
         except TestbedError as error:
             return fail(str(error))
         words = f"guests run by {chosen.name.upper()} ({chosen.why}), QEMU {qemu_version()}"
-        if chosen.name == "tcg" and accelerator == "auto" and kvm_problem() is not None:
+        if chosen.name == "tcg" and accelerator == "auto":
             return warn(
                 f"{words}: emulated, so that their numbers are no router's",
                 "measure where KVM boots guests, or take the numbers for a comparison of builds only",

@@ -10,7 +10,7 @@ from typing import Literal
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.doctor.finding import Check, Finding, Status, fail, ok, unknown, warn
 from pdrgate.errors import PdrGateError, UsageError
-from pdrgate.observers.counters import without_zeros
+from pdrgate.observers.reading import gained
 from pdrgate.search.calibration import calibrate
 from pdrgate.testbeds import Testbed
 from pdrgate.traffic.frames import Frames
@@ -142,10 +142,6 @@ class _SelfTest:
             self._warm = True
         before = self._testbed.counters()
         trial = self._generator.trial(LOW_LOAD, _DURATION, frames)
-        first, last = without_zeros(before, self._testbed.counters())
-        grown = [
-            f"{name} +{last[name] - first[name]}"
-            for name in first
-            if name in last and _LOSSES.search(name) and last[name] > first[name]
-        ]
+        changes = gained(before, self._testbed.counters())
+        grown = [f"{counter} +{gain}" for counter, gain in changes.items() if gain > 0 and _LOSSES.search(counter.name)]
         return trial, f" ({', '.join(grown)})" if trial.lost and grown else ""

@@ -1,456 +1,385 @@
 """Two builds of a kernel or an eBPF object, measured over several boots of each, in pairs.
 
 Repeats within a boot do not show what the next boot would give: boots are the replicates, and the comparison works on
-one number per boot. A pair is one boot of each build. Where the testbed can have both up at once, trials alternate
-between them: what changes over time (another guest of the host, heat) meets both alike and drops out of their ratio.
-Where it cannot, the boots of a pair follow each other, A B, then B A.
+one sample of each measurand per boot. A pair is one boot of each build. Where the testbed can have both up at once,
+trials alternate between them: what changes over time (another guest of the host, heat) meets both alike and drops out
+of their ratio. Where it cannot, the boots of a pair follow each other, A B, then B A.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pdrgate.crashes.faults import Crash
-from pdrgate.errors import DataError, PdrGateError, TestbedError
-from pdrgate.gate.compare import CONFIDENCE, Baseline, Comparison, compare_pairs
-from pdrgate.gate.plan import grid, round_order
-from pdrgate.gate.profile import BOOT_GRID
-from pdrgate.gate.run import Run
+from pdrgate.gate.baseline import besides_the_kernel, differing_entries
+from pdrgate.gate.boots import SIDES, BootError, Boots, Build
+from pdrgate.gate.interference import interference
+from pdrgate.gate.judging import check_tolerance, comparison, judged, shown, summarised, told
+from pdrgate.gate.pairs_file import PairsFile, StoredStep
+from pdrgate.gate.progress import Progress
 from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.scenario_run import REPEAT, ScenarioRun, pdr_entry
+from pdrgate.gate.scenario_run import pdr_of
+from pdrgate.gate.session import Session
 from pdrgate.guests.guest import GuestError
-from pdrgate.history.lines import LineFile
+from pdrgate.measurands import REPEAT, PartialDropRate, SaturationThroughput
+from pdrgate.replication import PairsRule, Samples, Standing
+from pdrgate.results.model import (
+    BootResult,
+    ComparisonResult,
+    CrashResult,
+    ScenarioResult,
+    Side,
+    SideResult,
+)
 from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.safety.journal import Journal
+from pdrgate.search.bounds import known_bounds
 from pdrgate.stability import Assessment, assess
 from pdrgate.stability import Verdict as Stability
 from pdrgate.stability.assessment import steady
+from pdrgate.stability.checks import ENOUGH_DATA, SATURATION, Check
 from pdrgate.stats.intervals import mean
-from pdrgate.testbeds import Booting, Testbed
-from pdrgate.trial import Trial
-from pdrgate.units import Rate
+from pdrgate.trial import Trial, by_boot
 
-PAIRS_FILE = "pairs.jsonl"
-"""Each pair of boots on a line, for the run that continues this one."""
+MEASURANDS = (PartialDropRate, SaturationThroughput)
+"""What is compared, the one that the run is about first."""
 
-SideName = Literal["baseline", "candidate"]
 _MOST_FAILURES = 2
 """Boots of one build that may fail; one failure can be the testbed's, two are the build's."""
-_FEWEST_PAIRS = 6
-"""Before the comparison may end early: the deviation of fewer is anybody's guess."""
-_EARLY_CONFIDENCE = 0.99
-"""Looking after every pair makes wrong verdicts likelier: the looks before the last ask for more. By simulation, a
-change of just the tolerance is called PASS in 3 to 5 %, REGRESSION in 4 to 6 % (tests/bench/boot_pairs.py)."""
-_TOP_TRIALS = 3
-"""Further trials at the highest load in each boot: they are what its PDR is told by."""
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One of the two builds: what a person calls it, and how a testbed on a fresh boot of it is had."""
-
-    name: SideName
-    label: str
-    boot: Callable[[Journal], Testbed]
-    program: Path | None = None
-    """The eBPF object that is the build, on one kernel for both sides."""
-
-
-@dataclass(frozen=True, slots=True)
-class Boot:
-    """One boot of a side; ``pdr`` in packets/s is None when it did not come to one, as ``failure`` says."""
-
-    side: SideName
-    pair: int
-    boot: str
-    kernel: str
-    pdr: float | None
-    failure: str = ""
-    complaints: tuple[str, ...] = ()
-    """What the kernel complained of meanwhile."""
-    crash: Crash | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The boot as result.json has it."""
-        crash = self.crash and {
-            "kind": self.crash.kind,
-            "line": self.crash.line,
-            "rip": self.crash.rip,
-            "trace": list(self.crash.trace),
-            "fingerprint": self.crash.fingerprint,
-        }
-        return {
-            "side": self.side,
-            "pair": self.pair,
-            "boot": self.boot,
-            "kernel": self.kernel,
-            "pdr": self.pdr,
-            "failure": self.failure,
-            "complaints": list(self.complaints),
-            "crash": crash,
-        }
+_FEWEST_CONCLUSIVE = 6
+"""Pairs that a budget which nobody named allows in any case, however long boots take."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How many pairs of boots a comparison may cost. It ends early once the interval has left the tolerance."""
+    """How many pairs of boots a comparison may cost. It ends early once the intervals have left the tolerance."""
 
     pairs: int
     """At most."""
-    budget: float
-    """Seconds after which no pair is begun, once there are two."""
+    budget: float | None
+    """Seconds after which no pair is begun, once there are two; None: nine minutes, and time for six pairs if they
+    take longer."""
     tolerance: float
     together: bool = True
     """Whether the boots of a pair are up at once and measured in turn."""
 
 
-@dataclass
-class _Started:
-    """A boot that is up, with its trials."""
-
-    side: Side
-    subject: ScenarioRun
-    boot: str = ""
-    kernel: str = ""
-    trials: list[Trial] = field(default_factory=list)
-
-
-class _BootError(Exception):
-    def __init__(self, side: SideName, error: TestbedError, boot: str = "", kernel: str = "") -> None:
-        self.side = side
-        self.error = error
-        self.boot = boot
-        self.kernel = kernel
-
-
-def decided(candidate: Sequence[float], baseline: Baseline, tolerance: float) -> Verdict | None:
-    """The verdict of a comparison that needs no further pair; None while it does."""
-    if len(candidate) < _FEWEST_PAIRS or len(candidate) % 2:
-        # Of two guests the one booted later is a little slower: only even numbers of pairs are fair to both.
-        return None
-    _, judgement = compare_pairs(candidate, baseline, tolerance, confidence=_EARLY_CONFIDENCE)
-    return None if judgement.verdict is Verdict.INCONCLUSIVE else judgement.verdict
+DEFAULT_BUDGET = 540.0
 
 
 class BuildComparison:
-    """One scenario over boots of two builds: `measure`, then `judge`, then `finish`.
+    """One scenario over boots of two builds: `measure`, then `judge`, then `finish`."""
 
-    The first boot of each side searches its PDR. All boots then measure one grid of loads around both, so that the
-    trials of a side can be assessed together.
-    """
-
-    def __init__(self, run: Run, scenario: Scenario, sides: Mapping[SideName, Side], plan: Plan) -> None:
-        self.run = run
+    def __init__(
+        self, session: Session, scenario: Scenario, builds: Mapping[Side, Build], plan: Plan, *, test: str = ""
+    ) -> None:
+        check_tolerance(plan.tolerance)
+        self.session = session
         self.scenario = scenario
-        self.sides = sides
+        self.builds = builds
         self.plan = plan
-        self.boots: list[Boot] = []
-        self.assessments: dict[SideName, Assessment] = {}
-        self.comparison: Comparison | None = None
+        self.test = test
+        self.rule = PairsRule(most=plan.pairs)
+        self._boots = Boots(session, scenario, builds, together=plan.together, told=self._told)
+        self.boots: list[BootResult] = []
+        self.assessments: dict[Side, Assessment] = {}
+        self.comparison: ComparisonResult | None = None
         self.judgement: Judgement | None = None
-        self._searched: dict[SideName, ScenarioRun] = {}
-        self._entry: dict[str, Any] = {}
-        """What of the candidate's first boot is reported."""
-        self._deadline = time.monotonic() + plan.budget
-        self._repeats: dict[SideName, list[Trial]] = {"baseline": [], "candidate": []}
-        self._loads: tuple[float, ...] = ()
-        self._fingerprints: dict[str, dict[str, str]] = {}
+        self.interference = ""
+        self._trials: list[Trial] = []
+        """Of all whole pairs, those of a run that is resumed included."""
+        self._now: list[Trial] = []
+        """Those of the pair that is being measured."""
+        self._count = 0
+        self._spent = 0.0
+        """Seconds that earlier starts of this comparison took."""
+        self._began = time.monotonic()
+        self._shape: list[Check] = []
+        """Checks on how the builds' ratios behave from pair to pair."""
+
+    # --- What a suite calls ---
 
     def measure(self) -> None:
-        """Pairs of boots until the change is known; sets a judgement when there is nothing to compare."""
-        with LineFile(self.run.options.folder / PAIRS_FILE) as file:
+        """Pairs of boots until the rule has its answer; sets a judgement when there is nothing to compare."""
+        with PairsFile(self.session.record.folder) as file:
             self._resume(file)
-            while self.judgement is None and self._pairs < self.plan.pairs and not self._decided():
-                if time.monotonic() > self._deadline and self._pairs >= 2:
-                    self.run.observer.said("the time is up: no further boots")
-                    break
+            while self.judgement is None and self._standing().verdict is None and not self._time_is_up():
+                known = len(self.boots)
+                self._now.clear()
                 try:
-                    self._pair(self._pairs + 1)
-                except _BootError as failed:
+                    boots, trials = self._boots.measure(self._pairs + 1)
+                    self.boots += boots
+                    self._trials += trials
+                    self.judgement = self._boots.failure
+                except BootError as failed:
                     self._failed(failed)
-                    continue
-                if self.judgement is None:
-                    file.append_line(json.dumps(self._line(), allow_nan=False))
+                if len(self.boots) > known:
+                    file.append(self._stored(self.boots[known:]))
                     self._tell()
         if self.judgement is None:
             self._assess()
 
-    def pdrs(self, side: SideName) -> tuple[float, ...]:
-        """The PDR of each boot of a side, packets/s, in the order of the pairs."""
-        return tuple(boot.pdr for boot in self.boots if boot.side == side and boot.pdr is not None)
-
     def judge(self, tolerance: float) -> Judgement:
-        """Compare the boots' PDRs, unless an earlier step has judged already."""
-        if self.judgement is None:
-            self.comparison, self.judgement = self._compared(tolerance, self._confidence)
-            if others := self.comparison.besides_the_kernel():
-                self.run.observer.said(others)
+        """What the rule says of the pairs; a change that was measured is told and stored in any case."""
+        check_tolerance(tolerance)
+        failure = None if self.assessments else self.judgement
+        standing = self._standing(tolerance, ended=True)
+        if not standing.changes:
+            self.judgement = failure or Judgement(
+                Verdict.INCONCLUSIVE, f"{self._pairs} pair{'s' * (self._pairs != 1)} of boots; a comparison needs two"
+            )
+            return self.judgement
+        found = judged(standing.changes)
+        veto = failure or self._veto(standing)
+        differs = differing_entries(
+            self._boots.sides["baseline"].fingerprint, self._boots.sides["candidate"].fingerprint
+        )
+        self.comparison = comparison(
+            standing.changes, self.builds["baseline"].label, differs, pairs=self._pairs,
+            why_not=veto.reason if veto else "",
+        )  # fmt: skip
+        if veto is not None:
+            numbers = "; ".join(told(change) for change in standing.changes)
+            self.judgement = Judgement(veto.verdict, f"{veto.reason}; not accepted therefore: {numbers}")
+            return self.judgement
+        if others := besides_the_kernel(differs):
+            self.session.observer.said(others)
+        self.judgement = Judgement(found.verdict, "; ".join([found.reason, *self._remarks(found.verdict)]))
         return self.judgement
+
+    @property
+    def left(self) -> float:
+        """Seconds until no further pair is begun."""
+        return max(0.0, self._budget - self._elapsed)
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """Those of all whole pairs."""
+        return tuple(self._trials)
+
+    def samples(self, measurand: str, side: Side) -> tuple[float, ...]:
+        """A measurand of each boot of a build, in the order of the pairs."""
+        whole = [boot for boot in self.boots if not boot.failure and boot.side == side]
+        return tuple(boot.values[measurand] for boot in whole)
+
+    def stability(self) -> Judgement | None:
+        """Why the trials of the builds support no comparison; None when they do."""
+        return self._veto(self._standing(ended=True))
 
     def finish(self, judgement: Judgement | None = None) -> Judgement:
         """Leave the last boots and record the scenario; ``judgement`` is for one that ended by an error."""
-        self.run.leave()
+        self.session.leave()
         final = judgement or self.judgement or Judgement(Verdict.ERROR, "the comparison ended before its verdict")
         self.judgement = final
-        entry = ScenarioRun(self.run, self.scenario).entry(final)
-        self.run.record(
-            entry
-            | self._entry
-            | {
-                "fingerprint": self._fingerprints.get("candidate", {}),
-                "trials": sum(map(len, self._repeats.values())),
-                "pdr": pdr_entry(self.pdrs("candidate")),
-                "baseline_pdr": pdr_entry(self.pdrs("baseline")),
-                "assessment": self.assessments["candidate"].to_dict() if "candidate" in self.assessments else None,
-                "comparison": self.comparison and self.comparison.to_dict(),
-                "complaints": self._new_complaints(),
-                "builds": {name: side.label for name, side in self.sides.items()},
-                "boots": [boot.to_dict() for boot in self.boots],
-            }
-        )
+        self.session.record.add(self.result(final))
         return final
 
-    def _new_complaints(self) -> list[str]:
-        """What the candidate's kernel complained of and the baseline's did not."""
-        told: dict[SideName, list[str]] = {
-            name: [line for boot in self.boots if boot.side == name for line in boot.complaints] for name in self.sides
-        }
-        return [line for line in dict.fromkeys(told["candidate"]) if line not in told["baseline"]]
+    def result(self, judgement: Judgement | None = None) -> ScenarioResult:
+        """The scenario as result.json has it, as far as it came."""
+        final = judgement or self.judgement or Judgement(Verdict.ERROR, "the comparison has not ended")
+        sides = tuple(self._side_result(side) for side in SIDES)
+        candidate = sides[1]
+        return ScenarioResult(
+            name=self.scenario.name,
+            title=self.scenario.title,
+            verdict=final.verdict,
+            reason=final.reason,
+            test=self.test,
+            carried=self._boots.carried,
+            fingerprint=candidate.fingerprint,
+            environment=candidate.environment,
+            trials=self._count,
+            calibration=candidate.calibration,
+            search=candidate.search,
+            pdr=pdr_of(candidate.measurands),
+            measurands=candidate.measurands,
+            assessment=candidate.assessment,
+            comparison=self.comparison,
+            interference=self.interference,
+            complaints=candidate.complaints,
+            sides=sides,
+            boots=tuple(self.boots),
+        )
+
+    # --- Where it stands ---
 
     @property
     def _pairs(self) -> int:
-        return len(self.pdrs("candidate"))
-
-    def _compared(self, tolerance: float, confidence: float) -> tuple[Comparison, Judgement]:
-        return compare_pairs(
-            self.pdrs("candidate"), self._baseline(), tolerance, self._fingerprints["candidate"], confidence=confidence
-        )
-
-    def _baseline(self) -> Baseline:
-        return Baseline(self.sides["baseline"].label, self.pdrs("baseline"), self._fingerprints.get("baseline", {}))
-
-    def _decided(self) -> bool:
-        """Whether the pairs so far leave no doubt."""
-        return decided(self.pdrs("candidate"), self._baseline(), self.plan.tolerance) is not None
+        return sum(not boot.failure for boot in self.boots) // 2
 
     @property
-    def _confidence(self) -> float:
-        """What the interval of the verdict holds: an early end asks for more."""
-        return _EARLY_CONFIDENCE if self._decided() else CONFIDENCE
+    def _elapsed(self) -> float:
+        return self._spent + time.monotonic() - self._began
 
-    # --- One pair ---
+    @property
+    def _budget(self) -> float:
+        if self.plan.budget is not None:
+            return self.plan.budget
+        each = self._elapsed / self._pairs if self._pairs else 0.0
+        return max(DEFAULT_BUDGET, _FEWEST_CONCLUSIVE * each)
 
-    def _pair(self, number: int) -> None:
-        order: tuple[SideName, ...] = ("baseline", "candidate") if number % 2 else ("candidate", "baseline")
-        groups = [order] if self.plan.together else [(name,) for name in order]
-        done: list[_Started] = []
-        for group in groups:
-            started: list[_Started] = []
-            try:
-                booting = [self._begin(self.sides[name], number) for name in group]
-                for side, testbed in zip(group, booting, strict=True):
-                    # One by one: what was started before a failure must be released.
-                    started.append(self._start(self.sides[side], testbed, number))
-                for one in started:
-                    self._search(one)
-                if self.judgement is not None:
-                    return
-                self._loads = self._loads or self._grid()
-                self._measure(started, number)
-            finally:
-                for one in reversed(started):
-                    self._release(one.subject)
-                self.run.leave()
-            done += started
-        for one in done:
-            self._repeats[one.side.name] += one.trials
-            complaints = tuple(one.subject.complaints)
-            self.boots.append(Boot(one.side.name, number, one.boot, one.kernel, self._pdr(one), complaints=complaints))
+    def _time_is_up(self) -> bool:
+        if self._pairs < 2 or self._elapsed <= self._budget:
+            return False
+        self.session.observer.said("the time is up: no further boots")
+        return True
 
-    def _begin(self, side: Side, number: int) -> Testbed:
-        self.run.observer.said(f"boot {number} of the {side.name}, {side.label}")
-        try:
-            return self.run.begin(side.boot)
-        except TestbedError as error:
-            raise _BootError(side.name, error) from error
+    def _standing(self, tolerance: float | None = None, *, ended: bool = False) -> Standing:
+        accepted = self.plan.tolerance if tolerance is None else tolerance
+        samples = [
+            Samples(
+                one.name, one.unit, one.better, accepted, self.samples(one.name, "baseline"),
+                self.samples(one.name, "candidate"),
+            )
+            for one in MEASURANDS
+        ]  # fmt: skip
+        return self.rule.standing(samples, ended=ended)
 
-    def _start(self, side: Side, testbed: Testbed, number: int) -> _Started:
-        boot = kernel = ""
-        try:
-            introduce = not self._loads
-            self.run.ready(testbed, introduce)
-            # Namespaces made anew are a start of the SUT too, though its kernel stays.
-            boot = testbed.boot if isinstance(testbed, Booting) else f"{testbed.boot}-{side.name}-{number}"
-            kernel = self.run.environment.kernel_release or "unknown"
-            subject = ScenarioRun(
-                self.run, self.scenario, on=testbed, boot=boot, program=side.program, introduce=introduce,
-                deadline=self._deadline,
-            )  # fmt: skip
-            try:
-                subject.prepare()
-            except BaseException:
-                self._release(subject)
-                raise
-        except TestbedError as error:
-            raise _BootError(side.name, error, boot, kernel) from error
-        self._fingerprints[side.name] = subject.fingerprint
-        return _Started(side, subject, boot, kernel)
+    def _veto(self, standing: Standing) -> Judgement | None:
+        """Why a change is not accepted, though it was measured.
 
-    def _search(self, one: _Started) -> None:
-        """Search the PDR, once for each side."""
-        name = one.side.name
-        if name in self._searched or self._loads or self.judgement is not None:
-            return
-        with _blamed_on(one):
-            one.subject.search(self.run.options.profile.goals)
-        self._searched[name] = one.subject
-        found = one.subject.judgement
-        if name == "candidate":
-            self._entry = {key: one.subject.entry(Judgement(Verdict.ERROR, ""))[key] for key in _FIRST_BOOT}
-        if found is not None:
-            self.judgement = Judgement(found.verdict, f"the {name} {one.side.label}: {found.reason}")
+        A curve that could not be decided is no reason: that its throughput scatters is in the interval already. And
+        where the candidate's loss begins before saturation, that is what the fall of its PDR says too.
+        """
+        for side in SIDES:
+            found = self.assessments.get(side)
+            if found is None or found.verdict in (Stability.STABLE, Stability.INCONCLUSIVE):
+                continue
+            slower = side == "candidate" and standing.verdict is Verdict.REGRESSION
+            if slower and {check.name for check in found.failed} <= {SATURATION, ENOUGH_DATA}:
+                continue
+            disturbed = f"; meanwhile {self.interference}" if self.interference else ""
+            return Judgement(
+                Verdict(found.verdict.value), f"the {side} {self.builds[side].label}: {found.reason}{disturbed}"
+            )
+        failed = [check for check in self._shape if check.passed is False]
+        if failed and standing.verdict not in (Verdict.REGRESSION, Verdict.IMPROVEMENT):
+            # A change beyond the tolerance on any account need not be one number.
+            return Judgement(Verdict.UNSTABLE, f"over {self._pairs} pairs of boots: {failed[0].sentence}")
+        return None
 
-    def _grid(self) -> tuple[float, ...]:
-        centres, ceilings = [], []
-        for subject in self._searched.values():
-            assert subject.found is not None
-            assert subject.calibration is not None
-            result = subject.found.results[-1]
-            centre = result.lower or result.upper
-            assert centre is not None
-            centres.append(centre)
-            ceilings.append(subject.calibration.max_load)
-        return grid(min(centres), BOOT_GRID, min(ceilings), highest=max(centres))
+    def _remarks(self, verdict: Verdict) -> list[str]:
+        """What a reader should know of a change that is accepted."""
+        remarks = []
+        for side in SIDES:
+            found = self.assessments.get(side)
+            if found is not None and found.verdict is not Stability.STABLE:
+                remarks.append(f"the {side}'s curve: {found.reason}")
+        if self.interference and verdict is not Verdict.PASS:
+            remarks.append(f"meanwhile {self.interference}")
+        return remarks
 
-    def _measure(self, started: Sequence[_Started], number: int) -> None:
-        """All loads once and the highest some times more, each load on one boot after the other."""
-        loads = [*round_order(self._loads, number), *[self._loads[-1]] * _TOP_TRIALS]
-        for turn, load in enumerate(loads):
-            for one in started if turn % 2 == 0 else reversed(started):
-                with _blamed_on(one):
-                    duration = self.run.options.profile.boot_trial
-                    one.trials.append(one.subject.measure_patiently(load, duration, REPEAT))
+    # --- Boots that failed, and how it goes ---
 
-    def _pdr(self, one: _Started) -> float:
-        """The boot's PDR by its saturation throughput; the highest load tells it best (PASTRAMI Eq. 3)."""
-        threshold = self.run.options.profile.goals[-1].loss_ratio
-        top = [trial for trial in one.trials if trial.intended_load == self._loads[-1]]
-        sound = [trial for trial in top if not trial.generator_limited]
-        return mean([trial.forwarding_rate for trial in sound or top]) / (1.0 - threshold)
-
-    def _release(self, subject: ScenarioRun) -> None:
-        try:
-            subject.release()
-        except PdrGateError as error:
-            # The guest may be gone, and with it all that was to be put back.
-            self.run.observer.said(str(error))
-
-    def _failed(self, failed: _BootError) -> None:
+    def _failed(self, failed: BootError) -> None:
         number = self._pairs + 1
         crash = failed.error.crash if isinstance(failed.error, GuestError) else None
-        self.boots.append(Boot(failed.side, number, failed.boot, failed.kernel, None, str(failed.error), crash=crash))
-        self.run.observer.said(f"boot {number} of the {failed.side} failed: {failed.error}")
-        if crash is not None:
-            for frame in crash.trace:
-                self.run.observer.said(f"    {frame}")
-        if not self._loads:
-            self._searched.clear()
-        failures = [boot for boot in self.boots if boot.side == failed.side and boot.failure]
-        if len(failures) >= _MOST_FAILURES:
-            label = self.sides[failed.side].label
-            self.judgement = Judgement(
-                Verdict.ERROR, f"{len(failures)} boots of the {failed.side} {label} failed, the last: {failed.error}"
+        self.boots.append(
+            BootResult(
+                side=failed.side, pair=number, boot=failed.boot, kernel=failed.kernel, failure=str(failed.error),
+                crash=_crash_result(crash) if crash else None,
             )
+        )  # fmt: skip
+        self.session.observer.said(f"boot {number} of the {failed.side} failed: {failed.error}")
+        for frame in crash.trace if crash is not None else ():
+            self.session.observer.said(f"    {frame}")
+        self._boots.forget_searches()
+        self._count_failures()
+
+    def _count_failures(self) -> None:
+        for side, build in self.builds.items():
+            failures = [boot for boot in self.boots if boot.side == side and boot.failure]
+            if len(failures) >= _MOST_FAILURES:
+                self.judgement = Judgement(
+                    Verdict.ERROR,
+                    f"{len(failures)} boots of the {side} {build.label} failed, the last: {failures[-1].failure}",
+                )
 
     def _tell(self) -> None:
         """Where the comparison stands after a pair."""
-        values = ", ".join(f"{name} {Rate(self.pdrs(name)[-1])}" for name in self.sides)
-        standing = ""
-        if self._pairs > 1:
-            comparison, _ = self._compared(self.plan.tolerance, CONFIDENCE)
-            standing = f"; change so far {comparison.change:+.1%} ({comparison.lower:+.1%} to {comparison.upper:+.1%})"
-        self.run.observer.said(f"pair {self._pairs} of at most {self.plan.pairs}: {values}{standing}")
+        if self.boots[-1].failure:
+            return
+        values = ", ".join(
+            f"{side} {one.name} {shown(self.samples(one.name, side)[-1], one.unit)}"
+            for one in MEASURANDS
+            for side in SIDES
+        )
+        changes = [
+            f"{one.measurand} {one.change:+.1%} ({one.lower:+.1%} to {one.upper:+.1%})"
+            for one in self._standing().changes
+        ]
+        standing = f"; change so far: {', '.join(changes)}" if changes else ""
+        self.session.observer.said(f"pair {self._pairs} of at most {self.plan.pairs}: {values}{standing}")
+
+    def _told(self, trial: Trial, replayed: bool) -> None:
+        self._count += 1
+        self._now.append(trial)
+        mine = [other for other in self._now if other.boot == trial.boot]
+        lower, upper = known_bounds(mine, self.scenario.loss_ratio)
+        progress = Progress(self.scenario, trial, self._count, replayed, lower, upper, self.left)
+        self.session.observer.measured(progress)
 
     # --- All pairs ---
 
     def _assess(self) -> None:
-        """Judge the shape of both curves, and whether the change stays the same from pair to pair."""
-        threshold = self.run.options.profile.goals[-1].loss_ratio
-        for name, side in self.sides.items():
-            found = assess(
-                self._repeats[name], reading=self.run.options.reading, plr_threshold=threshold, over_time=False,
-                source=f"{self.scenario.name} {name}",
+        """Judge the shape of both curves, and whether the changes stay the same from pair to pair."""
+        repeats = [trial for trial in self._trials if trial.phase == REPEAT]
+        for side in SIDES:
+            self.assessments[side] = assess(
+                [trial for trial in repeats if trial.side == side], reading=self.session.options.reading,
+                plr_threshold=self._boots.goal.loss_ratio, over_time=False,
+                pdr=mean(self.samples(PartialDropRate.name, side)), source=f"{self.scenario.name} {side}",
             )  # fmt: skip
-            self.assessments[name] = found
-            if found.verdict is not Stability.STABLE and self.judgement is None:
-                self.judgement = Judgement(Verdict(found.verdict.value), f"the {name} {side.label}: {found.reason}")
-        self._check_ratios()
+        self.interference = interference(self._trials, self._boots.sut_cpus)
+        for one in MEASURANDS:
+            base, candidate = (self.samples(one.name, side) for side in SIDES)
+            ratios = tuple(new / old for new, old in zip(candidate, base, strict=True))
+            self._shape += steady(f"candidate's {one.name} relative to the baseline's", ratios)
 
-    def _check_ratios(self) -> None:
-        """Whether the change is one number; where it lies beyond the tolerance on any account, it need not be."""
-        ratios = tuple(
-            candidate / base for candidate, base in zip(self.pdrs("candidate"), self.pdrs("baseline"), strict=True)
+    def _side_result(self, side: Side) -> SideResult:
+        found = [summarised(one.name, one.unit, one.better, self.samples(one.name, side)) for one in MEASURANDS]
+        told = {name: [line for boot in self.boots if boot.side == name for line in boot.complaints] for name in SIDES}
+        fresh = [line for line in dict.fromkeys(told[side]) if side == "baseline" or line not in told["baseline"]]
+        assessment = self.assessments.get(side)
+        return replace(
+            self._boots.sides[side],
+            measurands=tuple(one for one in found if one is not None),
+            assessment=assessment.result() if assessment else None,
+            complaints=tuple(fresh),
         )
-        checks = steady("candidate's PDR relative to the baseline's", ratios)
-        failed = [check for check in checks if check.passed is False]
-        if not failed or self.judgement is not None:
+
+    # --- What a run that continues this one must know ---
+
+    def _labels(self) -> dict[str, str]:
+        return {side: build.label for side, build in self.builds.items()}
+
+    def _stored(self, boots: Sequence[BootResult]) -> StoredStep:
+        return StoredStep(
+            scenario=self.scenario.name, builds=self._labels(), elapsed=self._elapsed, boots=tuple(boots),
+            loads=self._boots.loads, sides=self._boots.sides,
+        )  # fmt: skip
+
+    def _resume(self, file: PairsFile) -> None:
+        """Take over the pairs of the run that is continued, its failures and the time it took."""
+        if not self.session.record.resumed:
             return
-        _, judgement = self._compared(self.plan.tolerance, self._confidence)
-        if judgement.verdict not in (Verdict.REGRESSION, Verdict.IMPROVEMENT):
-            self.judgement = Judgement(Verdict.UNSTABLE, f"over {len(ratios)} pairs of boots: {failed[0].sentence}")
-
-    def _line(self) -> dict[str, Any]:
-        """The last pair, and what the run that continues this one must know."""
-        return {
-            "scenario": self.scenario.name,
-            "builds": {name: side.label for name, side in self.sides.items()},
-            "loads": list(self._loads),
-            "fingerprints": self._fingerprints,
-            "entry": self._entry,
-            "boots": [boot.to_dict() for boot in self.boots if boot.pdr is not None][-2:],
-        }
-
-    def _resume(self, file: LineFile) -> None:
-        """Take over the pairs of the run that is continued; their boots are gone, their trials are on disk."""
-        builds = {name: side.label for name, side in self.sides.items()}
-        trials: dict[str, list[Trial]] = {}
-        for trial in self.run.earlier:
-            if trial.phase == REPEAT:
-                trials.setdefault(trial.boot, []).append(trial)
-        try:
-            lines = [json.loads(text) for text in file.path.read_text().splitlines()]
-            for line in (line for line in lines if (line["scenario"], line["builds"]) == (self.scenario.name, builds)):
-                boots = [
-                    Boot(
-                        record["side"], record["pair"], record["boot"], record["kernel"], record["pdr"],
-                        complaints=tuple(record["complaints"]),
-                    )
-                    for record in line["boots"]
-                ]  # fmt: skip
-                self._loads = tuple(line["loads"])
-                self._fingerprints, self._entry = line["fingerprints"], line["entry"]
-                self.boots += boots
-                for boot in boots:
-                    self._repeats[boot.side] += trials[boot.boot]
-        except (ValueError, KeyError, TypeError) as error:
-            raise DataError(f"cannot continue from {file.path}: it is damaged ({error!r}); start a new run") from error
+        measured = by_boot(self.session.record.earlier)
+        for step in file.steps(self.scenario.name, self._labels()):
+            self._spent = step.elapsed
+            self._boots.loads = step.loads
+            self._boots.sides.update(step.sides)
+            self.boots += step.boots
+            for boot in step.boots:
+                if not boot.failure:
+                    self._trials += [trial for trial in measured.get(boot.boot, ()) if trial.repeat or trial.pair]
+        self._count = len(self._trials)
+        self._count_failures()
         if self.boots:
-            self.run.observer.said(f"{self._pairs} pairs of boots are taken over from the run that is continued")
+            self.session.observer.said(f"{self._pairs} pairs of boots are taken over from the run that is continued")
 
 
-_FIRST_BOOT = ("boot", "carried", "calibration", "search")
-
-
-@contextlib.contextmanager
-def _blamed_on(one: _Started) -> Iterator[None]:
-    """A fault of the testbed while a boot is measured is that boot's."""
-    try:
-        yield
-    except TestbedError as error:
-        raise _BootError(one.side.name, error, one.boot, one.kernel) from error
+def _crash_result(crash: Crash) -> CrashResult:
+    return CrashResult(
+        kind=crash.kind, line=crash.line, rip=crash.rip, trace=crash.trace, fingerprint=crash.fingerprint
+    )

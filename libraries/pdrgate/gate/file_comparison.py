@@ -2,41 +2,145 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pdrgate.errors import DataError
-from pdrgate.gate.compare import Baseline, Comparison, compare
+from pdrgate.gate.judging import check_tolerance, compare, comparison, judged, told
+from pdrgate.gate.replicate import Measurands
+from pdrgate.measurands import PartialDropRate, SaturationThroughput, replicate_of
+from pdrgate.replication import PairsRule, Samples
+from pdrgate.results.model import ComparisonResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
+from pdrgate.search.goals import PDR
 from pdrgate.stability import Assessment, assess, expand, read_experiments
 from pdrgate.stability import Verdict as Stability
+from pdrgate.stability.curve import LoadLossCurve, first_past
+from pdrgate.stats.intervals import mean
+from pdrgate.trial import Trial
+
+_MEASURANDS = (PartialDropRate, SaturationThroughput)
+_SIDES: tuple[Side, Side] = ("baseline", "candidate")
+_Values = dict[str, dict[int, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Set:
+    """One side's trials, assessed."""
+
+    path: Path
+    assessment: Assessment
+    values: _Values
+    """By measurand, the samples: by pair of boots where there are pairs, else counted from 1."""
+    paired: bool
 
 
 def compare_files(
-    baseline: Path, candidate: Path, tolerance: float, plr_threshold: float
-) -> tuple[Comparison | None, Judgement]:
-    """Assess both sides, then compare their per-run PDRs; no comparison when a side is not stable.
+    baseline: Path,
+    candidate: Path,
+    tolerance: float,
+    plr_threshold: float,
+    told_of: Callable[[str], None] = lambda sentence: None,
+) -> tuple[ComparisonResult | None, Judgement]:
+    """Assess both sides, then compare their PDRs and saturation throughputs.
+
+    Of the trials of a build comparison, which has two builds, those of the baseline are taken from the first path and
+    those of the candidate from the second: given twice, such a run is judged again, pair by pair. A change that can be
+    computed is told also where a side is not stable.
+
+    Args:
+        told_of: gets a sentence on each file that is left out, see `expand`.
 
     Raises:
         DataError: a file holds no trials, or trials of different scenarios.
         UsageError: the tolerance has no meaning.
     """
-    sides = [_assessed(path, plr_threshold) for path in (baseline, candidate)]
-    for path, assessment in zip((baseline, candidate), sides, strict=True):
-        if assessment.verdict is not Stability.STABLE:
-            return None, Judgement(Verdict(assessment.verdict.value), f"{path}: {assessment.reason}")
-    per_run = [assessment.curve.saturated_pdr_per_run(plr_threshold) for assessment in sides]
-    for path, values in zip((baseline, candidate), per_run, strict=True):
-        if len(values) < 2:
-            raise DataError(f"{path} has {len(values)} repeats of a saturated load; a comparison needs two or more")
-    return compare(per_run[1], Baseline(str(baseline), per_run[0], {}), tolerance)
+    check_tolerance(tolerance)
+    first, second = (
+        _read(path, side, plr_threshold, told_of) for path, side in ((baseline, _SIDES[0]), (candidate, _SIDES[1]))
+    )
+    unstable = next((one for one in (first, second) if one.assessment.verdict is not Stability.STABLE), None)
+    failure = None
+    if unstable is not None:
+        failure = Judgement(
+            Verdict(unstable.assessment.verdict.value), f"{unstable.path}: {unstable.assessment.reason}"
+        )
+    pairs = sorted(first.values[PartialDropRate.name].keys() & second.values[PartialDropRate.name].keys())
+    paired = first.paired and second.paired and len(pairs) > 1
+    samples = [_samples(one, first, second, tolerance, pairs if paired else None) for one in _MEASURANDS]
+    known = [one for one in samples if len(one.baseline) > 1 and len(one.candidate) > 1]
+    if not known:
+        if failure is not None:
+            return None, failure
+        few = min((first, second), key=lambda one: len(one.values[PartialDropRate.name]))
+        count = len(few.values[PartialDropRate.name])
+        raise DataError(f"{few.path} has {count} repeats of a saturated load; a comparison needs two or more")
+    changes = PairsRule().standing(known, ended=True).changes if paired else compare(known, str(baseline))
+    found = comparison(
+        changes, str(baseline), {}, pairs=len(pairs) if paired else 0, why_not=failure.reason if failure else ""
+    )
+    if failure is not None:
+        numbers = "; ".join(told(change) for change in changes)
+        return found, Judgement(failure.verdict, f"{failure.reason}; not accepted therefore: {numbers}")
+    return found, judged(changes)
 
 
-def _assessed(path: Path, plr_threshold: float) -> Assessment:
-    experiments = [experiment for file in expand([path]) for experiment in read_experiments(file)]
+def _samples(
+    measurand: type[PartialDropRate] | type[SaturationThroughput],
+    first: _Set,
+    second: _Set,
+    tolerance: float,
+    pairs: Sequence[int] | None,
+) -> Samples:
+    def of(one: _Set) -> tuple[float, ...]:
+        values = one.values[measurand.name]
+        return tuple(values[number] for number in (sorted(values) if pairs is None else pairs))
+
+    return Samples(measurand.name, measurand.unit, measurand.better, tolerance, of(first), of(second))
+
+
+def _read(path: Path, side: Side, plr_threshold: float, told_of: Callable[[str], None]) -> _Set:
+    experiments = [experiment for file in expand([path], told_of) for experiment in read_experiments(file, whole=True)]
     scenarios = sorted({experiment.scenario for experiment in experiments})
     if len(scenarios) > 1:
         raise DataError(
             f"{path} holds trials of {len(scenarios)} scenarios ({', '.join(scenarios)}); name one file each"
         )
     trials = [trial for experiment in experiments for trial in experiment.trials]
-    return assess(trials, plr_threshold=plr_threshold, source=str(path))
+    if any(trial.side for trial in trials):
+        trials = [trial for trial in trials if trial.side == side]
+        if not trials:
+            raise DataError(f"{path} holds trials of a build comparison, and none of its {side}; name the whole file")
+    repeats = [trial for trial in trials if trial.phase == "repeat"] or trials
+    paired = any(trial.pair for trial in trials)
+    values = _by_replicate(trials, plr_threshold)
+    pdrs = tuple(values[PartialDropRate.name].values())
+    found = assess(
+        repeats, plr_threshold=plr_threshold, source=str(path), over_time=not paired, pdr=mean(pdrs) if pdrs else None
+    )
+    if not any(values.values()):
+        values = _by_run(found.curve, plr_threshold)
+    return _Set(path, found, values, paired)
+
+
+def _by_run(curve: LoadLossCurve, plr_threshold: float) -> _Values:
+    """Samples of files without replicates (PASTRAMI's, older ones): those of the curve, run by run."""
+    past = first_past(curve.steady_plrs, plr_threshold)
+    beyond = curve.points[past + 1].throughputs if past is not None and past + 1 < len(curve.points) else ()
+    pdrs = curve.pdr_per_run(plr_threshold) if beyond else ()
+    return {PartialDropRate.name: dict(enumerate(pdrs, 1)), SaturationThroughput.name: dict(enumerate(beyond, 1))}
+
+
+def _by_replicate(trials: Sequence[Trial], plr_threshold: float) -> _Values:
+    values: _Values = {one.name: {} for one in _MEASURANDS}
+    for count, ((_, pair, _), own) in enumerate(replicate_of(trials).items(), 1):
+        loads = [trial.intended_load for trial in own if trial.phase == "repeat"] or [own[0].intended_load]
+        goal = dataclasses.replace(PDR, loss_ratio=plr_threshold)
+        measurands = Measurands.at(loads, goal, own[0].intended_duration, top_trials=0, width=goal.width)
+        for measurand in measurands.all:
+            value = measurand.value(own)
+            if value is not None:
+                values[measurand.name][pair or count] = value
+    return values

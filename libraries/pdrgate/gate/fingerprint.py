@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from itertools import takewhile
 
@@ -41,6 +42,16 @@ _OFFLOADS = {
 """The features that change how packets are forwarded, with ethtool's short names; kernels add others all the time."""
 
 
+METHOD = "2"
+"""How loss and rates are counted. Method 1 took what a queue gave back after sending had ended for throughput."""
+
+
+def digest(fingerprint: Mapping[str, str]) -> str:
+    """Twelve digits that tell a fingerprint from another one."""
+    told = "\n".join(f"{key}={value}" for key, value in sorted(fingerprint.items()))
+    return hashlib.sha256(told.encode()).hexdigest()[:12]
+
+
 def fingerprint(
     scenario: str,
     profile: str,
@@ -52,6 +63,7 @@ def fingerprint(
     """All entries as text; what the host does not tell is ``unknown``, and equal to another unknown."""
     return {
         "scenario": scenario,
+        "method": METHOD,
         "profile": profile,
         "testbed": testbed,
         **{f"testbed_{key}": value for key, value in testbed_facts.items()},

@@ -1,24 +1,43 @@
-"""Measures trials for a scenario: traffic, counters around it, and the trial on disk before anything else happens."""
+"""Measures trials for a scenario: traffic, who watches it, and the trial on disk before anything else happens."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from pdrgate.errors import PdrGateError
 from pdrgate.history.trials import TrialFile
-from pdrgate.observers.counters import without_zeros
+from pdrgate.observers.reading import nested, without_zeros
+from pdrgate.observers.watching import Observer, watching
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
-from pdrgate.trial import Trial, placed
+from pdrgate.trial import Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Belonging:
+    """Whom trials belong to; see the fields of `Trial` of the same names."""
+
+    scenario: str
+    fingerprint: str
+    boot: str
+    side: str = ""
+    build: str = ""
+    pair: int = 0
+
+    def owns(self, trial: Trial) -> bool:
+        """Whether a trial was made for the same, under the same conditions."""
+        return all(getattr(trial, field.name) == getattr(self, field.name) for field in dataclasses.fields(self))
 
 
 class Measurer:
     """One scenario's way from an intended load to a trial that is on disk.
 
     Args:
-        earlier: trials of this scenario and boot from a run that is resumed, in measured order. While what is asked
-            for next is what was measured next, the earlier trial is the answer and no traffic is sent.
+        observers: what watches each trial.
+        earlier: trials of a run that is resumed, in measured order. Those that belong to the same are taken as long as
+            what is asked for next is what was measured next; no traffic is sent then.
         on_trial: told each trial, and whether it is an earlier one.
         check: called when a fresh trial is on disk, or none came of it; raises when the SUT has died of it.
     """
@@ -27,61 +46,60 @@ class Measurer:
         self,
         generator: Generator,
         frames: Frames,
-        counters: Callable[[], Mapping[str, int]],
+        observers: Sequence[Observer],
         file: TrialFile,
+        belonging: Belonging,
         *,
-        scenario: str,
-        boot: str,
         earlier: Sequence[Trial] = (),
         on_trial: Callable[[Trial, bool], None] = lambda trial, replayed: None,
         check: Callable[[], None] = lambda: None,
     ) -> None:
         self._generator = generator
         self._frames = frames
-        self._counters = counters
+        self._observers = tuple(observers)
         self._file = file
-        self._scenario = scenario
-        self._boot = boot
-        self._earlier = list(earlier)
+        self._belonging = belonging
+        self._earlier = [trial for trial in earlier if belonging.owns(trial)]
         self._on_trial = on_trial
         self._check = check
         self.trials: list[Trial] = []
         """All trials of the scenario so far, earlier ones included."""
 
-    def measure(self, load: float, duration: float, phase: str) -> Trial:
+    def measure(self, load: float, duration: float, phase: str, goal: str = "", repeat: int = 0) -> Trial:
         """One trial at ``load`` packets/s for ``duration`` seconds. Raises what the generator and the disk raise."""
-        replayed = self._replay(load, duration, phase)
-        trial = replayed or self._fresh(load, duration, phase)
+        replayed = self._replay(load, duration, phase, repeat)
+        trial = replayed or self._fresh(load, duration, phase, goal, repeat)
         self.trials.append(trial)
         self._on_trial(trial, replayed is not None)
         return trial
 
-    def _fresh(self, load: float, duration: float, phase: str) -> Trial:
+    def _fresh(self, load: float, duration: float, phase: str, goal: str, repeat: int) -> Trial:
         self._earlier.clear()  # from here on the run goes its own way
         try:
-            before = self._counters()
-            trial = self._generator.trial(load, duration, self._frames)
-            before, after = without_zeros(before, self._counters())
+            with watching(self._observers) as watch:
+                trial = self._generator.trial(load, duration, self._frames)
+            before, after = without_zeros(watch.observation.before, watch.observation.after)
         except PdrGateError:
             # A SUT that has died takes its ports along: that it died says more than that they are gone.
             self._check()
             raise
         trial = dataclasses.replace(
             trial,
-            counters_before={**placed(before), **trial.counters_before},  # a generator may have counters of its own
-            counters_after={**placed(after), **trial.counters_after},
-            scenario=self._scenario,
-            boot=self._boot,
+            counters_before={**nested(before), **trial.counters_before},  # a generator may have counters of its own
+            counters_after={**nested(after), **trial.counters_after},
             phase=phase,
+            goal=goal,
+            repeat=repeat,
+            **dataclasses.asdict(self._belonging),
         )
         self._file.append(trial)
         self._check()
         return trial
 
-    def _replay(self, load: float, duration: float, phase: str) -> Trial | None:
+    def _replay(self, load: float, duration: float, phase: str, repeat: int) -> Trial | None:
         if not self._earlier:
             return None
         first = self._earlier[0]
-        if (first.phase, first.intended_load, first.intended_duration) != (phase, load, duration):
+        if (first.phase, first.intended_load, first.intended_duration, first.repeat) != (phase, load, duration, repeat):
             return None
         return self._earlier.pop(0)

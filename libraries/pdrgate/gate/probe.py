@@ -17,7 +17,8 @@ PROBE_LOAD = 10e3
 PROBE_DURATION = 0.1
 _TOLERATED = 0.05
 """Of the packets, those that others may have sent, or that were lost on the way."""
-_BY_KERNEL = ("IpForwDatagrams", "Ip6OutForwDatagrams")
+_BY_KERNEL = (("ip", "ForwDatagrams"), ("ip6", "OutForwDatagrams"))
+"""Kinds of places and names of what the kernel's own router forwarded."""
 
 
 def probe(path: DataPath, testbed: Testbed, generator: Generator, frames: Frames) -> None:
@@ -51,4 +52,6 @@ def probe(path: DataPath, testbed: Testbed, generator: Generator, frames: Frames
 
 
 def _forwarded_by_kernel(testbed: Testbed) -> int:
-    return sum(value for name, value in testbed.counters().items() if name.rpartition(".")[2] in _BY_KERNEL)
+    return sum(
+        value for counter, value in testbed.counters().items() if (counter.place.kind, counter.name) in _BY_KERNEL
+    )

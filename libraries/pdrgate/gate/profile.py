@@ -7,6 +7,12 @@ from dataclasses import dataclass
 from pdrgate.errors import UsageError
 from pdrgate.search.goals import NDR, PDR, Goal
 
+TOP_TRIALS, BOOT_TOP_TRIALS = 2, 4
+"""Trials at the highest load in a repeat and in a boot: they tell the saturation throughput."""
+
+BOOT_WIDTH = 0.02
+"""To which the PDR of a boot is told."""
+
 
 @dataclass(frozen=True, slots=True)
 class Profile:
@@ -27,8 +33,8 @@ class Profile:
 
     @property
     def repeats_time(self) -> float:
-        """Seconds of traffic in the repeats."""
-        return self.repeats * self.trial_duration * len(self.grid)
+        """Seconds of traffic in the repeats, with the trials that tell saturation and PDR: two or three each."""
+        return self.repeats * self.trial_duration * (len(self.grid) + TOP_TRIALS - 1 + 2.5)
 
     @property
     def estimate(self) -> float:
@@ -40,9 +46,9 @@ def _goal(goal: Goal, width: float, initial: float, final: float, total: float) 
     return Goal(goal.name, goal.loss_ratio, width, initial, final, total, goal.exceed_ratio, preceding_targets=2)
 
 
-_GRID = (0.5, 0.7, 0.9, 1.15, 1.5, 1.95)
+_GRID = (0.5, 0.7, 1.15, 1.5, 1.95)
 """Few loads, wide apart beyond the PDR: a TIR divides by the step, so narrow steps turn a throughput that scatters by
-1 or 2 % into a TIR that says nothing."""
+1 or 2 % into a TIR that says nothing. Near the PDR the trials lie that tell it, see `PartialDropRate`."""
 
 BOOT_GRID = (0.5, 0.7, 1.25, 1.6, 2.0)
 """Where boots are compared: none so near the PDR that boots of different speed fall on both sides of it."""

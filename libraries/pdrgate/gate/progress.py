@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -35,25 +34,3 @@ class Observer(Protocol):
 
     def measured(self, progress: Progress) -> None:
         """A trial ended."""
-
-
-def known_bounds(trials: Sequence[Trial], loss_ratio: float) -> tuple[float | None, float | None]:
-    """The relevant lower and upper bound of a goal of ``loss_ratio``, packets/s, as far as ``trials`` tell them.
-
-    A load is too high when more than half of its longest trials lost more (RFC 9971's usual exceed ratio); the upper
-    bound is the lowest such load, the lower bound the highest other load below it. Generator-limited trials say nothing
-    of the SUT and are left out. For people who watch: MLRsearch also weighs shorter trials and trials not yet made.
-    """
-    by_load: dict[float, list[Trial]] = {}
-    for trial in trials:
-        if not trial.generator_limited:
-            by_load.setdefault(trial.intended_load, []).append(trial)
-    upper = min((load for load, its in by_load.items() if _too_high(its, loss_ratio)), default=None)
-    lower = max((load for load in by_load if upper is None or load < upper), default=None)
-    return lower, upper
-
-
-def _too_high(trials: Sequence[Trial], loss_ratio: float) -> bool:
-    longest = max(trial.intended_duration for trial in trials)
-    exceeded = [trial.loss_ratio > loss_ratio for trial in trials if trial.intended_duration == longest]
-    return 2 * sum(exceeded) > len(exceeded)

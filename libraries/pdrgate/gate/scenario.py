@@ -1,4 +1,4 @@
-"""Scenarios: data path x pinning x buffer x frames, what one PDR is measured for."""
+"""Scenarios: data path x pinning x buffer x frames x goal, everything that one PDR was asked for."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pdrgate.testbeds.protocol import PINNINGS, Pinning
 from pdrgate.traffic.frames import Frames
 
 DEFAULT_FLOWS = 256
+DEFAULT_LOSS, DEFAULT_WIDTH = 0.005, 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,11 @@ class Scenario:
     flows: int = DEFAULT_FLOWS
     directions: Literal[1, 2] = 1
     probe_rate: float = 0.0
+    """Latency probes per second."""
+    loss_ratio: float = DEFAULT_LOSS
+    """The PDR's goal: the load holds while no more than this is lost."""
+    width: float | None = None
+    """Relative width at which the search's bounds are close enough; None: as the profile has it."""
 
     def __post_init__(self) -> None:
         if self.data_path not in DATA_PATHS:
@@ -55,20 +61,35 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        """A name for files, metrics and fingerprints, such as ``ipv6-routing-1cpu-4096-64B``."""
+        """A name for files, metrics and fingerprints, such as ``ipv6-routing-1cpu-4096-64B``.
+
+        Other questions have other names: what is not as usual is in it.
+        """
         words = [self.data_path, self.pinning.replace(" ", ""), str(self.buffer)]
         words.append("imix" if self.frame_size == "imix" else f"{self.frame_size}B")
         if self.directions == 2:
             words.append("bidirectional")
         if self.flows != DEFAULT_FLOWS:
             words.append(f"{self.flows}flows")
+        if self.probe_rate:
+            words.append(f"{self.probe_rate:g}probes")
+        if self.loss_ratio != DEFAULT_LOSS:
+            words.append(f"loss{100 * self.loss_ratio:g}")
+        if self.width is not None and self.width != DEFAULT_WIDTH:
+            words.append(f"width{100 * self.width:g}")
         return "-".join(words)
 
     @property
     def title(self) -> str:
         """The scenario in words."""
-        both = ", both directions" if self.directions == 2 else ""
+        more = ", both directions" if self.directions == 2 else ""
+        if self.flows != DEFAULT_FLOWS:
+            more += f", {self.flows} flows"
+        if self.probe_rate:
+            more += f", {self.probe_rate:g} probes/s"
+        if self.loss_ratio != DEFAULT_LOSS:
+            more += f", PDR at {self.loss_ratio:.3g} loss" if self.loss_ratio < 1e-4 else f", PDR@{self.loss_ratio:.2%}"
         return (
             f"{DATA_PATHS[self.data_path].title}, {self.pinning}, buffer {self.buffer} packets, "
-            f"{'IMIX' if self.frame_size == 'imix' else f'{self.frame_size}-byte'} frames{both}"
+            f"{'IMIX' if self.frame_size == 'imix' else f'{self.frame_size}-byte'} frames{more}"
         )

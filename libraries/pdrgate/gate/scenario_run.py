@@ -1,327 +1,307 @@
-"""One scenario of a run: set up, search, repeat, judge, and what of it goes into result.json."""
+"""One scenario on one SUT: search, repeat, judge, and what of it goes into result.json."""
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from pdrgate.crashes.kernel_log import KernelLog, read_kernel_log
-from pdrgate.data_paths.catalogue import DataPath, data_path
-from pdrgate.errors import PdrGateError, TestbedError
-from pdrgate.gate.baseline import find_baseline
-from pdrgate.gate.compare import Comparison, compare
-from pdrgate.gate.fingerprint import fingerprint
+from pdrgate.errors import DataError, TestbedError
+from pdrgate.gate.baseline import Baseline, Baselines, besides_the_kernel, differing_entries
 from pdrgate.gate.interference import interference
-from pdrgate.gate.measurer import Measurer
+from pdrgate.gate.judging import check_tolerance, compare, comparison, judged, shown, summarised, told
 from pdrgate.gate.plan import further_load, grid, is_highest, round_order
-from pdrgate.gate.probe import probe
-from pdrgate.gate.progress import Progress, known_bounds
-from pdrgate.gate.run import Run
+from pdrgate.gate.profile import TOP_TRIALS
+from pdrgate.gate.progress import Progress
+from pdrgate.gate.replicate import Measurands, Replicate, measure_in_turn
 from pdrgate.gate.scenario import Scenario
-from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.search.calibration import Calibration, calibrate
-from pdrgate.search.goals import Goal
-from pdrgate.search.mlr import GoalResult, Outcome, SearchResult, search
-from pdrgate.search.patience import attempts
+from pdrgate.gate.session import Session
+from pdrgate.gate.subject import Subject, goals_of
+from pdrgate.measurands import REPEAT, Ask, Sweep
+from pdrgate.replication import Samples
+from pdrgate.results.model import (
+    ChangeResult,
+    ComparisonResult,
+    GoalResult,
+    MeasurandResult,
+    PdrResult,
+    ScenarioResult,
+    SearchResult,
+)
+from pdrgate.results.verdict import Judgement, Verdict, gravest
+from pdrgate.search.bounds import known_bounds
+from pdrgate.search.calibration import Calibration
+from pdrgate.search.mlr import GoalResult as Found
+from pdrgate.search.mlr import Outcome
+from pdrgate.search.mlr import SearchResult as Search
 from pdrgate.stability import Assessment, assess
 from pdrgate.stability import Verdict as Stability
 from pdrgate.stability.checks import ENOUGH_DATA, SATURATION
-from pdrgate.stats.intervals import mean, t_interval
-from pdrgate.testbeds import Testbed
-from pdrgate.traffic.generator import Generator, in_words
 from pdrgate.trial import Trial
 from pdrgate.units import Rate
 
-CALIBRATION, SEARCH, REPEAT = "calibration", "search", "repeat"
-"""Phases: why a trial was measured."""
+LOAD = "load"
+"""Phase of a trial that a suite asked for by its load."""
 
 
-@dataclass
 class ScenarioRun:
-    """One scenario of a run: `prepare`, then `search`, `repeat` and `judge` in this order, then `finish`.
+    """One scenario: `prepare`, then `search`, `repeat` and `judge` in this order, then `finish`.
 
     Each step leaves what it found behind, so that a scenario that ends early is reported as far as it came.
 
     Args:
-        on: the testbed, where a run has several open; else its only one.
-        boot: what tells this start of the SUT from all others; else what the testbed says.
-        program: the eBPF object that the data path runs; else pdrgate's own, where it runs one.
-        introduce: whether to say what is measured and with what.
-        deadline: when the scenario should have ended, by the monotonic clock; else as its profile plans.
+        baselines: what to compare with; None where nothing was asked for.
+        test: the Robot test that asks.
     """
 
-    run: Run
-    scenario: Scenario
-    on: Testbed | None = None
-    boot: str = ""
-    program: Path | None = None
-    introduce: bool = True
-    deadline: float | None = None
-    calibration: Calibration | None = None
-    found: SearchResult | None = None
-    assessment: Assessment | None = None
-    comparison: Comparison | None = None
-    judgement: Judgement | None = None
-    carried: str = ""
-    """How the SUT carries packets, in words; known once it is set up."""
-    trials: list[Trial] = field(default_factory=list)
-    complaints: list[str] = field(default_factory=list)
-    """What the SUT's kernel complained of meanwhile."""
-    _path: DataPath | None = None
-    _generator: Generator | None = None
-    _measurer: Measurer | None = None
-    fingerprint: dict[str, str] = field(default_factory=dict)
-    _log: KernelLog | None = None
+    def __init__(
+        self, session: Session, scenario: Scenario, *, baselines: Baselines | None = None, test: str = ""
+    ) -> None:
+        self.session = session
+        self.test = test
+        self.subject = Subject(session, scenario, session.testbed, told=self._told)
+        self.found: Search | None = None
+        self.assessment: Assessment | None = None
+        self.measurands: tuple[MeasurandResult, ...] = ()
+        self.comparison: ComparisonResult | None = None
+        self.judgement: Judgement | None = None
+        """The gravest so far; None while nothing was judged."""
+        self.interference = ""
+        self._baselines = baselines
+        self._baseline: Baseline | None = None
+        self._no_baseline = ""
+        """Why there is none."""
+        self._failure: Judgement | None = None
+        """Why there is nothing to compare."""
+        self._deadline: float | None = None
+
+    @property
+    def scenario(self) -> Scenario:
+        """What is asked, by now."""
+        return self.subject.scenario
+
+    @property
+    def trials(self) -> list[Trial]:
+        """All so far."""
+        return self.subject.trials
 
     def prepare(self) -> None:
         """Set the SUT up for the scenario and start the generator. Raises TestbedError."""
-        testbed = self._testbed()
-        options = self.run.options
-        self.boot = self.boot or testbed.boot
-        self._log = _kernel_log(testbed)
-        self._path = data_path(self.scenario.data_path, self.program)
-        self._path.apply(testbed.hops)
-        testbed.set_buffer(self.scenario.buffer)
-        testbed.pin(self.scenario.pinning)
-        self._generator = testbed.generator(self._path.family)
-        if not self._path.by_kernel:
-            probe(self._path, testbed, self._generator, self.scenario.frames)
-        self.carried = self._path.sentence()
-        self.fingerprint = fingerprint(
-            self.scenario.name,
-            options.profile.name,
-            self.run.config.name,
-            testbed.describe(),
-            self._generator.describe(),
-            self.run.environment,
-        ) | dict(self._path.describe())
-        self._measurer = Measurer(
-            self._generator,
-            self.scenario.frames,
-            testbed.counters,
-            self.run.file,
-            scenario=self.scenario.name,
-            boot=self.boot,
-            earlier=[
-                trial for trial in self.run.earlier if trial.scenario == self.scenario.name and trial.boot == self.boot
-            ],
-            on_trial=self._told,
-            check=self._check,
-        )
-        self.trials = self._measurer.trials
-        if self.deadline is None:
-            self.deadline = time.monotonic() + options.profile.estimate
-        if not self.introduce:
-            return
-        carried = "" if self._path.by_kernel else f" ({self.carried})"
-        self.run.observer.said(f"{self.scenario.title}{carried}; generator {in_words(self._generator.describe())}")
+        self._deadline = time.monotonic() + self.session.options.profile.estimate
+        self.subject.prepare()
 
-    def measure(self, load: float, duration: float, phase: str) -> Trial:
-        """One trial."""
-        if self._measurer is None:
-            raise TestbedError("the SUT is not set up for a scenario; begin with what it routes")
-        return self._measurer.measure(load, duration, phase)
+    def measure_load(self, load: float, duration: float) -> Trial:
+        """One trial that a suite asks for."""
+        return self.subject.measure_patiently(Ask(load, duration, LOAD))
 
-    def measure_patiently(self, load: float, duration: float, phase: str) -> Trial:
-        """One trial, the last of those that it takes; see `attempts`."""
-        *_, trial = attempts(self._in(phase), load, duration)
-        return trial
+    def search(self, loss_ratio: float | None = None, width: float | None = None) -> Search:
+        """Find the baseline, then search for the goal's bounds; judges when there is no PDR to go on with.
 
-    def search(self, goals: Sequence[Goal]) -> SearchResult:
-        """Calibrate, then search for the goals' bounds; sets a judgement when there is no PDR to go on with."""
-        profile = self.run.options.profile
-        if self.calibration is None:
-            self.calibration = calibrate(self._in(CALIBRATION), profile.calibration_duration)
-            self.run.observer.said(
-                f"the generator offers up to {Rate(self.calibration.ceiling)}; "
-                f"there the SUT forwards {Rate(self.calibration.forwarding_rate)}"
-            )
-        self.found = search(
-            self._in(SEARCH),
-            goals,
-            min_load=self.calibration.min_load,
-            max_load=self.calibration.max_load,
-            budget=profile.search_budget,
-        )
-        result = self.found.results[-1]
-        self.judgement = _search_failure(result, self.found, self.calibration)
+        Raises:
+            DataError: the baseline that was named cannot serve, or one is required and there is none.
+        """
+        asked = self.scenario
+        if loss_ratio is not None:
+            asked = dataclasses.replace(asked, loss_ratio=loss_ratio)
+        if width is not None:
+            asked = dataclasses.replace(asked, width=width)
+        self.subject.ask(asked)
+        self._find_baseline()
+        self.found = self.subject.search(goals_of(self.session.options.profile.goals, self.scenario))
+        assert self.subject.calibration is not None
+        self._failure = search_failure(self.found, self.subject.calibration)
+        self._judge(self._failure)
         return self.found
 
     def repeat(self) -> Assessment:
-        """Repeat trials below, at and beyond the PDR, and judge by PASTRAMI whether it can be trusted."""
-        profile = self.run.options.profile
-        if self.found is None or self.calibration is None:
+        """Measure the replicates around the PDR, and judge by PASTRAMI whether it can be trusted."""
+        profile, calibration = self.session.options.profile, self.subject.calibration
+        if self.found is None or calibration is None:
             raise TestbedError("there is no PDR to repeat trials around; search it first")
         result = self.found.results[-1]
         centre = result.lower or result.upper
         if centre is None:
             raise TestbedError("the search found no load to repeat trials around")
-        loads = set(grid(centre, profile.grid, self.calibration.max_load))
-        repeats = self.rounds(loads, 1)
-        repeats += self._extend(repeats, loads, result.goal.loss_ratio)
-        repeats += self.rounds(loads, profile.repeats, begin=1)
-        self.assessment = assess(
-            repeats, reading=self.run.options.reading, plr_threshold=result.goal.loss_ratio, source=self.scenario.name
+        loads = set(grid(centre, profile.grid, calibration.max_load))
+        first = Replicate(self.subject, (Sweep(round_order(loads, 0), profile.trial_duration),), 1)
+        measure_in_turn([first])
+        while (load := further_load(first.trials, result.goal.loss_ratio, calibration.max_load)) is not None:
+            loads.add(load)
+            first.trials.append(self.subject.measure_patiently(Ask(load, profile.trial_duration, REPEAT), 1))
+        measurands = Measurands.at(
+            loads, result.goal, profile.trial_duration, top_trials=TOP_TRIALS, width=result.goal.width
         )
-        self.judgement = self.judgement or _stability_failure(self.assessment, self.calibration)
-        disturbed = interference(repeats, self._testbed().sut_cpus)
-        if disturbed and self.judgement is not None:
-            self.judgement = Judgement(self.judgement.verdict, f"{self.judgement.reason}; meanwhile {disturbed}")
-        elif disturbed:
-            self.run.observer.said(f"while the repeats were measured, {disturbed}")
+        replicates = [first]
+        replicates += [Replicate(self.subject, (), number) for number in range(2, profile.repeats + 1)]
+        for number, one in enumerate(replicates):
+            one.steps = measurands.steps(Sweep(round_order(loads, number), profile.trial_duration))
+            measure_in_turn([one])
+        self._summarise(measurands, replicates)
+        repeats = [trial for one in replicates for trial in one.trials if trial.phase == REPEAT]
+        pdr = pdr_of(self.measurands)
+        self.assessment = assess(
+            repeats, reading=self.session.options.reading, plr_threshold=result.goal.loss_ratio,
+            pdr=pdr.load if pdr else None, source=self.scenario.name,
+        )  # fmt: skip
+        self._failure = self._failure or stability_failure(self.assessment, calibration) or self._no_pdr(replicates)
+        self.interference = interference(repeats, self.session.testbed.sut_cpus)
+        if self.interference and self._failure is not None:
+            reason = f"{self._failure.reason}; meanwhile {self.interference}"
+            self._failure = Judgement(self._failure.verdict, reason)
+        elif self.interference:
+            self.session.observer.said(f"while the repeats were measured, {self.interference}")
+        self._judge(self._failure)
         return self.assessment
 
-    def rounds(self, loads: Collection[float], end: int, begin: int = 0) -> list[Trial]:
-        """The repeats of rounds ``begin`` to ``end`` (exclusive), each once through all loads."""
-        return [self._repeat_one(load) for number in range(begin, end) for load in round_order(loads, number)]
-
     def judge(self, tolerance: float) -> Judgement:
-        """Compare with the baseline, unless an earlier step has judged already."""
+        """Compare with the baseline; each call by its own tolerance. A change that can be told is told in any case."""
+        check_tolerance(tolerance)
         if self.assessment is None:
             raise TestbedError("there is nothing to judge; search the PDR and repeat trials around it first")
-        options = self.run.options
-        if self.judgement is not None:
-            return self.judgement
-        per_run = self.pdr_per_run
-        numbers = f"PDR {Rate(mean(per_run))}"
-        if options.baseline is None:
-            self.judgement = Judgement(
-                Verdict.NO_BASELINE,
-                f"{numbers}; this result can be the next run's: --baseline {_shown(options.folder)}",
-            )
-            return self.judgement
-        baseline, why = find_baseline(options.baseline, self.fingerprint, options.folder)
-        if baseline is None:
-            self.judgement = Judgement(Verdict.NO_BASELINE, f"{numbers}; {why}")
-            return self.judgement
-        self.comparison, self.judgement = compare(per_run, baseline, tolerance, self.fingerprint)
-        if others := self.comparison.besides_the_kernel():
-            self.run.observer.said(others)
-        return self.judgement
-
-    @property
-    def pdr_per_run(self) -> tuple[float, ...]:
-        """The PDR of each repeat, packets/s; see `LoadLossCurve.saturated_pdr_per_run`."""
-        if self.assessment is None:
-            return ()
-        return self.assessment.curve.saturated_pdr_per_run(self.assessment.plr_threshold)
+        changes = self._changes(tolerance)
+        if changes:
+            assert self._baseline is not None
+            differs = differing_entries(self._baseline.scenario.fingerprint, self.subject.fingerprint)
+            why_not = self._failure.reason if self._failure else ""
+            self.comparison = comparison(changes, self._baseline.source, differs, why_not=why_not)
+            if (others := besides_the_kernel(differs)) and not why_not:
+                self.session.observer.said(others)
+        if self._failure is not None:
+            judgement = self._failure
+            if changes:
+                numbers = "; ".join(told(change) for change in changes)
+                judgement = Judgement(judgement.verdict, f"{judgement.reason}; not accepted therefore: {numbers}")
+        elif changes:
+            judgement = judged(changes)
+        else:
+            judgement = Judgement(Verdict.NO_BASELINE, f"{self._numbers()}; {self._no_baseline}")
+        self._judge(judgement)
+        return judgement
 
     @property
     def left(self) -> float:
         """Seconds the scenario still takes, as planned."""
-        return max(0.0, (self.deadline or 0.0) - time.monotonic())
+        return max(0.0, (self._deadline or 0.0) - time.monotonic())
 
     def finish(self, judgement: Judgement | None = None) -> Judgement:
         """Put the SUT back and record the scenario; ``judgement`` is for one that ended by an error."""
         self.release()
         final = judgement or self.judgement or Judgement(Verdict.ERROR, "the scenario ended before its verdict")
         self.judgement = final
-        self.run.record(self.entry(final))
+        self.session.record.add(self.result(final))
         return final
 
     def release(self) -> None:
-        """Stop the generator, ask what the kernel complained of, and put the SUT back; may be called twice."""
-        failures: list[str] = []
-        if self._generator is not None:
-            self._generator.close()
-            self._generator = None
-        if self._log is not None:
-            earlier, self._log = self._log, None
-            for line in _kernel_log(self._testbed(), earlier).since(earlier):
-                self._complained(line)
-        if self._path is not None:
-            try:
-                failures = [sentence for sentence in self._path.restore() if not sentence.startswith("put back")]
-            except PdrGateError as error:
-                failures = [str(error)]
-            self._path = None
-        for failure in failures:
-            self.run.observer.said(failure)
+        """Put the SUT back; may be called twice."""
+        self.subject.release()
 
-    def _testbed(self) -> Testbed:
-        return self.on or self.run.testbed
+    def result(self, judgement: Judgement | None = None) -> ScenarioResult:
+        """The scenario as result.json has it, as far as it came."""
+        subject = self.subject
+        final = judgement or self.judgement or Judgement(Verdict.ERROR, "the scenario has not ended")
+        return ScenarioResult(
+            name=self.scenario.name,
+            title=self.scenario.title,
+            verdict=final.verdict,
+            reason=final.reason,
+            test=self.test,
+            carried=subject.carried,
+            testbed=subject.testbed.sentence() if subject.carried else "",
+            boot=subject.boot,
+            fingerprint=subject.fingerprint,
+            environment=subject.environment.to_dict(),
+            trials=len(subject.trials),
+            calibration=subject.calibrated(),
+            search=searched(self.found) if self.found else None,
+            pdr=pdr_of(self.measurands),
+            measurands=self.measurands,
+            assessment=self.assessment.result() if self.assessment else None,
+            comparison=self.comparison,
+            interference=self.interference,
+            complaints=tuple(subject.complaints),
+        )
 
-    def _check(self) -> None:
-        for sentence in self._testbed().check():
-            self._complained(sentence)
+    # --- Steps of these ---
 
-    def _complained(self, sentence: str) -> None:
-        if sentence not in self.complaints:
-            self.complaints.append(sentence)
-            self.run.observer.said(f"the SUT's kernel: {sentence}")
+    def _summarise(self, measurands: Measurands, replicates: list[Replicate]) -> None:
+        found = []
+        for measurand in measurands.all:
+            values = [value for one in replicates if (value := measurand.value(one.trials)) is not None]
+            found.append(summarised(measurand.name, measurand.unit, measurand.better, values))
+        self.measurands = tuple(one for one in found if one is not None)
 
-    def _extend(self, repeats: Sequence[Trial], loads: set[float], plr_threshold: float) -> list[Trial]:
-        """Load by load upwards, until the first round shows two loads past the PDR."""
-        assert self.calibration is not None
-        more: list[Trial] = []
-        while (load := further_load([*repeats, *more], plr_threshold, self.calibration.max_load)) is not None:
-            loads.add(load)
-            more.append(self._repeat_one(load))
-        return more
+    def _no_pdr(self, replicates: list[Replicate]) -> Judgement | None:
+        """Where most repeats came to no PDR there is none."""
+        pdr = pdr_of(self.measurands)
+        samples = self.measurands[0].samples if pdr else ()
+        if 2 * len(samples) > len(replicates):
+            return None
+        return Judgement(
+            Verdict.UNSTABLE, f"in {len(replicates) - len(samples)} of {len(replicates)} repeats no load held the goal"
+        )
 
-    def _repeat_one(self, load: float) -> Trial:
-        return self.measure_patiently(load, self.run.options.profile.trial_duration, REPEAT)
+    def _find_baseline(self) -> None:
+        if self._baselines is None:
+            self._no_baseline = (
+                f"this result can be the next run's: --baseline {_as_typed(self.session.options.folder)}"
+            )
+        else:
+            self._baseline, self._no_baseline = self._baselines.find(self.subject.fingerprint)
+        if self._baseline is None and self.session.options.require_baseline:
+            why = self._no_baseline if self._baselines else "none was named; name one with --baseline"
+            raise DataError(f"a baseline is required, and there is none: {why}")
 
-    def _in(self, phase: str) -> Callable[[float, float], Trial]:
-        return lambda load, duration: self.measure(load, duration, phase)
+    def _changes(self, tolerance: float) -> tuple[ChangeResult, ...]:
+        if self._baseline is None:
+            return ()
+        theirs = self._baseline.samples
+        samples = [
+            Samples(one.name, one.unit, one.better, tolerance, theirs[one.name], one.samples)
+            for one in self.measurands
+            if len(one.samples) > 1 and len(theirs.get(one.name, ())) > 1
+        ]
+        return compare(samples, self._baseline.source) if samples else ()
+
+    def _numbers(self) -> str:
+        return ", ".join(f"{one.name} {shown(one.value, one.unit)}" for one in self.measurands)
+
+    def _judge(self, judgement: Judgement | None) -> None:
+        """Keep the gravest."""
+        if judgement is None:
+            return
+        if self.judgement is None or gravest((judgement.verdict, self.judgement.verdict)) is judgement.verdict:
+            self.judgement = judgement
 
     def _told(self, trial: Trial, replayed: bool) -> None:
-        goal = self.run.options.profile.goals[-1] if self.found is None else self.found.results[-1].goal
-        lower, upper = known_bounds(self.trials, goal.loss_ratio)
-        self.run.observer.measured(Progress(self.scenario, trial, len(self.trials), replayed, lower, upper, self.left))
-
-    def entry(self, judgement: Judgement) -> dict[str, Any]:
-        """The scenario as result.json has it."""
-        return {
-            "name": self.scenario.name,
-            "title": self.scenario.title,
-            "verdict": judgement.verdict,
-            "reason": judgement.reason,
-            "carried": self.carried,
-            "boot": self.boot,
-            "fingerprint": self.fingerprint,
-            "trials": len(self.trials),
-            "calibration": self.calibration
-            and {"ceiling": self.calibration.ceiling, "forwarding_rate": self.calibration.forwarding_rate},
-            "search": self.found and _search_entry(self.found),
-            "pdr": pdr_entry(self.pdr_per_run),
-            "assessment": self.assessment and self.assessment.to_dict(),
-            "comparison": self.comparison and self.comparison.to_dict(),
-            "complaints": list(self.complaints),
-        }
+        lower, upper = known_bounds(self.trials, self.scenario.loss_ratio)
+        progress = Progress(self.scenario, trial, len(self.trials), replayed, lower, upper, self.left)
+        self.session.observer.measured(progress)
 
 
-def _kernel_log(testbed: Testbed, otherwise: KernelLog | None = None) -> KernelLog:
-    """The log of the SUT's kernel; ``otherwise`` where it does not answer, for that is told elsewhere."""
-    nothing = otherwise or KernelLog(None, None)
-    try:
-        return read_kernel_log(testbed.hops[0].host) if testbed.hops else nothing
-    except TestbedError:
-        return nothing
+def pdr_of(measurands: tuple[MeasurandResult, ...]) -> PdrResult | None:
+    """The PDR among measurands."""
+    one = next((one for one in measurands if one.name == "PDR"), None)
+    return None if one is None else PdrResult(load=one.value, lower=one.lower, upper=one.upper)
 
 
-def _shown(folder: Path) -> Path:
-    """As a person in the working directory would write it."""
-    return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
+def searched(found: Search) -> SearchResult:
+    """A search as result.json has it."""
+    return SearchResult(
+        goals=tuple(
+            GoalResult(
+                name=one.goal.name, loss_ratio=one.goal.loss_ratio, width=one.goal.width, outcome=one.outcome,
+                lower=one.lower, upper=one.upper, conditional_throughput=one.conditional_throughput,
+            )
+            for one in found.results
+        ),
+        trials=found.trials,
+        elapsed=found.elapsed,
+    )  # fmt: skip
 
 
-def pdr_entry(values: Sequence[float]) -> dict[str, Any] | None:
-    """The mean of PDRs (packets/s) with its 95 % interval, as result.json has it; None when there are none."""
-    if not values:
-        return None
-    interval = t_interval(values) if len(values) > 1 else None
-    return {
-        "load": mean(values),
-        "lower": interval and interval.low,
-        "upper": interval and interval.high,
-        "per_run": list(values),
-    }
-
-
-def _search_failure(result: GoalResult, found: SearchResult, calibration: Calibration) -> Judgement | None:
+def search_failure(found: Search, calibration: Calibration) -> Judgement | None:
+    """Why a search came to no PDR; None when it did."""
+    result: Found = found.results[-1]
     goal = result.goal
     if result.outcome is Outcome.NO_UPPER_BOUND:
         return Judgement(
@@ -350,7 +330,8 @@ def _search_failure(result: GoalResult, found: SearchResult, calibration: Calibr
     return None
 
 
-def _stability_failure(assessment: Assessment, calibration: Calibration) -> Judgement | None:
+def stability_failure(assessment: Assessment, calibration: Calibration) -> Judgement | None:
+    """Why a curve supports no PDR; None when it does."""
     if assessment.verdict is Stability.STABLE:
         return None
     unseen = assessment.saturation.potential_index is None and is_highest(
@@ -365,20 +346,6 @@ def _stability_failure(assessment: Assessment, calibration: Calibration) -> Judg
     return Judgement(Verdict(assessment.verdict.value), assessment.reason)
 
 
-def _search_entry(found: SearchResult) -> dict[str, Any]:
-    return {
-        "goals": [
-            {
-                "name": result.goal.name,
-                "loss_ratio": result.goal.loss_ratio,
-                "width": result.goal.width,
-                "outcome": result.outcome,
-                "lower": result.lower,
-                "upper": result.upper,
-                "conditional_throughput": result.conditional_throughput,
-            }
-            for result in found.results
-        ],
-        "trials": found.trials,
-        "elapsed": found.elapsed,
-    }
+def _as_typed(folder: Path) -> Path:
+    """As a person in the working directory would write it."""
+    return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder

@@ -14,6 +14,7 @@ import secrets
 import select
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -22,24 +23,32 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from pdrgate.builds.boot_image import elf_image
 from pdrgate.builds.kernel_build import BuildError, KernelBuild
-from pdrgate.crashes.faults import Crash, decode, find_crashes, gravest, last_lines
+from pdrgate.crashes.faults import Crash, find_crashes, gravest, last_lines
+from pdrgate.crashes.source_lines import SourceLines
 from pdrgate.errors import StorageError
 from pdrgate.guests import guest_bridge
+from pdrgate.guests.accelerator import AcceleratorChoice, choose_accelerator
 from pdrgate.guests.initramfs import CONTROL, ERRORS, SHELL, initramfs
-from pdrgate.guests.qemu import AcceleratorChoice, NetworkPort, choose_accelerator, command_line
+from pdrgate.guests.qemu import NetworkPort, command_line
 from pdrgate.hosts.cpus import format_cpu_list
-from pdrgate.hosts.host import DEFAULT_TIMEOUT, Completed, HostError, NoShellError, ShellHost
+from pdrgate.hosts.host import DEFAULT_TIMEOUT, Completed, HostError, NoShellError, Running, ShellHost
 
 if TYPE_CHECKING:
-    import subprocess
-
     from pdrgate.safety.journal import Journal
 
-BOOT_DEADLINE = 60.0
-"""Seconds from QEMU's start to a shell. Emulated guests take 3 to 6 s on a quiet machine."""
+BOOT_PATIENCE = 60.0
+"""Seconds for which a guest that is booting may say nothing on its console. Emulated ones are up after 3 to 6 s on a
+quiet machine; on a busy one they are slow, but not silent."""
+
+_LONGEST = 10
+"""A boot may take this many times the patience with it, whatever the console says."""
 
 _GRACE = 2.0
+_LOOK = 0.25
+"""Seconds between looks at the console's length."""
+
 _CMDLINE = "console=ttyS0 panic=-1 oops=panic"
 _NO_VIRTIO = "pdrgate: no virtio-serial port"
 _CHANNELS = {"control": CONTROL, "shell": SHELL, "errors": ERRORS}
@@ -59,6 +68,8 @@ class GuestConfig:
     """Whether QEMU goes before other processes on its CPUs."""
     cmdline: str = ""
     """Further words for the kernel's command line."""
+    pvh: bool = True
+    """Whether the ELF image in the bzImage is booted where it can be, see `pdrgate.builds.boot_image`."""
     boot_cpus: tuple[int, ...] = ()
     """CPUs that QEMU runs on until the guest is up, so that two guests can boot at once; none: only ``cpus``."""
 
@@ -71,6 +82,11 @@ class GuestError(HostError):
         self.crash = crash
         super().__init__(message)
 
+    @property
+    def brief(self) -> str:
+        """What became of the guest, without the end of its console."""
+        return str(self).partition(";")[0]
+
 
 class Guest:
     """One boot of a kernel build; a `Host`. QEMU runs from `__init__` to `close`.
@@ -81,6 +97,7 @@ class Guest:
         journal: where QEMU is noted, for the case that this process is killed.
         folder: where the console log goes, ``console-BOOT.log``.
         namespace: the network namespace that QEMU runs and makes its TAPs in.
+        accelerator: what it runs by, where that is known better than by ``config``.
 
     Raises:
         BuildError: the build lacks what a guest needs.
@@ -97,10 +114,15 @@ class Guest:
         *,
         ports: Sequence[NetworkPort] = (),
         namespace: str | None = None,
+        accelerator: AcceleratorChoice | None = None,
     ) -> None:
         self.build = build
         self.config = config
-        self.accelerator: AcceleratorChoice = choose_accelerator(config.accelerator)
+        self.accelerator = accelerator or choose_accelerator(config.accelerator)
+        elf = elf_image(build.image) if config.pvh else None
+        self.protocol: Literal["pvh", "bzimage"] = "pvh" if elf else "bzimage"
+        """How the kernel is entered: as an ELF image, or as a bzImage that decompresses itself."""
+        self._image = elf or build.image
         self.boot = secrets.token_hex(4)
         """What tells this boot from all others."""
         self.console = _console_file(folder, self.boot)
@@ -110,6 +132,7 @@ class Guest:
         self._shell = ShellHost(
             f"guest:{build.name}", (sys.executable, "-I", "-S", str(Path(guest_bridge.__file__)), self._sockets)
         )
+        self._lines = SourceLines(build.vmlinux)
         self._seen = 0
         """Faults on the console that `check` has told of."""
         self._silent = ""
@@ -127,6 +150,10 @@ class Guest:
     def run(self, *argv: str, timeout: float = DEFAULT_TIMEOUT, check: bool = True) -> Completed:
         with self._telling():
             return self._shell.run(*argv, timeout=timeout, check=check)
+
+    def start(self, *argv: str) -> Running:
+        with self._telling():
+            return self._shell.start(*argv)
 
     def run_json(self, *argv: str, timeout: float = DEFAULT_TIMEOUT) -> Any:
         with self._telling():
@@ -148,15 +175,13 @@ class Guest:
         """End the guest at once; may be called twice. Nothing in it is worth a shutdown."""
         if self._closed:
             return
-        self._closed = True
-        process = self._process
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            if process.poll() is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, number)
-                with contextlib.suppress(Exception):
-                    process.wait(_GRACE)
-        self._shell.close()
+        try:
+            self._end(signal.SIGTERM)
+        finally:
+            # An interruption while we wait may be of any class, and must neither be lost nor leave QEMU running.
+            self._end(signal.SIGKILL)
+            self._closed = True
+            self._shell.close()
 
     def __enter__(self) -> Self:
         return self
@@ -178,15 +203,20 @@ class Guest:
         """Whether QEMU runs; a kernel that panics ends it."""
         return self._process.poll() is None
 
-    def wait(self, deadline: float = BOOT_DEADLINE) -> None:
-        """Wait until the guest has a shell, ``deadline`` seconds from its start at most.
+    def wait(self, patience: float = BOOT_PATIENCE) -> None:
+        """Wait until the guest has a shell, for as long as it is not silent: how long a boot takes is no fault of it.
+
+        Args:
+            patience: seconds without a word on its console, from its start or from its last word.
 
         Raises:
             GuestError: it does not come up; the message says how far it came.
             BuildError: the kernel has no virtio, or is another one than its image says.
         """
-        if not self._answers(self._started + deadline):
-            self._fail(f"gave no sign of life within {deadline:g} s of its start")
+        if not self._answers(patience):
+            if time.monotonic() - self._started < _LONGEST * patience:
+                self._fail(f"gave no sign of life within {patience:g} s of its {self._last_sign}")
+            self._fail(f"was not up {_LONGEST * patience:g} s after its start, though its console went on,")
         self.boot_time = time.monotonic() - self._started
         self._settle()
         told = self.run("uname", "-r").stdout.strip()
@@ -202,8 +232,7 @@ class Guest:
 
     def crashes(self) -> tuple[Crash, ...]:
         """The faults on the console so far, with source lines when the build has a vmlinux."""
-        found = find_crashes(self.console_text())
-        return tuple(decode(crash, self.build.vmlinux) for crash in found) if self.build.vmlinux else found
+        return self._lines.decode(find_crashes(self.console_text()))
 
     def check(self) -> tuple[Crash, ...]:
         """New faults since the last call that the guest survived, warnings for one. Call it after each trial.
@@ -211,11 +240,11 @@ class Guest:
         Raises:
             GuestError: it has died, or told of a fault after which nothing it measures means anything.
         """
-        found = self.crashes()
+        found = find_crashes(self.console_text())
         new, self._seen = found[self._seen :], len(found)
         if not self.running or any(crash.kind in ("panic", "oops", "lockup") for crash in new):
             self._fail("has ended")
-        return new
+        return self._lines.decode(new)
 
     def interfaces(self) -> dict[str, str]:
         """The guest's interfaces by MAC address."""
@@ -240,6 +269,14 @@ class Guest:
 
     # --- How ---
 
+    def _end(self, number: int) -> None:
+        """Signal QEMU's process group and wait a little for its end, if it runs."""
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_GRACE)
+
     def _start(
         self, archive: bytes, journal: Journal, ports: Sequence[NetworkPort], namespace: str | None
     ) -> subprocess.Popen[bytes]:
@@ -257,7 +294,7 @@ class Guest:
                 listeners[port] = listener.fileno()
             command = command_line(
                 accelerator=self.accelerator.name, vcpus=self.config.vcpus, memory=self.config.memory,
-                image=str(self.build.image), initrd=f"/proc/self/fd/{initrd}",
+                image=str(self._image), initrd=f"/proc/self/fd/{initrd}",
                 cmdline=f"{_CMDLINE} {self.config.cmdline}".strip(), console=str(self.console),
                 channels=list(listeners.items()), ports=ports,
             )  # fmt: skip
@@ -281,8 +318,8 @@ class Guest:
     def _qemu_log(self) -> Path:
         return self.console.with_suffix(".qemu")
 
-    def _answers(self, deadline: float) -> bool:
-        """Say hello and wait for the answer, until the deadline or QEMU's end."""
+    def _answers(self, patience: float) -> bool:
+        """Say hello and wait for the answer, until it falls silent or QEMU ends."""
         with contextlib.ExitStack() as stack:
             control = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
             try:
@@ -292,9 +329,11 @@ class Guest:
             except OSError:
                 return False
             stack.callback(os.close, pidfd)
-            answer = b""
-            while (left := deadline - time.monotonic()) > 0:
-                ready = select.select([control.fileno(), pidfd], [], [], left)[0]
+            answer, said, last = b"", 0, self._started
+            while (now := time.monotonic()) < min(last + patience, self._started + _LONGEST * patience):
+                if (length := self._console_length()) > said:
+                    said, last = length, now
+                ready = select.select([control.fileno(), pidfd], [], [], _LOOK)[0]
                 if control.fileno() in ready:
                     try:
                         chunk = control.recv(4096)
@@ -310,6 +349,16 @@ class Guest:
                 if pidfd in ready:
                     return False
         return False
+
+    def _console_length(self) -> int:
+        try:
+            return self.console.stat().st_size
+        except OSError:
+            return 0
+
+    @property
+    def _last_sign(self) -> str:
+        return "last word" if self._console_length() else "start"
 
     def _settle(self) -> None:
         """Give each virtual CPU a CPU of its own, where there are as many; else they share all of them."""
@@ -342,11 +391,12 @@ class Guest:
     def _fail(self, what: str, cause: Exception | None = None) -> None:
         """Raise the GuestError, or BuildError, that says best why the guest is lost."""
         text = self.console_text()
-        crash = gravest(crash for crash in self.crashes() if crash.kind != "taint-warning")
+        crash = gravest(crash for crash in find_crashes(text) if crash.kind != "taint-warning")
         where = f"console: {self.console}"
         if self._closed:
             raise GuestError(f"{self.build.name}: this boot of it has been ended already", self.console) from cause
         if crash is not None:
+            (crash,) = self._lines.decode((crash,))
             state = "crashed" if self.boot_time is not None else "does not boot"
             raise GuestError(f"{self.build.name} {state}: {crash.sentence()}; {where}", self.console, crash) from cause
         if _NO_VIRTIO in text:

@@ -1,9 +1,8 @@
-"""QEMU: whether this machine can run it, with which accelerator, and the command line of a guest."""
+"""QEMU: whether this machine has it, and the command line of a guest."""
 
 from __future__ import annotations
 
 import functools
-import os
 import re
 import shutil
 import subprocess
@@ -16,8 +15,6 @@ from pdrgate.errors import TestbedError
 Accelerator = Literal["kvm", "tcg"]
 
 PROGRAM = "qemu-system-x86_64"
-PROBE_DEADLINE = 3.0
-"""Seconds in which KVM must bring a boot sector to run; where it works at all it takes a tenth of that."""
 
 RINGS = (256, 512, 1024)
 """Receive ring sizes that virtio-net takes."""
@@ -25,18 +22,6 @@ RINGS = (256, 512, 1024)
 CPU_MODELS: dict[Accelerator, str] = {"kvm": "host", "tcg": "max,-erms,-fsrm"}
 """What a guest's CPU is. With the fast string instructions a kernel copies by them, and TCG does them byte by byte: an
 emulated guest then forwards half as many packets (49 for 87 kpps), for a reason that is not the kernel's."""
-
-_PROBE_CODE = bytes.fromhex("baf400b010eef4ebfd").ljust(510, b"\0") + b"\x55\xaa"
-"""A boot sector: mov dx, 0xf4; mov al, 0x10; out dx, al; hlt; jmp. The device at 0xf4 ends QEMU."""
-_PROBE_EXIT = 0x10 << 1 | 1
-
-
-@dataclass(frozen=True, slots=True)
-class AcceleratorChoice:
-    """The accelerator that a run uses, and why."""
-
-    name: Accelerator
-    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +34,6 @@ class NetworkPort:
     """Packets that its receive ring holds; one of `RINGS`."""
     queues: int = 1
     """Pairs of queues, each with interrupts of its own. Several are spread over by RSS where the kernel has that."""
-
-
-def choose_accelerator(wanted: Literal["auto", "kvm", "tcg"] = "auto") -> AcceleratorChoice:
-    """KVM where it really boots, else TCG; found out once per process.
-
-    Raises:
-        TestbedError: QEMU is not installed, or KVM was asked for and does not boot.
-    """
-    find_qemu()
-    if wanted == "tcg":
-        return AcceleratorChoice("tcg", "asked for")
-    problem = kvm_problem()
-    if problem is None:
-        return AcceleratorChoice("kvm", "asked for" if wanted == "kvm" else "/dev/kvm boots")
-    if wanted == "kvm":
-        raise TestbedError(f"no guest can run by KVM here: {problem}; use accelerator: auto or tcg in the testbed file")
-    return AcceleratorChoice("tcg", problem)
 
 
 def find_qemu() -> str:
@@ -87,39 +55,6 @@ def qemu_version() -> str:
     return match[1] if match else ""
 
 
-@functools.cache
-def kvm_problem() -> str | None:
-    """Why no guest runs by KVM here; None when one does. /dev/kvm may open and still not boot one."""
-    if not os.path.exists("/dev/kvm"):  # noqa: PTH110
-        return "there is no /dev/kvm"
-    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
-        return "/dev/kvm may not be opened by this user"
-    return boots("kvm")
-
-
-def boots(accelerator: Accelerator, deadline: float = PROBE_DEADLINE) -> str | None:
-    """Boot a sector of code that ends QEMU. None when it did, else why not."""
-    code = os.memfd_create("pdrgate-probe")
-    try:
-        os.write(code, _PROBE_CODE)
-        done = subprocess.run(
-            (
-                find_qemu(), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "pc",
-                "-accel", accelerator, "-m", "16", "-device", "isa-debug-exit,iobase=0xf4,iosize=0x04",
-                "-drive", f"file=/proc/self/fd/{code},format=raw,if=floppy", "-boot", "order=a",
-            ),
-            capture_output=True, text=True, check=False, timeout=deadline, pass_fds=(code,), start_new_session=True,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return f"/dev/{accelerator} opens but boots no guest within {deadline:g} s"
-    finally:
-        os.close(code)
-    if done.returncode == _PROBE_EXIT:
-        return None
-    said = done.stderr.strip().splitlines()
-    return f"QEMU ended with exit code {done.returncode}" + (f": {said[-1]}" if said else "")
-
-
 def command_line(
     *, accelerator: Accelerator, vcpus: int, memory: int, image: str, initrd: str, cmdline: str, console: str,
     channels: Sequence[tuple[str, int]], ports: Sequence[NetworkPort],
@@ -128,6 +63,7 @@ def command_line(
 
     Args:
         memory: MiB.
+        image: a bzImage, or an ELF image that can be entered by PVH.
         console: file that gets what the guest writes to its serial console.
         channels: virtio-serial ports: the name in the guest, and a listening Unix socket's descriptor.
     """

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import codecs
+import json
 import os
 from pathlib import Path
 from typing import Self
 
-from pdrgate.errors import StorageError
+from pdrgate.errors import DataError, StorageError
 
 
 class LineFile:
     """Appends lines to a file, flushed and synced to the disk one by one.
 
-    A last line without its newline is what a killed run left of a line that it could not finish writing: it is cut off
-    when the file is opened.
+    Each line is a JSON object. A last line without its newline is what a killed run left of a line that it could not
+    finish writing: it is cut off when the file is opened. A file that is no such lines is somebody else's, and stays as
+    it is.
 
     Raises:
+        DataError: what is there is no lines of JSON objects, so that nothing can be cut off or appended.
         StorageError: the file cannot be opened or written; the message says what to do.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._fd = -1
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
             self._cut_torn_line()
+        except DataError:
+            self.close()
+            raise
         except OSError as error:
+            self.close()
             raise StorageError(f"cannot write {path}: {error.strerror}; choose another folder with --output") from error
 
     def append_line(self, text: str) -> None:
@@ -59,13 +68,24 @@ class LineFile:
         self.close()
 
     def _cut_torn_line(self) -> None:
-        size = os.fstat(self._fd).st_size
-        tail = b""
-        at = size
-        while at and b"\n" not in tail:
-            step = min(at, 65536)
-            at -= step
-            tail = os.pread(self._fd, step, at) + tail
-        torn = len(tail) - (tail.rfind(b"\n") + 1)
-        if torn:
-            os.ftruncate(self._fd, size - torn)
+        content = self.path.read_bytes()
+        *lines, torn = content.split(b"\n")
+        if not torn:
+            return
+        foreign = [number for number, line in enumerate(lines, 1) if line.strip() and not _is_object(line)]
+        # After whole lines of ours the torn one may be anything: a machine that lost its power leaves zeros there.
+        if not any(map(bytes.strip, lines)) and not torn.removeprefix(codecs.BOM_UTF8).startswith(b"{"):
+            foreign = [len(lines) + 1]
+        if foreign:
+            raise DataError(
+                f"cannot continue {self.path}: line {foreign[0]} is no JSON object of a run's, so the file was left as "
+                "it is; move it away, or start a new run"
+            )
+        os.ftruncate(self._fd, len(content) - len(torn))
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line.removeprefix(codecs.BOM_UTF8)), dict)
+    except (ValueError, RecursionError):
+        return False

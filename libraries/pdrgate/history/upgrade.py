@@ -37,7 +37,7 @@ def _scenario(entry: Mapping[str, Any]) -> dict[str, Any]:
     found["comparison"] = comparison and {"confidence": 0.95} | comparison
     boots = entry.get("boots", [])
     if comparison and boots:
-        found["comparison"]["pairs"] = max(boot["pair"] for boot in boots if boot["pdr"] is not None)
+        found["comparison"]["pairs"] = max((boot["pair"] for boot in boots if boot["pdr"] is not None), default=0)
     found["boots"] = [
         {**boot, "values": {} if boot["pdr"] is None else {"PDR": boot["pdr"]}}
         for boot in boots

@@ -7,8 +7,10 @@ then costs one fork and exec on the host, and no new session, namespace switch o
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+import secrets
 import shlex
 import threading
 from collections.abc import Iterable, Sequence
@@ -23,6 +25,8 @@ DEFAULT_TIMEOUT = 10.0
 """Seconds a command may take unless the caller says otherwise."""
 
 _OPEN_TIMEOUT = 10.0
+_GRACE = 2
+"""Seconds that a program has to end by itself."""
 _NETNS = "netns:"
 
 
@@ -55,6 +59,25 @@ class CommandError(TestbedError):
         super().__init__(f"{what} on {host} failed with exit code {completed.exit_code}{why and f': {why}'}{hint}")
 
 
+class Running(Protocol):
+    """A program that runs on a host until it is stopped; a context manager that stops it."""
+
+    def stop(self) -> Completed:
+        """End it by SIGTERM, if it has not ended by itself, by SIGKILL soon after, and tell all that it printed.
+
+        A second call tells the same again.
+
+        Raises:
+            HostError: it was ended before, with the shell that it was started from, or the way to the host broke.
+        """
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+
 class Host(Protocol):
     """A machine, or a part of one with a network of its own. Its ``name`` is what `open_host` opens it by."""
 
@@ -67,6 +90,17 @@ class Host(Protocol):
         Raises:
             CommandError: ``check`` is true and the exit code is not 0.
             HostError: it did not end in time, or the way to the host broke; the next command starts anew.
+        """
+
+    def start(self, *argv: str) -> Running:
+        """Start a program with an empty standard input and let it run; other commands may run beside it.
+
+        What it prints is kept on the host, so that nothing passes over the way there while it runs. It ends with the
+        host's shell at the latest: when that is closed, killed or lost. A program that cannot be run at all tells so by
+        exit code 127 when it is stopped.
+
+        Raises:
+            HostError: the way to the host broke, or there is no place for its output.
         """
 
     def run_json(self, *argv: str, timeout: float = DEFAULT_TIMEOUT) -> Any:
@@ -102,6 +136,8 @@ class ShellHost:
         self._opener = tuple(opener)
         self._shell: Shell | None = None
         self._turn = threading.Lock()
+        self._folders: set[str] = set()
+        """Where the output of programs lies that nobody has stopped."""
 
     @property
     def name(self) -> str:
@@ -113,6 +149,18 @@ class ShellHost:
         if check and completed.exit_code != 0:
             raise CommandError(self._name, f"`{_shown(argv)}`", completed)
         return completed
+
+    def start(self, *argv: str) -> Running:
+        # In a variable of the shell's own: a shell that took its place would not know the number, and end nobody.
+        job = f"job_{secrets.token_hex(8)}"
+        run = f'(exec {shlex.join(argv)} </dev/null >"$f/out" 2>"$f/err") & {job}=$!; echo "$f"'
+        completed = self._script(
+            argv, f'f=$(mktemp -d /tmp/pdrgate.XXXXXX) && : >"$f/out" >"$f/err" && {{ {run}; }}', DEFAULT_TIMEOUT
+        )
+        if completed.exit_code != 0:
+            raise CommandError(self._name, f"starting `{_shown(argv)}`", completed)
+        self._folders.add(folder := completed.stdout.strip())
+        return _Job(self, argv, job, folder)
 
     def run_json(self, *argv: str, timeout: float = DEFAULT_TIMEOUT) -> Any:
         text = self.run(*argv, timeout=timeout).stdout
@@ -144,6 +192,10 @@ class ShellHost:
     def close(self) -> None:
         with self._turn:
             if self._shell is not None:
+                if self._folders and not self._shell.lost:
+                    with contextlib.suppress(ShellError):
+                        self._shell.execute(f"rm -rf {shlex.join(self._folders)}", _OPEN_TIMEOUT)
+                self._folders.clear()
                 self._shell.end()
                 self._shell = None
 
@@ -199,6 +251,51 @@ class ShellHost:
         """What a new shell is told before its first command. Raises ShellError when it does not answer."""
         # Messages in English, and the tools that a plain user's PATH leaves out.
         shell.execute("export LC_ALL=C PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin", _OPEN_TIMEOUT)
+
+
+class _Job:
+    """A `Running` that is a child of the host's shell; its output lies in a folder there."""
+
+    def __init__(self, host: ShellHost, argv: tuple[str, ...], job: str, folder: str) -> None:
+        self._host = host
+        self._argv = argv
+        self._job = job
+        self._folder = folder
+        self._shell = host._shell
+        self._ended: Completed | None = None
+
+    def stop(self) -> Completed:
+        if self._ended is None:
+            if self._shell is None or self._host._shell is not self._shell or self._shell.lost:
+                with contextlib.suppress(TestbedError):
+                    self._host.run("rm", "-rf", self._folder)
+                    self._host._folders.discard(self._folder)
+                raise HostError(
+                    f"`{_shown(self._argv)}` on {self._host.name} was ended before it was stopped: its shell was lost"
+                )
+            # Shells may have reaped it already and know how it ended: its number is then no longer a child's.
+            self._ended = self._host._script(
+                self._argv,
+                f'p=${self._job}; end() {{ grep -qx "PPid:.$$" /proc/$p/status && kill -$1 $p; }} 2>/dev/null\n'
+                f"end TERM; (sleep {_GRACE}; end KILL) >/dev/null 2>&1 &\n"
+                f"w=$!; wait $p 2>/dev/null; c=$?; {{ kill $w && wait $w; }} 2>/dev/null\n"
+                f"cat {self._folder}/out; cat {self._folder}/err >&2; rm -r {self._folder}; (exit $c)",
+                DEFAULT_TIMEOUT,
+            )
+            self._host._folders.discard(self._folder)
+        return self._ended
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self.stop()
+        except TestbedError:
+            if error is None:
+                raise
 
 
 def local_host() -> ShellHost:

@@ -16,7 +16,7 @@ import select
 import shlex
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,8 @@ class SshConnection:
         self._failed: tuple[float, UnreachableError] | None = None
         """When and why it could not be made again."""
         self._turn = threading.RLock()
+        self.at_login: list[Callable[[paramiko.Transport | None], None]] = []
+        """Called with each connection that is made, before anything else passes; one that raises ends it."""
 
     @property
     def alive(self) -> bool:
@@ -92,6 +94,12 @@ class SshConnection:
                 self.close()
                 self._current = self._connect()
                 self._was_connected = True
+                try:
+                    for claim in self.at_login:
+                        claim(self._current.client.get_transport())
+                except BaseException:
+                    self.close()
+                    raise
             assert self._current is not None
             return self._current.client
 
@@ -179,7 +187,7 @@ class SshHost(ShellHost):
             OSError: the local file cannot be read.
         """
         with local.open("rb") as file:
-            channel = self.connection.channel(shlex.join((*self._sudo, "sh", "-c", f"cat >{shlex.quote(remote)}")))
+            channel = self.connection.channel(self.as_root(("sh", "-c", f"cat >{shlex.quote(remote)}")))
             try:
                 channel.settimeout(timeout)
                 while chunk := file.read(_CHUNK):
@@ -200,6 +208,10 @@ class SshHost(ShellHost):
                 f"copying {local} to {remote} on {self.name} failed: {said or 'it ended half-way'}; is there room and "
                 "permission?"
             )
+
+    def as_root(self, words: Sequence[str]) -> str:
+        """The command line for a channel of its own, with the rights that all commands of this host have."""
+        return shlex.join((*self._sudo, *words))
 
     def to_record(self) -> dict[str, Any]:
         """What a journal keeps so that `host_from_record` reaches this machine again."""

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from assertionengine import AssertionOperator, verify_assertion
+from assertionengine import AssertionOperator
 from robot.api.deco import keyword
 
 from pdrgate.errors import TestbedError
-from pdrgate.gate.build_comparison import BuildComparison
 from pdrgate.gate.scenario_run import ScenarioRun
-from pdrgate.keywords.log import show_html, show_picture
+from pdrgate.keywords.log import show_scenario
 from pdrgate.keywords.state import State
-from pdrgate.reports import plots, tables
 from pdrgate.results.verdict import Judgement
-from pdrgate.stability import Assessment
 from pdrgate.units import Ratio
+
+DEFAULT_TOLERANCE = Ratio(0.02)
 
 
 class JudgingKeywords:
@@ -28,25 +27,32 @@ class JudgingKeywords:
     def measurement_should_be_stable(self) -> None:
         """Repeats trials below, at and beyond the PDR and fails unless PASTRAMI's checks say the PDR can be trusted.
 
-        After `Compare Kernel Builds` the trials are there already, and those of both builds must be stable.
+        After `Compare Kernel Builds` the trials are there already: a build whose curve supports no comparison fails.
 
         A failure says which check failed, with its number and its bound: ``UNSTABLE: TIR 0.46 after PDR 701 kpps,
         needs < 0.10``.
         """
-        measurement = self._measured()
+        measurement = self._state.measured
         if isinstance(measurement, ScenarioRun):
-            self._show(measurement, measurement.repeat())
-        _fail_unless_passing(measurement.judgement)
+            measurement.repeat()
+            if measurement.judgement is not None:
+                # The test ends here; what was measured of the change is told all the same, though not accepted.
+                measurement.judge(float(DEFAULT_TOLERANCE))
+            show_scenario(measurement.result(), measurement.trials, measurement.session.record, only="curve")
+            _fail_unless_passing(measurement.judgement)
+        else:
+            # What was measured of the change is told also where it is not accepted.
+            _fail_unless_passing(measurement.judge(measurement.plan.tolerance) if measurement.stability() else None)
 
     @keyword(name="PDR Should Not Have Regressed")
-    def pdr_should_not_have_regressed(self, tolerance: Ratio = Ratio(0.02)) -> str:  # noqa: B008
-        """Compares the PDR with the baseline's and fails when it is lower by more than ``tolerance``.
+    def pdr_should_not_have_regressed(self, tolerance: Ratio = DEFAULT_TOLERANCE) -> str:
+        """Compares PDR and saturation throughput with the baseline's; fails when one is lower by over ``tolerance``.
 
-        Fails with REGRESSION when the whole interval of the change is below, and with INCONCLUSIVE when it spans the
-        tolerance. Without a baseline the verdict is NO_BASELINE and the test passes. Returns the verdict.
+        Fails with REGRESSION when the whole interval of a change is below, and with INCONCLUSIVE when it spans the
+        tolerance. Without a baseline the verdict is NO_BASELINE and the test passes. Returns the verdict. May be asked
+        several times; the test's verdict is the gravest.
         """
-        measurement = self._measured()
-        judgement = measurement.judge(float(tolerance))
+        judgement = self._state.measured.judge(float(tolerance))
         _fail_unless_passing(judgement)
         return str(judgement.verdict)
 
@@ -58,25 +64,11 @@ class JudgingKeywords:
         message: str | None = None,
     ) -> Any:
         """Returns the verdict so far, and checks it: ``Get Verdict    ==    PASS``."""
-        judgement = self._state.measurement.judgement if self._state.measurement else None
+        judgement = self._state.test.measurement.judgement if self._state.test.measurement else None
         if judgement is None:
             raise TestbedError("there is no verdict yet; search the PDR and judge it first")
-        return verify_assertion(str(judgement.verdict), assertion_operator, assertion_expected, "Verdict", message)
-
-    def _measured(self) -> ScenarioRun | BuildComparison:
-        if self._state.measurement is None:
-            raise TestbedError("there is no PDR; search it first with Search Partial Drop Rate")
-        return self._state.measurement
-
-    def _show(self, measurement: ScenarioRun, assessment: Assessment) -> None:
-        title, folder = measurement.scenario.title, measurement.run.options.folder / "plots"
-        subtitle = f"kernel {measurement.run.environment.kernel_release}"
-        name = measurement.scenario.name
-        show_picture(plots.load_loss(assessment, title=title, subtitle=subtitle), f"{name}-load-loss", folder)
-        show_picture(plots.rates(assessment, title=title, subtitle=subtitle), f"{name}-rates", folder)
-        show_picture(plots.repeats(assessment, title=title), f"{name}-repeats", folder)
-        show_html(tables.checks_table(assessment))
-        show_html(tables.loads_table(assessment))
+        verdict = str(judgement.verdict)
+        return self._state.test.check(verdict, assertion_operator, assertion_expected, "Verdict", message)
 
 
 def _fail_unless_passing(judgement: Judgement | None) -> None:

@@ -9,12 +9,11 @@ from robotlibcore import DynamicCore
 
 from pdrgate import __version__
 from pdrgate.errors import PdrGateError
-from pdrgate.gate.scenario import Scenario
 from pdrgate.keywords.comparing import BuildKeywords
 from pdrgate.keywords.judging import JudgingKeywords
 from pdrgate.keywords.measuring import MeasuringKeywords
 from pdrgate.keywords.scenario import ScenarioKeywords
-from pdrgate.keywords.state import State
+from pdrgate.keywords.state import RunningTest, State
 from pdrgate.keywords.testbed import TestbedKeywords
 from pdrgate.results.verdict import INTERRUPTED, Judgement, Verdict
 from pdrgate.units import Duration, Rate, Ratio
@@ -23,6 +22,7 @@ _STOPPED = "Execution terminated by signal"
 """What Robot says of a test that Ctrl-C or SIGTERM has ended."""
 
 
+# In the example below Robot takes the outer asterisks of five for bold, and shows three.
 class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
     """Decides whether a kernel's packet data path is still as fast as it was, and whether that can be trusted.
 
@@ -32,17 +32,22 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
 
     == Example ==
 
-    | *** Settings ***
+    | ***** Settings *****
     | Library        PdrGate
-    | Suite Setup    Open Testbed    resources/testbeds/local-netns.yaml
+    | Suite Setup    Open Testbed    testbed.yaml
     |
-    | *** Test Cases ***
+    | ***** Test Cases *****
     | IPv6 Routing Keeps Its PDR
     |     Set Data Path                    ipv6-routing
     |     Set Receive Buffers              4096
     |     Search Partial Drop Rate         loss=0.5%    width=1%
     |     Measurement Should Be Stable
     |     PDR Should Not Have Regressed    tolerance=2%
+
+    The words of the gate's own suites, ``The SUT Routes IPv6`` for one, come with it for others to use, and so does
+    ``${TESTBED}``, the namespaces of this machine:
+
+    | Resource       pdrgate/resources/gate.resource
 
     == Quantities ==
 
@@ -84,42 +89,64 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
 
     def start_test(self, data: Any, result: Any) -> None:
         """Every test describes its scenario anew."""
-        self._state.scenario = Scenario()
-        self._state.measurement = None
+        self._state.test = RunningTest(data.name)
         self._testbeds.share_connections()  # of a testbed that a suite above this one has opened
 
     def end_test(self, data: Any, result: Any) -> None:
         """Put the SUT back and record the verdict, however the test ended."""
-        measurement = self._state.measurement
+        test, self._state.test = self._state.test, RunningTest()
+        measurement = test.measurement
         if measurement is None:
-            if result.failed and self._state.run is not None:
-                self._state.run.fail(result.message.removeprefix(f"{Verdict.ERROR}: "))
+            if result.failed and self._state.record is not None:
+                self._state.record.fail(_one_line(result.message.removeprefix(f"{Verdict.ERROR}: ")))
             return
         try:
-            judgement = measurement.finish(_judged(measurement.judgement, result.passed, result.message))
+            judgement = measurement.finish(
+                _judged(measurement.judgement, result.passed, result.message, test.failed_check)
+            )
         except PdrGateError as error:
             result.status = "FAIL"
             result.message = f"{Verdict.ERROR}: {error}"
             return
-        finally:
-            self._state.measurement = None
         if result.failed and not judgement.verdict.passes:
             result.message = str(judgement)
         logger.console(f"  {measurement.scenario.title}\n  {judgement}\n")
 
+    def start_suite(self, data: Any, result: Any) -> None:
+        """Testbeds are opened by suites."""
+        self._state.suite = data.longname
+
     def end_suite(self, data: Any, result: Any) -> None:
         """Close what the suite opened and did not close."""
         self._testbeds.suite_ended(data.longname)
+        self._state.suite = data.longname.rpartition(".")[0]
+
+    def end_library_keyword(self, data: Any, implementation: Any, result: Any) -> None:
+        """Remember an assertion that a suite makes with Robot's own keywords."""
+        if result.failed and implementation.owner.name == "BuiltIn" and implementation.name.startswith("Should "):
+            self._state.test.failed_check = result.message
 
 
-def _judged(judgement: Judgement | None, passed: bool, message: str) -> Judgement:
-    """The verdict of a test that has ended, also when it ended before a verdict was asked for."""
-    if judgement is not None:
-        return judgement
+def _judged(judgement: Judgement | None, passed: bool, message: str, failed_check: str) -> Judgement:
+    """The verdict of a test that has ended, also when it ended before a verdict was asked for, or otherwise than by it.
+
+    What a suite itself asserts may fail because of the build. Everything else that ends a test, a typing error for one,
+    is no verdict of ours and not the build's fault.
+    """
     if passed:
-        return Judgement(Verdict.NO_BASELINE, "the test asked for no comparison")
+        return judgement or Judgement(Verdict.NO_BASELINE, "the test asked for no comparison")
+    word = message.partition(": ")[0]
+    if judgement is not None and (not judgement.verdict.passes or word == judgement.verdict):
+        return judgement
     if message == _STOPPED:
         return Judgement(Verdict.ERROR, INTERRUPTED)
-    if message.startswith(f"{Verdict.ERROR}: "):
-        return Judgement(Verdict.ERROR, message.removeprefix(f"{Verdict.ERROR}: "))
-    return Judgement(Verdict.INCONCLUSIVE, message)  # a check of the suite's own, before the verdict
+    if failed_check and failed_check in message:
+        return Judgement(Verdict.INCONCLUSIVE, _one_line(message))
+    if word == Verdict.GENERATOR_LIMITED:
+        return Judgement(Verdict.GENERATOR_LIMITED, message.removeprefix(f"{word}: "))
+    return Judgement(Verdict.ERROR, _one_line(message.removeprefix(f"{Verdict.ERROR}: ")))
+
+
+def _one_line(message: str) -> str:
+    """Robot proposes other keywords below an unknown one's name."""
+    return " ".join(message.split())

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import allure
 from allure_commons.types import AttachmentType
 from robot.api import logger
 
 from pdrgate.gate.progress import Progress
+from pdrgate.gate.record import RunRecord
 from pdrgate.reports.console import trial_line
+from pdrgate.reports.scenario import fragments, pictures
+from pdrgate.results.model import ScenarioResult
+from pdrgate.trial import Trial
 
 
 class RobotObserver:
@@ -22,11 +28,10 @@ class RobotObserver:
 
     def measured(self, progress: Progress) -> None:
         line = trial_line(progress)
-        changes = progress.trial.counter_changes
         # Where packets were lost, and whether the hypervisor took the CPU meanwhile.
         telling = [
             f"{place}.{name} +{gain}"
-            for place, gained in changes.items()
+            for place, gained in progress.trial.counter_changes.items()
             for name, gain in gained.items()
             if "drop" in name or "steal" in name
         ]
@@ -35,15 +40,28 @@ class RobotObserver:
         logger.console(line)
 
 
-def show_picture(png: bytes, name: str, folder: Path) -> None:
-    """Put a PNG into the log, the results folder and Allure."""
+def show_scenario(
+    scenario: ScenarioResult,
+    trials: Sequence[Trial],
+    record: RunRecord,
+    only: Literal["search", "curve"] | None = None,
+) -> None:
+    """Put a scenario's pictures into the log, the results folder and Allure, and its tables into the log.
+
+    Args:
+        only: the picture of the search, without tables; or all others, with them.
+    """
+    for picture in pictures(scenario, trials, record.scenarios):
+        if only is None or (only == "search") == picture.name.endswith("-search"):
+            _show(picture.png, picture.name, record.folder / "plots")
+    if only != "search":
+        for fragment in fragments(scenario):
+            logger.info(fragment, html=True)
+
+
+def _show(png: bytes, name: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.png").write_bytes(png)
     data = base64.b64encode(png).decode()
     logger.info(f'<img alt="{name}" style="max-width:100%" src="data:image/png;base64,{data}">', html=True)
     allure.attach(png, name=name, attachment_type=AttachmentType.PNG)
-
-
-def show_html(fragment: str) -> None:
-    """Put a piece of HTML into the log."""
-    logger.info(fragment, html=True)

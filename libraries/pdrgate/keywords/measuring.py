@@ -5,16 +5,14 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Literal
 
-from assertionengine import AssertionOperator, verify_assertion
+from assertionengine import AssertionOperator
 from robot.api.deco import keyword
 
 from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.scenario_run import ScenarioRun
-from pdrgate.keywords.log import show_picture
+from pdrgate.keywords.log import show_scenario
 from pdrgate.keywords.state import State
-from pdrgate.reports.plots import GoalLine, search_path
 from pdrgate.results.verdict import Verdict
-from pdrgate.search.mlr import SearchResult
 from pdrgate.trial import Trial
 from pdrgate.units import Duration, Rate, Ratio
 
@@ -26,24 +24,18 @@ class MeasuringKeywords:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._last: Trial | None = None
 
     @keyword
     def search_partial_drop_rate(self, loss: Ratio | None = None, width: Ratio | None = None) -> Rate:
-        """Searches the PDR with MLRsearch (RFC 9971) and returns its relevant lower bound.
+        """Searches for the PDR with MLRsearch (RFC 9971) and returns its relevant lower bound.
 
         ``loss`` is the loss ratio that counts as holding (0.5%), ``width`` the relative width at which the bounds are
-        close enough; what is not given is the profile's. Fails with GENERATOR_LIMITED, UNSTABLE or INCONCLUSIVE when
-        there is no PDR to find.
+        close enough (1%). Fails with GENERATOR_LIMITED, UNSTABLE or INCONCLUSIVE when there is no PDR to find, and with
+        ERROR, before anything is measured, when the baseline that was named cannot serve.
         """
         measurement = self._state.begun()
-        goals = list(measurement.run.options.profile.goals)
-        if loss is not None:
-            goals[-1] = dataclasses.replace(goals[-1], loss_ratio=float(loss))
-        if width is not None:
-            goals[-1] = dataclasses.replace(goals[-1], width=float(width))
-        found = measurement.search(goals)
-        self._show(found)
+        found = measurement.search(None if loss is None else float(loss), None if width is None else float(width))
+        show_scenario(measurement.result(), measurement.trials, measurement.session.record, only="search")
         if measurement.judgement is not None:
             raise AssertionError(str(measurement.judgement))
         lower = found.results[-1].lower
@@ -53,11 +45,11 @@ class MeasuringKeywords:
     @keyword
     def measure_load(self, load: Rate, duration: Duration = Duration(1)) -> dict[str, Any]:  # noqa: B008
         """Offers ``load`` for ``duration`` and returns the trial: offered, forwarded, loss_ratio and so on."""
-        self._last = self._state.begun().measure_patiently(float(load), float(duration), "load")
-        return dataclasses.asdict(self._last) | {
-            "loss_ratio": Ratio(self._last.loss_ratio),
-            "forwarding_rate": Rate(self._last.forwarding_rate),
-            "generator_limited": self._last.generator_limited,
+        trial = self._state.test.last_trial = self._state.begun().measure_load(float(load), float(duration))
+        return dataclasses.asdict(trial) | {
+            "loss_ratio": Ratio(trial.loss_ratio),
+            "forwarding_rate": Rate(trial.forwarding_rate),
+            "generator_limited": trial.generator_limited,
         }
 
     @keyword
@@ -67,7 +59,7 @@ class MeasuringKeywords:
         assertion_expected: Any = None,
         message: str | None = None,
     ) -> Any:
-        """Returns the loss ratio of the last `Measure Load`, and checks it: ``Get Loss Ratio    <=    0.1%``."""
+        """Returns the loss ratio of the test's last `Measure Load`, and checks it: ``Get Loss Ratio    <=    0.1%``."""
         trial = self._require_trial()
         if trial.generator_limited:
             raise AssertionError(
@@ -75,7 +67,7 @@ class MeasuringKeywords:
                 f"{Rate(trial.intended_load)}; choose a lower load"
             )
         expected = None if assertion_operator is None else Ratio.parse(assertion_expected)
-        return verify_assertion(Ratio(trial.loss_ratio), assertion_operator, expected, "Loss ratio", message)
+        return self._state.test.check(Ratio(trial.loss_ratio), assertion_operator, expected, "Loss ratio", message)
 
     @keyword
     def get_latency(
@@ -85,13 +77,13 @@ class MeasuringKeywords:
         assertion_expected: Any = None,
         message: str | None = None,
     ) -> Any:
-        """Returns a latency of the last `Measure Load`, and checks it: ``Get Latency    p99    <    1 ms``."""
+        """Returns a latency of the test's last `Measure Load`, and checks it: ``Get Latency    p99    <    1 ms``."""
         trial = self._require_trial()
         if trial.latency is None:
             raise UsageError("the last trial had no latency probes; begin with the keyword Send Latency Probes")
         expected = None if assertion_operator is None else Duration.parse(assertion_expected)
         value = Duration(getattr(trial.latency, quantile))
-        return verify_assertion(value, assertion_operator, expected, f"Latency {quantile}", message)
+        return self._state.test.check(value, assertion_operator, expected, f"Latency {quantile}", message)
 
     @keyword
     def get_pdr(
@@ -100,24 +92,23 @@ class MeasuringKeywords:
         assertion_expected: Any = None,
         message: str | None = None,
     ) -> Any:
-        """Returns the relevant lower bound that the search found, and checks it: ``Get PDR    >=    1 Mpps``."""
-        measurement = self._state.measurement
-        found = measurement.found if isinstance(measurement, ScenarioRun) else None
-        if found is None or found.results[-1].lower is None:
+        """Returns the PDR, and checks it: ``Get PDR    >=    1 Mpps``.
+
+        After `Measurement Should Be Stable` it is the PDR as all reports tell it; right after the search it is the
+        search's relevant lower bound.
+        """
+        measurement = self._state.test.measurement
+        if not isinstance(measurement, ScenarioRun) or measurement.found is None:
+            raise TestbedError("there is no PDR; search it first with Search Partial Drop Rate")
+        pdr = measurement.result().pdr
+        value = pdr.load if pdr is not None else measurement.found.results[-1].lower
+        if value is None:
             raise TestbedError("there is no PDR; search it first with Search Partial Drop Rate")
         expected = None if assertion_operator is None else Rate.parse(assertion_expected)
-        return verify_assertion(Rate(found.results[-1].lower), assertion_operator, expected, "PDR", message)
+        return self._state.test.check(Rate(value), assertion_operator, expected, "PDR", message)
 
     def _require_trial(self) -> Trial:
-        if self._last is None:
-            raise TestbedError("there is no trial; measure one first with Measure Load")
-        return self._last
-
-    def _show(self, found: SearchResult) -> None:
-        measurement = self._state.begun()
-        goals = [
-            GoalLine(result.goal.name, result.goal.loss_ratio, result.lower, result.upper) for result in found.results
-        ]
-        trials = [trial for trial in measurement.trials if trial.phase == "search"]
-        png = search_path(trials, title=measurement.scenario.title, goals=goals)
-        show_picture(png, f"{measurement.scenario.name}-search", measurement.run.options.folder / "plots")
+        trial = self._state.test.last_trial
+        if trial is None:
+            raise TestbedError("there is no trial in this test; measure one first with Measure Load")
+        return trial

@@ -1,45 +1,110 @@
-"""What the keywords of one Robot run share."""
+"""What the keywords of one Robot run share: its record, the testbeds that suites have opened, and the running test."""
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from pdrgate.errors import TestbedError
+from assertionengine import AssertionOperator, verify_assertion
+
+from pdrgate.errors import TestbedError, UsageError
+from pdrgate.gate.baseline import Baselines
 from pdrgate.gate.build_comparison import BuildComparison
-from pdrgate.gate.run import Run
+from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
+from pdrgate.gate.session import Session
+from pdrgate.trial import Trial
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTestbed:
+    """A testbed that a suite has opened. It is that suite's, and of the suites below it, until the suite ends."""
+
+    session: Session
+    baselines: Baselines | None
+    suite: str
+    alias: str
+
+
+@dataclass
+class RunningTest:
+    """What one test describes and measures; the next begins anew."""
+
+    name: str = ""
+    scenario: Scenario = field(default_factory=Scenario)
+    measurement: ScenarioRun | BuildComparison | None = None
+    last_trial: Trial | None = None
+    """Of the last `Measure Load`."""
+    failed_check: str = ""
+    """Message of an assertion of the suite's own that failed: the one failure that is neither a fault nor a verdict."""
+
+    def check(
+        self, value: Any, operator: AssertionOperator | None, expected: Any, what: str, message: str | None
+    ) -> Any:
+        """A getter's assertion, remembered when it fails."""
+        try:
+            return verify_assertion(value, operator, expected, what, message)
+        except AssertionError as failure:
+            self.failed_check = str(failure)
+            raise
 
 
 @dataclass
 class State:
-    """The open run, the scenario that the test's Given steps describe, and its measurement once it has begun."""
+    """Shared by the components of the library."""
 
-    run: Run | None = None
-    scenario: Scenario = dataclasses.field(default_factory=Scenario)
-    measurement: ScenarioRun | BuildComparison | None = None
+    record: RunRecord | None = None
+    testbeds: list[OpenTestbed] = field(default_factory=list)
+    """In the order in which they were opened."""
+    suite: str = ""
+    """The running one, by its long name."""
+    chosen: str = ""
+    """Alias of the testbed that `Use Testbed` chose; else it is the one that was opened last."""
+    test: RunningTest = field(default_factory=RunningTest)
 
-    def require_run(self) -> Run:
-        """The open run. Raises TestbedError when no testbed is open."""
-        if self.run is None:
+    @property
+    def current(self) -> OpenTestbed:
+        """The testbed that the running suite uses. Raises TestbedError when none is open, or of that alias."""
+        mine = [one for one in self.testbeds if f"{self.suite}.".startswith(f"{one.suite}.")]
+        if self.chosen:
+            mine = [one for one in mine if one.alias == self.chosen]
+        if not mine:
             raise TestbedError("no testbed is open; begin the suite with: Suite Setup    Open Testbed    ${TESTBED}")
-        return self.run
+        return mine[-1]
+
+    def use(self, alias: str) -> None:
+        """Choose a testbed by its alias. Raises UsageError when there is none."""
+        known = [one.alias for one in self.testbeds]
+        if alias not in known:
+            raise UsageError(f"no testbed is open as {alias!r}; there are {', '.join(known) or 'none'}")
+        if self.test.measurement is not None:
+            raise TestbedError("the scenario is being measured; choose the testbed before its first trial")
+        self.chosen = alias
 
     def describe(self, **changes: Any) -> Scenario:
         """Change what the scenario is, before its first trial. Raises UsageError for values that do not exist."""
-        if self.measurement is not None:
+        if self.test.measurement is not None:
             raise TestbedError("the scenario is being measured and cannot change; describe it before the first trial")
-        self.scenario = dataclasses.replace(self.scenario, **changes)
-        return self.scenario
+        self.test.scenario = dataclasses.replace(self.test.scenario, **changes)
+        return self.test.scenario
 
     def begun(self) -> ScenarioRun:
         """The measurement of the scenario; the first call sets the SUT up."""
-        if isinstance(self.measurement, BuildComparison):
+        test = self.test
+        if isinstance(test.measurement, BuildComparison):
             raise TestbedError("two builds are being compared; measure single loads in a test of their own")
-        if self.measurement is None:
+        if test.measurement is None:
+            testbed = self.current
             # Kept before it is prepared: what fails half-way is put back at the end of the test.
-            self.measurement = ScenarioRun(self.require_run(), self.scenario)
-            self.measurement.prepare()
-        return self.measurement
+            test.measurement = ScenarioRun(testbed.session, test.scenario, baselines=testbed.baselines, test=test.name)
+            test.measurement.prepare()
+        return test.measurement
+
+    @property
+    def measured(self) -> ScenarioRun | BuildComparison:
+        """The test's measurement. Raises TestbedError when there is none yet."""
+        if self.test.measurement is None:
+            raise TestbedError("there is no PDR; search it first with Search Partial Drop Rate")
+        return self.test.measurement

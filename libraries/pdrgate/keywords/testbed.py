@@ -1,20 +1,23 @@
-"""Keywords that open and close a testbed."""
+"""Keywords that open and close testbeds."""
 
 from __future__ import annotations
 
 import atexit
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from robot.api.deco import keyword
 from robot.api.types import Secret
 from robot.libraries.BuiltIn import BuiltIn
 
 from pdrgate.errors import PdrGateError
+from pdrgate.gate.baseline import Baselines
+from pdrgate.gate.options import Options
 from pdrgate.gate.profile import profile as named_profile
-from pdrgate.gate.run import Options, Run
+from pdrgate.gate.record import RunRecord
+from pdrgate.gate.session import Session
 from pdrgate.keywords.log import RobotObserver
-from pdrgate.keywords.state import State
+from pdrgate.keywords.state import OpenTestbed, State
 from pdrgate.stability import Reading
 from pdrgate.testbeds import load_testbed
 from pdrgate.units import Duration
@@ -22,18 +25,17 @@ from pdrgate.units import Duration
 if TYPE_CHECKING:
     from pdrgate.keywords.ssh import SharedConnections
 
+_NOT_GIVEN = ("", ".", "None", "${None}")
+"""What an optional path is where a suite passes on a variable that nobody has set."""
+
 
 class TestbedKeywords:
-    """Open and close."""
+    """Open, choose and close."""
 
     __test__ = False
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._opened_by = ""
-        self._earlier_scenarios: list[dict[str, Any]] = []
-        self._failures: list[str] = []
-        """Shared by the runs of all suites."""
         self._shared: SharedConnections | None = None
 
     @keyword
@@ -45,8 +47,14 @@ class TestbedKeywords:
         reading: Reading = Reading.STRICT,
         wait: Duration = Duration(0),  # noqa: B008 - a frozen number
         password: Secret | None = None,
+        require_baseline: bool = False,
+        resume: bool = False,
+        alias: str = "testbed",
     ) -> None:
         """Sets up the testbed that the file ``testbed`` describes, and puts it back when the suite ends.
+
+        A suite may open several, each under an ``alias`` of its own; `Use Testbed` chooses between them. Until then
+        the one that was opened last is used.
 
         Where the SUT is reached by SSH and the suite imports SSHLibrary, that library's keywords can use the same
         connection: `Switch Connection` to the alias of the SUT's host in the testbed file, which is ``sut`` by default.
@@ -57,58 +65,83 @@ class TestbedKeywords:
         | ``profile``  | How much time a verdict may cost: quick, standard or pastrami. |
         | ``baseline`` | What to compare with: a result.json, the folder of a run, or a folder of runs. |
         | ``reading``  | How PASTRAMI's entry into saturation is read: strict, tolerant or published. |
-        | ``wait``     | How long to wait for another run on this machine to end. |
+        | ``wait``     | How long to wait for another run to let go of what this one needs. |
         | ``password`` | For a SUT over SSH that takes no key. |
+        | ``require_baseline`` | Whether a scenario that has no baseline is an error, told before it is measured. |
+        | ``resume``   | Whether the trials in the output directory are this run's, and need not be made again. |
         """
         builtin = BuiltIn()
         folder = Path(str(builtin.get_variable_value("${OUTPUT DIR}")))
-        given = baseline if baseline and str(baseline) not in ("", ".", "None", "${None}") else None
-        run: Run | None = None
+        given = baseline if baseline and str(baseline) not in _NOT_GIVEN else None
+        chosen = named_profile(profile)
+        if self._state.record is None:
+            self._state.record = RunRecord(folder, chosen.name, resume=resume)
+            if self._state.record.put_aside is not None:
+                RobotObserver().said(f"trials of an earlier run are kept as {self._state.record.put_aside.name}")
+        record = self._state.record
+        session: Session | None = None
         try:
             config = load_testbed(testbed)
             if password is not None:
                 config = config.with_password(password.value)
-            run = Run(config, Options(named_profile(profile), folder, given, reading, float(wait)), RobotObserver())
-            run.scenarios, run.failures = self._earlier_scenarios, self._failures
-            if config.sut.vm is not None and config.sut.vm.kernel is None:
-                run.take()  # builds are booted by the test
+            options = Options(chosen, folder, given, require_baseline, reading, float(wait), resume)
+            baselines = Baselines(given, folder) if given else None
+            session = Session(config, options, record, RobotObserver())
+            if config.waits_for_build:
+                session.take()  # builds are booted by the test
             else:
-                run.open()
+                session.open()
         except PdrGateError as error:
-            if run is not None:
-                run.fail(str(error))
+            record.fail(str(error))
             raise
-        self._state.run = run
+        suite = str(builtin.get_variable_value("${SUITE NAME}"))
+        self._state.testbeds.append(OpenTestbed(session, baselines, suite, alias))
         # Robot may die without ending its suites, of a full disk for one.
-        atexit.register(run.close)
-        self._opened_by = str(builtin.get_variable_value("${SUITE NAME}"))
+        atexit.register(session.close)
         self.share_connections()
 
     @keyword
-    def close_testbed(self) -> None:
-        """Puts everything back and lets the next run begin. Done at the end of the suite if not before."""
-        if self._shared is not None:
-            self._shared.end()
-        run, self._state.run = self._state.run, None
-        if run is None:
-            return
-        atexit.unregister(run.close)
-        try:
-            run.close()
-        finally:
-            self._earlier_scenarios = run.scenarios
-            run.write(finished=True)
+    def use_testbed(self, alias: str) -> None:
+        """Chooses the testbed that keywords of the running suite use from here on, of those that are open."""
+        self._state.use(alias)
+
+    @keyword
+    def close_testbed(self, alias: str = "") -> None:
+        """Puts everything back and lets the next run begin. Done at the end of the suite if not before.
+
+        Without ``alias`` it closes all that the running suite has opened.
+        """
+        mine = [one for one in self._state.testbeds if one.suite == self._state.suite]
+        self._close([one for one in mine if not alias or one.alias == alias])
 
     def share_connections(self) -> None:
-        """Let SSHLibrary, where the running suite has it, use the testbed's SSH connections."""
-        if self._state.run is not None and self._state.run.config.sut.rack is not None:
-            # Only here: SSH takes a while to load, and most testbeds do without.
-            from pdrgate.keywords.ssh import SharedConnections
+        """Let SSHLibrary, where the running suite has it, use the testbeds' SSH connections."""
+        for one in self._state.testbeds:
+            if one.session.config.over_ssh and not one.session.config.waits_for_build:
+                # Only here: SSH takes a while to load, and most testbeds do without.
+                from pdrgate.keywords.ssh import SharedConnections
 
-            self._shared = self._shared or SharedConnections()
-            self._shared.share(getattr(self._state.run.testbed, "connections", {}))
+                self._shared = self._shared or SharedConnections()
+                self._shared.share(getattr(one.session.testbed, "connections", {}))
 
     def suite_ended(self, name: str) -> None:
-        """Close the testbed when this suite opened it."""
-        if self._state.run is not None and name == self._opened_by:
-            self.close_testbed()
+        """Close the testbeds that this suite opened."""
+        self._state.chosen = ""
+        self._close([one for one in self._state.testbeds if one.suite == name])
+
+    def _close(self, testbeds: list[OpenTestbed]) -> None:
+        failures: list[PdrGateError] = []
+        for one in reversed(testbeds):
+            if self._shared is not None:
+                self._shared.end()
+            try:
+                one.session.close()
+            except PdrGateError as error:
+                failures.append(error)
+            # Only now: what was interrupted is closed when the process ends.
+            self._state.testbeds.remove(one)
+            atexit.unregister(one.session.close)
+        if testbeds and self._state.record is not None:
+            self._state.record.write(finished=True)
+        if failures:
+            raise failures[0]

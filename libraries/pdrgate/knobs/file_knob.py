@@ -22,7 +22,7 @@ class FileKnob:
     mask: bool = False
 
     def describe(self) -> str:
-        return f"{_setting(self.path)} = {self.value}"
+        return f"{setting_name(self.path)} = {self.value}"
 
     def lacking(self, host: Host) -> str | None:
         if host.exists(self.path):
@@ -92,7 +92,7 @@ def threaded_napi(device: str, on: bool = True) -> FileKnob:
     return device_attribute(device, "threaded", int(on))
 
 
-def _setting(path: str) -> str:
+def setting_name(path: str) -> str:
     """A path as people know it: /proc/sys files by their sysctl name."""
     if not path.startswith("/proc/sys/"):
         return path

@@ -1,17 +1,18 @@
 """The kernel's own packet counters, read before and after a trial: where packets went, and who had the CPU.
 
-Names: ``s0.rx_dropped`` for an interface, ``softnet.cpu1.dropped`` for a CPU's backlog, ``cpu1.steal_ticks`` for the
-time (in ticks, mostly of 10 ms) the hypervisor withheld, and what nstat calls the rest: ``Ip6OutForwDatagrams``.
-All counters grow from boot; only differences mean anything. The parsers are pure functions on the kernel's text.
+Of an interface ``rx_dropped`` and its like, of a CPU's backlog ``dropped``, of a CPU the ticks (mostly of 10 ms) of
+processes, of softirqs and those that the hypervisor withheld, of the IP layers the kernel's own words. All counters
+grow from boot; only differences mean anything. The parsers are pure functions on the kernel's text.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host, read_files
+from pdrgate.observers.reading import Counter, Place
 
 _DEV, _SOFTNET, _SNMP, _SNMP6, _STAT = (
     "/proc/net/dev", "/proc/net/softnet_stat", "/proc/net/snmp", "/proc/net/snmp6", "/proc/stat"
@@ -28,10 +29,10 @@ _IP = (
 """What becomes of a packet that a router forwards or drops; IPv4 and IPv6 have some of them each."""
 
 
-def read_counters(host: Host, interfaces: Collection[str]) -> dict[str, int]:
+def read_counters(host: Host, interfaces: Collection[str]) -> dict[Counter, int]:
     """All counters of the host's CPUs and IP layers and of these interfaces, with one command (1 to 2 ms).
 
-    Zeros are kept: a counter that starts to grow in the trial must be in both readings. See `without_zeros`.
+    Zeros are kept: a counter that starts to grow in the trial must be in both readings.
 
     Raises:
         TestbedError: an interface is not there, or the host cannot be asked.
@@ -44,22 +45,15 @@ def read_counters(host: Host, interfaces: Collection[str]) -> dict[str, int]:
             "was it removed or renamed during the run?"
         )
     counters = {
-        f"{interface}.{name}": value for interface in interfaces for name, value in by_interface[interface].items()
+        Counter(Place.interface(interface), name): value
+        for interface in interfaces
+        for name, value in by_interface[interface].items()
     }
     counters |= parse_softnet(texts.get(_SOFTNET, ""))
     counters |= parse_snmp(texts.get(_SNMP, ""))
     counters |= parse_snmp6(texts.get(_SNMP6, ""))
     counters |= parse_stat(texts.get(_STAT, ""))
     return counters
-
-
-def without_zeros(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
-    """Both readings without the counters that are 0 in both, which on a machine of many CPUs are most of them."""
-    counted = {name for reading in (before, after) for name, value in reading.items() if value}
-    return (
-        {name: value for name, value in before.items() if name in counted},
-        {name: value for name, value in after.items() if name in counted},
-    )
 
 
 def parse_net_dev(text: str) -> dict[str, dict[str, int]]:
@@ -73,7 +67,7 @@ def parse_net_dev(text: str) -> dict[str, dict[str, int]]:
     return found
 
 
-def parse_softnet(text: str) -> dict[str, int]:
+def parse_softnet(text: str) -> dict[Counter, int]:
     """/proc/net/softnet_stat: per CPU, packets processed, dropped at a full backlog, and budgets that ran out.
 
     Values are hexadecimal. A line's CPU stands in column 13; kernels before 5.10 lack it and have a line per CPU.
@@ -84,33 +78,34 @@ def parse_softnet(text: str) -> dict[str, int]:
         if len(columns) > max(_SOFTNET_COLUMNS.values()):
             cpu = int(columns[_SOFTNET_CPU_COLUMN], 16) if len(columns) > _SOFTNET_CPU_COLUMN else row
             for name, at in _SOFTNET_COLUMNS.items():
-                found[f"softnet.cpu{cpu}.{name}"] = int(columns[at], 16)
+                found[Counter(Place.backlog(cpu), name)] = int(columns[at], 16)
     return found
 
 
-def parse_snmp(text: str) -> dict[str, int]:
-    """/proc/net/snmp: what IPv4 forwarded and discarded, named ``IpForwDatagrams`` and so on."""
+def parse_snmp(text: str) -> dict[Counter, int]:
+    """/proc/net/snmp: what IPv4 forwarded and discarded."""
     found = {}
     for names, values in itertools.pairwise(text.splitlines()):
         if names.startswith("Ip: ") and values.startswith("Ip: "):
             table = dict(zip(names.split()[1:], values.split()[1:], strict=False))
-            found = {f"Ip{name}": int(table[name]) for name in _IP if name in table}
+            found = {Counter(Place("ip"), name): int(table[name]) for name in _IP if name in table}
             break
     return found
 
 
-def parse_snmp6(text: str) -> dict[str, int]:
-    """/proc/net/snmp6: what IPv6 forwarded and discarded, named ``Ip6OutForwDatagrams`` and so on."""
+def parse_snmp6(text: str) -> dict[Counter, int]:
+    """/proc/net/snmp6: what IPv6 forwarded and discarded."""
     table = dict(line.split(maxsplit=1) for line in text.splitlines() if line.strip())
-    return {f"Ip6{name}": int(table[f"Ip6{name}"]) for name in _IP if f"Ip6{name}" in table}
+    return {Counter(Place("ip6"), name): int(table[f"Ip6{name}"]) for name in _IP if f"Ip6{name}" in table}
 
 
-def parse_stat(text: str) -> dict[str, int]:
+def parse_stat(text: str) -> dict[Counter, int]:
     """/proc/stat: per CPU, ticks of processes (user, nice, system), of softirqs, and those the hypervisor withheld."""
     found = {}
     for line in text.splitlines():
         label, *columns = line.split()
-        if label.startswith("cpu") and label != "cpu" and len(columns) > max(map(max, _STAT_COLUMNS.values())):
+        number = label.removeprefix("cpu")
+        if label != number and number.isdigit() and len(columns) > max(map(max, _STAT_COLUMNS.values())):
             for name, places in _STAT_COLUMNS.items():
-                found[f"{label}.{name}"] = sum(int(columns[at]) for at in places)
+                found[Counter(Place.cpu(int(number)), name)] = sum(int(columns[at]) for at in places)
     return found

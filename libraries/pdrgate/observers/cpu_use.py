@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from pdrgate.hosts.host import Host
 from pdrgate.observers.counters import parse_stat
+from pdrgate.observers.reading import Counter, Place
 
 WINDOW = 2.0
 """Seconds that the CPUs are watched: 1 % of a CPU is then two of its 10 ms ticks."""
@@ -85,7 +86,7 @@ def watch_cpus(
             return min(1.0, max(0.0, ticks * _TICK / seconds))
 
         def gained(name: str, cpu: int = cpu) -> int:
-            key = f"cpu{cpu}.{name}"
+            key = Counter(Place.cpu(cpu), name)
             return ticks_after.get(key, 0) - ticks_before.get(key, 0)
 
         found[cpu] = CpuUse(

@@ -11,8 +11,10 @@ from pdrgate.trial import Trial
 from pdrgate.units import Rate
 
 _FILES = (
-    "log.html", "report.html", "xunit.xml", "output.xml", "result.json", "trials.jsonl", "allure-results", "plots",
+    "summary.html", "log.html", "report.html", "xunit.xml", "output.xml", "result.json", "trials.jsonl",
+    "allure-results", "plots",
 )  # fmt: skip
+_WORTH_TELLING = 1e-3
 _PHASES = {"calibration": "calibrate", "search": "search", "repeat": "repeat"}
 
 
@@ -21,16 +23,18 @@ def trial_line(progress: Progress) -> str:
     trial = progress.trial
     mark = "from the resumed run" if progress.replayed else _left(progress.left)
     return (
-        f"  {progress.number:3d} {_PHASES.get(trial.phase, trial.phase):9s} {Rate(trial.intended_load)!s:>11s}  "
-        f"{_outcome(trial):24s}  {_known(progress):30s}  {mark}"
+        f"  {progress.number:3d} {_PHASES.get(trial.phase, trial.phase):10s} {Rate(trial.intended_load)!s:>11s}  "
+        f"{_outcome(trial):28s}  {_known(progress):32s}  {mark}"
     )
 
 
 def verdict_table(result: RunResult) -> list[str]:
     """The end of a run: for each scenario its verdict and reason, and a line per measurand; all columns in line."""
     blocks = [(scenario, measurand_rows(scenario)) for scenario in result.scenarios]
-    cells = [_HEAD, *(_cells(row) for _, rows in blocks for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    cells = [_cells(row) for _, rows in blocks for row in rows]
+    widths = [max(map(len, column)) for column in zip(_HEAD, *cells, strict=True)]
+    if not any(row.change for _, rows in blocks for row in rows):
+        widths = widths[: _HEAD.index("BASELINE")]  # there was nothing to compare with
     lines = []
     for scenario, rows in blocks:
         lines.append(f"{scenario.title}: {scenario.verdict}")
@@ -47,7 +51,9 @@ def paths(folder: Path) -> list[str]:
 def _outcome(trial: Trial) -> str:
     if trial.generator_limited:
         return f"generator: {Rate(trial.offered_load)}"
-    loss = "no loss" if not trial.lost else f"loss {trial.loss_ratio:.3%}"
+    loss = "no loss" if not trial.lost else f"loss {trial.loss_ratio:.2%}"
+    if trial.steady_loss_ratio > trial.loss_ratio + _WORTH_TELLING:
+        loss += f" (steady {trial.steady_loss_ratio:.2%})"  # the queue grew: that is what the load is judged by
     return loss if trial.latency is None else f"{loss} p99 {trial.latency.p99 * 1e6:.0f} us"
 
 
@@ -78,7 +84,7 @@ def _cells(row: MeasurandRow) -> tuple[str, ...]:
 def _line(cells: tuple[str, ...], widths: list[int]) -> str:
     name, *numbers = (
         f"{cell:{'<' if column == 0 else '>'}{width}s}"
-        for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        for column, (cell, width) in enumerate(zip(cells, widths, strict=False))
     )
     return f"  {name}  {'  '.join(numbers)}".rstrip()
 

@@ -40,7 +40,7 @@ def measurand_rows(scenario: ScenarioResult) -> list[MeasurandRow]:
 
 def in_words(value: float, unit: str) -> str:
     """A value with its unit, packets/s as 1.2 Mpps."""
-    return str(Rate(value)) if unit == "pps" else f"{value:.4g} {unit}".rstrip()
+    return str(Rate(value)) if unit in ("packets/s", "pps") else f"{value:.4g} {unit}".rstrip()
 
 
 def _measurands(scenario: ScenarioResult) -> list[MeasurandResult]:

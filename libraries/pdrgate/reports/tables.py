@@ -1,116 +1,151 @@
-"""An assessment as HTML tables for Robot's log.
-
-Inline styles only, no script, no background: colours are those of Robot's own log where it defines them (it does so for
-its light and its dark mode), else the reader's.
-"""
+"""What a result holds as HTML tables, for Robot's log and for pages."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from html import escape
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
-from pdrgate.gate.build_comparison import Boot
-from pdrgate.stability import Assessment, LoadPoint
+from pdrgate.reports.html import Cell, Column, Table
+from pdrgate.reports.measurands import in_words, measurand_rows
+from pdrgate.results.model import (
+    AssessmentResult,
+    BootResult,
+    LoadResult,
+    MeasurandResult,
+    ScenarioResult,
+    SearchResult,
+)
 from pdrgate.units import Rate, Ratio
 
-_RULE = "border:0;border-bottom:1px solid var(--secondary-color, rgba(128,128,128,.4));"
-_CELL = f"{_RULE}padding:.2em .7em;vertical-align:top;"
-_NUMBER = f"{_CELL}text-align:right;"
-_TEXT = f"{_CELL}text-align:left;"
-_TABLE = "border-collapse:collapse;table-layout:auto;width:auto;white-space:nowrap;font-variant-numeric:tabular-nums;"
-_CAPTION = "text-align:left;font-weight:bold;white-space:normal;padding:.3em .7em;"
-_OUTCOMES = {
-    True: ("✓ ok", "color:var(--pass-link-color, inherit);"),
-    False: ("✗ failed", "color:var(--fail-link-color, inherit);font-weight:bold;"),
-    None: ("? undecided", "color:var(--warn-link-color, inherit);font-weight:bold;"),
+_OUTCOMES: dict[bool | None, Cell] = {
+    True: Cell("✓ ok", "pass"),
+    False: Cell("✗ failed", "fail"),
+    None: Cell("? undecided", "warn"),
 }
+_TONES: dict[str, Literal["pass", "fail", "warn"]] = {
+    "PASS": "pass", "IMPROVEMENT": "pass", "REGRESSION": "fail", "INCONCLUSIVE": "warn",
+}  # fmt: skip
+_LEAST_DIFFERENCE = 1e-6
+"""Of two loss ratios, to be worth a column."""
 
 
-def checks_table(assessment: Assessment) -> str:
-    """Each check: ok, failed or undecided, and its sentence."""
-    rows = []
-    for check in assessment.checks:
-        word, style = _OUTCOMES[check.passed]
-        cells = (
-            f'<th scope="row" style="{_TEXT}font-weight:normal;">{escape(check.name)}</th>',
-            _cell(word, f"{_TEXT}{style}"),
-            _cell(check.sentence, f"{_TEXT}white-space:normal;"),
-        )
-        rows.append(f"<tr>{''.join(cells)}</tr>")
+def measurands_table(scenario: ScenarioResult) -> str:
+    """Each measurand, and its change where there was something to compare with."""
+    comparison, rows = scenario.comparison, measurand_rows(scenario)
+    columns = [Column("measurand", heads=True), Column("value", True), Column("95 % interval", True)]
+    cells = [[Cell(row.name), Cell(row.value), Cell(row.interval)] for row in rows]
+    if comparison is not None:
+        columns += [Column("baseline", True), Column("change", True), Column("at confidence", True)]
+        for line, row in zip(cells, rows, strict=True):
+            line += [Cell(row.baseline), Cell(row.change), Cell(row.confidence)]
+    if any(row.verdict for row in rows):
+        columns.append(Column("verdict"))
+        for line, row in zip(cells, rows, strict=True):
+            line.append(Cell(row.verdict or "", _TONES.get(row.verdict or "", "")))
+    return Table(_compared(scenario), columns, cells).html()
+
+
+def checks_table(assessment: AssessmentResult, of: str = "") -> str:
+    """Each check: ok, failed or undecided, and its sentence; ``of`` says of which build."""
+    rows = [[Cell(check.name), _OUTCOMES[check.passed], Cell(check.sentence)] for check in assessment.checks]
     reason = f": {assessment.reason}" if assessment.reason else ""
-    label = f"{assessment.labels[assessment.reading]} in the {assessment.reading} reading"
-    caption = f"{assessment.verdict}{reason} ({label})"
-    return _table(caption, (("check", False), ("outcome", False), ("why", False)), rows)
+    label = f"{assessment.labels.get(assessment.reading, 'no label')} in the {assessment.reading} reading"
+    caption = _begun(of, f"{assessment.verdict}{reason} ({label})")
+    return Table(caption, (Column("check", heads=True), Column("outcome"), Column("why", wraps=True)), rows).html()
 
 
-def loads_table(assessment: Assessment) -> str:
+def loads_table(assessment: AssessmentResult, of: str = "") -> str:
     """Each load: its repeats, what they lost and delivered, and the TIR of the step that ends there."""
-    columns = (
-        ("load", True),
-        ("runs", True),
-        ("PLR", True),
-        ("sd", True),
-        ("UCL95", True),
-        ("ΔUCL95", True),
-        ("delivery ratio", True),
-        ("throughput", True),
-        ("TIR", True),
-        ("", False),
-    )
+    steady = any(abs(_steady(point) - point.plr) > _LEAST_DIFFERENCE for point in assessment.loads)
+    names = ["load", "runs", "PLR", *(["steady PLR"] if steady else []), "sd", "UCL95", "ΔUCL95", "delivery ratio"]
+    names += ["throughput", "TIR"]
+    columns = [*(Column(name, numeric=True) for name in names), Column("", wraps=True)]
     by_load = {
-        point.load: _load_row(point, ratio, _remark(assessment, index))
-        for index, (point, ratio) in enumerate(zip(assessment.curve.points, assessment.saturation.tir, strict=True))
+        point.load: [*map(Cell, _numbers(point, steady)), Cell(_remark(assessment, index))]
+        for index, point in enumerate(assessment.loads)
     }
-    by_load |= {load: _limited_row(load, len(columns)) for load in assessment.curve.limited_loads}
-    caption = f"Load-loss curve, {_pdr(assessment)}"
-    return _table(caption, columns, (by_load[load] for load in sorted(by_load)))
+    limited = Cell("every trial was generator-limited", span=len(columns) - 1)
+    by_load |= {load: [Cell(str(Rate(load))), limited] for load in assessment.generator_limited_loads}
+    caption = _begun(of, f"load-loss curve, PLR {_crossing(assessment)}")
+    return Table(caption, columns, [by_load[load] for load in sorted(by_load)]).html()
 
 
-def boots_table(boots: Sequence[Boot]) -> str:
-    """Each boot in the order they were measured: its side, kernel and PDR, or why it failed, with the call trace."""
-    columns = (("pair", True), ("side", False), ("kernel", False), ("PDR", True), ("", False))
+def boots_table(boots: Sequence[BootResult], measurands: Sequence[MeasurandResult] = ()) -> str:
+    """Each boot in the order they were measured: its values, or why it failed, with the call trace."""
+    units = {one.name: one.unit for one in measurands}
+    names = list(dict.fromkeys(name for boot in boots for name in boot.values))
+    columns = [Column("pair", True), Column("side"), Column("kernel"), *(Column(name, True) for name in names)]
     rows = []
     for boot in boots:
         told = [boot.failure, *(boot.crash.trace if boot.crash else ()), *boot.complaints]
-        cells = (
-            _cell(str(boot.pair), _NUMBER),
-            _cell(boot.side, _TEXT),
-            _cell(boot.kernel, _TEXT),
-            _cell("" if boot.pdr is None else str(Rate(boot.pdr)), _NUMBER),
-            _cell("\n".join(line for line in told if line), f"{_TEXT}white-space:pre-wrap;"),
-        )
-        rows.append(f"<tr>{''.join(cells)}</tr>")
-    return _table("Boots", columns, rows)
+        values = [in_words(boot.values[name], units.get(name, "pps")) if name in boot.values else "" for name in names]
+        texts = (str(boot.pair), boot.side, boot.kernel, *values, "\n".join(line for line in told if line))
+        rows.append([Cell(text) for text in texts])
+    return Table("Boots", (*columns, Column("", wraps=True)), rows).html()
 
 
-def _load_row(point: LoadPoint, tir: float | None, remark: str) -> str:
-    runs = str(point.runs) + (f" (−{point.left_out} generator-limited)" if point.left_out else "")
-    delta = "" if point.delta_ucl is None else f"{point.delta_ucl:.3f}"
-    numbers = (
+def bounds_table(search: SearchResult, of: str = "") -> str:
+    """Where the search for each goal ended: bounds, which are no PDR; ``of`` says of which build."""
+    columns = (
+        Column("goal", heads=True), Column("loss ratio", True), Column("width", True), Column("lower bound", True),
+        Column("upper bound", True), Column("conditional throughput", True), Column("outcome"),
+    )  # fmt: skip
+    rows = [
+        [
+            Cell(goal.name), Cell(str(Ratio(goal.loss_ratio))), Cell(str(Ratio(goal.width))), Cell(_rate(goal.lower)),
+            Cell(_rate(goal.upper)), Cell(_rate(goal.conditional_throughput)), Cell(goal.outcome),
+        ]
+        for goal in search.goals
+    ]  # fmt: skip
+    caption = _begun(of, f"search bounds after {search.trials} trials, {search.elapsed:.3g} s of traffic")
+    return Table(caption, columns, rows).html()
+
+
+def facts_table(caption: str, facts: Mapping[str, Any]) -> str:
+    """Names and what is known under them; what lies deeper as ``place.name``."""
+    rows = [[Cell(name), Cell(text)] for name, text in _flat(facts)]
+    return Table(caption, (Column("", heads=True), Column("", wraps=True)), rows).html()
+
+
+def _begun(of: str, caption: str) -> str:
+    """A caption that says of which build it is, where there are several."""
+    whole = f"{of}: {caption}" if of else caption
+    return whole[:1].upper() + whole[1:]
+
+
+def _compared(scenario: ScenarioResult) -> str:
+    comparison = scenario.comparison
+    if comparison is None:
+        return "Measured"
+    pairs = f", {comparison.pairs} pairs of boots" if comparison.pairs else ""
+    rests = "" if comparison.accepted else f"; the verdict does not rest on it: {comparison.why_not}"
+    return f"Against {comparison.baseline}{pairs}, tolerance {Ratio(comparison.tolerance)}{rests}"
+
+
+def _numbers(point: LoadResult, steady: bool) -> list[str]:
+    limited = f" (−{point.generator_limited} generator-limited)" if point.generator_limited else ""
+    return [
         str(Rate(point.load)),
-        runs,
+        f"{point.runs}{limited}",
         _percent(point.plr),
+        *([_percent(_steady(point))] if steady else []),
         _percent(point.plr_sd),
         _percent(point.ucl),
-        delta,
-        f"{100 * point.delivery_ratio:.4f} %",
+        "" if point.delta_ucl is None else f"{point.delta_ucl:.3f}",
+        f"{100 * (1 - point.plr):.4f} %",
         str(Rate(point.throughput)),
-        "" if tir is None else f"{round(tir, 3) + 0.0:.3f}".replace("-", "−"),
-    )
-    cells = "".join(_cell(number, _NUMBER) for number in numbers)
-    return f"<tr>{cells}{_cell(remark, _TEXT)}</tr>"
+        "" if point.tir is None else f"{round(point.tir, 3) + 0.0:.3f}".replace("-", "−"),
+    ]
 
 
-def _limited_row(load: float, columns: int) -> str:
-    said = f'<td colspan="{columns - 1}" style="{_TEXT}font-style:italic;">every trial was generator-limited</td>'
-    return f"<tr>{_cell(str(Rate(load)), _NUMBER)}{said}</tr>"
+def _steady(point: LoadResult) -> float:
+    return point.plr if point.steady_plr is None else point.steady_plr
 
 
-def _remark(assessment: Assessment, index: int) -> str:
-    saturation, points = assessment.saturation, assessment.curve.points
-    threshold = assessment.plr_threshold
+def _remark(assessment: AssessmentResult, index: int) -> str:
+    saturation = assessment.saturation
     remarks = []
-    if points[index].plr > threshold and not any(point.plr > threshold for point in points[:index]):
+    if assessment.loads[index].load == assessment.pdr.bracket[1]:
         remarks.append("first past the PDR")
     if index == saturation.potential_index:
         remarks.append("potential saturation")
@@ -119,14 +154,21 @@ def _remark(assessment: Assessment, index: int) -> str:
     return ", ".join(remarks)
 
 
-def _pdr(assessment: Assessment) -> str:
-    pdr, name = assessment.pdr, f"PDR at PLR {Ratio(assessment.plr_threshold)}"
+def _crossing(assessment: AssessmentResult) -> str:
+    """Where the PLR crosses; it is not called the PDR where a gate may tell that by other numbers too."""
+    pdr = assessment.pdr
+    threshold = Ratio(pdr.plr_threshold)
     if pdr.load is None:
         low, high = pdr.bracket
-        where = f"> {Rate(low)}" if low is not None else f"< {Rate(high)}" if high is not None else "unknown"
-        return f"{name} {where}"
+        where = f"above {Rate(low)}" if low is not None else f"below {Rate(high)}" if high is not None else "nowhere"
+        return f"crosses {threshold} {where}"
     ends = [f"{word} {Rate(end)}" for word, end in (("from", pdr.lower), ("to", pdr.upper)) if end is not None]
-    return f"{name} {Rate(pdr.load)}, " + (f"95 % interval {' '.join(ends)}" if ends else "no interval")
+    interval = f"95 % interval {' '.join(ends)}" if ends else "no interval"
+    return f"crosses {threshold} at {Rate(pdr.load)}, {interval}"
+
+
+def _rate(value: float | None) -> str:
+    return "" if value is None else str(Rate(value))
 
 
 def _percent(ratio: float | None) -> str:
@@ -137,15 +179,17 @@ def _percent(ratio: float | None) -> str:
     return "0 %" if ratio == 0 else f"{100 * ratio:.4f} %"
 
 
-def _cell(text: str, style: str) -> str:
-    return f'<td style="{style}">{escape(text)}</td>'
-
-
-def _table(caption: str, columns: Iterable[tuple[str, bool]], rows: Iterable[str]) -> str:
-    """``columns`` are names, and whether numbers stand there; ``rows`` are HTML already."""
-    heads = "".join(
-        f'<th scope="col" style="{_NUMBER if numeric else _TEXT}">{escape(name)}</th>' for name, numeric in columns
-    )
-    title = f'<caption style="{_CAPTION}">{escape(caption)}</caption>'
-    body = f"<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody>"
-    return f'<div style="overflow-x:auto;"><table style="{_TABLE}">{title}{body}</table></div>'
+def _flat(facts: Mapping[str, Any], place: str = "") -> list[tuple[str, str]]:
+    """What is known, one fact each."""
+    found: list[tuple[str, str]] = []
+    for key, value in facts.items():
+        name = f"{place}{key}"
+        if isinstance(value, Mapping):
+            found += _flat(value, f"{name}.")
+        elif isinstance(value, list | tuple) and any(isinstance(one, Mapping) for one in value):
+            found += _flat({str(number): one for number, one in enumerate(value)}, f"{name}.")
+        elif isinstance(value, list | tuple):
+            found.append((name, ", ".join(map(str, value))))
+        elif value is not None:
+            found.append((name, str(value)))
+    return found

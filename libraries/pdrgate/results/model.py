@@ -140,6 +140,8 @@ class LoadResult:
     throughput: float
     tir: float | None
     """Of the step that ends here; None at the first load."""
+    steady_plr: float | None = None
+    """What the load would lose if its trials went on (`Trial.steady_loss_ratio`): the loss that a PDR is told by."""
     surplus: float = 0.0
     generator_limited: int = 0
     """Repeats left out because the generator was the limit."""

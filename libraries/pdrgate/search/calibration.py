@@ -14,6 +14,8 @@ FLAT_OUT = 20e6
 _MARGIN = 0.9
 """The search stays this far below the ceiling, which itself varies from trial to trial."""
 _FEWEST, _MOST, _AGREEMENT = 3, 6, 0.95
+_BEYOND = 1.5
+"""Times what the SUT forwarded flat out."""
 _SPAN = 1000.0
 """Ratio of the highest to the lowest load of a search."""
 
@@ -32,9 +34,17 @@ class Calibration:
         return self.ceiling * _MARGIN
 
     @property
+    def search_load(self) -> float:
+        """Where a search begins: well beyond what the SUT forwarded, which may be far below the generator's ceiling.
+
+        There the generator is not at its limit, and whether its ceiling can be held at every moment does not matter.
+        """
+        return min(self.max_load, _BEYOND * self.forwarding_rate) if self.forwarding_rate > 0 else self.max_load
+
+    @property
     def min_load(self) -> float:
         """The lowest load worth a trial."""
-        return max(1.0, self.max_load / _SPAN)
+        return max(1.0, self.search_load / _SPAN)
 
 
 def calibrate(measure: Measure, duration: float, flat_out: float = FLAT_OUT) -> Calibration:

@@ -67,6 +67,11 @@ class SearchResult:
     elapsed: float
     """Seconds of traffic."""
 
+    @property
+    def at_its_end(self) -> bool:
+        """Whether even the highest load held for some goal."""
+        return any(result.outcome is Outcome.NO_UPPER_BOUND for result in self.results)
+
     def of(self, name: str) -> GoalResult:
         """The result of the goal of that name; KeyError when there is none."""
         for result in self.results:
@@ -106,7 +111,8 @@ class _Measurer(AbstractMeasurer):  # type: ignore[misc]
             intended_duration=intended_duration,
             intended_load=intended_load,
             offered_count=trial.offered,
-            forwarding_count=trial.offered - trial.lost,  # a surplus is no gain
+            # A surplus is no gain, and a buffer that hides an overload until the trial is over makes no load hold.
+            forwarding_count=round(trial.offered * (1.0 - trial.steady_loss_ratio)),
             offered_duration=trial.sending_time or intended_duration,
             # Up to 0.1 % unsent is the generator's noise. Told as intended_count it would be counted as loss.
             intended_count=trial.offered,

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
 
 from pdrgate.errors import EXIT_FAIL, EXIT_FAULT, EXIT_PASS
+from pdrgate.results.model import (
+    AssessmentResult,
+    CheckResult,
+    CurvePdr,
+    DriftResult,
+    LoadResult,
+    SaturationResult,
+)
 from pdrgate.stability import checks as _checks
 from pdrgate.stability.checks import Bounds, Check
-from pdrgate.stability.curve import LoadLossCurve, PdrEstimate
+from pdrgate.stability.curve import LoadLossCurve, LoadPoint, PdrEstimate
 from pdrgate.stability.drift import MOST_SERIES, Repeats, repeats_that_matter, trend_past_the_pdr
 from pdrgate.stability.saturation import (
     DEFAULT_ETA,
@@ -76,55 +83,64 @@ class Assessment:
         decisive = self.failed or tuple(check for check in self.checks if check.passed is None)
         return decisive[0].sentence
 
-    def to_dict(self) -> dict[str, Any]:
-        """One entry of ``experiments`` of ``pdrgate assess --format json``.
+    def result(self) -> AssessmentResult:
+        """All of it as a stored result; an entry of ``experiments`` of ``pdrgate assess --format json``."""
+        return AssessmentResult(
+            source=self.source,
+            labels={reading.value: label.value for reading, label in self.labels.items()},
+            reading=self.reading.value,
+            pdr=CurvePdr(
+                load=self.pdr.load,
+                lower=self.pdr.lower,
+                upper=self.pdr.upper,
+                bracket=self.pdr.bracket,
+                plr_threshold=self.plr_threshold,
+            ),
+            saturation=SaturationResult(
+                potential_index=self.saturation.potential_index,
+                actual_index=self.saturation.actual_index,
+                tir=tuple(ratio for ratio in self.saturation.tir if ratio is not None),
+            ),
+            loads=tuple(map(_load_result, self.curve.points, self.saturation.tir)),
+            generator_limited_loads=self.curve.limited_loads,
+            drift=DriftResult(
+                trend_past_pdr=self.common_trend.change if self.common_trend else None,
+                trend_past_pdr_p=self.common_trend.p_value if self.common_trend else None,
+                series=tuple(repeats.result() for repeats in self.repeats),
+            ),
+            checks=tuple(
+                CheckResult(
+                    name=check.name,
+                    passed=check.passed,
+                    value=check.value,
+                    bound=check.bound,
+                    sentence=check.sentence,
+                )
+                for check in self.checks
+            ),
+            verdict=self.verdict.value,
+            reason=self.reason,
+            notes=self.notes,
+        )
 
-        Indices count loads from 0. ``saturation.tir`` has one number per step between consecutive loads, one less
-        than there are loads; ``loads[i].tir`` is the same number at the load that ends the step, null at the first.
-        """
-        return {
-            "source": self.source,
-            "labels": {reading.value: label.value for reading, label in self.labels.items()},
-            "reading": self.reading.value,
-            "pdr": {
-                "load": self.pdr.load,
-                "lower": self.pdr.lower,
-                "upper": self.pdr.upper,
-                "bracket": list(self.pdr.bracket),
-                "plr_threshold": self.plr_threshold,
-            },
-            "saturation": {
-                "potential_index": self.saturation.potential_index,
-                "actual_index": self.saturation.actual_index,
-                "tir": [ratio for ratio in self.saturation.tir if ratio is not None],
-            },
-            "loads": [
-                {
-                    "load": point.load,
-                    "runs": point.runs,
-                    "plr": point.plr,
-                    "plr_sd": point.plr_sd,
-                    "lcl": point.lcl,
-                    "ucl": point.ucl,
-                    "delta_ucl": point.delta_ucl,
-                    "throughput": point.throughput,
-                    "tir": ratio,
-                    "surplus": point.surplus,
-                    "generator_limited": point.left_out,
-                }
-                for point, ratio in zip(self.curve.points, self.saturation.tir, strict=True)
-            ],
-            "generator_limited_loads": list(self.curve.limited_loads),
-            "drift": {
-                "trend_past_pdr": self.common_trend.change if self.common_trend else None,
-                "trend_past_pdr_p": self.common_trend.p_value if self.common_trend else None,
-                "series": [repeats.to_dict() for repeats in self.repeats],
-            },
-            "checks": [check.to_dict() for check in self.checks],
-            "verdict": self.verdict.value,
-            "reason": self.reason,
-            "notes": list(self.notes),
-        }
+
+def _load_result(point: LoadPoint, tir: float | None) -> LoadResult:
+    return LoadResult(
+        load=point.load,
+        runs=point.runs,
+        plr=point.plr,
+        plr_sd=point.plr_sd,
+        lcl=point.lcl,
+        ucl=point.ucl,
+        delta_ucl=point.delta_ucl,
+        steady_plr=point.steady.plr,
+        throughput=point.throughput,
+        tir=tir,
+        surplus=point.surplus,
+        generator_limited=point.left_out,
+        losses=point.losses,
+        throughputs=point.throughputs,
+    )
 
 
 def assess(
@@ -136,6 +152,7 @@ def assess(
     confidence: float = 0.95,
     bounds: Bounds | None = None,
     over_time: bool = True,
+    pdr: float | None = None,
     source: str = "",
     notes: tuple[str, ...] = (),
 ) -> Assessment:
@@ -144,10 +161,15 @@ def assess(
     Without ``over_time`` only the curve's shape is judged. That is for trials of several boots, measured in turn with
     those of another build: what differs from boot to boot, or as time goes by, is then told by the two together.
 
+    Args:
+        pdr: the PDR in packets/s, where trials of its own have told it; else it is where the curve crosses the
+            threshold. All that names a PDR names this one.
+
     Raises:
         ValueError: there are no trials, or one has an intended load of 0.
     """
     bounds = bounds or Bounds()
+    plr_threshold, eta = float(plr_threshold), float(eta)  # plain numbers, for they are stored
     curve = LoadLossCurve.from_trials(trials, confidence)
     by_reading = {
         each: detect_saturation(
@@ -161,7 +183,8 @@ def assess(
         for each in Reading
     }
     saturation = by_reading[reading]
-    pdr = curve.pdr(plr_threshold)
+    crossing = curve.pdr(plr_threshold)
+    known = crossing if pdr is None else replace(crossing, load=pdr)
     repeats = repeats_that_matter(curve, plr_threshold, bounds.false_alarm / MOST_SERIES)
     common = trend_past_the_pdr(curve, plr_threshold)
     enough = _checks.check_enough_data(curve, plr_threshold, bounds)
@@ -169,9 +192,9 @@ def assess(
     if curve.points:
         checks = (
             _checks.check_saturation(
-                curve, saturation, pdr, reading=reading, plr_threshold=plr_threshold, eta=eta, bounds=bounds
+                curve, saturation, known, reading=reading, plr_threshold=plr_threshold, eta=eta, bounds=bounds
             ),
-            _checks.check_low_load_loss(curve, pdr, plr_threshold, bounds),
+            _checks.check_low_load_loss(curve, known, plr_threshold, bounds),
             *(_over_time(repeats, common, bounds) if over_time else ()),
             enough,
         )
@@ -181,7 +204,7 @@ def assess(
         plr_threshold=plr_threshold,
         curve=curve,
         labels={each: found.label for each, found in by_reading.items()},
-        pdr=pdr,
+        pdr=crossing,
         saturation=saturation,
         repeats=repeats,
         common_trend=common,
@@ -192,13 +215,15 @@ def assess(
 
 
 def steady(quantity: str, values: tuple[float, ...], bounds: Bounds | None = None) -> tuple[Check, ...]:
-    """The checks over time of one series in measured order, such as the ratio of two builds' PDRs boot by boot."""
+    """The checks over time of one series in measured order, such as the ratio of two builds' PDRs boot by boot.
+
+    That its values scatter is no fault: the interval of their mean tells it, and more of them narrow it.
+    """
     bounds = bounds or Bounds()
     series = (Repeats.of(quantity, None, values, bounds.false_alarm),)
     return (
         _checks.check_trend(series, None, bounds),
         _checks.check_autocorrelation(series, bounds),
-        _checks.check_spread(series, bounds),
     )
 
 

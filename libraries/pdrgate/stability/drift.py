@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from pdrgate.results.model import SeriesResult
 from pdrgate.stability.curve import LoadLossCurve, first_past
 from pdrgate.stats.drift import Autocorrelation, Trend, common_trend, lag1_autocorrelation, trend, wander
 from pdrgate.stats.intervals import mean, sample_deviation
@@ -64,20 +64,21 @@ class Repeats:
             return None
         return mean(self.values[len(self.values) - middle :]) / early - 1
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "quantity": "pdr" if self.load is None else "throughput",
-            "load": self.load,
-            "runs": len(self.values),
-            "deviation": self.deviation,
-            "trend": self.trend.change if self.trend else None,
-            "trend_p": self.trend.p_value if self.trend else None,
-            "halves": self.halves,
-            "lag1": self.autocorrelation.value if self.autocorrelation else None,
-            "lag1_bound": self.autocorrelation.bound if self.autocorrelation else None,
-            "wander": self.wander,
-        }
+    def result(self) -> SeriesResult:
+        """The series as a stored result."""
+        return SeriesResult(
+            quantity="pdr" if self.load is None else "throughput",
+            load=self.load,
+            runs=len(self.values),
+            deviation=self.deviation,
+            trend=self.trend.change if self.trend else None,
+            trend_p=self.trend.p_value if self.trend else None,
+            halves=self.halves,
+            lag1=self.autocorrelation.value if self.autocorrelation else None,
+            lag1_bound=self.autocorrelation.bound if self.autocorrelation else None,
+            wander=self.wander,
+            values=self.values,
+        )
 
 
 def repeats_that_matter(curve: LoadLossCurve, plr_threshold: float, false_alarm: float) -> tuple[Repeats, ...]:

@@ -8,6 +8,7 @@ offered. Whichever format a file has is told by its first character.
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 import re
@@ -37,11 +38,15 @@ class Experiment:
     notes: tuple[str, ...] = ()
 
 
-def expand(paths: Iterable[Path]) -> list[Path]:
+def expand(paths: Iterable[Path], told: Callable[[str], None] = lambda sentence: None) -> list[Path]:
     """Replace each directory by the ``*.txt`` and ``trials.jsonl`` files below it, sorted.
 
+    Args:
+        told: gets a sentence on each file below a directory that is left out: an empty one is what a run leaves that
+            was killed before its first trial.
+
     Raises:
-        DataError: a directory holds none, or cannot be read.
+        DataError: a directory holds none, only empty ones, or cannot be read.
     """
     found: list[Path] = []
     for path in paths:
@@ -51,14 +56,21 @@ def expand(paths: Iterable[Path]) -> list[Path]:
         below = sorted(file for file in path.rglob("*") if file.name == _OURS or file.suffix == ".txt")
         if not below:
             raise DataError(f"{path}: no *.txt or {_OURS} in this directory; name a file of trials")
-        found.extend(below)
+        empty = [file for file in below if file.is_file() and not file.stat().st_size]
+        if len(empty) == len(below):
+            raise DataError(f"{path}: every *.txt or {_OURS} in this directory is empty; name a file of trials")
+        for file in empty:
+            told(f"{file} is empty; left out")
+        found.extend(file for file in below if file not in empty)
     return found
 
 
-def read_experiments(path: Path) -> list[Experiment]:
+def read_experiments(path: Path, *, whole: bool = False) -> list[Experiment]:
     """Every experiment in one file, in order of appearance.
 
-    Of our trials, those of the phase ``repeat`` are taken where an experiment has any, else all of them.
+    Of our trials, those of the phase ``repeat`` are taken where an experiment has any, else all of them, as for
+    ``whole``. Trials of two builds are two experiments, and so are those of two boots, unless builds were compared over
+    boots.
 
     Raises:
         DataError: the file cannot be read or is not trials; the message names file, line and what belongs there.
@@ -66,7 +78,7 @@ def read_experiments(path: Path) -> list[Experiment]:
     text = _text(path)
     if not text.lstrip().startswith("["):
         trials, notes = _ours(path, text)
-        return _grouped(path, trials, notes)
+        return _grouped(path, trials, notes, whole)
     return [_published(path, text)]
 
 
@@ -93,6 +105,7 @@ def _text(path: Path) -> str:
         raise DataError(f"{path}: no permission to read it; a file of trials belongs there") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
+    content = content.removeprefix(codecs.BOM_UTF8)  # some editors begin a file with it
     if not content.strip():
         raise DataError(f"{path}: is empty; it should hold one line of JSON per trial or per load")
     try:
@@ -141,16 +154,16 @@ def _ours(path: Path, text: str) -> tuple[list[Trial], tuple[str, ...]]:
     return trials, ()
 
 
-def _grouped(path: Path, trials: Sequence[Trial], notes: tuple[str, ...]) -> list[Experiment]:
+def _grouped(path: Path, trials: Sequence[Trial], notes: tuple[str, ...], whole: bool) -> list[Experiment]:
     groups: dict[tuple[str, str], list[Trial]] = {}
     for trial in trials:
-        groups.setdefault((trial.scenario, trial.boot), []).append(trial)
+        groups.setdefault((trial.scenario, trial.side or trial.boot), []).append(trial)
     experiments = []
-    for (scenario, boot), members in groups.items():
-        repeats = [trial for trial in members if trial.phase == REPEAT_PHASE]
-        name = ", ".join(part for part in (scenario, boot) if part)
+    for (scenario, which), members in groups.items():
+        repeats = [] if whole else [trial for trial in members if trial.phase == REPEAT_PHASE]
+        name = ", ".join(part for part in (scenario, which) if part)
         source = f"{path} ({name})" if len(groups) > 1 and name else str(path)
-        experiments.append(Experiment(source, tuple(repeats or members), scenario, boot, notes))
+        experiments.append(Experiment(source, tuple(repeats or members), scenario, members[0].boot, notes))
     return experiments
 
 

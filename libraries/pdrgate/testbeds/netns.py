@@ -36,13 +36,15 @@ from pdrgate.knobs import (
 )
 from pdrgate.observers.counters import read_counters
 from pdrgate.observers.environment import Environment, capture_environment
+from pdrgate.observers.reading import Counter, Place, Reading
+from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import NAMESPACE_PREFIX, Journal
 from pdrgate.testbeds.protocol import Pinning, first_cpus
+from pdrgate.testbeds.sharing import BACKLOG
 from pdrgate.traffic.embedded import EmbeddedGenerator, Engine
 from pdrgate.traffic.frames import Path
 from pdrgate.traffic.generator import Generator
 
-BACKLOG = "net.core.netdev_max_backlog"
 _TG_PORTS = ("t0", "t1")
 _INGRESS, _EGRESS = "in0", "out0"
 _DEFAULT_BUFFER = 1000
@@ -174,17 +176,21 @@ class NetnsTestbed:
         """Nothing: with this machine's kernel this process would have died too."""
         return ()
 
-    def counters(self) -> dict[str, int]:
+    def counters(self) -> Reading:
         """The SUT's counters: those of this machine's CPUs once, those of interfaces and IP layers by hop."""
-        found: dict[str, int] = {}
+        found: dict[Counter, int] = {}
         for number, hop in enumerate(self._hops, start=1):
-            for name, value in read_counters(hop.host, (hop.ingress.interface, hop.egress.interface)).items():
-                # CPUs and their backlogs belong to the machine, all else to the hop's namespace.
-                found[name if name.startswith(("cpu", "softnet")) else f"hop{number}.{name}"] = value
+            for counter, value in read_counters(hop.host, (hop.ingress.interface, hop.egress.interface)).items():
+                place = counter.place
+                found[Counter(place if place.of_machine else place.of(f"hop{number}"), counter.name)] = value
         for steering in self._steerings:
             for cpu, ticks in steering.ticks().items():
-                found[f"cpu{cpu}.process_ticks"] -= ticks  # a thread's, but the SUT's own work
+                found[Counter(Place.cpu(cpu), "process_ticks")] -= ticks  # a thread's, but the SUT's own work
         return found
+
+    def observers(self) -> tuple[Observer, ...]:
+        """The counters around each trial."""
+        return (CounterObserver(self.counters),)
 
     def describe(self) -> dict[str, str]:
         """What makes results of this testbed comparable: part of the fingerprint."""
@@ -214,13 +220,15 @@ class NetnsTestbed:
             hop.host.close()
         if self._tg is not None:
             self._tg.close()
-        while self._made:
-            name = self._made.pop()
+        for name in reversed(self._made.copy()):
             try:
                 if self._local.exists(f"/run/netns/{name}"):
                     self._local.run("ip", "netns", "delete", name)
             except PdrGateError as error:
+                # It stays in the list: the next call tries again.
                 failures.append(str(error))
+            else:
+                self._made.remove(name)
         self._local.close()
         if failures:
             raise TestbedError("; ".join(failures))

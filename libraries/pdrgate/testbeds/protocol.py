@@ -8,6 +8,8 @@ from pdrgate.data_paths.catalogue import Hop
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.cpus import format_cpu_list
 from pdrgate.observers.environment import Environment
+from pdrgate.observers.reading import Reading
+from pdrgate.observers.watching import Observer
 from pdrgate.traffic.generator import Generator
 
 Pinning = Literal["unpinned", "1 cpu", "2 cpus"]
@@ -48,8 +50,11 @@ class Testbed(Protocol):
     def environment(self) -> Environment:
         """What the SUT is."""
 
-    def counters(self) -> dict[str, int]:
+    def counters(self) -> Reading:
         """The SUT's counters now."""
+
+    def observers(self) -> tuple[Observer, ...]:
+        """What watches its trials, see `pdrgate.observers.watching`."""
 
     def check(self) -> tuple[str, ...]:
         """What has gone wrong with the SUT since the last call, in sentences, though it goes on; see each testbed.

@@ -41,14 +41,17 @@ from pdrgate.knobs import (
 from pdrgate.knobs.port_network import PortNetwork
 from pdrgate.observers.counters import read_counters
 from pdrgate.observers.environment import Environment, capture_environment
+from pdrgate.observers.reading import Reading
+from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import Journal
+from pdrgate.safety.sut_lock import SutLock
+from pdrgate.testbeds.kinds import PortConfig
 from pdrgate.testbeds.protocol import Pinning, first_cpus
-from pdrgate.testbeds.testbed_file import PortConfig
+from pdrgate.testbeds.sharing import BACKLOG
 from pdrgate.testbeds.traffic_source import TrafficSource, link_address
 from pdrgate.traffic.frames import Path
 from pdrgate.traffic.generator import Generator
 
-BACKLOG = "net.core.netdev_max_backlog"
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
@@ -65,10 +68,11 @@ class RackTestbed:
         knobs: the testbed file's section, see `pdrgate.knobs.plan_knobs`.
         buffer: what a scenario's receive buffer is; auto: the receive ring where both ports have one that can be set.
         steering: how packet work gets to a scenario's CPUs; auto: by interrupts where both ports have them.
+        lock: that of the SUT, where the caller has it already; else it is held for as long as the testbed is open.
 
     Raises:
-        TestbedError: the SUT cannot be reached, a port is not there or has no link, or a setting cannot be had; what
-            was changed is put back.
+        TestbedError: the SUT cannot be reached, another controller uses it, a port is not there or has no link, or a
+            setting cannot be had; what was changed is put back.
     """
 
     def __init__(
@@ -84,6 +88,7 @@ class RackTestbed:
         knobs: Mapping[str, Any] | None = None,
         buffer: Literal["auto", "ring", "backlog"] = "auto",
         steering: Literal["auto", "irq", "rps"] = "auto",
+        lock: SutLock | None = None,
     ) -> None:
         self._machine = machine
         self._router = router
@@ -91,9 +96,13 @@ class RackTestbed:
         self._journal = journal
         self._knobs = KnobSet(journal)
         self._afterwards: list[Callable[[], None]] = []
+        self._lock = lock
+        self._own_lock: SutLock | None = None
         self._told: tuple[str, ...] = ()
         """The testbed file's knobs in words."""
         try:
+            if lock is None and isinstance(machine, SshHost):
+                self._lock = self._own_lock = SutLock.acquire(machine)
             self._boot_id = self._note_machine()
             self._hop = self._find_ports(ports)
             self._online = parse_cpu_list(machine.read("/sys/devices/system/cpu/online"))
@@ -203,7 +212,7 @@ class RackTestbed:
         else:
             self._steer(first_cpus(self._cpus, pinning), share=False)
 
-    def counters(self) -> dict[str, int]:
+    def counters(self) -> Reading:
         """The SUT's counters: of its ports, its IP layers and its CPUs."""
         try:
             return read_counters(self._router, self._interfaces)
@@ -211,8 +220,19 @@ class RackTestbed:
             # Reading changes nothing: when the connection was lost on the way, it is made again for a second try.
             return read_counters(self._router, self._interfaces)
 
+    def observers(self) -> tuple[Observer, ...]:
+        """The counters around each trial."""
+        return (CounterObserver(self.counters),)
+
     def check(self) -> tuple[str, ...]:
-        """Nothing, while the SUT runs on. Raises TestbedError when it was restarted, for its settings are gone then."""
+        """Nothing, while the SUT runs on.
+
+        Raises:
+            TestbedError: it was restarted, so that its settings are gone; or another controller has taken it while the
+                connection was lost.
+        """
+        if self._lock is not None:
+            self._lock.renew()
         if (now := self._boot_of_machine()) != self._boot_id:
             raise TestbedError(
                 f"{self._machine.name} was restarted during the run (boot {self._boot_id[:8]}, now {now[:8]}), so that "
@@ -231,16 +251,25 @@ class RackTestbed:
             TestbedError: something could not be undone; all else was, and the next start tries again.
         """
         failures: list[str] = []
-        afterwards, self._afterwards = self._afterwards, []
-        for undo in (self._knobs.restore, self._source.close, self._router.close, self._machine.close, *afterwards):
+        for undo in (self._knobs.restore, self._source.close, self._router.close, self._unlock, self._machine.close):
             try:
                 undo()
             except PdrGateError as error:
                 failures.append(str(error))
+        while self._afterwards:
+            try:
+                self._afterwards[0]()
+            except PdrGateError as error:
+                failures.append(str(error))
+            self._afterwards.pop(0)  # only now: what was interrupted is tried once more
         if failures:
             raise TestbedError("; ".join(failures))
 
     # --- How ---
+
+    def _unlock(self) -> None:
+        if self._own_lock is not None:
+            self._own_lock.release()
 
     @property
     def _interfaces(self) -> tuple[str, str]:

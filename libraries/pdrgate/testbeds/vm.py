@@ -21,7 +21,8 @@ from typing import Any, Self
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.catalogue import NETWORKS, Hop, Port, segment
 from pdrgate.errors import PdrGateError, TestbedError
-from pdrgate.guests.guest import BOOT_DEADLINE, Guest, GuestConfig, GuestError
+from pdrgate.guests.accelerator import AcceleratorChoice, KvmRecord, choose_accelerator
+from pdrgate.guests.guest import BOOT_PATIENCE, Guest, GuestConfig, GuestError
 from pdrgate.guests.qemu import RINGS, NetworkPort, qemu_version
 from pdrgate.hosts.cpus import CpuPlan, format_cpu_list
 from pdrgate.hosts.host import ShellHost, local_host, netns_host
@@ -38,6 +39,8 @@ from pdrgate.knobs import (
 )
 from pdrgate.observers.counters import read_counters
 from pdrgate.observers.environment import Environment, capture_environment
+from pdrgate.observers.reading import Counter, Place, Reading
+from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import NAMESPACE_PREFIX, Journal
 from pdrgate.testbeds.protocol import Pinning
 from pdrgate.traffic.embedded import EmbeddedGenerator, Engine
@@ -67,6 +70,7 @@ class VmTestbed:
         ring: packets that each port's receive ring holds; one of `RINGS`.
         knobs: sysctls for the guest.
         section: the knobs of the testbed file, all of them the guest's.
+        patience: seconds for which a guest that boots may be silent.
 
     Raises:
         BuildError: the build cannot be booted in a guest.
@@ -86,7 +90,7 @@ class VmTestbed:
         ring: int = DEFAULT_RING,
         knobs: Iterable[FileKnob] = (),
         section: Mapping[str, Any] | None = None,
-        deadline: float = BOOT_DEADLINE,
+        patience: float = BOOT_PATIENCE,
     ) -> None:
         if ring not in RINGS:
             raise TestbedError(f"a receive ring of {ring} packets cannot be had; use {', '.join(map(str, RINGS))}")
@@ -95,9 +99,12 @@ class VmTestbed:
         self._ring = ring
         self._machine = machine or GuestConfig(cpus=cpus.sut)
         self._build, self._journal, self._folder = build, journal, folder
-        self._knobs, self._deadline = tuple(knobs), deadline
+        self._knobs, self._patience = tuple(knobs), patience
+        self._record = KvmRecord(journal.path.parent)
         self._local = local_host()
         self._namespace = f"{NAMESPACE_PREFIX}-{secrets.token_hex(3)}-tg"
+        self._made = False
+        """Whether the namespace is there, or may be."""
         self._tg: ShellHost | None = None
         self._guest: Guest | None = None
         self._hops: tuple[Hop, ...] = ()
@@ -108,7 +115,7 @@ class VmTestbed:
         """Which knobs of the file are lacking in the guest."""
         try:
             self._build_tg(journal)
-            self._guest = self._start()
+            self._guest = self._start(self._choose())
         except BaseException:
             with contextlib.suppress(PdrGateError):
                 self.close()
@@ -116,15 +123,8 @@ class VmTestbed:
 
     def ready(self) -> Self:
         """Wait until the guest is up, and set its ports up; once, before all else. Raises as `__init__` says."""
-        assert self._guest is not None
         try:
-            try:
-                self._guest.wait(self._deadline)
-            except GuestError:
-                # Only the start is tried again, never a measurement.
-                self._guest.close()
-                self._guest = self._start()
-                self._guest.wait(self._deadline)
+            self._boot()
             self._build_ports(self._knobs)
             self.set_buffer(DEFAULT_BUFFER)
         except BaseException:
@@ -133,9 +133,46 @@ class VmTestbed:
             raise
         return self
 
-    def _start(self) -> Guest:
+    def _boot(self) -> None:
+        """Wait for the guest; only its start is tried again, never a measurement.
+
+        Whether KVM boots kernels, the first guest shows that it was chosen for. When that one is silent and the same
+        build comes up by emulation, it was KVM, and all guests until the next start of this machine are emulated; once
+        one has come up by KVM, a silent one is a fault of its build. So guests of one comparison never run by both.
+        """
+        choice = self._choose()
+        if choice.name != self.guest.accelerator.name:
+            # What a guest that was booted at the same time has shown meanwhile.
+            self._restart(choice)
+        patience = self._patience if choice.patience is None else min(choice.patience, self._patience)
+        try:
+            self.guest.wait(patience)
+        except GuestError as error:
+            if choice.patience is None or error.crash is not None:
+                self._restart(choice)
+                self.guest.wait(self._patience)
+                return
+            why = f"by KVM, chosen because {choice.why}, {error.brief}"
+            self._restart(AcceleratorChoice("tcg", why))
+            self.guest.wait(self._patience)
+            self._record.write(False, why)
+        else:
+            if choice.patience is not None:
+                self._record.write(True, "it has booted a guest since this machine was started")
+
+    def _choose(self) -> AcceleratorChoice:
+        return choose_accelerator(self._machine.accelerator, self._record)
+
+    def _restart(self, choice: AcceleratorChoice) -> None:
+        self.guest.close()
+        self._guest = self._start(choice)
+
+    def _start(self, choice: AcceleratorChoice) -> Guest:
         ports = [NetworkPort(tap, mac, self._ring) for tap, mac in zip(_TAPS, _GUEST_MACS, strict=True)]
-        return Guest(self._build, self._machine, self._journal, self._folder, ports=ports, namespace=self._namespace)
+        return Guest(
+            self._build, self._machine, self._journal, self._folder,
+            ports=ports, namespace=self._namespace, accelerator=choice,
+        )  # fmt: skip
 
     @property
     def guest(self) -> Guest:
@@ -219,13 +256,13 @@ class VmTestbed:
         """New faults on the guest's console that it survived. Raises GuestError when it did not."""
         return tuple(crash.sentence() for crash in self.guest.check())
 
-    def counters(self) -> dict[str, int]:
-        """The guest's counters; the TAPs' as ``tg.t0.…``; of the CPUs that QEMU runs on, what others had of them.
+    def counters(self) -> Reading:
+        """The guest's counters; the TAPs' at places of ``tg``; of the CPUs that QEMU runs on, what others had of them.
 
-        Times are this machine's, for in an emulated guest they mean nothing: ``cpu1.steal_ticks``, and, where QEMU has
-        one CPU, ``host.cpu1.other_ticks``, the processes' other than QEMU. Reading all this takes 2 to 4 of the latter,
-        so that only more of them tell of a disturbance. What the TAP dropped at full queues is ``tg.t0.tx_dropped``,
-        exact with the packet engine; with xdp the kernel counts one for each batch.
+        Times are this machine's, for in an emulated guest they mean nothing: ``steal_ticks``, and, where QEMU has one
+        CPU, ``other_ticks``, the processes' other than QEMU. Reading all this takes 2 to 4 of the latter, so that only
+        more of them tell of a disturbance. What the TAP dropped at full queues is its ``tx_dropped``, exact with the
+        packet engine; with xdp the kernel counts one for each batch.
         """
         hop = self._hops[0]
         assert self._tg is not None
@@ -233,19 +270,27 @@ class VmTestbed:
         own = self.guest.cpu_ticks()
         machine = read_counters(self._tg, _TAPS)
         inside = read_counters(self.guest, (hop.ingress.interface, hop.egress.interface))
-        found = {name: value for name, value in inside.items() if not name.startswith("cpu")}
-        found |= {f"tg.{name}": value for name, value in machine.items() if name.startswith(_TAPS)}
-        for cpu in self._cpus.sut:
-            found[f"cpu{cpu}.steal_ticks"] = machine[f"cpu{cpu}.steal_ticks"]
+        found = {counter: value for counter, value in inside.items() if counter.place.kind != "cpu"}
+        for counter, value in machine.items():
+            if counter.place.kind == "interface":
+                found[Counter(counter.place.of("tg"), counter.name)] = value
+        for place in map(Place.cpu, self._cpus.sut):
+            stolen = Counter(place, "steal_ticks")
+            found[stolen] = machine[stolen]
         if len(self._cpus.sut) == 1:
-            cpu = self._cpus.sut[0]
-            found[f"host.cpu{cpu}.other_ticks"] = machine[f"cpu{cpu}.process_ticks"] - own
+            place = Place.cpu(self._cpus.sut[0])
+            found[Counter(place, "other_ticks")] = machine[Counter(place, "process_ticks")] - own
         return found
+
+    def observers(self) -> tuple[Observer, ...]:
+        """The counters around each trial."""
+        return (CounterObserver(self.counters),)
 
     def describe(self) -> dict[str, str]:
         """What makes results of this testbed comparable: part of the fingerprint."""
         return {
             "accelerator": self.guest.accelerator.name,
+            "boot": self.guest.protocol,
             "qemu": qemu_version(),
             "vcpus": str(self._machine.vcpus),
             "memory": f"{self._machine.memory} MiB",
@@ -259,7 +304,8 @@ class VmTestbed:
         guest = self.guest
         return (
             f"{guest.build.name} ({guest.build.release}) in a guest by {guest.accelerator.name.upper()} "
-            f"({guest.accelerator.why}), booted in {guest.boot_time or 0:.1f} s; generator on CPU "
+            f"({guest.accelerator.why}), booted in {guest.boot_time or 0:.1f} s"
+            f"{'' if guest.protocol == 'pvh' else ' as a bzImage'}; generator on CPU "
             f"{self._cpus.generator}, guest on CPU {format_cpu_list(self._cpus.sut)}"
             + "".join(f"; {sentence}" for sentence in self._skipped)
         )
@@ -272,13 +318,18 @@ class VmTestbed:
         if self._tg is not None:
             self._tg.close()
             self._tg = None
+        if self._made:
             try:
-                self._local.run("ip", "netns", "delete", self._namespace)
+                # A recovery may have been here: of a run that was interrupted while this testbed was open.
+                if self._local.exists(f"/run/netns/{self._namespace}"):
+                    self._local.run("ip", "netns", "delete", self._namespace)
+                self._made = False  # only now: what failed or was interrupted is tried once more
             finally:
                 self._local.close()
 
     def _build_tg(self, journal: Journal) -> None:
         journal.namespace(self._namespace)
+        self._made = True  # before: an interruption may come when it is just made
         self._local.run("ip", "netns", "add", self._namespace)
         self._tg = netns_host(self._namespace)
         # No address of its own, no router solicitation, no listener report: only test packets on these links.

@@ -4,6 +4,11 @@ Two engines put packets on the wire. ``xdp`` (Linux 5.18 and newer) runs a BPF p
 paces them in the kernel and hands them to the veth in batches, which left a two-core machine about twice the headroom
 of the other. ``packet`` is a loop of sendmmsg on an AF_PACKET socket, for kernels without live frames. Both count what
 comes back with an XDP program on the receiving port: only packets with this run's cookie and this trial's tag.
+
+What is under way is looked at while sending goes on, by whoever sends and in between two batches, so that sent and
+received packets are counted within some ten nanoseconds; the last look is when the last packet's slot ends, and what
+comes back later is drained. Latencies are counted in buckets of at most 1/128 of their value: percentiles are the upper
+end of theirs, the maximum is exact, and all probes are in both.
 """
 
 from __future__ import annotations
@@ -21,7 +26,8 @@ from typing import Any, Literal
 
 from pdrgate.errors import GeneratorError, TestbedError, UsageError
 from pdrgate.traffic import native
-from pdrgate.traffic.frames import FCS, Frames, Path, template
+from pdrgate.traffic.frames import FCS, Frames, Path, Template, template
+from pdrgate.traffic.native.wire import Direction, Request, header
 from pdrgate.trial import Latency, Trial
 
 Engine = Literal["auto", "xdp", "packet"]
@@ -29,7 +35,8 @@ Engine = Literal["auto", "xdp", "packet"]
 _BATCH_SPAN = 64e-6
 """Seconds of traffic in a batch: short enough to pace well, long enough to look at the clock rarely."""
 _MAX_BATCH = 64
-_QUIET = 0.020
+_QUIET = 0.050
+"""Seconds without a packet that end a drain: longer than a shared machine mostly takes a CPU away."""
 _DRAIN_LIMIT = 1.0
 _TAGS = range(0x8000, 0xFFFE, 2)
 
@@ -59,8 +66,6 @@ class EmbeddedGenerator:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            text=True,
-            bufsize=1,
             start_new_session=True,  # Ctrl-C reaches us, and we end it after putting the host back
         )
         try:
@@ -101,7 +106,7 @@ class EmbeddedGenerator:
             raise UsageError(f"{count} packets are too many for one trial; shorten the duration below 2^31 packets")
         started = time.time()
         try:
-            self._send(self._command(count, load, duration, frames))
+            self._send(self._request(count, load, duration, frames))
             result = self._answer(duration + _DRAIN_LIMIT + 10.0)
         except GeneratorError:
             raise
@@ -120,6 +125,8 @@ class EmbeddedGenerator:
             unsent=count - sent,
             refused=int(result["refused"]),
             forwarded=int(result["forwarded"]),
+            drained=int(result["drained"]),
+            under_way=tuple(result["under_way"]),
             stray=int(result["stray"]),
             sending_time=result["sending_ns"] / 1e9,
             latency=latency,
@@ -129,19 +136,20 @@ class EmbeddedGenerator:
     def close(self) -> None:
         worker = self._worker
         if worker.stdin and not worker.stdin.closed:
-            with contextlib.suppress(BrokenPipeError, OSError):
+            with contextlib.suppress(OSError):
                 worker.stdin.close()
         try:
             # It is idle between trials; in the middle of one it would only see the end of its input much later.
-            worker.wait(timeout=0.2)
-        except subprocess.TimeoutExpired:
-            worker.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                worker.wait(timeout=0.2)
+        finally:
+            worker.kill()  # nothing happens where it has ended
             worker.wait()
         for stream in (worker.stdout, worker.stderr):
             if stream:
                 stream.close()
 
-    def _command(self, count: int, load: float, duration: float, frames: Frames) -> str:
+    def _request(self, count: int, load: float, duration: float, frames: Frames) -> Request:
         tag = next(self._tags, None)
         if tag is None:
             self._tags = iter(_TAGS)
@@ -151,43 +159,41 @@ class EmbeddedGenerator:
             probe_every = max(2, round(load / frames.probe_rate))
             if frames.directions == 2:
                 probe_every |= 1  # an even number would leave one direction without probes
-        words: dict[str, Any] = {
-            "engine": self.engine,
-            "count": count,
-            "period_q": round(duration * 1e9 * 65536 / count),
-            "duration_ns": round(duration * 1e9),
-            "batch": min(_MAX_BATCH, max(1, math.ceil(load * _BATCH_SPAN))),
-            "flows": frames.flows,
-            "directions": frames.directions,
-            "v6": int(frames.family == 6),
-            "probe_every": probe_every,
-            "cookie": self._cookie,
-            "tag": tag,
-            "probe_tag": tag + 1,
-            "quiet_ns": round(_QUIET * 1e9),
-            "limit_ns": round(_DRAIN_LIMIT * 1e9),
-        }
-        for number, path in enumerate(self._paths[: frames.directions]):
+        parts = []
+        for path in self._paths[: frames.directions]:
             destination = type(path.destination)(int(path.destination) >> 16 << 16 | self._cookie)
             own = dataclasses.replace(path, destination=destination)
-            part = template(frames, own, tag=tag, probe_tag=tag + 1)
-            words |= {"vary_offset": part.vary_offset, "vary_in_ip": int(part.vary_in_ip), "routing": part.routing}
-            words |= {"plain_len": part.plain_size - FCS, "probe_len": part.probe_size - FCS}
-            words |= {
-                f"{key}{number}": value
-                for key, value in {
-                    "plain": part.plain.hex(), "probe": part.probe.hex(), "first": part.first,
-                    "csum_sum": part.csum_sum, "probe_sum": part.probe_sum, "ip_sum": part.ip_sum,
-                }.items()
-            }  # fmt: skip
-        return "trial " + " ".join(f"{key}={value}" for key, value in words.items())
+            parts.append(template(frames, own, tag=tag, probe_tag=tag + 1))
+        same = parts[0]
+        return Request.of(
+            [_direction(part) for part in parts],
+            count=count,
+            period_q16=round(duration * 1e9 * 65536 / count),
+            duration=max(1, round(duration * 1e9)),
+            quiet=round(_QUIET * 1e9),
+            limit=round(_DRAIN_LIMIT * 1e9),
+            live=int(self.engine == "xdp"),
+            batch=min(_MAX_BATCH, max(1, math.ceil(load * _BATCH_SPAN))),
+            flows=frames.flows,
+            directions=frames.directions,
+            v6=int(frames.family == 6),
+            vary_offset=same.vary_offset,
+            vary_in_ip=int(same.vary_in_ip),
+            probe_every=probe_every,
+            routing=same.routing,
+            plain_len=same.plain_size - FCS,
+            probe_len=same.probe_size - FCS,
+            cookie=self._cookie,
+            tag=tag,
+            probe_tag=tag + 1,
+        )
 
-    def _send(self, line: str) -> None:
+    def _send(self, request: Request) -> None:
         assert self._worker.stdin is not None
         if self._worker.stdin.closed:
             raise GeneratorError("the traffic generator was closed; open another for further trials")
         try:
-            self._worker.stdin.write(line + "\n")
+            self._worker.stdin.write(bytes(request))
             self._worker.stdin.flush()
         except BrokenPipeError as error:
             raise GeneratorError(f"the traffic generator has ended ({self._last_words()}); run again") from error
@@ -208,8 +214,19 @@ class EmbeddedGenerator:
 
     def _last_words(self) -> str:
         code = self._worker.wait()
-        said = self._worker.stderr.read().strip().splitlines() if self._worker.stderr else []
+        said = self._worker.stderr.read().decode(errors="replace").strip().splitlines() if self._worker.stderr else []
         return f"exit code {code}" + (f": {said[-1]}" if said else "")
+
+
+def _direction(part: Template) -> Direction:
+    return Direction(
+        csum_sum=part.csum_sum,
+        probe_sum=part.probe_sum,
+        ip_sum=part.ip_sum,
+        plain=header(part.plain),
+        probe=header(part.probe),
+        first=part.first,
+    )
 
 
 def _choose(wanted: Engine, has_xdp: bool, why_not: str) -> tuple[Literal["xdp", "packet"], str]:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from pdrgate.trial import Trial
+from pdrgate.trial import LOOKS, Trial
 
 
 class LoadLoss(Protocol):
@@ -97,7 +97,12 @@ class Ceiling:
 
 
 class SimulatedSut:
-    """Measures trials on a curve; the same seed and calls give the same trials. For testing the mathematics only."""
+    """Measures trials on a curve; the same seed and calls give the same trials. For testing the mathematics only.
+
+    Args:
+        buffer: packets that wait for the SUT at most: what its curve loses fills this queue first, at a constant rate,
+            is dropped once it is full, and what is queued at the end of sending drains. 0: nothing waits.
+    """
 
     def __init__(
         self,
@@ -106,12 +111,14 @@ class SimulatedSut:
         *,
         seed: int = 0,
         ceiling: Ceiling | None = None,
+        buffer: int = 0,
         phase: str = "repeat",
     ) -> None:
         self._curve = curve
         self._behaviour = behaviour or Behaviour()
         self._random = np.random.default_rng(seed)
         self._ceiling = ceiling
+        self._buffer = buffer
         self._phase = phase
         self._clock = 0.0
         self._trials = 0
@@ -129,16 +136,19 @@ class SimulatedSut:
                 offered = round(seen * duration)
         capacity = self._capacity()
         plr = self._curve.loss_ratio(seen / capacity) if capacity > 0 else 1.0
-        lost = int(self._random.binomial(offered, min(1.0, max(0.0, plr))))
+        excess = int(self._random.binomial(offered, min(1.0, max(0.0, plr))))
+        queued = min(excess, self._buffer)
         started, self._clock = self._clock, self._clock + sending_time
         self._trials += 1
         return Trial(
             intended_load=load,
             intended_duration=duration,
             offered=offered,
-            forwarded=offered - lost,
+            forwarded=offered - excess + queued,
+            drained=queued,
             unsent=intended - offered,
             sending_time=sending_time,
+            under_way=tuple(excess * look // LOOKS for look in range(1, LOOKS + 1)),
             scenario="simulated",
             phase=self._phase,
             started=started,

@@ -5,6 +5,6 @@ from pdrgate.reports.plots.pairs import pairs
 from pdrgate.reports.plots.rates import rates
 from pdrgate.reports.plots.repeats import repeats
 from pdrgate.reports.plots.scales import PLR_FLOOR
-from pdrgate.reports.plots.search_path import GoalLine, search_path
+from pdrgate.reports.plots.search_path import search_path
 
-__all__ = ["PLR_FLOOR", "GoalLine", "load_loss", "pairs", "rates", "repeats", "search_path"]
+__all__ = ["PLR_FLOOR", "load_loss", "pairs", "rates", "repeats", "search_path"]

@@ -10,13 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pdrgate.reports.plots.marks import mark_limited, mark_pdr, mark_repeats, mark_saturation, say_pdr
-from pdrgate.reports.plots.page import BLUE, INK, RED, legend, page, png, styled
+from pdrgate.reports.plots.page import BLUE, INK, PURPLE, RED, legend, page, png, styled
 from pdrgate.reports.plots.scales import PLR_FLOOR, floored, load_axis, loss_axis
-from pdrgate.stability import Assessment, LoadPoint
+from pdrgate.results.model import AssessmentResult, LoadResult
 from pdrgate.units import Ratio
 
 
-def load_loss(assessment: Assessment, *, title: str, subtitle: str = "") -> bytes:
+def load_loss(assessment: AssessmentResult, *, title: str, subtitle: str = "") -> bytes:
     """The load-loss curve with its ΔUCL95, the PDR and where saturation was looked for, as PNG.
 
     Between loads the curve is linear in PLR, as the PDR is interpolated, so it crosses the threshold at the PDR.
@@ -25,18 +25,18 @@ def load_loss(assessment: Assessment, *, title: str, subtitle: str = "") -> byte
 
 
 @styled
-def load_loss_figure(found: Assessment, title: str, subtitle: str = "") -> Figure:
+def load_loss_figure(found: AssessmentResult, title: str, subtitle: str = "") -> Figure:
     figure = page(title, subtitle, found)
     axes = figure.add_subplot()
     load_axis(axes, found)
-    loss_axis(axes, found.plr_threshold)
+    loss_axis(axes, found.pdr.plr_threshold)
     mark_saturation(axes, found)
     mark_pdr(axes, found)
     say_pdr(axes, found)
     mark_limited(axes, found)
-    threshold = max(PLR_FLOOR, found.plr_threshold)
-    axes.axhline(threshold, color=INK, linestyle="--", linewidth=1, label=f"PLR {Ratio(found.plr_threshold)}")
-    points = found.curve.points
+    threshold = max(PLR_FLOOR, found.pdr.plr_threshold)
+    axes.axhline(threshold, color=INK, linestyle="--", linewidth=1, label=f"PLR {Ratio(found.pdr.plr_threshold)}")
+    points = found.loads
     if points:
         _curve(axes, points, found)
         mark_repeats(axes, points, lambda point: floored(point.losses), BLUE)
@@ -46,21 +46,28 @@ def load_loss_figure(found: Assessment, title: str, subtitle: str = "") -> Figur
     return figure
 
 
-def _curve(axes: Axes, points: Sequence[LoadPoint], found: Assessment) -> None:
+def _curve(axes: Axes, points: Sequence[LoadResult], found: AssessmentResult) -> None:
     loads, plrs = [point.load for point in points], [point.plr for point in points]
-    # Straight between the loads and the crossing, which is where the PDR is read off; bent on a log scale.
-    knots = {**dict(zip(loads, plrs, strict=True)), **({found.pdr.load: found.plr_threshold} if found.pdr.load else {})}
+    # Straight between the loads and the crossing, which is where the PDR is read off; bent on a log scale. What is lost
+    # by and by, when a queue is full at last, is not in these losses: then the crossing is not on their curve.
+    knots = dict(zip(loads, plrs, strict=True))
+    if found.pdr.load and knots.get(found.pdr.bracket[1] or 0.0, 0.0) > found.pdr.plr_threshold:
+        knots[found.pdr.load] = found.pdr.plr_threshold
     between = np.union1d(sorted(knots), np.linspace(loads[0], loads[-1], 2000))
     line = np.interp(between, sorted(knots), [knots[load] for load in sorted(knots)])
     axes.plot(between, floored(line), color=BLUE, linewidth=1.2, zorder=3)
     drawn = floored(plrs)
     errors = np.transpose([_reach(point, mean) for point, mean in zip(points, drawn, strict=True)])
     one_each = all(point.runs == 1 for point in points)
+    steady = [point.plr if point.steady_plr is None else point.steady_plr for point in points]
+    if any(not math.isclose(one, other, abs_tol=PLR_FLOOR) for one, other in zip(steady, plrs, strict=True)):
+        label = "PLR if the trials went on: with what the queue grew by"
+        axes.plot(loads, floored(steady), "v:", color=PURPLE, linewidth=1, markersize=5, zorder=3.5, label=label)
     label = "PLR (one run per load: no interval)" if one_each else "mean PLR, 95 % interval"
     axes.errorbar(loads, drawn, errors, fmt="o", markersize=6.5, capsize=4.5, color=BLUE, zorder=4, label=label)
 
 
-def _reach(point: LoadPoint, mean: float) -> tuple[float, float]:
+def _reach(point: LoadResult, mean: float) -> tuple[float, float]:
     """How far the interval reaches below and above the drawn mean."""
     if point.lcl is None or point.ucl is None:
         return math.nan, math.nan
@@ -68,7 +75,7 @@ def _reach(point: LoadPoint, mean: float) -> tuple[float, float]:
     return mean - low, high - mean
 
 
-def _uncertainty(axes: Axes, points: Sequence[LoadPoint]) -> None:
+def _uncertainty(axes: Axes, points: Sequence[LoadResult]) -> None:
     """ΔUCL95 on its own scale, with a gap where there is none."""
     values = [math.nan if point.delta_ucl is None else point.delta_ucl for point in points]
     axes.plot([point.load for point in points], values, "s--", color=RED, linewidth=1.2, markersize=4.5, label="ΔUCL95")

@@ -8,14 +8,14 @@ from matplotlib.axes import Axes
 
 from pdrgate.reports.plots.page import BROWN, FAINT, INK
 from pdrgate.reports.plots.scales import interval
-from pdrgate.stability import Assessment, LoadPoint
+from pdrgate.results.model import AssessmentResult, LoadResult
 from pdrgate.units import Rate, Ratio
 
 _PDR = "#b27b00"
 _SATURATED, _NOT_SATURATED = "#d3e8dd", "#fbdccb"
 
 
-def mark_pdr(axes: Axes, found: Assessment) -> None:
+def mark_pdr(axes: Axes, found: AssessmentResult) -> None:
     """The load at which the PLR crosses the threshold, as a line, and its interval as a band."""
     pdr, (left, right) = found.pdr, axes.get_xlim()
     if pdr.load is None:
@@ -27,12 +27,12 @@ def mark_pdr(axes: Axes, found: Assessment) -> None:
         axes.axvspan(*ends, color=_PDR, alpha=0.22, linewidth=0, zorder=0.3, label=label)
 
 
-def say_pdr(axes: Axes, found: Assessment) -> None:
+def say_pdr(axes: Axes, found: AssessmentResult) -> None:
     """Write above the axes where the PLR crosses the threshold.
 
     It is not called the PDR: that is, where a gate compares it, the one by the throughput in saturation.
     """
-    threshold, (low, high) = Ratio(found.plr_threshold), found.pdr.bracket
+    threshold, (low, high) = Ratio(found.pdr.plr_threshold), found.pdr.bracket
     if found.pdr.load is not None:
         text = f"PLR crosses {threshold} at {Rate(found.pdr.load)}"
     elif low is not None:
@@ -48,9 +48,10 @@ def say_pdr(axes: Axes, found: Assessment) -> None:
     axes.text(at, 1.01, text, color=BROWN, weight="bold", ha=side, va="bottom", transform=above)
 
 
-def mark_saturation(axes: Axes, found: Assessment) -> None:
+def mark_saturation(axes: Axes, found: AssessmentResult) -> None:
     """Shade from the potential saturation point on, in another colour from where the saturation that lasts begins."""
-    loads, potential, actual = found.curve.loads, found.saturation.potential_index, found.saturation.actual_index
+    loads = [point.load for point in found.loads]
+    potential, actual = found.saturation.potential_index, found.saturation.actual_index
     if potential is None:
         return
     end = axes.get_xlim()[1]
@@ -64,19 +65,19 @@ def mark_saturation(axes: Axes, found: Assessment) -> None:
         axes.axvspan(begin, end, color=_SATURATED, alpha=0.65, linewidth=0, zorder=0, label=label)
 
 
-def mark_limited(axes: Axes, found: Assessment) -> None:
+def mark_limited(axes: Axes, found: AssessmentResult) -> None:
     """Loads that are no points because the generator limited every trial, as crosses on the axis."""
-    if loads := found.curve.limited_loads:
+    if loads := found.generator_limited_loads:
         low, at_bottom = [0.025] * len(loads), axes.get_xaxis_transform()
         label = "every trial was generator-limited"
         axes.plot(loads, low, "x", transform=at_bottom, markersize=7, color=FAINT, zorder=6, label=label)
 
 
 def mark_repeats(
-    axes: Axes, points: Sequence[LoadPoint], values: Callable[[LoadPoint], Sequence[float]], colour: str
+    axes: Axes, points: Sequence[LoadResult], values: Callable[[LoadResult], Sequence[float]], colour: str
 ) -> None:
     """Every repeat as a faint dot, where there are repeats."""
-    if any(point.runs > 1 for point in points):
-        loads = [point.load for point in points for _ in point.losses]
-        drawn = [value for point in points for value in values(point)]
-        axes.plot(loads, drawn, ".", color=colour, markeredgewidth=0, alpha=0.4, zorder=2.5, label="each repeat")
+    drawn = [(point.load, value) for point in points if point.runs > 1 for value in values(point)]
+    if drawn:
+        loads, heights = zip(*drawn, strict=True)
+        axes.plot(loads, heights, ".", color=colour, markeredgewidth=0, alpha=0.4, zorder=2.5, label="each repeat")

@@ -12,16 +12,16 @@ import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from pdrgate.stability import Assessment, Verdict
+from pdrgate.results.model import AssessmentResult
 
 INK, FAINT = "#1f2328", "#59636e"
 BLUE, RED, BROWN = "#0057b8", "#c8102e", "#7d5600"
 GREEN, ORANGE, VERMILION, PURPLE, SKY = "#00795a", "#e69f00", "#d55e00", "#8f4a86", "#56b4e9"
 _VERDICT_COLOURS = {
-    Verdict.STABLE: GREEN,
-    Verdict.UNSTABLE: "#b3261e",
-    Verdict.INCONCLUSIVE: "#8a6100",
-    Verdict.GENERATOR_LIMITED: "#5b5f97",
+    "STABLE": GREEN,
+    "UNSTABLE": "#b3261e",
+    "INCONCLUSIVE": "#8a6100",
+    "GENERATOR_LIMITED": "#5b5f97",
 }
 
 _WIDTH, _HEIGHT, _DPI = 10.0, 6.4, 110
@@ -53,7 +53,7 @@ styled = matplotlib.rc_context(
 """Decorates a function that draws, so that it does so in our style whatever the user's is."""
 
 
-def page(title: str, subtitle: str = "", found: Assessment | None = None) -> Figure:
+def page(title: str, subtitle: str = "", found: AssessmentResult | None = None) -> Figure:
     """An empty picture with its header: what it is of, and for an assessment its verdict, its label and the reason."""
     figure = Figure(figsize=(_WIDTH, _HEIGHT), dpi=_DPI)
     top = _line(figure, _TOP, _cut(title, 80), INK, size=_TITLE_SIZE, weight="bold")
@@ -63,7 +63,7 @@ def page(title: str, subtitle: str = "", found: Assessment | None = None) -> Fig
         top = _line(figure, top, _cut(subtitle, 80), FAINT)
     if found is not None and found.reason:
         for line in textwrap.wrap(f"{found.verdict}: {found.reason}", 132, max_lines=2, placeholder=" …"):
-            top = _line(figure, top, line, _VERDICT_COLOURS[found.verdict])
+            top = _line(figure, top, line, _VERDICT_COLOURS.get(found.verdict, INK))
     figure.set_layout_engine(ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08, rect=(0.0, 0.0, 1.0, top)))
     return figure
 
@@ -74,7 +74,7 @@ def legend(figure: Figure) -> None:
         label: handle for axes in figure.axes for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
     if entries:
-        columns = 3 if max(map(len, entries)) < 50 else 2
+        columns = 3 if max(map(len, entries)) < 40 else 2
         figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)
 
 
@@ -93,10 +93,10 @@ def _line(
     return top - _LINE_SPACING * size / 72 / _HEIGHT
 
 
-def _badge(figure: Figure, top: float, found: Assessment) -> None:
-    label = f"{found.verdict.replace('_', ' ')} · {found.labels[found.reading]} ({found.reading} reading)"
+def _badge(figure: Figure, top: float, found: AssessmentResult) -> None:
+    label = f"{found.verdict.replace('_', ' ')} · {found.labels.get(found.reading, '')} ({found.reading} reading)"
     text = figure.text(1 - 1.5 * _LEFT, top, label, size=_TEXT_SIZE, color="white", weight="bold", ha="right", va="top")
-    colour = _VERDICT_COLOURS[found.verdict]
+    colour = _VERDICT_COLOURS.get(found.verdict, INK)
     text.set_bbox({"boxstyle": "round,pad=0.25", "facecolor": colour, "edgecolor": colour})
 
 

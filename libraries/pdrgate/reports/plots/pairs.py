@@ -1,62 +1,112 @@
-"""Two builds compared: the PDR of each boot, pair by pair, and what the pairs so far said of the change."""
+"""Two builds compared: what was measured of each boot, pair by pair, and what the pairs so far said of the change."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from pdrgate.reports.plots.page import BLUE, FAINT, INK, ORANGE, RED, legend, page, png, styled
-from pdrgate.reports.plots.scales import rate_axis
+from pdrgate.results.model import Better, BootResult, ScenarioResult
 from pdrgate.stats.intervals import paired_change_interval
 
+_MOST_MEASURANDS = 3
 
-def pairs(
-    baseline: Sequence[float], candidate: Sequence[float], tolerance: float, *, title: str, labels: tuple[str, str]
-) -> bytes:
-    """The boots of two builds as PNG; PDRs in packets/s, as many of each, at least one.
 
-    Args:
-        labels: of the baseline and of the candidate.
-    """
-    return png(pairs_figure(baseline, candidate, tolerance, title, labels))
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One measurand of all pairs whose boots both have it, in the order of the pairs."""
+
+    name: str
+    unit: str
+    better: Better
+    tolerance: float | None
+    numbers: tuple[int, ...]
+    baseline: tuple[float, ...]
+    candidate: tuple[float, ...]
+
+
+def pairs(scenario: ScenarioResult) -> bytes | None:
+    """The boots of two builds as PNG, a column per measurand; None where no pair has values of both builds."""
+    columns = _columns(scenario)
+    return png(pairs_figure(scenario, columns)) if columns else None
 
 
 @styled
-def pairs_figure(
-    baseline: Sequence[float], candidate: Sequence[float], tolerance: float, title: str, labels: tuple[str, str]
-) -> Figure:
-    figure = page(title, "pairs of boots, one of each build")
-    above, below = figure.subplots(2, 1, sharex=True)
-    numbers = range(1, len(candidate) + 1)
-    above.plot(numbers, baseline, "s-", color=ORANGE, markersize=5, linewidth=0.8, label=f"baseline: {labels[0]}")
-    above.plot(numbers, candidate, "o-", color=BLUE, markersize=5, linewidth=0.8, label=f"candidate: {labels[1]}")
-    above.set_ylabel("PDR of the boot")
-    rate_axis(above.yaxis)
-    _changes(below, baseline, candidate, tolerance)
-    below.set_xlabel("pair of boots")
-    below.set_ylabel("change (%)")
-    below.xaxis.set_major_locator(MaxNLocator(integer=True))
+def pairs_figure(scenario: ScenarioResult, columns: Sequence[_Column] | None = None) -> Figure:
+    columns = _columns(scenario) if columns is None else columns
+    labels = {side.side: f"{side.side}: {side.build}" for side in scenario.sides}
+    figure = page(scenario.title, "pairs of boots, one of each build")
+    grid = figure.subplots(2, len(columns), sharex="col", squeeze=False)
+    for column, (above, below) in zip(columns, grid.T, strict=True):
+        baseline, candidate = labels.get("baseline", "baseline"), labels.get("candidate", "candidate")
+        above.plot(column.numbers, column.baseline, "s-", color=ORANGE, markersize=5, linewidth=0.8, label=baseline)
+        above.plot(column.numbers, column.candidate, "o-", color=BLUE, markersize=5, linewidth=0.8, label=candidate)
+        above.set_title(column.name, loc="left", fontsize=10.5, fontweight="bold")
+        above.set_ylabel("each boot")
+        above.yaxis.set_major_formatter(EngFormatter(column.unit))
+        _changes(below, column)
+        below.set_xlabel("pair of boots")
+        below.set_ylabel("change (%)")
+        below.xaxis.set_major_locator(MaxNLocator(integer=True))
     legend(figure)
     return figure
 
 
-def _changes(axes: Axes, baseline: Sequence[float], candidate: Sequence[float], tolerance: float) -> None:
+def _columns(scenario: ScenarioResult) -> list[_Column]:
+    known = {one.name: one for side in scenario.sides for one in side.measurands}
+    known |= {one.name: one for one in scenario.measurands}
+    comparison = scenario.comparison
+    tolerances = {change.measurand: change.tolerance for change in (comparison.changes if comparison else ())}
+    names = dict.fromkeys([*known, *(name for boot in scenario.boots for name in boot.values)])
+    columns = []
+    for name in names:
+        found = _in_pairs(scenario.boots, name)
+        if found:
+            numbers, baseline, candidate = zip(*found, strict=True)
+            one = known.get(name)
+            unit, better = (one.unit, one.better) if one else ("pps", "higher")
+            tolerance = tolerances.get(name, comparison.tolerance if comparison and name == "PDR" else None)
+            columns.append(_Column(name, unit, better, tolerance, numbers, baseline, candidate))
+    return columns[:_MOST_MEASURANDS]
+
+
+def _in_pairs(boots: Sequence[BootResult], name: str) -> list[tuple[int, float, float]]:
+    """Number, baseline's and candidate's value of each pair that has both; no change can be told of what is 0."""
+    values = {(boot.pair, boot.side): boot.values[name] for boot in boots if boot.values.get(name, 0.0) > 0}
+    numbers = sorted({pair for pair, _ in values})
+    return [
+        (number, values[number, "baseline"], values[number, "candidate"])
+        for number in numbers
+        if (number, "baseline") in values and (number, "candidate") in values
+    ]
+
+
+def _changes(axes: Axes, column: _Column) -> None:
     """Each pair's change, and the mean with its interval as it was known after each pair."""
-    changes = [100 * (value / base - 1) for value, base in zip(candidate, baseline, strict=True)]
+    changes = [100 * (value / base - 1) for value, base in zip(column.candidate, column.baseline, strict=True)]
     axes.axhline(0, color=FAINT, linewidth=0.7)
-    axes.axhline(-100 * tolerance, color=RED, linewidth=1.2, linestyle="--", label=f"tolerance, {tolerance:.1%} slower")
-    axes.plot(range(1, len(changes) + 1), changes, ".", color=BLUE, alpha=0.5, label="change of each pair")
+    tolerance = column.tolerance or 0.0
+    bound = 100 * tolerance if column.better == "lower" else -100 * tolerance
+    if column.tolerance is not None:
+        worse = "more" if column.better == "lower" else "less"
+        axes.axhline(bound, color=RED, linewidth=1.2, linestyle="--", label=f"tolerance, {tolerance:.1%} {worse}")
+    axes.plot(column.numbers, changes, ".", color=BLUE, alpha=0.5, label="change of each pair")
     known = range(2, len(changes) + 1)
-    found = [paired_change_interval(candidate[:number], baseline[:number]) for number in known]
+    found = [paired_change_interval(column.candidate[:count], column.baseline[:count]) for count in known]
     if found:
         lows = [100 * one.interval.low for one in found]
         highs = [100 * one.interval.high for one in found]
-        axes.plot(known, [100 * one.estimate for one in found], color=INK, linewidth=1.4, label="change so far")
-        axes.fill_between(known, lows, highs, color=INK, alpha=0.12, linewidth=0, label="its 95 % interval")
+        axes.plot(
+            column.numbers[1:], [100 * one.estimate for one in found], color=INK, linewidth=1.4, label="change so far"
+        )
+        axes.fill_between(
+            column.numbers[1:], lows, highs, color=INK, alpha=0.12, linewidth=0, label="its 95 % interval"
+        )
         # The first intervals, of two or three pairs, would make all else flat.
         room = 1.3 * max(10 * tolerance, *(abs(change) for change in changes), *(map(abs, (*lows[2:], *highs[2:]))), 1)
-        bottom, top = min([*lows, *changes, -100 * tolerance]), max([*highs, *changes, 0.0])
+        bottom, top = min(*lows, *changes, bound, 0.0), max(*highs, *changes, bound, 0.0)
         axes.set_ylim(max(-room, bottom) - 0.5, min(room, top) + 0.5)

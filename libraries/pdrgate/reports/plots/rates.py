@@ -10,16 +10,16 @@ from matplotlib.figure import Figure
 from pdrgate.reports.plots.marks import mark_limited, mark_pdr, mark_repeats, mark_saturation, say_pdr
 from pdrgate.reports.plots.page import BLUE, FAINT, INK, PURPLE, legend, page, png, styled
 from pdrgate.reports.plots.scales import load_axis, rate_axis
-from pdrgate.stability import Assessment
+from pdrgate.results.model import AssessmentResult
 
 
-def rates(assessment: Assessment, *, title: str, subtitle: str = "") -> bytes:
+def rates(assessment: AssessmentResult, *, title: str, subtitle: str = "") -> bytes:
     """Forwarding rate and delivery ratio against offered load, with the TIR of each step, as PNG."""
     return png(rates_figure(assessment, title, subtitle))
 
 
 @styled
-def rates_figure(found: Assessment, title: str, subtitle: str = "") -> Figure:
+def rates_figure(found: AssessmentResult, title: str, subtitle: str = "") -> Figure:
     figure = page(title, subtitle, found)
     throughput, increase, delivery = figure.subplots(3, sharex=True, height_ratios=(5, 1.3, 3))
     load_axis(delivery, found)
@@ -35,20 +35,19 @@ def rates_figure(found: Assessment, title: str, subtitle: str = "") -> Figure:
     return figure
 
 
-def _throughput(axes: Axes, found: Assessment) -> None:
-    points, ends = found.curve.points, axes.get_xlim()
+def _throughput(axes: Axes, found: AssessmentResult) -> None:
+    points, ends = found.loads, axes.get_xlim()
     axes.plot(ends, ends, color=FAINT, linestyle="--", linewidth=1.2, label="ideal: all forwarded")
     mark_repeats(axes, points, lambda point: point.throughputs, BLUE)
     means = [point.throughput for point in points]
-    axes.plot(found.curve.loads, means, "o-", color=BLUE, zorder=3, label="forwarding rate")
+    axes.plot([point.load for point in points], means, "o-", color=BLUE, zorder=3, label="forwarding rate")
     rate_axis(axes.yaxis)
     axes.set_ylabel("forwarding rate", color=BLUE)
 
 
-def _increase(axes: Axes, found: Assessment) -> None:
+def _increase(axes: Axes, found: AssessmentResult) -> None:
     """A bar per step between two loads: how much of the added load came out."""
-    loads, ratios = found.curve.loads, found.saturation.tir[1:]
-    heights = [0.0 if ratio is None else ratio for ratio in ratios]
+    loads, heights = [point.load for point in found.loads], found.saturation.tir
     middles = [(low + high) / 2 for low, high in pairwise(loads)]
     widths = [0.96 * (high - low) for low, high in pairwise(loads)]
     bars = axes.bar(middles, heights, widths, color="#c5ccd3", label="TIR of each step")
@@ -57,10 +56,12 @@ def _increase(axes: Axes, found: Assessment) -> None:
     axes.set_ylabel("TIR")
 
 
-def _delivery(axes: Axes, found: Assessment) -> None:
-    points, bound = found.curve.points, 100 * (1 - found.plr_threshold)
+def _delivery(axes: Axes, found: AssessmentResult) -> None:
+    points, bound = found.loads, 100 * (1 - found.pdr.plr_threshold)
     axes.axhline(bound, color=INK, linestyle="--", linewidth=1, label=f"delivery ratio {bound:.6g} %")
     mark_repeats(axes, points, lambda point: [100 * (1 - loss) for loss in point.losses], PURPLE)
-    means = [100 * point.delivery_ratio for point in points]
-    axes.plot(found.curve.loads, means, "D-", markersize=5, color=PURPLE, zorder=3, label="delivery ratio")
+    means = [100 * (1 - point.plr) for point in points]
+    axes.plot(
+        [point.load for point in points], means, "D-", markersize=5, color=PURPLE, zorder=3, label="delivery ratio"
+    )
     axes.set_ylabel("delivery ratio (%)", color=PURPLE)

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from pdrgate.reports.plots.page import BLUE, FAINT, page, png, styled
-from pdrgate.stability import Assessment
+from pdrgate.results.model import AssessmentResult
 from pdrgate.units import Rate, Ratio
 
 _MOST_LOADS = 19
@@ -19,15 +19,15 @@ _LEAST_CHANGE = 0.5
 """A panel shows at least this much up and down, per cent, lest noise look like drama."""
 
 
-def repeats(assessment: Assessment, *, title: str) -> bytes:
+def repeats(assessment: AssessmentResult, *, title: str) -> bytes:
     """Every repeat in measured order, a panel per load, so that drift and two modes are seen, as PNG."""
     return png(repeats_figure(assessment, title))
 
 
 @styled
-def repeats_figure(found: Assessment, title: str) -> Figure:
+def repeats_figure(found: AssessmentResult, title: str) -> Figure:
     panels = _panels(found)
-    left_out = max(0, len(found.curve.points) - _MOST_LOADS)
+    left_out = max(0, len(found.loads) - _MOST_LOADS)
     subtitle = "forwarding rate of each repeat" + f"; {left_out} loads left out" * (left_out > 0)
     figure = page(title, subtitle, found)
     columns = math.ceil(math.sqrt(len(panels))) or 1
@@ -40,14 +40,15 @@ def repeats_figure(found: Assessment, title: str) -> Figure:
     return figure
 
 
-def _panels(found: Assessment) -> list[tuple[str, Sequence[float]]]:
+def _panels(found: AssessmentResult) -> list[tuple[str, Sequence[float]]]:
     """What to draw, by name: where each repeat's PLR crosses, and the loads; of very many those nearest to the PDR."""
-    points = list(found.curve.points)
+    points = found.loads
     centre = found.pdr.load or found.pdr.bracket[0] or 0.0
     nearest = sorted(points, key=lambda point: abs(point.load - centre))[:_MOST_LOADS]
-    name = f"PLR crosses {Ratio(found.plr_threshold)}"
-    crossings = [(name, series.values) for series in found.repeats if series.load is None and series.values]
-    return [*crossings, *((str(Rate(point.load)), point.throughputs) for point in points if point in nearest)]
+    name = f"PLR crosses {Ratio(found.pdr.plr_threshold)}"
+    crossings = [(name, series.values) for series in found.drift.series if series.load is None and series.values]
+    loads = [(str(Rate(point.load)), point.throughputs) for point in points if point in nearest and point.throughputs]
+    return [*crossings, *loads]
 
 
 def _panel(axes: Axes, values: Sequence[float]) -> None:

@@ -10,7 +10,7 @@ from matplotlib.axis import Axis
 from matplotlib.ticker import EngFormatter, FixedFormatter, FixedLocator, FuncFormatter
 
 from pdrgate.reports.plots.page import BLUE
-from pdrgate.stability import Assessment
+from pdrgate.results.model import AssessmentResult
 from pdrgate.units import Rate, Ratio
 
 PLR_FLOOR = 1e-6
@@ -22,9 +22,9 @@ def rate_axis(axis: Axis) -> None:
     axis.set_major_formatter(EngFormatter("pps"))
 
 
-def load_axis(axes: Axes, found: Assessment) -> None:
+def load_axis(axes: Axes, found: AssessmentResult) -> None:
     """The offered load, wide enough for all loads, those included where the generator was the limit."""
-    loads = [*found.curve.loads, *found.curve.limited_loads]
+    loads = [*(point.load for point in found.loads), *found.generator_limited_loads]
     low, high = min(loads), max(loads)
     room = 0.04 * (high - low) or 0.1 * high
     axes.set_xlim(low - room, high + room)

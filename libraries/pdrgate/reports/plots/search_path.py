@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import cycle, islice
 
 import numpy as np
@@ -12,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from pdrgate.gate.progress import known_bounds
 from pdrgate.reports.plots.page import (
     BLUE,
     FAINT,
@@ -28,32 +26,19 @@ from pdrgate.reports.plots.page import (
     styled,
 )
 from pdrgate.reports.plots.scales import interval, rate_axis
+from pdrgate.results.model import GoalResult
+from pdrgate.search.bounds import known_bounds
 from pdrgate.trial import Trial
 from pdrgate.units import Ratio
 
 
-@dataclass(frozen=True, slots=True)
-class GoalLine:
-    """A goal of a search and the relevant bounds that it ended with, packets/s; None where there is none."""
-
-    name: str
-    loss_ratio: float
-    lower: float | None
-    upper: float | None
-
-    @property
-    def bounds(self) -> list[float]:
-        """Those that there are."""
-        return [bound for bound in (self.lower, self.upper) if bound is not None]
-
-
-def search_path(trials: Sequence[Trial], *, title: str, goals: Sequence[GoalLine], subtitle: str = "") -> bytes:
+def search_path(trials: Sequence[Trial], *, title: str, goals: Sequence[GoalResult], subtitle: str = "") -> bytes:
     """Every trial's load in measured order, how each goal's bounds closed in and where they ended, as PNG."""
     return png(search_path_figure(trials, title, goals, subtitle))
 
 
 @styled
-def search_path_figure(trials: Sequence[Trial], title: str, goals: Sequence[GoalLine], subtitle: str = "") -> Figure:
+def search_path_figure(trials: Sequence[Trial], title: str, goals: Sequence[GoalResult], subtitle: str = "") -> Figure:
     figure = page(title, subtitle)
     near = _near(trials, goals)
     shares = (1,) if near is None else (1, 2)
@@ -73,9 +58,14 @@ def search_path_figure(trials: Sequence[Trial], title: str, goals: Sequence[Goal
     return figure
 
 
-def _near(trials: Sequence[Trial], goals: Sequence[GoalLine]) -> tuple[float, float] | None:
+def _bounds(goal: GoalResult) -> list[float]:
+    """Those that there are."""
+    return [bound for bound in (goal.lower, goal.upper) if bound is not None]
+
+
+def _near(trials: Sequence[Trial], goals: Sequence[GoalResult]) -> tuple[float, float] | None:
     """Limits of a close-up around the bounds; None when the whole picture shows them well enough."""
-    bounds = [bound for goal in goals for bound in goal.bounds]
+    bounds = [bound for goal in goals for bound in _bounds(goal)]
     if not (bounds and trials):
         return None
     room = 1.5 * (max(bounds) - min(bounds)) or 0.01 * max(bounds)
@@ -84,7 +74,7 @@ def _near(trials: Sequence[Trial], goals: Sequence[GoalLine]) -> tuple[float, fl
     return (low, high) if 2.5 * (high - low) < max(loads) - min(loads) else None
 
 
-def _trials(axes: Axes, trials: Sequence[Trial], goals: Sequence[GoalLine]) -> None:
+def _trials(axes: Axes, trials: Sequence[Trial], goals: Sequence[GoalResult]) -> None:
     """A mark per trial; its kind says which of the goals' loss ratios it kept."""
     limits = sorted({0.0, *(goal.loss_ratio for goal in goals)})
     between = islice(cycle((("s", ORANGE), ("D", SKY), ("p", PURPLE))), len(limits) - 1)
@@ -92,20 +82,22 @@ def _trials(axes: Axes, trials: Sequence[Trial], goals: Sequence[GoalLine]) -> N
     names = ["no loss", *(f"loss ≤ {Ratio(limit)}" for limit in limits[1:]), f"loss > {Ratio(limits[-1])}"]
     members: dict[int, list[tuple[int, float]]] = {}
     for number, trial in enumerate(trials, 1):
-        kind = len(names) if trial.generator_limited else bisect_left(limits, trial.loss_ratio)
+        kind = len(names) if trial.generator_limited else bisect_left(limits, trial.steady_loss_ratio)
         members.setdefault(kind, []).append((number, trial.intended_load))
     for kind, (name, (marker, colour)) in enumerate(zip([*names, "generator-limited"], looks, strict=True)):
         if kind in members:
             axes.plot(*zip(*members[kind], strict=True), marker, markersize=7, color=colour, zorder=5, label=name)
 
 
-def _goals(axes: Axes, trials: Sequence[Trial], goals: Sequence[GoalLine]) -> None:
+def _goals(axes: Axes, trials: Sequence[Trial], goals: Sequence[GoalResult]) -> None:
     """The bounds by the trials so far as steps, and those that the search gave in the end as lines."""
     numbers = range(1, len(trials) + 1)
     for goal, colour in zip(goals, cycle((BLUE, PURPLE, INK, GREEN)), strict=False):
         so_far = np.array([known_bounds(trials[:number], goal.loss_ratio) for number in numbers], dtype=float)
         for steps in so_far.T:
-            axes.step(numbers, steps, where="post", color=colour, linewidth=1.5, label=f"{goal.name}: bounds so far")
-        for bound in goal.bounds:
-            label = f"{goal.name}: {interval(goal.lower, goal.upper)}"
+            axes.step(
+                numbers, steps, where="post", color=colour, linewidth=1.5, label=f"{goal.name} search: bounds so far"
+            )
+        for bound in _bounds(goal):
+            label = f"{goal.name} search bounds: {interval(goal.lower, goal.upper)}"
             axes.axhline(bound, color=colour, linewidth=1, linestyle="--", alpha=0.7, label=label)

@@ -20,8 +20,9 @@ struct {
 } control SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(type, BPF_MAP_TYPE_ARRAY);	/* one element per CPU; the per-CPU kind cannot be mmapped */
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);			/* the worker sets it */
 	__type(key, __u32);
 	__type(value, struct counts);
 } received SEC(".maps");
@@ -39,27 +40,55 @@ static long until(__u32 round, void *due)
 	return bpf_ktime_get_ns() >= *(__u64 *)due;
 }
 
-/* Wait until the batch that begins with packet i is due. Returns 0 when the trial's time is over. */
+static long add_own(__u32 cpu, void *sum)
+{
+	struct counts *n = bpf_map_lookup_elem(&received, &cpu);
+
+	if (n)
+		*(__u64 *)sum += n->own;
+	return 0;
+}
+
+/* Wait until the batch that begins with packet i is due, and look what is under way when that is due: all batches
+ * before it have left. Sending is over when the trial's time or its packets are; then the last packet's slot is waited
+ * for, and the last look is taken here and now: the kernel takes 10 to 30 ms to end the call. Returns 0 when it is over.
+ */
 static __always_inline int pace(struct control *c, __u64 i)
 {
 	__u64 now = bpf_ktime_get_ns();
-	__u64 span = (c->batch * c->period_q16) >> 16;
-	__u64 due, soonest;
+	__u64 span = (c->asked.batch * c->asked.period_q16) >> 16;
+	__u64 due, soonest, looks = LOOKS;
 
 	if (!c->start)
 		c->start = now;
-	if (now > c->start + c->duration + c->duration / 1000)
-		return 0;
-	due = c->start + ((i * c->period_q16) >> 16);
-	/* After a stall the schedule is caught up at no more than 1.25 times the load: a generator that
-	 * floods the SUT after each stall of its own would show its noise as the SUT's loss. */
-	soonest = c->last + span * 4 / 5;
-	if (due < soonest)
-		due = soonest;
+	c->over = i >= c->asked.count || now > c->start + c->asked.duration + c->asked.duration / 1000;
+	if (c->over) {
+		due = slot_end(c);
+	} else {
+		due = c->start + ((i * c->asked.period_q16) >> 16);
+		/* After a stall the schedule is caught up at no more than 1.25 times the load: a generator that
+		 * floods the SUT after each stall of its own would show its noise as the SUT's loss. */
+		soonest = c->last + span * 4 / 5;
+		if (due < soonest)
+			due = soonest;
+	}
 	if (now < due)
 		bpf_loop(1 << 23, until, &due, 0);
-	c->last = now < due ? due : now;
-	return 1;
+	else
+		due = now;
+	if (c->over) {
+		c->end = due;
+	} else {
+		c->last = due;
+		looks = looks_due(c, due);
+	}
+	if (looks > c->looks) {
+		__u64 own = 0;
+
+		bpf_loop(c->cpus, add_own, &own, 0);
+		look(c, looks, own);
+	}
+	return !c->over;
 }
 
 SEC("xdp")
@@ -78,31 +107,31 @@ int send(struct xdp_md *ctx)
 	if (!c || c->over)
 		return XDP_DROP;
 	i = c->sent;
-	if (i >= c->count)
-		return XDP_DROP;
-	if (c->batch && i % c->batch == 0 && !pace(c, i)) {
-		c->over = 1;
+	if (i >= c->asked.count && c->filler) {	/* the last batch leaves when it is full */
+		c->filler--;
 		return XDP_DROP;
 	}
-	probe = c->probe_every && i % c->probe_every == 0;
-	if (probe && c->probe_len != c->plain_len &&
-	    bpf_xdp_adjust_tail(ctx, (int)c->probe_len - (int)c->plain_len))
+	if (c->asked.batch && (i >= c->asked.count || i % c->asked.batch == 0) && !pace(c, i))
+		return XDP_DROP;
+	probe = c->asked.probe_every && i % c->asked.probe_every == 0;
+	if (probe && c->asked.probe_len != c->asked.plain_len &&
+	    bpf_xdp_adjust_tail(ctx, (int)c->asked.probe_len - (int)c->asked.plain_len))
 		return XDP_ABORTED;
 
 	data = (void *)(long)ctx->data;
 	end = (void *)(long)ctx->data_end;
-	which = c->directions > 1 ? i & 1 : 0;
-	d = &c->dir[which & 1];
-	word = d->first + (c->directions > 1 ? i >> 1 : i) % c->flows;
+	which = c->asked.directions > 1 ? i & 1 : 0;
+	d = &c->asked.dir[which & 1];
+	word = d->first + (c->asked.directions > 1 ? i >> 1 : i) % c->asked.flows;
 	sum = probe ? d->probe_sum : d->csum_sum;
 	sum += word;
 
-	if (c->v6) {
+	if (c->asked.v6) {
 		if (data + HEADER_V6 > end)
 			return XDP_ABORTED;
 		header = probe ? d->probe : d->plain;
 		__builtin_memcpy(data, header, HEADER_V6);
-		routing = c->routing & 0xf8;
+		routing = c->asked.routing & 0xf8;
 		for (at = 0; at < routing && at < ROUTING_MAX; at += 8) {
 			if (data + HEADER_V6 + at + 8 > end)
 				return XDP_ABORTED;
@@ -114,11 +143,11 @@ int send(struct xdp_md *ctx)
 			return XDP_ABORTED;
 		__builtin_memcpy(data, probe ? d->probe : d->plain, HEADER_V4);
 		payload = data + HEADER_V4;
-		if (c->vary_in_ip)
+		if (c->asked.vary_in_ip)
 			*(__u16 *)(data + 24) =
-				bpf_htons(fold((__u64)d->ip_sum + word + (probe ? c->probe_len - c->plain_len : 0)));
+				bpf_htons(fold((__u64)d->ip_sum + word + (probe ? c->asked.probe_len - c->asked.plain_len : 0)));
 	}
-	at = c->vary_offset & 255;
+	at = c->asked.vary_offset & 255;
 	if (data + at + 2 > end)
 		return XDP_ABORTED;
 	*(__u16 *)(data + at) = bpf_htons(word);
@@ -132,7 +161,7 @@ int send(struct xdp_md *ctx)
 		__builtin_memcpy(payload, &wire, PROBE_PAYLOAD);
 		sum += (stamp >> 48) + ((stamp >> 32) & 0xffff) + ((stamp >> 16) & 0xffff) + (stamp & 0xffff);
 		c->probes++;
-	} else if (c->probe_every) {
+	} else if (c->asked.probe_every) {
 		/* The page may have held a probe before: its stamp is not in this frame's checksum. */
 #pragma unroll
 		for (int at = 0; at < PROBE_PAYLOAD; at++)
@@ -146,7 +175,7 @@ int send(struct xdp_md *ctx)
 		return XDP_ABORTED;
 	*(__u16 *)(payload - 2) = bpf_htons(word);
 	c->sent++;
-	return bpf_redirect(d->ifindex, 0);
+	return bpf_redirect(c->ifindex[which & 1], 0);
 }
 
 /* Own packets carry this run's cookie in their destination address and this trial's tag as destination port. */
@@ -182,17 +211,18 @@ static __always_inline int identify(struct control *c, void *data, void *end, vo
 	} else {
 		return -1;
 	}
-	if (cookie != c->cookie)
+	if (bpf_ntohs(cookie) != c->asked.cookie)
 		return -1;
-	return port == c->tag ? 0 : port == c->probe_tag ? 1 : -1;
+	port = bpf_ntohs(port);
+	return port == c->asked.tag ? 0 : port == c->asked.probe_tag ? 1 : -1;
 }
 
 SEC("xdp")
 int count(struct xdp_md *ctx)
 {
-	__u32 zero = 0;
+	__u32 zero = 0, cpu = bpf_get_smp_processor_id();
 	struct control *c = bpf_map_lookup_elem(&control, &zero);
-	struct counts *n = bpf_map_lookup_elem(&received, &zero);
+	struct counts *n = bpf_map_lookup_elem(&received, &cpu);
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end, *payload = end;
 	int kind;
 
@@ -205,11 +235,17 @@ int count(struct xdp_md *ctx)
 	}
 	n->own++;
 	if (kind == 1 && payload + PROBE_PAYLOAD <= end) {
-		__u64 wire, slot;
+		__u64 wire, latency;
+		__u32 bucket;
 
 		__builtin_memcpy(&wire, payload, PROBE_PAYLOAD);
-		slot = __sync_fetch_and_add(&c->probes_back, 1);
-		c->latency[slot & (PROBE_SLOTS - 1)] = bpf_ktime_get_ns() - bpf_be64_to_cpu(wire);
+		latency = bpf_ktime_get_ns() - bpf_be64_to_cpu(wire);
+		n->probes++;
+		if (latency > n->longest)
+			n->longest = latency;
+		bucket = latency_bucket(latency);
+		if (bucket < LATENCY_BUCKETS)	/* for the verifier */
+			__sync_fetch_and_add(&c->latency[bucket], 1);
 	}
 	return XDP_DROP;
 }

@@ -1,34 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the worker and its BPF programs share: one struct in one mmapped map, and the rx counts. */
+/* What Python, the worker and its BPF programs share. wire.py has `struct request` field by field; whoever changes one
+ * changes the other, and WIRE_VERSION.
+ */
 #ifndef PDRGATE_WIRE_H
 #define PDRGATE_WIRE_H
 
 #include <linux/types.h>
 
-#define PROBE_SLOTS 65536		/* probe latencies kept per trial; a power of two */
+#include "latency.h"
+
+#define WIRE_VERSION 2
+#define LOOKS 16			/* looks at what is under way, at equal steps of the sending time */
+#define MAX_BATCH 64
+#define MAX_FRAME 1514			/* bytes without FCS */
 #define HEADER_V4 42			/* Ethernet + IPv4 + UDP */
 #define HEADER_V6 62			/* Ethernet + IPv6 + UDP */
 #define ROUTING_MAX 152			/* an IPv6 routing header of nine segments: eight hops and the end */
 #define PROBE_PAYLOAD 8			/* the sending time, CLOCK_MONOTONIC ns */
 #define HEADER_MAX (HEADER_V6 + ROUTING_MAX + PROBE_PAYLOAD)
 
-/* One direction of traffic: how its frames look and where they leave. */
+/* One direction of traffic: how its frames look. */
 struct direction {
-	__u32 ifindex;
 	__u32 csum_sum;			/* UDP pseudo sum without the varying word, host order */
 	__u32 probe_sum;		/* the same for probes, without the time stamp */
 	__u32 ip_sum;			/* IPv4 header sum without the varying word */
 	__u8 plain[HEADER_MAX];
 	__u8 probe[HEADER_MAX];
-	__u16 first;			/* first value of the varying word, host order */
-	__u16 pad[3];
+	__u32 first;			/* first value of the varying word */
 };
 
-struct control {
-	/* set by the worker before a trial */
+/* What is asked for a trial: all numbers in host order. */
+struct request {
+	__u32 version;			/* WIRE_VERSION */
+	__u32 size;			/* bytes of this struct */
 	__u64 count;			/* packets of the trial */
 	__u64 period_q16;		/* ns between packets << 16 */
 	__u64 duration;			/* ns; sending ends at 1.001 of it */
+	__u64 quiet;			/* ns without a packet after which the drain ends */
+	__u64 limit;			/* ns of draining at most */
+	__u32 live;			/* the engine: 1 live frames (xdp), 0 a socket (packet) */
 	__u32 batch;			/* packets between two looks at the clock */
 	__u32 flows;
 	__u32 directions;		/* 1 or 2; packets alternate */
@@ -38,24 +48,66 @@ struct control {
 	__u32 probe_every;		/* every n-th packet is a probe; 0 = none */
 	__u32 routing;			/* bytes of the routing header before UDP, a multiple of 8; IPv6 only */
 	__u32 plain_len, probe_len;	/* bytes without FCS */
-	__u16 cookie;			/* last word of every destination address, network order */
-	__u16 tag, probe_tag;		/* UDP destination ports of this trial, network order */
-	__u16 pad[3];
+	__u32 cookie;			/* last word of every destination address */
+	__u32 tag, probe_tag;		/* UDP destination ports of this trial */
 	struct direction dir[2];
+};
+
+/* The one element of an mmapped map. */
+struct control {
+	/* set by the worker before a trial */
+	struct request asked;
+	__u32 ifindex[2];		/* where each direction leaves */
+	__u32 cpus;			/* elements of the map `received` */
+	__u32 filler;			/* frames between the last packet and the end of its batch (live frames) */
+	__u64 before;			/* own packets counted before the trial */
 
 	/* written while the trial runs */
 	__u64 start;			/* due time of packet 0 */
 	__u64 last;			/* when the last batch was released */
+	__u64 end;			/* when sending ended: the last look's time */
 	__u64 sent;
 	__u64 probes;
-	__u64 over;			/* set at the deadline: send no more */
-	__u64 probes_back;
-	__u32 latency[PROBE_SLOTS];	/* ns */
+	__u64 over;			/* set at the end of sending: send no more */
+	__u64 looks;			/* of LOOKS, those that were taken */
+	__u64 back;			/* own packets that had come back at the last one */
+	__u64 under_way[LOOKS];		/* packets sent and not back */
+	__u32 latency[LATENCY_BUCKETS];
 };
 
+/* What one CPU has counted since the worker's start; on cache lines of its own. Elements of another mmapped map. */
 struct counts {
 	__u64 own;
 	__u64 stray;
+	__u64 probes;			/* part of the own */
+	__u64 longest;			/* ns, of this trial's probes */
+	__u64 pad[4];
 };
+
+/* When the slot of the last packet ends, and with it sending, unless the machine comes later to it. */
+static inline __u64 slot_end(const struct control *c)
+{
+	__u64 tail = c->sent && c->asked.batch ? (c->sent - 1) % c->asked.batch + 1 : 0;
+
+	return c->last + ((tail * c->asked.period_q16) >> 16);
+}
+
+/* Looks that ought to have been taken by now, but for the last: that is taken when sending ends. */
+static inline __u64 looks_due(const struct control *c, __u64 now)
+{
+	__u64 due = c->asked.duration ? (now - c->start) * LOOKS / c->asked.duration : 0;
+
+	return due < LOOKS ? due : LOOKS - 1;
+}
+
+/* Take all looks up to `due` now, when `own` packets of ours were counted. */
+static inline void look(struct control *c, __u64 due, __u64 own)
+{
+	c->back = own - c->before;
+	for (__u64 k = 0; k < LOOKS; k++)
+		if (k >= c->looks && k < due)
+			c->under_way[k] = c->sent > c->back ? c->sent - c->back : 0;
+	c->looks = due;
+}
 
 #endif

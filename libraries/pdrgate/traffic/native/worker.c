@@ -3,8 +3,9 @@
  *
  *   pdrgate-traffic NETNS CPU OBJECT PORT [PORT]
  *
- * It reads one command per line on standard input, words of the form key=value, and answers each with one line of
- * JSON: {"ready":...}, a trial's counts, or {"error":"..."}. It ends when its input ends or its parent dies.
+ * It reads one `struct request` after the other on standard input and answers each with one line of JSON: {"ready":...},
+ * a trial's counts, or {"error":"..."}. It ends when its input ends, when it is spoken to in another version's words, or
+ * when its parent dies.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -18,6 +19,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,8 +36,6 @@
 
 #include "wire.h"
 
-#define MAX_FRAME 1514
-#define MAX_BATCH 64
 #define LEFTOVER (HEADER_MAX - HEADER_V4)	/* most that any frame has behind its header, zeros apart */
 #define NS 1000000000ull
 
@@ -48,7 +48,8 @@ struct port {
 static struct port ports[2];
 static int port_count;
 static struct control *control;
-static int send_fd, received_fd, cpu_count;
+static struct counts *per_cpu;
+static int send_fd = -1;
 static uint8_t frames[MAX_BATCH][MAX_FRAME];
 
 static void answer(const char *format, ...)
@@ -76,16 +77,19 @@ static uint64_t now(void)
 	return t.tv_sec * NS + t.tv_nsec;
 }
 
+/* What all CPUs have counted by now. */
 static struct counts received(void)
 {
-	struct counts per_cpu[cpu_count], sum = { 0 };
-	uint32_t zero = 0;
+	struct counts sum = { 0 };
 
-	if (bpf_map_lookup_elem(received_fd, &zero, per_cpu))
-		fail("reading the receive counts");
-	for (int i = 0; i < cpu_count; i++) {
-		sum.own += per_cpu[i].own;
-		sum.stray += per_cpu[i].stray;
+	for (uint32_t i = 0; i < control->cpus; i++) {
+		const volatile struct counts *cpu = &per_cpu[i];
+
+		sum.own += cpu->own;
+		sum.stray += cpu->stray;
+		sum.probes += cpu->probes;
+		if (cpu->longest > sum.longest)
+			sum.longest = cpu->longest;
 	}
 	return sum;
 }
@@ -108,16 +112,16 @@ static uint64_t port_drops(void)
 	return sum;
 }
 
-static int send_live(uint64_t count, uint32_t batch)
+static int send_live(uint64_t frames, uint32_t batch)
 {
 	static uint8_t first[MAX_FRAME];
-	struct xdp_md context = { .data_end = control->plain_len, .ingress_ifindex = ports[0].ifindex };
-	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = first, .data_size_in = control->plain_len,
-		    .ctx_in = &context, .ctx_size_in = sizeof(context), .repeat = (int)count,
+	struct xdp_md context = { .data_end = control->asked.plain_len, .ingress_ifindex = ports[0].ifindex };
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = first, .data_size_in = control->asked.plain_len,
+		    .ctx_in = &context, .ctx_size_in = sizeof(context), .repeat = (int)frames,
 		    .flags = BPF_F_TEST_XDP_LIVE_FRAMES, .batch_size = batch);
 	int error = bpf_prog_test_run_opts(send_fd, &options);
 
-	/* The only signal is our own, at the deadline. */
+	/* The only signal is our own, once all is sent. */
 	return error == -EINTR && control->over ? 0 : error;
 }
 
@@ -130,7 +134,7 @@ static void interrupt(int signal)
  * only to see each dropped. */
 static void *watch(void *sender)
 {
-	struct timespec until = { control->duration / NS, control->duration % NS }, pause = { .tv_nsec = 1000000 };
+	struct timespec until = { control->asked.duration / NS, control->asked.duration % NS }, pause = { .tv_nsec = 1000000 };
 
 	nanosleep(&until, NULL);
 	while (!control->over)
@@ -139,15 +143,18 @@ static void *watch(void *sender)
 	return NULL;
 }
 
-/* One call per trial: the kernel takes 10 to 30 ms to tear each down. */
+/* One call per trial: the kernel takes 10 to 30 ms to tear each down. After the last batch comes one frame more, with
+ * which the BPF program takes its last look. */
 static int run_live(void)
 {
 	pthread_t self = pthread_self(), watcher;
+	uint32_t batch = control->asked.batch;
 	int error = pthread_create(&watcher, NULL, watch, &self);
 
 	if (error)
 		return -error;
-	error = send_live(control->count, control->batch);
+	control->filler = (batch - control->asked.count % batch) % batch;
+	error = send_live(control->asked.count + control->filler + 1, batch);
 	control->over = 1;
 	pthread_join(watcher, NULL);
 	return error;
@@ -163,22 +170,22 @@ static uint16_t fold(uint64_t sum)
 /* The same frame that the BPF program writes, for the packet engine. */
 static uint32_t fill(uint8_t *frame, uint64_t i)
 {
-	uint32_t header = control->v6 ? HEADER_V6 + control->routing : HEADER_V4, length;
-	struct direction *d = &control->dir[control->directions > 1 ? i & 1 : 0];
-	bool probe = control->probe_every && i % control->probe_every == 0;
-	uint16_t word = d->first + (control->directions > 1 ? i >> 1 : i) % control->flows, wire;
+	uint32_t header = control->asked.v6 ? HEADER_V6 + control->asked.routing : HEADER_V4, length;
+	struct direction *d = &control->asked.dir[control->asked.directions > 1 ? i & 1 : 0];
+	bool probe = control->asked.probe_every && i % control->asked.probe_every == 0;
+	uint16_t word = d->first + (control->asked.directions > 1 ? i >> 1 : i) % control->asked.flows, wire;
 	uint64_t sum = (probe ? d->probe_sum : d->csum_sum) + (uint64_t)word;
 
-	length = probe ? control->probe_len : control->plain_len;
+	length = probe ? control->asked.probe_len : control->asked.plain_len;
 	memcpy(frame, probe ? d->probe : d->plain, header);
 	/* The buffer may have held a probe or a longer header before: that is not in this frame's checksum. */
 	memset(frame + header, 0, length - header < LEFTOVER ? length - header : LEFTOVER);
-	if (control->vary_in_ip && !control->v6) {
-		wire = htons(fold((uint64_t)d->ip_sum + word + (probe ? control->probe_len - control->plain_len : 0)));
+	if (control->asked.vary_in_ip && !control->asked.v6) {
+		wire = htons(fold((uint64_t)d->ip_sum + word + (probe ? control->asked.probe_len - control->asked.plain_len : 0)));
 		memcpy(frame + 24, &wire, 2);
 	}
 	wire = htons(word);
-	memcpy(frame + control->vary_offset, &wire, 2);
+	memcpy(frame + control->asked.vary_offset, &wire, 2);
 	if (probe) {
 		uint64_t stamp = now(), big = htobe64(stamp);
 
@@ -218,7 +225,7 @@ static int run_packets(uint64_t *refused)
 {
 	struct mmsghdr messages[2][MAX_BATCH];
 	struct iovec vectors[2][MAX_BATCH];
-	uint64_t span = (control->batch * control->period_q16) >> 16, clock, due;
+	uint64_t span = (control->asked.batch * control->asked.period_q16) >> 16, clock, due;
 	int error;
 
 	memset(messages, 0, sizeof(messages));
@@ -228,22 +235,24 @@ static int run_packets(uint64_t *refused)
 			messages[p][i].msg_hdr.msg_iovlen = 1;
 		}
 	control->start = now();
-	while (control->sent < control->count) {
-		uint64_t left = control->count - control->sent;
-		int batch = left < control->batch ? (int)left : (int)control->batch, filled[2] = { 0 };
+	while (control->sent < control->asked.count) {
+		uint64_t left = control->asked.count - control->sent;
+		int batch = left < control->asked.batch ? (int)left : (int)control->asked.batch, filled[2] = { 0 };
 
 		clock = now();
-		if (clock > control->start + control->duration + control->duration / 1000)
+		if (clock > control->start + control->asked.duration + control->asked.duration / 1000)
 			break;
-		due = control->start + ((control->sent * control->period_q16) >> 16);
+		due = control->start + ((control->sent * control->asked.period_q16) >> 16);
 		if (due < control->last + span * 4 / 5)	/* see pace() in traffic.bpf.c */
 			due = control->last + span * 4 / 5;
 		while (clock < due)
 			clock = now();
 		control->last = clock;
+		if (looks_due(control, clock) > control->looks)
+			look(control, looks_due(control, clock), received().own);
 		for (int i = 0; i < batch; i++) {
 			uint64_t number = control->sent + i;
-			int p = control->directions > 1 ? number & 1 : 0;
+			int p = control->asked.directions > 1 ? number & 1 : 0;
 			struct iovec *vector = &vectors[p][filled[p]++];
 
 			vector->iov_base = frames[i];
@@ -254,14 +263,11 @@ static int run_packets(uint64_t *refused)
 				return error;
 		control->sent += batch;
 	}
+	do
+		control->end = now();
+	while (control->end < slot_end(control));
+	look(control, LOOKS, received().own);
 	return 0;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
 }
 
 /* Wait until all is back, or the receive count has stood still for `quiet` ns, at most `limit` ns. */
@@ -281,117 +287,101 @@ static struct counts drain(struct counts before, uint64_t expected, uint64_t qui
 	return last;
 }
 
-static bool parse_hex(const char *text, uint8_t *out, size_t size)
+static unsigned long long percentile(uint64_t percent, struct counts back)
 {
-	size_t n = strlen(text) / 2;
-
-	if (n > size)
-		return false;
-	for (size_t i = 0; i < n; i++)
-		if (sscanf(text + 2 * i, "%2hhx", &out[i]) != 1)
-			return false;
-	return true;
+	return latency_percentile(control->latency, back.probes, back.longest, percent);
 }
 
-static void report(struct counts before, struct counts after, uint64_t refused, uint64_t sending, uint64_t draining)
+static void report(struct counts back, uint64_t refused, uint64_t draining)
 {
-	uint64_t back = control->probes_back < PROBE_SLOTS ? control->probes_back : PROBE_SLOTS;
-	uint32_t *l = control->latency;
-
-	printf("{\"sent\":%llu,\"refused\":%llu,\"forwarded\":%llu,\"stray\":%llu,\"sending_ns\":%llu,"
-	       "\"drain_ns\":%llu,\"probes\":%llu,\"probes_back\":%llu",
-	       (unsigned long long)control->sent, (unsigned long long)refused,
-	       (unsigned long long)(after.own - before.own), (unsigned long long)(after.stray - before.stray),
-	       (unsigned long long)sending, (unsigned long long)draining, (unsigned long long)control->probes,
-	       (unsigned long long)control->probes_back);
-	if (back) {
-		/* nearest-rank percentiles: the smallest value that at least p of all do not exceed */
-		qsort(l, back, sizeof(*l), by_value);
-		printf(",\"p50_ns\":%u,\"p90_ns\":%u,\"p99_ns\":%u,\"max_ns\":%u", l[(back * 50 + 99) / 100 - 1],
-		       l[(back * 90 + 99) / 100 - 1], l[(back * 99 + 99) / 100 - 1], l[back - 1]);
-	}
+	printf("{\"sent\":%llu,\"refused\":%llu,\"forwarded\":%llu,\"drained\":%llu,\"stray\":%llu,"
+	       "\"sending_ns\":%llu,\"drain_ns\":%llu,\"probes\":%llu,\"probes_back\":%llu,\"under_way\":[",
+	       (unsigned long long)control->sent, (unsigned long long)refused, (unsigned long long)back.own,
+	       (unsigned long long)(back.own - control->back), (unsigned long long)back.stray,
+	       (unsigned long long)(control->end - control->start), (unsigned long long)draining,
+	       (unsigned long long)control->probes, (unsigned long long)back.probes);
+	for (int k = 0; k < LOOKS; k++)
+		printf(k ? ",%llu" : "%llu", (unsigned long long)control->under_way[k]);
+	printf("]");
+	if (back.probes)
+		printf(",\"p50_ns\":%llu,\"p90_ns\":%llu,\"p99_ns\":%llu,\"max_ns\":%llu",
+		       percentile(50, back), percentile(90, back), percentile(99, back), (unsigned long long)back.longest);
 	printf("}\n");
 	fflush(stdout);
 }
 
-static void trial(bool live, uint64_t quiet, uint64_t limit)
+static void trial(const struct request *asked)
 {
 	struct counts before, after;
-	uint64_t refused = 0, drops, end, sending;
+	uint64_t refused = 0, drops, end;
 	int error;
 
-	control->start = control->last = control->sent = control->probes = 0;
-	control->over = control->probes_back = 0;
+	control->asked = *asked;
+	control->start = control->last = control->end = control->sent = control->probes = 0;
+	control->over = control->looks = control->back = 0;
+	memset(control->latency, 0, sizeof(control->latency));
+	for (uint32_t i = 0; i < control->cpus; i++)
+		per_cpu[i].longest = 0;
 	before = received();
+	control->before = before.own;
 	drops = port_drops();
-	error = live ? run_live() : run_packets(&refused);
+	error = asked->live ? run_live() : run_packets(&refused);
 	end = now();
 	if (error) {
 		answer("{\"error\":\"sending failed: %s\"}", strerror(-error));
 		return;
 	}
-	/* Sending ends when the last packet's own slot does; a last batch that left late stretches the trial. */
-	sending = control->sent ? control->last - control->start +
-		  (((control->sent - 1) % control->batch + 1) * control->period_q16 >> 16) : 0;
-	after = drain(before, control->sent, quiet, limit);
-	if (live)
+	after = drain(before, control->sent, asked->quiet, asked->limit);
+	after.own -= before.own;
+	after.stray -= before.stray;
+	after.probes -= before.probes;
+	if (asked->live)
 		refused = port_drops() - drops;
 	if (refused > control->sent)
 		refused = control->sent;
-	report(before, after, refused, sending, now() - end);
+	report(after, refused, now() - end);
 }
 
-/* Takes one command's words into `control`. Returns what the command is, or NULL with an answer given. */
-static const char *take(char *line, bool *live, uint64_t *quiet, uint64_t *limit)
+/* Reads a request. Returns false at the end of the input, and, with an answer given, when nothing that follows could be
+ * understood. */
+static bool take(struct request *asked)
 {
-	const char *verb = strtok(line, " \n");
+	size_t head = offsetof(struct request, count);
 
-	for (char *word; verb && (word = strtok(NULL, " \n"));) {
-		char *value = strchr(word, '=');
-		unsigned long long number;
-		int d = 0;
-
-		if (!value) {
-			answer("{\"error\":\"not key=value: %s\"}", word);
-			return NULL;
-		}
-		*value++ = 0;
-		if (*word && word[strlen(word) - 1] >= '0' && word[strlen(word) - 1] <= '1') {
-			d = word[strlen(word) - 1] - '0';
-			word[strlen(word) - 1] = 0;
-		}
-		number = strtoull(value, NULL, 0);
-		if (!strcmp(word, "engine")) *live = !strcmp(value, "xdp");
-		else if (!strcmp(word, "quiet_ns")) *quiet = number;
-		else if (!strcmp(word, "limit_ns")) *limit = number;
-		else if (!strcmp(word, "count")) control->count = number;
-		else if (!strcmp(word, "period_q")) control->period_q16 = number;
-		else if (!strcmp(word, "duration_ns")) control->duration = number;
-		else if (!strcmp(word, "batch")) control->batch = number < 1 ? 1 : number > MAX_BATCH ? MAX_BATCH : number;
-		else if (!strcmp(word, "flows")) control->flows = number ? number : 1;
-		else if (!strcmp(word, "directions")) control->directions = number;
-		else if (!strcmp(word, "v6")) control->v6 = number;
-		else if (!strcmp(word, "vary_offset")) control->vary_offset = number & 255;
-		else if (!strcmp(word, "routing")) control->routing = number > ROUTING_MAX ? ROUTING_MAX : number & ~7ull;
-		else if (!strcmp(word, "vary_in_ip")) control->vary_in_ip = number;
-		else if (!strcmp(word, "probe_every")) control->probe_every = number;
-		else if (!strcmp(word, "plain_len")) control->plain_len = number > MAX_FRAME ? MAX_FRAME : number;
-		else if (!strcmp(word, "probe_len")) control->probe_len = number > MAX_FRAME ? MAX_FRAME : number;
-		else if (!strcmp(word, "cookie")) control->cookie = htons(number);
-		else if (!strcmp(word, "tag")) control->tag = htons(number);
-		else if (!strcmp(word, "probe_tag")) control->probe_tag = htons(number);
-		else if (!strcmp(word, "first")) control->dir[d].first = number;
-		else if (!strcmp(word, "csum_sum")) control->dir[d].csum_sum = number;
-		else if (!strcmp(word, "probe_sum")) control->dir[d].probe_sum = number;
-		else if (!strcmp(word, "ip_sum")) control->dir[d].ip_sum = number;
-		else if (!strcmp(word, "plain") && parse_hex(value, control->dir[d].plain, HEADER_MAX)) ;
-		else if (!strcmp(word, "probe") && parse_hex(value, control->dir[d].probe, HEADER_MAX)) ;
-		else {
-			answer("{\"error\":\"unknown or malformed word: %s\"}", word);
-			return NULL;
-		}
+	if (fread(asked, head, 1, stdin) != 1)
+		return false;
+	if (asked->version != WIRE_VERSION || asked->size != sizeof(*asked)) {
+		answer("{\"error\":\"it was asked in version %u, %u bytes, and understands version %u, %zu bytes; "
+		       "install pdrgate again\"}", asked->version, asked->size, WIRE_VERSION, sizeof(*asked));
+		return false;
 	}
-	return verb;
+	return fread((char *)asked + head, sizeof(*asked) - head, 1, stdin) == 1;
+}
+
+/* What would lead out of a buffer or into a division by nothing; NULL where all is well. */
+static const char *out_of_range(const struct request *asked)
+{
+	uint32_t header = asked->v6 ? HEADER_V6 + asked->routing : HEADER_V4;
+
+	if (!asked->count || asked->count > INT32_MAX)
+		return "count";
+	if (!asked->duration)
+		return "duration";
+	if (!asked->batch || asked->batch > MAX_BATCH)
+		return "batch";
+	if (!asked->flows)
+		return "flows";
+	if (asked->directions < 1 || asked->directions > (uint32_t)port_count)
+		return "directions";
+	if (asked->routing > ROUTING_MAX || asked->routing % 8)
+		return "routing";
+	if (asked->plain_len < header || asked->plain_len > MAX_FRAME)
+		return "plain_len";
+	if (asked->probe_every && (asked->probe_len < header + PROBE_PAYLOAD || asked->probe_len > MAX_FRAME))
+		return "probe_len";
+	if (asked->vary_offset > header - 2)
+		return "vary_offset";
+	return NULL;
 }
 
 static void open_port(struct port *port, const char *name, struct bpf_program *program)
@@ -439,10 +429,14 @@ int main(int argc, char **argv)
 	struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
 	struct sigaction action = { .sa_handler = interrupt };	/* no SA_RESTART */
 	struct bpf_object *object;
-	struct bpf_program *counter;
-	char path[256], line[4096];
+	struct bpf_program *counter, *sender;
+	bool paced;
+	struct bpf_map *counters;
+	struct request asked;
+	size_t page = sysconf(_SC_PAGESIZE), counters_size;
+	char path[256];
 	cpu_set_t cpus;
-	int netns, live_error;
+	int netns, cpu_count, live_error;
 
 	if (argc < 5 || argc > 6) {
 		fprintf(stderr, "usage: pdrgate-traffic NETNS CPU OBJECT PORT [PORT]\n");
@@ -465,40 +459,46 @@ int main(int argc, char **argv)
 	setrlimit(RLIMIT_MEMLOCK, &unlimited);	/* kernels before 5.11 charge maps to it */
 	libbpf_set_print(print_warnings);
 
-	object = bpf_object__open_file(argv[3], NULL);
-	if (!object || bpf_object__load(object))
-		fail("loading the BPF programs");
 	cpu_count = libbpf_num_possible_cpus();
-	send_fd = bpf_program__fd(bpf_object__find_program_by_name(object, "send"));
+	counters_size = (cpu_count * sizeof(struct counts) + page - 1) / page * page;
+	object = bpf_object__open_file(argv[3], NULL);
+	if (!object)
+		fail("opening the BPF programs");
+	counters = bpf_object__find_map_by_name(object, "received");
+	sender = bpf_object__find_program_by_name(object, "send");
+	/* It came with Linux 5.17. Without it there is only the other engine. */
+	paced = libbpf_probe_bpf_helper(BPF_PROG_TYPE_XDP, BPF_FUNC_loop, NULL) == 1;
+	if (bpf_map__set_max_entries(counters, cpu_count) || bpf_program__set_autoload(sender, paced) ||
+	    bpf_object__load(object))
+		fail("loading the BPF programs");
+	if (paced)
+		send_fd = bpf_program__fd(sender);
 	counter = bpf_object__find_program_by_name(object, "count");
-	received_fd = bpf_object__find_map_fd_by_name(object, "received");
 	control = mmap(NULL, sizeof(*control), PROT_READ | PROT_WRITE, MAP_SHARED,
 		       bpf_object__find_map_fd_by_name(object, "control"), 0);
-	if (control == MAP_FAILED)
-		fail("mapping the control map");
+	per_cpu = mmap(NULL, counters_size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(counters), 0);
+	if (control == MAP_FAILED || per_cpu == MAP_FAILED)
+		fail("mapping what is shared with the BPF programs");
+	control->cpus = cpu_count;
 	for (int i = 4; i < argc; i++, port_count++) {
 		open_port(&ports[port_count], argv[i], counter);
-		control->dir[port_count].ifindex = ports[port_count].ifindex;
+		control->ifindex[port_count] = ports[port_count].ifindex;
 	}
 
 	/* Live frames came with Linux 5.18: one frame with nothing to send tells whether they work here. */
 	control->over = 1;
-	control->plain_len = 64;
-	live_error = send_live(1, 1);
+	control->asked.plain_len = 64;
+	live_error = paced ? send_live(1, 1) : -EOPNOTSUPP;
 	answer("{\"ready\":true,\"xdp\":%s,\"why\":\"%s\"}", live_error ? "false" : "true",
 	       live_error ? strerror(-live_error) : "");
 
-	while (fgets(line, sizeof(line), stdin)) {
-		bool live = false;
-		uint64_t quiet = 20000000, limit = NS;
-		const char *verb = take(line, &live, &quiet, &limit);
+	while (take(&asked)) {
+		const char *wrong = out_of_range(&asked);
 
-		if (!verb)
-			continue;
-		if (!strcmp(verb, "trial"))
-			trial(live, quiet, limit);
+		if (wrong)
+			answer("{\"error\":\"asked for a trial whose %s is out of range\"}", wrong);
 		else
-			answer("{\"error\":\"unknown command\"}");
+			trial(&asked);
 	}
 	return 0;
 }

@@ -4,6 +4,11 @@ TRex sends late rather than less: a server that cannot keep up sends every packe
 queue-full counter nor its output errors need to tell. The server says when a port has stopped only within some tens of
 milliseconds. So the lateness is measured where it is seen best, in the progress of the sent packets between two
 readings, each of them between two readings of our clock.
+
+What had come back when sending ended is told by the first two readings of the flow statistics that have all packets
+sent: what arrived between them drained, and at the same rate did what arrived between the end and the first of them.
+Readings with packets still to send are not used, for sent and received ones would not belong together; so there are no
+looks at what is under way either.
 """
 
 from __future__ import annotations
@@ -53,6 +58,21 @@ class Sending:
 
 
 @dataclass(frozen=True, slots=True)
+class Arrivals:
+    """Flow statistics of one moment: our clock before the request and after the answer, seconds."""
+
+    asked: float
+    answered: float
+    groups: Mapping[int, Mapping[str, Mapping[int, int]]]
+    """By id, then ``tx`` and ``rx``, then port."""
+
+    @property
+    def at(self) -> float:
+        """When they were read, as well as is known."""
+        return (self.asked + self.answered) / 2
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """All that the worker saw of one trial."""
 
@@ -67,6 +87,8 @@ class Observation:
     sendings: Mapping[int, Sending]
     histograms: tuple[Mapping[int, int], ...]
     """Probes by the lower end of their latency's bucket, microseconds; one per direction."""
+    arrivals: tuple[Arrivals, ...]
+    """From shortly before the expected end of sending to the end of the drain."""
     stopped: bool
     """The port was still sending long after the trial's time and was stopped."""
 
@@ -90,6 +112,9 @@ class Observation:
             histograms=tuple(
                 {int(bucket): count for bucket, count in histogram.items()} for histogram in message["histograms"]
             ),
+            arrivals=tuple(
+                Arrivals(asked, answered, _groups(groups)) for asked, answered, groups in message["arrivals"]
+            ),
             stopped=message["stopped"],
         )
 
@@ -107,44 +132,44 @@ def trial(
     """
     requested = sum(stream.count for stream in sent)
     _check_monotonic(observation.before, observation.after, "the server")
-    tx = rx = probes = 0
+    senders = sorted({stream.port for stream in sent})
+    counts = {port: sum(stream.count for stream in sent if stream.port == port) for port in senders}
+    seconds = {
+        port: sending_time(counts[port], duration, observation.sendings[port], stopped=observation.stopped)
+        for port in senders
+    }
+    tx = rx = drained = probes = 0
     for group, port in sorted({(stream.group, stream.port) for stream in sent}):
         wanted = sum(stream.count for stream in sent if (stream.group, stream.port) == (group, port))
         if group not in observation.groups_after:
             raise UntrustedCountersError(f"the server has no statistics of flow {group}, which port {port} sent")
-        own_tx = _gained(observation, group, "tx", (port,))
-        own_rx = _gained(observation, group, "rx", [other for other in ports if other != port])
+        others = [other for other in ports if other != port]
+        own_tx = _gained(observation, observation.groups_after, group, "tx", (port,))
+        own_rx = _gained(observation, observation.groups_after, group, "rx", others)
         if own_tx > wanted:
             raise UntrustedCountersError(f"port {port} counts {own_tx} packets sent of {wanted} that were asked for")
         if own_rx > _PLAUSIBLE_SURPLUS * own_tx + _STRAY_ALLOWANCE:
             raise UntrustedCountersError(f"{own_rx} packets are said to have come back of {own_tx} sent by port {port}")
         tx, rx = tx + own_tx, rx + own_rx
+        end = sending_end(counts[port], seconds[port], observation.sendings[port], stopped=observation.stopped)
+        drained += own_rx - _arrived(observation, group, port, others, end)
         if any(stream.probe for stream in sent if stream.group == group):
             probes += own_rx
     changes = {name: value - observation.before.get(name, 0) for name, value in observation.after.items()}
-    senders = sorted({stream.port for stream in sent})
     on_the_wire = sum(changes[f"port{port}.opackets"] for port in senders)
     if on_the_wire > tx + _STRAY_ALLOWANCE:
         raise UntrustedCountersError(f"the ports count {on_the_wire} packets sent, the flow statistics {tx}")
     offered = min(tx, on_the_wire)  # what a card has dropped at its output has not been in front of the SUT
     stray = max(0, sum(changes[f"port{port}.ipackets"] for port in ports) - rx)
-    seconds = max(
-        sending_time(
-            sum(stream.count for stream in sent if stream.port == port),
-            duration,
-            observation.sendings[port],
-            stopped=observation.stopped,
-        )
-        for port in senders
-    )
     return Trial(
         intended_load=load,
         intended_duration=duration,
         offered=offered,
         unsent=requested - offered,
         forwarded=rx,
+        drained=drained,
         stray=stray,
-        sending_time=seconds,
+        sending_time=max(seconds.values()),
         latency=latency(observation.histograms, probes),
         counters_before=placed({f"trex.{name}": value for name, value in observation.before.items()}),
         counters_after=placed({f"trex.{name}": value for name, value in observation.after.items()}),
@@ -175,6 +200,20 @@ def sending_time(count: int, duration: float, sending: Sending, *, stopped: bool
             seconds = max(seconds, min(at_most, count * middle / max(1, packets)))
     at_least = sending.ended[0] - sending.started[1] - END_LAG
     return max(seconds, at_least)
+
+
+def sending_end(count: int, seconds: float, sending: Sending, *, stopped: bool = False) -> float:
+    """When a port that took ``seconds`` for ``count`` packets had sent the last of them, as well as is known.
+
+    The last reading of its progress knows it better than the request to start, which takes some milliseconds.
+    """
+    if stopped:
+        return sum(sending.ended) / 2
+    end = sum(sending.started) / 2 + seconds
+    if sending.readings and sending.readings[-1].packets < count:
+        last = sending.readings[-1]
+        end = (last.asked + last.answered) / 2 + (count - last.packets) * seconds / count
+    return min(end, sending.ended[1])
 
 
 def latency(histograms: Sequence[Mapping[int, int]], received: int) -> Latency | None:
@@ -210,9 +249,32 @@ def _width(bucket: int) -> int:
     return int(10 ** (len(str(bucket)) - 1)) if bucket >= 10 else 10
 
 
-def _gained(observation: Observation, group: int, way: str, ports: Sequence[int]) -> int:
+def _arrived(observation: Observation, group: int, port: int, others: Sequence[int], end: float) -> int:
+    """Packets of a flow that had come back when ``port`` had sent its last one, at ``end``."""
+    final = _gained(observation, observation.groups_after, group, "rx", others)
+    sent = _gained(observation, observation.groups_after, group, "tx", (port,))
+    points = [
+        (arrivals.at, _gained(observation, arrivals.groups, group, "rx", others))
+        for arrivals in observation.arrivals
+        if _gained(observation, arrivals.groups, group, "tx", (port,)) == sent
+    ]
+    if not points:
+        return final
+    (at, arrived), (later, more) = points[0], points[min(1, len(points) - 1)]
+    if later > at > end:
+        arrived -= round((more - arrived) * (at - end) / (later - at))
+    return min(final, max(0, arrived))
+
+
+def _gained(
+    observation: Observation,
+    reading: Mapping[int, Mapping[str, Mapping[int, int]]],
+    group: int,
+    way: str,
+    ports: Sequence[int],
+) -> int:
     before = observation.groups_before.get(group, {}).get(way, {})
-    after = observation.groups_after.get(group, {}).get(way, {})
+    after = reading.get(group, {}).get(way, {})
     gained = 0
     for port in ports:
         change = after.get(port, 0) - before.get(port, 0)

@@ -1,7 +1,8 @@
 """A connection to a TRex server that is held across trials, and the trials on it.
 
-Counters are read before the start and after the drain, and only there: while packets are under way, those of the two
-ends do not belong together. What is read in between is the progress of sending.
+A trial's counts are read before the start and after the drain, and only there: while packets are under way, those of
+the two ends do not belong together. What is read in between is the progress of sending, and from shortly before its end
+on what has come back: the first reading with all packets sent tells what was still queued then.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ _EARLY, _LATE = 0.1, 0.9
 _SHORTEST_TO_READ = 0.05
 _TURN = 0.002
 """Seconds between two questions whether a port still sends, and whether packets still arrive."""
+_LEAD = 0.01
+"""Seconds before the expected end from which on these questions are asked."""
 _FROM_PACKET = 1
 """The client's name for destination MAC addresses that are taken from the packet."""
 
@@ -43,6 +46,8 @@ class Session:
         self._acquired = False
         self._base: dict[int, int] = {}
         """Packets that each port had sent before the trial."""
+        self._arrivals: list[list[Any]] = []
+        """Of the trial: our clock before each request for flow statistics and after its answer, and these."""
         self._client = Client(
             message["client"], message["server"], message["sync_port"], message["async_port"], message["username"]
         )
@@ -92,13 +97,14 @@ class Session:
         for port in senders:
             own = [self._stream(stream) for stream in streams if stream["port"] == port]
             self._client.stl.add_streams(own, ports=[port])
+        self._arrivals = []
         try:
             before, groups_before, _ = self._counters(groups, probes)
             wall = time.time()
             starts = self._start(senders)
             readings, cpu = self._readings(senders, starts, message["duration"])
-            ends, stopped = self._end(senders, starts, message["duration"], message["limit"])
-            after, groups_after, latencies = self._drained(groups, probes, senders, message)
+            ends, stopped = self._end(groups, senders, starts, message["duration"], message["limit"])
+            after, groups_after, latencies = self._drained(groups, probes, message)
             self._still_ours()
         except BaseException:
             with contextlib.suppress(Exception):
@@ -113,6 +119,7 @@ class Session:
             "after": after,
             "groups_before": groups_before,
             "groups_after": groups_after,
+            "arrivals": self._arrivals,
             "sendings": {
                 port: {"started": starts[port], "ended": ends[port], "readings": readings[port]} for port in senders
             },
@@ -183,15 +190,16 @@ class Session:
         return min(tries, key=lambda one: one[1] - one[0])
 
     def _end(
-        self, senders: list[int], starts: dict[int, list[float]], duration: float, limit: float
+        self, groups: list[int], senders: list[int], starts: dict[int, list[float]], duration: float, limit: float
     ) -> tuple[dict[int, list[float]], bool]:
         """When each port was last seen sending and first seen idle; ports that send beyond ``limit`` are stopped."""
         last_seen = {port: starts[port][1] for port in senders}
         ends: dict[int, list[float]] = {}
         latest = starts[senders[-1]][1]
-        self._pause(latest + duration - time.monotonic())
+        self._pause(latest + duration - _LEAD - time.monotonic())
         stopped = False
         while len(ends) < len(senders):
+            self._arrived(groups)
             for port in senders:
                 if port in ends:
                     continue
@@ -208,13 +216,13 @@ class Session:
         return ends, stopped
 
     def _drained(
-        self, groups: list[int], probes: list[int], senders: list[int], message: dict[str, Any]
+        self, groups: list[int], probes: list[int], message: dict[str, Any]
     ) -> tuple[dict[str, int], dict[int, Any], list[dict[str, Any]]]:
         """The counters once they have stood still for ``quiet`` seconds, or after ``drain`` seconds."""
         begun = changed = time.monotonic()
         seen: dict[int, Any] = {}
         while True:
-            statistics = self._groups(groups)
+            statistics = self._arrived(groups)
             now = time.monotonic()
             if statistics != seen:
                 seen, changed = statistics, now
@@ -238,8 +246,11 @@ class Session:
         latencies = answer.get("latency") or {}
         return counters, _flows(answer), [(latencies.get(str(group)) or {}).get("lat") or {} for group in probes]
 
-    def _groups(self, groups: list[int]) -> dict[int, Any]:
-        return _flows(self._client.request("get_pgid_stats", pgids=groups))
+    def _arrived(self, groups: list[int]) -> dict[int, Any]:
+        asked = time.monotonic()
+        flows = _flows(self._client.request("get_pgid_stats", pgids=groups))
+        self._arrivals.append([asked, time.monotonic(), flows])
+        return flows
 
     def _still_ours(self) -> None:
         for port in self._ports:

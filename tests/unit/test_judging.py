@@ -1,4 +1,4 @@
-"""The comparison: which verdict which numbers get, and how often chance alone gives the wrong one."""
+"""From samples to a verdict and its sentence, and how often chance alone gives the wrong one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from pdrgate.errors import DataError, UsageError
-from pdrgate.gate.compare import Baseline, compare
+from pdrgate.gate.judging import check_tolerance, compare, comparison, judged, shown, summarised
+from pdrgate.replication import Samples
+from pdrgate.results.model import Better
 from pdrgate.results.verdict import Verdict
 
 BASE = (1.000e6, 1.002e6, 0.998e6, 1.001e6, 0.999e6, 1.000e6)
@@ -19,8 +21,19 @@ def times(factor: float) -> tuple[float, ...]:
     return tuple(value * factor for value in BASE)
 
 
+def samples(
+    candidate: tuple[float, ...],
+    tolerance: float = 0.02,
+    baseline: tuple[float, ...] = BASE,
+    name: str = "PDR",
+    better: Better = "higher",
+    unit: str = "packets/s",
+) -> Samples:
+    return Samples(name, unit, better, tolerance, baseline, candidate)
+
+
 def verdict(candidate: tuple[float, ...], tolerance: float = 0.02, baseline: tuple[float, ...] = BASE) -> Verdict:
-    return compare(candidate, Baseline("b", baseline, {}), tolerance)[1].verdict
+    return judged(compare([samples(candidate, tolerance, baseline)], "b")).verdict
 
 
 @pytest.mark.parametrize(
@@ -41,6 +54,12 @@ def test_the_direction_counts(factor: float, expected: Verdict) -> None:
     assert verdict(times(factor)) is expected
 
 
+@pytest.mark.parametrize(("factor", "expected"), [(1.1, Verdict.REGRESSION), (0.9, Verdict.IMPROVEMENT)])
+def test_where_lower_is_better_more_is_a_regression(factor: float, expected: Verdict) -> None:
+    found = judged(compare([samples(times(factor), name="cost", better="lower", unit="cycles")], "b"))
+    assert found.verdict is expected
+
+
 def test_a_wide_interval_shows_nothing() -> None:
     scattered = (0.8e6, 1.2e6, 0.9e6, 1.1e6)
     assert verdict(scattered) is Verdict.INCONCLUSIVE
@@ -56,25 +75,42 @@ def test_without_tolerance_equals_are_a_pass_only_when_they_are_equal() -> None:
 
 
 def test_the_reason_tells_all_numbers() -> None:
-    comparison, judgement = compare(times(0.9), Baseline("old/result.json", BASE, {}), 0.02)
-    assert str(judgement).startswith("REGRESSION: slower: PDR 900 kpps against 1 Mpps, change -10.0% (-10.")
-    assert str(judgement).endswith("at 95% confidence), tolerance 2.0%")
-    assert comparison.baseline == "old/result.json"
-    assert comparison.lower < comparison.change < comparison.upper
-    assert comparison.change == pytest.approx(-0.1)
+    changes = compare([samples(times(0.9))], "old/result.json")
+    reason = str(judged(changes))
+    assert reason.startswith("REGRESSION: slower: PDR 900 kpps against 1 Mpps, change -10.0% (-10.")
+    assert reason.endswith("at 95% confidence), tolerance 2.0%")
+    found = comparison(changes, "old/result.json", {"kernel": ("a", "b")})
+    assert found.baseline == "old/result.json"
+    assert found.lower < found.change < found.upper
+    assert found.change == pytest.approx(-0.1)
+    assert (found.accepted, found.why_not, found.pairs) == (True, "", 0)
+    assert found.differs == {"kernel": ("a", "b")}
 
 
-def test_what_differs_is_told_with_the_baselines_value_first() -> None:
-    baseline = Baseline("b", BASE, {"kernel": "6.1", "cpu": "x", "old": "1"})
-    comparison, _ = compare(BASE, baseline, 0.02, {"kernel": "6.2", "cpu": "x", "new": "2"})
-    assert comparison.differs == {"kernel": ("6.1", "6.2"), "old": ("1", None), "new": (None, "2")}
-    assert comparison.to_dict()["differs"] == {"kernel": ["6.1", "6.2"], "old": ["1", None], "new": [None, "2"]}
+def test_the_sentence_says_which_measurand_is_worse_and_what_the_other_does() -> None:
+    """Loss that begins before saturation lowers the PDR alone, and less capacity both."""
+    for pdr, saturation, leads, other in (
+        (0.8, 1.0, "slower: PDR ", "saturation throughput 1 Mpps against 1 Mpps, change +0.0%"),
+        (1.0, 0.8, "slower: saturation throughput ", "PDR 1 Mpps against 1 Mpps, change +0.0%"),
+        (1.0, 1.0, "not slower: PDR ", "saturation throughput 1 Mpps against 1 Mpps, change +0.0%"),
+    ):
+        found = judged(compare([samples(times(pdr)), samples(times(saturation), name="saturation throughput")], "old"))
+        assert found.verdict is (Verdict.PASS if pdr == saturation else Verdict.REGRESSION)
+        assert found.reason.startswith(leads)
+        assert other in found.reason
+        assert found.reason.count("at 97.5% confidence") == 2  # 95 % for both together
+
+
+def test_a_refused_change_is_stored_with_what_stands_against_it() -> None:
+    found = comparison(compare([samples(times(0.9))], "old"), "old", {}, why_not="two modes")
+    assert (found.accepted, found.why_not) == (False, "two modes")
+    assert found.change == pytest.approx(-0.1)
 
 
 @pytest.mark.parametrize("tolerance", [-0.01, 1.0, math.nan])
 def test_a_tolerance_without_meaning(tolerance: float) -> None:
     with pytest.raises(UsageError, match=r"has no meaning; use 0% or more, and less than 100%$"):
-        verdict(BASE, tolerance)
+        check_tolerance(tolerance)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +125,20 @@ def test_samples_that_cannot_be_compared(
     candidate: tuple[float, ...], baseline: tuple[float, ...], message: str
 ) -> None:
     with pytest.raises(DataError, match=f"^cannot compare with old.json: {message}"):
-        compare(candidate, Baseline("old.json", baseline, {}), 0.02)
+        compare([samples(candidate, baseline=baseline)], "old.json")
+
+
+def test_a_measurand_in_words() -> None:
+    assert summarised("PDR", "packets/s", "higher", ()) is None
+    one = summarised("PDR", "packets/s", "higher", (3.0,))
+    assert one is not None
+    assert (one.value, one.lower, one.upper) == (3.0, None, None)
+    several = summarised("PDR", "packets/s", "higher", (3.0, 5.0))
+    assert several is not None
+    assert several.lower is not None
+    assert several.upper is not None
+    assert several.lower < several.value == 4.0 < several.upper
+    assert (shown(1e6, "packets/s"), shown(1234.5, "cycles")) == ("1 Mpps", "1234 cycles")
 
 
 def shares(change: float, noise: float, repeats: int, tolerance: float = 0.02, rounds: int = 2000) -> Counter[Verdict]:
@@ -109,7 +158,7 @@ def test_at_the_tolerance_itself_a_regression_is_called_in_2_and_a_half_percent(
 
 
 def test_without_a_change_no_regression_is_called_and_a_large_one_is_never_missed() -> None:
-    # Within-boot noise of 0.3 % (research/search-and-gating.md) and the quick profile's repeats.
+    # Noise of repeats within a boot, and the quick profile's repeats.
     assert shares(0.0, 0.003, 6)[Verdict.PASS] == 1
     assert shares(-0.03, 0.003, 6)[Verdict.REGRESSION] >= 0.99
     assert shares(0.03, 0.003, 6)[Verdict.IMPROVEMENT] >= 0.99

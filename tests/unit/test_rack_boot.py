@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,9 +12,9 @@ from typing import Any
 import pytest
 
 from pdrgate.errors import TestbedError
-from pdrgate.testbeds import load_testbed
+from pdrgate.testbeds import Rack, load_testbed
+from pdrgate.testbeds.kinds import HostConfig
 from pdrgate.testbeds.rack import RackTestbed
-from pdrgate.testbeds.rack_build import boot_on_rack, boots_builds
 
 ROOT = Path(__file__).parents[2]
 RACK = load_testbed(ROOT / "resources/testbeds/rack-trex.yaml")
@@ -41,10 +42,11 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def closing(what: str) -> SimpleNamespace:
         return SimpleNamespace(close=lambda: done.append(what), restore=lambda: done.append(what))
 
-    def opened(config: object, journal: object) -> RackTestbed:
+    def opened(config: object, journal: object, lock: object) -> RackTestbed:
+        assert lock is held
         done.append("opens the testbed")
         testbed = object.__new__(RackTestbed)
-        testbed._afterwards = []
+        testbed._afterwards, testbed._own_lock = [], None
         parts: dict[str, Any] = {
             "_knobs": closing("puts knobs back"), "_source": closing("ends the generator"),
             "_router": closing("leaves"), "_machine": closing("leaves"),
@@ -53,15 +55,18 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             setattr(testbed, name, part)
         return testbed
 
+    held = contextlib.ExitStack()
+    held.callback(done.append, "lets others have the SUT")
+    monkeypatch.setattr("pdrgate.safety.sut_lock.SutLock.acquire", lambda host: held)
     monkeypatch.setattr("pdrgate.bare_metal.BareMetal", Metal)
     monkeypatch.setattr("pdrgate.hosts.ssh.SshConnection", lambda target: target)
     monkeypatch.setattr("pdrgate.hosts.ssh.SshHost", lambda connection, owns: closing("closes the way there"))
-    monkeypatch.setattr("pdrgate.testbeds.rack_build.open_testbed", opened)
+    monkeypatch.setattr(Rack, "open", opened)
     return done
 
 
 def test_the_default_kernel_comes_back_after_everything_was_put_back(steps: list[str]) -> None:
-    testbed = boot_on_rack(RACK, BUILD, JOURNAL, print)
+    testbed = RACK.boot(BUILD, JOURNAL, ROOT, print)
     assert steps == ["starts 6.1", "opens the testbed"]
     testbed.close()
     assert steps[2:] == [
@@ -70,6 +75,7 @@ def test_the_default_kernel_comes_back_after_everything_was_put_back(steps: list
         "leaves",
         "leaves",
         "goes back",
+        "lets others have the SUT",
         "closes the way there",
     ]
     testbed.close()
@@ -79,19 +85,21 @@ def test_the_default_kernel_comes_back_after_everything_was_put_back(steps: list
 def test_a_testbed_that_cannot_be_set_up_leaves_no_build_running(
     steps: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(config: object, journal: object) -> RackTestbed:
+    def refused(config: object, journal: object, lock: object) -> RackTestbed:
         raise TestbedError("no link")
 
-    monkeypatch.setattr("pdrgate.testbeds.rack_build.open_testbed", refused)
+    monkeypatch.setattr(Rack, "open", refused)
     with pytest.raises(TestbedError, match="no link"):
-        boot_on_rack(RACK, BUILD, JOURNAL, print)
-    assert steps == ["starts 6.1", "goes back", "closes the way there"]
+        RACK.boot(BUILD, JOURNAL, ROOT, print)
+    assert steps == ["starts 6.1", "goes back", "lets others have the SUT", "closes the way there"]
 
 
 def test_only_a_machine_of_its_own_boots_builds(steps: list[str]) -> None:
-    assert boots_builds(RACK)
-    local = load_testbed(ROOT / "resources/testbeds/local-netns.yaml")
-    assert not boots_builds(local)
-    with pytest.raises(TestbedError, match="boots no kernels: its SUT is no machine that is reached by SSH"):
-        boot_on_rack(local, BUILD, JOURNAL, print)
+    assert RACK.boots_builds
+    assert isinstance(RACK, Rack)
+    for host in (HostConfig("local"), HostConfig("netns", namespace="a"), replace(RACK.host, namespace="a")):
+        part = replace(RACK, host=host)
+        assert not part.boots_builds
+        with pytest.raises(TestbedError, match="boots no kernels: its SUT is no machine that is reached by SSH"):
+            part.boot(BUILD, JOURNAL, ROOT, print)
     assert steps == []

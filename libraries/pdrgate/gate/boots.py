@@ -1,0 +1,277 @@
+"""Boots of two builds, a pair at a time: booted, searched once each, measured, and left."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pdrgate.errors import DataError, PdrGateError, TestbedError
+from pdrgate.gate.plan import grid, round_order
+from pdrgate.gate.profile import BOOT_GRID, BOOT_TOP_TRIALS, BOOT_WIDTH
+from pdrgate.gate.replicate import Measurands, Replicate, measure_in_turn
+from pdrgate.gate.scenario import Scenario
+from pdrgate.gate.scenario_run import search_failure, searched
+from pdrgate.gate.session import Session
+from pdrgate.gate.subject import Identity, Subject, differences, goals_of
+from pdrgate.measurands import PartialDropRate, SaturationThroughput, Sweep
+from pdrgate.results.model import BootResult, Side, SideResult
+from pdrgate.results.verdict import Judgement, Verdict
+from pdrgate.safety.journal import Journal
+from pdrgate.search.goals import Goal
+from pdrgate.testbeds import Booting, Testbed
+from pdrgate.trial import Trial
+from pdrgate.units import Rate
+
+SIDES: tuple[Side, Side] = ("baseline", "candidate")
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """One of the two builds: what a person calls it, and how a testbed on a fresh boot of it is had."""
+
+    side: Side
+    label: str
+    boot: Callable[[Journal], Testbed]
+    program: Path | None = None
+    """The eBPF object that is the build, on one kernel for both sides."""
+
+
+@dataclass
+class _Boot:
+    """A boot that is up, with its trials. What goes wrong while it is measured is its own fault."""
+
+    build: Build
+    subject: Subject
+    replicate: Replicate
+
+    def go_on(self) -> bool:
+        with self.blamed():
+            return self.replicate.go_on()
+
+    @contextlib.contextmanager
+    def blamed(self) -> Iterator[None]:
+        try:
+            yield
+        except TestbedError as error:
+            raise BootError(self.build.side, error, self.subject.boot, self.kernel) from error
+
+    @property
+    def kernel(self) -> str:
+        return self.subject.environment.kernel_release or "unknown"
+
+
+class BootError(Exception):
+    """A boot of a build failed."""
+
+    def __init__(self, side: Side, error: TestbedError, boot: str = "", kernel: str = "") -> None:
+        self.side = side
+        self.error = error
+        self.boot = boot
+        self.kernel = kernel
+
+
+class Boots:
+    """Boots pairs of builds on one session's testbed and measures them.
+
+    The first boot of each build searches its bounds. All boots then measure one grid of loads around both, and as many
+    trials as tell their PDR.
+
+    Args:
+        together: whether both boots of a pair can be up at once, and are measured in turn.
+        told: gets each trial, and whether it is one of the run that is resumed.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        scenario: Scenario,
+        builds: Mapping[Side, Build],
+        *,
+        together: bool,
+        told: Callable[[Trial, bool], None],
+    ) -> None:
+        self.session = session
+        self.scenario = scenario
+        self.builds = builds
+        self.loads: tuple[float, ...] = ()
+        """The grid, once it is known."""
+        self.sides: dict[Side, SideResult] = {
+            side: SideResult(side=side, build=build.label) for side, build in builds.items()
+        }
+        """What is known of each build: its environment, its search."""
+        self.failure: Judgement | None = None
+        """Why there is nothing to compare."""
+        self.carried = ""
+        self.sut_cpus: tuple[int, ...] = ()
+        self._together = together
+        self._told = told
+        self._searched: set[Side] = set()
+        self._centres: dict[Side, float] = {}
+        self._most: dict[Side, float] = {}
+        """By build, the highest load worth a trial when it was searched."""
+
+    def measure(self, number: int) -> tuple[list[BootResult], list[Trial]]:
+        """Boot and measure pair ``number``; nothing comes of it where `failure` is set then.
+
+        Raises:
+            BootError: a boot failed; both are left.
+        """
+        order = SIDES if number % 2 else SIDES[::-1]
+        groups = [order] if self._together else [(side,) for side in order]
+        if not self._together and not self.loads:
+            # The grid lies around both: where boots follow each other, each build is searched in a boot of its own.
+            for side in order:
+                if side not in self._searched:
+                    self._group((side,), number, search_only=True)
+                if self.failure is not None:
+                    return [], []
+        done: list[_Boot] = []
+        for group in groups:
+            done += self._group(group, number)
+            if self.failure is not None:
+                return [], []
+        results = [self._boot_result(one, number) for one in done]
+        if self.failure is not None:
+            return [], []
+        return results, [trial for one in done for trial in one.replicate.trials]
+
+    def forget_searches(self) -> None:
+        """Where a boot failed before the loads were known, both builds are searched anew."""
+        if not self.loads:
+            self._searched.clear()
+
+    @property
+    def goal(self) -> Goal:
+        """The PDR's."""
+        return goals_of(self.session.options.profile.goals, self.scenario)[-1]
+
+    def _boot_result(self, one: _Boot, number: int) -> BootResult:
+        """What a boot came to; sets `failure` when that is nothing to compare."""
+        measurands, trials = self._measurands, one.replicate.trials
+        values = {measurand.name: measurand.value(trials) for measurand in measurands.all}
+        side, top = one.build.side, measurands.saturation.load
+        what = f"boot {number} of the {side} {one.build.label}"
+        if values[SaturationThroughput.name] is None:
+            ceiling = min(one.calibration.ceiling for one in self.sides.values() if one.calibration is not None)
+            self.failure = Judgement(
+                Verdict.GENERATOR_LIMITED,
+                f"the generator ends at {Rate(ceiling)}, too near the PDR to show saturation ({what} was offered "
+                f"{Rate(top)} at most); give the SUT less CPU, or use a faster generator",
+            )
+        elif values[PartialDropRate.name] is None:
+            self.failure = Judgement(
+                Verdict.UNSTABLE, f"{what}: no load held a loss of {self.goal.loss_ratio:.1%}: there is no PDR to find"
+            )
+        return BootResult(
+            side=side, pair=number, boot=one.subject.boot, kernel=one.kernel,
+            values={name: value for name, value in values.items() if value is not None},
+            complaints=tuple(one.subject.complaints),
+        )  # fmt: skip
+
+    def _group(self, group: Sequence[Side], number: int, *, search_only: bool = False) -> list[_Boot]:
+        started: list[_Boot] = []
+        try:
+            booting = [self._begin(self.builds[side], number) for side in group]
+            for side, testbed in zip(group, booting, strict=True):
+                # One by one: what was started before a failure must be released.
+                started.append(self._start(self.builds[side], testbed, number))
+            if _unlike(started):
+                # One of them fell back to emulation: so will both the next time, and nothing was measured yet.
+                self.session.observer.said("the two guests do not run by the same accelerator: both are booted again")
+                mixed, started = started, []
+                self._leave(mixed)
+                self.sides.update({side: replace(self.sides[side], fingerprint={}) for side in group})
+                return self._group(group, number, search_only=search_only)
+            for one in started:
+                self._search(one)
+            if self.failure is None and not search_only:
+                self.loads = self.loads or self._grid()
+                for one in started:
+                    one.replicate.steps = self._measurands.steps(
+                        Sweep(round_order(self.loads, number), self.session.options.profile.boot_trial)
+                    )
+                measure_in_turn(started)
+        finally:
+            self._leave(started)
+        return started
+
+    def _leave(self, started: Sequence[_Boot]) -> None:
+        for one in reversed(started):
+            self._release(one.subject)
+        self.session.leave()
+
+    def _begin(self, build: Build, number: int) -> Testbed:
+        self.session.observer.said(f"boot {number} of the {build.side}, {build.label}")
+        try:
+            return self.session.begin(build.boot)
+        except TestbedError as error:
+            raise BootError(build.side, error) from error
+
+    def _start(self, build: Build, testbed: Testbed, number: int) -> _Boot:
+        boot = ""
+        introduce = build.side not in self._searched
+        try:
+            self.session.ready(testbed, introduce)
+            # Namespaces made anew are a start of the SUT too, though its kernel stays.
+            boot = testbed.boot if isinstance(testbed, Booting) else f"{testbed.boot}-{build.side}-{number}"
+            identity = Identity(build.side, build.label, number, boot, build.program)
+            subject = Subject(self.session, self.scenario, testbed, identity, told=self._told, introduce=introduce)
+            try:
+                subject.prepare()
+            except BaseException:
+                self._release(subject)
+                raise
+        except TestbedError as error:
+            raise BootError(build.side, error, boot) from error
+        self.carried, self.sut_cpus = subject.carried, testbed.sut_cpus
+        if told := differences(self.sides[build.side].fingerprint, subject.fingerprint):
+            self._release(subject)
+            raise DataError(
+                f"boots of the {build.side} {build.label} cannot be taken together: {'; '.join(told)}; start a new run"
+            )
+        self.sides[build.side] = replace(
+            self.sides[build.side], environment=subject.environment.to_dict(), fingerprint=subject.fingerprint
+        )
+        return _Boot(build, subject, Replicate(subject, ()))
+
+    def _search(self, one: _Boot) -> None:
+        """Calibrate and search, once for each build."""
+        side = one.build.side
+        if side in self._searched or self.loads or self.failure is not None:
+            return
+        with one.blamed():
+            found = one.subject.search(goals_of(self.session.options.profile.goals, self.scenario))
+        assert one.subject.calibration is not None
+        self._searched.add(side)
+        self.sides[side] = replace(self.sides[side], search=searched(found), calibration=one.subject.calibrated())
+        failure = search_failure(found, one.subject.calibration)
+        if failure is not None:
+            self.failure = Judgement(failure.verdict, f"the {side} {one.build.label}: {failure.reason}")
+            return
+        result = found.results[-1]
+        self._most[side] = one.subject.calibration.max_load
+        self._centres[side] = result.lower or result.upper or 0.0
+
+    def _grid(self) -> tuple[float, ...]:
+        centres = list(self._centres.values())
+        return grid(min(centres), BOOT_GRID, min(self._most.values()), highest=max(centres))
+
+    @property
+    def _measurands(self) -> Measurands:
+        """What all boots measure, once the loads are known."""
+        duration = self.session.options.profile.boot_trial
+        return Measurands.at(self.loads, self.goal, duration, top_trials=BOOT_TOP_TRIALS, width=BOOT_WIDTH)
+
+    def _release(self, subject: Subject) -> None:
+        try:
+            subject.release()
+        except PdrGateError as error:
+            # The guest may be gone, and with it all that was to be put back.
+            self.session.observer.said(str(error))
+
+
+def _unlike(started: Sequence[_Boot]) -> bool:
+    """Whether guests that are to be compared run by different accelerators."""
+    return len({one.subject.testbed.describe().get("accelerator") for one in started}) > 1

@@ -1,0 +1,98 @@
+"""From changes with their intervals to a verdict and the sentence that gives its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pdrgate.errors import DataError, UsageError
+from pdrgate.replication import Samples
+from pdrgate.replication.samples import gravest_change
+from pdrgate.results.model import Better, ChangeResult, ComparisonResult, MeasurandResult
+from pdrgate.results.verdict import Judgement, Verdict
+from pdrgate.stats.intervals import mean, t_interval
+from pdrgate.units import Rate
+
+CONFIDENCE = 0.95
+_LEADS = {
+    Verdict.REGRESSION: "slower",
+    Verdict.IMPROVEMENT: "faster",
+    Verdict.PASS: "not slower",
+    Verdict.INCONCLUSIVE: "the interval spans the tolerance",
+}
+
+
+def check_tolerance(tolerance: float) -> None:
+    """Raises UsageError when a tolerance is not in [0, 1)."""
+    if not 0 <= tolerance < 1:
+        raise UsageError(f"a tolerance of {tolerance:.1%} has no meaning; use 0% or more, and less than 100%")
+
+
+def compare(samples: Sequence[Samples], source: str) -> tuple[ChangeResult, ...]:
+    """The changes of samples that were not taken in pairs, at 95 % for all of them together.
+
+    Raises:
+        DataError: a side has fewer than two samples, or the baseline scatters so much that no change can be told.
+    """
+    each = 1.0 - (1.0 - CONFIDENCE) / len(samples)
+    try:
+        return tuple(one.change(each) for one in samples)
+    except ValueError as error:
+        raise DataError(f"cannot compare with {source}: {error}") from error
+
+
+def judged(changes: Sequence[ChangeResult]) -> Judgement:
+    """The verdict of the gravest change, with the numbers of all of them."""
+    decisive = gravest_change(changes)
+    others = [told(change) for change in changes if change is not decisive]
+    reason = "; ".join([f"{_lead(decisive)}: {told(decisive)}, tolerance {decisive.tolerance:.1%}", *others])
+    if decisive.verdict is Verdict.INCONCLUSIVE:
+        reason += "; repeat more often or on a quieter machine"
+    return Judgement(decisive.verdict, reason)
+
+
+def told(change: ChangeResult) -> str:
+    """A change in words and numbers."""
+    return (
+        f"{change.measurand} {shown(change.candidate, change.unit)} against {shown(change.baseline, change.unit)}, "
+        f"change {change.change:+.1%} ({change.lower:+.1%} to {change.upper:+.1%} at "
+        f"{100 * change.confidence:.4g}% confidence)"
+    )
+
+
+def comparison(
+    changes: Sequence[ChangeResult],
+    baseline: str,
+    differs: Mapping[str, tuple[str | None, str | None]],
+    *,
+    pairs: int = 0,
+    why_not: str = "",
+) -> ComparisonResult:
+    """What result.json has of a comparison: the PDR's change in front, and all of them."""
+    first = changes[0]
+    return ComparisonResult(
+        baseline=baseline, tolerance=first.tolerance, change=first.change, lower=first.lower, upper=first.upper,
+        confidence=first.confidence, changes=tuple(changes), pairs=pairs, accepted=not why_not, why_not=why_not,
+        differs=dict(differs),
+    )  # fmt: skip
+
+
+def summarised(name: str, unit: str, better: Better, samples: Sequence[float]) -> MeasurandResult | None:
+    """A measurand's mean with its 95 % interval; None without samples."""
+    if not samples:
+        return None
+    interval = t_interval(samples, CONFIDENCE) if len(samples) > 1 else None
+    return MeasurandResult(
+        name=name, unit=unit, better=better, value=mean(samples),
+        # No quantity of ours is below 0, however much its samples scatter.
+        lower=max(0.0, interval.low) if interval else None, upper=interval.high if interval else None,
+        samples=tuple(samples),
+    )  # fmt: skip
+
+
+def shown(value: float, unit: str) -> str:
+    """A value as people read it."""
+    return str(Rate(value)) if unit == "packets/s" else f"{value:.4g} {unit}"
+
+
+def _lead(change: ChangeResult) -> str:
+    return _LEADS[change.verdict]

@@ -1,0 +1,75 @@
+"""A replicate while it is measured: one sample of each measurand, from the trials that they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pdrgate.gate.subject import Subject
+from pdrgate.measurands import Ask, Measurand, PartialDropRate, SaturationThroughput, Step, Sweep
+from pdrgate.search.goals import Goal
+from pdrgate.trial import Trial
+
+_SPAN = 100.0
+"""How far below the lowest load of the curve a PDR is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurands:
+    """What every replicate of a scenario measures: the loads of the curve, and what is told by them and beyond."""
+
+    saturation: SaturationThroughput
+    pdr: PartialDropRate
+
+    @classmethod
+    def at(cls, loads: Collection[float], goal: Goal, duration: float, *, top_trials: int, width: float) -> Measurands:
+        """Those of a curve of these loads (packets/s), in trials of ``duration`` seconds."""
+        saturation = SaturationThroughput(max(loads), duration, top_trials, goal.loss_ratio)
+        lowest = min(loads) / _SPAN
+        return cls(saturation, PartialDropRate(saturation, goal.loss_ratio, width, duration, lowest))
+
+    @property
+    def all(self) -> tuple[Measurand, ...]:
+        """The PDR first: it is what a run is about."""
+        return (self.pdr, self.saturation)
+
+    def steps(self, sweep: Sweep) -> tuple[Step, ...]:
+        """A replicate's, in the order in which they are measured: the knee tells where to look for the PDR."""
+        return (sweep, self.saturation, self.pdr)
+
+
+@dataclass
+class Replicate:
+    """One on the way."""
+
+    subject: Subject
+    steps: Sequence[Step]
+    repeat: int = 0
+    trials: list[Trial] = field(default_factory=list)
+
+    def wants(self) -> Ask | None:
+        """The trial that comes next; None when it is complete."""
+        return next((ask for step in self.steps if (ask := step.next(self.trials)) is not None), None)
+
+    def go_on(self) -> bool:
+        """Measure one trial; False when none was wanted."""
+        ask = self.wants()
+        if ask is None:
+            return False
+        self.trials.append(self.subject.measure_patiently(ask, self.repeat))
+        return True
+
+
+class GoesOn(Protocol):
+    """A replicate, or what stands for one."""
+
+    def go_on(self) -> bool:
+        """Measure one trial; False when none was wanted."""
+
+
+def measure_in_turn(replicates: Sequence[GoesOn]) -> None:
+    """Complete replicates that can be measured side by side: a trial of each, and who begins takes turns."""
+    turn = 0
+    while sum(one.go_on() for one in (replicates if turn % 2 == 0 else reversed(replicates))):
+        turn += 1

@@ -1,0 +1,142 @@
+"""A session: an open testbed and all that is taken for it. Several can be open at once; none knows of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+from pdrgate.errors import PdrGateError, TestbedError
+from pdrgate.gate.options import Options
+from pdrgate.gate.progress import Observer
+from pdrgate.gate.record import RunRecord
+from pdrgate.results.model import TestbedResult
+from pdrgate.safety.journal import Journal
+from pdrgate.safety.locks import Lease
+from pdrgate.safety.recovery import recover_stale, undo
+from pdrgate.safety.state import STATE_DIR
+from pdrgate.testbeds import Booting, Testbed, TestbedConfig, open_testbed, resources
+
+
+class Session:
+    """One testbed file, opened; a context manager that puts everything back.
+
+    A testbed whose SUT is a build that is yet to be named is only *taken*; each boot of a build is *begun* and *ready*
+    in it.
+
+    Args:
+        opener: makes the testbed that the file describes.
+        state: where the locks and journals of runs lie.
+
+    Raises:
+        TestbedError: another run has something that the testbed needs, or the testbed cannot be set up.
+    """
+
+    def __init__(
+        self,
+        config: TestbedConfig,
+        options: Options,
+        record: RunRecord,
+        observer: Observer,
+        *,
+        opener: Callable[[TestbedConfig, Journal], Testbed] = open_testbed,
+        state: Path = STATE_DIR,
+    ) -> None:
+        self.config = config
+        self.options = options
+        self.record = record
+        self.observer = observer
+        self._opener = opener
+        self._state = state
+        self._own: Testbed | None = None
+        self._lease: Lease | None = None
+        self._journal: Journal | None = None
+        self._testbeds: list[Testbed] = []
+
+    def open(self) -> None:
+        """Take what the testbed needs and set it up."""
+        self.take()
+        try:
+            self._own = self.begin(lambda journal: self._opener(self.config, journal))
+            self.ready(self._own)
+        except BaseException:
+            self.close()
+            raise
+
+    def take(self) -> None:
+        """Take what the testbed needs of this machine, and undo what killed runs left."""
+        self._introduce("")
+        self._lease = Lease.acquire(resources(self.config), self._state, self.options.wait)
+        try:
+            for sentence in recover_stale(self._state, lease=self._lease):
+                self.observer.said(sentence)
+            self._journal = Journal.begin(self._state, self._lease)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def testbed(self) -> Testbed:
+        """The testbed that the file describes. Raises TestbedError when it boots builds, and none was named."""
+        if self._own is None:
+            raise TestbedError("no testbed is open; begin with the keyword Open Testbed")
+        return self._own
+
+    def begin(self, opener: Callable[[Journal], Testbed]) -> Testbed:
+        """Begin to set a testbed up beside those that are open; its SUT may still be coming up, see `ready`."""
+        if self._journal is None:
+            raise TestbedError("nothing is taken yet; begin with the keyword Open Testbed")
+        testbed: Testbed | None = None
+        try:
+            testbed = opener(self._journal)
+            self._testbeds.append(testbed)
+        except BaseException as error:
+            # An interruption may come when the testbed is made and not yet ours to close. Ctrl-C in a keyword is an
+            # Exception, of Robot's own; only an error of ours says that the opener has cleaned up.
+            if testbed is None and not isinstance(error, PdrGateError):
+                interrupted, self._journal = self._journal, Journal.begin(self._state, self._lease)
+                undo(interrupted)
+            raise
+        return testbed
+
+    def ready(self, testbed: Testbed, introduce: bool = True) -> None:
+        """Wait until a testbed's SUT is up, and say what it is."""
+        if isinstance(testbed, Booting):
+            testbed.ready()
+        sentence = testbed.sentence()
+        self._introduce(sentence)
+        if introduce:
+            self.observer.said(f"testbed {self.config.name}: {sentence}")
+
+    def leave(self) -> None:
+        """Put all its testbeds back."""
+        while self._testbeds:
+            self._testbeds[-1].close()
+            self._testbeds.pop()  # only now: what did not close is tried once more
+        self._own = None
+
+    def close(self) -> None:
+        """Put everything back and let the next run begin; may be called twice."""
+        try:
+            self.leave()
+            if self._journal is not None:
+                self._journal.close()
+                self._journal = None
+        finally:
+            if self._lease is not None:
+                self._lease.release()
+                self._lease = None
+
+    def __enter__(self) -> Self:
+        self.open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _introduce(self, sentence: str) -> None:
+        self.record.introduce(
+            TestbedResult(
+                name=self.config.name, kind=self.config.kind, source=str(self.config.source), sentence=sentence
+            )
+        )

@@ -1,0 +1,188 @@
+"""KVM or emulation (TCG): whichever really is the faster here.
+
+/dev/kvm may be there, open, and be worse than nothing: where this machine is itself a guest, a boot sector was seen to
+take twenty times as long by KVM as by emulation, and kernels never to say a word. No number of seconds tells such a
+KVM from a busy machine; the same work done both ways does. What only a kernel can tell is learnt from the first guest
+that KVM was chosen for, see `pdrgate.testbeds.vm`, and kept for as long as this machine stays up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pdrgate.errors import StorageError, TestbedError
+from pdrgate.guests.qemu import Accelerator, find_qemu
+
+DEVICE = "/dev/kvm"
+
+PROBE_LIMIT = 60.0
+"""Seconds in which the probe must end by emulation; it takes 0.5 s on a quiet machine."""
+
+_KVM_MULTIPLE, _KVM_LEAST = 4.0, 2.0
+"""KVM is given that many times what emulation took, and at least so many seconds: enough to say how slow it is."""
+
+_PATIENCE_MULTIPLE, _LEAST_PATIENCE = 40.0, 10.0
+"""A guest by KVM is silent when it says nothing in that many times what the probe took by emulation, and in so many
+seconds. An emulated kernel says its first word within ten times the probe's time."""
+
+_LOOPS = 20_000_000
+_PROBE_CODE = (
+    bytes.fromhex("b80020 8ed8 66b9") + _LOOPS.to_bytes(4, "little")  # mov ax, 0x2000; mov ds, ax; mov ecx, LOOPS
+    + bytes.fromhex("6601c8 3007 83c340 6649 75f4")  # add eax, ecx; xor [bx], al; add bx, 64; dec ecx; jnz add
+    + bytes.fromhex("baf400 b010 ee f4 ebfd")  # mov dx, 0xf4; mov al, 0x10; out dx, al; hlt; jmp hlt
+).ljust(510, b"\0") + b"\x55\xaa"  # fmt: skip
+"""A boot sector: work in registers and memory, by which KVM beats emulation; the device at 0xf4 then ends QEMU. The
+firmware before it has touched memory and devices enough to show a KVM that is slow at that."""
+_PROBE_EXIT = 0x10 << 1 | 1
+
+
+@dataclass(frozen=True, slots=True)
+class AcceleratorChoice:
+    """The accelerator that a guest runs by, and why."""
+
+    name: Accelerator
+    why: str
+    patience: float | None = None
+    """Seconds of silence after which a guest is to be booted by emulation instead; None: it is not. Only for KVM that
+    was chosen without being asked for and has not booted a guest yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class KvmRecord:
+    """What guests have shown of KVM since this machine was started, for the runs after them."""
+
+    folder: Path
+    """A place that a reboot empties, such as the journal's."""
+
+    @property
+    def path(self) -> Path:
+        return self.folder / "kvm.json"
+
+    def read(self) -> tuple[bool, str] | None:
+        """Whether KVM boots guests, and the sentence on it; None when nothing is known since the last reboot."""
+        try:
+            told = json.loads(self.path.read_text())
+            return (bool(told["boots"]), str(told["why"])) if told["boot"] == _boot_id() else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def write(self, boots: bool, why: str) -> None:
+        """Note it. Raises StorageError when it cannot be: runs could not be told what their guests run by."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile("w", dir=self.folder, prefix="kvm-", delete=False) as file:
+                json.dump({"boot": _boot_id(), "boots": boots, "why": why}, file)
+            Path(file.name).replace(self.path)
+        except OSError as error:
+            raise StorageError(f"cannot write {self.path}: {error.strerror}; make room there, start again") from error
+
+
+def choose_accelerator(
+    wanted: Literal["auto", "kvm", "tcg"] = "auto", record: KvmRecord | None = None
+) -> AcceleratorChoice:
+    """KVM where it is the faster of the two, else TCG; measured once per process, unless the record tells.
+
+    Raises:
+        TestbedError: QEMU is not installed, or KVM was asked for and is no faster than emulation.
+    """
+    qemu = find_qemu()
+    if wanted == "tcg":
+        return AcceleratorChoice("tcg", "asked for")
+    problem = _access_problem()
+    known = record.read() if record is not None and problem is None and wanted == "auto" else None
+    if record is not None and known is not None:
+        boots, why = known
+        if boots:
+            return AcceleratorChoice("kvm", why)
+        return AcceleratorChoice("tcg", f"{why}; remembered in {record.path} until this machine is restarted")
+    found = KvmFinding(False, problem) if problem is not None else compare(qemu)
+    if wanted == "auto":
+        return (
+            AcceleratorChoice("kvm", found.why, found.patience) if found.faster else AcceleratorChoice("tcg", found.why)
+        )
+    if found.faster:
+        return AcceleratorChoice("kvm", "asked for")
+    raise TestbedError(f"no guest can run by KVM here: {found.why}; use accelerator: auto or tcg in the testbed file")
+
+
+@dataclass(frozen=True, slots=True)
+class KvmFinding:
+    """What the probe says of KVM."""
+
+    faster: bool
+    why: str
+    patience: float | None = None
+
+
+class ProbeError(Exception):
+    """The probe did not end as it should; the message says how."""
+
+
+@functools.cache
+def compare(qemu: str) -> KvmFinding:
+    """Run the probe both ways, emulation first: its time says how long KVM may take."""
+    try:
+        emulated = probe(qemu, "tcg", PROBE_LIMIT)
+    except ProbeError as error:
+        without, limit, least, patience = str(error), PROBE_LIMIT, PROBE_LIMIT, None
+    else:
+        without, limit = f"took {emulated:.2f} s", max(_KVM_LEAST, _KVM_MULTIPLE * emulated)
+        least, patience = emulated, max(_LEAST_PATIENCE, _PATIENCE_MULTIPLE * emulated)
+    try:
+        accelerated = probe(qemu, "kvm", limit)
+    except ProbeError as error:
+        return KvmFinding(False, f"{DEVICE} opens but runs nothing: a probe {error} by it and {without} by emulation")
+    told = f"a probe took {accelerated:.2f} s by {DEVICE} and {without} by emulation"
+    if accelerated >= least:
+        return KvmFinding(False, f"KVM is no faster here: {told}")
+    return KvmFinding(True, told, patience)
+
+
+def probe(qemu: str, accelerator: Accelerator, limit: float) -> float:
+    """Seconds that the probe takes from QEMU's start to its end. Raises ProbeError when it does not end well."""
+    code = os.memfd_create("pdrgate-probe")
+    try:
+        os.write(code, _PROBE_CODE)
+        began = time.monotonic()
+        done = subprocess.run(
+            (
+                # A probe that hangs must not outlive a run that is killed.
+                "setpriv", "--pdeathsig", "KILL",
+                qemu, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "pc",
+                "-accel", accelerator, "-m", "16", "-device", "isa-debug-exit,iobase=0xf4,iosize=0x04",
+                "-drive", f"file=/proc/self/fd/{code},format=raw,if=floppy", "-boot", "order=a",
+            ),
+            capture_output=True, text=True, check=False, timeout=limit, pass_fds=(code,), start_new_session=True,
+        )  # fmt: skip
+        took = time.monotonic() - began
+    except subprocess.TimeoutExpired as error:
+        raise ProbeError(f"did not end within {limit:.2f} s") from error
+    finally:
+        os.close(code)
+    if done.returncode != _PROBE_EXIT:
+        said = done.stderr.strip().splitlines()
+        raise ProbeError(f"ended QEMU with exit code {done.returncode}" + (f" ({said[-1]})" if said else ""))
+    return took
+
+
+def _access_problem() -> str | None:
+    if not os.path.exists(DEVICE):  # noqa: PTH110
+        return f"there is no {DEVICE}"
+    if not os.access(DEVICE, os.R_OK | os.W_OK):
+        return f"{DEVICE} may not be opened by this user"
+    return None
+
+
+def _boot_id() -> str:
+    with contextlib.suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return ""

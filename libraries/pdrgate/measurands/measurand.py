@@ -1,0 +1,66 @@
+"""The contract of a measurand, which is a pure function of trials.
+
+A *replicate* is what gives one sample of each measurand: a repeat within a boot, or a boot. Measurands look at the
+trials of a replicate so far and say which one they want next; so two SUTs can be measured in turn, and a run that was
+killed goes on where it stood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pdrgate.results.model import Better
+from pdrgate.trial import Trial
+
+REPEAT, SATURATION, PDR_PHASE = "repeat", "saturation", "pdr"
+"""Phases: why a trial of a replicate was measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A trial that is wanted: packets/s, seconds, and why."""
+
+    load: float
+    duration: float
+    phase: str
+
+
+class Step(Protocol):
+    """Part of a replicate."""
+
+    def next(self, trials: Sequence[Trial]) -> Ask | None:
+        """What to measure next, given the replicate's trials so far; None when nothing more is needed."""
+
+
+class Measurand(Step, Protocol):
+    """A step that comes to a number."""
+
+    @property
+    def name(self) -> str:
+        """What it is called wherever it is told."""
+
+    @property
+    def unit(self) -> str: ...
+
+    @property
+    def better(self) -> Better:
+        """Which direction is good."""
+
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        """The sample that a replicate's trials come to, in `unit`; None when they come to none."""
+
+
+def replicate_of(trials: Iterable[Trial]) -> dict[tuple[str, int, int], list[Trial]]:
+    """The trials of replicates, by boot, pair and repeat, in measured order; what belongs to none is left out."""
+    found: dict[tuple[str, int, int], list[Trial]] = {}
+    for trial in trials:
+        if trial.phase in (REPEAT, SATURATION, PDR_PHASE) and (trial.pair or trial.repeat):
+            found.setdefault((trial.boot, trial.pair, trial.repeat), []).append(trial)
+    return found
+
+
+def rounded(load: float) -> float:
+    """A load in four digits: what people can read, and what is equal when it is asked for again."""
+    return float(f"{load:.4g}")

@@ -1,0 +1,125 @@
+"""The partial drop rate of a replicate: where the loss ratio crosses its goal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import ClassVar
+
+from pdrgate.measurands.measurand import PDR_PHASE, SATURATION, Ask, rounded
+from pdrgate.measurands.saturation import SaturationThroughput
+from pdrgate.results.model import Better
+from pdrgate.trial import Trial
+
+_SAG = 0.03
+"""A SUT that forwards so much less at its most than at a smaller overload suffers from overload."""
+_VERIFIED = 0.8
+"""Of the width: so far below the knee lies the load that tells whether loss begins there or before."""
+_STEP_DOWN = 0.7
+_MAJORITY = 2
+
+
+@dataclass(frozen=True, slots=True)
+class PartialDropRate:
+    """The PDR, packets/s, told by as many trials as it takes to enclose it within a relative ``width``.
+
+    No SUT can hold more than its knee, T_sat / (1 - loss_ratio) (PASTRAMI Eq. 3). So a load just below the knee is
+    tried: when it holds, the knee is the PDR. When it does not, loss begins before saturation, and the first load that
+    loses too much is looked for below, by bisection. T_sat says nothing of a SUT that forwards less the more it is
+    offered (PASTRAMI Eq. 4; a livelock): see `knee`. A load holds when its first trial does, or two of three; it is too
+    high when two of three lose more than ``loss_ratio`` (an exceed ratio of a half, RFC 9971 section 4.6.7): one stall
+    of the machine decides nothing. Loss is the steady loss ratio, so that a PDR does not depend on how long trials
+    last.
+    """
+
+    saturation: SaturationThroughput
+    loss_ratio: float
+    width: float
+    duration: float
+    min_load: float
+    most: int = 16
+    """Trials of a replicate, at most."""
+
+    name: ClassVar[str] = "PDR"
+    unit: ClassVar[str] = "packets/s"
+    better: ClassVar[Better] = "higher"
+
+    def next(self, trials: Sequence[Trial]) -> Ask | None:
+        load = self._next_load(trials)
+        spent = sum(trial.phase == PDR_PHASE for trial in trials)
+        return None if load is None or spent >= self.most else Ask(load, self.duration, PDR_PHASE)
+
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        """The knee, or the crossing between the highest load that holds and the lowest that does not."""
+        knee = self.knee(trials)
+        if knee is None:
+            return None
+        held, too_high, _ = self._decided(trials, knee)
+        if held is None:
+            return None
+        if too_high is None:
+            return knee
+        rate = median(trial.forwarding_rate for trial in self._sound(trials) if trial.intended_load == too_high)
+        return min(max(rate / (1.0 - self.loss_ratio), held), too_high)
+
+    def knee(self, trials: Sequence[Trial]) -> float | None:
+        """The load beyond which saturation alone loses too much; None while that is not known.
+
+        Where less was forwarded at the saturation's load than at a smaller overload, what was forwarded there counts;
+        where even a load beyond that held, the lowest overload above it is all that is known.
+        """
+        rate = self.saturation.value(trials)
+        if rate is None:
+            return None
+        overloads: dict[float, list[float]] = {}
+        held = 0.0
+        for trial in trials:
+            if trial.generator_limited or trial.phase == PDR_PHASE:
+                continue
+            if trial.steady_loss_ratio > self.loss_ratio:
+                overloads.setdefault(trial.intended_load, []).append(trial.forwarding_rate)
+            else:
+                held = max(held, trial.intended_load)
+        best = max(median(rates) for load, rates in overloads.items() if load >= rate)
+        knee = (best if rate < best * (1.0 - _SAG) else rate) / (1.0 - self.loss_ratio)
+        return knee if held < knee else min((load for load in overloads if load > held), default=knee)
+
+    def _next_load(self, trials: Sequence[Trial]) -> float | None:
+        knee = self.knee(trials)
+        if knee is None:
+            return None
+        held, too_high, open_load = self._decided(trials, knee)
+        if open_load is not None:
+            return open_load
+        below_knee = rounded(knee * (1.0 - _VERIFIED * self.width))
+        if held is None:
+            lower = below_knee if too_high is None else rounded(too_high * _STEP_DOWN)
+            return lower if lower >= self.min_load else None
+        if 1.0 - held / (knee if too_high is None else too_high) <= self.width:
+            return None
+        return below_knee if too_high is None else rounded((held * too_high) ** 0.5)
+
+    def _decided(self, trials: Sequence[Trial], knee: float) -> tuple[float | None, float | None, float | None]:
+        """The highest load that holds with all below it, the lowest that is too high, and the lowest still open.
+
+        Open loads above the one that is too high do not matter. Loads from the knee on are not looked at.
+        """
+        held = open_load = None
+        votes: dict[float, list[bool]] = {}
+        for trial in self._sound(trials):
+            if trial.intended_load < knee:
+                votes.setdefault(trial.intended_load, []).append(trial.steady_loss_ratio > self.loss_ratio)
+        for load in sorted(votes):
+            exceeded = sum(votes[load])
+            kept = len(votes[load]) - exceeded
+            if exceeded >= _MAJORITY:
+                return held, load, open_load
+            if exceeded and kept < _MAJORITY:
+                open_load = open_load or load
+            elif open_load is None:
+                held = load
+        return held, None, open_load
+
+    def _sound(self, trials: Sequence[Trial]) -> list[Trial]:
+        return [trial for trial in trials if not trial.generator_limited and trial.phase != SATURATION]

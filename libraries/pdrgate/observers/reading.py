@@ -1,0 +1,91 @@
+"""What an observer reads: counters by where they count and what, typed, and text only where they are stored."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Self
+
+PlaceKind = Literal["interface", "cpu", "backlog", "ip", "ip6"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Where something is counted: an interface, a CPU, a CPU's backlog, the layer of an IP version."""
+
+    kind: PlaceKind
+    name: str = ""
+    """The interface, or the number of the CPU."""
+    node: str = ""
+    """Whose it is, where a testbed has several: ``hop2``, ``tg``. Empty for the SUT's machine."""
+
+    @classmethod
+    def interface(cls, name: str) -> Self:
+        """A network interface."""
+        return cls("interface", name)
+
+    @classmethod
+    def cpu(cls, number: int) -> Self:
+        """A CPU."""
+        return cls("cpu", str(number))
+
+    @classmethod
+    def backlog(cls, number: int) -> Self:
+        """Where packets wait for a CPU."""
+        return cls("backlog", str(number))
+
+    def of(self, node: str) -> Self:
+        """The same place of a node."""
+        return dataclasses.replace(self, node=node)
+
+    @property
+    def of_machine(self) -> bool:
+        """Whether all network namespaces of a machine share it."""
+        return self.kind in ("cpu", "backlog")
+
+    def __str__(self) -> str:
+        """``hop1/in0``, ``cpu1``, ``cpu1/backlog``, ``hop2/ip6``: what trials.jsonl has."""
+        own = {"interface": self.name, "cpu": f"cpu{self.name}", "backlog": f"cpu{self.name}/backlog"}
+        text = own.get(self.kind, self.kind)
+        return f"{self.node}/{text}" if self.node else text
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Counter:
+    """One counter of a place. It grows from some start on; only differences mean anything."""
+
+    place: Place
+    name: str
+    """``rx_dropped``, ``process_ticks``; of IP layers the kernel's own words, ``OutForwDatagrams``."""
+
+    def __str__(self) -> str:
+        return f"{self.place}.{self.name}"
+
+
+Reading = Mapping[Counter, int]
+"""Counters at one time."""
+
+
+def nested(reading: Reading) -> dict[str, dict[str, int]]:
+    """A reading as a trial keeps it: by place, then by name."""
+    found: dict[str, dict[str, int]] = {}
+    for counter, value in reading.items():
+        found.setdefault(str(counter.place), {})[counter.name] = value
+    return found
+
+
+def gained(before: Reading, after: Reading) -> dict[Counter, int]:
+    """What counters that are in both readings gained, where they changed."""
+    return {
+        counter: after[counter] - old for counter, old in before.items() if counter in after and after[counter] != old
+    }
+
+
+def without_zeros(before: Reading, after: Reading) -> tuple[dict[Counter, int], dict[Counter, int]]:
+    """Both readings without the counters that are 0 in both, which on a machine of many CPUs are most of them."""
+    counted = {counter for reading in (before, after) for counter, value in reading.items() if value}
+    return (
+        {counter: value for counter, value in before.items() if counter in counted},
+        {counter: value for counter, value in after.items() if counter in counted},
+    )

@@ -1,0 +1,103 @@
+"""Observers: what watches a trial from its begin to its end, each in its own way, also while traffic flows."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pdrgate.hosts.host import Completed, Host, Running
+from pdrgate.observers.reading import Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one or several observers saw of a trial."""
+
+    before: Reading = field(default_factory=dict)
+    after: Reading = field(default_factory=dict)
+
+    def __or__(self, other: Observation) -> Observation:
+        return Observation({**self.before, **other.before}, {**self.after, **other.after})
+
+
+class Observer(Protocol):
+    """Watches one trial after the other. Both methods raise TestbedError when the SUT cannot be watched."""
+
+    def begin(self) -> None:
+        """Called when the trial is about to begin; nothing flows yet."""
+
+    def end(self) -> Observation:
+        """Called when the trial has ended, also one that failed: leaves nothing running."""
+
+
+class CounterObserver:
+    """Reads counters before and after a trial, and disturbs nobody meanwhile."""
+
+    def __init__(self, read: Callable[[], Reading]) -> None:
+        self._read = read
+        self._before: Reading = {}
+
+    def begin(self) -> None:
+        self._before = self._read()
+
+    def end(self) -> Observation:
+        return Observation(self._before, self._read())
+
+
+class ProgramObserver:
+    """Has a program run on a host while traffic flows, and reads what it printed once it was stopped.
+
+    Args:
+        parse: makes counters, from 0 at the trial's begin, of the program's output; raises TestbedError when it failed.
+    """
+
+    def __init__(self, host: Host, argv: tuple[str, ...], parse: Callable[[Completed], Reading]) -> None:
+        self._host = host
+        self._argv = argv
+        self._parse = parse
+        self._running: Running | None = None
+
+    def begin(self) -> None:
+        self._running = self._host.start(*self._argv)
+
+    def end(self) -> Observation:
+        running, self._running = self._running, None
+        if running is None:
+            return Observation()
+        after = self._parse(running.stop())
+        return Observation(dict.fromkeys(after, 0), after)
+
+
+class Watch:
+    """A trial that is being watched; ``observation`` is there once it has ended."""
+
+    def __init__(self) -> None:
+        self.observation = Observation()
+
+
+@contextlib.contextmanager
+def watching(observers: Iterable[Observer]) -> Iterator[Watch]:
+    """Watch what is done within, by all observers: they begin in their order and end in the reverse.
+
+    Every observer that was begun is ended, whatever happens. Raises TestbedError when one cannot watch; what went wrong
+    within comes first.
+    """
+    watch = Watch()
+
+    def end(observer: Observer) -> None:
+        watch.observation |= observer.end()
+
+    with contextlib.ExitStack() as stack:
+        for observer in observers:
+            observer.begin()
+            stack.callback(end, observer)
+        try:
+            yield watch
+        except BaseException as error:
+            try:
+                stack.close()
+            except Exception as second:
+                error.add_note(str(second))
+            raise

@@ -1,0 +1,75 @@
+"""Samples of one measurand from two builds, and the change between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pdrgate.results.model import Better, ChangeResult
+from pdrgate.results.verdict import Verdict
+from pdrgate.stats.intervals import Change, change_interval, mean, paired_change_interval
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """One measurand of two builds: a sample per replicate, in measured order, and the change that is tolerated."""
+
+    measurand: str
+    unit: str
+    better: Better
+    tolerance: float
+    """Relative change for the worse that is accepted, in [0, 1)."""
+    baseline: tuple[float, ...]
+    candidate: tuple[float, ...]
+
+    def up_to(self, pairs: int) -> Samples:
+        """What was known after that many pairs."""
+        return replace(self, baseline=self.baseline[:pairs], candidate=self.candidate[:pairs])
+
+    def paired_change(self, confidence: float) -> ChangeResult:
+        """The change of samples that were taken in pairs; see `paired_change_interval`. Raises ValueError as that."""
+        return self._judged(paired_change_interval(self.candidate, self.baseline, confidence), confidence)
+
+    def change(self, confidence: float) -> ChangeResult:
+        """The change of samples that were not taken in pairs; see `change_interval`. Raises ValueError as that."""
+        return self._judged(change_interval(self.candidate, self.baseline, confidence), confidence)
+
+    def _judged(self, change: Change, confidence: float) -> ChangeResult:
+        low, high = change.interval.low, change.interval.high
+        return ChangeResult(
+            measurand=self.measurand,
+            change=change.estimate,
+            lower=low,
+            upper=high,
+            confidence=confidence,
+            tolerance=self.tolerance,
+            baseline=mean(self.baseline),
+            candidate=mean(self.candidate),
+            unit=self.unit,
+            better=self.better,
+            verdict=_verdict(low, high, self.tolerance, self.better),
+        )
+
+
+def _verdict(low: float, high: float, tolerance: float, better: Better) -> Verdict:
+    """PASS when no part of the interval is worse than the tolerance, REGRESSION when all of it is."""
+    worst, best = (low, high) if better == "higher" else (-high, -low)
+    if best < -tolerance:
+        return Verdict.REGRESSION
+    if worst > tolerance:
+        return Verdict.IMPROVEMENT
+    return Verdict.PASS if worst >= -tolerance else Verdict.INCONCLUSIVE
+
+
+def gravest_change(changes: Sequence[ChangeResult]) -> ChangeResult:
+    """The change that decides: one for the worse before one that is not known, before one for the better.
+
+    Of several for the worse the one that is worst against its tolerance.
+    """
+    order = (Verdict.REGRESSION, Verdict.INCONCLUSIVE, Verdict.IMPROVEMENT, Verdict.PASS)
+
+    def rank(change: ChangeResult) -> tuple[int, float]:
+        worse = change.change if change.better == "higher" else -change.change
+        return order.index(change.verdict), worse + change.tolerance
+
+    return min(changes, key=rank)

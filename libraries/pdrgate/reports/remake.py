@@ -1,0 +1,99 @@
+"""All reports of a run made again from what it stored: result.json, trials.jsonl and, for Robot's own, output.xml."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pdrgate.errors import DataError, StorageError
+from pdrgate.history.results import read_result
+from pdrgate.history.trials import TRIALS_FILE
+from pdrgate.reports.junit import junit
+from pdrgate.reports.scenario import Picture, pictures
+from pdrgate.reports.summary import SUMMARY_FILE, summary
+from pdrgate.results.model import RunResult
+from pdrgate.stability import read_trials
+from pdrgate.trial import Trial
+
+PLOTS_FOLDER = "plots"
+_OUTPUT, _LOG, _REPORT, _XUNIT = "output.xml", "log.html", "report.html", "xunit.xml"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A sentence on what could not be made, and why."""
+
+    sentence: str
+
+
+def remake(folder: Path) -> Iterator[Path | Told]:
+    """Make the reports of the run in ``folder`` anew: each file's path when it is there, or what could not be made.
+
+    Raises:
+        DataError: the folder holds no result.
+        StorageError: a file cannot be written.
+    """
+    if not folder.is_dir():
+        raise DataError(f"{folder} is no folder; name the folder of a run, such as results/20260131-120000")
+    result = read_result(folder)
+    yield from make_page(folder, result)
+    if (folder / _OUTPUT).exists():
+        yield from _robots_own(folder)
+    else:
+        yield _written(folder / _XUNIT, junit(result))
+        yield Told(f"{_LOG} and {_REPORT} are not made: they are Robot's, of {_OUTPUT}, and there is none in {folder}")
+
+
+def make_page(folder: Path, result: RunResult) -> Iterator[Path | Told]:
+    """Make ``summary.html`` and the pictures of a run."""
+    trials: Sequence[Trial] = ()
+    if any(one.search or any(side.search for side in one.sides) for one in result.scenarios):
+        try:
+            trials = read_trials(folder / TRIALS_FILE)
+        except DataError as error:
+            yield Told(f"the search is not drawn: {error}")
+    drawn = _drawn(folder, result, trials)
+    for found in drawn.values():
+        for picture in found:
+            yield _written(folder / PLOTS_FOLDER / f"{picture.name}.png", picture.png)
+    yield _written(folder / SUMMARY_FILE, summary(result, drawn).encode())
+
+
+def _drawn(folder: Path, result: RunResult, trials: Sequence[Trial]) -> Mapping[int, Sequence[Picture]]:
+    try:
+        return {
+            number: list(pictures(scenario, trials, result.scenarios[:number]))
+            for number, scenario in enumerate(result.scenarios)
+        }
+    except (ValueError, LookupError, ArithmeticError) as error:
+        raise DataError(f"the result in {folder} contradicts itself and cannot be drawn ({error!r})") from error
+
+
+def _robots_own(folder: Path) -> Iterator[Path | Told]:
+    from robot.rebot import rebot  # type: ignore[import-untyped]  # only robot.api is typed
+
+    wrong = io.StringIO()
+    rebot(
+        str(folder / _OUTPUT), outputdir=str(folder), log=_LOG, report=_REPORT, xunit=_XUNIT, stdout=io.StringIO(),
+        stderr=wrong,
+    )  # fmt: skip
+    made = [folder / name for name in (_LOG, _REPORT, _XUNIT)]
+    told = wrong.getvalue().strip()
+    if told:
+        yield Told(f"{_LOG}, {_REPORT} and {_XUNIT} are not made again: {' '.join(told.splitlines()[0].split())}")
+        return
+    yield from made
+
+
+def _written(path: Path, content: bytes) -> Path:
+    """Put the content in place of the file at once."""
+    partial = path.with_name(f"{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_bytes(content)
+        partial.replace(path)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}; make room there, or run as its owner") from error
+    return path

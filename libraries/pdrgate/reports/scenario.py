@@ -1,0 +1,115 @@
+"""One scenario of a result as pictures and tables, the same wherever it is shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pdrgate.reports import plots, tables
+from pdrgate.results.model import AssessmentResult, ScenarioResult, SearchResult
+from pdrgate.trial import Trial
+
+_SEARCH = "search"
+"""The phase of the trials that a search made."""
+_UNFIT = re.compile(r"[^\w.@%,=+-]|^\.")
+"""What a file's name had better not hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A PNG; ``name`` is its file's without the ending, ``title`` says what it shows."""
+
+    name: str
+    title: str
+    png: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What is drawn and told alike of a scenario and, where builds were compared, of each of them."""
+
+    label: str
+    """Of which build; empty for the only one."""
+    stem: str
+    subtitle: str
+    assessment: AssessmentResult | None
+    search: SearchResult | None
+    trials: Sequence[Trial]
+    """Of the search."""
+
+
+def stem(scenario: ScenarioResult, earlier: Sequence[ScenarioResult] = ()) -> str:
+    """What the names of a scenario's pictures begin with: its name, numbered where ``earlier`` ones have it too."""
+    same = sum(other.name == scenario.name for other in earlier)
+    return _UNFIT.sub("_", scenario.name) + (f"-{same + 1}" if same else "")
+
+
+def pictures(
+    scenario: ScenarioResult, trials: Sequence[Trial] = (), earlier: Sequence[ScenarioResult] = ()
+) -> Iterator[Picture]:
+    """Everything there is to draw.
+
+    Args:
+        trials: those of the run, for the way that the search went; without them it is not drawn.
+        earlier: the run's scenarios before this one, see `stem`.
+    """
+    begin = stem(scenario, earlier)
+    drawn_pairs = plots.pairs(scenario)
+    if drawn_pairs is not None:
+        yield Picture(f"{begin}-pairs", "Pairs of boots", drawn_pairs)
+    for part in _parts(scenario, trials, begin):
+        title = f"{scenario.title}: {part.label}" if part.label else scenario.title
+        of = f" of the {part.label}" if part.label else ""
+        if part.search is not None and part.trials:
+            drawn = plots.search_path(part.trials, title=title, goals=part.search.goals, subtitle=part.subtitle)
+            yield Picture(f"{part.stem}-search", f"The search{of}, trial by trial", drawn)
+        if part.assessment is not None:
+            found, subtitle = part.assessment, part.subtitle
+            if found.loads or found.generator_limited_loads:
+                drawn = plots.load_loss(found, title=title, subtitle=subtitle)
+                yield Picture(f"{part.stem}-load-loss", f"Load-loss curve{of}", drawn)
+                yield Picture(f"{part.stem}-rates", f"Rates{of}", plots.rates(found, title=title, subtitle=subtitle))
+            if any(point.throughputs for point in found.loads):
+                yield Picture(f"{part.stem}-repeats", f"Repeats{of}", plots.repeats(found, title=title))
+
+
+def fragments(scenario: ScenarioResult) -> Iterator[str]:
+    """All tables as HTML: measurands with their changes, boots, and of each build checks, loads and search bounds."""
+    if scenario.measurands or scenario.pdr or scenario.comparison:
+        yield tables.measurands_table(scenario)
+    yield from details(scenario)
+
+
+def details(scenario: ScenarioResult) -> Iterator[str]:
+    """The tables that the measurands' one rests on."""
+    for part in _parts(scenario, (), ""):
+        if part.assessment is not None:
+            yield tables.checks_table(part.assessment, part.label)
+            yield tables.loads_table(part.assessment, part.label)
+        if part.search is not None:
+            yield tables.bounds_table(part.search, part.label)
+    if scenario.boots:
+        yield tables.boots_table(scenario.boots, scenario.measurands)
+
+
+def kernel(scenario: ScenarioResult) -> str:
+    """The release of the SUT's kernel; empty when nobody told."""
+    told = scenario.environment.get("kernel_release") or scenario.fingerprint.get("kernel") or ""
+    return str(told)
+
+
+def _parts(scenario: ScenarioResult, trials: Sequence[Trial], begin: str) -> Iterator[_Part]:
+    searched = [trial for trial in trials if trial.scenario == scenario.name and trial.phase == _SEARCH]
+    if not scenario.sides:
+        release = kernel(scenario)
+        own = [trial for trial in searched if trial.boot == scenario.boot]
+        yield _Part(
+            "", begin, f"kernel {release}" if release else "", scenario.assessment, scenario.search, own
+        )  # fmt: skip
+    for side in scenario.sides:
+        assessment, search = side.assessment, side.search
+        if side.side == "candidate":  # what stands in the scenario is the candidate's
+            assessment, search = assessment or scenario.assessment, search or scenario.search
+        own = [trial for trial in searched if trial.side == side.side]
+        yield _Part(side.side, f"{begin}-{side.side}", side.build, assessment, search, own)

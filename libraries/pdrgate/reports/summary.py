@@ -1,0 +1,75 @@
+"""summary.html: a run on one page that needs nothing else, no network and no script."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from pdrgate.reports.html import rendered
+from pdrgate.reports.scenario import Picture, details, kernel
+from pdrgate.reports.tables import facts_table, measurands_table
+from pdrgate.results.model import RunResult, ScenarioResult
+
+SUMMARY_FILE = "summary.html"
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """A scenario as the page has it."""
+
+    scenario: ScenarioResult
+    kernel: str
+    measurands: Markup
+    details: Sequence[Markup]
+    facts: Sequence[Markup]
+    pictures: Sequence[tuple[str, str]]
+    """Title and data of each."""
+
+
+def summary(result: RunResult, pictures: Mapping[int, Sequence[Picture]]) -> str:
+    """The page; ``pictures`` by the number of their scenario, from 0."""
+    sections = [_section(scenario, pictures.get(number, ())) for number, scenario in enumerate(result.scenarios)]
+    environment = Markup(facts_table("", result.environment)) if result.environment else None
+    return rendered(
+        "summary.html.j2",
+        run=result,
+        tone=_tone(result.verdict.exit_code),
+        sections=sections,
+        environment=environment,
+        began=_moment(result.started),
+        ended=_moment(result.finished),
+    )
+
+
+def _section(scenario: ScenarioResult, pictures: Sequence[Picture]) -> _Section:
+    facts = [("What made these trials", scenario.fingerprint), ("The SUT's machine", scenario.environment)]
+    for side in scenario.sides:
+        facts += [(f"The {side.side}: {side.build}", {**side.fingerprint, **side.environment})]
+    differs = scenario.comparison.differs if scenario.comparison else {}
+    shown = {
+        name: f"{ours or 'not told'} (baseline: {theirs or 'not told'})" for name, (theirs, ours) in differs.items()
+    }
+    return _Section(
+        scenario=scenario,
+        kernel=kernel(scenario),
+        measurands=Markup(measurands_table(scenario)),
+        details=[Markup(fragment) for fragment in details(scenario)],
+        facts=[
+            Markup(facts_table(caption, known))
+            for caption, known in [("Differs from the baseline", shown), *facts]
+            if known
+        ],
+        pictures=[(one.title, base64.b64encode(one.png).decode()) for one in pictures],
+    )
+
+
+def _tone(exit_code: int) -> str:
+    return {0: "pass", 1: "fail"}.get(exit_code, "fault")
+
+
+def _moment(seconds: float | None) -> str:
+    return "" if seconds is None else time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(seconds))

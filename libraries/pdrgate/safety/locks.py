@@ -1,0 +1,171 @@
+"""What runs on one machine share, and the right to use it: runs that share nothing measure at once.
+
+A run takes all that it uses before it changes anything: the CPUs of generator and SUT, interfaces, settings that the
+whole machine has once, the SUT's host. Each is a file that is locked (flock(2)), so that the kernel takes a lock back
+from a process that dies. Other machines know nothing of these locks, see `pdrgate.safety.sut_lock` for theirs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+from urllib.parse import quote
+
+from pdrgate.errors import TestbedError
+from pdrgate.safety.state import STATE_DIR, make
+
+Kind = Literal["cpu", "interface", "setting", "host", "trex", "recovery"]
+
+_POLL = 0.1
+_WORDS: Mapping[str, tuple[str, str]] = {
+    "cpu": ("CPU {}", "give this testbed other CPUs (generator.cpu, sut.cpus)"),
+    "interface": ("interface {}", "give this testbed other ports"),
+    "setting": ("{}, which this machine has only once,", "have one of the two leave it alone"),
+    "host": ("the SUT {}", "give this testbed another SUT"),
+    "trex": ("TRex's port {}", "give this testbed other ports"),
+    "recovery": ("the clearing up after killed runs", "try again"),
+}
+"""By kind, what a resource is called, and what else than waiting helps."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Resource:
+    """Something of which only one run at a time can make use."""
+
+    kind: Kind
+    name: str
+    """What tells it from others of its kind: ``1`` of a CPU, ``net.core.netdev_max_backlog`` of a setting."""
+
+    def __str__(self) -> str:
+        return _WORDS[self.kind][0].format(self.name)
+
+
+def whole_machine() -> frozenset[Resource]:
+    """All CPUs that this process may use, for what nobody else may disturb, whoever it is."""
+    return frozenset(Resource("cpu", str(cpu)) for cpu in os.sched_getaffinity(0))
+
+
+class Lease:
+    """Resources of this machine, held until they are released or the process dies. A context manager."""
+
+    def __init__(self, directory: Path, held: Mapping[Resource, int]) -> None:
+        self.directory = directory
+        self.resources = frozenset(held)
+        self._fds = list(held.values())
+        _held.add(self)
+
+    @classmethod
+    def acquire(cls, resources: Iterable[Resource], directory: Path = STATE_DIR, wait: float = 0.0) -> Self:
+        """Take all of these resources or none; where another run has one, wait at most ``wait`` seconds.
+
+        With ``math.inf`` it waits for ever. What this process itself holds is not waited for.
+
+        Raises:
+            TestbedError: one is still in use, the message says by whom, or the directory cannot be written.
+        """
+        wanted = sorted(set(resources))
+        make(directory / "locks")
+        deadline = time.monotonic() + wait
+        while True:
+            # One process at a time: what another only tries to take is not in use.
+            with _turn(directory):
+                held, taken = _try(wanted, directory)
+                if taken is None:
+                    return cls(directory, held)
+                ours = any(lease.directory == directory and taken in lease.resources for lease in _held)
+                holder = _holder(_file(taken, directory))
+            if ours or time.monotonic() >= deadline:
+                raise TestbedError(_sentence(taken, ours, holder))
+            time.sleep(_POLL)
+
+    def release(self) -> None:
+        """Let others have them; may be called twice."""
+        _held.discard(self)
+        while self._fds:
+            os.close(self._fds.pop())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+_held: weakref.WeakSet[Lease] = weakref.WeakSet()
+
+
+def _let_go_in_child() -> None:
+    # A forked worker that outlives its parent would go on holding the locks: close-on-exec does not cover it.
+    for lease in list(_held):
+        lease.release()
+
+
+os.register_at_fork(after_in_child=_let_go_in_child)
+
+
+def _try(wanted: Iterable[Resource], directory: Path) -> tuple[dict[Resource, int], Resource | None]:
+    """Lock them all, or none and tell the first that is in use."""
+    held: dict[Resource, int] = {}
+    holder = json.dumps({"pid": os.getpid(), "since": time.time()}).encode()
+    with contextlib.ExitStack() as stack:
+        for resource in wanted:
+            held[resource] = fd = _open(_file(resource, directory))
+            stack.callback(os.close, fd)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return {}, resource
+        for fd in held.values():
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, holder, 0)
+        stack.pop_all()
+    return held, None
+
+
+def _file(resource: Resource, directory: Path) -> Path:
+    return directory / "locks" / f"{resource.kind}-{quote(resource.name, safe='')}"
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise TestbedError(f"cannot open {path}: {error.strerror}; run as root or with sudo") from error
+
+
+@contextlib.contextmanager
+def _turn(directory: Path) -> Iterator[None]:
+    """Be the only one that looks at the locks; that takes no time worth mentioning."""
+    fd = _open(directory / "locks" / "turn")
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _holder(path: Path) -> str:
+    try:
+        holder = json.loads(path.read_text())
+        since = time.strftime("%H:%M:%S", time.localtime(holder["since"]))
+        return f" (pid {int(holder['pid'])}, since {since})"
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def _sentence(resource: Resource, ours: bool, holder: str) -> str:
+    remedy = _WORDS[resource.kind][1]
+    if ours:
+        return f"{resource} is in use by this run's other testbed; close that one first, or {remedy}"
+    return f"{resource} is in use by another pdrgate run{holder}; wait for it to end (--wait 1h), or {remedy}"

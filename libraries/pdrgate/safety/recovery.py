@@ -1,0 +1,369 @@
+"""Recovery: what killed runs left is undone from their journals, by the next run or by ``pdrgate restore``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from pdrgate.errors import TestbedError
+from pdrgate.hosts.host import Host, open_host
+from pdrgate.knobs import knob_from_record, of_whole_machine, put_back
+from pdrgate.safety.journal import FORMAT, NAMESPACE_PREFIX, Journal, machine_of
+from pdrgate.safety.locks import Lease, Resource
+from pdrgate.safety.processes import ProcessId, end
+from pdrgate.safety.state import BOOT_ID, STATE_DIR, boot_id, lasting
+
+if TYPE_CHECKING:
+    from pdrgate.safety.sut_lock import SutLock
+
+_PATIENCE = 600.0
+"""Seconds to wait for another recovery: one that has to reach several machines takes its time."""
+
+
+class NotUndone(str):
+    """A sentence on something that a dead run left and that could not be undone; other sentences are on what was."""
+
+    __slots__ = ()
+
+
+def recover_stale(
+    directory: Path = STATE_DIR, open_host: Callable[[str], Host] = open_host, lease: Lease | None = None
+) -> list[str]:
+    """Undo what dead runs left behind.
+
+    Settings go back to what they were, in reverse order, unless somebody else has changed them since. Processes are
+    ended when number and start time match, and with them what they started. Namespaces are deleted. A journal with
+    something that could not be undone stays for the next time. Other machines are reached as the journal says; what a
+    restart of them has undone is dropped. What living runs hold now is left for the next time, too.
+
+    Args:
+        lease: what the caller holds: that is undone for it.
+
+    Returns:
+        What was done, in sentences, with a `NotUndone` for what could not be; empty when there was nothing to do.
+
+    Raises:
+        TestbedError: another recovery is going on and does not end.
+    """
+    told: list[str] = []
+    if not _journals(directory):
+        return told
+    with Lease.acquire((Resource("recovery", "recovery"),), directory, _PATIENCE):
+        for path in _journals(directory):
+            try:
+                stale = _Stale.load(path)
+            except FileNotFoundError:  # its run has ended meanwhile
+                continue
+            except OSError as error:
+                told.append(
+                    NotUndone(
+                        f"cannot read {path}: {error.strerror}; remove it by hand once nothing of that run is left"
+                    )
+                )
+                continue
+            if stale.owner_alive:
+                continue
+            try:
+                with Lease.acquire(stale.held - (lease.resources if lease else frozenset()), directory):
+                    told += stale.undo(open_host)
+            except TestbedError as error:
+                told.append(NotUndone(f"left what {stale.run} had changed as it is: {error}"))
+    return told
+
+
+def undo(journal: Journal, open_host: Callable[[str], Host] = open_host) -> None:
+    """Undo all that our own journal notes, for a run that was interrupted before it knew itself what it had made.
+
+    The journal is ended. What cannot be undone stays in its files, for the next start.
+    """
+    for path in journal.release():
+        _Stale.load(path).undo(open_host)
+
+
+@dataclass(frozen=True, slots=True)
+class Living:
+    """What is not left over, for the runs that it belongs to are alive."""
+
+    owners: frozenset[int]
+    """Process ids of the runs."""
+    namespaces: frozenset[str]
+
+
+def living(directory: Path = STATE_DIR) -> Living:
+    """What belongs to runs that are alive, by their journals."""
+    owners: set[int] = set()
+    namespaces: set[str] = set()
+    for path in _journals(directory):
+        try:
+            journal = _Stale.load(path)
+        except OSError:  # it has ended meanwhile, or is another user's
+            continue
+        if journal.owner_alive:
+            owners.add(int(journal.head.get("pid", 0)))
+            namespaces.update(str(entry["namespace"]) for entry in journal.entries if "namespace" in entry)
+    return Living(frozenset(owners), frozenset(namespaces))
+
+
+def _journals(directory: Path) -> tuple[Path, ...]:
+    return (*sorted(directory.glob("run-*.jsonl")), *sorted(lasting(directory).glob("remote-*.jsonl")))
+
+
+@dataclass(frozen=True, slots=True)
+class _Stale:
+    """A journal that was found on disk."""
+
+    path: Path
+    head: Mapping[str, Any]
+    entries: tuple[Mapping[str, Any], ...]
+    unread: int
+    """Lines that are no JSON although others follow; the last line may be torn, its change was then never made."""
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        records: list[Mapping[str, Any]] = []
+        unread = 0
+        for line in path.read_bytes().split(b"\n")[:-1]:
+            try:
+                record = json.loads(line)
+            except ValueError:
+                record = None
+            if isinstance(record, dict):
+                records.append(record)
+            else:
+                unread += 1
+        has_head = bool(records) and "journal" in records[0]
+        return cls(path, records[0] if has_head else {}, tuple(records[1:] if has_head else records), unread)
+
+    @property
+    def owner_alive(self) -> bool:
+        if not self.head:
+            # Just begun, or torn: its name tells the owner too.
+            parts = self.path.stem.split("-")
+            known = len(parts) > 2 and parts[1].isdigit() and parts[2].isdigit()
+            return known and ProcessId(int(parts[1]), int(parts[2])).alive
+        if self.head.get("boot") != boot_id():
+            return False
+        return ProcessId(self.head.get("pid", 0), self.head.get("start", 0)).alive
+
+    @property
+    def held(self) -> frozenset[Resource]:
+        """What its run held on this machine; nothing of it is held any more after a restart."""
+        if self.head.get("boot") != boot_id():
+            return frozenset()
+        return frozenset(Resource(kind, str(name)) for kind, name in self.head.get("held", ()))
+
+    @property
+    def run(self) -> str:
+        """Its run, in words."""
+        return f"the killed run of pid {self.head.get('pid', '?')}"
+
+    def undo(self, open_host: Callable[[str], Host]) -> list[str]:
+        """Undo what it notes and say what was done, see `recover_stale`."""
+        run = self.run
+        if self.head and self.head.get("boot") != boot_id() and not self.head.get("lasting"):
+            self.path.unlink(missing_ok=True)
+            return [f"dropped the journal of {run}: the machine has been restarted since, which undid its changes"]
+        told: list[str] = []
+        left: list[Mapping[str, Any]] = []
+        if self.unread:
+            told.append(NotUndone(f"unreadable lines in {self.path}: {self.unread}; what they noted was not undone"))
+        if self.head.get("journal", FORMAT) != FORMAT:
+            return [
+                NotUndone(f"{self.path} is of another version of pdrgate and was not undone; start that version once")
+            ]
+        done = {entry["undone"] for entry in self.entries if "undone" in entry}
+        machines = _Machines.noted(self.entries)
+        restarted: set[str] = set()
+        away: dict[str, tuple[int, str]] = {}
+        with _Hosts(open_host, machines.reached) as hosts:
+            for entry in reversed(self.entries):
+                if entry.get("change") in done or "machine" in entry:
+                    continue
+                if any(_same_setting(entry, other) for other in left):
+                    left.insert(0, entry)
+                    continue
+                if (machine := machine_of(str(entry.get("host", "")))) in machines.reached:
+                    try:
+                        if hosts.boot(machine) != machines.boots.get(entry.get("change", 0)):
+                            restarted.add(machine)
+                            continue
+                    except TestbedError as error:
+                        left.insert(0, entry)
+                        away[machine] = (away.get(machine, (0, ""))[0] + 1, str(error))
+                        continue
+                try:
+                    sentence = _undo(entry, hosts, self.path.stem)
+                except (TestbedError, KeyError, TypeError, ValueError, OSError) as error:
+                    left.insert(0, entry)
+                    told.append(
+                        NotUndone(
+                            f"could not undo {json.dumps(entry)} of {run}: {error}; tried again at the next start"
+                        )
+                    )
+                    continue
+                if sentence:
+                    told.append(f"{sentence} (left by {run})")
+        told += [
+            f"dropped what {run} had changed on {machine}: it has been restarted since, which undid that"
+            for machine in sorted(restarted)
+        ]
+        told += [
+            NotUndone(
+                f"could not undo {count} change{'s' * (count != 1)} of {run} on {machine}: {why}; tried again at the "
+                "next start"
+            )
+            for machine, (count, why) in sorted(away.items())
+        ]
+        if left:
+            # Without what has gone back: by the next start somebody may want that otherwise.
+            kept = [entry for entry in self.entries if "machine" in entry or any(entry is other for other in left)]
+            shorter = self.path.with_suffix(".new")
+            shorter.write_text("".join(json.dumps(record) + "\n" for record in (self.head, *kept) if record))
+            shorter.replace(self.path)
+        else:
+            self.path.unlink(missing_ok=True)
+        return told
+
+
+@dataclass(frozen=True, slots=True)
+class _Machines:
+    """What a journal notes of other machines."""
+
+    reached: Mapping[str, Mapping[str, Any]]
+    """By name, how each is reached."""
+    boots: Mapping[int, str]
+    """By number of a change, the boot id that its machine had."""
+
+    @classmethod
+    def noted(cls, entries: Iterable[Mapping[str, Any]]) -> Self:
+        reached: dict[str, Mapping[str, Any]] = {}
+        boots: dict[int, str] = {}
+        now: dict[str, str] = {}
+        for entry in entries:
+            match entry:
+                case {"machine": str(name), "reached": dict(record), "boot": str(boot)}:
+                    reached[name], now[name] = record, boot
+                case {"change": int(number), "host": str(host)}:
+                    boots[number] = now.get(machine_of(host), "")
+        return cls(reached, boots)
+
+
+def _same_setting(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """True of two changes of one setting: the earlier one can only be undone after the later one."""
+    return "change" in one and "change" in other and (one["host"], one["knob"]) == (other["host"], other["knob"])
+
+
+class _Hosts:
+    """The hosts of one recovery, each opened once."""
+
+    def __init__(self, open_host: Callable[[str], Host], machines: Mapping[str, Mapping[str, Any]]) -> None:
+        self._open_host = open_host
+        self._machines = machines
+        self._hosts: dict[str, Host] = {}
+        self._boots: dict[str, str | TestbedError] = {}
+        self._locks: list[SutLock] = []
+
+    def named(self, name: str) -> Host:
+        if name not in self._hosts:
+            machine, _, namespace = name.partition("/")
+            if machine in self._machines:
+                # Only here: SSH takes a while to load, and most journals are of this machine alone.
+                from pdrgate.hosts.ssh import host_from_record
+
+                self._hosts[name] = host_from_record(self._machines[machine], namespace or None)
+            else:
+                self._hosts[name] = self._open_host(name)
+        return self._hosts[name]
+
+    def boot(self, machine: str) -> str:
+        """The boot id that another machine has now, which is ours until all is undone; one that does not answer, or is
+        another controller's now, is asked once."""
+        if machine not in self._boots:
+            try:
+                self._claim(machine)
+                self._boots[machine] = self.named(machine).read(BOOT_ID).strip()
+            except TestbedError as error:
+                self._boots[machine] = error
+            except (KeyError, TypeError, ValueError) as error:
+                self._boots[machine] = TestbedError(f"the journal does not tell how it is reached ({error})")
+        known = self._boots[machine]
+        if isinstance(known, TestbedError):
+            raise known
+        return known
+
+    def _claim(self, machine: str) -> None:
+        # Only here: SSH takes a while to load, and most journals are of this machine alone.
+        from pdrgate.hosts.ssh import SshHost
+        from pdrgate.safety.sut_lock import SutInUseError, SutLock
+
+        host = self.named(machine)
+        if isinstance(host, SshHost):
+            try:
+                self._locks.append(SutLock.acquire(host))
+            except SutInUseError as error:
+                if not error.ours:  # our own testbed that was interrupted is what is to be undone
+                    raise
+
+    def close(self, name: str) -> None:
+        if (host := self._hosts.pop(name, None)) is not None:
+            host.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for lock in self._locks:
+            lock.release()
+        for name in list(self._hosts):
+            self.close(name)
+
+
+def _undo(entry: Mapping[str, Any], hosts: _Hosts, mark: str) -> str | None:
+    match entry:
+        case {"change": _, "host": str(host), "knob": dict(knob), "old": str(old), "new": str(new)}:
+            outside, namespace = _outside(host)
+            if namespace and not hosts.named(outside).exists(f"/run/netns/{namespace}"):
+                if not of_whole_machine(knob):
+                    return None
+                # It was set through the namespace's shell and yet is the whole machine's.
+                host = outside
+            return put_back(hosts.named(host), knob_from_record(knob, new), old, new)
+        case {"process": int(pid), "start": int(start), "command": str(command)}:
+            words = f"process {pid} ({command[:80]})"
+            leader = ProcessId(pid, start)
+            alive = leader.alive
+            return f"ended {'' if alive else 'what was left of '}{words}" if end(leader, mark) else None
+        case {"namespace": str(name)} if name.startswith(NAMESPACE_PREFIX):
+            # Our own shell in it would keep it alive, and be counted as left over.
+            hosts.close(f"netns:{name}")
+            return _delete_namespace(name, hosts.named("local"))
+        case {"undone": _}:
+            return None
+    raise ValueError("this version of pdrgate does not know such an entry")
+
+
+def _outside(host: str) -> tuple[str, str]:
+    """The host that a host's namespace belongs to, and the namespace; an empty one for a whole machine."""
+    if host.startswith("netns:"):
+        return "local", host.removeprefix("netns:")
+    machine, _, namespace = host.partition("/")
+    return machine, namespace
+
+
+def _delete_namespace(name: str, host: Host) -> str | None:
+    if not _namespace_path(name).exists():
+        return None
+    inside = host.run("ip", "netns", "pids", name, check=False).stdout.split()
+    host.run("ip", "netns", "delete", name)
+    left = f", in which process {', '.join(inside)} still runs" if inside else ""
+    return f"deleted namespace {name}{left}"
+
+
+def _namespace_path(name: str) -> Path:
+    return Path("/run/netns") / name

@@ -1,0 +1,33 @@
+"""Where runs keep their locks and journals, and what tells one boot of this machine from another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pdrgate.errors import TestbedError
+
+STATE_DIR = Path("/run/pdrgate")
+"""Where locks and journals lie: a place that a reboot empties."""
+
+LASTING_DIR = Path("/var/lib/pdrgate")
+"""Where journals of other machines lie, unless a test has a place of its own for all of them."""
+
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
+def lasting(directory: Path) -> Path:
+    """Where the journals of other machines lie for runs whose state is in ``directory``."""
+    return LASTING_DIR if directory == STATE_DIR else directory
+
+
+def make(directory: Path) -> None:
+    """Make a directory of the state. Raises TestbedError when that is not allowed."""
+    try:
+        directory.mkdir(mode=0o755, parents=True, exist_ok=True)
+    except OSError as error:
+        raise TestbedError(f"cannot make {directory}: {error.strerror}; run as root or with sudo") from error
+
+
+def boot_id() -> str:
+    """The boot id of this machine."""
+    return Path(BOOT_ID).read_text().strip()

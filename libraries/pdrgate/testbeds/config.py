@@ -1,0 +1,113 @@
+"""What a testbed file says, whatever kind of testbed it describes; see `pdrgate.testbeds.kinds`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.errors import TestbedError, UsageError
+from pdrgate.hosts.cpus import CpuPlan, plan_cpus
+from pdrgate.safety.journal import Journal
+from pdrgate.testbeds.protocol import Testbed
+from pdrgate.traffic.trex.config import TRexConfig
+
+if TYPE_CHECKING:
+    from pdrgate.traffic.embedded import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorConfig:
+    """The generator's part of a testbed file. ``cpu`` is None where the file says auto."""
+
+    kind: str
+    engine: Engine = "auto"
+    cpu: int | None = None
+    ports: tuple[str, ...] = ()
+    """On a rack: interfaces of this machine, or port numbers of a TRex server."""
+    namespace: str | None = None
+    """The network namespace of this machine that the ports are in."""
+    trex: TRexConfig | None = None
+    """The TRex server, where that is the generator."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestbedConfig(ABC):
+    """A testbed file that was found valid; it opens the testbed that it describes.
+
+    Each kind of testbed is a class of its own. What is asked of one here has the answer that most kinds give.
+    """
+
+    __test__: ClassVar[bool] = False  # the name begins like a test class; pytest must not collect it
+
+    kind: ClassVar[str]
+    """What the file calls this kind."""
+    side_by_side: ClassVar[bool] = True
+    """Whether two of it can be open at once, so that the two sides of a pair can be measured in turn."""
+    sut_is_here: ClassVar[bool] = True
+    """Whether the SUT's CPUs are some of this machine, handed out together with the generator's; see `cpu_plan`."""
+
+    name: str
+    source: Path
+    generator: GeneratorConfig
+    cpus: tuple[int, ...] | None = None
+    """The SUT's CPUs; None where the file says auto."""
+    isolate: bool = True
+    """Whether packet work goes before other processes on the SUT's CPUs."""
+    knobs: Mapping[str, Any] = field(default_factory=dict)
+    """The file's own section of settings, for `pdrgate.knobs.plan_knobs`."""
+
+    @abstractmethod
+    def open(self, journal: Journal) -> Testbed:
+        """Set the testbed up, noting every change in ``journal`` first.
+
+        Raises:
+            TestbedError: not root, one CPU only, missing tools or kernel features, no way to the SUT; what was made is
+                removed again.
+        """
+
+    @property
+    def boots_builds(self) -> bool:
+        """Whether its SUT can `boot` kernel builds."""
+        return False
+
+    @property
+    def waits_for_build(self) -> bool:
+        """Whether there is nothing to `open` before a build is named."""
+        return False
+
+    @property
+    def over_ssh(self) -> bool:
+        """Whether its SUT is reached by SSH."""
+        return False
+
+    def boot(self, build: KernelBuild, journal: Journal, folder: Path, told: Callable[[str], None]) -> Testbed:
+        """The testbed on a fresh boot of ``build``; it may still be coming up, see `Booting`.
+
+        Args:
+            folder: where logs of the boot go.
+            told: gets a sentence on each step that takes a while.
+
+        Raises:
+            TestbedError: as `open`, it boots no builds, or this one did not come up.
+            BuildError: the build can never come up there.
+        """
+        raise TestbedError(
+            f"testbed {self.name} ({self.source}) boots no kernels; use one of kind local-vm, such as "
+            "resources/testbeds/local-vm.yaml"
+        )
+
+    def cpu_plan(self) -> CpuPlan:
+        """Which CPUs of this machine the generator and the SUT get. Raises TestbedError when there are too few."""
+        return plan_cpus(self.generator.cpu, self.cpus)
+
+    def with_kernel(self, build: str) -> TestbedConfig:
+        """The same with ``build`` to be booted by `open`. Raises UsageError when it has no such choice."""
+        raise UsageError(f"testbed {self.name} ({self.source}) boots no kernels; leave out --kernel")
+
+    def with_password(self, password: str) -> TestbedConfig:
+        """The same with a password for the SUT's host. Raises TestbedError when that is not reached by SSH."""
+        raise TestbedError(f"testbed {self.name} needs no password: its SUT is not reached by SSH; leave it out")

@@ -1,0 +1,73 @@
+"""The text of a testbed file: its content, and for each key the line it stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pdrgate.errors import TestbedError
+
+Key = tuple[str | int, ...]
+"""A key of the file by its path: ``("sut", "ports", 0)``."""
+
+
+def parse(source: Path, text: str) -> tuple[dict[str, Any], dict[Key, int]]:
+    """The content of a YAML text, and for each key of it the line it stands on.
+
+    Raises:
+        TestbedError: it is no YAML, no mapping, or has a key twice.
+        RecursionError: it is nested too deeply.
+    """
+    try:
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        if node is None:
+            raise TestbedError(f"{source}:1: the file is empty; start from resources/testbeds/local-netns.yaml")
+        lines = dict(_lines(source, node, (), node.start_mark.line + 1, set()))
+        content = loader.construct_document(node)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        at = f"{mark.line + 1}:{mark.column + 1}" if mark else "1"
+        raise TestbedError(f"{source}:{at}: is no YAML: {error.problem}; check indentation and colons there") from error
+    except yaml.YAMLError as error:
+        raise TestbedError(f"{source}: is no YAML: {error}") from error
+    if not isinstance(content, dict):
+        raise TestbedError(
+            f"{source}:{lines[()]}: {brief(content)} is no testbed; start with lines such as `name: local-netns`"
+        )
+    return content, lines
+
+
+def _lines(source: Path, node: yaml.Node, key: Key, line: int, met: set[int]) -> Iterator[tuple[Key, int]]:
+    """Where each key of the file stands. Raises TestbedError at a key given twice, where YAML would take the last."""
+    yield key, line
+    if id(node) in met:  # an alias, perhaps to what it stands in
+        return
+    met.add(id(node))
+    if isinstance(node, yaml.MappingNode):
+        seen: dict[str, int] = {}
+        for name, value in node.value:
+            at = name.start_mark.line + 1
+            word = str(name.value)
+            full = (*key, word)
+            if word in seen:
+                raise TestbedError(f"{source}:{at}: {shown(full)}: is there twice, also in line {seen[word]}; keep one")
+            seen[word] = at
+            yield from _lines(source, value, full, at, met)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            yield from _lines(source, value, (*key, index), value.start_mark.line + 1, met)
+
+
+def shown(key: Key) -> str:
+    """The key in words: ``sut.ports.0``."""
+    return ".".join(str(part) for part in key) or "the file"
+
+
+def brief(value: object) -> str:
+    """The value in as many characters as fit into a line."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:50]}…"

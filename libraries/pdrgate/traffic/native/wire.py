@@ -1,0 +1,66 @@
+"""What is written to the worker: ``struct request`` of wire.h, field by field.
+
+Both begin with the version and the size of what follows, so that a worker of other sources says so in one line.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+VERSION = 2
+HEADER_MAX = 222
+"""Bytes of the longest header, with a routing header of nine segments and a probe's time stamp."""
+
+
+class Direction(ctypes.Structure):
+    """One direction of traffic: how its frames look; see `pdrgate.traffic.frames.Template`."""
+
+    __slots__ = ()  # a misspelt name is an error
+    _fields_ = (
+        ("csum_sum", ctypes.c_uint32),
+        ("probe_sum", ctypes.c_uint32),
+        ("ip_sum", ctypes.c_uint32),
+        ("plain", ctypes.c_uint8 * HEADER_MAX),
+        ("probe", ctypes.c_uint8 * HEADER_MAX),
+        ("first", ctypes.c_uint32),
+    )
+
+
+class Request(ctypes.Structure):
+    """One trial; the fields' units are told in wire.h."""
+
+    __slots__ = ()
+    _fields_ = (
+        ("version", ctypes.c_uint32),
+        ("size", ctypes.c_uint32),
+        ("count", ctypes.c_uint64),
+        ("period_q16", ctypes.c_uint64),
+        ("duration", ctypes.c_uint64),
+        ("quiet", ctypes.c_uint64),
+        ("limit", ctypes.c_uint64),
+        ("live", ctypes.c_uint32),
+        ("batch", ctypes.c_uint32),
+        ("flows", ctypes.c_uint32),
+        ("directions", ctypes.c_uint32),
+        ("v6", ctypes.c_uint32),
+        ("vary_offset", ctypes.c_uint32),
+        ("vary_in_ip", ctypes.c_uint32),
+        ("probe_every", ctypes.c_uint32),
+        ("routing", ctypes.c_uint32),
+        ("plain_len", ctypes.c_uint32),
+        ("probe_len", ctypes.c_uint32),
+        ("cookie", ctypes.c_uint32),
+        ("tag", ctypes.c_uint32),
+        ("probe_tag", ctypes.c_uint32),
+        ("dir", Direction * 2),
+    )
+
+    @classmethod
+    def of(cls, ways: list[Direction], **fields: int) -> Request:
+        """A request of this version."""
+        return cls(version=VERSION, size=ctypes.sizeof(cls), dir=tuple(ways), **fields)
+
+
+def header(data: bytes) -> ctypes.Array[ctypes.c_uint8]:
+    """Header bytes as a field holds them."""
+    return (ctypes.c_uint8 * HEADER_MAX)(*data)

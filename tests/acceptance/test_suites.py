@@ -1,0 +1,133 @@
+"""Suites of a user's own on a simulated SUT: whose trial answers, whose fault a failure is, what tests leave."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.acceptance.conftest import ROOT
+
+HEAD = f"""\
+*** Settings ***
+Resource          {ROOT}/resources/gate.resource
+Suite Setup       The Testbed Is Open
+
+
+*** Test Cases ***
+"""
+
+
+@pytest.fixture
+def suite(simulated_gate, tmp_path):
+    """Call with tests by name, and gate options; each test is lines of Robot."""
+
+    def start(tests, *options, **simulation):
+        path = tmp_path / "mine.robot"
+        steps = "".join(f"{name}\n" + "".join(f"    {line}\n" for line in lines) for name, lines in tests.items())
+        path.write_text(HEAD + steps)
+        return simulated_gate("--profile", "smoke", "--scenario", "all", "--suite", str(path), *options, **simulation)
+
+    return start
+
+
+def test_a_getter_never_answers_with_an_earlier_tests_trial(suite):
+    ended = suite({
+        "Measures": ["Measure Load    100 kpps    100 ms", "Get Loss Ratio    <=    1%"],
+        "Does Not": ["Get Loss Ratio    <=    1%"],
+        "Nor Does This": ["Get Latency    p99"],
+    })  # fmt: skip
+    status = ended.robot_messages
+    assert status["Measures"][0] == "PASS"
+    for name in ("Does Not", "Nor Does This"):
+        assert status[name] == ("FAIL", "ERROR: there is no trial in this test; measure one first with Measure Load")
+    assert ended.code == 2
+
+
+SEARCHED = ["Search Partial Drop Rate", "Measurement Should Be Stable"]
+
+
+def test_two_tests_of_one_scenario_both_stay_and_the_graver_one_is_the_runs(suite):
+    baseline = suite({"First": [*SEARCHED, "PDR Should Not Have Regressed"]})
+    assert baseline.code == 0, baseline.stdout
+    ended = suite(
+        {
+            "Lenient": [*SEARCHED, "PDR Should Not Have Regressed    tolerance=50%"],
+            "Strict": [*SEARCHED, "PDR Should Not Have Regressed    tolerance=1%"],
+            "Lenient Again": [*SEARCHED, "PDR Should Not Have Regressed    tolerance=50%"],
+        },
+        "--baseline", str(baseline.folder), saturation=0.9e6, seed=2,
+    )  # fmt: skip
+    assert [entry["verdict"] for entry in ended.result["scenarios"]] == ["PASS", "REGRESSION", "PASS"]
+    assert [entry["test"] for entry in ended.result["scenarios"]] == ["Lenient", "Strict", "Lenient Again"]
+    assert ended.result["verdict"] == "REGRESSION"
+    assert ended.code == 1
+    assert "from the resumed run" not in ended.stdout
+    trials = (ended.folder / "trials.jsonl").read_text().splitlines()
+    assert sum(entry["trials"] for entry in ended.result["scenarios"]) == len(trials)
+
+
+def test_a_second_question_of_a_test_has_its_own_tolerance(suite):
+    baseline = suite({"First": [*SEARCHED, "PDR Should Not Have Regressed"]})
+    ended = suite(
+        {
+            "Both": [
+                *SEARCHED,
+                "PDR Should Not Have Regressed    tolerance=50%",
+                "PDR Should Not Have Regressed    tolerance=1%",
+            ],
+        },
+        "--baseline", str(baseline.folder), saturation=0.9e6, seed=2,
+    )  # fmt: skip
+    status, message = ended.robot_messages["Both"]
+    assert (status, ended.code, ended.result["verdict"]) == ("FAIL", 1, "REGRESSION")
+    assert message.startswith("REGRESSION: slower: ")
+    assert "tolerance 1.0%" in message
+
+
+MISTAKES = {
+    "Get PDR    >=    1 Mbananas": "unknown rate unit 'Mbananas'",
+    "Measure Loud    100 kpps": "No keyword with name 'Measure Loud' found. Did you mean: PdrGate.Measure Load",
+    "Measure Load    100 kpps    1 parsec": "unknown time unit",
+    "Measure Load": "expected 1 to 2 arguments, got 0",
+    "Evaluate    1 / 0": "ZeroDivisionError",
+    "Evaluate    {}['nothing']": "KeyError",
+    "Set Data Path    ipv4-routing": "the scenario is being measured and cannot change",
+    "Log    ${NOWHERE}": "Variable '${NOWHERE}' not found",
+}
+ASSERTIONS = {
+    "Get Loss Ratio    <=    0%": "Loss ratio",
+    "Get PDR    >=    2 Mpps": "PDR '",
+    "Should Be True    1 > 2": "'1 > 2' should be true",
+    "Should Be Equal    a    b": "a != b",
+}
+
+
+@pytest.mark.parametrize(
+    ("steps", "verdict", "code"), [(MISTAKES, "ERROR", 2), (ASSERTIONS, "INCONCLUSIVE", 1)], ids=["mistakes", "asserts"]
+)
+def test_whose_fault_it_is_when_a_test_fails_after_its_first_trial(suite, steps, verdict, code):
+    """A mistyped unit once was INCONCLUSIVE with exit code 1: to a pipeline, the build's fault."""
+    before = ["Search Partial Drop Rate", "Measure Load    1.5 Mpps    100 ms"]
+    ended = suite({f"Step {number}": [*before, step] for number, step in enumerate(steps)})
+    assert (ended.code, ended.result["verdict"]) == (code, verdict), ended.stdout
+    told = list(ended.robot_messages.values())
+    for (status, message), scenario, says in zip(told, ended.result["scenarios"], steps.values(), strict=True):
+        assert (status, scenario["verdict"]) == ("FAIL", verdict)
+        assert says in message
+        assert message == f"{verdict}: {scenario['reason']}"
+        assert "\n" not in message
+        assert scenario["trials"] > 3
+
+
+def test_an_internal_exception_is_the_tools_fault(suite):
+    ended = suite({"Mine": SEARCHED}, breaks_at=12)
+    assert (ended.code, ended.result["verdict"]) == (2, "ERROR"), ended.stdout
+    assert ended.result["reason"] == "something of ours is broken"
+
+
+def test_a_goal_of_its_own_is_another_scenario(suite):
+    ten = suite({"Ten": ["Search Partial Drop Rate    loss=10%", *SEARCHED[1:], "PDR Should Not Have Regressed"]})
+    assert ten.result["scenarios"][0]["name"] == "ipv6-routing-1cpu-4096-64B-loss10"
+    half = suite({"Half": [*SEARCHED, "PDR Should Not Have Regressed"]}, "--baseline", str(ten.folder))
+    assert half.code == 2
+    assert "has no scenario ipv6-routing-1cpu-4096-64B (it has: ipv6-routing-1cpu-4096-64B-loss10)" in half.stdout
+    assert (half.folder / "trials.jsonl").read_text() == ""

@@ -1,0 +1,287 @@
+"""KVM that is slow, that hangs, that dies half-way or never brings a kernel to speak: guests are emulated then.
+
+A program that is called like QEMU stands before it on PATH and plays such a KVM; by emulation it is QEMU itself.
+"""
+
+import dataclasses
+import json
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from pdrgate.errors import TestbedError
+from pdrgate.guests import accelerator
+from pdrgate.guests.accelerator import AcceleratorChoice, KvmRecord, choose_accelerator
+from pdrgate.guests.guest import GuestError
+from pdrgate.guests.qemu import PROGRAM
+from pdrgate.hosts.cpus import plan_cpus
+from pdrgate.testbeds.vm import VmTestbed
+
+pytestmark = pytest.mark.guest
+
+WRAPPER = """\
+#!{python} -IS
+import os, signal, subprocess, sys, time
+from pathlib import Path
+words, folder = sys.argv[1:], Path({folder!r})
+kvm, probe = "kvm" in words, "-kernel" not in words
+console = next((word[len("file:"):] for word in words if word.startswith("file:") and "format" not in word), None)
+qemu = [{qemu!r}, *({{"kvm": "tcg", "host": "max"}}.get(word, word) for word in words)]
+if "-accel" in words:
+    with open(folder / "started", "a") as file:
+        file.write(f"{{'kvm' if kvm else 'tcg'}} {{'probe' if probe else 'kernel'}}\\n")
+{behaviour}
+os.execv(qemu[0], qemu)
+"""
+
+PROBE_AT_ONCE = """
+if kvm and probe: sys.exit(0x21)
+if probe: time.sleep(1)  # however busy this machine is
+"""
+SILENT = PROBE_AT_ONCE + "if kvm: time.sleep(600)"
+
+
+class FakeQemu:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+        self.real = shutil.which(PROGRAM)
+
+    def behave(self, behaviour: str) -> None:
+        path = self.folder / PROGRAM
+        path.write_text(
+            WRAPPER.format(python=sys.executable, folder=str(self.folder), qemu=self.real, behaviour=behaviour)
+        )
+        path.chmod(0o755)
+
+    @property
+    def started(self) -> list[str]:
+        """What QEMU was started for so far: ``kvm probe``, ``tcg kernel`` and so on."""
+        return (self.folder / "started").read_text().splitlines()
+
+
+@pytest.fixture
+def fake(tmp_path, monkeypatch):
+    """A QEMU with a KVM that can be made to behave, on a machine that has /dev/kvm."""
+    if shutil.which(PROGRAM) is None:
+        pytest.skip(f"{PROGRAM} is not installed")
+    fake = FakeQemu(tmp_path / "qemu")
+    monkeypatch.setenv("PATH", f"{fake.folder}:{os.environ['PATH']}")
+    monkeypatch.setattr(accelerator, "DEVICE", "/dev/null")
+    return fake
+
+
+@pytest.fixture
+def auto(config):
+    return dataclasses.replace(config, accelerator="auto")
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(accelerator, "_PATIENCE_MULTIPLE", 0.0)
+    monkeypatch.setattr(accelerator, "_LEAST_PATIENCE", 2.0)
+
+
+# --- The probe -------------------------------------------------------------------------------------------------------
+
+SLOW = """
+if probe:
+    began = time.monotonic()
+    code = 0x21 if kvm else subprocess.call(qemu, close_fds=False)
+    if kvm: time.sleep(2.5 * float((folder / "took").read_text()))
+    else: (folder / "took").write_text(str(time.monotonic() - began))
+    sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "why"),
+    [
+        (SLOW, r"KVM is no faster here: a probe took [\d.]+ s by /dev/null and took [\d.]+ s by emulation"),
+        ("if kvm: time.sleep(600)", r"/dev/null opens but runs nothing: a probe did not end within [\d.]+ s by it and "
+                                    r"took [\d.]+ s by emulation"),
+        ("if kvm: sys.exit('failed to initialize kvm')",
+         r".* a probe ended QEMU with exit code 1 \(failed to initialize kvm\) by it and took [\d.]+ s by emulation"),
+        ("if kvm: os.kill(os.getpid(), signal.SIGKILL)", r".* a probe ended QEMU with exit code -9 by it and took .*"),
+        # Zero is what QEMU ends with, too, when it gives up.
+        ("if kvm: sys.exit(0)", r".* a probe ended QEMU with exit code 0 by it and took .*"),
+    ],
+    ids=["slow", "hangs", "dies", "killed", "gives up"],
+)  # fmt: skip
+def test_kvm_that_is_no_faster_is_not_taken(fake, behaviour, why):
+    fake.behave(behaviour)
+    choice = choose_accelerator("auto")
+    assert choice.name == "tcg"
+    assert re.fullmatch(why, choice.why)
+    assert fake.started == ["tcg probe", "kvm probe"]
+    # Asked for by name, it is an error and never emulation.
+    with pytest.raises(TestbedError, match=rf"^no guest can run by KVM here: {why}; use accelerator: auto or tcg"):
+        choose_accelerator("kvm")
+    assert fake.started == ["tcg probe", "kvm probe"]  # once per process
+
+
+def test_kvm_that_is_faster_is_taken(fake):
+    fake.behave(PROBE_AT_ONCE)
+    choice = choose_accelerator("auto")
+    assert choice.name == "kvm"
+    assert choice.why.startswith("a probe took ")
+    assert choice.why.endswith(" s by emulation")
+    assert choice.patience is not None and choice.patience >= 10.0
+    assert choose_accelerator("kvm") == AcceleratorChoice("kvm", "asked for")
+    assert choose_accelerator("tcg") == AcceleratorChoice("tcg", "asked for")
+
+
+def test_kvm_is_taken_where_emulation_fails(fake):
+    fake.behave(PROBE_AT_ONCE + "if probe: sys.exit('no TCG in this QEMU')")
+    choice = choose_accelerator("auto")
+    assert (choice.name, choice.patience) == ("kvm", None)
+    assert "ended QEMU with exit code 1 (no TCG in this QEMU) by emulation" in choice.why
+
+
+def test_kvm_that_is_not_there_or_may_not_be_opened(fake, monkeypatch):
+    fake.behave(PROBE_AT_ONCE)
+    monkeypatch.setattr(accelerator, "DEVICE", "/dev/nonesuch")
+    assert choose_accelerator("auto").why == "there is no /dev/nonesuch"
+    monkeypatch.setattr(accelerator, "DEVICE", "/dev/null")
+    may = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != "/dev/null" and may(path, mode))
+    assert choose_accelerator("auto").why == "/dev/null may not be opened by this user"
+    with pytest.raises(TestbedError, match=r"^no guest can run by KVM here: /dev/null may not be opened"):
+        choose_accelerator("kvm")
+    assert not (fake.folder / "started").exists()
+
+
+def test_this_machine_chooses_what_it_has():
+    assert choose_accelerator("auto").name in ("kvm", "tcg")
+    assert choose_accelerator("tcg").why == "asked for"
+
+
+def test_what_guests_have_shown_is_kept_until_the_next_start_of_the_machine(fake, tmp_path):
+    fake.behave(PROBE_AT_ONCE)
+    record = KvmRecord(tmp_path / "state")
+    assert record.read() is None
+    record.write(False, "it was silent")
+    assert choose_accelerator("auto", record).why == (
+        f"it was silent; remembered in {record.path} until this machine is restarted"
+    )
+    record.write(True, "it has booted")
+    choice = choose_accelerator("auto", record)
+    assert (choice.name, choice.why, choice.patience) == ("kvm", "it has booted", None)
+    assert not (fake.folder / "started").exists()
+    assert [path.name for path in record.folder.iterdir()] == ["kvm.json"]
+    record.write(False, "it was silent")
+    # By name, only the probe counts.
+    assert choose_accelerator("kvm", record).name == "kvm"
+    record.path.write_text(json.dumps(json.loads(record.path.read_text()) | {"boot": "another"}))
+    assert choose_accelerator("auto", record).name == "kvm"
+    for damaged in ("", "[]", "{", '{"boot": 1}'):
+        record.path.write_text(damaged)
+        assert record.read() is None
+
+
+# --- Guests ----------------------------------------------------------------------------------------------------------
+
+
+def kernels(fake):
+    return [words.split()[0] for words in fake.started if words.endswith("kernel")]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_pair_that_is_silent_by_kvm_is_emulated_and_so_is_the_next(
+    make_testbed, fake, auto, cloud, journal, tmp_path
+):
+    fake.behave(SILENT)
+    pair = [
+        VmTestbed(cloud, plan_cpus(None, None), journal, tmp_path / "consoles", machine=auto, patience=180.0)
+        for _ in range(2)
+    ]
+    try:
+        assert [testbed.guest.accelerator.name for testbed in pair] == ["kvm", "kvm"]
+        for testbed in pair:
+            testbed.ready()
+        assert [testbed.describe()["accelerator"] for testbed in pair] == ["tcg", "tcg"]
+        # Only the first was waited for.
+        assert kernels(fake) == ["kvm", "kvm", "tcg", "tcg"]
+    finally:
+        for testbed in pair:
+            testbed.close()
+    told = pair[0]._record.read()
+    assert told is not None
+    assert not told[0]
+    testbed = VmTestbed(cloud, plan_cpus(None, None), journal, tmp_path / "consoles", machine=auto)
+    try:
+        assert testbed.guest.accelerator.name == "tcg"
+        assert testbed.guest.accelerator.why.startswith("by KVM, chosen because a probe took ")
+        assert f"{cloud.name} gave no sign of life within 2 s of its start" in testbed.sentence()
+        assert "\n" not in testbed.sentence()
+    finally:
+        testbed.close()
+
+
+@pytest.mark.usefixtures("impatient")
+def test_kvm_that_dies_half_way_through_a_kernel(make_testbed, fake, auto, cloud):
+    fake.behave(
+        PROBE_AT_ONCE
+        + "if kvm: open(console, 'w').write('[    0.000000] Linux version'); sys.exit('KVM: entry failed')"
+    )
+    testbed = make_testbed(cloud, machine=auto)
+    assert testbed.guest.accelerator.name == "tcg"
+    assert f"{cloud.name}: QEMU ended with exit code 1: KVM: entry failed" in testbed.sentence()
+    assert kernels(fake) == ["kvm", "tcg"]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_build_that_comes_up_by_neither_says_nothing_of_kvm(make_testbed, fake, auto, cloud):
+    fake.behave(SILENT)
+    with pytest.raises(GuestError, match=r"QEMU ended with exit code 1: .*memory"):
+        make_testbed(cloud, machine=dataclasses.replace(auto, memory=1 << 40))
+    assert kernels(fake) == ["kvm", "tcg"]
+    assert not list(fake.folder.parent.glob("state/kvm.json"))
+
+
+def test_kvm_that_has_booted_a_guest_is_not_to_blame_for_a_silent_one(make_testbed, fake, auto, cloud):
+    fake.behave(PROBE_AT_ONCE + "if kvm and (folder / 'silent').exists(): time.sleep(600)")
+    testbed = make_testbed(cloud, machine=auto)
+    assert testbed.describe()["accelerator"] == "kvm"
+    (fake.folder / "silent").touch()
+    with pytest.raises(GuestError, match=r"gave no sign of life within 2 s of its start and does not answer"):
+        make_testbed(cloud, machine=auto, patience=2.0)
+    assert kernels(fake) == ["kvm", "kvm", "kvm"]  # the start is tried twice, never by emulation
+
+
+def test_a_guest_by_kvm_that_was_asked_for_is_never_emulated(make_testbed, fake, auto, cloud):
+    fake.behave(SILENT)
+    with pytest.raises(GuestError, match=r"gave no sign of life within 2 s of its start and does not answer"):
+        make_testbed(cloud, machine=dataclasses.replace(auto, accelerator="kvm"), patience=2.0)
+    assert kernels(fake) == ["kvm", "kvm"]
+
+
+# --- Patience --------------------------------------------------------------------------------------------------------
+
+TALKS = """
+if not probe:
+    with open(console, "w", buffering=1) as file:
+        for number in range({lines}):
+            time.sleep(0.25)
+            file.write(f"line {{number}}\\n")
+    time.sleep(600)
+"""
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_slow_guest_is_waited_for_until_it_is_silent(fake, boot, cloud):
+    fake.behave(TALKS.format(lines=32))
+    with pytest.raises(GuestError, match=r"no sign of life within 4 s of its last word .* ends with: .*line 31; "):
+        boot(cloud, patience=4.0)
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_guest_that_talks_for_ever_is_not_waited_for_for_ever(fake, boot, cloud, monkeypatch):
+    monkeypatch.setattr("pdrgate.guests.guest._LONGEST", 2)
+    fake.behave(TALKS.format(lines=10_000))
+    with pytest.raises(GuestError, match=r"was not up 8 s after its start, though its console went on, and does not"):
+        boot(cloud, patience=4.0)

@@ -1,0 +1,61 @@
+"""What the library imports is what pyproject.toml declares: a machine that happens to have more shows nothing."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[2]
+OWN = {"pdrgate", "PdrGate"}
+NOT_IMPORTED = {
+    "allure-robotframework": "a listener, which Robot imports by its name",
+    "robotframework-sshlibrary": "a suite imports it; connections are then handed to it",
+    "trex-stl-lib": "an extra, and GPL: imported by its name, in a process of its own",
+}
+"""Declared, by name, and imported by no statement in the library: with the reason."""
+
+
+def imported() -> dict[str, set[str]]:
+    """The modules of others, by top-level name, and the files that import them; the test tools' are not among them."""
+    found: dict[str, set[str]] = {}
+    for path in sorted((ROOT / "libraries").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names: list[str] = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module or ""]
+            for name in (name.partition(".")[0] for name in names):
+                if name not in sys.stdlib_module_names | OWN:
+                    found.setdefault(name, set()).add(path.relative_to(ROOT).as_posix())
+    return found
+
+
+def declared() -> set[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lines = [*project["dependencies"], *project["optional-dependencies"]["trex"]]
+    return {canonicalize_name(Requirement(line).name) for line in lines}
+
+
+def importers() -> dict[str, set[str]]:
+    """The files of the library by the distribution package that they import from."""
+    providers = packages_distributions()
+    found: dict[str, set[str]] = {}
+    for module, files in imported().items():
+        for package in providers.get(module, [module]):
+            found.setdefault(canonicalize_name(package), set()).update(files)
+    return found
+
+
+def test_what_is_imported_is_declared() -> None:
+    assert {package: files for package, files in importers().items() if package not in declared()} == {}
+
+
+def test_what_is_declared_is_needed() -> None:
+    assert declared() - set(importers()) - set(NOT_IMPORTED) == set()

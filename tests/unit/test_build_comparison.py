@@ -1,0 +1,539 @@
+"""Two builds over several boots each, on simulated SUTs."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from curves import EarlyLoss
+from fake_testbed import CONFIG, FakeTestbed, Killed, Watcher
+
+import pdrgate.gate.build_comparison as module
+from pdrgate.crashes.faults import Crash
+from pdrgate.errors import DataError, TestbedError
+from pdrgate.gate.boots import Build
+from pdrgate.gate.build_comparison import BuildComparison, Plan
+from pdrgate.gate.file_comparison import compare_files
+from pdrgate.gate.options import Options
+from pdrgate.gate.pairs_file import PAIRS_FILE
+from pdrgate.gate.profile import profile
+from pdrgate.gate.record import RunRecord
+from pdrgate.gate.scenario import Scenario
+from pdrgate.gate.session import Session
+from pdrgate.guests.guest import GuestError
+from pdrgate.history.results import read_result
+from pdrgate.reports.console import verdict_table
+from pdrgate.results.model import BootResult, RunResult, Side
+from pdrgate.results.verdict import Verdict
+from pdrgate.safety.journal import Journal
+from pdrgate.stability import read_trials
+from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
+from pdrgate.trial import Trial
+from pdrgate.units import Rate
+
+STEADY = [1e6, 1.003e6, 0.998e6, 1.001e6, 0.999e6, 1.002e6]
+PANIC = Crash("panic", "Kernel panic - not syncing: VFS", "mount_root+0x1/0x2", ("do_mount+0x3/0x4", "init+0x5/0x6"))
+PDR, SATURATION = "PDR", "saturation throughput"
+
+
+def early(speeds: Sequence[float], begins: float) -> list[LoadLoss]:
+    """SUTs of these capacities that lose 2 % from some load on."""
+    return [EarlyLoss(speed, begins) for speed in speeds]
+
+
+class Machine:
+    """Boots builds of which each boot has a speed of its own, in turn from a list that begins anew at its end."""
+
+    def __init__(
+        self,
+        crashes: tuple[int, ...] = (),
+        dies: tuple[int, ...] = (),
+        ceiling: float = 4e6,
+        emulated: tuple[int, ...] | None = None,
+    ) -> None:
+        self.booted: list[str] = []
+        self.emulated = emulated
+        """Boots that run by emulation, all others by KVM; None: the testbed has no accelerators."""
+        self.up = 0
+        self.most_up = 0
+        self._crashes = crashes
+        self._dies = dies
+        """Boots whose kernel dies in the middle of their trials."""
+        self._ceiling = ceiling
+
+    def boots(self, name: str, speeds: Sequence[float | LoadLoss]) -> Callable[[Journal], FakeTestbed]:
+        left = itertools.cycle(speeds)
+
+        def boot(journal: Journal) -> FakeTestbed:
+            self.booted.append(name)
+            number = len(self.booted)
+            if number in self._crashes:
+                raise GuestError(f"{name} does not boot: {PANIC.sentence()}", Path("console.log"), PANIC)
+            speed = next(left)
+            curve = IdealCurve(speed) if isinstance(speed, float) else speed
+            sut = SimulatedSut(curve, Behaviour(0.003), seed=number, ceiling=Ceiling(self._ceiling))
+            booted = _Booted(self, sut, f"boot-{number}", name, dies=number in self._dies)
+            if self.emulated is not None:
+                booted.accelerator = "tcg" if number in self.emulated else "kvm"
+            return booted
+
+        return boot
+
+
+class _Booted(FakeTestbed):
+    accelerator = ""
+
+    def describe(self) -> dict[str, str]:
+        return super().describe() | ({"accelerator": self.accelerator} if self.accelerator else {})
+
+    def __init__(self, machine: Machine, sut: SimulatedSut, boot: str, kernel: str, dies: bool) -> None:
+        super().__init__(sut, boot=boot, kernel=kernel)
+        self._machine = machine
+        self._dies = dies
+        machine.up += 1
+        machine.most_up = max(machine.most_up, machine.up)
+
+    def check(self) -> tuple[str, ...]:
+        if self._dies and len(self.calls) > 8:
+            raise TestbedError(f"{self.kernel} crashed: BUG: soft lockup")
+        return ("WARNING: at net/core/dev.c:1",) if self.kernel == "warns" else ()
+
+    def close(self) -> None:
+        if self.open:
+            self._machine.up -= 1
+        super().close()
+
+
+Speeds = Sequence[float | LoadLoss]
+
+
+def comparison(
+    tmp_path: Path,
+    baseline: Speeds,
+    candidate: Speeds,
+    machine: Machine,
+    *,
+    pairs: int = 24,
+    budget: float | None = 1e9,
+    together: bool = True,
+    resume: bool = False,
+    watcher: Watcher | None = None,
+    name: str = "b",
+) -> tuple[Session, BuildComparison]:
+    options = Options(profile("quick"), tmp_path / "run", resume=resume)
+    record = RunRecord(options.folder, "quick", resume=resume)
+    session = Session(CONFIG, options, record, watcher or Watcher(), state=tmp_path / "state")
+    builds: dict[Side, Build] = {
+        "baseline": Build("baseline", "linux-a", machine.boots("a", baseline)),
+        "candidate": Build("candidate", f"linux-{name}", machine.boots(name, candidate)),
+    }
+    session.take()
+    return session, BuildComparison(session, Scenario(), builds, Plan(pairs, budget, 0.02, together))
+
+
+def compared(
+    tmp_path: Path, baseline: Speeds, candidate: Speeds, machine: Machine | None = None, **options: Any
+) -> tuple[BuildComparison, RunResult, Machine]:
+    machine = machine or Machine()
+    session, subject = comparison(tmp_path, baseline, candidate, machine, **options)
+    subject.measure()
+    subject.judge(0.02)
+    subject.finish()
+    session.close()
+    assert machine.up == 0
+    return subject, read_result(tmp_path / "run"), machine
+
+
+# --- Verdicts ---
+
+
+def test_a_slower_build_is_a_regression_told_by_the_fewest_pairs(tmp_path: Path) -> None:
+    subject, result, machine = compared(tmp_path, STEADY, [0.85e6, 0.84e6, 0.86e6])
+    assert result.verdict is Verdict.REGRESSION
+    assert "".join(machine.booted) == "abbaabbaabba"
+    assert len(subject.samples(PDR, "baseline")) == len(subject.samples(PDR, "candidate")) == 6
+    assert subject.samples(PDR, "candidate")[0] == pytest.approx(0.85e6 / 0.995, rel=0.01)
+    (entry,) = result.scenarios
+    assert [side.build for side in entry.sides] == ["linux-a", "linux-b"]
+    assert [boot.pair for boot in entry.boots] == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6]
+    assert entry.comparison is not None
+    assert entry.comparison.differs["kernel"] == ("a", "b")
+    assert entry.comparison.change == pytest.approx(-0.15, abs=0.01)
+    assert entry.comparison.pairs == 6
+    assert entry.search is not None
+    assert entry.search.trials > 3
+
+
+def test_less_capacity_lowers_both_measurands(tmp_path: Path) -> None:
+    _, result, _ = compared(tmp_path, STEADY, [0.9e6, 0.9e6])
+    comparison = result.scenarios[0].comparison
+    assert comparison is not None
+    assert [change.verdict for change in comparison.changes] == [Verdict.REGRESSION] * 2
+    assert [change.change for change in comparison.changes] == [pytest.approx(-0.1, abs=0.01)] * 2
+
+
+@pytest.mark.parametrize("begins", [0.8, 0.3])
+@pytest.mark.parametrize("together", [True, False])
+def test_loss_that_begins_early_is_a_regression_of_the_pdr_alone(tmp_path: Path, begins: float, together: bool) -> None:
+    """By throughput at saturation alone, a build that loses 2 % from 30 % of its capacity on once passed."""
+    _, result, _ = compared(tmp_path, STEADY, early(STEADY, begins), together=together)
+    assert result.verdict is Verdict.REGRESSION
+    assert result.reason.startswith("slower: PDR ")
+    comparison = result.scenarios[0].comparison
+    assert comparison is not None
+    assert comparison.accepted
+    pdr, saturation = comparison.changes
+    assert (pdr.measurand, saturation.measurand) == (PDR, SATURATION)
+    assert pdr.change == pytest.approx(begins - 1, abs=0.03)
+    assert saturation.change == pytest.approx(0, abs=0.01)
+    assert f"saturation throughput {Rate(saturation.candidate)} against" in result.reason
+
+
+def test_a_baseline_that_loses_early_is_no_reason_to_call_the_candidate_slower(tmp_path: Path) -> None:
+    _, result, _ = compared(tmp_path, early(STEADY, 0.8), STEADY)
+    assert result.verdict is not Verdict.REGRESSION
+    comparison = result.scenarios[0].comparison
+    assert comparison is not None
+    assert comparison.change == pytest.approx(0.25, abs=0.03)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_builds_that_are_equal_pass(tmp_path: Path, together: bool) -> None:
+    _, result, _ = compared(tmp_path, STEADY, STEADY, together=together)
+    assert result.verdict is Verdict.PASS
+    assert result.reason.startswith("not slower: ")
+
+
+def test_both_builds_are_in_the_result_with_all_that_was_told_of_them(tmp_path: Path) -> None:
+    """There once was one environment, of whichever was booted last, and the baseline's fingerprint nowhere."""
+    _, result, _ = compared(tmp_path, STEADY, STEADY)
+    (entry,) = result.scenarios
+    for side, kernel in (("baseline", "a"), ("candidate", "b")):
+        told = entry.side(side)  # type: ignore[arg-type]
+        assert told is not None
+        assert told.environment["kernel_release"] == told.fingerprint["kernel"] == kernel
+        assert told.search is not None
+        assert told.calibration is not None
+        assert told.assessment is not None
+        assert [one.name for one in told.measurands] == [PDR, SATURATION]
+        assert [len(one.samples) for one in told.measurands] == [6, 6]
+    assert (entry.environment["kernel_release"], entry.fingerprint["kernel"]) == ("b", "b")
+
+
+def test_trials_say_which_side_build_and_pair_they_are_of(tmp_path: Path) -> None:
+    _, result, _ = compared(tmp_path, STEADY, STEADY)
+    trials = read_trials(tmp_path / "run" / "trials.jsonl")
+    assert len(trials) == result.scenarios[0].trials
+    assert {(trial.side, trial.build) for trial in trials} == {("baseline", "linux-a"), ("candidate", "linux-b")}
+    assert {trial.pair for trial in trials} == set(range(1, 7))
+    assert len({trial.boot for trial in trials}) == 12
+    assert len({trial.fingerprint for trial in trials}) == 2
+
+
+def test_the_trials_of_a_comparison_are_compared_again_pair_by_pair(tmp_path: Path) -> None:
+    """Pooled, the drift of the machine drowned a true change of 3 %, and both builds were one."""
+    drifting = [1e6, 1.2e6, 0.9e6, 1.1e6, 0.8e6, 1.05e6]
+    _, result, _ = compared(tmp_path, drifting, [0.97 * speed for speed in drifting])
+    told = result.scenarios[0].comparison
+    assert told is not None
+    run = tmp_path / "run" / "trials.jsonl"
+    again, judgement = compare_files(run, run, 0.01, 0.005)
+    assert again is not None
+    assert again.pairs == told.pairs
+    assert again.change == pytest.approx(-0.03, abs=0.003)
+    assert again.change == pytest.approx(told.change, abs=1e-9)
+    assert judgement.verdict is Verdict.REGRESSION
+
+
+def test_both_pdrs_their_intervals_and_the_boots_are_told_at_the_end(tmp_path: Path) -> None:
+    _, result, _ = compared(tmp_path, STEADY, [0.85e6, 0.84e6, 0.86e6])
+    table = "\n".join(verdict_table(result))
+    assert "buffer 4096 packets, 64-byte frames: REGRESSION" in table
+    for measurand in (PDR, SATURATION):
+        assert re.search(rf"{measurand} .* -1[45]\.\d% \(-", table)
+    assert "linux-a" in table
+    assert "at 99.5% confidence" in table
+    comparison = result.scenarios[0].comparison
+    assert comparison is not None
+    assert comparison.confidence == 0.995  # an early look at 99 %, for two measurands together
+
+
+# --- Boots ---
+
+
+def test_the_boots_of_a_pair_are_up_together_and_measured_in_turn(tmp_path: Path) -> None:
+    watcher = Watcher()
+    _, _, machine = compared(tmp_path, STEADY, STEADY, watcher=watcher)
+    assert machine.most_up == 2
+    boots = [told.trial.boot for told in watcher.progress if told.trial.phase == "repeat"]
+    assert set(boots[:10]) == {"boot-1-baseline-1", "boot-2-candidate-1"}
+    assert "".join(boot.split("-")[2][0] for boot in boots[:8]) == "bccbbccb"
+
+
+def test_a_testbed_with_one_sut_boots_one_after_the_other_and_searches_both_builds(tmp_path: Path) -> None:
+    """The loads once lay around the baseline's PDR alone."""
+    subject, result, machine = compared(tmp_path, STEADY, [0.6e6, 0.601e6], together=False)
+    assert machine.most_up == 1
+    assert result.verdict is Verdict.REGRESSION
+    assert len({boot.boot for boot in subject.boots}) == len(subject.boots)
+    searched = {trial.side for trial in read_trials(tmp_path / "run" / "trials.jsonl") if trial.phase == "search"}
+    assert searched == {"baseline", "candidate"}
+    assert result.scenarios[0].comparison is not None
+    assert result.scenarios[0].comparison.change == pytest.approx(-0.4, abs=0.01)
+
+
+def test_what_changes_over_time_meets_both_builds_and_drops_out(tmp_path: Path) -> None:
+    """The machine loses a fifth of its speed half-way; pair by pair the builds agree."""
+    speeds = [1e6, 0.99e6, 1e6, 0.8e6, 0.81e6, 0.79e6]
+    _, result, _ = compared(tmp_path, speeds, speeds)
+    assert result.verdict is Verdict.PASS
+
+
+def test_boots_that_differ_leave_a_small_change_open(tmp_path: Path) -> None:
+    """Within a boot repeats agree to 0.3 %; the boots do not, and only they count."""
+    subject, result, _ = compared(tmp_path, STEADY, [0.99e6, 0.95e6, 1e6, 0.97e6], pairs=8)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert len(subject.samples(PDR, "candidate")) == 8
+
+
+def test_a_much_faster_build_is_an_improvement(tmp_path: Path) -> None:
+    _, result, _ = compared(tmp_path, [0.4e6, 0.401e6], [1e6, 1.001e6])
+    assert result.verdict is Verdict.IMPROVEMENT
+
+
+def test_a_boot_that_fails_once_is_tried_again_and_its_crash_is_kept(tmp_path: Path) -> None:
+    subject, result, machine = compared(tmp_path, STEADY, STEADY, Machine(crashes=(2,)))
+    assert result.verdict is Verdict.PASS
+    assert "".join(machine.booted)[:6] == "ababba"
+    assert "VFS" in subject.boots[0].failure
+    crash = result.scenarios[0].boots[0].crash
+    assert crash is not None
+    assert (crash.kind, crash.rip, crash.trace) == ("panic", PANIC.rip, PANIC.trace)
+    assert crash.fingerprint == PANIC.fingerprint
+
+
+def test_a_build_that_fails_twice_is_an_error_and_never_a_regression(tmp_path: Path) -> None:
+    _, result, _ = compared(tmp_path, STEADY, [0.5e6], Machine(crashes=(3, 4)))
+    assert result.verdict is Verdict.ERROR
+    assert result.reason.startswith("2 boots of the candidate linux-b failed, the last: b does not boot: Kernel panic")
+
+
+def test_a_kernel_that_dies_in_the_middle_of_its_trials_costs_the_pair_only(tmp_path: Path) -> None:
+    subject, result, machine = compared(tmp_path, STEADY, STEADY, Machine(dies=(1,)))
+    assert result.verdict is Verdict.PASS
+    assert (subject.boots[0].side, dict(subject.boots[0].values)) == ("baseline", {})
+    assert "soft lockup" in subject.boots[0].failure
+    assert "".join(machine.booted)[:4] == "abab"
+
+
+def test_guests_by_different_accelerators_are_never_compared(tmp_path: Path) -> None:
+    """One guest fell silent under KVM and was booted by emulation; from then on all are."""
+    watcher = Watcher()
+    machine = Machine(emulated=tuple(n for n in range(1, 99) if n != 2))
+    subject, result, machine = compared(tmp_path, STEADY, STEADY, machine, watcher=watcher)
+    assert "".join(machine.booted)[:6] == "ababba"
+    assert sum("by the same accelerator" in sentence for sentence in watcher.sentences) == 1
+    assert {side.fingerprint["testbed_accelerator"] for side in result.scenarios[0].sides} == {"tcg"}
+    assert [trial.boot for trial in subject.trials if trial.boot in ("boot-1", "boot-2")] == []
+    assert result.verdict is Verdict.PASS
+
+
+def test_boots_that_were_made_otherwise_are_not_taken_together(tmp_path: Path) -> None:
+    session, subject = comparison(tmp_path, STEADY, STEADY, Machine(emulated=(1, 2, 3, 4)))
+    with pytest.raises(DataError, match=r"cannot be taken together: testbed_accelerator tcg there, kvm here; start a"):
+        subject.measure()
+    session.close()
+
+
+def test_new_warnings_of_the_candidates_kernel_are_told(tmp_path: Path) -> None:
+    _, result, _ = compared(tmp_path, STEADY, STEADY, name="warns")
+    assert result.scenarios[0].complaints == ("WARNING: at net/core/dev.c:1",)
+
+
+# --- What stands against a change, and what does not ---
+
+
+def test_a_ratio_that_drifts_from_pair_to_pair_is_unstable_and_told(tmp_path: Path) -> None:
+    drifting = [0.955e6 + 0.0067e6 * pair for pair in range(10)]
+    _, result, _ = compared(tmp_path, STEADY, drifting, pairs=10)
+    assert result.verdict is Verdict.UNSTABLE
+    assert "pairs of boots: candidate's PDR relative to the baseline's changes by" in result.reason
+    comparison = result.scenarios[0].comparison
+    assert comparison is not None
+    assert not comparison.accepted
+    assert result.reason.startswith(comparison.why_not)
+    assert "not accepted therefore: PDR " in result.reason
+
+
+def test_a_ratio_that_jumps_is_not_known_well_enough(tmp_path: Path) -> None:
+    _, result, _ = compared(tmp_path, STEADY, [1e6, 0.8e6, 0.78e6, 1.01e6, 0.99e6], pairs=10)
+    assert result.verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_ratio_that_jumps_beyond_the_tolerance_is_a_regression_all_the_same(tmp_path: Path) -> None:
+    _, result, _ = compared(tmp_path, STEADY, [0.2e6, 0.22e6, 0.18e6, 0.21e6])
+    assert result.verdict is Verdict.REGRESSION
+
+
+def test_a_throughput_that_scatters_from_boot_to_boot_does_not_veto_a_regression(tmp_path: Path) -> None:
+    """A TIR that its own scatter leaves undecided is INCONCLUSIVE for the curve; pair by pair the change is plain."""
+    speeds = [1e6, 0.8e6, 1.2e6, 0.9e6, 1.1e6, 0.85e6]
+    subject, result, _ = compared(tmp_path, speeds, [0.9 * speed for speed in speeds])
+    assert result.verdict is Verdict.REGRESSION
+    assert {found.verdict.value for found in subject.assessments.values()} != {"UNSTABLE"}
+
+
+def test_a_generator_too_slow_for_the_grid_is_the_testbeds_fault_and_no_change(tmp_path: Path) -> None:
+    """Behind a ceiling just above their PDR, builds 10 % apart once differed by +0.0 %."""
+    for ceiling in (0.8e6, 1.1e6):
+        folder = tmp_path / f"{ceiling:g}"
+        _, result, _ = compared(folder, STEADY, [0.99e6], Machine(ceiling=ceiling))
+        assert result.verdict is Verdict.GENERATOR_LIMITED
+        assert "the generator ends at " in result.reason
+        assert result.scenarios[0].comparison is None
+
+
+def test_the_rule_that_ends_a_comparison_is_the_one_that_judges_it(tmp_path: Path) -> None:
+    session, subject = comparison(tmp_path, STEADY, [0.9e6], Machine())
+    subject.measure()
+    standing = subject._standing()
+    assert standing.verdict is subject.judge(0.02).verdict is Verdict.REGRESSION
+    assert subject.comparison is not None
+    assert subject.comparison.changes == standing.changes
+    assert subject.judge(0.5).verdict is Verdict.PASS  # by its own tolerance
+    assert subject.judge(0.01).verdict is Verdict.REGRESSION
+    subject.finish()
+    session.close()
+
+
+# --- Continued ---
+
+
+def killed_after(pairs: int, subject: BuildComparison) -> None:
+    """Measure until the process ends in the middle of the next pair."""
+    original, left = subject._boots.measure, [pairs]
+
+    def measure(number: int) -> tuple[list[BootResult], list[Trial]]:
+        if not left[0]:
+            raise Killed
+        left[0] -= 1
+        return original(number)
+
+    subject._boots.measure = measure  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        subject.measure()
+
+
+def test_a_killed_comparison_goes_on_after_its_last_whole_pair(tmp_path: Path) -> None:
+    machine = Machine()
+    baseline, candidate = [1e6, 1.03e6, 0.98e6, 1.01e6], [0.985e6, 1.01e6, 0.97e6, 0.99e6]
+    session, subject = comparison(tmp_path, baseline, candidate, machine, pairs=6)
+    killed_after(3, subject)
+    session.close()
+    assert len(machine.booted) == 6
+    again, result, later = compared(tmp_path, baseline, candidate, pairs=6, resume=True)
+    assert len(later.booted) == 6
+    assert [boot.pair for boot in again.boots] == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6]
+    assert again.samples(PDR, "baseline")[:3] == subject.samples(PDR, "baseline")
+    (entry,) = result.scenarios
+    for side in entry.sides:
+        assert side.search is not None
+        assert side.environment["kernel_release"] == side.fingerprint["kernel"]
+    assert all(point.runs >= 6 for point in again.assessments["baseline"].curve.points)
+
+
+def test_without_being_asked_to_a_comparison_takes_over_nothing(tmp_path: Path) -> None:
+    session, subject = comparison(tmp_path, STEADY, STEADY, Machine(), pairs=6)
+    killed_after(3, subject)
+    session.close()
+    again, _, later = compared(tmp_path, STEADY, STEADY, pairs=6)
+    assert len(later.booted) == 12
+    assert len(again.samples(PDR, "baseline")) == 6
+
+
+def test_a_continued_comparison_has_spent_what_it_had_spent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each start once had the whole budget anew."""
+    clock = Clock(monkeypatch)
+    session, subject = comparison(tmp_path, STEADY, [0.98e6], clock.slow(Machine(), 100.0), budget=500.0)
+    killed_after(2, subject)  # 4 boots of 100 s
+    session.close()
+    again, _, later = compared(tmp_path, STEADY, [0.98e6], clock.slow(Machine(), 100.0), budget=500.0, resume=True)
+    assert len(later.booted) == 2
+    assert len(again.samples(PDR, "baseline")) == 3
+
+
+def test_failures_of_earlier_starts_count(tmp_path: Path) -> None:
+    """A build that failed once per start was booted for ever."""
+    for attempt in range(3):
+        machine = Machine(crashes=(2,))
+        session, subject = comparison(tmp_path, STEADY, STEADY, machine, resume=attempt > 0)
+        if attempt == 0:
+            killed_after(1, subject)
+        else:
+            subject.measure()
+        session.close()
+        if attempt:
+            assert subject.judgement is not None
+            assert subject.judgement.verdict is Verdict.ERROR
+            assert subject.judgement.reason.startswith("2 boots of the candidate linux-b failed")
+    assert machine.booted == []
+
+
+def test_a_damaged_file_of_pairs_is_told_with_its_name(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / PAIRS_FILE).write_text('{"scenario": 3}\n')
+    session, subject = comparison(tmp_path, STEADY, STEADY, Machine(), resume=True)
+    with pytest.raises(DataError, match=r"pairs\.jsonl: it is damaged"):
+        subject.measure()
+    session.close()
+
+
+# --- Time ---
+
+
+class Clock:
+    """Stands for the clock of the comparison; boots let it go on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        monkeypatch.setattr(module.time, "monotonic", lambda: self.now)
+
+    def slow(self, machine: Machine, seconds: float) -> Machine:
+        """The machine, each boot of which takes so long."""
+        made = machine.boots
+
+        def boots(name: str, speeds: Sequence[float | LoadLoss]) -> Callable[[Journal], FakeTestbed]:
+            boot = made(name, speeds)
+
+            def slowly(journal: Journal) -> FakeTestbed:
+                self.now += seconds
+                return boot(journal)
+
+            return slowly
+
+        machine.boots = boots  # type: ignore[method-assign]
+        return machine
+
+
+def test_after_the_budget_no_pair_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    session, subject = comparison(tmp_path, STEADY, STEADY, clock.slow(Machine(), 100.0), budget=1.0)
+    subject.measure()
+    assert len(subject.samples(PDR, "baseline")) == 2  # fewer have no deviation
+    subject.finish()
+    session.close()
+
+
+@pytest.mark.parametrize(("seconds", "pairs"), [(20.0, 13), (600.0, 6)])
+def test_a_budget_that_nobody_named_is_enough_for_a_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, pairs: int
+) -> None:
+    """Boots of a rack take ten minutes: nine minutes once were two pairs, and INCONCLUSIVE whatever the builds were."""
+    clock = Clock(monkeypatch)
+    doubtful = [0.99e6, 0.95e6, 1e6, 0.97e6]
+    subject, _, _ = compared(tmp_path, STEADY, doubtful, clock.slow(Machine(), seconds), budget=None, together=False)
+    assert abs(len(subject.samples(PDR, "baseline")) - pairs) <= 1

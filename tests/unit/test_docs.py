@@ -1,0 +1,88 @@
+"""What the documentation names is there: links, commands and their options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from pdrgate.cli import cli
+
+ROOT = Path(__file__).parents[2]
+PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
+README_LINES = 80
+
+_LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)(?:#[^)]*)?\)")
+_SCRIPT = re.compile(r"(?<![\w.])\./ci/([\w-]+)|\"\$GATE/ci/([\w-]+)\"")
+_COMMAND = re.compile(r"(?:\bpdrgate|\./ci/|\"\$GATE/ci/)[\"]? ?([a-z]+)\b\"?((?:\\\n|[^|`\n])*)")
+_OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*)")
+_ROW = re.compile(r"^\| `(?:pdrgate |\./ci/)([a-z]+)[^|]*\|(.*)\|$", re.MULTILINE)
+_OWN_OPTIONS = {"bootstrap": {"--dev", "--vm", "--python-only"}}
+"""Of scripts that are no front of a command of pdrgate's."""
+_FOREIGN = {"test", "docs", "lock"}
+"""Scripts whose arguments go to another program."""
+
+
+def named(text: str) -> Iterator[tuple[str, str]]:
+    """Subcommand or script, and an option that is named with it on one line, or in one row of a table of commands."""
+    for command, rest in [*_COMMAND.findall(text), *_ROW.findall(text)]:
+        for option in _OPTION.findall(rest):
+            yield command, option
+
+
+def options(command: str) -> set[str]:
+    """Those that a subcommand takes."""
+    found = cli.commands.get(command)
+    known = {name for one in (found.params if found else ()) for name in (*one.opts, *one.secondary_opts)}
+    return known | {"--help"} | _OWN_OPTIONS.get(command, set())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+class TestPages:
+    def test_links_lead_somewhere(self, page: Path) -> None:
+        lost = [link for link in _LINK.findall(page.read_text()) if not (page.parent / link).exists()]
+        assert not lost
+
+    def test_the_scripts_that_it_names_are_there(self, page: Path) -> None:
+        scripts = {name for pair in _SCRIPT.findall(page.read_text()) for name in pair if name}
+        assert {name for name in scripts if not (ROOT / "ci" / name).is_file()} == set()
+
+    def test_the_options_that_it_names_with_a_command_are_there(self, page: Path) -> None:
+        found = {pair for pair in named(page.read_text()) if pair[0] in cli.commands or pair[0] in _OWN_OPTIONS}
+        assert {f"{command} {option}" for command, option in found if option not in options(command)} == set()
+
+    def test_the_commands_that_it_names_are_there(self, page: Path) -> None:
+        commands = set(re.findall(r"(?:\.venv/bin/|`)pdrgate ([a-z]+)", page.read_text()))
+        assert commands <= cli.commands.keys()
+
+
+def test_the_options_of_the_gate_are_all_in_the_reference() -> None:
+    section = (ROOT / "docs" / "reference.md").read_text().partition("### pdrgate gate")[2].partition("### ")[0]
+    told = set(_OPTION.findall(section))
+    gate = cli.commands["gate"]
+    assert isinstance(gate, click.Command)
+    assert {option for one in gate.params for option in one.opts if option.startswith("--")} <= told
+    assert told <= options("gate")
+
+
+def test_every_command_is_in_the_reference() -> None:
+    told = set(re.findall(r"`pdrgate ([a-z]+)", (ROOT / "docs" / "reference.md").read_text()))
+    assert cli.commands.keys() <= told
+
+
+def test_the_readme_can_be_read_at_once() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
+
+
+def test_options_are_found_where_they_are_named() -> None:
+    text = (
+        "    ./ci/gate --nonsense x \\\n        --budget 1\n`pdrgate report --more` and --not-its\n"
+        "| `pdrgate assess FILE` | text: `--format` |\n'\"$GATE/ci/gate\" $OPTIONS --bisect'\n"
+    )
+    assert set(named(text)) == {
+        ("gate", "--nonsense"), ("gate", "--budget"), ("gate", "--bisect"), ("report", "--more"),
+        ("assess", "--format"),
+    }  # fmt: skip

@@ -1,0 +1,142 @@
+"""Ctrl-C in a keyword is an Exception of Robot's own: a real Robot run that is interrupted leaves nothing for good."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pdrgate.guests.guest import Guest
+from pdrgate.hosts.host import local_host
+from pdrgate.safety.processes import ProcessId
+from pdrgate.safety.recovery import recover_stale
+
+LIBRARIES = Path(__file__).parents[2] / "libraries"
+FAKES = Path(__file__).parents[1] / "fakes"
+
+LIBRARY = """
+import subprocess
+import time
+from pathlib import Path
+from fake_testbed import CONFIG, FakeTestbed, Watcher
+from pdrgate.gate.profile import PROFILES
+from pdrgate.gate.options import Options
+from pdrgate.gate.record import RunRecord
+from pdrgate.gate.session import Session
+from pdrgate.hosts.host import local_host
+from pdrgate.knobs import FileKnob, KnobSet
+from pdrgate.traffic.simulated import Behaviour, IdealCurve, SimulatedSut
+
+ROBOT_LIBRARY_SCOPE = "GLOBAL"
+
+class Slow(FakeTestbed):
+    def __init__(self, journal, root, where):
+        super().__init__(SimulatedSut(IdealCurve(1e6), Behaviour(0.001), seed=1))
+        self.knobs, self.root, self.where = KnobSet(journal), root, where
+        with local_host() as host:
+            self.knobs.apply(host, FileKnob(str(root / "setting"), "2"))
+        self.process = journal.start(("sleep", "6081"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        (root / "process").write_text(str(self.process.pid))
+        self.wait_in("setup")
+
+    def wait_in(self, where):
+        if where == self.where:
+            (self.root / "ready").touch()
+            time.sleep(600)
+
+    def close(self):
+        self.wait_in("close")
+        self.knobs.restore()
+        self.process.kill()
+        self.process.wait()
+
+class interrupted:
+    ROBOT_LIBRARY_SCOPE = "GLOBAL"
+
+    def open_slowly(self, root, where):
+        root = Path(root)
+        options = Options(PROFILES["quick"], root / "run")
+        record = RunRecord(options.folder, "quick")
+        self.run = Session(CONFIG, options, record, Watcher(), state=root / "state",
+                       opener=lambda config, journal: Slow(journal, root, where))
+        self.run.open()
+
+    def close_slowly(self):
+        self.run.close()
+"""
+SUITE = """
+*** Settings ***
+Library    interrupted.py
+
+*** Test Cases ***
+Opened And Closed
+    Open Slowly    {root}    {where}
+    Close Slowly
+"""
+
+
+@pytest.mark.parametrize("where", ["setup", "close"])
+def test_a_robot_run_that_is_interrupted_leaves_nothing_for_good(tmp_path: Path, where: str) -> None:
+    (tmp_path / "setting").write_text("1\n")
+    (tmp_path / "interrupted.py").write_text(LIBRARY)
+    (tmp_path / "suite.robot").write_text(SUITE.format(root=tmp_path, where=where))
+    robot = subprocess.Popen(
+        (sys.executable, "-m", "robot", "--output", "NONE", "--log", "NONE", "--report", "NONE", "suite.robot"),
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env={**os.environ, "PYTHONPATH": f"{LIBRARIES}:{FAKES}"},
+    )  # fmt: skip
+    try:
+        while not (tmp_path / "ready").exists():
+            assert robot.poll() is None, robot.communicate()[0]
+            time.sleep(0.05)
+        sleeper = ProcessId.of(int((tmp_path / "process").read_text()))
+        assert sleeper is not None
+        robot.send_signal(signal.SIGINT)
+        said, _ = robot.communicate(timeout=120)
+        assert "Execution terminated by signal" in said
+    finally:
+        robot.kill()
+        robot.communicate()
+    if where == "setup":
+        assert not list((tmp_path / "state").glob("run-*"))
+    else:
+        assert len(recover_stale(tmp_path / "state")) == 2
+    assert (tmp_path / "setting").read_text() == "1\n"
+    assert not sleeper.alive
+    assert recover_stale(tmp_path / "state") == []
+
+
+class ExecutionFailedError(Exception):
+    """Stands for Robot's ExecutionFailed."""
+
+
+def test_a_guest_is_ended_whatever_interrupts_its_close() -> None:
+    process = subprocess.Popen(
+        ("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1; done"), stdout=subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    process.stdout.readline()
+    guest = Guest.__new__(Guest)
+    guest._closed, guest._process, guest._shell = False, process, local_host()  # type: ignore[assignment]
+
+    def interrupt(number: int, frame: object) -> None:
+        raise ExecutionFailedError
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(ExecutionFailedError):
+            guest.close()
+        assert process.returncode == -signal.SIGKILL
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        process.kill()
+        process.wait()
+        process.stdout.close()

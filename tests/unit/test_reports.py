@@ -1,0 +1,349 @@
+"""Reports of stored results: of this schema version and of schema 1, whole and broken."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from made_results import pdr, result, scenario, written
+
+from pdrgate.cli import main
+from pdrgate.errors import DataError
+from pdrgate.gate.progress import Progress
+from pdrgate.gate.scenario import Scenario
+from pdrgate.history.results import RESULT_FILE, read_result, write_result
+from pdrgate.reports.console import trial_line, verdict_table
+from pdrgate.reports.junit import junit
+from pdrgate.reports.measurands import measurand_rows
+from pdrgate.reports.remake import Told, remake
+from pdrgate.reports.scenario import Picture, fragments, pictures, stem
+from pdrgate.reports.summary import summary
+from pdrgate.results.model import (
+    ChangeResult,
+    ComparisonResult,
+    MeasurandResult,
+    RunResult,
+    ScenarioResult,
+    SideResult,
+)
+from pdrgate.results.verdict import Verdict
+from pdrgate.stability import assess
+from pdrgate.traffic.simulated import RealisticCurve, SimulatedSut
+from pdrgate.trial import Trial
+
+SCHEMA1 = Path(__file__).parents[1] / "data" / "schema1"
+EVIL = "<script>alert('x')</script>\" onload=\"'&amp;"
+SATURATION = MeasurandResult(
+    name="saturation throughput", unit="pps", better="higher", value=0.9e6, lower=0.89e6, upper=0.91e6, samples=(0.9e6,)
+)
+
+
+def change(measurand: str, verdict: Verdict, **further: object) -> ChangeResult:
+    return ChangeResult(
+        measurand=measurand, change=-0.1, lower=-0.12, upper=-0.08, confidence=0.975, tolerance=0.02, baseline=1e6,
+        candidate=0.9e6, unit="pps", better="higher", verdict=verdict, **further,
+    )  # type: ignore[arg-type]  # fmt: skip
+
+
+def compared(**further: object) -> ScenarioResult:
+    """Two builds of which the candidate is slower."""
+    curve = assess(SimulatedSut(RealisticCurve(1e6), seed=3).repeat((7e5, 9e5, 1e6, 1.1e6, 1.2e6), 1.0, 3)).result()
+    sides = (
+        SideResult(side="baseline", build="linux-a", measurands=(pdr(), SATURATION), assessment=curve),
+        SideResult(side="candidate", build="linux-b"),
+    )
+    comparison = ComparisonResult(
+        baseline="linux-a", tolerance=0.02, change=-0.1, lower=-0.12, upper=-0.08, confidence=0.975, pairs=3,
+        changes=(change("PDR", Verdict.REGRESSION), change("saturation throughput", Verdict.INCONCLUSIVE)),
+    )  # fmt: skip
+    return dataclasses.replace(
+        scenario("REGRESSION"), measurands=(SATURATION, pdr()), assessment=curve, sides=sides, comparison=comparison,
+        **further,
+    )  # type: ignore[arg-type]  # fmt: skip
+
+
+class Page(HTMLParser):
+    """What a page has: its tags, its attributes, its text; every tag that is not void is closed in order."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.links: list[str] = []
+        self.handlers: list[str] = []
+        self.text = ""
+        self._open: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.links += [value or "" for name, value in attrs if name in ("src", "href", "action")]
+        self.handlers += [name for name, _ in attrs if name.startswith("on")]
+        if tag not in ("meta", "img", "link", "br"):
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] != "style":
+            self.text += data
+
+
+# --- schema 1 ---
+
+
+def test_a_result_of_schema_1_tells_its_pdr_as_that_version_did() -> None:
+    old = json.loads((SCHEMA1 / "one-build" / RESULT_FILE).read_text())["scenarios"][0]
+    (found,) = read_result(SCHEMA1 / "one-build").scenarios
+    measured = found.measurand("PDR")
+    assert found.pdr is not None and measured is not None
+    assert (found.pdr.load, found.pdr.lower, found.pdr.upper) == tuple(
+        old["pdr"][key] for key in ("load", "lower", "upper")
+    )
+    assert (measured.samples, measured.value) == (tuple(old["pdr"]["per_run"]), found.pdr.load)
+    assert found.search is not None and found.search.goals[0].lower == old["search"]["goals"][0]["lower"]
+    assert found.assessment is not None and len(found.assessment.loads) == len(old["assessment"]["loads"])
+    assert (found.sides, found.boots, found.comparison) == ((), (), None)
+
+
+def test_builds_compared_by_schema_1_have_sides_boots_and_pairs() -> None:
+    old = json.loads((SCHEMA1 / "builds-compared" / RESULT_FILE).read_text())["scenarios"][0]
+    (found,) = read_result(SCHEMA1 / "builds-compared").scenarios
+    assert [(side.side, side.build) for side in found.sides] == [("baseline", "linux-a"), ("candidate", "linux-b")]
+    base = found.side("baseline")
+    assert base is not None and base.measurands[0].samples == tuple(old["baseline_pdr"]["per_run"])
+    assert [boot.values.get("PDR") for boot in found.boots] == [boot["pdr"] for boot in old["boots"]]
+    failed = next(boot for boot in found.boots if boot.failure)
+    assert failed.crash is not None and failed.crash.kind == "panic" and failed.values == {}
+    assert found.comparison is not None
+    assert (found.comparison.change, found.comparison.pairs) == (old["comparison"]["change"], 6)
+    assert found.comparison.differs == {"kernel": ("a", "b")}
+    (row,) = measurand_rows(found)
+    assert (row.value, row.baseline, row.change) == ("856.8 kpps", "1.006 Mpps", "-14.9% (-16.2% to -13.5%)")
+
+
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [
+        ("one-build", ["search", "load-loss", "rates"]),
+        ("builds-compared", ["pairs", "candidate-load-loss", "candidate-rates"]),
+    ],
+)
+def test_the_reports_of_a_run_of_schema_1_are_made_again(
+    name: str, made: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = shutil.copytree(SCHEMA1 / name, tmp_path / name)
+    assert main(["report", str(folder)]) == 0
+    told = capsys.readouterr().out.splitlines()
+    begin = folder / "plots" / "ipv6-routing-1cpu-4096-64B"
+    files = [*(f"{begin}-{end}.png" for end in made), f"{folder}/summary.html", f"{folder}/xunit.xml"]
+    assert [line for line in told if line.startswith(str(folder))] == files
+    assert all(Path(file).stat().st_size > 100 for file in files)
+    assert told[-1] == (
+        f"log.html and report.html are not made: they are Robot's, of output.xml, and there is none in {folder}"
+    )
+    assert not list(folder.rglob("*.part"))
+
+
+# --- a run's reports made again ---
+
+
+def test_robots_own_are_made_again_of_its_output(tmp_path: Path) -> None:
+    import robot
+
+    suite = tmp_path / "a.robot"
+    suite.write_text("*** Test Cases ***\nOne\n    Fail    REGRESSION: slower\n")
+    folder = written(tmp_path / "run", scenario())
+    robot.run(str(suite), outputdir=str(folder), log=None, report=None, console="none", stdout=None)
+    made = [path.name for path in remake(folder) if isinstance(path, Path)]
+    assert made == ["summary.html", "log.html", "report.html", "xunit.xml"]
+    (failure,) = ElementTree.parse(folder / "xunit.xml").iter("failure")
+    assert failure.get("message") == "REGRESSION: slower"
+
+
+def test_a_torn_output_is_told_and_the_rest_is_made(tmp_path: Path) -> None:
+    folder = written(tmp_path / "run", scenario())
+    (folder / "output.xml").write_text("<robot><suite>")
+    *files, last = remake(folder)
+    assert isinstance(last, Told)
+    assert last.sentence.startswith("log.html, report.html and xunit.xml are not made again: ")
+    assert "\n" not in last.sentence
+    assert [path.name for path in files if isinstance(path, Path)] == ["summary.html"]
+
+
+def test_trials_that_cannot_be_read_cost_the_search_only(tmp_path: Path) -> None:
+    folder = shutil.copytree(SCHEMA1 / "one-build", tmp_path / "run")
+    (folder / "trials.jsonl").write_text("no JSON\n")
+    told, *made = remake(folder)
+    assert isinstance(told, Told) and told.sentence.startswith("the search is not drawn: ")
+    assert (folder / "summary.html") in made
+    assert not (folder / "plots" / "ipv6-routing-1cpu-4096-64B-search.png").exists()
+
+
+@pytest.mark.parametrize("missing", [True, False])
+def test_what_is_no_run_is_one_line(missing: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "run"
+    if not missing:
+        folder.mkdir()
+    assert main(["report", str(folder)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("pdrgate: ") and str(folder) in line and "; name " in line
+
+
+def test_a_result_that_contradicts_itself_is_one_line(tmp_path: Path) -> None:
+    good = compared()
+    assert good.assessment is not None
+    saturation = dataclasses.replace(good.assessment.saturation, potential_index=99)
+    bad = dataclasses.replace(good, assessment=dataclasses.replace(good.assessment, saturation=saturation))
+    folder = written(tmp_path / "run", bad)
+    with pytest.raises(DataError, match="contradicts itself and cannot be drawn"):
+        list(remake(folder))
+
+
+def test_help_says_what_is_not_made_again(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "--help"]) == 0
+    assert "allure-results" in capsys.readouterr().out
+
+
+# --- pictures and fragments ---
+
+
+def test_both_builds_are_drawn_and_told() -> None:
+    names = [picture.name.removeprefix("ipv6-routing-1cpu-4096-64B-") for picture in pictures(compared())]
+    one = ["load-loss", "rates", "repeats"]
+    assert names == [f"baseline-{name}" for name in one] + [f"candidate-{name}" for name in one]
+    text = " ".join(Page(fragment).text for fragment in fragments(compared()))
+    assert "Baseline: STABLE" in text and "Candidate: STABLE" in text
+    assert "saturation throughput" in text
+
+
+def test_pictures_of_scenarios_of_one_name_do_not_collide() -> None:
+    one, other = scenario(), scenario(scenario="x")
+    assert [stem(one), stem(one, [one]), stem(one, [one, other, one])] == [one.name, f"{one.name}-2", f"{one.name}-3"]
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "..", ".hidden", "a b\0c", EVIL])
+def test_a_name_is_no_path(name: str) -> None:
+    found = stem(dataclasses.replace(scenario(), name=name))
+    assert Path(found).name == found and not found.startswith(".") and "\0" not in found
+
+
+def test_only_the_scenarios_own_search_is_drawn() -> None:
+    folder = SCHEMA1 / "one-build"
+    (found,) = read_result(folder).scenarios
+    trials = [Trial.from_mapping(json.loads(line)) for line in (folder / "trials.jsonl").read_text().splitlines()]
+    others = [dataclasses.replace(trial, boot="another") for trial in trials]
+    assert "search" in next(pictures(found, trials)).name
+    assert not any("search" in picture.name for picture in pictures(found, others))
+    assert not any("search" in picture.name for picture in pictures(found))
+
+
+# --- summary.html ---
+
+
+def page_of(*scenarios: ScenarioResult, **changes: object) -> str:
+    return summary(result(*scenarios, **changes), {0: [Picture("p", "A picture", b"\x89PNG")]})
+
+
+def test_the_page_begins_with_verdict_and_reason_and_needs_nothing_else() -> None:
+    html = page_of(compared(), verdict=Verdict.REGRESSION, reason="slower: numbers", environment={"cpus": 2})
+    page = Page(html)
+    order = ["REGRESSION", "slower: numbers", "Against linux-a, 3 pairs of boots, tolerance 2 %", "A picture", "check"]
+    assert [page.text.index(words) for words in order] == sorted(page.text.index(words) for words in order)
+    assert page.links == ["data:image/png;base64,iVBORw=="]
+    assert not {"script", "link", "iframe", "object"} & set(page.tags)
+    assert "http:" not in html and "https:" not in html and "url(" not in html and "@import" not in html
+    assert "color-scheme: light dark" in html and "prefers-color-scheme: dark" in html
+    assert "-10.0% (-12.0% to -8.0%)" in page.text and "97.5 %" in page.text
+
+
+def test_nothing_in_a_result_becomes_html() -> None:
+    evil = dataclasses.replace(
+        compared(), name=EVIL, title=EVIL, reason=EVIL, test=EVIL, carried=EVIL, interference=EVIL, complaints=(EVIL,),
+        fingerprint={EVIL: EVIL}, environment={"kernel_release": EVIL},
+        measurands=(dataclasses.replace(SATURATION, name=EVIL, unit=EVIL),),
+    )  # fmt: skip
+    html = summary(
+        result(evil, run=EVIL, reason=EVIL, profile=EVIL, command=EVIL, environment={EVIL: [EVIL]}),
+        {0: [Picture(EVIL, EVIL, b"")]},
+    )
+    page = Page(html)
+    assert "script" not in page.tags and page.handlers == []
+    assert page.text.count(EVIL) > 12
+    for fragment in fragments(evil):
+        assert "script" not in Page(fragment).tags
+
+
+def test_a_run_that_came_to_nothing_has_a_page() -> None:
+    page = Page(summary(result(finished=None), {}))
+    assert "ERROR" in page.text and "did not come to its end" in page.text
+
+
+# --- xunit.xml ---
+
+
+def test_failures_are_the_builds_and_errors_the_testbeds() -> None:
+    made = result(
+        scenario("REGRESSION"),
+        scenario("PASS"),
+        scenario("ERROR"),
+        dataclasses.replace(scenario("UNSTABLE"), test=EVIL),
+    )
+    suite = ElementTree.fromstring(junit(made))
+    assert {key: suite.get(key) for key in ("tests", "failures", "errors")} == {
+        "tests": "4", "failures": "2", "errors": "1"
+    }  # fmt: skip
+    assert [case.get("name") for case in suite][-1] == EVIL
+    assert suite[0][0].get("message") == "REGRESSION: because"
+    assert junit(result(run="\0\x1b"))
+
+
+# --- the console ---
+
+
+def test_the_last_table_names_each_measurand_and_fits() -> None:
+    lines = verdict_table(result(compared(), scenario("PASS")))
+    assert lines[0] == "IPv6 routing: REGRESSION"
+    rows = {line[2:24].strip(): line for line in lines[4:6]}
+    assert lines[3].split() == ["MEASURAND", "VALUE", "95", "%", "INTERVAL", "BASELINE", "CHANGE"]
+    assert rows["PDR"].split()[1:] == [
+        *("1", "Mpps", "990", "kpps", "..", "1.01", "Mpps", "1", "Mpps"),
+        *("-10.0%", "(-12.0%", "to", "-8.0%)"),
+    ]
+    assert rows["saturation throughput"].split()[2:4] == ["900", "kpps"]
+    assert max(map(len, lines)) <= 100
+    assert lines[6] == "IPv6 routing: PASS"
+
+
+def test_without_a_baseline_there_are_no_columns_for_one() -> None:
+    assert verdict_table(result(scenario()))[2].split() == ["MEASURAND", "VALUE", "95", "%", "INTERVAL"]
+
+
+def test_a_change_that_the_verdict_does_not_rest_on_is_told_with_what_stands_against_it() -> None:
+    doubtful = compared()
+    assert doubtful.comparison is not None
+    refused = dataclasses.replace(doubtful.comparison, accepted=False, why_not="the baseline drifts")
+    lines = verdict_table(result(dataclasses.replace(doubtful, comparison=refused)))
+    assert "  the verdict does not rest on the change: the baseline drifts" in lines
+
+
+def test_search_bounds_are_never_called_a_pdr() -> None:
+    trial = Trial(1e6, 1.0, 1_000_000, 1_000_000, sending_time=1.0, phase="search")
+    for bounds in ((None, None), (1e6, None), (None, 1e6), (1e6, 1.1e6)):
+        line = trial_line(Progress(Scenario(), trial, 3, False, *bounds, 60.0))
+        assert "PDR" not in line and "bounds" in line
+
+
+def test_a_stored_result_makes_the_same_page_twice(tmp_path: Path) -> None:
+    made: RunResult = result(compared())
+    write_result(tmp_path / RESULT_FILE, made)
+    again = read_result(tmp_path)
+    assert again == made
+    assert summary(again, {}) == summary(made, {})

@@ -1,0 +1,61 @@
+"""The saturation throughput of one replicate."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from pdrgate.measurands import REPEAT, SATURATION, Ask, SaturationThroughput, Sweep, replicate_of
+from pdrgate.trial import Trial
+
+SATURATED = SaturationThroughput(2e6, 0.5, 4, 0.005)
+
+
+def trial(forwarded: float, load: float = 2e6, phase: str = SATURATION, **more: Any) -> Trial:
+    return Trial(load, 1.0, round(load), round(forwarded), sending_time=1.0, phase=phase, **more)
+
+
+def test_it_is_the_median_so_that_one_dip_in_four_tells_nothing() -> None:
+    trials = [trial(1e6), trial(0.8e6), trial(1.002e6), trial(0.998e6)]
+    assert SATURATED.value(trials) == pytest.approx(0.999e6)
+
+
+def test_what_drained_after_sending_is_no_throughput() -> None:
+    """The curve's most overloaded trials of 0.25 s once came to 5 % more than the SUT's capacity."""
+    assert SATURATED.value([trial(1.05e6, drained=50_000)]) == pytest.approx(1e6)
+
+
+def test_trials_elsewhere_without_overload_or_of_a_limited_generator_tell_nothing() -> None:
+    limited = dataclasses.replace(trial(1e6), unsent=200_000)
+    assert SATURATED.value([limited, trial(1e6, 1.5e6), trial(2e6)]) is None
+
+
+def test_the_curves_own_trials_count_as_well() -> None:
+    trials = [trial(1e6, phase=REPEAT)]
+    asked = []
+    while (ask := SATURATED.next(trials)) is not None:
+        asked.append(ask)
+        trials.append(trial(1e6))
+    assert asked == [Ask(2e6, 0.5, SATURATION)] * 3
+
+
+def test_a_sweep_asks_each_load_once_in_its_order() -> None:
+    sweep = Sweep((3.0, 1.0, 2.0), 0.5)
+    trials: list[Trial] = [trial(1, 1, phase="search")]
+    for load in (3.0, 1.0, 2.0):
+        assert sweep.next(trials) == Ask(load, 0.5, REPEAT)
+        trials.append(trial(load, load, REPEAT))
+    assert sweep.next(trials) is None
+
+
+def test_trials_of_replicates_by_boot_pair_and_repeat() -> None:
+    kept = [
+        trial(1, boot="a", repeat=1, phase=REPEAT), trial(1, boot="a", repeat=2), trial(1, boot="a", repeat=1),
+        trial(1, boot="b", pair=1),
+    ]  # fmt: skip
+    others = [trial(1, boot="a"), trial(1, boot="b", pair=1, phase="search"), trial(1, repeat=1, phase="load")]
+    assert replicate_of([*others, *kept]) == {
+        ("a", 0, 1): [kept[0], kept[2]], ("a", 0, 2): [kept[1]], ("b", 1, 0): [kept[3]],
+    }  # fmt: skip

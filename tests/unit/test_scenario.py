@@ -1,0 +1,79 @@
+"""Scenarios: other questions have other names."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import pytest
+
+from pdrgate.errors import UsageError
+from pdrgate.gate.scenario import Scenario
+from pdrgate.traffic.frames import Frames
+
+
+def test_scenarios_have_names_titles_and_frames() -> None:
+    plain = Scenario()
+    assert plain.name == "ipv6-routing-1cpu-4096-64B"
+    assert plain.title == "IPv6 routing, 1 cpu, buffer 4096 packets, 64-byte frames"
+    assert plain.frames == Frames()
+    other = Scenario("ipv4-routing", "unpinned", 512, 128, flows=7, directions=2, probe_rate=10)
+    assert other.name == "ipv4-routing-unpinned-512-128B-bidirectional-7flows-10probes"
+    assert other.title == (
+        "IPv4 routing, unpinned, buffer 512 packets, 128-byte frames, both directions, 7 flows, 10 probes/s"
+    )
+    assert other.frames == Frames(4, 128, 7, directions=2, probe_rate=10)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            {"data_path": "bridge"},
+            "there is no data path 'bridge'; there are ipv6-routing, ipv4-routing, xdp-ipv6-routing, xdp-ipv4-routing, "
+            "tc-redirect, srv6-end",
+        ),
+        ({"pinning": "3 cpus"}, "there is no pinning '3 cpus'; there are unpinned, 1 cpu, 2 cpus"),
+        ({"buffer": 0}, "a receive buffer of 0 packets makes no sense; use 512, 1000 or 4096"),
+        ({"frame_size": 9000}, "frame size 9000 is out of range; use 64 to 1518 bytes (with FCS)"),
+        ({"directions": 0}, "0 directions do not exist; use 1 or 2"),
+    ],
+)
+def test_scenarios_that_do_not_exist(values: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        Scenario(**values)  # type: ignore[arg-type]
+    assert str(error.value) == message
+
+
+def test_a_mix_of_sizes_is_a_scenario_of_its_own() -> None:
+    scenario = Scenario(frame_size="imix")
+    assert scenario.frames.imix
+    assert [(weight, frames.size) for weight, frames in scenario.frames.shares] == [(7, 64), (4, 570), (1, 1518)]
+    assert scenario.name == "ipv6-routing-1cpu-4096-imix"
+    assert scenario.title.endswith("IMIX frames")
+
+
+QUESTIONS = [
+    Scenario(), Scenario(loss_ratio=0.1), Scenario(loss_ratio=0.01), Scenario(loss_ratio=0.0), Scenario(width=0.05),
+    Scenario(probe_rate=1000), Scenario(probe_rate=100), Scenario(flows=1), Scenario(directions=2),
+    Scenario(buffer=512),
+    Scenario(frame_size=128), Scenario(frame_size="imix"), Scenario(pinning="2 cpus"), Scenario("ipv4-routing"),
+]  # fmt: skip
+
+
+def test_different_questions_have_different_names() -> None:
+    """A PDR@10 % once was the baseline of a PDR@0.5 %."""
+    for one, other in itertools.combinations(QUESTIONS, 2):
+        assert one.name != other.name
+
+
+def test_every_field_of_a_question_is_in_its_name() -> None:
+    other = {"data_path": "ipv4-routing", "pinning": "2 cpus", "frame_size": 128}
+    for field in dataclasses.fields(Scenario):
+        value = other.get(field.name, 2 if field.name == "directions" else 0.25 if "." in str(field.default) else 77)
+        assert dataclasses.replace(Scenario(), **{field.name: value}).name != Scenario().name
+
+
+def test_the_goal_is_in_the_title_where_it_is_not_the_usual_one() -> None:
+    assert Scenario(loss_ratio=0.1).title.endswith(", PDR@10.00%")
+    assert Scenario(loss_ratio=1e-5).title.endswith(", PDR at 1e-05 loss")

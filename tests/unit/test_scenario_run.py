@@ -1,0 +1,525 @@
+"""Whole scenarios over a simulated SUT: every verdict, what is told with it, and runs that are killed and resumed."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from curves import EarlyLoss, Livelock
+from fake_testbed import CONFIG, FakeTestbed, Killed, Watcher, gate, new_session
+
+from pdrgate.errors import DataError, StorageError, TestbedError, UsageError
+from pdrgate.gate.baseline import Baselines
+from pdrgate.gate.options import Options
+from pdrgate.gate.profile import PROFILES
+from pdrgate.gate.record import RunRecord
+from pdrgate.gate.scenario import Scenario
+from pdrgate.gate.scenario_run import ScenarioRun
+from pdrgate.gate.session import Session
+from pdrgate.history.results import read_result
+from pdrgate.reports.console import verdict_table
+from pdrgate.results.model import RunResult
+from pdrgate.results.verdict import Judgement, Verdict
+from pdrgate.stability import read_trials
+from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, LoadLoss, RealisticCurve, SimulatedSut
+from pdrgate.trial import Trial
+from pdrgate.units import Rate
+
+QUICK = PROFILES["quick"]
+CEILING = Ceiling(3e6)
+PDRS = re.compile(r"PDR ([\d.]+ \w*pps)")
+"""Every number that a text calls the PDR."""
+
+
+def sut(capacity: float = 1e6, seed: int = 1, noise: float = 0.003, **more: Any) -> SimulatedSut:
+    ceiling = more.pop("ceiling", CEILING)
+    curve = more.pop("curve", None) or RealisticCurve(capacity)
+    return SimulatedSut(curve, Behaviour(noise, **more), seed=seed, ceiling=ceiling)
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+class Gate:
+    """Runs the gate in folders of one test."""
+
+    def __init__(self, root: Path, state: Path) -> None:
+        self.root = root
+        self.state = state
+        self.watcher = Watcher()
+
+    def __call__(
+        self,
+        name: str,
+        subject: SimulatedSut,
+        baseline: str | None = None,
+        kernel: str = "6.18",
+        scenario: Scenario | None = None,
+        **options: Any,
+    ) -> tuple[Judgement, RunResult]:
+        folder = self.root / name
+        chosen = Options(
+            PROFILES[options.pop("profile", "quick")], folder,
+            baseline=self.root / baseline if baseline is not None else None, **options,
+        )  # fmt: skip
+        testbed = FakeTestbed(subject, kernel=kernel)
+        self.watcher = Watcher()
+        with new_session(testbed, chosen, self.watcher, self.state) as session:
+            _, judgement = gate(session, scenario)
+            session.record.write(finished=True)
+        assert not testbed.open
+        assert testbed.generators_open == 0
+        assert not list(self.state.glob("run-*"))
+        result = read_result(folder)
+        assert (result.verdict, result.reason) == (judgement.verdict, judgement.reason)
+        assert result.scenarios[0].trials == len(testbed.calls) == len(read_trials(folder / "trials.jsonl"))
+        return judgement, result
+
+
+@pytest.fixture
+def run_gate(tmp_path: Path, state: Path) -> Gate:
+    return Gate(tmp_path, state)
+
+
+# --- Verdicts ---
+
+
+def test_the_first_run_has_no_baseline_and_becomes_one(run_gate: Gate) -> None:
+    judgement, result = run_gate("first", sut())
+    assert judgement.verdict is Verdict.NO_BASELINE
+    assert judgement.reason.endswith(f"this result can be the next run's: --baseline {run_gate.root}/first")
+    (entry,) = result.scenarios
+    assert entry.name == "ipv6-routing-1cpu-4096-64B"
+    assert entry.pdr is not None
+    assert entry.pdr.lower is not None
+    assert entry.pdr.upper is not None
+    assert entry.pdr.lower <= entry.pdr.load <= entry.pdr.upper
+    # The realistic curve forwards 0.99 of its saturation load, and loses 0.5 % a little before that.
+    assert entry.pdr.load == pytest.approx(0.99e6, rel=0.01)
+    saturation = entry.measurand("saturation throughput")
+    assert saturation is not None
+    assert saturation.value == pytest.approx(0.99e6, rel=0.005)
+    assert len(saturation.samples) == QUICK.repeats
+    assert entry.search is not None
+    assert entry.search.goals[0].outcome == "found"
+    assert entry.calibration is not None
+    assert entry.calibration.ceiling == pytest.approx(3e6, rel=1e-3)
+    assert entry.fingerprint["kernel"] == "6.18"
+    assert entry.environment["kernel_release"] == "6.18"
+    assert result.finished is not None
+    assert result.testbed.sentence == entry.testbed == "a simulated SUT"
+
+
+def test_trials_say_what_they_are_and_whose(run_gate: Gate) -> None:
+    _, result = run_gate("first", sut())
+    trials = read_trials(run_gate.root / "first" / "trials.jsonl")
+    assert {trial.phase for trial in trials} == {"calibration", "search", "repeat", "saturation", "pdr"}
+    assert {trial.repeat for trial in trials if trial.phase in ("calibration", "search")} == {0}
+    assert {trial.repeat for trial in trials if trial.phase in ("repeat", "saturation", "pdr")} == set(range(1, 7))
+    assert {trial.goal for trial in trials if trial.phase == "search"} == {"PDR"}
+    assert len({trial.fingerprint for trial in trials}) == 1
+    assert {(trial.scenario, trial.boot, trial.side, trial.pair) for trial in trials} == {
+        (result.scenarios[0].name, "boot-1", "", 0)
+    }
+
+
+@pytest.mark.parametrize(
+    ("capacity", "verdict"),
+    [(1e6, Verdict.PASS), (0.9e6, Verdict.REGRESSION), (1.1e6, Verdict.IMPROVEMENT)],
+)
+def test_against_a_baseline(run_gate: Gate, capacity: float, verdict: Verdict) -> None:
+    run_gate("old", sut(seed=1), kernel="6.17")
+    judgement, result = run_gate("new", sut(capacity, seed=2), "old")
+    assert judgement.verdict is verdict
+    comparison = result.scenarios[0].comparison
+    assert comparison is not None
+    assert comparison.baseline == str(run_gate.root / "old" / "result.json")
+    assert comparison.change == pytest.approx(capacity / 1e6 - 1, abs=0.012)
+    assert comparison.differs["kernel"] == ("6.17", "6.18")
+    assert [change.measurand for change in comparison.changes] == ["PDR", "saturation throughput"]
+    assert comparison.accepted
+
+
+def test_loss_that_begins_earlier_is_a_lower_pdr_at_an_unchanged_saturation_throughput(run_gate: Gate) -> None:
+    """By its throughput at saturation alone, a SUT that loses 2 % from 80 % of its capacity on was not slower."""
+    run_gate("old", sut(curve=IdealCurve(1e6)))
+    judgement, result = run_gate("new", sut(curve=EarlyLoss(1e6, 0.8), seed=2), "old")
+    assert judgement.verdict in (Verdict.REGRESSION, Verdict.UNSTABLE)
+    comparison = result.scenarios[0].comparison
+    assert comparison is not None
+    pdr, saturation = comparison.changes
+    assert pdr.verdict is Verdict.REGRESSION
+    assert pdr.change == pytest.approx(-0.2, abs=0.02)
+    assert saturation.change == pytest.approx(0, abs=0.01)
+    assert f"PDR {Rate(pdr.candidate)} against" in judgement.reason
+    assert all(number == str(Rate(pdr.candidate)) for number in PDRS.findall(judgement.reason))
+
+
+def test_a_red_build_does_not_turn_green_by_starting_it_again(run_gate: Gate) -> None:
+    run_gate("runs/good", sut(seed=1))
+    for name in ("runs/bad", "runs/bad-again"):
+        judgement, _ = run_gate(name, sut(0.9e6, seed=2), "runs")
+        assert judgement.verdict is Verdict.REGRESSION
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_sut_with_two_modes_is_unstable_and_its_change_is_told_all_the_same(run_gate: Gate, seed: int) -> None:
+    run_gate("old", sut())
+    judgement, result = run_gate("run", sut(seed=seed, modes=(1.0, 0.8)), "old")
+    assert judgement.verdict is Verdict.UNSTABLE
+    comparison = result.scenarios[0].comparison
+    assert comparison is not None
+    assert not comparison.accepted
+    assert comparison.why_not
+    assert judgement.reason.startswith(comparison.why_not)
+    assert f"not accepted therefore: PDR {Rate(comparison.changes[0].candidate)} against " in judgement.reason
+
+
+def test_one_unstable_run_tells_one_pdr(run_gate: Gate) -> None:
+    """There once were three: a bound of the search, a crossing of the curve, and a mean over repeats."""
+    run_gate("old", sut())
+    judgement, result = run_gate("run", sut(seed=2, modes=(1.0, 0.8)), "old")
+    (entry,) = result.scenarios
+    measurand = entry.measurand("PDR")
+    assert measurand is not None
+    assert entry.pdr is not None
+    assert entry.comparison is not None
+    assert entry.pdr.load == measurand.value == entry.comparison.changes[0].candidate
+    told = str(Rate(entry.pdr.load))
+    assert f"PDR {told} against" in judgement.reason
+    assert set(PDRS.findall(judgement.reason)) == {told}
+    assert any(told in line for line in verdict_table(result))
+
+
+def test_no_capacity_at_all_is_unstable(run_gate: Gate) -> None:
+    judgement, result = run_gate("run", sut(curve=EarlyLoss(1e6, 0.0)))
+    assert judgement.verdict is Verdict.UNSTABLE
+    assert "there is no PDR to find" in judgement.reason
+    assert result.scenarios[0].pdr is None
+
+
+# --- Generators ---
+
+
+@pytest.mark.parametrize("stretches", [False, True])
+def test_a_slow_generator_is_the_testbeds_fault(run_gate: Gate, stretches: bool) -> None:
+    judgement, result = run_gate("run", sut(ceiling=Ceiling(5e5, stretches)))
+    assert judgement.verdict is Verdict.GENERATOR_LIMITED
+    assert judgement.verdict.exit_code == 2
+    assert judgement.reason.startswith("even 450 kpps loses no more than 0.5%, and the generator ends at 500 kpps")
+    search = result.scenarios[0].search
+    assert search is not None
+    assert search.goals[0].outcome == "no upper bound"
+
+
+def test_a_slow_generator_is_no_change_of_nothing(run_gate: Gate) -> None:
+    """Two SUTs behind one slow generator once were equal, `+0.0 %`, and UNSTABLE."""
+    run_gate("old", sut())
+    judgement, result = run_gate("run", sut(0.9e6, ceiling=Ceiling(5e5)), "old")
+    assert judgement.verdict is Verdict.GENERATOR_LIMITED
+    assert result.scenarios[0].comparison is None
+    assert "%" not in judgement.reason.replace("0.5%", "")
+
+
+def test_a_generator_that_falls_short_everywhere_is_the_testbeds_fault(
+    run_gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject = sut()
+    measure = subject.measure
+
+    def short(load: float, duration: float) -> Trial:
+        trial = measure(load, duration)
+        return dataclasses.replace(trial, unsent=trial.offered // 100)
+
+    monkeypatch.setattr(subject, "measure", short)
+    judgement, _ = run_gate("run", subject)
+    assert judgement.verdict is Verdict.GENERATOR_LIMITED
+    assert judgement.reason.startswith("the generator fell short at ")
+
+
+def test_a_generator_just_above_the_pdr_cannot_show_saturation(run_gate: Gate) -> None:
+    judgement, _ = run_gate("run", SimulatedSut(IdealCurve(1e6), Behaviour(0.001), seed=1, ceiling=Ceiling(1.13e6)))
+    assert judgement.verdict is Verdict.GENERATOR_LIMITED
+    assert judgement.reason.startswith("the generator ends at 1.13 Mpps, too near the PDR to show saturation (no load ")
+
+
+class Wavering(SimulatedSut):
+    """Behind a generator whose ceiling is another at every moment."""
+
+    def measure(self, load: float, duration: float) -> Trial:
+        self._ceiling = Ceiling(float(self._random.uniform(420e3, 740e3)))
+        return super().measure(load, duration)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_wavering_generator_far_beyond_the_sut_does_not_matter(run_gate: Gate, seed: int) -> None:
+    """Half of the searches of a slow SUT once ended GENERATOR_LIMITED: they began at the generator's ceiling."""
+    judgement, result = run_gate("run", Wavering(IdealCurve(43e3), Behaviour(0.003), seed=seed))
+    assert judgement.verdict is Verdict.NO_BASELINE
+    pdr = result.scenarios[0].pdr
+    assert pdr is not None
+    assert pdr.load == pytest.approx(43e3 / 0.995, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "curve", [Livelock(1e6, 2.2), Livelock(1e6, 1.3), Livelock(1e6, 1.05)], ids=["late", "soon", "at once"]
+)
+def test_a_sut_that_collapses_under_overload_still_gets_its_pdr(run_gate: Gate, curve: LoadLoss) -> None:
+    """Flat out it forwards 5 %: the search that begins there finds its end, and goes on from it."""
+    judgement, result = run_gate("run", sut(curve=curve, noise=0.002))
+    assert judgement.verdict is not Verdict.GENERATOR_LIMITED
+    pdr = result.scenarios[0].pdr
+    assert pdr is not None
+    assert pdr.load == pytest.approx(1e6 / 0.995, rel=0.015)
+
+
+# --- What is asked ---
+
+
+def test_several_scenarios_share_a_run_and_all_stay(tmp_path: Path, state: Path) -> None:
+    testbed = FakeTestbed(sut())
+    watcher = Watcher()
+    options = Options(QUICK, tmp_path / "run")
+    with new_session(testbed, options, watcher, state) as session:
+        gate(session, Scenario(buffer=512))
+        gate(session, Scenario("ipv4-routing"))
+        gate(session, Scenario("ipv4-routing"))
+    assert testbed.settings == [512, "1 cpu", 4096, "1 cpu", 4096, "1 cpu"]
+    names = [entry.name for entry in read_result(tmp_path / "run").scenarios]
+    assert names == ["ipv6-routing-1cpu-512-64B", *["ipv4-routing-1cpu-4096-64B"] * 2]
+    assert watcher.sentences[0] == "testbed simulated: a simulated SUT"
+    assert watcher.progress[0].trial.intended_load == 20e6
+    assert [step.number for step in watcher.progress[:3]] == [1, 2, 3]
+    last = next(step for step in reversed(watcher.progress) if step.scenario.buffer == 512)
+    assert last.lower is not None
+    assert last.upper is not None
+    assert last.lower < last.upper
+    # The second of two equal scenarios was measured as the first was.
+    trials = [entry.trials for entry in read_result(tmp_path / "run").scenarios]
+    assert sum(trials) == len(testbed.calls)
+    assert not any(step.replayed for step in watcher.progress)
+
+
+def test_the_goal_that_a_keyword_names_is_part_of_the_question(tmp_path: Path, state: Path) -> None:
+    """A search for 10 % loss once had the name and the fingerprint of one for 0.5 %."""
+    with new_session(FakeTestbed(sut()), Options(QUICK, tmp_path / "run"), Watcher(), state) as session:
+        subject = ScenarioRun(session, Scenario())
+        subject.prepare()
+        plain = dict(subject.subject.fingerprint)
+        found = subject.search(loss_ratio=0.1, width=0.05)
+        assert (found.results[-1].goal.loss_ratio, found.results[-1].goal.width) == (0.1, 0.05)
+        subject.finish()
+    entry = read_result(tmp_path / "run").scenarios[0]
+    assert entry.name == "ipv6-routing-1cpu-4096-64B-loss10-width5"
+    assert entry.fingerprint != plain
+    trials = read_trials(tmp_path / "run" / "trials.jsonl")
+    assert {trial.scenario for trial in trials} == {entry.name}
+    assert len(trials) == entry.trials
+
+
+def test_a_run_of_another_goal_is_refused_before_anything_is_measured(run_gate: Gate) -> None:
+    run_gate("ten", sut(), scenario=Scenario(loss_ratio=0.1))
+    testbed = FakeTestbed(sut())
+    options = Options(QUICK, run_gate.root / "half", baseline=run_gate.root / "ten")
+    with new_session(testbed, options, Watcher(), run_gate.state) as session:
+        with pytest.raises(
+            DataError, match=r"^the baseline cannot serve: .*has no scenario ipv6-routing-1cpu-4096-64B"
+        ):
+            gate(session)
+        assert testbed.calls == []
+
+
+def test_a_required_baseline_that_there_is_not_is_told_before_anything_is_measured(run_gate: Gate) -> None:
+    (run_gate.root / "runs").mkdir()
+    for baseline in (None, run_gate.root / "runs"):
+        testbed = FakeTestbed(sut())
+        options = Options(QUICK, run_gate.root / "run", baseline=baseline, require_baseline=True)
+        with new_session(testbed, options, Watcher(), run_gate.state) as session:
+            with pytest.raises(DataError, match=r"^a baseline is required, and there is none: "):
+                gate(session)
+            assert testbed.calls == []
+
+
+def test_each_tolerance_is_asked_anew_and_the_gravest_answer_is_the_tests(run_gate: Gate) -> None:
+    """The second question of a test once got the first one's answer."""
+    run_gate("old", sut())
+    options = Options(QUICK, run_gate.root / "new", baseline=run_gate.root / "old")
+    with new_session(FakeTestbed(sut(0.9e6, seed=2)), options, Watcher(), run_gate.state) as session:
+        assert options.baseline is not None
+        subject = ScenarioRun(session, Scenario(), baselines=Baselines(options.baseline, options.folder))
+        subject.prepare()
+        subject.search()
+        subject.repeat()
+        assert subject.judge(0.5).verdict is Verdict.PASS
+        assert subject.judge(0.01).verdict is Verdict.REGRESSION
+        assert subject.judge(0.5).verdict is Verdict.PASS
+        assert subject.finish().verdict is Verdict.REGRESSION
+        with pytest.raises(UsageError, match="has no meaning"):
+            subject.judge(2.0)
+
+
+def test_no_build_after_the_first_can_be_a_little_slower_than_the_one_before(run_gate: Gate) -> None:
+    """Eleven builds, each 1.3 % slower: in a folder of runs the first stays what all are compared with."""
+    verdicts = []
+    for number in range(11):
+        capacity = 1e6 * 0.987**number
+        judgement, result = run_gate(
+            f"runs/{number:02}", sut(curve=IdealCurve(capacity), seed=number, noise=0.001), "runs",
+            kernel=f"6.{number}", profile="smoke",
+        )  # fmt: skip
+        verdicts.append(judgement.verdict)
+        comparison = result.scenarios[0].comparison
+        assert comparison is None or comparison.baseline.endswith("runs/00/result.json")
+    assert verdicts[:2] == [Verdict.NO_BASELINE, Verdict.PASS]
+    assert set(verdicts[3:]) == {Verdict.REGRESSION}
+
+
+# --- Runs that are killed and resumed ---
+
+
+def whole(tmp_path: Path, state: Path) -> tuple[FakeTestbed, RunResult]:
+    testbed = FakeTestbed(sut())
+    with new_session(testbed, Options(QUICK, tmp_path / "whole"), Watcher(), state) as session:
+        gate(session)
+    return testbed, read_result(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("killed_after", [[1], [3], [5], [9], [20], [40], [2, 4, 8, 30]])
+def test_a_killed_run_goes_on_without_repeating_a_trial(tmp_path: Path, state: Path, killed_after: list[int]) -> None:
+    uninterrupted, expected = whole(tmp_path, state)
+    folder = tmp_path / "killed"
+    testbed = FakeTestbed(sut())  # one SUT all along: its noise goes on where it stood
+    resume = False
+    for number in killed_after:
+        # Killed: no close of the run, no end of the scenario, perhaps half a line of a trial.
+        session = new_session(testbed, Options(QUICK, folder, resume=resume), Watcher(number), state)
+        session.open()
+        with pytest.raises(Killed):
+            gate(session)
+        with (folder / "trials.jsonl").open("a") as file:
+            file.write('{"intended_load":20000')
+        session.close()
+        resume = True
+    watcher = Watcher()
+    with new_session(testbed, Options(QUICK, folder, resume=True), watcher, state) as session:
+        assert len(session.record.earlier) == killed_after[-1]
+        gate(session)
+    assert testbed.calls == uninterrupted.calls
+    assert sum(step.replayed for step in watcher.progress) == killed_after[-1]
+    found, wanted = read_result(folder).scenarios[0], expected.scenarios[0]
+    assert (found.verdict, found.pdr, found.measurands) == (wanted.verdict, wanted.pdr, wanted.measurands)
+    assert found.trials == wanted.trials
+    assert len(read_trials(folder / "trials.jsonl")) == len(uninterrupted.calls)
+
+
+def test_a_finished_run_is_only_read_again_when_it_is_resumed(tmp_path: Path, state: Path) -> None:
+    testbed, expected = whole(tmp_path, state)
+    before = (tmp_path / "whole" / "trials.jsonl").read_bytes()
+    calls = len(testbed.calls)
+    with new_session(testbed, Options(QUICK, tmp_path / "whole", resume=True), Watcher(), state) as session:
+        gate(session)
+    assert len(testbed.calls) == calls
+    assert (tmp_path / "whole" / "trials.jsonl").read_bytes() == before
+    assert read_result(tmp_path / "whole").scenarios[0].pdr == expected.scenarios[0].pdr
+
+
+def test_a_second_run_in_the_same_folder_measures_anew(tmp_path: Path, state: Path) -> None:
+    _, first = whole(tmp_path, state)
+    testbed, watcher = FakeTestbed(sut(0.5e6)), Watcher()
+    with new_session(testbed, Options(QUICK, tmp_path / "whole"), watcher, state) as session:
+        gate(session)
+    assert not any(step.replayed for step in watcher.progress)
+    second = read_result(tmp_path / "whole")
+    pdrs = [result.scenarios[0].pdr for result in (first, second)]
+    assert pdrs[0] is not None
+    assert pdrs[1] is not None
+    assert pdrs[1].load == pytest.approx(0.5 * pdrs[0].load, rel=0.02)
+    assert (tmp_path / "whole" / "trials-1.jsonl").exists()
+
+
+class Generatorless(FakeTestbed):
+    """Its generator calls itself otherwise."""
+
+    def generator(self, family: int) -> Any:
+        made = super().generator(family)
+        made.describe = lambda: {"name": "simulated", "engine": "another", "chosen": "for a test"}  # type: ignore[method-assign]
+        return made
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ("boot", "boot boot-1 there, boot-2 here"),
+        ("kernel", "kernel 6.18 there, 6.19 here"),
+        ("profile", "profile quick there, smoke here"),
+        ("testbed", "testbed simulated there, another here"),
+        ("generator", "generator simulated/none there, simulated/another here"),
+    ],
+)
+def test_a_run_of_other_conditions_cannot_be_resumed(tmp_path: Path, state: Path, changed: str, told: str) -> None:
+    whole(tmp_path, state)
+    make = Generatorless if changed == "generator" else FakeTestbed
+    testbed = make(
+        sut(), boot="boot-2" if changed == "boot" else "boot-1", kernel="6.19" if changed == "kernel" else "6.18"
+    )
+    options = Options(PROFILES["smoke" if changed == "profile" else "quick"], tmp_path / "whole", resume=True)
+    config = dataclasses.replace(CONFIG, name="another") if changed == "testbed" else CONFIG
+    record = RunRecord(options.folder, options.profile.name, resume=True)
+    with Session(config, options, record, Watcher(), opener=testbed.open_with, state=state) as session:
+        with pytest.raises(DataError) as error:
+            gate(session)
+        assert str(error.value) == (
+            f"cannot resume {tmp_path / 'whole'}: its trials of ipv6-routing-1cpu-4096-64B were made otherwise "
+            f"({told}); start a new run"
+        )
+        assert testbed.calls == []
+
+
+def test_a_scenario_that_the_run_had_not_begun_is_measured_when_it_is_resumed(tmp_path: Path, state: Path) -> None:
+    whole(tmp_path, state)
+    watcher = Watcher()
+    with new_session(FakeTestbed(sut()), Options(QUICK, tmp_path / "whole", resume=True), watcher, state) as session:
+        gate(session, Scenario(buffer=512))
+    assert not any(step.replayed for step in watcher.progress)
+
+
+# --- Faults ---
+
+
+def test_a_full_disk_ends_the_run_with_one_line(tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    testbed = FakeTestbed(sut())
+    with new_session(testbed, Options(QUICK, tmp_path / "run"), Watcher(), state) as session:
+        append, left = session.record.trials.append, iter(range(5))
+
+        def full(trial: Trial) -> None:
+            if next(left, None) is None:
+                raise StorageError("full")
+            append(trial)
+
+        monkeypatch.setattr(session.record.trials, "append", full)
+        subject = ScenarioRun(session, Scenario())
+        subject.prepare()
+        with pytest.raises(StorageError) as error:
+            subject.search()
+        subject.finish(Judgement(Verdict.ERROR, str(error.value)))
+    result = read_result(tmp_path / "run")
+    assert (result.verdict, result.reason) == (Verdict.ERROR, "full")
+    assert result.scenarios[0].trials == len(read_trials(tmp_path / "run" / "trials.jsonl")) == 5
+    assert testbed.generators_open == 0
+
+
+def test_steps_out_of_order_say_what_comes_first(tmp_path: Path, state: Path) -> None:
+    with new_session(FakeTestbed(sut()), Options(QUICK, tmp_path / "run"), Watcher(), state) as session:
+        subject = ScenarioRun(session, Scenario())
+        with pytest.raises(TestbedError, match=r"^the SUT is not set up for a scenario"):
+            subject.measure_load(1.0, 1.0)
+        with pytest.raises(TestbedError, match=r"^there is no PDR to repeat trials around; search it first$"):
+            subject.repeat()
+        with pytest.raises(TestbedError, match=r"^there is nothing to judge; search the PDR"):
+            subject.judge(0.02)
+        assert subject.finish() == Judgement(Verdict.ERROR, "the scenario ended before its verdict")

@@ -1,0 +1,123 @@
+"""A session takes the machine, opens a testbed, and leaves nothing behind, however it ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fake_testbed import CONFIG, FakeTestbed, Watcher, new_session
+
+from pdrgate.errors import TestbedError
+from pdrgate.gate.options import Options
+from pdrgate.gate.profile import PROFILES
+from pdrgate.gate.record import RunRecord
+from pdrgate.gate.scenario import Scenario
+from pdrgate.gate.scenario_run import ScenarioRun
+from pdrgate.gate.session import Session
+from pdrgate.hosts.host import local_host
+from pdrgate.knobs import FileKnob, KnobSet
+from pdrgate.safety.journal import Journal
+from pdrgate.safety.locks import Lease
+from pdrgate.testbeds import resources
+from pdrgate.traffic.simulated import IdealCurve, SimulatedSut
+
+QUICK = PROFILES["quick"]
+
+
+def fake(boot: str = "boot-1") -> FakeTestbed:
+    return FakeTestbed(SimulatedSut(IdealCurve(1e6)), boot=boot)
+
+
+def test_two_sessions_of_one_machine_take_turns(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with new_session(fake(), Options(QUICK, tmp_path / "one"), Watcher(), state):
+        other = new_session(fake(), Options(QUICK, tmp_path / "two"), Watcher(), state)
+        with pytest.raises(TestbedError, match=r"^the SUT simulated is in use by this run's other testbed; "):
+            other.open()
+    with other:
+        assert other.testbed.sentence() == "a simulated SUT"
+
+
+def test_nothing_is_open_before_it_is_opened(tmp_path: Path) -> None:
+    session = new_session(fake(), Options(QUICK, tmp_path / "run"), Watcher(), tmp_path / "state")
+    with pytest.raises(TestbedError, match=r"^no testbed is open; begin with the keyword Open Testbed$"):
+        ScenarioRun(session, Scenario())
+    with pytest.raises(TestbedError, match=r"^nothing is taken yet; begin with the keyword Open Testbed$"):
+        session.begin(lambda journal: fake())
+    session.take()
+    with pytest.raises(TestbedError, match=r"^no testbed is open"):
+        _ = session.testbed
+    session.close()
+    session.close()
+
+
+def test_several_testbeds_of_one_session_are_left_in_reverse(tmp_path: Path) -> None:
+    session = new_session(fake(), Options(QUICK, tmp_path / "run"), Watcher(), tmp_path / "state")
+    session.take()
+    closed: list[str] = []
+
+    class Told(FakeTestbed):
+        def close(self) -> None:
+            closed.append(self.boot)
+            super().close()
+
+    for boot in ("a", "b"):
+        session.ready(session.begin(lambda journal, boot=boot: Told(SimulatedSut(IdealCurve(1e6)), boot=boot)))  # type: ignore[misc]
+    session.leave()
+    session.leave()
+    assert closed == ["b", "a"]
+    session.close()
+
+
+def test_a_testbed_that_cannot_be_opened_leaves_the_machine_free(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+
+    def fails(config: object, journal: Journal) -> FakeTestbed:
+        raise TestbedError("no namespaces")
+
+    options = Options(QUICK, tmp_path / "run")
+    record = RunRecord(options.folder, "quick")
+    session = Session(CONFIG, options, record, Watcher(), opener=fails, state=state)
+    with pytest.raises(TestbedError, match="no namespaces"):
+        session.open()
+    Lease.acquire(resources(CONFIG), state).release()
+    assert not list(state.glob("run-*"))
+    assert record.result().testbed.name == "simulated"
+
+
+def test_an_interruption_when_the_testbed_is_just_made_leaves_nothing(tmp_path: Path) -> None:
+    state, target = tmp_path / "state", tmp_path / "setting"
+    target.write_text("1")
+
+    def interrupted(config: object, journal: Journal) -> FakeTestbed:
+        with local_host() as host:
+            KnobSet(journal).apply(host, FileKnob(str(target), "2"))
+        assert target.read_text().strip() == "2"
+        raise KeyboardInterrupt
+
+    options = Options(QUICK, tmp_path / "run")
+    session = Session(CONFIG, options, RunRecord(options.folder, "quick"), Watcher(), opener=interrupted, state=state)
+    with pytest.raises(KeyboardInterrupt):
+        session.open()
+    assert target.read_text().strip() == "1"
+    assert not list(state.glob("run-*"))
+    Lease.acquire(resources(CONFIG), state).release()
+
+
+def test_two_testbeds_of_one_run_share_its_folder_and_none_of_its_trials(tmp_path: Path) -> None:
+    """Two suites of one `robot` once replayed each other's trials, of another testbed and all."""
+    options = Options(QUICK, tmp_path / "run")
+    record = RunRecord(options.folder, "quick")
+    found = []
+    for number, capacity in enumerate((1e6, 5e5)):
+        one = FakeTestbed(SimulatedSut(IdealCurve(capacity)))
+        with Session(
+            CONFIG, options, record, Watcher(), opener=one.open_with, state=tmp_path / f"state{number}"
+        ) as open_:
+            subject = ScenarioRun(open_, Scenario())
+            subject.prepare()
+            found.append(subject.measure_load(2e6, 1.0))
+            subject.finish()
+        assert len(one.calls) == 1
+    assert [round(trial.forwarding_rate, -4) for trial in found] == [1e6, 5e5]
+    assert len(record.scenarios) == 2
