@@ -32,6 +32,26 @@ def test_trials_elsewhere_without_overload_or_of_a_limited_generator_tell_nothin
     assert SATURATED.value([limited, trial(1e6, 1.5e6), trial(2e6)]) is None
 
 
+def test_a_sut_that_takes_all_it_is_offered_is_offered_more() -> None:
+    """A guest of wavering speed held in most of its trials what had been an overload when it was chosen."""
+    trials, asked = [], []
+    while (ask := SATURATED.next(trials)) is not None:
+        asked.append(ask.load)
+        trials.append(trial(min(ask.load, 2.5e6), ask.load))
+    assert asked == [2e6] * 4 + [3e6] * 4
+    assert SATURATED.value(trials) == pytest.approx(2.5e6)
+
+
+def test_a_trial_that_holds_is_no_reason_to_count_the_slow_ones_only() -> None:
+    rates = [1.9e6, 2e6, 1.8e6]
+    assert SATURATED.value([trial(rate) for rate in rates]) == pytest.approx(1.9e6)
+
+
+def test_where_the_generator_ends_no_higher_load_is_tried() -> None:
+    limited = dataclasses.replace(trial(1e6), unsent=200_000)
+    assert SATURATED.next([limited] * 4) is None
+
+
 def test_the_curves_own_trials_count_as_well() -> None:
     trials = [trial(1e6, phase=REPEAT)]
     asked = []

@@ -147,19 +147,30 @@ class Boots:
         """The PDR's."""
         return goals_of(self.session.options.profile.goals, self.scenario)[-1]
 
+    def _unsaturated(self, what: str, trials: Sequence[Trial]) -> Judgement:
+        """Why a boot tells nothing of saturation."""
+        most = max(trial.intended_load for trial in trials)
+        if not any(trial.generator_limited for trial in trials):
+            return Judgement(
+                Verdict.INCONCLUSIVE,
+                f"{what} took all of {Rate(most)}, far more than the first boots did: the machine's speed is not the "
+                "same from boot to boot; see pdrgate doctor, and take a quieter machine",
+            )
+        ceiling = min(one.calibration.ceiling for one in self.sides.values() if one.calibration is not None)
+        return Judgement(
+            Verdict.GENERATOR_LIMITED,
+            f"the generator ends at {Rate(ceiling)}, too near the PDR to show saturation ({what} was offered "
+            f"{Rate(most)} at most); give the SUT less CPU, or use a faster generator",
+        )
+
     def _boot_result(self, one: _Boot, number: int) -> BootResult:
         """What a boot came to; sets `failure` when that is nothing to compare."""
         measurands, trials = self._measurands, one.replicate.trials
         values = {measurand.name: measurand.value(trials) for measurand in measurands.all}
-        side, top = one.build.side, measurands.saturation.load
+        side = one.build.side
         what = f"boot {number} of the {side} {one.build.label}"
         if values[SaturationThroughput.name] is None:
-            ceiling = min(one.calibration.ceiling for one in self.sides.values() if one.calibration is not None)
-            self.failure = Judgement(
-                Verdict.GENERATOR_LIMITED,
-                f"the generator ends at {Rate(ceiling)}, too near the PDR to show saturation ({what} was offered "
-                f"{Rate(top)} at most); give the SUT less CPU, or use a faster generator",
-            )
+            self.failure = self._unsaturated(what, trials)
         elif values[PartialDropRate.name] is None:
             self.failure = Judgement(
                 Verdict.UNSTABLE, f"{what}: no load held a loss of {self.goal.loss_ratio:.1%}: there is no PDR to find"

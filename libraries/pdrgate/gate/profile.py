@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pdrgate.errors import UsageError
 from pdrgate.search.goals import NDR, PDR, Goal
 
-TOP_TRIALS, BOOT_TOP_TRIALS = 2, 4
+TOP_TRIALS, BOOT_TOP_TRIALS = 2, 8
 """Trials at the highest load in a repeat and in a boot: they tell the saturation throughput."""
 
 BOOT_WIDTH = 0.02

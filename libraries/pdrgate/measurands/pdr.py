@@ -72,16 +72,19 @@ class PartialDropRate:
         rate = self.saturation.value(trials)
         if rate is None:
             return None
-        overloads: dict[float, list[float]] = {}
-        held = 0.0
+        at: dict[float, list[Trial]] = {}
         for trial in trials:
-            if trial.generator_limited or trial.phase == PDR_PHASE:
-                continue
-            if trial.steady_loss_ratio > self.loss_ratio:
-                overloads.setdefault(trial.intended_load, []).append(trial.forwarding_rate)
-            else:
-                held = max(held, trial.intended_load)
-        best = max(median(rates) for load, rates in overloads.items() if load >= rate)
+            if not trial.generator_limited and trial.phase != PDR_PHASE:
+                at.setdefault(trial.intended_load, []).append(trial)
+        # By medians: a load that a SUT of wavering speed held once is no load that it holds.
+        losses = {load: median(trial.steady_loss_ratio for trial in found) for load, found in at.items()}
+        overloads = {
+            load: median(trial.forwarding_rate for trial in found)
+            for load, found in at.items()
+            if losses[load] > self.loss_ratio
+        }
+        held = max((load for load, loss in losses.items() if loss <= self.loss_ratio), default=0.0)
+        best = max(overloads.values())
         knee = (best if rate < best * (1.0 - _SAG) else rate) / (1.0 - self.loss_ratio)
         return knee if held < knee else min((load for load in overloads if load > held), default=knee)
 
