@@ -57,6 +57,7 @@ def test_a_full_disk_keeps_what_was_measured(cloud: KernelBuild, tmp_path: Path)
                 subject.measure()
         finally:
             run.close()
+            run.record.close()
         trials = (output / "run" / "trials.jsonl").read_text()
         assert len(trials.splitlines()) >= 5
         assert all(json.loads(line) for line in trials.splitlines())

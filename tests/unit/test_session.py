@@ -51,6 +51,18 @@ def test_nothing_is_open_before_it_is_opened(tmp_path: Path) -> None:
     session.close()
 
 
+def test_a_testbed_that_was_opened_is_not_waited_for_again(tmp_path: Path) -> None:
+    """A guest that is up says hello only once: it was taken for silent, and booted again after a minute."""
+
+    class Boots(FakeTestbed):
+        def ready(self) -> None:
+            pytest.fail("waited for twice")
+
+    testbed = Boots(SimulatedSut(IdealCurve(1e6)), boot="boot-1")
+    with new_session(testbed, Options(QUICK, tmp_path / "run"), Watcher(), tmp_path / "state") as session:
+        assert session.testbed is testbed
+
+
 def test_several_testbeds_of_one_session_are_left_in_reverse(tmp_path: Path) -> None:
     session = new_session(fake(), Options(QUICK, tmp_path / "run"), Watcher(), tmp_path / "state")
     session.take()

@@ -58,7 +58,7 @@ class Session:
         self.take()
         try:
             self._own = self.begin(lambda journal: self._opener(self.config, journal))
-            self.ready(self._own)
+            self._tell(self._own)  # it is up: an opener waits for what it opens
         except BaseException:
             self.close()
             raise
@@ -103,6 +103,9 @@ class Session:
         """Wait until a testbed's SUT is up, and say what it is."""
         if isinstance(testbed, Booting):
             testbed.ready()
+        self._tell(testbed, introduce)
+
+    def _tell(self, testbed: Testbed, introduce: bool = True) -> None:
         sentence = testbed.sentence()
         self._introduce(sentence)
         if introduce:
