@@ -168,8 +168,8 @@ def test_a_sut_that_goes_away_for_good_is_an_error_and_is_put_back_later(
     (journal,) = LASTING_DIR.glob("remote-*")
     server.start()
     # As the next run does, whoever's that is.
-    with Lease.acquire(whole_machine(), wait=900):
-        recover_stale()
+    with Lease.acquire(whole_machine(), wait=900) as lease:
+        recover_stale(lease=lease)
     assert not journal.exists()
 
 
