@@ -3,12 +3,12 @@
 import json
 import os
 import subprocess
-import sys
 import uuid
 from functools import partial
 from pathlib import Path
 
 import pytest
+from scripted_child import scripted_children
 
 from pdrgate.errors import StorageError, TestbedError
 from pdrgate.hosts.host import local_host, netns_host
@@ -21,47 +21,25 @@ from pdrgate.safety.recovery import Living, NotUndone, living, recover_stale
 
 pytestmark = pytest.mark.datapath
 
-LIBRARIES = Path(__file__).parents[2] / "libraries"
-
 PRELUDE = """
-import os, subprocess, sys, time
-from pathlib import Path
 from pdrgate.hosts.host import local_host, netns_host
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.knobs import FileKnob, KnobSet, sysctl
-state = Path(sys.argv[1])
-def forked():
-    begun, told = os.pipe()
-    if not (pid := os.fork()):
-        os.write(told, b"x")
-        time.sleep(600)
-    os.read(begun, 1)
-    return pid
-def ready(*words):
-    print(*words, flush=True)
-    sys.stdin.readline()
 """
 
 
 @pytest.fixture
 def child(tmp_path):
     """Starts a Python process that has told `ready(...)`, and ends it after the test."""
-    children = []
+    with scripted_children(PRELUDE, tmp_path / "state") as start:
 
-    def start(script, *arguments):
-        process = subprocess.Popen(
-            (sys.executable, "-c", PRELUDE + script, str(tmp_path / "state"), *arguments),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(LIBRARIES)},
-        )  # fmt: skip
-        children.append(process)
-        process.words = process.stdout.readline().split()
-        return process
+        def told(script, *arguments):
+            process = start(script, *arguments)
+            process.words = process.stdout.readline().split()
+            return process
 
-    yield start
-    for process in children:
-        process.kill()
-        process.communicate()
+        yield told
 
 
 @pytest.fixture

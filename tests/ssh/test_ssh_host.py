@@ -12,6 +12,7 @@ from pathlib import Path
 
 import paramiko
 import pytest
+from host_contract import check_a_program_runs_beside_others
 from ssh_server import SshServer
 
 from pdrgate.hosts.host import CommandError, Completed, HostError
@@ -130,16 +131,7 @@ def test_closing_ends_what_runs_over_there(shared_server: SshServer) -> None:
 
 
 def test_a_program_runs_beside_others_until_it_is_stopped(host: SshHost) -> None:
-    script = "trap 'echo bye; exit 3' TERM; echo out; echo err >&2; while :; do sleep 0.01; done"
-    running = host.start("sh", "-c", script)
-    assert host.run("echo", "beside").stdout == "beside\n"
-    while host.read(f"{running._folder}/err") == "":
-        pass
-    completed = running.stop()
-    assert (completed.exit_code, completed.stdout, completed.stderr) == (3, "out\nbye\n", "err\n")
-    assert running.stop() == completed
-    assert host.start("sleep", "600").stop().exit_code == 128 + signal.SIGTERM
-    assert host.start("pdrgate-nope").stop().exit_code in (127, 128 + signal.SIGTERM)
+    check_a_program_runs_beside_others(host)
 
 
 def test_a_program_does_not_outlive_its_connection(server: SshServer) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from scripted_child import scripted_children
 
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.ssh_target import SshTarget
@@ -23,24 +23,10 @@ from pdrgate.testbeds.kinds import HostConfig, PortConfig
 from pdrgate.testbeds.sharing import resources
 from pdrgate.traffic.trex.config import TRexConfig
 
-LIBRARIES = Path(__file__).parents[2] / "libraries"
 PRELUDE = """
-import os, subprocess, sys, time
-from pathlib import Path
 from pdrgate.safety.locks import Lease, Resource
-state = Path(sys.argv[1])
 def lease(*cpus, **more):
     return Lease.acquire([Resource("cpu", str(cpu)) for cpu in cpus], state, **more)
-def forked():
-    begun, told = os.pipe()
-    if not (pid := os.fork()):
-        os.write(told, b"x")
-        time.sleep(600)
-    os.read(begun, 1)
-    return pid
-def ready(*words):
-    print(*words, flush=True)
-    sys.stdin.readline()
 """
 Child = Callable[[str], "subprocess.Popen[str]"]
 
@@ -48,20 +34,8 @@ Child = Callable[[str], "subprocess.Popen[str]"]
 @pytest.fixture
 def child(tmp_path: Path) -> Iterator[Child]:
     """Starts a Python process that tells `ready(...)`, and ends it after the test."""
-    children: list[subprocess.Popen[str]] = []
-
-    def start(script: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            (sys.executable, "-c", PRELUDE + script, str(tmp_path)),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(LIBRARIES)},
-        )  # fmt: skip
-        children.append(process)
-        return process
-
-    yield start
-    for process in children:
-        process.kill()
-        process.communicate()
+    with scripted_children(PRELUDE, tmp_path) as start:
+        yield start
 
 
 def said(process: subprocess.Popen[str]) -> str:

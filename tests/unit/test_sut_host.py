@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from host_contract import check_a_program_runs_beside_others
 
 from pdrgate.hosts import shell as shell_module
 from pdrgate.hosts.host import (
@@ -266,16 +267,7 @@ def test_what_is_no_command_is_refused(host, argv):
 
 
 def test_a_program_runs_beside_others_until_it_is_stopped(host):
-    script = "trap 'echo bye; exit 3' TERM; echo out; echo err >&2; while :; do sleep 0.01; done"
-    running = host.start("sh", "-c", script)
-    assert host.run("echo", "beside").stdout == "beside\n"
-    while host.read(f"{running._folder}/err") == "":
-        pass
-    completed = running.stop()
-    assert (completed.exit_code, completed.stdout, completed.stderr) == (3, "out\nbye\n", "err\n")
-    assert running.stop() == completed
-    assert host.start("sleep", "600").stop().exit_code == 128 + signal.SIGTERM
-    assert host.start("pdrgate-nope").stop().exit_code in (127, 128 + signal.SIGTERM)
+    check_a_program_runs_beside_others(host)
 
 
 def test_a_program_that_ended_by_itself_has_told_all(host):

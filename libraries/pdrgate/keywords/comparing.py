@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
 from robot.api.deco import keyword
 
 from pdrgate.builds.bpf_build import bpf_build
-from pdrgate.builds.kernel_build import KernelBuild, named_build
+from pdrgate.builds.kernel_build import named_build
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.errors import TestbedError, UsageError
-from pdrgate.gate.boots import Build
+from pdrgate.gate.boots import SIDES, Build
 from pdrgate.gate.build_comparison import BuildComparison, Plan
-from pdrgate.gate.session import Session
 from pdrgate.keywords.log import show_scenario
 from pdrgate.keywords.state import State
 from pdrgate.results.model import Side
@@ -52,16 +51,16 @@ class BuildKeywords:
         then judges the trials of both builds, `PDR Should Not Have Regressed` compares what their boots came to.
         """
         session = self._state.current.session
-        builds: dict[Side, Build] = {}
-        sources: tuple[tuple[Side, str], ...] = (("baseline", baseline), ("candidate", candidate))
-        for side, source in sources:
-            build = named_build(source)
 
-            def boot(journal: Journal, build: KernelBuild = build) -> Testbed:
-                return session.config.boot(build, journal, session.options.folder / "consoles", session.observer.said)
+        def build(side: Side, source: str) -> Build:
+            named = named_build(source)
 
-            builds[side] = Build(side, f"{build.name} ({build.release})", boot)
-        self._compare(session, builds, boots, tolerance, budget)
+            def boot(journal: Journal) -> Testbed:
+                return session.config.boot(named, journal, session.options.folder / "consoles", session.observer.said)
+
+            return Build(side, f"{named.name} ({named.release})", boot)
+
+        self._compare(build, (baseline, candidate), boots, tolerance, budget)
 
     @keyword(name="Compare EBPF Builds")
     def compare_ebpf_builds(
@@ -84,16 +83,23 @@ class BuildKeywords:
             raise TestbedError(
                 f"the data path {data_path} runs no eBPF program; choose one that does, such as xdp-ipv6-routing"
             )
-        builds: dict[Side, Build] = {}
-        sources: tuple[tuple[Side, str], ...] = (("baseline", baseline), ("candidate", candidate))
-        for side, source in sources:
-            build = bpf_build(source, kind)
-            builds[side] = Build(side, build.label, session.config.open, build.path)
-        self._compare(session, builds, boots, tolerance, budget)
+
+        def build(side: Side, source: str) -> Build:
+            loaded = bpf_build(source, kind)
+            return Build(side, loaded.label, session.config.open, loaded.path)
+
+        self._compare(build, (baseline, candidate), boots, tolerance, budget)
 
     def _compare(
-        self, session: Session, builds: Mapping[Side, Build], boots: int, tolerance: Ratio, budget: Duration | None
+        self,
+        build: Callable[[Side, str], Build],
+        sources: tuple[str, str],
+        boots: int,
+        tolerance: Ratio,
+        budget: Duration | None,
     ) -> None:
+        """Compare the builds of what a user handed over, the baseline's first."""
+        session = self._state.current.session
         test = self._state.test
         if test.measurement is not None:
             raise TestbedError("the scenario is being measured; compare builds in a test of its own")
@@ -101,6 +107,7 @@ class BuildKeywords:
             raise UsageError(
                 f"{boots} boots of each build tell nothing of how boots deviate; use {FEWEST_BOOTS} or more"
             )
+        builds = {side: build(side, source) for side, source in zip(SIDES, sources, strict=True)}
         session.leave()
         seconds = None if budget is None else float(budget)
         plan = Plan(boots, seconds, float(tolerance), session.config.side_by_side)
