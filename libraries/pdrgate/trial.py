@@ -19,6 +19,9 @@ LOOKS = 16
 Readings = Mapping[str, Mapping[str, int]]
 """Counters by place and name: ``{"in0": {"rx_dropped": 12}}``."""
 
+Functions = Mapping[str, tuple[int, int]]
+"""Instructions and calls by function: ``{"ip6_forward": (1_730_000, 10_000)}``."""
+
 
 @dataclass(frozen=True, slots=True)
 class Latency:
@@ -64,6 +67,10 @@ class Trial:
     latency: Latency | None = None
     counters_before: Readings = field(default_factory=dict)
     counters_after: Readings = field(default_factory=dict)
+    functions: Functions = field(default_factory=dict)
+    """What the SUT's kernel executed meanwhile; empty where that is not counted, or not kept for this phase."""
+    disturbed: str = ""
+    """What of the machine kept the trial from telling anything of the SUT, with its numbers; empty for a sound one."""
     scenario: str = ""
     """Name of the scenario, goal included: everything that was asked."""
     fingerprint: str = ""
@@ -165,6 +172,11 @@ class Trial:
         """True when more than 0.1 % was unsent or sending took over 0.1 % longer than intended."""
         unsent = self.intended > 0 and self.unsent / self.intended > GENERATOR_TOLERANCE
         return unsent or self.sending_time > self.intended_duration * (1.0 + GENERATOR_TOLERANCE)
+
+    @property
+    def sound(self) -> bool:
+        """Whether it tells of the SUT: neither the generator nor the machine was what it shows."""
+        return not self.generator_limited and not self.disturbed
 
     @property
     def counter_changes(self) -> dict[str, dict[str, int]]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pdrgate.errors import PdrGateError
 from pdrgate.history.trials import TrialFile
+from pdrgate.measurands.measurand import COUNTED
 from pdrgate.observers.reading import nested, without_zeros
 from pdrgate.observers.watching import Observer, watching
 from pdrgate.traffic.frames import Frames
@@ -66,7 +68,10 @@ class Measurer:
         """All trials of the scenario so far, earlier ones included."""
 
     def measure(self, load: float, duration: float, phase: str, goal: str = "", repeat: int = 0) -> Trial:
-        """One trial at ``load`` packets/s for ``duration`` seconds. Raises what the generator and the disk raise."""
+        """One trial at ``load`` packets/s for ``duration`` seconds; at 0 nothing is sent.
+
+        Raises what the generator and the disk raise.
+        """
         replayed = self._replay(load, duration, phase, repeat)
         trial = replayed or self._fresh(load, duration, phase, goal, repeat)
         self.trials.append(trial)
@@ -77,8 +82,9 @@ class Measurer:
         self._earlier.clear()  # from here on the run goes its own way
         try:
             with watching(self._observers) as watch:
-                trial = self._generator.trial(load, duration, self._frames)
-            before, after = without_zeros(watch.observation.before, watch.observation.after)
+                trial = self._generator.trial(load, duration, self._frames) if load else _rest(duration)
+            observed = watch.observation
+            before, after = without_zeros(observed.before, observed.after)
         except PdrGateError:
             # A SUT that has died takes its ports along: that it died says more than that they are gone.
             self._check()
@@ -87,6 +93,8 @@ class Measurer:
             trial,
             counters_before={**nested(before), **trial.counters_before},  # a generator may have counters of its own
             counters_after={**nested(after), **trial.counters_after},
+            functions=observed.functions if phase in COUNTED else {},
+            disturbed=observed.disturbed,
             phase=phase,
             goal=goal,
             repeat=repeat,
@@ -103,3 +111,10 @@ class Measurer:
         if (first.phase, first.intended_load, first.intended_duration, first.repeat) != (phase, load, duration, repeat):
             return None
         return self._earlier.pop(0)
+
+
+def _rest(duration: float) -> Trial:
+    """A trial in which nothing is sent."""
+    started = time.time()
+    time.sleep(duration)
+    return Trial(intended_load=0.0, intended_duration=duration, offered=0, forwarded=0, started=started)

@@ -31,7 +31,8 @@ from pdrgate.errors import StorageError
 from pdrgate.guests import guest_bridge
 from pdrgate.guests.accelerator import AcceleratorChoice, choose_accelerator
 from pdrgate.guests.initramfs import CONTROL, ERRORS, SHELL, initramfs
-from pdrgate.guests.qemu import NetworkPort, command_line
+from pdrgate.guests.metering import VcpuMeter, plugin
+from pdrgate.guests.qemu import NetworkPort, command_line, qemu_version
 from pdrgate.hosts.cpus import format_cpu_list
 from pdrgate.hosts.host import DEFAULT_TIMEOUT, Completed, HostError, NoShellError, Running, ShellHost
 
@@ -70,6 +71,8 @@ class GuestConfig:
     """Further words for the kernel's command line."""
     pvh: bool = True
     """Whether the ELF image in the bzImage is booted where it can be, see `pdrgate.builds.boot_image`."""
+    metered: bool = False
+    """Whether what its CPU executes is counted, and its speed can be held; by emulation only, and with one CPU."""
     boot_cpus: tuple[int, ...] = ()
     """CPUs that QEMU runs on until the guest is up, so that two guests can boot at once; none: only ``cpus``."""
 
@@ -126,6 +129,8 @@ class Guest:
         self.boot = secrets.token_hex(4)
         """What tells this boot from all others."""
         self.console = _console_file(folder, self.boot)
+        self.meter = VcpuMeter() if config.metered and self.accelerator.name == "tcg" else None
+        """Where the guest is metered: what it executes, and how fast."""
         self.boot_time: float | None = None
         """Seconds from QEMU's start to a shell; None until `wait` has returned."""
         self._sockets = f"pdrgate-guest-{os.getpid()}-{self.boot}"
@@ -182,6 +187,8 @@ class Guest:
             self._end(signal.SIGKILL)
             self._closed = True
             self._shell.close()
+            if self.meter is not None:
+                self.meter.close()
 
     def __enter__(self) -> Self:
         return self
@@ -297,6 +304,7 @@ class Guest:
                 image=str(self._image), initrd=f"/proc/self/fd/{initrd}",
                 cmdline=f"{_CMDLINE} {self.config.cmdline}".strip(), console=str(self.console),
                 channels=list(listeners.items()), ports=ports,
+                plugin=f"{plugin(qemu_version())},memory=/proc/self/fd/{self.meter.fd}" if self.meter else "",
             )  # fmt: skip
             cpus = format_cpu_list(self.config.boot_cpus or self.config.cpus)
             before = ["setpriv", "--pdeathsig", "KILL", "taskset", "-c", cpus]
@@ -306,7 +314,10 @@ class Guest:
                 before += ["ip", "netns", "exec", namespace]
             said = stack.enter_context(self._qemu_log.open("wb"))
             process = journal.start(
-                [*before, *command], stdout=said, stderr=said, pass_fds=(initrd, *listeners.values())
+                [*before, *command],
+                stdout=said,
+                stderr=said,
+                pass_fds=(initrd, *listeners.values(), *((self.meter.fd,) if self.meter else ())),
             )
         if self.config.isolate:
             # A nice value counts only within a session; between sessions their autogroups' values do.

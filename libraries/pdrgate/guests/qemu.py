@@ -57,7 +57,7 @@ def qemu_version() -> str:
 
 def command_line(
     *, accelerator: Accelerator, vcpus: int, memory: int, image: str, initrd: str, cmdline: str, console: str,
-    channels: Sequence[tuple[str, int]], ports: Sequence[NetworkPort],
+    channels: Sequence[tuple[str, int]], ports: Sequence[NetworkPort], plugin: str = "",
 ) -> list[str]:  # fmt: skip
     """QEMU's command line for a guest.
 
@@ -66,6 +66,7 @@ def command_line(
         image: a bzImage, or an ELF image that can be entered by PVH.
         console: file that gets what the guest writes to its serial console.
         channels: virtio-serial ports: the name in the guest, and a listening Unix socket's descriptor.
+        plugin: of the emulation, with its options.
     """
     words = [
         find_qemu(), "-name", "pdrgate,debug-threads=on", "-nodefaults", "-no-user-config", "-display", "none",
@@ -73,6 +74,8 @@ def command_line(
         "-smp", str(vcpus), "-m", str(memory), "-kernel", image, "-initrd", initrd, "-append", cmdline,
         "-serial", f"file:{console}", "-device", "virtio-serial-pci",
     ]  # fmt: skip
+    if plugin:
+        words += ["-plugin", plugin]
     for number, (name, descriptor) in enumerate(channels):
         words += ["-chardev", f"socket,id=channel{number},fd={descriptor},server=on,wait=off"]
         words += ["-device", f"virtserialport,chardev=channel{number},name={name}"]

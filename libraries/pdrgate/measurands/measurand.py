@@ -14,8 +14,11 @@ from typing import Protocol
 from pdrgate.results.model import Better
 from pdrgate.trial import Trial
 
-REPEAT, SATURATION, PDR_PHASE = "repeat", "saturation", "pdr"
-"""Phases: why a trial of a replicate was measured."""
+REPEAT, SATURATION, PDR_PHASE, COST, IDLE = "repeat", "saturation", "pdr", "cost", "idle"
+"""Phases: why a trial of a replicate was measured. Nothing is sent in an idle one: what the SUT does by itself."""
+
+COUNTED = frozenset((SATURATION, COST, IDLE))
+"""Phases whose trials keep what each function of the SUT's kernel executed, where that is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ def replicate_of(trials: Iterable[Trial]) -> dict[tuple[str, int, int], list[Tri
     """The trials of replicates, by boot, pair and repeat, in measured order; what belongs to none is left out."""
     found: dict[tuple[str, int, int], list[Trial]] = {}
     for trial in trials:
-        if trial.phase in (REPEAT, SATURATION, PDR_PHASE) and (trial.pair or trial.repeat):
+        if trial.phase in (REPEAT, SATURATION, PDR_PHASE, COST, IDLE) and (trial.pair or trial.repeat):
             found.setdefault((trial.boot, trial.pair, trial.repeat), []).append(trial)
     return found
 

@@ -11,6 +11,8 @@ from pdrgate.measurands.measurand import REPEAT, SATURATION, Ask, rounded
 from pdrgate.results.model import Better
 from pdrgate.trial import Trial
 
+_MOST: Final = 2
+"""Times the count, that disturbed trials may make of it."""
 _LADDER: Final = (1.0, 1.5, 2.25, 3.4)
 """Of the load: where a SUT is faster than it was when the load was chosen, a higher one is offered."""
 
@@ -37,7 +39,9 @@ class SaturationThroughput:
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:
         for load in self._loads:
-            done = [one for one in trials if one.intended_load == load and one.phase in (REPEAT, SATURATION)]
+            tried = [one for one in trials if one.intended_load == load and one.phase in (REPEAT, SATURATION)]
+            # What the machine disturbed is made good, within bounds.
+            done = tried if len(tried) >= _MOST * self.count else [one for one in tried if not one.disturbed]
             if len(done) < self.count:
                 return Ask(load, self.duration, SATURATION)
             if any(one.generator_limited for one in done) or self._rate_at(load, trials) is not None:
@@ -54,7 +58,7 @@ class SaturationThroughput:
 
     def _rate_at(self, load: float, trials: Sequence[Trial]) -> float | None:
         """The median rate, packets/s, of trials of which the median is an overload; else None."""
-        sound = [one for one in trials if one.intended_load == load and not one.generator_limited]
+        sound = [one for one in trials if one.intended_load == load and one.sound]
         if not sound or median(one.steady_loss_ratio for one in sound) <= self.loss_ratio:
             return None
         return median(one.forwarding_rate for one in sound)

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from pdrgate.hosts.host import Completed, Host, Running
 from pdrgate.observers.reading import Reading
+from pdrgate.trial import Functions
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +18,18 @@ class Observation:
 
     before: Reading = field(default_factory=dict)
     after: Reading = field(default_factory=dict)
+    functions: Functions = field(default_factory=dict)
+    """What the SUT's kernel executed meanwhile."""
+    disturbed: str = ""
+    """Why the trial tells nothing of the SUT; empty when it does."""
 
     def __or__(self, other: Observation) -> Observation:
-        return Observation({**self.before, **other.before}, {**self.after, **other.after})
+        return Observation(
+            {**self.before, **other.before},
+            {**self.after, **other.after},
+            {**self.functions, **other.functions},
+            "; ".join(filter(None, (self.disturbed, other.disturbed))),
+        )
 
 
 class Observer(Protocol):

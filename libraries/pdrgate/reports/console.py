@@ -51,6 +51,8 @@ def paths(folder: Path) -> list[str]:
 def _outcome(trial: Trial) -> str:
     if trial.generator_limited:
         return f"generator: {Rate(trial.offered_load)}"
+    if trial.disturbed:
+        return f"disturbed: {trial.disturbed}"
     loss = "no loss" if not trial.lost else f"loss {trial.loss_ratio:.2%}"
     if trial.steady_loss_ratio > trial.loss_ratio + _WORTH_TELLING:
         loss += f" (steady {trial.steady_loss_ratio:.2%})"  # the queue grew: that is what the load is judged by

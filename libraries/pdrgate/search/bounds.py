@@ -11,12 +11,12 @@ def known_bounds(trials: Sequence[Trial], loss_ratio: float) -> tuple[float | No
     """The relevant lower and upper bound of a goal of ``loss_ratio``, packets/s, as far as ``trials`` tell them.
 
     A load is too high when more than half of its longest trials lost more (RFC 9971's usual exceed ratio); the upper
-    bound is the lowest such load, the lower bound the highest other load below it. Generator-limited trials say nothing
-    of the SUT and are left out. For people who watch: MLRsearch also weighs shorter trials and trials not yet made.
+    bound is the lowest such load, the lower bound the highest other load below it. Trials that are not sound say
+    nothing of the SUT and are left out. For people who watch: MLRsearch also weighs shorter and future trials.
     """
     by_load: dict[float, list[Trial]] = {}
     for trial in trials:
-        if not trial.generator_limited:
+        if trial.sound:
             by_load.setdefault(trial.intended_load, []).append(trial)
     upper = min((load for load, its in by_load.items() if _too_high(its, loss_ratio)), default=None)
     lower = max((load for load in by_load if upper is None or load < upper), default=None)

@@ -75,8 +75,8 @@ class LoadPoint:
 
     @classmethod
     def from_trials(cls, load: float, trials: Sequence[Trial], confidence: float = 0.95) -> LoadPoint | None:
-        """The point of all ``trials`` at ``load``; None when the generator limited every one of them."""
-        kept = [trial for trial in trials if not trial.generator_limited]
+        """The point of all ``trials`` at ``load``; None when none of them is sound."""
+        kept = [trial for trial in trials if trial.sound]
         if not kept:
             return None
         losses = tuple(trial.loss_ratio for trial in kept)

@@ -1,0 +1,6 @@
+"""A guest's virtual CPU counted, and held at a constant speed: a plugin for QEMU, and its memory's reader."""
+
+from pdrgate.guests.metering.meter import Counts, Executed, VcpuMeter
+from pdrgate.guests.metering.plugin import plugin
+
+__all__ = ["Counts", "Executed", "VcpuMeter", "plugin"]

@@ -1,0 +1,114 @@
+"""The memory that is shared with the plugin: what the guest's CPU has executed, and how fast it may."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+BOUND = 0.030
+"""Seconds of arrears that are made good: stalls of a shared machine are shorter for the most part. What a CPU makes up
+for it does at the machine's full speed, so that more of it would show in a trial."""
+
+_MAGIC = 0x31726574656D7076
+_CAPACITY = 1 << 18
+_HEAD = struct.Struct("<16Q")
+_BLOCK = np.dtype([("address", "<u8"), ("length", "<u8"), ("executions", "<u8")])
+_SPEED_AT, _BOUND_AT, _WORST_AT = 8, 16, 72
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What has happened since the guest's start; times are seconds."""
+
+    instructions: int
+    halted: float
+    """In which the CPU had nothing to do."""
+    halts: int
+    held: float
+    """In which it waited, to be no faster than its speed."""
+    lost: float
+    """In which it should have run and did not, beyond what is made good."""
+    arrears: float
+    """By which it is behind now; it will make up for that at full speed."""
+
+    def __sub__(self, earlier: Counts) -> Counts:
+        return Counts(
+            self.instructions - earlier.instructions,
+            self.halted - earlier.halted,
+            self.halts - earlier.halts,
+            self.held - earlier.held,
+            self.lost - earlier.lost,
+            self.arrears - earlier.arrears,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """Blocks of code, each once: three arrays of one length. What programs executed is at address 0."""
+
+    address: npt.NDArray[np.uint64]
+    length: npt.NDArray[np.uint64]
+    """Instructions in the block."""
+    executions: npt.NDArray[np.uint64]
+
+    def since(self, earlier: Executed) -> Executed:
+        """What was executed after ``earlier``: those blocks only. Blocks are only ever added at the end."""
+        executions = self.executions.copy()
+        executions[: len(earlier.executions)] -= earlier.executions
+        ran = executions > 0
+        return Executed(self.address[ran], self.length[ran], executions[ran])
+
+
+class VcpuMeter:
+    """The memory of one guest's plugin, which dies with it. Reading costs the guest nothing."""
+
+    def __init__(self) -> None:
+        self.fd = os.memfd_create("pdrgate-vcpu-meter")
+        size = _HEAD.size + _CAPACITY * _BLOCK.itemsize
+        os.ftruncate(self.fd, size)
+        self._memory = mmap.mmap(self.fd, size)
+        self._memory[:8] = _MAGIC.to_bytes(8, "little")
+        self._put(_BOUND_AT, round(BOUND * 1e9))
+
+    @property
+    def speed(self) -> int:
+        """Instructions/s at which the CPU is held; 0 when it is as fast as it can."""
+        return int.from_bytes(self._memory[_SPEED_AT : _SPEED_AT + 8], "little")
+
+    def hold(self, speed: int) -> None:
+        """Hold the CPU at so many instructions/s from now on; 0 lets it run as fast as it can."""
+        self._put(_SPEED_AT, speed)
+
+    def counts(self) -> Counts:
+        """The sums now."""
+        fields = _HEAD.unpack(self._memory[: _HEAD.size])
+        _, _, _, instructions, halted, halts, held, lost, arrears, _, _, *_ = fields
+        return Counts(instructions, halted / 1e9, halts, held / 1e9, lost / 1e9, arrears / 1e9)
+
+    def executed(self) -> Executed:
+        """What each block was executed now."""
+        blocks = _HEAD.unpack(self._memory[: _HEAD.size])[10]
+        found = np.frombuffer(self._memory, _BLOCK, blocks, _HEAD.size).copy()
+        return Executed(found["address"], found["length"], found["executions"])
+
+    def close(self) -> None:
+        """Let go of it; may be called twice."""
+        if self.fd >= 0:
+            self._memory.close()
+            os.close(self.fd)
+            self.fd = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _put(self, at: int, value: int) -> None:
+        self._memory[at : at + 8] = value.to_bytes(8, "little")

@@ -1,0 +1,55 @@
+"""Builds the plugin for the QEMU of this machine, with this machine's compiler."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+from pathlib import Path
+
+from pdrgate.cache import cache_folder
+from pdrgate.errors import TestbedError
+
+_SOURCE = Path(__file__).parent / "vcpu_meter.c"
+_NEW_API = (9, 0)
+"""From this version of QEMU on plugins declare version 2 of its interface, before it 1; what we use is the same."""
+
+
+def plugin(qemu_version: str, cache: Path | None = None) -> Path:
+    """The plugin for that version of QEMU, compiled unless it is already.
+
+    Raises:
+        TestbedError: there is no compiler, or compiling failed.
+    """
+    api = 2 if _numbers(qemu_version) >= _NEW_API else 1
+    digest = hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:16]
+    folder = cache or cache_folder()
+    made = folder / f"vcpu-meter-{digest}-{api}.so"
+    if made.exists():
+        return made
+    if shutil.which("gcc") is None:
+        raise TestbedError(
+            "holding a guest's CPU at a constant speed takes a plugin for QEMU, and there is no gcc on PATH to build "
+            "it; run ./ci/bootstrap, or: apt-get install gcc libc6-dev"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "vcpu-meter.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        partial = made.with_suffix(".part")
+        done = subprocess.run(
+            (
+                "gcc", "-O2", "-Wall", "-shared", "-fPIC", "-fvisibility=hidden", f"-DPLUGIN_API={api}",
+                str(_SOURCE), "-o", str(partial),
+            ),
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            complaint = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[-200:])
+            raise TestbedError(f"building the plugin for QEMU failed: gcc: {complaint}; apt-get install libc6-dev")
+        partial.rename(made)
+    return made
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
