@@ -47,6 +47,8 @@ class FakeTestbed:
         self.sut = sut
         self.boot = boot
         self.sut_cpus: tuple[int, ...] = ()
+        self.steady = False
+        self.disposable = False
         self.kernel = kernel
         self.hops: tuple[Hop, ...] = ()
         self.calls: list[tuple[float, float]] = []

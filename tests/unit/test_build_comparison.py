@@ -58,6 +58,8 @@ class Machine:
         self.booted: list[str] = []
         self.emulated = emulated
         """Boots that run by emulation, all others by KVM; None: the testbed has no accelerators."""
+        self.steady = False
+        """Whether its guests' speed is constant."""
         self.up = 0
         self.most_up = 0
         self._crashes = crashes
@@ -94,6 +96,7 @@ class _Booted(FakeTestbed):
         super().__init__(sut, boot=boot, kernel=kernel)
         self._machine = machine
         self._dies = dies
+        self.steady = machine.steady
         machine.up += 1
         machine.most_up = max(machine.most_up, machine.up)
 
@@ -166,6 +169,26 @@ def test_a_slower_build_is_a_regression_told_by_the_fewest_pairs(tmp_path: Path)
     assert entry.comparison.pairs == 6
     assert entry.search is not None
     assert entry.search.trials > 3
+
+
+def test_boots_of_constant_speed_overlap_and_four_pairs_are_enough(tmp_path: Path) -> None:
+    machine = Machine()
+    machine.steady = True
+    subject, result, _ = compared(tmp_path, STEADY, [0.85e6, 0.84e6, 0.86e6], machine)
+    assert result.verdict is Verdict.REGRESSION
+    assert len(subject.samples(PDR, "baseline")) == 4
+    # The next pair comes up while one is measured, and none that is not measured.
+    assert machine.most_up == 4
+    assert len(machine.booted) == 8
+
+
+def test_boots_of_constant_speed_that_do_not_come_up_ahead_are_told_in_their_turn(tmp_path: Path) -> None:
+    machine = Machine(crashes={3})
+    machine.steady = True
+    subject, result, _ = compared(tmp_path, STEADY, STEADY, machine)
+    assert result.verdict is Verdict.PASS
+    assert subject.samples(PDR, "baseline")
+    assert not [boot for boot in subject.boots if boot.failure]
 
 
 def test_less_capacity_lowers_both_measurands(tmp_path: Path) -> None:
@@ -417,11 +440,11 @@ def killed_after(pairs: int, subject: BuildComparison) -> None:
     """Measure until the process ends in the middle of the next pair."""
     original, left = subject._boots.measure, [pairs]
 
-    def measure(number: int) -> tuple[list[BootResult], list[Trial]]:
+    def measure(number: int, *, another: bool = False) -> tuple[list[BootResult], list[Trial]]:
         if not left[0]:
             raise Killed
         left[0] -= 1
-        return original(number)
+        return original(number, another=another)
 
     subject._boots.measure = measure  # type: ignore[method-assign]
     with pytest.raises(Killed):

@@ -47,6 +47,8 @@ MEASURANDS = (PartialDropRate, SaturationThroughput)
 
 _MOST_FAILURES = 2
 """Boots of one build that may fail; one failure can be the testbed's, two are the build's."""
+_FEWEST_STEADY = 4
+"""Pairs before a comparison of boots of constant speed may end: their ratios deviate by a few tenths of a percent."""
 _FEWEST_CONCLUSIVE = 6
 """Pairs that a budget which nobody named allows in any case, however long boots take."""
 
@@ -80,7 +82,6 @@ class BuildComparison:
         self.builds = builds
         self.plan = plan
         self.test = test
-        self.rule = PairsRule(most=plan.pairs)
         self._boots = Boots(session, scenario, builds, together=plan.together, told=self._told)
         self.boots: list[BootResult] = []
         self.assessments: dict[Side, Assessment] = {}
@@ -108,7 +109,7 @@ class BuildComparison:
                 known = len(self.boots)
                 self._now.clear()
                 try:
-                    boots, trials = self._boots.measure(self._pairs + 1)
+                    boots, trials = self._boots.measure(self._pairs + 1, another=self._rule.wants(self._pairs + 2))
                     self.boots += boots
                     self._trials += trials
                     self.judgement = self._boots.failure
@@ -234,7 +235,12 @@ class BuildComparison:
             )
             for one in MEASURANDS
         ]  # fmt: skip
-        return self.rule.standing(samples, ended=ended)
+        return self._rule.standing(samples, ended=ended)
+
+    @property
+    def _rule(self) -> PairsRule:
+        rule = PairsRule(most=self.plan.pairs)
+        return replace(rule, fewest=_FEWEST_STEADY) if self._boots.steady else rule
 
     def _veto(self, standing: Standing) -> Judgement | None:
         """Why a change is not accepted, though it was measured.
@@ -331,7 +337,8 @@ class BuildComparison:
                 plr_threshold=self._boots.goal.loss_ratio, over_time=False,
                 pdr=mean(self.samples(PartialDropRate.name, side)), source=f"{self.scenario.name} {side}",
             )  # fmt: skip
-        self.interference = interference(self._trials, self._boots.sut_cpus)
+        if not self._boots.steady:  # else trials tell of it themselves, where it mattered
+            self.interference = interference(self._trials, self._boots.sut_cpus)
         for one in MEASURANDS:
             base, candidate = (self.samples(one.name, side) for side in SIDES)
             ratios = tuple(new / old for new, old in zip(candidate, base, strict=True))

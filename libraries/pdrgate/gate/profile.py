@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pdrgate.errors import UsageError
 from pdrgate.search.goals import NDR, PDR, Goal
 
-TOP_TRIALS, BOOT_TOP_TRIALS = 2, 8
-"""Trials at the highest load in a repeat and in a boot: they tell the saturation throughput."""
+TOP_TRIALS, BOOT_TOP_TRIALS, STEADY_TOP_TRIALS = 2, 8, 3
+"""Trials at the highest load in a repeat, in a boot, and in a boot of constant speed: they tell the saturation
+throughput."""
 
 BOOT_WIDTH = 0.02
 """To which the PDR of a boot is told."""

@@ -144,7 +144,8 @@ class ScenarioRun:
             pdr=pdr.load if pdr else None, source=self.scenario.name,
         )  # fmt: skip
         self._failure = self._failure or stability_failure(self.assessment, calibration) or self._no_pdr(replicates)
-        self.interference = interference(repeats, self.session.testbed.sut_cpus)
+        if not self.session.testbed.steady:  # else trials tell of it themselves, where it mattered
+            self.interference = interference(repeats, self.session.testbed.sut_cpus)
         if self.interference and self._failure is not None:
             reason = f"{self._failure.reason}; meanwhile {self.interference}"
             self._failure = Judgement(self._failure.verdict, reason)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Self
 
@@ -111,12 +111,14 @@ class Session:
         if introduce:
             self.observer.said(f"testbed {self.config.name}: {sentence}")
 
-    def leave(self) -> None:
-        """Put all its testbeds back."""
-        while self._testbeds:
-            self._testbeds[-1].close()
-            self._testbeds.pop()  # only now: what did not close is tried once more
-        self._own = None
+    def leave(self, testbeds: Collection[Testbed] | None = None) -> None:
+        """Put testbeds of its own back; None: all of them."""
+        for testbed in reversed(tuple(self._testbeds)):
+            if testbeds is None or testbed in testbeds:
+                testbed.close()
+                self._testbeds.remove(testbed)  # only now: what did not close is tried once more
+        if testbeds is None:
+            self._own = None
 
     def close(self) -> None:
         """Put everything back and let the next run begin; may be called twice."""

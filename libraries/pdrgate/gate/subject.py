@@ -153,8 +153,12 @@ class Subject:
             found = search(measure, goals, min_load=calibration.min_load, max_load=calibration.max_load, budget=budget)
         return found
 
-    def release(self) -> None:
-        """Stop the generator, ask what the kernel complained of, and put the SUT back; may be called twice."""
+    def release(self, *, ending: bool = False) -> None:
+        """Stop the generator, ask what the kernel complained of, and put the SUT back; may be called twice.
+
+        Args:
+            ending: whether the testbed is closed next: a SUT that ends with it need not be put back.
+        """
         failures: list[str] = []
         if self._generator is not None:
             self._generator.close()
@@ -163,6 +167,8 @@ class Subject:
             earlier, self._log = self._log, None
             for line in _kernel_log(self.testbed, earlier).since(earlier):
                 self._complained(line)
+        if ending and self.testbed.disposable:
+            self._path = None
         if self._path is not None:
             try:
                 failures = [sentence for sentence in self._path.restore() if not sentence.startswith("put back")]

@@ -224,6 +224,16 @@ class VmTestbed:
         """This machine's CPUs that QEMU runs on."""
         return self._cpus.sut
 
+    @property
+    def steady(self) -> bool:
+        """Where the guest's CPU is held at a constant speed."""
+        return self._speed.speed > 0
+
+    @property
+    def disposable(self) -> bool:
+        """A guest has nothing that stays."""
+        return True
+
     def environment(self) -> Environment:
         """What the guest is."""
         hop = self._hops[0]
