@@ -25,7 +25,7 @@ from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.guests.accelerator import AcceleratorChoice, KvmRecord, choose_accelerator
 from pdrgate.guests.guest import BOOT_PATIENCE, Guest, GuestConfig, GuestError
 from pdrgate.guests.metering import CpuSpeed, SpeedChoice, SpeedObserver, SpeedRecord
-from pdrgate.guests.qemu import RINGS, NetworkPort, qemu_version
+from pdrgate.guests.qemu import RINGS, TX_RING, NetworkPort, qemu_version
 from pdrgate.hosts.cpus import CpuPlan, format_cpu_list
 from pdrgate.hosts.host import ShellHost, local_host, netns_host
 from pdrgate.knobs import (
@@ -409,10 +409,17 @@ class VmTestbed:
                 self._skipped.append(self._inner.skipped[-1])
 
     def _check_ring(self, interface: str) -> None:
-        told = self.guest.run("ethtool", "-g", interface).stdout
-        match = re.search(r"Current hardware settings:\s+RX:\s+(\d+)", told)
-        if match is None or int(match[1]) != self._ring:
+        """QEMU 10.0 offers 1024 whatever it was given; the kernel then makes a ring smaller."""
+        if self._told_ring(interface) == self._ring:
+            return
+        self.guest.run("ethtool", "-G", interface, "rx", str(self._ring), "tx", str(TX_RING), check=False)
+        if (told := self._told_ring(interface)) != self._ring:
             raise TestbedError(
                 f"{self.guest.name} was given receive rings of {self._ring} packets, and {interface} reads back "
-                f"{match[1] if match else 'none'}"
+                f"{told or 'none'}"
             )
+
+    def _told_ring(self, interface: str) -> int | None:
+        told = self.guest.run("ethtool", "-g", interface).stdout
+        match = re.search(r"Current hardware settings:\s+RX:\s+(\d+)", told)
+        return int(match[1]) if match else None
