@@ -24,7 +24,6 @@ import subprocess
 import time
 from pathlib import Path
 from fake_testbed import CONFIG, FakeTestbed, Watcher
-from pdrgate.gate.profile import PROFILES
 from pdrgate.gate.options import Options
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.session import Session
@@ -60,8 +59,8 @@ class interrupted:
 
     def open_slowly(self, root, where):
         root = Path(root)
-        options = Options(PROFILES["quick"], root / "run")
-        record = RunRecord(options.folder, "quick")
+        options = Options(profile="quick")
+        record = RunRecord(root / "run", "quick")
         self.run = Session(CONFIG, options, record, Watcher(), state=root / "state",
                        opener=lambda config, journal: Slow(journal, root, where))
         self.run.open()
