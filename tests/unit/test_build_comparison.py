@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from curves import EarlyLoss
-from fake_testbed import CONFIG, FakeTestbed, Killed, Watcher
+from fake_testbed import CONFIG, QUICK, FakeTestbed, Killed, Watcher
 
 import pdrgate.gate.build_comparison as module
 from pdrgate.crashes.faults import Crash
@@ -18,9 +18,7 @@ from pdrgate.errors import DataError, TestbedError
 from pdrgate.gate.boots import Build
 from pdrgate.gate.build_comparison import BuildComparison, Plan
 from pdrgate.gate.file_comparison import compare_files
-from pdrgate.gate.options import Options
 from pdrgate.gate.pairs_file import PAIRS_FILE
-from pdrgate.gate.profile import profile
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
@@ -127,9 +125,8 @@ def comparison(
     watcher: Watcher | None = None,
     name: str = "b",
 ) -> tuple[Session, BuildComparison]:
-    options = Options(profile("quick"), tmp_path / "run", resume=resume)
-    record = RunRecord(options.folder, "quick", resume=resume)
-    session = Session(CONFIG, options, record, watcher or Watcher(), state=tmp_path / "state")
+    record = RunRecord(tmp_path / "run", "quick", resume=resume)
+    session = Session(CONFIG, QUICK, record, watcher or Watcher(), state=tmp_path / "state")
     builds: dict[Side, Build] = {
         "baseline": Build("baseline", "linux-a", machine.boots("a", baseline)),
         "candidate": Build("candidate", f"linux-{name}", machine.boots(name, candidate)),

@@ -158,7 +158,7 @@ class Boots:
     @property
     def goal(self) -> Goal:
         """The PDR's."""
-        return goals_of(self.session.options.profile.goals, self.scenario)[-1]
+        return goals_of(self.session.profile.goals, self.scenario)[-1]
 
     def _unsaturated(self, what: str, trials: Sequence[Trial]) -> Judgement:
         """Why a boot tells nothing of saturation."""
@@ -218,7 +218,7 @@ class Boots:
                 self.loads = self.loads or self._grid()
                 for one in started:
                     one.replicate.steps = self._measurands.steps(
-                        Sweep(round_order(self.loads, number), self.session.options.profile.boot_trial)
+                        Sweep(round_order(self.loads, number), self.session.profile.boot_trial)
                     )
                 if another and all(one.subject.testbed.steady for one in started):
                     self._begin_ahead(group)
@@ -284,7 +284,7 @@ class Boots:
         if side in self._searched or self.loads or self.failure is not None:
             return
         with one.blamed():
-            found = one.subject.search(goals_of(self.session.options.profile.goals, self.scenario))
+            found = one.subject.search(goals_of(self.session.profile.goals, self.scenario))
         assert one.subject.calibration is not None
         self._searched.add(side)
         self.sides[side] = replace(self.sides[side], search=searched(found), calibration=one.subject.calibrated())
@@ -303,7 +303,7 @@ class Boots:
     @property
     def _measurands(self) -> Measurands:
         """What all boots measure, once the loads are known."""
-        duration = self.session.options.profile.boot_trial
+        duration = self.session.profile.boot_trial
         top_trials = STEADY_TOP_TRIALS if self._steady else BOOT_TOP_TRIALS
         return Measurands.at(self.loads, self.goal, duration, top_trials=top_trials, width=BOOT_WIDTH)
 

@@ -8,6 +8,7 @@ from typing import Self
 
 from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.gate.options import Options
+from pdrgate.gate.profile import PROFILES
 from pdrgate.gate.progress import Observer
 from pdrgate.gate.record import RunRecord
 from pdrgate.results.model import TestbedResult
@@ -44,6 +45,7 @@ class Session:
     ) -> None:
         self.config = config
         self.options = options
+        self.profile = PROFILES[options.profile]
         self.record = record
         self.observer = observer
         self._opener = opener

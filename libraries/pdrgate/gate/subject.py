@@ -131,7 +131,7 @@ class Subject:
     def calibrate(self) -> Calibration:
         """What the generator offers, and what the SUT forwards there; measured once."""
         if self.calibration is None:
-            duration = self.session.options.profile.calibration_duration
+            duration = self.session.profile.calibration_duration
             self.calibration = calibrate(lambda load, time: self.measure(load, time, CALIBRATION), duration)
             self.session.observer.said(
                 f"the generator offers up to {Rate(self.calibration.ceiling)}; "
@@ -146,7 +146,7 @@ class Subject:
         def measure(load: float, duration: float) -> Trial:
             return self.measure(load, duration, SEARCH, goal=goals[-1].name)
 
-        budget = self.session.options.profile.search_budget
+        budget = self.session.profile.search_budget
         found = search(measure, goals, min_load=calibration.min_load, max_load=calibration.search_load, budget=budget)
         if found.at_its_end and calibration.search_load < calibration.max_load:
             # Flat out the SUT forwarded less than it can: it suffers from overload.
@@ -189,7 +189,7 @@ class Subject:
         assert self._generator is not None
         self.fingerprint = fingerprint(
             self.scenario.name,
-            self.session.options.profile.name,
+            self.session.profile.name,
             self.session.config.name,
             self.testbed.describe(),
             self._generator.describe(),

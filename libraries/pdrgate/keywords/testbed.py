@@ -12,7 +12,7 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from pdrgate.errors import PdrGateError
 from pdrgate.gate.baseline import Baselines
-from pdrgate.gate.options import Options
+from pdrgate.gate.options import NO_WAIT, Options
 from pdrgate.gate.profile import profile as named_profile
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.session import Session
@@ -45,7 +45,7 @@ class TestbedKeywords:
         profile: str = "quick",
         baseline: Path | None = None,
         reading: Reading = Reading.STRICT,
-        wait: Duration = Duration(0),  # noqa: B008 - a frozen number
+        wait: Duration = NO_WAIT,
         password: Secret | None = None,
         require_baseline: bool = False,
         resume: bool = False,
@@ -84,7 +84,9 @@ class TestbedKeywords:
             config = load_testbed(testbed)
             if password is not None:
                 config = config.with_password(password.value)
-            options = Options(chosen, folder, given, require_baseline, reading, float(wait), resume)
+            options = Options(
+                profile=chosen.name, baseline=given, require_baseline=require_baseline, reading=reading, wait=wait
+            )
             baselines = Baselines(given, folder) if given else None
             session = Session(config, options, record, RobotObserver())
             if config.waits_for_build:
