@@ -30,7 +30,7 @@ sut:
 
 def test_the_shipped_testbed_is_all_defaults():
     testbed = load_testbed(SHIPPED)
-    assert testbed == LocalVm(name="local-vm", source=SHIPPED, generator=GeneratorConfig("embedded"))
+    assert testbed == LocalVm(name="local-vm", source=SHIPPED, generator=GeneratorConfig("embedded"), accelerator="tcg")
 
 
 def test_a_full_file_becomes_values(load):
@@ -82,8 +82,8 @@ def test_all_may_be_left_out(load):
          "not share one"),
         ("net.core.netdev_budget", "kernel.panic", "x.yaml:13: sut.knobs: kernel.panic is a setting of the whole "
          "machine; only those of net. belong to the SUT's namespace"),
-        ("memory: 1024", "cpu_speed: 2 GHz", "x.yaml:7: sut.cpu_speed: '2 GHz' does not fit; write auto, full, or instructions a second such "
-         "as 100 MIPS"),
+        ("memory: 1024", "cpu_speed: 2 GHz", "x.yaml:7: sut.cpu_speed: '2 GHz' does not fit; write auto, full, or "
+         "instructions a second such as 100 MIPS"),
         ("kind: local-vm", "kind: local-vn", "x.yaml:2: kind: 'local-vn' is not one of local-netns, local-vm, rack; "
          "did you mean local-vm?"),
     ],

@@ -31,7 +31,6 @@ _KEPT = 16
 """Unpacked packages that stay in the cache, each of about 400 MB, though more were not used for a day."""
 _DAY = 86_400.0
 _TREE_IMAGE = "arch/x86/boot/bzImage"
-_PARTS = ("modules", "vmlinux")
 _EXAMPLES = "a .deb, a bzImage, a kernel build tree or the name of a package such as linux-image-amd64"
 
 
@@ -55,6 +54,8 @@ class KernelBuild:
     config_sha256: str | None = None
     vmlinux: Path | None = None
     """The image with symbols, for decoding addresses of a crash."""
+    note: str = ""
+    """Why it is another one than was asked for."""
 
 
 class BuildError(TestbedError):
@@ -88,25 +89,6 @@ def kernel_build(
     if "/" in text or text.endswith(".deb") or not _PACKAGE.fullmatch(text):
         raise BuildError(f"{text}: there is no such file; name {_EXAMPLES}")
     return _from_distribution(text, folder, modules, vmlinux)
-
-
-def named_build(text: str, cache: Path | None = None) -> KernelBuild:
-    """The build that a person names: ``SOURCE[,modules=FOLDER][,vmlinux=FILE]``; see `kernel_build`.
-
-    Raises:
-        BuildError: as `kernel_build`, or what follows a comma is neither.
-    """
-    source, *words = text.split(",")
-    parts: dict[str, Path] = {}
-    for word in words:
-        name, _, path = word.partition("=")
-        if name not in _PARTS or not path:
-            raise BuildError(
-                f"{text}: {word!r} says nothing of a build; write such as vmlinuz,modules=lib/modules/6.1.0,"
-                "vmlinux=/path/to/vmlinux"
-            )
-        parts[name] = Path(path)
-    return kernel_build(source, modules=parts.get("modules"), vmlinux=parts.get("vmlinux"), cache=cache)
 
 
 def absolute(text: str) -> str:

@@ -16,10 +16,8 @@ from pathlib import Path, PurePosixPath
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.kernel_modules import Module, select_modules
+from pdrgate.builds.named_build import GUEST_MODULES
 from pdrgate.errors import TestbedError
-
-NEEDED_MODULES = ("virtio_pci", "virtio_console", "virtio_net")
-"""Without them there is neither a way into a guest nor a way through it."""
 
 MORE_MODULES = ("ipv6", "sch_ingress", "cls_bpf", "act_bpf", "act_mirred", "act_gact", "seg6_iptunnel")
 """There for data paths; loaded when they are used first."""
@@ -106,10 +104,10 @@ def initramfs(build: KernelBuild, more_modules: Iterable[str] = MORE_MODULES) ->
         BuildError: the build lacks a module that a guest needs, or has those of another kernel.
         TestbedError: a program that the guest needs is not installed here.
     """
-    modules = select_modules(build, NEEDED_MODULES, more_modules)
+    modules = select_modules(build, GUEST_MODULES, more_modules)
     files = _programs() | _modules(build, modules)
     files["init"] = Entry(stat.S_IFREG | 0o755, INIT.encode())
-    files["etc/modules"] = _text("\n".join(name for name in NEEDED_MODULES if name in {one.name for one in modules}))
+    files["etc/modules"] = _text("\n".join(name for name in GUEST_MODULES if name in {one.name for one in modules}))
     if build.config is not None:
         files[f"boot/config-{build.release}"] = Entry(stat.S_IFREG | 0o644, build.config.read_bytes())
     for folder in ("proc", "sys", "dev", "run", "tmp", "root", "etc"):
