@@ -266,6 +266,8 @@ def _give_to_caller(folder: Path) -> None:
 
 def _robot(options: GateOptions, folder: Path, resume: bool) -> int:
     """Robot's own exit code."""
+    # MLRsearch looks at the whole stack and at all modules ten times when it is imported: half a second within Robot.
+    import pdrgate.search.mlr  # noqa: F401, I001
     from robot.run import run  # type: ignore[import-untyped]  # only robot.api is typed
 
     from pdrgate.builds.kernel_build import absolute

@@ -145,7 +145,7 @@ class Boots:
     @property
     def goal(self) -> Goal:
         """The PDR's."""
-        return goals_of(self.session.options.profile.goals, self.scenario)[-1]
+        return goals_of(self.session.options.profile, self.scenario)[-1]
 
     def _unsaturated(self, what: str, trials: Sequence[Trial]) -> Judgement:
         """Why a boot tells nothing of saturation."""
@@ -253,7 +253,7 @@ class Boots:
         if side in self._searched or self.loads or self.failure is not None:
             return
         with one.blamed():
-            found = one.subject.search(goals_of(self.session.options.profile.goals, self.scenario))
+            found = one.subject.search(goals_of(self.session.options.profile, self.scenario))
         assert one.subject.calibration is not None
         self._searched.add(side)
         self.sides[side] = replace(self.sides[side], search=searched(found), calibration=one.subject.calibrated())
@@ -272,8 +272,9 @@ class Boots:
     @property
     def _measurands(self) -> Measurands:
         """What all boots measure, once the loads are known."""
-        duration = self.session.options.profile.boot_trial
-        return Measurands.at(self.loads, self.goal, duration, top_trials=BOOT_TOP_TRIALS, width=BOOT_WIDTH)
+        profile = self.session.options.profile
+        width = max(BOOT_WIDTH, profile.finest_width)
+        return Measurands.at(self.loads, self.goal, profile.boot_trial, top_trials=BOOT_TOP_TRIALS, width=width)
 
     def _release(self, subject: Subject) -> None:
         try:

@@ -36,6 +36,8 @@ INIT = f"""\
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
 say() {{ echo "pdrgate: $*" >/dev/kmsg; }}
 mount -t proc proc /proc
+# A program that is mapped at the same addresses each time is not translated anew by the emulator: thrice as fast.
+echo 0 >/proc/sys/kernel/randomize_va_space
 mount -t sysfs sysfs /sys
 mount -t devtmpfs devtmpfs /dev || mount -t tmpfs tmpfs /dev
 [ -c /dev/null ] || mknod -m 666 /dev/null c 1 3
