@@ -105,7 +105,7 @@ def _comparison(
         return testbed
 
     builds = {"baseline": Build("baseline", "a", baseline), "candidate": Build("candidate", "b", candidate)}
-    return BuildComparison(run, Scenario(), builds, Plan(2, 600, 0.5))  # type: ignore[arg-type]
+    return BuildComparison(run, Scenario(), builds, Plan(1, 600, 0.5))  # type: ignore[arg-type]
 
 
 def _crash(testbed: VmTestbed) -> None:
@@ -137,7 +137,7 @@ def test_a_boot_that_dies_in_the_middle_is_told_and_the_run_goes_on(
     first = subject.boots[0]
     assert (first.side, dict(first.values)) == ("candidate", {})
     assert failure in first.failure
-    assert len(subject.samples("PDR", "candidate")) == 2
+    assert len(subject.samples("PDR", "candidate")) == 1
     assert subject.judgement is not None
     assert subject.judgement.verdict is not Verdict.ERROR
     crash = read_result(tmp_path / "run").scenarios[0].boots[0].crash

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pdrgate.errors import DataError, PdrGateError, TestbedError
 from pdrgate.gate.plan import grid, round_order
-from pdrgate.gate.profile import BOOT_GRID, BOOT_TOP_TRIALS, BOOT_WIDTH
+from pdrgate.gate.profile import BOOT_GRID, BOOT_WIDTH
 from pdrgate.gate.replicate import Measurands, Replicate, measure_in_turn
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import search_failure, searched
@@ -274,7 +274,8 @@ class Boots:
         """What all boots measure, once the loads are known."""
         profile = self.session.options.profile
         width = max(BOOT_WIDTH, profile.finest_width)
-        return Measurands.at(self.loads, self.goal, profile.boot_trial, top_trials=BOOT_TOP_TRIALS, width=width)
+        top = profile.boot_top_trials
+        return Measurands.at(self.loads, self.goal, profile.boot_trial, top_trials=top, width=width)
 
     def _release(self, subject: Subject) -> None:
         try:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pdrgate.errors import UsageError
 from pdrgate.search.goals import NDR, PDR, Goal
 
-TOP_TRIALS, BOOT_TOP_TRIALS = 2, 8
-"""Trials at the highest load in a repeat and in a boot: they tell the saturation throughput."""
+TOP_TRIALS = 2
+"""Trials at the highest load in a repeat: they tell the saturation throughput."""
 
 BOOT_WIDTH = 0.02
 """To which the PDR of a boot is told."""
@@ -35,6 +35,8 @@ class Profile:
     grid: tuple[float, ...]
     boot_trial: float
     """Duration of each trial where boots are compared: there, more boots tell more than longer trials."""
+    boot_top_trials: int = 8
+    """Those at the highest load in a boot."""
     finest_width: float = 0.0
     """No PDR is told to less than this relative width, whatever a suite asks for."""
 
@@ -78,6 +80,7 @@ PROFILES: dict[str, Profile] = {
             repeats=3,  # fewer are too few to judge
             grid=_GRID,
             boot_trial=0.1,
+            boot_top_trials=4,
             finest_width=0.1,
         ),
         Profile(

@@ -6,6 +6,7 @@ machine's /bin/sh and not busybox's, whose builtin `ip` and `tc` come before pro
 
 from __future__ import annotations
 
+import functools
 import re
 import shutil
 import stat
@@ -186,8 +187,13 @@ def _programs() -> dict[str, Entry]:
     return files
 
 
-def _program(name: str, path: Path) -> dict[str, Entry]:
+def _program(name: str, path: Path) -> Mapping[str, Entry]:
     """A program as bin/NAME, and its shared libraries where its loader looks for them."""
+    return _program_since(name, path, path.stat().st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=16)
+def _program_since(name: str, path: Path, changed: int) -> Mapping[str, Entry]:
     files = {f"bin/{name}": Entry(stat.S_IFREG | 0o755, path.read_bytes())}
     told = subprocess.run(("ldd", str(path)), capture_output=True, text=True, check=False).stdout
     for library in re.findall(r"(?:=> |^\s*)(/\S+) \(0x", told, re.MULTILINE):
