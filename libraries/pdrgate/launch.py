@@ -262,6 +262,8 @@ def variables(options: RunOptions, *, resume: bool) -> dict[str, str]:
 
 def _robot(options: RunOptions, folder: Path, resume: bool) -> int:
     """Robot's own exit code."""
+    # MLRsearch looks at the whole stack and at all modules ten times when it is imported: half a second within Robot.
+    import pdrgate.search.mlr  # noqa: F401, I001
     from robot.run import run  # type: ignore[import-untyped]  # only robot.api is typed
 
     include = [] if _ALL in options.scenarios else list(options.scenarios)

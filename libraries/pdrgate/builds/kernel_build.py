@@ -194,7 +194,7 @@ def _from_distribution(package: str, cache: Path, modules: Path | None, vmlinux:
     wanted, told = [package], {package}
     while wanted:
         name = wanted.pop(0)
-        digest, filename = _archive_entry(name)
+        digest, filename = _archive_entry(name, cache)
         folder = cache / digest[:16]
         if not folder.exists():
             with _temporary(cache) as place:
@@ -209,15 +209,17 @@ def _from_distribution(package: str, cache: Path, modules: Path | None, vmlinux:
     return _from_unpacked(found, package, modules, vmlinux)
 
 
-def _archive_entry(package: str) -> tuple[str, str]:
+def _archive_entry(package: str, cache: Path) -> tuple[str, str]:
     """Content hash and file name of the package that apt would download."""
     if shutil.which("apt-get") is None:
         raise BuildError(
             f"{package}: there is no such file, and no apt-get here to download a package; name {_EXAMPLES}"
         )
+    # Container images tell apt to keep no cache of its lists: then it reads all of them anew, for seconds.
+    kept = f"Dir::Cache::pkgcache={cache.absolute() / 'pkgcache.bin'}"
     done = subprocess.run(
-        ("apt-get", "-q", "download", "--print-uris", package), capture_output=True, text=True, check=False,
-        env={**os.environ, "LC_ALL": "C"}, cwd="/",
+        ("apt-get", "-q", "-o", kept, "download", "--print-uris", package), capture_output=True, text=True,
+        check=False, env={**os.environ, "LC_ALL": "C"}, cwd="/",
     )  # fmt: skip
     match = re.search(r"^'\S+' (\S+) \d+ [A-Z0-9]+:([0-9a-f]{32,})", done.stdout, re.MULTILINE)
     if match is None:
