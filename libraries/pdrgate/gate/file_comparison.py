@@ -141,6 +141,6 @@ def _by_replicate(trials: Sequence[Trial], plr_threshold: float) -> _Values:
         measurands = Measurands.at(loads, goal, own[0].intended_duration, top_trials=0, width=goal.width)
         for measurand in measurands.all:
             value = measurand.value(own)
-            if value is not None:
+            if value is not None and measurand.name in values:
                 values[measurand.name][pair or count] = value
     return values
