@@ -209,6 +209,14 @@ def compare(baseline: Path, candidate: Path, tolerance: Ratio, loss: Ratio, form
     show_default=True,
     help="Loss of PDR that is accepted.",
 )
+@click.option(
+    "--cost-tolerance",
+    metavar="RATIO",
+    type=AsWritten(RatioType()),
+    default="1%",
+    show_default=True,
+    help="Growth of the instructions per packet that is accepted.",
+)
 @click.option("--output", metavar="FOLDER", default="results", show_default=True, type=PathType())
 @click.option(
     "--baseline",
@@ -249,6 +257,7 @@ def gate(
     scenarios: tuple[str, ...],
     profile: str,
     tolerance: str,
+    cost_tolerance: str,
     output: Path,
     baseline: str | None,
     require_baseline: bool,
@@ -286,6 +295,7 @@ def gate(
             scenarios=scenarios,
             profile=profile,
             tolerance=tolerance,
+            cost_tolerance=cost_tolerance,
             baseline=baseline,
             reading=reading,
             wait=wait,

@@ -50,6 +50,7 @@ class GateOptions:
     bisect: bool = False
     """Whether the exit code is for ``git bisect run``."""
     require_baseline: bool = False
+    cost_tolerance: str = "1%"
 
     @classmethod
     def of_run(cls, folder: Path) -> GateOptions:
@@ -274,6 +275,7 @@ def _robot(options: GateOptions, folder: Path, resume: bool) -> int:
         "TESTBED": str(found(options.testbed).resolve()),
         "PROFILE": options.profile,
         "TOLERANCE": options.tolerance,
+        "COST_TOLERANCE": options.cost_tolerance,
         "READING": options.reading,
         "WAIT": options.wait,
         "KERNEL": absolute(options.kernel),

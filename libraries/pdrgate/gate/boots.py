@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pdrgate.errors import DataError, PdrGateError, TestbedError
+from pdrgate.gate.counting import uncounted
 from pdrgate.gate.plan import grid, round_order
 from pdrgate.gate.profile import BOOT_GRID, BOOT_TOP_TRIALS, BOOT_WIDTH
 from pdrgate.gate.replicate import Measurands, Replicate, measure_in_turn
@@ -104,6 +105,8 @@ class Boots:
         self.failure: Judgement | None = None
         """Why there is nothing to compare."""
         self.carried = ""
+        self.uncounted = ""
+        """Why the cost of a packet is not counted."""
         self.sut_cpus: tuple[int, ...] = ()
         self._together = together
         self._told = told
@@ -236,7 +239,7 @@ class Boots:
                 raise
         except TestbedError as error:
             raise BootError(build.side, error, boot) from error
-        self.carried, self.sut_cpus = subject.carried, testbed.sut_cpus
+        self.carried, self.sut_cpus, self.uncounted = subject.carried, testbed.sut_cpus, uncounted(testbed)
         if told := differences(self.sides[build.side].fingerprint, subject.fingerprint):
             self._release(subject)
             raise DataError(

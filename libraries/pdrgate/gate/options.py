@@ -8,6 +8,9 @@ from pathlib import Path
 from pdrgate.gate.profile import Profile
 from pdrgate.stability import Reading
 
+COST_TOLERANCE = 0.01
+"""Unless a run is asked for another: instructions are counted, and equal builds differ by 0.3 % at most."""
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -25,3 +28,5 @@ class Options:
     """Seconds to wait for another run on this machine to end."""
     resume: bool = False
     """Whether the folder's trials are those of this very run, and stand for what it would measure again."""
+    cost_tolerance: float = COST_TOLERANCE
+    """Relative growth of the cost of a packet that is accepted."""

@@ -73,6 +73,8 @@ class Subject:
         self.complaints: list[str] = []
         """What the SUT's kernel complained of meanwhile."""
         self.boot = ""
+        self.uncounted = ""
+        """Why the cost of a packet is not counted; empty when it is."""
         self.calibration: Calibration | None = None
         self._told = told
         self._introduce = introduce
@@ -102,11 +104,12 @@ class Subject:
             probe(self._path, testbed, self._generator, scenario.frames)
         self.carried = self._path.sentence()
         self._measurer = self._new_measurer()
+        self.uncounted = uncounted(testbed)
         if self._introduce:
             carried = "" if self._path.by_kernel else f" ({self.carried})"
             generator = in_words(self._generator.describe())
             self.session.observer.said(f"{scenario.title}{carried}; generator {generator}")
-            self.session.say_once(uncounted(testbed))
+            self.session.say_once(self.uncounted)
 
     def ask(self, scenario: Scenario) -> None:
         """Change what is asked of the SUT as it is set up: the goal. Trials from here on belong to the new question."""

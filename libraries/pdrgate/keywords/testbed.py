@@ -12,7 +12,7 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from pdrgate.errors import PdrGateError
 from pdrgate.gate.baseline import Baselines
-from pdrgate.gate.options import Options
+from pdrgate.gate.options import COST_TOLERANCE, Options
 from pdrgate.gate.profile import profile as named_profile
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.session import Session
@@ -20,7 +20,7 @@ from pdrgate.keywords.log import RobotObserver
 from pdrgate.keywords.state import OpenTestbed, State
 from pdrgate.stability import Reading
 from pdrgate.testbeds import load_testbed
-from pdrgate.units import Duration
+from pdrgate.units import Duration, Ratio
 
 if TYPE_CHECKING:
     from pdrgate.keywords.ssh import SharedConnections
@@ -50,6 +50,7 @@ class TestbedKeywords:
         require_baseline: bool = False,
         resume: bool = False,
         alias: str = "testbed",
+        cost_tolerance: Ratio = Ratio(COST_TOLERANCE),  # noqa: B008 - a frozen number
     ) -> None:
         """Sets up the testbed that the file ``testbed`` describes, and puts it back when the suite ends.
 
@@ -68,6 +69,7 @@ class TestbedKeywords:
         | ``wait``     | How long to wait for another run to let go of what this one needs. |
         | ``password`` | For a SUT over SSH that takes no key. |
         | ``require_baseline`` | Whether a scenario that has no baseline is an error, told before it is measured. |
+        | ``cost_tolerance`` | Growth of the instructions per packet that is accepted, where they are counted. |
         | ``resume``   | Whether the trials in the output directory are this run's, and need not be made again. |
         """
         builtin = BuiltIn()
@@ -84,7 +86,9 @@ class TestbedKeywords:
             config = load_testbed(testbed)
             if password is not None:
                 config = config.with_password(password.value)
-            options = Options(chosen, folder, given, require_baseline, reading, float(wait), resume)
+            options = Options(
+                chosen, folder, given, require_baseline, reading, float(wait), resume, float(cost_tolerance)
+            )
             baselines = Baselines(given, folder) if given else None
             session = Session(config, options, record, RobotObserver())
             if config.waits_for_build:

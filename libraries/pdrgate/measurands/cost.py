@@ -91,13 +91,16 @@ class Cost:
 
 
 def saturated(trials: Sequence[Trial], loss_ratio: float) -> list[Trial]:
-    """The counted trials at saturation. One in which the machine fell behind counts where there is no other."""
+    """The counted trials at saturation, also where the generator fell short of its load: it is enough to saturate.
+
+    One that the machine disturbed counts where there is no other.
+    """
     found = [
         trial
         for trial in trials
         if trial.phase == SATURATION and trial.functions and trial.forwarded and trial.steady_loss_ratio > loss_ratio
     ]
-    return [trial for trial in found if trial.sound] or found
+    return [trial for trial in found if not trial.disturbed] or found
 
 
 def idle_of(trials: Sequence[Trial]) -> Trial | None:

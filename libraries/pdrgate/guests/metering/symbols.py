@@ -34,6 +34,7 @@ _LATER = 2000
 part."""
 _BPF = re.compile(r"bpf_prog_[0-9a-f]{16}_?")
 _MADE_OF = re.compile(r"\.(?:isra|constprop|part|cold|llvm)\b.*")
+_MARK = re.compile(r"_(?:start|begin|end|array)$|^_[se]?text$")
 _NO_ENTRY = re.compile(r"\.(?:part|cold)\b")
 """Symbols that are parts of functions: to go there is no call."""
 
@@ -165,9 +166,9 @@ def _later(guest: Host) -> list[Symbol]:
         count *= 2
 
 
-def _rank(name: str) -> tuple[int, int, str]:
-    """Of several names for one address the one that people use: the lowest."""
-    return len(name) - len(name.lstrip("_")), len(name), name
+def _rank(name: str) -> tuple[bool, int, int, str]:
+    """Of several names for one address the one that people use: the lowest. Marks of the linker are no functions."""
+    return _MARK.search(name) is not None, len(name) - len(name.lstrip("_")), len(name), name
 
 
 def condensed(functions: Mapping[str, tuple[int, int]], least: float) -> dict[str, tuple[int, int]]:

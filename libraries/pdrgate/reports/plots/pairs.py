@@ -14,6 +14,7 @@ from pdrgate.results.model import Better, BootResult, ScenarioResult
 from pdrgate.stats.intervals import paired_change_interval
 
 _MOST_MEASURANDS = 3
+_RATES = ("packets/s", "pps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,9 @@ def pairs_figure(scenario: ScenarioResult, columns: Sequence[_Column] | None = N
         above.plot(column.numbers, column.baseline, "s-", color=ORANGE, markersize=5, linewidth=0.8, label=baseline)
         above.plot(column.numbers, column.candidate, "o-", color=BLUE, markersize=5, linewidth=0.8, label=candidate)
         above.set_title(column.name, loc="left", fontsize=10.5, fontweight="bold")
-        above.set_ylabel("each boot")
-        above.yaxis.set_major_formatter(EngFormatter(column.unit))
+        above.set_ylabel("each boot" if column.unit in _RATES else f"each boot, {column.unit}")
+        if column.unit in _RATES:
+            above.yaxis.set_major_formatter(EngFormatter(column.unit))
         _changes(below, column)
         below.set_xlabel("pair of boots")
         below.set_ylabel("change (%)")
