@@ -77,6 +77,13 @@ def test_a_disturbed_trial_counts_where_there_is_no_other():
     assert saturated([disturbed], 0.005) == [disturbed]
 
 
+def test_a_trial_with_smaller_batches_than_the_others_was_disturbed_by_the_machine():
+    small = saturation(280)
+    small = replace(small, functions={**small.functions, "virtnet_poll": (10_000, 130)})  # 38 packets each, not 50
+    assert saturated([small, saturation(170), saturation(171)], 0.005) == [saturation(170), saturation(171)]
+    assert saturated([small, small], 0.005) == [small, small]  # such a kernel may be: it is alike in all trials
+
+
 def test_programs_are_no_part_of_the_path():
     assert USER_SPACE not in on_path(saturation(170))
 

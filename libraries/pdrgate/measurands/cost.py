@@ -27,6 +27,8 @@ _TICK = "update_process_times"
 """Called once by each tick of the kernel's clock."""
 _POLLS = ("virtnet_poll", "__napi_poll")
 """What takes packets from a driver, one batch by each call; the first that is there."""
+_WHOLE = 0.97
+"""Of the largest batch: equal trials on a quiet machine lie within it."""
 _REPLICATES = 2
 """In so many the lossless load is measured: it is told, not judged."""
 
@@ -91,16 +93,21 @@ class Cost:
 
 
 def saturated(trials: Sequence[Trial], loss_ratio: float) -> list[Trial]:
-    """The counted trials at saturation, also where the generator fell short of its load: it is enough to saturate.
+    """The counted trials of a replicate at saturation.
 
-    One that the machine disturbed counts where there is no other.
+    One that the machine disturbed counts where there is no other; that the generator fell short does not matter, as
+    long as it was too much for the SUT. Where the machine stalled in between, the kernel took fewer packets at a time,
+    and they cost up to half as much again: trials whose batches are smaller than the replicate's largest are left out.
     """
     found = [
         trial
         for trial in trials
         if trial.phase == SATURATION and trial.functions and trial.forwarded and trial.steady_loss_ratio > loss_ratio
     ]
-    return [trial for trial in found if not trial.disturbed] or found
+    found = [trial for trial in found if not trial.disturbed] or found
+    batches = [packets_per_poll(trial) or 0.0 for trial in found]
+    least = _WHOLE * max(batches, default=0.0)
+    return [trial for trial, batch in zip(found, batches, strict=True) if batch >= least]
 
 
 def idle_of(trials: Sequence[Trial]) -> Trial | None:

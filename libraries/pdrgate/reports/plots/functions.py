@@ -8,7 +8,7 @@ from pdrgate.reports.plots.page import BLUE, FAINT, ORANGE, legend, page, png, s
 from pdrgate.results.model import ScenarioResult
 
 _MOST = 15
-_SUBTITLE = "instructions per packet at saturation; what was inlined counts for the function that it was inlined into"
+_SUBTITLE = "instructions per packet at saturation; inlined functions count for their callers"
 
 
 def functions(scenario: ScenarioResult) -> bytes | None:
@@ -22,7 +22,7 @@ def functions(scenario: ScenarioResult) -> bytes | None:
 def _changes(scenario: ScenarioResult) -> Figure:
     assert scenario.comparison is not None
     rows = scenario.comparison.functions[:_MOST]
-    figure = page(scenario.title, f"largest changes; {_SUBTITLE}")
+    figure = page(scenario.title, _SUBTITLE)
     axes = figure.subplots()
     at = range(len(rows))
     axes.barh([one - 0.2 for one in at], [row.before for row in rows], 0.38, color=ORANGE, label="before")
@@ -43,7 +43,7 @@ def _changes(scenario: ScenarioResult) -> Figure:
 def _largest(scenario: ScenarioResult) -> Figure:
     assert scenario.cost is not None
     rows = scenario.cost.functions[:_MOST]
-    figure = page(scenario.title, f"largest functions; {_SUBTITLE}")
+    figure = page(scenario.title, _SUBTITLE)
     axes = figure.subplots()
     axes.barh(range(len(rows)), [row.instructions for row in rows], 0.7, color=BLUE)
     axes.set_yticks(range(len(rows)), [row.name for row in rows])
