@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,6 +24,9 @@ from pdrgate.errors import (
     UsageError,
 )
 from pdrgate.units import Duration, Ratio
+
+if TYPE_CHECKING:
+    from pdrgate.gate.options import RunOptions
 
 # numpy costs more to start than all of the rest: commands import what computes only when they run.
 
@@ -59,19 +63,6 @@ class DurationType(click.ParamType[Duration]):
             self.fail(str(error), param, ctx)
 
 
-class AsWritten(click.ParamType[str]):
-    """Checks what another type checks, and hands the text on: a run keeps and logs what it was asked for."""
-
-    def __init__(self, of: click.ParamType[Any]) -> None:
-        self._of = of
-        self.name = of.name
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The text itself; a usage error when the other type has one."""
-        self._of.convert(value, param, ctx)
-        return str(value)
-
-
 class PathType(click.ParamType[Path]):
     """A path. Empty text names none: pathlib would take it for the working directory."""
 
@@ -82,6 +73,21 @@ class PathType(click.ParamType[Path]):
         if not str(value).strip():
             self.fail("it is empty; name a file or a folder, such as '.' for this one", param, ctx)
         return Path(value)
+
+
+class BuildType(click.ParamType[str]):
+    """What a person calls a build: a path, perhaps with parts, or a package.
+
+    Empty text, of an unset shell variable for one, is refused: no comparison would be made, and nobody told.
+    """
+
+    name = "build"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text; a usage error when it is empty."""
+        if not str(value).strip():
+            self.fail("it is empty; name a file or a package, or leave the option out", param, ctx)
+        return str(value)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -174,19 +180,31 @@ def compare(baseline: Path, candidate: Path, tolerance: Ratio, loss: Ratio, form
 @click.option(
     "--testbed",
     metavar="FILE",
-    type=AsWritten(PathType()),
+    type=PathType(),
     help="[default: local-netns.yaml, with --kernel local-vm.yaml]",
 )
-@click.option("--kernel", metavar="BUILD", help="A kernel to boot: .deb, bzImage, build tree or distribution package.")
-@click.option("--bpf", metavar="OBJECT", help="An eBPF object file with a program for XDP or tc, to be loaded.")
-@click.option("--against", metavar="BUILD", help="What --kernel or --bpf is compared with, measured in turn with it.")
+@click.option(
+    "--kernel",
+    metavar="BUILD",
+    type=BuildType(),
+    help="A kernel to boot: .deb, bzImage, build tree or distribution package.",
+)
+@click.option(
+    "--bpf", metavar="OBJECT", type=BuildType(), help="An eBPF object file with a program for XDP or tc, to be loaded."
+)
+@click.option(
+    "--against",
+    metavar="BUILD",
+    type=BuildType(),
+    help="What --kernel or --bpf is compared with, measured in turn with it.",
+)
 @click.option(
     "--boots", type=click.IntRange(FEWEST_BOOTS, 500), default=48, show_default=True, help="Boots of each, at most."
 )
 @click.option(
     "--budget",
     metavar="TIME",
-    type=AsWritten(DurationType()),
+    type=DurationType(),
     help="After this time none is booted.  [default: 9 min, or what six pairs take where boots are slow]",
 )
 @click.option(
@@ -204,7 +222,7 @@ def compare(baseline: Path, candidate: Path, tolerance: Ratio, loss: Ratio, form
 @click.option(
     "--tolerance",
     metavar="RATIO",
-    type=AsWritten(RatioType()),
+    type=RatioType(),
     default="2%",
     show_default=True,
     help="Loss of PDR that is accepted.",
@@ -212,7 +230,7 @@ def compare(baseline: Path, candidate: Path, tolerance: Ratio, loss: Ratio, form
 @click.option(
     "--cost-tolerance",
     metavar="RATIO",
-    type=AsWritten(RatioType()),
+    type=RatioType(),
     default="1%",
     show_default=True,
     help="Growth of the instructions per packet that is accepted.",
@@ -221,7 +239,7 @@ def compare(baseline: Path, candidate: Path, tolerance: Ratio, loss: Ratio, form
 @click.option(
     "--baseline",
     metavar="PATH",
-    type=AsWritten(PathType()),
+    type=PathType(),
     help="A result.json, the folder of a run, or a folder of runs.",
 )
 @click.option("--require-baseline", is_flag=True, help="Fail, before measuring, where there is no baseline.")
@@ -230,7 +248,7 @@ def compare(baseline: Path, candidate: Path, tolerance: Ratio, loss: Ratio, form
 @click.option(
     "--wait",
     metavar="TIME",
-    type=AsWritten(DurationType()),
+    type=DurationType(),
     default="0 s",
     show_default=True,
     help="Wait for another run here to end.",
@@ -240,89 +258,71 @@ def compare(baseline: Path, candidate: Path, tolerance: Ratio, loss: Ratio, form
     "--suite",
     "suites",
     metavar="PATH",
-    type=AsWritten(PathType()),
+    type=PathType(),
     multiple=True,
     default=["robot/gate"],
     show_default=True,
 )
 @click.pass_context
-def gate(
-    context: click.Context,
-    testbed: str | None,
-    kernel: str | None,
-    bpf: str | None,
-    against: str | None,
-    boots: int,
-    budget: str | None,
-    scenarios: tuple[str, ...],
-    profile: str,
-    tolerance: str,
-    cost_tolerance: str,
-    output: Path,
-    baseline: str | None,
-    require_baseline: bool,
-    resume: Path | None,
-    reading: str,
-    wait: str,
-    bisect: bool,
-    suites: tuple[str, ...],
-) -> int:
+def gate(context: click.Context, /, output: Path, resume: Path | None, **asked: Any) -> int:
     """Measure the data path and say whether it is stable, and as fast as its baseline.
 
     Exits with 0 when the gate passes (PASS, IMPROVEMENT, NO_BASELINE), with 1 when the build fails it (REGRESSION,
     UNSTABLE, INCONCLUSIVE), with 2 when the testbed or a tool is at fault (GENERATOR_LIMITED, ERROR).
     """
-    from pdrgate.builds.bpf_build import bpf_build
-    from pdrgate.launch import GateOptions, check, new_folder, run_gate
+    from pdrgate.gate.options import RunOptions
+    from pdrgate.launch import check, new_folder, run_gate
 
-    if kernel is not None and bpf is not None:
-        raise UsageError("--kernel and --bpf do not go together: compare one of the two at a time")
-    if (kernel is None and bpf is None) != (against is None):
-        raise UsageError("--kernel or --bpf and --against go together: boots of both builds are compared")
-    if against is not None and baseline is not None:
-        raise UsageError("--baseline and --against do not go together: what is measured in turn needs no stored result")
-    if require_baseline and baseline is None and resume is None:
-        raise UsageError("--require-baseline asks for a baseline; name a run or a folder of runs with --baseline")
-    if bisect and against is None and resume is None:
-        raise UsageError("--bisect needs a build that is known to be good: --kernel BUILD --against GOOD")
-    if resume is None:
-        if against is not None and scenarios == ("default",):
-            scenarios = ("kernel-build",) if bpf is None else (f"bpf-build-{bpf_build(bpf).kind}",)
-        testbed = testbed or f"resources/testbeds/local-{'vm' if kernel else 'netns'}.yaml"
-        options = GateOptions(
-            suites=suites,
-            testbed=testbed,
-            scenarios=scenarios,
-            profile=profile,
-            tolerance=tolerance,
-            cost_tolerance=cost_tolerance,
-            baseline=baseline,
-            reading=reading,
-            wait=wait,
-            kernel=kernel or "",
-            against=against or "",
-            bpf=bpf or "",
-            boots=boots,
-            budget=budget,
-            bisect=bisect,
-            require_baseline=require_baseline,
-        )
+    if resume is not None:
+        given = [
+            option.opts[0]
+            for option in context.command.params
+            if option.name in asked
+            and context.get_parameter_source(option.name) is click.core.ParameterSource.COMMANDLINE
+        ]
+        if given:
+            raise UsageError(f"--resume takes the options of the run that it continues; leave out {given[0]}")
+        folder = resume if resume.exists() else output / resume
+        options = RunOptions.of_run(folder)
         check(options)
-        folder = new_folder(output)
-        options.keep(folder)
-        return run_gate(options, folder)
-    given = [
-        option.opts[0]
-        for option in context.command.params
-        if option.name not in ("resume", "output")
-        and context.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
-    ]
-    if given:
-        raise UsageError(f"--resume takes the options of the run that it continues; leave out {given[0]}")
-    folder = resume if resume.exists() else output / resume
-    options = GateOptions.of_run(folder)
+        return run_gate(options, folder, resume=True)
+    options = _asked(**asked)
     check(options)
-    return run_gate(options, folder, resume=True)
+    folder = new_folder(output)
+    options.keep(folder)
+    return run_gate(options, folder)
+
+
+def _asked(**given: Any) -> RunOptions:
+    """The options of a new run; what the command line leaves open is chosen by what it names.
+
+    Args:
+        given: by field, the values that click made; None where there is none.
+
+    Raises:
+        UsageError: options that do not go together.
+    """
+    from pdrgate.builds.bpf_build import bpf_build
+    from pdrgate.gate.options import RunOptions
+    from pdrgate.stability import Reading
+
+    said = {name: value for name, value in given.items() if value is not None}
+    said.setdefault("testbed", Path(f"resources/testbeds/local-{'vm' if 'kernel' in said else 'netns'}.yaml"))
+    options = RunOptions(**said | {"reading": Reading(said["reading"])})
+    if options.kernel and options.bpf:
+        raise UsageError("--kernel and --bpf do not go together: compare one of the two at a time")
+    if bool(options.kernel or options.bpf) != bool(options.against):
+        raise UsageError("--kernel or --bpf and --against go together: boots of both builds are compared")
+    if options.against and options.baseline is not None:
+        raise UsageError("--baseline and --against do not go together: what is measured in turn needs no stored result")
+    if options.require_baseline and options.baseline is None:
+        raise UsageError("--require-baseline asks for a baseline; name a run or a folder of runs with --baseline")
+    if options.bisect and not options.against:
+        raise UsageError("--bisect needs a build that is known to be good: --kernel BUILD --against GOOD")
+    if options.against and options.scenarios == ("default",):
+        tag = f"bpf-build-{bpf_build(options.bpf).kind}" if options.bpf else "kernel-build"
+        options = dataclasses.replace(options, scenarios=(tag,))
+    return options
 
 
 @cli.command()
@@ -352,7 +352,7 @@ def restore(state: Path | None) -> int:
 
 
 @cli.command()
-@click.argument("testbed", metavar="TESTBED", type=AsWritten(PathType()))
+@click.argument("testbed", metavar="TESTBED", type=PathType())
 @click.option("--kernel", metavar="BUILD", help="A kernel to boot, for a testbed that boots kernels.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--output", metavar="FOLDER", default="results", show_default=True, type=PathType())
@@ -364,7 +364,7 @@ def restore(state: Path | None) -> int:
     show_default=True,
     help="Wait for another run here to end.",
 )
-def doctor(testbed: str, kernel: str | None, form: str, output: Path, wait: Duration) -> int:
+def doctor(testbed: Path, kernel: str | None, form: str, output: Path, wait: Duration) -> int:
     """Look at TESTBED before it measures: what is missing, what would disturb, and what to do about it.
 
     TESTBED is a testbed file. It is set up, sends a few seconds of traffic, and is put back.

@@ -3,84 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import difflib
 import io
-import json
 import os
 import shutil
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from pdrgate.errors import EXIT_FAULT, EXIT_PASS, EXIT_UNTESTABLE, DataError, PdrGateError, StorageError, UsageError
+from pdrgate.gate.options import RunOptions
 from pdrgate.results.model import RunResult
 
 _PACKAGE = Path(__file__).parent
 """Where suites and testbed files are looked for when the working directory has none: ``robot/``, ``resources/``."""
-_OPTIONS_FILE = "run.json"
+_NOT_FOR_SUITES = ("suites", "scenarios", "bisect")
+"""Options that are done with when suites run."""
 _ALL = "all"
 """The scenario that is every test."""
 _INTERRUPTED = 130
 _ROBOT_INTERRUPTED = 253
 _LITTLE_SPACE = 64 << 10
 """Bytes: with less, a full disk is why anything went wrong."""
-
-
-@dataclass(frozen=True, slots=True)
-class GateOptions:
-    """What a gate run is asked for; kept in ``run.json`` of its folder, so that it can be resumed."""
-
-    suites: tuple[str, ...]
-    testbed: str
-    scenarios: tuple[str, ...]
-    """Robot tag patterns; ``all`` takes every test."""
-    profile: str
-    tolerance: str
-    baseline: str | None
-    reading: str
-    wait: str = "0 s"
-    kernel: str = ""
-    against: str = ""
-    bpf: str = ""
-    boots: int = 48
-    budget: str | None = None
-    bisect: bool = False
-    """Whether the exit code is for ``git bisect run``."""
-    require_baseline: bool = False
-    cost_tolerance: str = "1%"
-
-    @classmethod
-    def of_run(cls, folder: Path) -> GateOptions:
-        """The options of an earlier run. Raises DataError when the folder holds none, or a value of the wrong type."""
-        import msgspec
-
-        file = folder / _OPTIONS_FILE
-        try:
-            record = json.loads(file.read_text(encoding="utf-8-sig"))
-        except (OSError, ValueError, RecursionError) as error:
-            raise DataError(
-                f"cannot resume {folder}: {file} is missing or damaged ({error}); start a new run"
-            ) from error
-        try:
-            options = msgspec.convert(record, cls)
-        except msgspec.ValidationError as error:
-            fault = str(error).replace(" - at `$.", " at `")
-            raise DataError(f"cannot resume {folder}: {file}: {fault}; start a new run") from error
-        if unknown := record.keys() - cls.__dataclass_fields__.keys():
-            # Without it this would be another run than the one to continue.
-            raise DataError(f"cannot resume {folder}: {file}: unknown key `{min(unknown)}`; start a new run")
-        return options
-
-    def keep(self, folder: Path) -> None:
-        """Write the options into the folder of the run."""
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / _OPTIONS_FILE).write_text(json.dumps(asdict(self), indent=1) + "\n")
-        except OSError as error:
-            raise StorageError(f"cannot write to {folder}: {error.strerror}; choose another with --output") from error
 
 
 def new_folder(output: Path) -> Path:
@@ -98,13 +45,13 @@ def new_folder(output: Path) -> Path:
     raise StorageError(f"cannot make a new folder in {output}; choose another with --output")
 
 
-def found(path: str) -> Path:
+def found(path: Path) -> Path:
     """The path as given, or, when there is nothing, the same path among the files that come with pdrgate."""
-    given, own = Path(path), _PACKAGE / path
-    return own if not given.exists() and own.exists() else given
+    own = _PACKAGE / path
+    return own if not path.exists() and own.exists() else path
 
 
-def check(options: GateOptions) -> None:
+def check(options: RunOptions) -> None:
     """Tell at once, and not from within a suite, what cannot work. Raises TestbedError, UsageError, DataError."""
     from pdrgate.testbeds import load_testbed
 
@@ -131,10 +78,10 @@ def check(options: GateOptions) -> None:
     if options.baseline is not None:
         from pdrgate.gate.baseline import Baselines
 
-        Baselines(Path(options.baseline), Path(options.baseline) / "of no run")
+        Baselines(options.baseline, options.baseline / "of no run")
 
 
-def _check_scenarios(options: GateOptions) -> None:
+def _check_scenarios(options: RunOptions) -> None:
     """Raises UsageError at a pattern that no test of the suites matches, which Robot would pass over in silence."""
     from robot.api import TestSuite
     from robot.errors import DataError as NoSuite  # type: ignore[import-untyped]
@@ -143,7 +90,7 @@ def _check_scenarios(options: GateOptions) -> None:
     try:
         tests = list(TestSuite.from_file_system(*(found(suite) for suite in options.suites)).all_tests)
     except NoSuite as error:
-        raise UsageError(f"{' and '.join(options.suites)}: {error}; name a suite with --suite") from error
+        raise UsageError(f"{' and '.join(map(str, options.suites))}: {error}; name a suite with --suite") from error
     for pattern in options.scenarios:
         if pattern != _ALL and not any(TagPatterns([pattern]).match(test.tags) for test in tests):
             tags = sorted({tag for test in tests for tag in test.tags})
@@ -190,7 +137,7 @@ def _outlives_its_reader(name: str) -> Iterator[None]:
 
 @_outlives_its_reader("stdout")
 @_outlives_its_reader("stderr")
-def run_gate(options: GateOptions, folder: Path, *, resume: bool = False) -> int:
+def run_gate(options: RunOptions, folder: Path, *, resume: bool = False) -> int:
     """Run the suites into ``folder``, print the verdicts, and return the exit code of the contract.
 
     Args:
@@ -201,7 +148,7 @@ def run_gate(options: GateOptions, folder: Path, *, resume: bool = False) -> int
     from pdrgate.results.verdict import INTERRUPTED
 
     (folder / RESULT_FILE).unlink(missing_ok=True)  # a resumed run writes its own
-    print(f"pdrgate run {folder.name}: profile {options.profile}, tolerance {options.tolerance}", flush=True)
+    print(f"pdrgate run {folder.name}: profile {options.profile}, tolerance {options.tolerance.text}", flush=True)
     try:
         code = _robot(options, folder, resume)
     except Exception:
@@ -265,35 +212,38 @@ def _give_to_caller(folder: Path) -> None:
             os.chown(path, int(uid), int(gid), follow_symlinks=False)
 
 
-def _robot(options: GateOptions, folder: Path, resume: bool) -> int:
+def variables(options: RunOptions, *, resume: bool) -> dict[str, str]:
+    """The Robot variables of a run, which resources/gate.resource declares: one per option, of the same name.
+
+    Robot's own ``--variable`` has texts, so these are texts too; the types of the keywords' arguments read both. Paths
+    are absolute: a suite may lie anywhere.
+    """
+    from pdrgate.builds.kernel_build import absolute
+
+    anywhere = dataclasses.replace(
+        options,
+        testbed=found(options.testbed).resolve(),
+        baseline=options.baseline.resolve() if options.baseline else None,
+        kernel=absolute(options.kernel),
+        bpf=absolute(options.bpf),
+        against=absolute(options.against),
+    )
+    texts = {name.upper(): str(value) for name, value in anywhere.written().items() if name not in _NOT_FOR_SUITES}
+    # Empty where there is none, so that a suite can say `Skip If    not $BASELINE`.
+    return texts | {"BASELINE": str(anywhere.baseline or ""), "RESUME": str(resume)}
+
+
+def _robot(options: RunOptions, folder: Path, resume: bool) -> int:
     """Robot's own exit code."""
     from robot.run import run  # type: ignore[import-untyped]  # only robot.api is typed
 
-    from pdrgate.builds.kernel_build import absolute
-
-    variables = {
-        "TESTBED": str(found(options.testbed).resolve()),
-        "PROFILE": options.profile,
-        "TOLERANCE": options.tolerance,
-        "COST_TOLERANCE": options.cost_tolerance,
-        "READING": options.reading,
-        "WAIT": options.wait,
-        "KERNEL": absolute(options.kernel),
-        "AGAINST": absolute(options.against),
-        "BPF": absolute(options.bpf),
-        "BOOTS": str(options.boots),
-        "BUDGET": options.budget or "None",
-        "REQUIRE_BASELINE": str(options.require_baseline),
-        "RESUME": str(resume),
-        "BASELINE": str(Path(options.baseline).resolve()) if options.baseline else "",
-    }
     include = [] if _ALL in options.scenarios else list(options.scenarios)
     code: int = run(
         *(str(found(suite)) for suite in options.suites),
         include=include,
         name="pdrgate",
         pythonpath=[str(_PACKAGE.parent)],
-        variable=[f"{name}:{value}" for name, value in variables.items()],
+        variable=[f"{name}:{value}" for name, value in variables(options, resume=resume).items()],
         listener=[f"allure_robotframework:{folder / 'allure-results'}"],
         outputdir=str(folder),
         xunit="xunit.xml",

@@ -86,6 +86,12 @@ class Ratio(float):
             raise UnitError(f"{value!r}: unknown ratio unit {unit!r}; use % or a plain fraction")
         return cls(number / 100 if unit else number)
 
+    @property
+    def text(self) -> str:
+        """As a person writes it, and exactly: `parse` makes the same ratio of it."""
+        percent = f"{float(self) * 100:.15g}%"
+        return percent if Ratio.parse(percent) == self else repr(float(self))
+
     def __str__(self) -> str:
         return f"{float(self) * 100:.3g} %"
 
@@ -122,6 +128,11 @@ class Duration(float):
         if not (math.isfinite(seconds) and seconds >= 0):
             raise UnitError(f"{value!r} is not a duration: it must be finite and not negative")
         return cls(seconds)
+
+    @property
+    def text(self) -> str:
+        """As a person writes it, in seconds, and exactly: `parse` makes the same span of it."""
+        return f"{float(self)!r}".removesuffix(".0") + " s"
 
     def __str__(self) -> str:
         value = float(self)

@@ -3,7 +3,7 @@ Documentation     Does this eBPF program forward as fast as that one? Both are l
 
 Resource          ../../resources/gate.resource
 
-Suite Setup       Open The Testbed For Programs
+Suite Setup       The Testbed Is Open For EBPF Programs
 Suite Teardown    Close Testbed
 Test Template     This Program Forwards As Fast As The Other
 
@@ -21,17 +21,12 @@ Redirection By tc
 
 
 *** Keywords ***
-Open The Testbed For Programs
-    [Documentation]    There is nothing to do where no programs were named.
-    Skip If    not $BPF or not $AGAINST    no eBPF objects were named: --bpf OBJECT --against OBJECT
-    The Testbed Is Open
-
 This Program Forwards As Fast As The Other
     [Documentation]    One scenario: both programs loaded, measured, judged.
     [Arguments]    ${data_path}
     Given Run Keyword    ${data_path}
     And Its Interrupts Are Pinned To    1 cpu
     And Its Receive Buffers Hold 4096 Packets
-    When Both Programs Are Loaded In Turn    ${BPF}    ${AGAINST}
+    When Both Programs Are Loaded In Turn
     Then The Measurement Is Stable
-    And The PDR Has Not Regressed    tolerance=${TOLERANCE}
+    And The PDR Has Not Regressed

@@ -35,4 +35,4 @@ IPv6 Routing Keeps Its PDR
     And The Frames Have ${frame} Bytes
     When The Partial Drop Rate Is Searched    loss=0.5%    width=1%
     Then The Measurement Is Stable
-    And The PDR Has Not Regressed    tolerance=${TOLERANCE}
+    And The PDR Has Not Regressed

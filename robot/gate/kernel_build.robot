@@ -3,7 +3,7 @@ Documentation     Does this kernel build route as fast as that one? Both are boo
 
 Resource          ../../resources/gate.resource
 
-Suite Setup       Open The Virtual Testbed
+Suite Setup       The Testbed Is Open For Kernel Builds
 Suite Teardown    Close Testbed
 Test Template     This Build Routes As Fast As The Other
 
@@ -19,17 +19,12 @@ IPv4 Routing
 
 
 *** Keywords ***
-Open The Virtual Testbed
-    [Documentation]    There is nothing to do where no builds were named.
-    Skip If    not $KERNEL or not $AGAINST    no builds were named: --kernel BUILD --against BUILD
-    The Testbed Is Open
-
 This Build Routes As Fast As The Other
     [Documentation]    One scenario: both builds booted, measured, judged.
     [Arguments]    ${version}    ${buffer}
     Given The SUT Routes IPv${version}
     And Its Interrupts Are Pinned To    1 cpu
     And Its Receive Buffers Hold ${buffer} Packets
-    When Both Builds Are Booted In Turn    ${KERNEL}    ${AGAINST}
+    When Both Builds Are Booted In Turn
     Then The Measurement Is Stable
-    And The PDR Has Not Regressed    tolerance=${TOLERANCE}
+    And The PDR Has Not Regressed

@@ -29,4 +29,4 @@ XDP Routing Keeps Its PDR
     And The Frames Have ${frame} Bytes
     When The Partial Drop Rate Is Searched    loss=0.5%    width=1%
     Then The Measurement Is Stable
-    And The PDR Has Not Regressed    tolerance=${TOLERANCE}
+    And The PDR Has Not Regressed

@@ -14,7 +14,6 @@ import pytest
 
 from pdrgate.errors import EXIT_FAULT
 from pdrgate.gate.options import Options
-from pdrgate.gate.profile import PROFILES
 from pdrgate.gate.progress import Progress
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.session import Session
@@ -35,7 +34,6 @@ SCRIPT = f"""
 import sys
 from pathlib import Path
 from pdrgate.errors import PdrGateError
-from pdrgate.gate.profile import PROFILES
 from pdrgate.gate.options import Options
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
@@ -51,8 +49,8 @@ class Teller:
         print("measured", progress.number, flush=True)
 
 def main(folder, state, load):
-    options = Options(PROFILES["quick"], Path(folder))
-    record = RunRecord(options.folder, "quick")
+    options = Options(profile="quick")
+    record = RunRecord(Path(folder), "quick")
     with Session(load_testbed({str(LOCAL)!r}), options, record, Teller(), state=Path(state)) as session:
         subject = ScenarioRun(session, Scenario(buffer={BUFFER}))
         try:
@@ -161,8 +159,8 @@ def test_sigkill_in_a_trial_loses_nothing_and_the_next_start_cleans_up(
     assert [(trial.intended, trial.phase) for trial in measured] == [(2000, "load")] * TRIALS
 
     watcher = Watcher()
-    options = Options(PROFILES["quick"], tmp_path / "run", resume=True)
-    record = RunRecord(options.folder, "quick", resume=True)
+    options = Options(profile="quick")
+    record = RunRecord(tmp_path / "run", "quick", resume=True)
     with Session(load_testbed(LOCAL), options, record, watcher, state=tmp_path / "state"):
         by = f"(left by the killed run of pid {child.process.pid})"
         told = [sentence for sentence in watcher.sentences if sentence.endswith(by)]

@@ -38,6 +38,7 @@ class Simulated(TestbedConfig):
 
 
 CONFIG = Simulated(name="simulated", source=Path("no-file.yaml"), generator=GeneratorConfig("simulated"))
+QUICK = Options(profile="quick")
 
 
 class FakeTestbed:
@@ -47,6 +48,8 @@ class FakeTestbed:
         self.sut = sut
         self.boot = boot
         self.sut_cpus: tuple[int, ...] = ()
+        self.steady = False
+        self.disposable = False
         self.kernel = kernel
         self.hops: tuple[Hop, ...] = ()
         self.calls: list[tuple[float, float]] = []
@@ -132,7 +135,7 @@ class Watcher:
 def gate(session: Session, scenario: Scenario | None = None, tolerance: float = 0.02) -> tuple[ScenarioRun, Judgement]:
     """All steps of one scenario, as a suite takes them."""
     options = session.options
-    baselines = Baselines(options.baseline, options.folder) if options.baseline else None
+    baselines = Baselines(options.baseline, session.record.folder) if options.baseline else None
     subject = ScenarioRun(session, scenario or Scenario(), baselines=baselines)
     subject.prepare()
     subject.search()
@@ -142,7 +145,9 @@ def gate(session: Session, scenario: Scenario | None = None, tolerance: float = 
     return subject, subject.finish()
 
 
-def new_session(testbed: FakeTestbed, options: Options, watcher: Watcher, state: Path) -> Session:
+def new_session(
+    testbed: FakeTestbed, folder: Path, watcher: Watcher, state: Path, options: Options = QUICK, *, resume: bool = False
+) -> Session:
     """A session on a fake testbed, with a record, locks and journals of its own."""
-    record = RunRecord(options.folder, options.profile.name, resume=options.resume)
+    record = RunRecord(folder, options.profile, resume=resume)
     return Session(CONFIG, options, record, watcher, opener=testbed.open_with, state=state)

@@ -16,7 +16,6 @@ from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.gate.boots import Build
 from pdrgate.gate.build_comparison import BuildComparison, Plan
 from pdrgate.gate.options import Options
-from pdrgate.gate.profile import profile
 from pdrgate.gate.progress import Progress
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
@@ -75,7 +74,7 @@ class _Silent:
 
 def _session(config: TestbedConfig, folder: Path, observer: _Silent, tmp_path: Path) -> Session:
     record = RunRecord(folder, "smoke")
-    return Session(config, Options(profile("smoke"), folder), record, observer, state=tmp_path / "state")
+    return Session(config, Options(profile="smoke"), record, observer, state=tmp_path / "state")
 
 
 def _comparison(

@@ -240,7 +240,6 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from pdrgate.gate.options import Options
-from pdrgate.gate.profile import PROFILES
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
@@ -255,8 +254,8 @@ class Teller:
         print("measured", progress.number, flush=True)
 
 file, folder, state = sys.argv[1:]
-options = Options(PROFILES["quick"], Path(folder))
-record = RunRecord(options.folder, "quick")
+options = Options(profile="quick")
+record = RunRecord(Path(folder), "quick")
 with Session(load_testbed(file), options, record, Teller(), state=Path(state)) as session:
     subject = ScenarioRun(session, Scenario(buffer=777))
     subject.prepare()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from curves import EarlyLoss
-from fake_testbed import CONFIG, FakeTestbed, Killed, Watcher
+from fake_testbed import CONFIG, QUICK, FakeTestbed, Killed, Watcher
 
 import pdrgate.gate.build_comparison as module
 from pdrgate.crashes.faults import Crash
@@ -18,9 +18,7 @@ from pdrgate.errors import DataError, TestbedError
 from pdrgate.gate.boots import Build
 from pdrgate.gate.build_comparison import BuildComparison, Plan
 from pdrgate.gate.file_comparison import compare_files
-from pdrgate.gate.options import Options
 from pdrgate.gate.pairs_file import PAIRS_FILE
-from pdrgate.gate.profile import profile
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
@@ -58,6 +56,8 @@ class Machine:
         self.booted: list[str] = []
         self.emulated = emulated
         """Boots that run by emulation, all others by KVM; None: the testbed has no accelerators."""
+        self.steady = False
+        """Whether its guests' speed is constant."""
         self.up = 0
         self.most_up = 0
         self._crashes = crashes
@@ -94,6 +94,7 @@ class _Booted(FakeTestbed):
         super().__init__(sut, boot=boot, kernel=kernel)
         self._machine = machine
         self._dies = dies
+        self.steady = machine.steady
         machine.up += 1
         machine.most_up = max(machine.most_up, machine.up)
 
@@ -124,9 +125,8 @@ def comparison(
     watcher: Watcher | None = None,
     name: str = "b",
 ) -> tuple[Session, BuildComparison]:
-    options = Options(profile("quick"), tmp_path / "run", resume=resume)
-    record = RunRecord(options.folder, "quick", resume=resume)
-    session = Session(CONFIG, options, record, watcher or Watcher(), state=tmp_path / "state")
+    record = RunRecord(tmp_path / "run", "quick", resume=resume)
+    session = Session(CONFIG, QUICK, record, watcher or Watcher(), state=tmp_path / "state")
     builds: dict[Side, Build] = {
         "baseline": Build("baseline", "linux-a", machine.boots("a", baseline)),
         "candidate": Build("candidate", f"linux-{name}", machine.boots(name, candidate)),
@@ -166,6 +166,26 @@ def test_a_slower_build_is_a_regression_told_by_the_fewest_pairs(tmp_path: Path)
     assert entry.comparison.pairs == 6
     assert entry.search is not None
     assert entry.search.trials > 3
+
+
+def test_boots_of_constant_speed_overlap_and_four_pairs_are_enough(tmp_path: Path) -> None:
+    machine = Machine()
+    machine.steady = True
+    subject, result, _ = compared(tmp_path, STEADY, [0.85e6, 0.84e6, 0.86e6], machine)
+    assert result.verdict is Verdict.REGRESSION
+    assert len(subject.samples(PDR, "baseline")) == 4
+    # The next pair comes up while one is measured, and none that is not measured.
+    assert machine.most_up == 4
+    assert len(machine.booted) == 8
+
+
+def test_boots_of_constant_speed_that_do_not_come_up_ahead_are_told_in_their_turn(tmp_path: Path) -> None:
+    machine = Machine(crashes={3})
+    machine.steady = True
+    subject, result, _ = compared(tmp_path, STEADY, STEADY, machine)
+    assert result.verdict is Verdict.PASS
+    assert subject.samples(PDR, "baseline")
+    assert not [boot for boot in subject.boots if boot.failure]
 
 
 def test_less_capacity_lowers_both_measurands(tmp_path: Path) -> None:
@@ -417,11 +437,11 @@ def killed_after(pairs: int, subject: BuildComparison) -> None:
     """Measure until the process ends in the middle of the next pair."""
     original, left = subject._boots.measure, [pairs]
 
-    def measure(number: int) -> tuple[list[BootResult], list[Trial]]:
+    def measure(number: int, *, another: bool = False) -> tuple[list[BootResult], list[Trial]]:
         if not left[0]:
             raise Killed
         left[0] -= 1
-        return original(number)
+        return original(number, another=another)
 
     subject._boots.measure = measure  # type: ignore[method-assign]
     with pytest.raises(Killed):

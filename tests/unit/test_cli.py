@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -11,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import pdrgate
-from pdrgate.cli import FEWEST_BOOTS, main
+from pdrgate.cli import FEWEST_BOOTS, _asked, cli, main
 from pdrgate.errors import DataError
+from pdrgate.gate.options import RunOptions
 from pdrgate.results.verdict import Verdict
 from pdrgate.stability.checks import Bounds
 from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, SimulatedSut
@@ -138,6 +140,25 @@ def test_empty_files_below_a_directory_are_left_out(
         assert capsys.readouterr().err == f"pdrgate: {named}: {problem}\n"
 
 
+def test_what_the_command_line_does_not_say_is_what_the_options_have_by_themselves() -> None:
+    """Each option is a field of the same name: without one of the two it could not be given, or would be lost."""
+    gate = cli.commands["gate"]
+    options = _asked(
+        **{
+            name: value
+            for name, value in gate.make_context("gate", []).params.items()
+            if name not in ("output", "resume")
+        }
+    )
+    needed = {"suites", "testbed", "scenarios", "profile", "tolerance"}
+    assert {one.name for one in gate.params} == {one.name for one in dataclasses.fields(RunOptions)} | {
+        "output",
+        "resume",
+    }
+    asked = {name: getattr(options, name) for name in needed}
+    assert options == RunOptions(**asked)
+
+
 def test_the_fewest_boots_are_those_that_can_be_stable() -> None:
     assert Bounds().min_runs == FEWEST_BOOTS
 
@@ -197,6 +218,7 @@ def test_a_bad_file_is_one_line_and_exit_code_2(
         (["gate", "--tolerance", "200%"], "Invalid value for '--tolerance': '200%' must be at least 0"),
         (["gate", "--baseline", ""], "Invalid value for '--baseline': it is empty"),
         (["gate", "--suite", ""], "Invalid value for '--suite': it is empty"),
+        (["gate", "--kernel", "", "--against", ""], "Invalid value for '--kernel': it is empty; name a file or a pack"),
         (["gate", "--boots", "2"], "Invalid value for '--boots': 2 is not in the range 3<=x<=500"),
         (["gate", "--scenario", "smal-buffers"], "did you mean small-buffers?"),
     ],

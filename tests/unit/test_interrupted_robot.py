@@ -24,7 +24,6 @@ import subprocess
 import time
 from pathlib import Path
 from fake_testbed import CONFIG, FakeTestbed, Watcher
-from pdrgate.gate.profile import PROFILES
 from pdrgate.gate.options import Options
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.session import Session
@@ -60,8 +59,8 @@ class interrupted:
 
     def open_slowly(self, root, where):
         root = Path(root)
-        options = Options(PROFILES["quick"], root / "run")
-        record = RunRecord(options.folder, "quick")
+        options = Options(profile="quick")
+        record = RunRecord(root / "run", "quick")
         self.run = Session(CONFIG, options, record, Watcher(), state=root / "state",
                        opener=lambda config, journal: Slow(journal, root, where))
         self.run.open()
@@ -124,6 +123,7 @@ def test_a_guest_is_ended_whatever_interrupts_its_close() -> None:
     process.stdout.readline()
     guest = Guest.__new__(Guest)
     guest._closed, guest._process, guest._shell = False, process, local_host()  # type: ignore[assignment]
+    guest.meter = None
 
     def interrupt(number: int, frame: object) -> None:
         raise ExecutionFailedError

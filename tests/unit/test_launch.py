@@ -9,26 +9,47 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from robot.running import ResourceFile  # type: ignore[import-untyped]
 
 from pdrgate.errors import DataError, UsageError
-from pdrgate.launch import GateOptions, check
+from pdrgate.gate.options import RunOptions
+from pdrgate.launch import check, variables
+from pdrgate.stability import Reading
+from pdrgate.units import Duration, Ratio
 
-OPTIONS = GateOptions(
-    suites=("robot/gate",),
-    testbed="resources/testbeds/local-netns.yaml",
+ROOT = Path(__file__).parents[2]
+OPTIONS = RunOptions(
+    suites=(Path("robot/gate"),),
+    testbed=Path("resources/testbeds/local-netns.yaml"),
     scenarios=("default",),
     profile="quick",
-    tolerance="2%",
-    baseline=None,
-    reading="strict",
+    tolerance=Ratio(0.02),
+)
+ALL_SAID = RunOptions(
+    suites=(Path("mine.robot"), Path("robot/gate")),
+    testbed=Path("rack.yaml"),
+    scenarios=("ipv4", "small-buffers"),
+    profile="smoke",
+    tolerance=Ratio(0.07),
+    baseline=Path("results"),
+    require_baseline=True,
+    reading=Reading.TOLERANT,
+    wait=Duration(600),
+    kernel="vmlinuz,modules=lib",
+    bpf="a.o",
+    against="b.o",
+    boots=6,
+    budget=Duration(0.1),
+    bisect=True,
 )
 
 
 def test_the_options_of_a_run_are_read_back(tmp_path: Path) -> None:
-    OPTIONS.keep(tmp_path)
-    assert GateOptions.of_run(tmp_path) == OPTIONS
+    for options in (ALL_SAID, OPTIONS):
+        options.keep(tmp_path)
+        assert RunOptions.of_run(tmp_path) == options
     (tmp_path / "run.json").write_bytes(codecs.BOM_UTF8 + (tmp_path / "run.json").read_bytes())
-    assert GateOptions.of_run(tmp_path) == OPTIONS
+    assert RunOptions.of_run(tmp_path) == OPTIONS
 
 
 @pytest.mark.parametrize(
@@ -39,6 +60,15 @@ def test_the_options_of_a_run_are_read_back(tmp_path: Path) -> None:
         ({"testbed": 1}, ": Expected `str`, got `int` at `testbed`"),
         ({"suites": "robot/gate"}, ": Expected `array`, got `str` at `suites`"),
         ({"scenarios": ["default", 1]}, ": Expected `str`, got `int` at `scenarios[1]`"),
+        (
+            {"tolerance": "lots"},
+            ": 'lots' is not a ratio; write a number and a unit, such as 0.5% or 0.005 at `tolerance`",
+        ),
+        ({"wait": "5 parsec"}, ": '5 parsec': unknown time unit 'parsec'; use us, ms, s, min or h at `wait`"),
+        ({"budget": 9}, ": Expected `str`, got `int` at `budget`"),
+        ({"baseline": ["x"]}, ": Expected `str`, got `array` at `baseline`"),
+        ({"reading": "lax"}, ": Invalid enum value 'lax' at `reading`"),
+        ({"profile": "slow"}, ": Invalid enum value 'slow' at `profile`"),
         ({"bisect": None}, ": Expected `bool`, got `null` at `bisect`"),
         ({"colour": "red"}, ": unknown key `colour`"),
         ([], ": Expected `object`, got `array`"),
@@ -51,12 +81,48 @@ def test_options_that_cannot_be_read_name_file_and_key(tmp_path: Path, spoilt: A
     if isinstance(spoilt, str):
         file.write_text(spoilt)
     elif spoilt is not None:
-        made = dataclasses.asdict(OPTIONS) | spoilt if isinstance(spoilt, dict) else spoilt
+        made = OPTIONS.written() | spoilt if isinstance(spoilt, dict) else spoilt
         file.write_text(json.dumps(made))
     with pytest.raises(DataError) as error:
-        GateOptions.of_run(tmp_path)
+        RunOptions.of_run(tmp_path)
     assert str(error.value).startswith(f"cannot resume {tmp_path}: {file}{fault.format(file=file)}")
     assert str(error.value).endswith("; start a new run")
+
+
+def test_a_run_of_before_options_had_types_is_read(tmp_path: Path) -> None:
+    """Texts as they were typed, some of them absent."""
+    older = {
+        "suites": ["robot/gate"], "testbed": "resources/testbeds/local-netns.yaml", "scenarios": ["default"],
+        "profile": "quick", "tolerance": "0.02", "baseline": "results/old", "reading": "published", "wait": "10 min",
+        "kernel": "", "against": "", "budget": "9 min",
+    }  # fmt: skip
+    (tmp_path / "run.json").write_text(json.dumps(older))
+    assert RunOptions.of_run(tmp_path) == dataclasses.replace(
+        OPTIONS, baseline=Path("results/old"), reading=Reading.PUBLISHED, wait=Duration(600), budget=Duration(540)
+    )
+
+
+def test_robot_gets_what_was_asked_in_units_and_with_whole_paths() -> None:
+    found = variables(ALL_SAID, resume=True)
+    assert found == {
+        "TESTBED": str(Path.cwd() / "rack.yaml"), "PROFILE": "smoke", "TOLERANCE": "7%",
+        "COST_TOLERANCE": "1%",
+        "BASELINE": str(Path.cwd() / "results"), "REQUIRE_BASELINE": "True", "READING": "tolerant", "WAIT": "600 s",
+        "KERNEL": f"vmlinuz,modules={Path.cwd() / 'lib'}", "BPF": "a.o", "AGAINST": "b.o", "BOOTS": "6",
+        "BUDGET": "0.1 s", "RESUME": "True",
+    }  # fmt: skip
+
+
+def test_the_resource_declares_each_variable_that_a_run_sets_with_the_same_default() -> None:
+    """Robot overrides in silence what nobody reads: an option would be accepted, and do nothing."""
+    declared = ResourceFile.from_file_system(ROOT / "resources" / "gate.resource").variables
+    defaults = {one.name[2:-1]: one.value[0] for one in declared}
+    said = variables(OPTIONS, resume=False)
+    assert defaults.keys() == said.keys()
+    for name in said.keys() - {"TESTBED"}:
+        nothing = {"${EMPTY}": "", "${None}": "" if name == "BASELINE" else "None"}
+        alike = nothing.get(defaults[name], defaults[name].removeprefix("${").removesuffix("}"))
+        assert alike == said[name]
 
 
 @pytest.mark.parametrize(
@@ -85,4 +151,4 @@ def test_a_pattern_that_no_test_matches_is_told_with_the_tags_there_are(patterns
 def test_a_suite_without_tests_is_told_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "empty.robot").write_text("*** Settings ***\nDocumentation    Nothing yet\n")
     with pytest.raises(UsageError, match=r"empty\.robot: .* contains no tests"):
-        check(dataclasses.replace(OPTIONS, suites=(str(tmp_path / "empty.robot"),)))
+        check(dataclasses.replace(OPTIONS, suites=(tmp_path / "empty.robot",)))

@@ -22,7 +22,6 @@ from pdrgate.gate.file_comparison import compare_files
 from pdrgate.gate.judging import judged
 from pdrgate.gate.options import Options
 from pdrgate.gate.packet_cost import at_odds, cost_in_words, counted, function_changes
-from pdrgate.gate.profile import profile
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
@@ -199,8 +198,8 @@ def compared(
     **options: float,
 ) -> tuple[BuildComparison, RunResult, Watcher]:
     watcher = Watcher()
-    asked = Options(profile("quick"), folder / "run", **options)  # type: ignore[arg-type]
-    session = Session(CONFIG, asked, RunRecord(asked.folder, "quick"), watcher, state=folder / "state")
+    asked = Options(profile="quick", **options)  # type: ignore[arg-type]
+    session = Session(CONFIG, asked, RunRecord(folder / "run", "quick"), watcher, state=folder / "state")
     builds: dict[Side, Build] = {
         "baseline": Build("baseline", "linux-a", baseline), "candidate": Build("candidate", "linux-b", candidate),
     }  # fmt: skip
@@ -280,9 +279,8 @@ def test_where_nothing_is_counted_the_run_says_so_once(tmp_path):
 def single(folder: Path, path: dict[str, float], baseline: Path | None = None) -> RunResult:
     sut = SimulatedSut(IdealCurve(1e6), Behaviour(0.003), seed=7, ceiling=Ceiling(4e6))
     testbed = CountingTestbed(sut, lambda: path)
-    with new_session(
-        testbed, Options(profile("quick"), folder, baseline), Watcher(), folder.parent / "state"
-    ) as session:
+    asked = Options(profile="quick", baseline=baseline)
+    with new_session(testbed, folder, Watcher(), folder.parent / "state", asked) as session:
         gate(session)
     assert testbed.rested_busy
     assert all(testbed.rested_busy)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from curves import EarlyLoss, Livelock
-from fake_testbed import CONFIG, FakeTestbed, Killed, Watcher, gate, new_session
+from fake_testbed import CONFIG, QUICK, FakeTestbed, Killed, Watcher, gate, new_session
 
 from pdrgate.errors import DataError, StorageError, TestbedError, UsageError
 from pdrgate.gate.baseline import Baselines
@@ -28,7 +28,6 @@ from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, LoadLoss, 
 from pdrgate.trial import Trial
 from pdrgate.units import Rate
 
-QUICK = PROFILES["quick"]
 CEILING = Ceiling(3e6)
 PDRS = re.compile(r"PDR ([\d.]+ \w*pps)")
 """Every number that a text calls the PDR."""
@@ -64,12 +63,13 @@ class Gate:
     ) -> tuple[Judgement, RunResult]:
         folder = self.root / name
         chosen = Options(
-            PROFILES[options.pop("profile", "quick")], folder,
-            baseline=self.root / baseline if baseline is not None else None, **options,
-        )  # fmt: skip
+            profile=options.pop("profile", "quick"),
+            baseline=self.root / baseline if baseline is not None else None,
+            **options,
+        )
         testbed = FakeTestbed(subject, kernel=kernel)
         self.watcher = Watcher()
-        with new_session(testbed, chosen, self.watcher, self.state) as session:
+        with new_session(testbed, folder, self.watcher, self.state, chosen) as session:
             _, judgement = gate(session, scenario)
             session.record.write(finished=True)
         assert not testbed.open
@@ -104,7 +104,7 @@ def test_the_first_run_has_no_baseline_and_becomes_one(run_gate: Gate) -> None:
     saturation = entry.measurand("saturation throughput")
     assert saturation is not None
     assert saturation.value == pytest.approx(0.99e6, rel=0.005)
-    assert len(saturation.samples) == QUICK.repeats
+    assert len(saturation.samples) == PROFILES["quick"].repeats
     assert entry.search is not None
     assert entry.search.goals[0].outcome == "found"
     assert entry.calibration is not None
@@ -284,8 +284,7 @@ def test_a_sut_that_collapses_under_overload_still_gets_its_pdr(run_gate: Gate, 
 def test_several_scenarios_share_a_run_and_all_stay(tmp_path: Path, state: Path) -> None:
     testbed = FakeTestbed(sut())
     watcher = Watcher()
-    options = Options(QUICK, tmp_path / "run")
-    with new_session(testbed, options, watcher, state) as session:
+    with new_session(testbed, tmp_path / "run", watcher, state) as session:
         gate(session, Scenario(buffer=512))
         gate(session, Scenario("ipv4-routing"))
         gate(session, Scenario("ipv4-routing"))
@@ -307,7 +306,7 @@ def test_several_scenarios_share_a_run_and_all_stay(tmp_path: Path, state: Path)
 
 def test_the_goal_that_a_keyword_names_is_part_of_the_question(tmp_path: Path, state: Path) -> None:
     """A search for 10 % loss once had the name and the fingerprint of one for 0.5 %."""
-    with new_session(FakeTestbed(sut()), Options(QUICK, tmp_path / "run"), Watcher(), state) as session:
+    with new_session(FakeTestbed(sut()), tmp_path / "run", Watcher(), state) as session:
         subject = ScenarioRun(session, Scenario())
         subject.prepare()
         plain = dict(subject.subject.fingerprint)
@@ -325,8 +324,8 @@ def test_the_goal_that_a_keyword_names_is_part_of_the_question(tmp_path: Path, s
 def test_a_run_of_another_goal_is_refused_before_anything_is_measured(run_gate: Gate) -> None:
     run_gate("ten", sut(), scenario=Scenario(loss_ratio=0.1))
     testbed = FakeTestbed(sut())
-    options = Options(QUICK, run_gate.root / "half", baseline=run_gate.root / "ten")
-    with new_session(testbed, options, Watcher(), run_gate.state) as session:
+    options = dataclasses.replace(QUICK, baseline=run_gate.root / "ten")
+    with new_session(testbed, run_gate.root / "half", Watcher(), run_gate.state, options) as session:
         with pytest.raises(
             DataError, match=r"^the baseline cannot serve: .*has no scenario ipv6-routing-1cpu-4096-64B"
         ):
@@ -338,8 +337,8 @@ def test_a_required_baseline_that_there_is_not_is_told_before_anything_is_measur
     (run_gate.root / "runs").mkdir()
     for baseline in (None, run_gate.root / "runs"):
         testbed = FakeTestbed(sut())
-        options = Options(QUICK, run_gate.root / "run", baseline=baseline, require_baseline=True)
-        with new_session(testbed, options, Watcher(), run_gate.state) as session:
+        options = dataclasses.replace(QUICK, baseline=baseline, require_baseline=True)
+        with new_session(testbed, run_gate.root / "run", Watcher(), run_gate.state, options) as session:
             with pytest.raises(DataError, match=r"^a baseline is required, and there is none: "):
                 gate(session)
             assert testbed.calls == []
@@ -348,10 +347,9 @@ def test_a_required_baseline_that_there_is_not_is_told_before_anything_is_measur
 def test_each_tolerance_is_asked_anew_and_the_gravest_answer_is_the_tests(run_gate: Gate) -> None:
     """The second question of a test once got the first one's answer."""
     run_gate("old", sut())
-    options = Options(QUICK, run_gate.root / "new", baseline=run_gate.root / "old")
-    with new_session(FakeTestbed(sut(0.9e6, seed=2)), options, Watcher(), run_gate.state) as session:
-        assert options.baseline is not None
-        subject = ScenarioRun(session, Scenario(), baselines=Baselines(options.baseline, options.folder))
+    folder = run_gate.root / "new"
+    with new_session(FakeTestbed(sut(0.9e6, seed=2)), folder, Watcher(), run_gate.state) as session:
+        subject = ScenarioRun(session, Scenario(), baselines=Baselines(run_gate.root / "old", folder))
         subject.prepare()
         subject.search()
         subject.repeat()
@@ -384,7 +382,7 @@ def test_no_build_after_the_first_can_be_a_little_slower_than_the_one_before(run
 
 def whole(tmp_path: Path, state: Path) -> tuple[FakeTestbed, RunResult]:
     testbed = FakeTestbed(sut())
-    with new_session(testbed, Options(QUICK, tmp_path / "whole"), Watcher(), state) as session:
+    with new_session(testbed, tmp_path / "whole", Watcher(), state) as session:
         gate(session)
     return testbed, read_result(tmp_path / "whole")
 
@@ -397,7 +395,7 @@ def test_a_killed_run_goes_on_without_repeating_a_trial(tmp_path: Path, state: P
     resume = False
     for number in killed_after:
         # Killed: no close of the run, no end of the scenario, perhaps half a line of a trial.
-        session = new_session(testbed, Options(QUICK, folder, resume=resume), Watcher(number), state)
+        session = new_session(testbed, folder, Watcher(number), state, resume=resume)
         session.open()
         with pytest.raises(Killed):
             gate(session)
@@ -406,7 +404,7 @@ def test_a_killed_run_goes_on_without_repeating_a_trial(tmp_path: Path, state: P
         session.close()
         resume = True
     watcher = Watcher()
-    with new_session(testbed, Options(QUICK, folder, resume=True), watcher, state) as session:
+    with new_session(testbed, folder, watcher, state, resume=True) as session:
         assert len(session.record.earlier) == killed_after[-1]
         gate(session)
     assert testbed.calls == uninterrupted.calls
@@ -421,7 +419,7 @@ def test_a_finished_run_is_only_read_again_when_it_is_resumed(tmp_path: Path, st
     testbed, expected = whole(tmp_path, state)
     before = (tmp_path / "whole" / "trials.jsonl").read_bytes()
     calls = len(testbed.calls)
-    with new_session(testbed, Options(QUICK, tmp_path / "whole", resume=True), Watcher(), state) as session:
+    with new_session(testbed, tmp_path / "whole", Watcher(), state, resume=True) as session:
         gate(session)
     assert len(testbed.calls) == calls
     assert (tmp_path / "whole" / "trials.jsonl").read_bytes() == before
@@ -431,7 +429,7 @@ def test_a_finished_run_is_only_read_again_when_it_is_resumed(tmp_path: Path, st
 def test_a_second_run_in_the_same_folder_measures_anew(tmp_path: Path, state: Path) -> None:
     _, first = whole(tmp_path, state)
     testbed, watcher = FakeTestbed(sut(0.5e6)), Watcher()
-    with new_session(testbed, Options(QUICK, tmp_path / "whole"), watcher, state) as session:
+    with new_session(testbed, tmp_path / "whole", watcher, state) as session:
         gate(session)
     assert not any(step.replayed for step in watcher.progress)
     second = read_result(tmp_path / "whole")
@@ -467,9 +465,9 @@ def test_a_run_of_other_conditions_cannot_be_resumed(tmp_path: Path, state: Path
     testbed = make(
         sut(), boot="boot-2" if changed == "boot" else "boot-1", kernel="6.19" if changed == "kernel" else "6.18"
     )
-    options = Options(PROFILES["smoke" if changed == "profile" else "quick"], tmp_path / "whole", resume=True)
+    options = Options(profile="smoke" if changed == "profile" else "quick")
     config = dataclasses.replace(CONFIG, name="another") if changed == "testbed" else CONFIG
-    record = RunRecord(options.folder, options.profile.name, resume=True)
+    record = RunRecord(tmp_path / "whole", options.profile, resume=True)
     with Session(config, options, record, Watcher(), opener=testbed.open_with, state=state) as session:
         with pytest.raises(DataError) as error:
             gate(session)
@@ -483,7 +481,7 @@ def test_a_run_of_other_conditions_cannot_be_resumed(tmp_path: Path, state: Path
 def test_a_scenario_that_the_run_had_not_begun_is_measured_when_it_is_resumed(tmp_path: Path, state: Path) -> None:
     whole(tmp_path, state)
     watcher = Watcher()
-    with new_session(FakeTestbed(sut()), Options(QUICK, tmp_path / "whole", resume=True), watcher, state) as session:
+    with new_session(FakeTestbed(sut()), tmp_path / "whole", watcher, state, resume=True) as session:
         gate(session, Scenario(buffer=512))
     assert not any(step.replayed for step in watcher.progress)
 
@@ -493,7 +491,7 @@ def test_a_scenario_that_the_run_had_not_begun_is_measured_when_it_is_resumed(tm
 
 def test_a_full_disk_ends_the_run_with_one_line(tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     testbed = FakeTestbed(sut())
-    with new_session(testbed, Options(QUICK, tmp_path / "run"), Watcher(), state) as session:
+    with new_session(testbed, tmp_path / "run", Watcher(), state) as session:
         append, left = session.record.trials.append, iter(range(5))
 
         def full(trial: Trial) -> None:
@@ -514,7 +512,7 @@ def test_a_full_disk_ends_the_run_with_one_line(tmp_path: Path, state: Path, mon
 
 
 def test_steps_out_of_order_say_what_comes_first(tmp_path: Path, state: Path) -> None:
-    with new_session(FakeTestbed(sut()), Options(QUICK, tmp_path / "run"), Watcher(), state) as session:
+    with new_session(FakeTestbed(sut()), tmp_path / "run", Watcher(), state) as session:
         subject = ScenarioRun(session, Scenario())
         with pytest.raises(TestbedError, match=r"^the SUT is not set up for a scenario"):
             subject.measure_load(1.0, 1.0)

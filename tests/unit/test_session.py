@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fake_testbed import CONFIG, FakeTestbed, Watcher, new_session
+from fake_testbed import CONFIG, QUICK, FakeTestbed, Watcher, new_session
 
 from pdrgate.errors import TestbedError
-from pdrgate.gate.options import Options
-from pdrgate.gate.profile import PROFILES
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
@@ -21,8 +19,6 @@ from pdrgate.safety.locks import Lease
 from pdrgate.testbeds import resources
 from pdrgate.traffic.simulated import IdealCurve, SimulatedSut
 
-QUICK = PROFILES["quick"]
-
 
 def fake(boot: str = "boot-1") -> FakeTestbed:
     return FakeTestbed(SimulatedSut(IdealCurve(1e6)), boot=boot)
@@ -30,8 +26,8 @@ def fake(boot: str = "boot-1") -> FakeTestbed:
 
 def test_two_sessions_of_one_machine_take_turns(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    with new_session(fake(), Options(QUICK, tmp_path / "one"), Watcher(), state):
-        other = new_session(fake(), Options(QUICK, tmp_path / "two"), Watcher(), state)
+    with new_session(fake(), tmp_path / "one", Watcher(), state):
+        other = new_session(fake(), tmp_path / "two", Watcher(), state)
         with pytest.raises(TestbedError, match=r"^the SUT simulated is in use by this run's other testbed; "):
             other.open()
     with other:
@@ -39,7 +35,7 @@ def test_two_sessions_of_one_machine_take_turns(tmp_path: Path) -> None:
 
 
 def test_nothing_is_open_before_it_is_opened(tmp_path: Path) -> None:
-    session = new_session(fake(), Options(QUICK, tmp_path / "run"), Watcher(), tmp_path / "state")
+    session = new_session(fake(), tmp_path / "run", Watcher(), tmp_path / "state")
     with pytest.raises(TestbedError, match=r"^no testbed is open; begin with the keyword Open Testbed$"):
         ScenarioRun(session, Scenario())
     with pytest.raises(TestbedError, match=r"^nothing is taken yet; begin with the keyword Open Testbed$"):
@@ -59,12 +55,12 @@ def test_a_testbed_that_was_opened_is_not_waited_for_again(tmp_path: Path) -> No
             pytest.fail("waited for twice")
 
     testbed = Boots(SimulatedSut(IdealCurve(1e6)), boot="boot-1")
-    with new_session(testbed, Options(QUICK, tmp_path / "run"), Watcher(), tmp_path / "state") as session:
+    with new_session(testbed, tmp_path / "run", Watcher(), tmp_path / "state") as session:
         assert session.testbed is testbed
 
 
 def test_several_testbeds_of_one_session_are_left_in_reverse(tmp_path: Path) -> None:
-    session = new_session(fake(), Options(QUICK, tmp_path / "run"), Watcher(), tmp_path / "state")
+    session = new_session(fake(), tmp_path / "run", Watcher(), tmp_path / "state")
     session.take()
     closed: list[str] = []
 
@@ -87,9 +83,8 @@ def test_a_testbed_that_cannot_be_opened_leaves_the_machine_free(tmp_path: Path)
     def fails(config: object, journal: Journal) -> FakeTestbed:
         raise TestbedError("no namespaces")
 
-    options = Options(QUICK, tmp_path / "run")
-    record = RunRecord(options.folder, "quick")
-    session = Session(CONFIG, options, record, Watcher(), opener=fails, state=state)
+    record = RunRecord(tmp_path / "run", "quick")
+    session = Session(CONFIG, QUICK, record, Watcher(), opener=fails, state=state)
     with pytest.raises(TestbedError, match="no namespaces"):
         session.open()
     Lease.acquire(resources(CONFIG), state).release()
@@ -107,8 +102,8 @@ def test_an_interruption_when_the_testbed_is_just_made_leaves_nothing(tmp_path: 
         assert target.read_text().strip() == "2"
         raise KeyboardInterrupt
 
-    options = Options(QUICK, tmp_path / "run")
-    session = Session(CONFIG, options, RunRecord(options.folder, "quick"), Watcher(), opener=interrupted, state=state)
+    record = RunRecord(tmp_path / "run", "quick")
+    session = Session(CONFIG, QUICK, record, Watcher(), opener=interrupted, state=state)
     with pytest.raises(KeyboardInterrupt):
         session.open()
     assert target.read_text().strip() == "1"
@@ -118,13 +113,12 @@ def test_an_interruption_when_the_testbed_is_just_made_leaves_nothing(tmp_path: 
 
 def test_two_testbeds_of_one_run_share_its_folder_and_none_of_its_trials(tmp_path: Path) -> None:
     """Two suites of one `robot` once replayed each other's trials, of another testbed and all."""
-    options = Options(QUICK, tmp_path / "run")
-    record = RunRecord(options.folder, "quick")
+    record = RunRecord(tmp_path / "run", "quick")
     found = []
     for number, capacity in enumerate((1e6, 5e5)):
         one = FakeTestbed(SimulatedSut(IdealCurve(capacity)))
         with Session(
-            CONFIG, options, record, Watcher(), opener=one.open_with, state=tmp_path / f"state{number}"
+            CONFIG, QUICK, record, Watcher(), opener=one.open_with, state=tmp_path / f"state{number}"
         ) as open_:
             subject = ScenarioRun(open_, Scenario())
             subject.prepare()

@@ -30,7 +30,7 @@ sut:
 
 def test_the_shipped_testbed_is_all_defaults():
     testbed = load_testbed(SHIPPED)
-    assert testbed == LocalVm(name="local-vm", source=SHIPPED, generator=GeneratorConfig("embedded"))
+    assert testbed == LocalVm(name="local-vm", source=SHIPPED, generator=GeneratorConfig("embedded"), accelerator="tcg")
 
 
 def test_a_full_file_becomes_values(load):
@@ -51,6 +51,14 @@ def test_a_full_file_becomes_values(load):
     )
 
 
+@pytest.mark.parametrize(
+    ("written", "speed"),
+    [("auto", "auto"), ("full", "full"), ("100 MIPS", 100_000_000), ("50MIPS", 50_000_000), ("125000000", 125_000_000)],
+)
+def test_a_speed_is_instructions_a_second(load, written, speed):
+    assert load(VALID.replace("memory: 1024", f"cpu_speed: {written}")).cpu_speed == speed
+
+
 def test_all_may_be_left_out(load):
     testbed = load("name: a\nkind: local-vm\ngenerator: {kind: embedded}\n")
     assert testbed == LocalVm(name="a", source=Path("x.yaml"), generator=GeneratorConfig("embedded"))
@@ -67,12 +75,15 @@ def test_all_may_be_left_out(load):
          "MiB from 256 to 65536"),
         ("accelerator: tcg", "accelerator: kmv", "x.yaml:8: sut.accelerator: 'kmv' is not one of auto, kvm, tcg; did "
          "you mean kvm?"),
-        ("vcpus: 2", "hops: 2", "x.yaml:6: sut.hops: unknown key; known are kernel, vcpus, memory, accelerator, ring, "
+        ("vcpus: 2", "hops: 2", "x.yaml:6: sut.hops: unknown key; known are kernel, vcpus, memory, accelerator, "
+         "cpu_speed, ring, "
          "cpus, isolate, cmdline, knobs"),
         ("cpus: [3, 2]", "cpus: [0]", "x.yaml:10: sut.cpus: CPU 0 is the generator's too (generator.cpu); the two must "
          "not share one"),
         ("net.core.netdev_budget", "kernel.panic", "x.yaml:13: sut.knobs: kernel.panic is a setting of the whole "
          "machine; only those of net. belong to the SUT's namespace"),
+        ("memory: 1024", "cpu_speed: 2 GHz", "x.yaml:7: sut.cpu_speed: '2 GHz' does not fit; write auto, full, or "
+         "instructions a second such as 100 MIPS"),
         ("kind: local-vm", "kind: local-vn", "x.yaml:2: kind: 'local-vn' is not one of local-netns, local-vm, rack; "
          "did you mean local-vm?"),
     ],

@@ -72,5 +72,15 @@ def test_a_repr_evaluates_to_the_same_value(value: float, kind: type[Rate] | typ
     assert eval(repr(quantity), {"Rate": Rate, "Duration": Duration}) == quantity
 
 
+@given(st.floats(min_value=0, max_value=1e15), st.sampled_from([Ratio, Duration]))
+def test_a_text_means_the_very_same_value(value: float, kind: type[Ratio] | type[Duration]) -> None:
+    assert kind.parse(kind(value).text) == value
+
+
+def test_a_text_is_what_a_person_would_write() -> None:
+    assert [Ratio(value).text for value in (0.02, 0.005, 0.07, 0)] == ["2%", "0.5%", "7%", "0%"]
+    assert [Duration(value).text for value in (600, 0.5, 0)] == ["600 s", "0.5 s", "0 s"]
+
+
 def test_a_long_duration_is_shown_in_minutes() -> None:
     assert str(Duration(125)) == "2 min 05 s"

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pdrgate.errors import DataError, PdrGateError, TestbedError
-from pdrgate.gate.counting import uncounted
 from pdrgate.gate.plan import grid, round_order
-from pdrgate.gate.profile import BOOT_GRID, BOOT_TOP_TRIALS, BOOT_WIDTH
+from pdrgate.gate.profile import BOOT_GRID, BOOT_TOP_TRIALS, BOOT_WIDTH, STEADY_TOP_TRIALS
 from pdrgate.gate.replicate import Measurands, Replicate, measure_in_turn
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import search_failure, searched
@@ -112,11 +111,19 @@ class Boots:
         self._told = told
         self._searched: set[Side] = set()
         self._centres: dict[Side, float] = {}
+        self._ahead: dict[Side, Testbed] = {}
+        """Boots of the next pair that are coming up already."""
+        self._steady = False
+        """Whether the boots' speed is constant."""
         self._most: dict[Side, float] = {}
         """By build, the highest load worth a trial when it was searched."""
 
-    def measure(self, number: int) -> tuple[list[BootResult], list[Trial]]:
+    def measure(self, number: int, *, another: bool = False) -> tuple[list[BootResult], list[Trial]]:
         """Boot and measure pair ``number``; nothing comes of it where `failure` is set then.
+
+        Args:
+            another: whether a pair after this one is wanted, whatever this one shows: where it disturbs nobody, it
+                boots meanwhile.
 
         Raises:
             BootError: a boot failed; both are left.
@@ -132,7 +139,7 @@ class Boots:
                     return [], []
         done: list[_Boot] = []
         for group in groups:
-            done += self._group(group, number)
+            done += self._group(group, number, another=another)
             if self.failure is not None:
                 return [], []
         results = [self._boot_result(one, number) for one in done]
@@ -146,9 +153,14 @@ class Boots:
             self._searched.clear()
 
     @property
+    def steady(self) -> bool:
+        """Whether the boots' speed is constant; known once there was one."""
+        return self._steady
+
+    @property
     def goal(self) -> Goal:
         """The PDR's."""
-        return goals_of(self.session.options.profile.goals, self.scenario)[-1]
+        return goals_of(self.session.profile.goals, self.scenario)[-1]
 
     def _unsaturated(self, what: str, trials: Sequence[Trial]) -> Judgement:
         """Why a boot tells nothing of saturation."""
@@ -184,18 +196,22 @@ class Boots:
             complaints=tuple(one.subject.complaints),
         )  # fmt: skip
 
-    def _group(self, group: Sequence[Side], number: int, *, search_only: bool = False) -> list[_Boot]:
+    def _group(
+        self, group: Sequence[Side], number: int, *, search_only: bool = False, another: bool = False
+    ) -> list[_Boot]:
         started: list[_Boot] = []
+        booting: list[Testbed] = []
         try:
-            booting = [self._begin(self.builds[side], number) for side in group]
+            for side in group:
+                booting += [self._begun(side, number)]  # one by one, too
             for side, testbed in zip(group, booting, strict=True):
                 # One by one: what was started before a failure must be released.
                 started.append(self._start(self.builds[side], testbed, number))
             if _unlike(started):
                 # One of them fell back to emulation: so will both the next time, and nothing was measured yet.
                 self.session.observer.said("the two guests do not run by the same accelerator: both are booted again")
-                mixed, started = started, []
-                self._leave(mixed)
+                mixed, started, ended, booting = started, [], booting, []
+                self._leave(mixed, ended)
                 self.sides.update({side: replace(self.sides[side], fingerprint={}) for side in group})
                 return self._group(group, number, search_only=search_only)
             for one in started:
@@ -204,24 +220,37 @@ class Boots:
                 self.loads = self.loads or self._grid()
                 for one in started:
                     one.replicate.steps = self._measurands.steps(
-                        Sweep(round_order(self.loads, number), self.session.options.profile.boot_trial)
+                        Sweep(round_order(self.loads, number), self.session.profile.boot_trial)
                     )
+                if another and all(one.subject.testbed.steady for one in started):
+                    self._begin_ahead(group)
                 measure_in_turn(started)
         finally:
-            self._leave(started)
+            self._leave(started, booting)
         return started
 
-    def _leave(self, started: Sequence[_Boot]) -> None:
+    def _leave(self, started: Sequence[_Boot], testbeds: Sequence[Testbed]) -> None:
         for one in reversed(started):
             self._release(one.subject)
-        self.session.leave()
+        self.session.leave(testbeds)
 
-    def _begin(self, build: Build, number: int) -> Testbed:
-        self.session.observer.said(f"boot {number} of the {build.side}, {build.label}")
+    def _begin_ahead(self, group: Sequence[Side]) -> None:
+        """Let the next boots come up while these are measured: others do not change a constant speed."""
+        for side in group:
+            try:
+                self._ahead[side] = self.session.begin(self.builds[side].boot)
+            except TestbedError:
+                return  # it is tried again, and told, when its turn comes
+
+    def _begun(self, side: Side, number: int) -> Testbed:
+        build = self.builds[side]
+        self.session.observer.said(f"boot {number} of the {side}, {build.label}")
+        if (ahead := self._ahead.pop(side, None)) is not None:
+            return ahead
         try:
             return self.session.begin(build.boot)
         except TestbedError as error:
-            raise BootError(build.side, error) from error
+            raise BootError(side, error) from error
 
     def _start(self, build: Build, testbed: Testbed, number: int) -> _Boot:
         boot = ""
@@ -239,7 +268,8 @@ class Boots:
                 raise
         except TestbedError as error:
             raise BootError(build.side, error, boot) from error
-        self.carried, self.sut_cpus, self.uncounted = subject.carried, testbed.sut_cpus, uncounted(testbed)
+        self.carried, self.sut_cpus, self.uncounted = subject.carried, testbed.sut_cpus, subject.uncounted
+        self._steady = testbed.steady
         if told := differences(self.sides[build.side].fingerprint, subject.fingerprint):
             self._release(subject)
             raise DataError(
@@ -256,7 +286,7 @@ class Boots:
         if side in self._searched or self.loads or self.failure is not None:
             return
         with one.blamed():
-            found = one.subject.search(goals_of(self.session.options.profile.goals, self.scenario))
+            found = one.subject.search(goals_of(self.session.profile.goals, self.scenario))
         assert one.subject.calibration is not None
         self._searched.add(side)
         self.sides[side] = replace(self.sides[side], search=searched(found), calibration=one.subject.calibrated())
@@ -275,12 +305,13 @@ class Boots:
     @property
     def _measurands(self) -> Measurands:
         """What all boots measure, once the loads are known."""
-        duration = self.session.options.profile.boot_trial
-        return Measurands.at(self.loads, self.goal, duration, top_trials=BOOT_TOP_TRIALS, width=BOOT_WIDTH)
+        duration = self.session.profile.boot_trial
+        top_trials = STEADY_TOP_TRIALS if self._steady else BOOT_TOP_TRIALS
+        return Measurands.at(self.loads, self.goal, duration, top_trials=top_trials, width=BOOT_WIDTH)
 
     def _release(self, subject: Subject) -> None:
         try:
-            subject.release()
+            subject.release(ending=True)
         except PdrGateError as error:
             # The guest may be gone, and with it all that was to be put back.
             self.session.observer.said(str(error))

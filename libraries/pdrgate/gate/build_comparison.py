@@ -49,6 +49,8 @@ MEASURANDS = (PartialDropRate, SaturationThroughput, Cost)
 
 _MOST_FAILURES = 2
 """Boots of one build that may fail; one failure can be the testbed's, two are the build's."""
+_FEWEST_STEADY = 4
+"""Pairs before a comparison of boots of constant speed may end: their ratios deviate by a few tenths of a percent."""
 _FEWEST_CONCLUSIVE = 6
 """Pairs that a budget which nobody named allows in any case, however long boots take."""
 
@@ -82,7 +84,6 @@ class BuildComparison:
         self.builds = builds
         self.plan = plan
         self.test = test
-        self.rule = PairsRule(most=plan.pairs)
         self._boots = Boots(session, scenario, builds, together=plan.together, told=self._told)
         self.boots: list[BootResult] = []
         self.assessments: dict[Side, Assessment] = {}
@@ -110,7 +111,7 @@ class BuildComparison:
                 known = len(self.boots)
                 self._now.clear()
                 try:
-                    boots, trials = self._boots.measure(self._pairs + 1)
+                    boots, trials = self._boots.measure(self._pairs + 1, another=self._rule.wants(self._pairs + 2))
                     self.boots += boots
                     self._trials += trials
                     self.judgement = self._boots.failure
@@ -239,7 +240,12 @@ class BuildComparison:
             )
             for one in self._compared
         ]  # fmt: skip
-        return self.rule.standing(samples, ended=ended)
+        return self._rule.standing(samples, ended=ended)
+
+    @property
+    def _rule(self) -> PairsRule:
+        rule = PairsRule(most=self.plan.pairs)
+        return replace(rule, fewest=_FEWEST_STEADY) if self._boots.steady else rule
 
     @property
     def _compared(self) -> tuple[type[PartialDropRate] | type[SaturationThroughput] | type[Cost], ...]:
@@ -347,7 +353,8 @@ class BuildComparison:
                 plr_threshold=self._boots.goal.loss_ratio, over_time=False,
                 pdr=mean(self.samples(PartialDropRate.name, side)), source=f"{self.scenario.name} {side}",
             )  # fmt: skip
-        self.interference = interference(self._trials, self._boots.sut_cpus)
+        if not self._boots.steady:  # else trials tell of it themselves, where it mattered
+            self.interference = interference(self._trials, self._boots.sut_cpus)
         for one in (PartialDropRate, SaturationThroughput):  # what is counted and not timed has no shape in time
             base, candidate = (self.samples(one.name, side) for side in SIDES)
             ratios = tuple(new / old for new, old in zip(candidate, base, strict=True))

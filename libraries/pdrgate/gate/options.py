@@ -1,32 +1,121 @@
-"""What a run is asked for."""
+"""What a run is asked for: parsed once, kept with the run, and the same for the command line, Robot and the gate."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self
 
-from pdrgate.gate.profile import Profile
+import msgspec
+
+from pdrgate.errors import DataError, StorageError
+from pdrgate.gate.profile import ProfileName
 from pdrgate.stability import Reading
+from pdrgate.units import Duration, Ratio
 
-COST_TOLERANCE = 0.01
+OPTIONS_FILE = "run.json"
+NO_WAIT = Duration(0)
+
+COST_TOLERANCE = Ratio(0.01)
 """Unless a run is asked for another: instructions are counted, and equal builds differ by 0.3 % at most."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What one session of a run is asked for."""
+    """The part of it that one session is asked for: what holds for every scenario that is measured in it."""
 
-    profile: Profile
-    folder: Path
-    """Where results go."""
+    profile: ProfileName
     baseline: Path | None = None
     """A result.json, the folder of a run, or a folder of runs."""
     require_baseline: bool = False
     """Whether a scenario without a baseline is an error."""
     reading: Reading = Reading.STRICT
-    wait: float = 0.0
-    """Seconds to wait for another run on this machine to end."""
-    resume: bool = False
-    """Whether the folder's trials are those of this very run, and stand for what it would measure again."""
-    cost_tolerance: float = COST_TOLERANCE
-    """Relative growth of the cost of a packet that is accepted."""
+    cost_tolerance: Ratio = COST_TOLERANCE
+    """Growth of the instructions per packet that is accepted."""
+    wait: Duration = NO_WAIT
+    """To wait for another run on this machine to end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions(Options):
+    """All that a gate run is asked for; kept in ``run.json`` of its folder, so that it can be resumed.
+
+    A field that is new takes a default: that is what it was in runs that did not know of it yet.
+    """
+
+    suites: tuple[Path, ...]
+    testbed: Path
+    scenarios: tuple[str, ...]
+    """Robot tag patterns; ``all`` takes every test."""
+    tolerance: Ratio
+    """Loss of PDR that is accepted."""
+    kernel: str = ""
+    """The candidate, as a person names a build (a path with parts, or a package); empty where none is compared."""
+    bpf: str = ""
+    """The same of an eBPF object; one of the two at most."""
+    against: str = ""
+    """What the candidate is compared with."""
+    boots: int = 48
+    """Of each build, at most."""
+    budget: Duration | None = None
+    """After this time no pair of boots is begun; None: nine minutes, or what six pairs take."""
+    bisect: bool = False
+    """Whether the exit code is for ``git bisect run``."""
+
+    @classmethod
+    def of_run(cls, folder: Path) -> Self:
+        """The options of an earlier run. Raises DataError when the folder holds none, or a value that is none."""
+        file = folder / OPTIONS_FILE
+        try:
+            record = json.loads(file.read_text(encoding="utf-8-sig"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise DataError(
+                f"cannot resume {folder}: {file} is missing or damaged ({error}); start a new run"
+            ) from error
+        try:
+            options = msgspec.convert(record, cls, dec_hook=_typed)
+        except msgspec.ValidationError as error:
+            fault = str(error).replace(" - at `$.", " at `")
+            raise DataError(f"cannot resume {folder}: {file}: {fault}; start a new run") from error
+        if unknown := record.keys() - {field.name for field in dataclasses.fields(cls)}:
+            # Without it this would be another run than the one to continue.
+            raise DataError(f"cannot resume {folder}: {file}: unknown key `{min(unknown)}`; start a new run")
+        return options
+
+    def keep(self, folder: Path) -> None:
+        """Write the options into the folder of the run. Raises StorageError."""
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / OPTIONS_FILE).write_text(json.dumps(self.written(), indent=1) + "\n")
+        except OSError as error:
+            raise StorageError(f"cannot write to {folder}: {error.strerror}; choose another with --output") from error
+
+    def written(self) -> dict[str, Any]:
+        """By name, each option as JSON has it: quantities and paths as the text that a person would write."""
+        return {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
+
+
+def _plain(value: object) -> Any:
+    match value:
+        case Ratio() | Duration():
+            return value.text
+        case Path():
+            return str(value)
+        case tuple():
+            return [_plain(one) for one in value]
+    return value
+
+
+def _typed(kind: type[Any], value: object) -> Any:
+    """The reverse of `_plain`, for types that msgspec has no reading of its own for.
+
+    Raises:
+        ValueError: it is none of those; msgspec adds the key to an error of this kind, and to none of its own.
+    """
+    try:
+        text = msgspec.convert(value, str)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from error
+    return kind.parse(text) if issubclass(kind, Ratio | Duration) else kind(text)

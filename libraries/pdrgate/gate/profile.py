@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from pdrgate.errors import UsageError
 from pdrgate.search.goals import NDR, PDR, Goal
 
-TOP_TRIALS, BOOT_TOP_TRIALS = 2, 8
-"""Trials at the highest load in a repeat and in a boot: they tell the saturation throughput."""
+ProfileName = Literal["smoke", "quick", "standard", "pastrami"]
+
+TOP_TRIALS, BOOT_TOP_TRIALS, STEADY_TOP_TRIALS = 2, 8, 3
+"""Trials at the highest load in a repeat, in a boot, and in a boot of constant speed: they tell the saturation
+throughput."""
 
 BOOT_WIDTH = 0.02
 """To which the PDR of a boot is told."""
@@ -18,7 +22,7 @@ BOOT_WIDTH = 0.02
 class Profile:
     """Times are seconds; grids are multiples of the PDR that the search found."""
 
-    name: str
+    name: ProfileName
     goals: tuple[Goal, ...]
     """The PDR's goal is among them."""
     search_budget: float
@@ -53,7 +57,7 @@ _GRID = (0.5, 0.7, 1.15, 1.5, 1.95)
 BOOT_GRID = (0.5, 0.7, 1.25, 1.6, 2.0)
 """Where boots are compared: none so near the PDR that boots of different speed fall on both sides of it."""
 
-PROFILES: dict[str, Profile] = {
+PROFILES: dict[ProfileName, Profile] = {
     profile.name: profile
     for profile in (
         # Is everything wired up? Seconds instead of minutes, and numbers that are not worth keeping.
@@ -108,6 +112,7 @@ def profile(name: str) -> Profile:
     Raises:
         UsageError: there is none.
     """
-    if name not in PROFILES:
-        raise UsageError(f"there is no profile {name!r}; there are {', '.join(PROFILES)}")
-    return PROFILES[name]
+    for one in PROFILES.values():
+        if one.name == name:
+            return one
+    raise UsageError(f"there is no profile {name!r}; there are {', '.join(PROFILES)}")

@@ -90,7 +90,7 @@ class ScenarioRun:
 
     def prepare(self) -> None:
         """Set the SUT up for the scenario and start the generator. Raises TestbedError."""
-        self._deadline = time.monotonic() + self.session.options.profile.estimate
+        self._deadline = time.monotonic() + self.session.profile.estimate
         self.subject.prepare()
 
     def measure_load(self, load: float, duration: float) -> Trial:
@@ -110,7 +110,7 @@ class ScenarioRun:
             asked = dataclasses.replace(asked, width=width)
         self.subject.ask(asked)
         self._find_baseline()
-        self.found = self.subject.search(goals_of(self.session.options.profile.goals, self.scenario))
+        self.found = self.subject.search(goals_of(self.session.profile.goals, self.scenario))
         assert self.subject.calibration is not None
         self._failure = search_failure(self.found, self.subject.calibration)
         self._judge(self._failure)
@@ -118,7 +118,7 @@ class ScenarioRun:
 
     def repeat(self) -> Assessment:
         """Measure the replicates around the PDR, and judge by PASTRAMI whether it can be trusted."""
-        profile, calibration = self.session.options.profile, self.subject.calibration
+        profile, calibration = self.session.profile, self.subject.calibration
         if self.found is None or calibration is None:
             raise TestbedError("there is no PDR to repeat trials around; search it first")
         result = self.found.results[-1]
@@ -148,7 +148,8 @@ class ScenarioRun:
             pdr=pdr.load if pdr else None, source=self.scenario.name,
         )  # fmt: skip
         self._failure = self._failure or stability_failure(self.assessment, calibration) or self._no_pdr(replicates)
-        self.interference = interference(repeats, self.session.testbed.sut_cpus)
+        if not self.session.testbed.steady:  # else trials tell of it themselves, where it mattered
+            self.interference = interference(repeats, self.session.testbed.sut_cpus)
         if self.interference and self._failure is not None:
             reason = f"{self._failure.reason}; meanwhile {self.interference}"
             self._failure = Judgement(self._failure.verdict, reason)
@@ -249,9 +250,7 @@ class ScenarioRun:
 
     def _find_baseline(self) -> None:
         if self._baselines is None:
-            self._no_baseline = (
-                f"this result can be the next run's: --baseline {_as_typed(self.session.options.folder)}"
-            )
+            self._no_baseline = f"this result can be the next run's: --baseline {_as_typed(self.session.record.folder)}"
         else:
             self._baseline, self._no_baseline = self._baselines.find(self.subject.fingerprint)
         if self._baseline is None and self.session.options.require_baseline:

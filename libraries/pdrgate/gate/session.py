@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Self
 
 from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.gate.options import Options
+from pdrgate.gate.profile import PROFILES
 from pdrgate.gate.progress import Observer
 from pdrgate.gate.record import RunRecord
 from pdrgate.results.model import TestbedResult
@@ -44,6 +45,7 @@ class Session:
     ) -> None:
         self.config = config
         self.options = options
+        self.profile = PROFILES[options.profile]
         self.record = record
         self.observer = observer
         self._opener = opener
@@ -118,12 +120,14 @@ class Session:
             self._said.add(sentence)
             self.observer.said(sentence)
 
-    def leave(self) -> None:
-        """Put all its testbeds back."""
-        while self._testbeds:
-            self._testbeds[-1].close()
-            self._testbeds.pop()  # only now: what did not close is tried once more
-        self._own = None
+    def leave(self, testbeds: Collection[Testbed] | None = None) -> None:
+        """Put testbeds of its own back; None: all of them."""
+        for testbed in reversed(tuple(self._testbeds)):
+            if testbeds is None or testbed in testbeds:
+                testbed.close()
+                self._testbeds.remove(testbed)  # only now: what did not close is tried once more
+        if testbeds is None:
+            self._own = None
 
     def close(self) -> None:
         """Put everything back and let the next run begin; may be called twice."""

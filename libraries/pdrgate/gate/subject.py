@@ -136,7 +136,7 @@ class Subject:
     def calibrate(self) -> Calibration:
         """What the generator offers, and what the SUT forwards there; measured once."""
         if self.calibration is None:
-            duration = self.session.options.profile.calibration_duration
+            duration = self.session.profile.calibration_duration
             self.calibration = calibrate(lambda load, time: self.measure(load, time, CALIBRATION), duration)
             self.session.observer.said(
                 f"the generator offers up to {Rate(self.calibration.ceiling)}; "
@@ -151,15 +151,19 @@ class Subject:
         def measure(load: float, duration: float) -> Trial:
             return self.measure(load, duration, SEARCH, goal=goals[-1].name)
 
-        budget = self.session.options.profile.search_budget
+        budget = self.session.profile.search_budget
         found = search(measure, goals, min_load=calibration.min_load, max_load=calibration.search_load, budget=budget)
         if found.at_its_end and calibration.search_load < calibration.max_load:
             # Flat out the SUT forwarded less than it can: it suffers from overload.
             found = search(measure, goals, min_load=calibration.min_load, max_load=calibration.max_load, budget=budget)
         return found
 
-    def release(self) -> None:
-        """Stop the generator, ask what the kernel complained of, and put the SUT back; may be called twice."""
+    def release(self, *, ending: bool = False) -> None:
+        """Stop the generator, ask what the kernel complained of, and put the SUT back; may be called twice.
+
+        Args:
+            ending: whether the testbed is closed next: a SUT that ends with it need not be put back.
+        """
         failures: list[str] = []
         if self._generator is not None:
             self._generator.close()
@@ -168,6 +172,8 @@ class Subject:
             earlier, self._log = self._log, None
             for line in _kernel_log(self.testbed, earlier).since(earlier):
                 self._complained(line)
+        if ending and self.testbed.disposable:
+            self._path = None
         if self._path is not None:
             try:
                 failures = [sentence for sentence in self._path.restore() if not sentence.startswith("put back")]
@@ -188,7 +194,7 @@ class Subject:
         assert self._generator is not None
         self.fingerprint = fingerprint(
             self.scenario.name,
-            self.session.options.profile.name,
+            self.session.profile.name,
             self.session.config.name,
             self.testbed.describe(),
             self._generator.describe(),

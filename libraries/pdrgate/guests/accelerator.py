@@ -8,19 +8,17 @@ that KVM was chosen for, see `pdrgate.testbeds.vm`, and kept for as long as this
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import json
 import os
 import subprocess
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pdrgate.errors import StorageError, TestbedError
+from pdrgate.errors import TestbedError
 from pdrgate.guests.qemu import Accelerator, find_qemu
+from pdrgate.guests.remembered import Remembered
 
 DEVICE = "/dev/kvm"
 
@@ -65,25 +63,20 @@ class KvmRecord:
 
     @property
     def path(self) -> Path:
-        return self.folder / "kvm.json"
+        return self._file.path
 
     def read(self) -> tuple[bool, str] | None:
         """Whether KVM boots guests, and the sentence on it; None when nothing is known since the last reboot."""
-        try:
-            told = json.loads(self.path.read_text())
-            return (bool(told["boots"]), str(told["why"])) if told["boot"] == _boot_id() else None
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+        told = self._file.read()
+        return None if told is None or "boots" not in told else (bool(told["boots"]), str(told.get("why", "")))
 
     def write(self, boots: bool, why: str) -> None:
-        """Note it. Raises StorageError when it cannot be: runs could not be told what their guests run by."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile("w", dir=self.folder, prefix="kvm-", delete=False) as file:
-                json.dump({"boot": _boot_id(), "boots": boots, "why": why}, file)
-            Path(file.name).replace(self.path)
-        except OSError as error:
-            raise StorageError(f"cannot write {self.path}: {error.strerror}; make room there, start again") from error
+        """Note it. Raises StorageError as `Remembered.write`."""
+        self._file.write({"boots": boots, "why": why})
+
+    @property
+    def _file(self) -> Remembered:
+        return Remembered(self.folder, "kvm")
 
 
 def choose_accelerator(
@@ -180,9 +173,3 @@ def _access_problem() -> str | None:
     if not os.access(DEVICE, os.R_OK | os.W_OK):
         return f"{DEVICE} may not be opened by this user"
     return None
-
-
-def _boot_id() -> str:
-    with contextlib.suppress(OSError):
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return ""

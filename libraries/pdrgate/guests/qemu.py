@@ -19,6 +19,9 @@ PROGRAM = "qemu-system-x86_64"
 RINGS = (256, 512, 1024)
 """Receive ring sizes that virtio-net takes."""
 
+TX_RING = 256
+"""Packets in each port's ring for what the guest sends."""
+
 CPU_MODELS: dict[Accelerator, str] = {"kvm": "host", "tcg": "max,-erms,-fsrm"}
 """What a guest's CPU is. With the fast string instructions a kernel copies by them, and TCG does them byte by byte: an
 emulated guest then forwards half as many packets (49 for 87 kpps), for a reason that is not the kernel's."""
@@ -87,7 +90,7 @@ def command_line(
         multi = f",mq=on,rss=on,hash=on,vectors={2 * port.queues + 2}" if several else ""
         words += [
             "-device",
-            f"virtio-net-pci,netdev=net{number},mac={port.mac},rx_queue_size={port.ring},tx_queue_size=256,romfile="
+            f"virtio-net-pci,netdev=net{number},mac={port.mac},rx_queue_size={port.ring},tx_queue_size={TX_RING},romfile="
             f"{multi}",
         ]
     return words

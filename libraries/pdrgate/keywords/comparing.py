@@ -56,7 +56,7 @@ class BuildKeywords:
             named = named_build(source)
 
             def boot(journal: Journal) -> Testbed:
-                return session.config.boot(named, journal, session.options.folder / "consoles", session.observer.said)
+                return session.config.boot(named, journal, session.record.folder / "consoles", session.observer.said)
 
             return Build(side, f"{named.name} ({named.release})", boot)
 

@@ -12,7 +12,7 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from pdrgate.errors import PdrGateError
 from pdrgate.gate.baseline import Baselines
-from pdrgate.gate.options import COST_TOLERANCE, Options
+from pdrgate.gate.options import COST_TOLERANCE, NO_WAIT, Options
 from pdrgate.gate.profile import profile as named_profile
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.session import Session
@@ -45,12 +45,12 @@ class TestbedKeywords:
         profile: str = "quick",
         baseline: Path | None = None,
         reading: Reading = Reading.STRICT,
-        wait: Duration = Duration(0),  # noqa: B008 - a frozen number
+        wait: Duration = NO_WAIT,
         password: Secret | None = None,
         require_baseline: bool = False,
         resume: bool = False,
         alias: str = "testbed",
-        cost_tolerance: Ratio = Ratio(COST_TOLERANCE),  # noqa: B008 - a frozen number
+        cost_tolerance: Ratio = COST_TOLERANCE,
     ) -> None:
         """Sets up the testbed that the file ``testbed`` describes, and puts it back when the suite ends.
 
@@ -87,7 +87,12 @@ class TestbedKeywords:
             if password is not None:
                 config = config.with_password(password.value)
             options = Options(
-                chosen, folder, given, require_baseline, reading, float(wait), resume, float(cost_tolerance)
+                profile=chosen.name,
+                baseline=given,
+                require_baseline=require_baseline,
+                reading=reading,
+                wait=wait,
+                cost_tolerance=cost_tolerance,
             )
             baselines = Baselines(given, folder) if given else None
             session = Session(config, options, record, RobotObserver())

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Self
 
-PlaceKind = Literal["interface", "cpu", "backlog", "ip", "ip6"]
+PlaceKind = Literal["interface", "cpu", "vcpu", "backlog", "ip", "ip6"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """Where something is counted: an interface, a CPU, a CPU's backlog, the layer of an IP version."""
+    """Where something is counted: an interface, a CPU, a guest's CPU, a CPU's backlog, the layer of an IP version."""
 
     kind: PlaceKind
     name: str = ""
@@ -31,6 +31,11 @@ class Place:
         return cls("cpu", str(number))
 
     @classmethod
+    def vcpu(cls, number: int) -> Self:
+        """A guest's CPU, as this machine sees it."""
+        return cls("vcpu", str(number))
+
+    @classmethod
     def backlog(cls, number: int) -> Self:
         """Where packets wait for a CPU."""
         return cls("backlog", str(number))
@@ -46,7 +51,8 @@ class Place:
 
     def __str__(self) -> str:
         """``hop1/in0``, ``cpu1``, ``cpu1/backlog``, ``hop2/ip6``: what trials.jsonl has."""
-        own = {"interface": self.name, "cpu": f"cpu{self.name}", "backlog": f"cpu{self.name}/backlog"}
+        number = {"cpu": f"cpu{self.name}", "vcpu": f"vcpu{self.name}"}
+        own = {"interface": self.name, **number, "backlog": f"cpu{self.name}/backlog"}
         text = own.get(self.kind, self.kind)
         return f"{self.node}/{text}" if self.node else text
 

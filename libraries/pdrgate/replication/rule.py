@@ -40,6 +40,10 @@ class PairsRule:
     early: float = 0.99
     final: float = 0.95
 
+    def wants(self, pair: int) -> bool:
+        """Whether that pair is measured in any case, whatever the ones before it show."""
+        return pair <= min(self.fewest, self.most) or (pair % 2 == 0 and pair <= self.most)
+
     def standing(self, samples: Sequence[Samples], *, ended: bool = False) -> Standing:
         """What the pairs so far say; ``ended`` when no further pair will come."""
         pairs = min((len(one.candidate) for one in samples), default=0)

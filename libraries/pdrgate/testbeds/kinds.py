@@ -22,6 +22,7 @@ from pdrgate.testbeds.protocol import Testbed
 
 # What a kind is made of is imported when one is opened: SSH and guests take a while to load, most runs need neither.
 if TYPE_CHECKING:
+    from pdrgate.guests.metering import CpuSpeed
     from pdrgate.safety.sut_lock import SutLock
     from pdrgate.testbeds.netns import NetnsTestbed
     from pdrgate.testbeds.rack import RackTestbed
@@ -66,6 +67,8 @@ class LocalVm(TestbedConfig):
     memory: int = 512
     """MiB."""
     accelerator: Literal["auto", "kvm", "tcg"] = "auto"
+    cpu_speed: CpuSpeed = "auto"
+    """At which the CPU of an emulated guest is held while a trial lasts."""
     ring: int = 256
     """Packets that each port's receive ring holds."""
     cmdline: str = ""
@@ -114,6 +117,7 @@ class LocalVm(TestbedConfig):
                 boot_cpus=(cpus.generator, *cpus.sut),
             ),
             engine=self.generator.engine,
+            speed=self.cpu_speed,
             ring=self.ring,
             section=self.knobs,
         )

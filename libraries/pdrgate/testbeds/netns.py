@@ -197,6 +197,16 @@ class NetnsTestbed:
         facts = {"hops": str(len(self._hops)), "steering": "rps", "sut_cpus": str(len(self._cpus.sut))}
         return facts | ({"knobs": knobs_text(self._section)} if self._section else {})
 
+    @property
+    def steady(self) -> bool:
+        """Its speed is what this machine or its hardware gives it."""
+        return False
+
+    @property
+    def disposable(self) -> bool:
+        """Some of its settings are this machine's."""
+        return False
+
     def sentence(self) -> str:
         """The testbed in words."""
         return (

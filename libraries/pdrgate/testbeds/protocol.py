@@ -45,6 +45,14 @@ class Testbed(Protocol):
     def sut_cpus(self) -> tuple[int, ...]:
         """The CPUs of `counters` that route: what else runs there disturbs."""
 
+    @property
+    def steady(self) -> bool:
+        """Whether the SUT's speed is constant by itself, whatever else this machine does."""
+
+    @property
+    def disposable(self) -> bool:
+        """Whether the SUT ends with the testbed: nothing of it need be put back."""
+
     def sentence(self) -> str:
         """The testbed in words."""
 

@@ -164,6 +164,16 @@ class RackTestbed:
             **({"knobs": "; ".join(self._told)} if self._told else {}),
         }
 
+    @property
+    def steady(self) -> bool:
+        """Its speed is what this machine or its hardware gives it."""
+        return False
+
+    @property
+    def disposable(self) -> bool:
+        """It goes on without us."""
+        return False
+
     def sentence(self) -> str:
         """The testbed in words."""
         skipped = f"; {'; '.join(self._knobs.skipped)}" if self._knobs.skipped else ""

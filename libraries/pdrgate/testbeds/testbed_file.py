@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pdrgate.errors import TestbedError
+from pdrgate.guests.metering import CpuSpeed
 from pdrgate.hosts.ssh_target import SshTarget
 from pdrgate.testbeds.config import GeneratorConfig, TestbedConfig
 from pdrgate.testbeds.faults import TREX, faults
@@ -61,8 +62,19 @@ def _made(source: Path, content: Mapping[str, Any]) -> TestbedConfig:
     kind = KINDS[content["kind"]]
     if kind is Rack:
         sut = {**sut, "host": _host(source, sut["host"]), "ports": tuple(map(_port, sut["ports"]))}
+    if "cpu_speed" in sut:
+        sut = {**sut, "cpu_speed": _speed(sut["cpu_speed"])}
     own = kind.__dataclass_fields__.keys() - TestbedConfig.__dataclass_fields__.keys()
     return kind(**shared, **{key: _whole(value) for key, value in sut.items() if key in own})
+
+
+def _speed(value: int | str) -> CpuSpeed:
+    """Instructions/s; the schema has let through nothing else."""
+    match value:
+        case "auto" | "full" | int():
+            return value
+        case _:
+            return int(value.removesuffix("MIPS")) * 1_000_000
 
 
 def _whole(value: Any) -> Any:

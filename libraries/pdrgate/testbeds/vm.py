@@ -14,6 +14,7 @@ import contextlib
 import re
 import secrets
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path as FilePath
 from typing import Any, Self
@@ -23,9 +24,10 @@ from pdrgate.data_paths.catalogue import NETWORKS, Hop, Port, segment
 from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.guests.accelerator import AcceleratorChoice, KvmRecord, choose_accelerator
 from pdrgate.guests.guest import BOOT_PATIENCE, Guest, GuestConfig, GuestError
+from pdrgate.guests.metering import CpuSpeed, SpeedChoice, SpeedObserver, SpeedRecord
 from pdrgate.guests.metering.functions import FunctionObserver, busy, why_unmetered
 from pdrgate.guests.metering.symbols import read_symbols
-from pdrgate.guests.qemu import RINGS, NetworkPort, qemu_version
+from pdrgate.guests.qemu import RINGS, TX_RING, NetworkPort, qemu_version
 from pdrgate.hosts.cpus import CpuPlan, format_cpu_list
 from pdrgate.hosts.host import ShellHost, local_host, netns_host
 from pdrgate.knobs import (
@@ -69,6 +71,7 @@ class VmTestbed:
         cpus: who gets which CPU; QEMU runs on the SUT's.
         journal: where changes are noted for the case that this process is killed.
         folder: where console logs go.
+        speed: at which the guest's CPU is held while a trial lasts; ``auto`` is ``full`` where that cannot be.
         ring: packets that each port's receive ring holds; one of `RINGS`.
         knobs: sysctls for the guest.
         section: the knobs of the testbed file, all of them the guest's.
@@ -89,6 +92,7 @@ class VmTestbed:
         *,
         machine: GuestConfig | None = None,
         engine: Engine = "auto",
+        speed: CpuSpeed = "full",
         ring: int = DEFAULT_RING,
         knobs: Iterable[FileKnob] = (),
         section: Mapping[str, Any] | None = None,
@@ -100,6 +104,16 @@ class VmTestbed:
         self._engine: Engine = engine
         self._ring = ring
         self._machine = machine or GuestConfig(cpus=cpus.sut)
+        if speed != "full" and self._machine.vcpus == 1:
+            self._machine = replace(self._machine, metered=True)
+        elif isinstance(speed, int):
+            raise TestbedError(
+                f"a guest of {self._machine.vcpus} virtual CPUs cannot be held at a constant speed; give it one "
+                "(sut.vcpus), or leave out sut.cpu_speed"
+            )
+        self._wanted_speed: CpuSpeed = speed
+        self._speed = SpeedChoice(0, "")
+        """At which it is held, once it is up."""
         self._build, self._journal, self._folder = build, journal, folder
         self._knobs, self._patience = tuple(knobs), patience
         self._record = KvmRecord(journal.path.parent)
@@ -127,6 +141,7 @@ class VmTestbed:
         """Wait until the guest is up, and set its ports up; once, before all else. Raises as `__init__` says."""
         try:
             self._boot()
+            self._speed = self._choose_speed()
             self._build_ports(self._knobs)
             self.set_buffer(DEFAULT_BUFFER)
         except BaseException:
@@ -161,6 +176,19 @@ class VmTestbed:
         else:
             if choice.patience is not None:
                 self._record.write(True, "it has booted a guest since this machine was started")
+
+    def _choose_speed(self) -> SpeedChoice:
+        meter = self.guest.meter
+        if meter is None:
+            if isinstance(self._wanted_speed, int):
+                raise TestbedError(
+                    "only an emulated guest can be held at a constant speed, and this one runs by KVM; use "
+                    "accelerator: tcg in the testbed file, or cpu_speed: full"
+                )
+            return SpeedChoice(0, "")
+        return SpeedRecord(self._journal.path.parent).choose(
+            self._wanted_speed, meter.counts(), self.guest.boot_time or 0.0
+        )
 
     def _choose(self) -> AcceleratorChoice:
         return choose_accelerator(self._machine.accelerator, self._record)
@@ -197,6 +225,16 @@ class VmTestbed:
     def sut_cpus(self) -> tuple[int, ...]:
         """This machine's CPUs that QEMU runs on."""
         return self._cpus.sut
+
+    @property
+    def steady(self) -> bool:
+        """Where the guest's CPU is held at a constant speed."""
+        return self._speed.speed > 0
+
+    @property
+    def disposable(self) -> bool:
+        """A guest has nothing that stays."""
+        return True
 
     def environment(self) -> Environment:
         """What the guest is."""
@@ -285,8 +323,12 @@ class VmTestbed:
         return found
 
     def observers(self) -> tuple[Observer, ...]:
-        """The counters around each trial, and what its kernel executed where the guest is metered."""
-        return (CounterObserver(self.counters), *self._function_observers())
+        """The counters around each trial; within them, so that reading does not take long, what the kernel executes and
+        the CPU's constant speed."""
+        counters, meter = CounterObserver(self.counters), self.guest.meter
+        if meter is None or not self._speed.speed:
+            return (counters, *self._function_observers())
+        return (counters, *self._function_observers(), SpeedObserver(meter, self._speed.speed))
 
     def _function_observers(self) -> tuple[Observer, ...]:
         guest = self.guest
@@ -309,6 +351,7 @@ class VmTestbed:
             "accelerator": self.guest.accelerator.name,
             "boot": self.guest.protocol,
             "qemu": qemu_version(),
+            "cpu_speed": str(self._speed),
             "vcpus": str(self._machine.vcpus),
             "memory": f"{self._machine.memory} MiB",
             "ring": str(self._ring),
@@ -321,11 +364,15 @@ class VmTestbed:
         guest = self.guest
         return (
             f"{guest.build.name} ({guest.build.release}) in a guest by {guest.accelerator.name.upper()} "
-            f"({guest.accelerator.why}), booted in {guest.boot_time or 0:.1f} s"
+            f"({guest.accelerator.why}), {self._held}booted in {guest.boot_time or 0:.1f} s"
             f"{'' if guest.protocol == 'pvh' else ' as a bzImage'}; generator on CPU "
             f"{self._cpus.generator}, guest on CPU {format_cpu_list(self._cpus.sut)}"
             + "".join(f"; {sentence}" for sentence in self._skipped)
         )
+
+    @property
+    def _held(self) -> str:
+        return f"its CPU held at {self._speed} ({self._speed.why}), " if self._speed.speed else ""
 
     def close(self) -> None:
         """End the guest and remove the namespace; may be called twice. Raises TestbedError when something stays."""
@@ -380,10 +427,17 @@ class VmTestbed:
                 self._skipped.append(self._inner.skipped[-1])
 
     def _check_ring(self, interface: str) -> None:
-        told = self.guest.run("ethtool", "-g", interface).stdout
-        match = re.search(r"Current hardware settings:\s+RX:\s+(\d+)", told)
-        if match is None or int(match[1]) != self._ring:
+        """QEMU 10.0 offers 1024 whatever it was given; the kernel then makes a ring smaller."""
+        if self._told_ring(interface) == self._ring:
+            return
+        self.guest.run("ethtool", "-G", interface, "rx", str(self._ring), "tx", str(TX_RING), check=False)
+        if (told := self._told_ring(interface)) != self._ring:
             raise TestbedError(
                 f"{self.guest.name} was given receive rings of {self._ring} packets, and {interface} reads back "
-                f"{match[1] if match else 'none'}"
+                f"{told or 'none'}"
             )
+
+    def _told_ring(self, interface: str) -> int | None:
+        told = self.guest.run("ethtool", "-g", interface).stdout
+        match = re.search(r"Current hardware settings:\s+RX:\s+(\d+)", told)
+        return int(match[1]) if match else None

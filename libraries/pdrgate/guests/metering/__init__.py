@@ -2,5 +2,6 @@
 
 from pdrgate.guests.metering.meter import Counts, Executed, VcpuMeter
 from pdrgate.guests.metering.plugin import plugin
+from pdrgate.guests.metering.speed import CpuSpeed, SpeedChoice, SpeedObserver, SpeedRecord
 
-__all__ = ["Counts", "Executed", "VcpuMeter", "plugin"]
+__all__ = ["Counts", "CpuSpeed", "Executed", "SpeedChoice", "SpeedObserver", "SpeedRecord", "VcpuMeter", "plugin"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+import time
 from dataclasses import dataclass
 from typing import Self
 
@@ -36,16 +37,8 @@ class Counts:
     """In which it should have run and did not, beyond what is made good."""
     arrears: float
     """By which it is behind now; it will make up for that at full speed."""
-
-    def __sub__(self, earlier: Counts) -> Counts:
-        return Counts(
-            self.instructions - earlier.instructions,
-            self.halted - earlier.halted,
-            self.halts - earlier.halts,
-            self.held - earlier.held,
-            self.lost - earlier.lost,
-            self.arrears - earlier.arrears,
-        )
+    time: float
+    """When these counts were read, on this machine's monotonic clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +80,10 @@ class VcpuMeter:
 
     def counts(self) -> Counts:
         """The sums now."""
+        now = time.monotonic()
         fields = _HEAD.unpack(self._memory[: _HEAD.size])
         _, _, _, instructions, halted, halts, held, lost, arrears, _, _, *_ = fields
-        return Counts(instructions, halted / 1e9, halts, held / 1e9, lost / 1e9, arrears / 1e9)
+        return Counts(instructions, halted / 1e9, halts, held / 1e9, lost / 1e9, arrears / 1e9, now)
 
     def executed(self) -> Executed:
         """What each block was executed now."""

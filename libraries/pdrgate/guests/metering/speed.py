@@ -1,0 +1,103 @@
+"""The constant speed of a guest's CPU: how fast this machine can hold one, and whether it did.
+
+On a shared machine an emulated CPU is as fast as what others leave of the machine, and its throughput scatters by 15 %.
+Held at a speed that the machine sustains with margin, it repeats to a few tenths of a percent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pdrgate.guests.metering.meter import Counts, VcpuMeter
+from pdrgate.guests.remembered import Remembered
+from pdrgate.observers.reading import Counter, Place, Reading
+from pdrgate.observers.watching import Observation
+
+CpuSpeed = int | Literal["auto", "full"]
+"""Instructions/s; ``auto``: a step that this machine sustains; ``full``: as fast as it goes."""
+
+STEPS = (25_000_000, 100_000_000, 400_000_000)
+"""Instructions/s. Few and far apart: results at different speeds cannot be compared, and what a machine sustains is not
+the same from one hour to the next."""
+
+_SHARE = 0.4
+"""Of what it did unheld; a step asks for no more, so that others can have the machine too."""
+
+_LATE = 0.002
+"""Share of a trial that its CPU may lose: what it forwards is wrong by as much."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedChoice:
+    """The speed at which guests are held, and why."""
+
+    speed: int
+    """Instructions/s; 0: as fast as they go."""
+    why: str
+
+    def __str__(self) -> str:
+        """``100 MIPS``, ``full``."""
+        return f"{self.speed / 1e6:g} MIPS" if self.speed else "full"
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedRecord:
+    """The step that ``auto`` means on this machine, found out by its first guest."""
+
+    folder: Path
+
+    def choose(self, wanted: CpuSpeed, booted: Counts, elapsed: float) -> SpeedChoice:
+        """The speed for a guest that came up in ``elapsed`` seconds, with these counts, at full speed.
+
+        Raises:
+            StorageError: the choice cannot be noted for the guests after it.
+        """
+        if wanted == "full":
+            return SpeedChoice(0, "asked for")
+        if wanted != "auto":
+            return SpeedChoice(wanted, "asked for")
+        file = Remembered(self.folder, "cpu-speed")
+        told = file.read()
+        if told is not None and isinstance(told.get("speed"), int):
+            return SpeedChoice(told["speed"], str(told.get("why", "")))
+        unheld = booted.instructions / max(elapsed - booted.halted, 1e-3)
+        speed = max((step for step in STEPS if step <= _SHARE * unheld), default=STEPS[0])
+        why = f"its first guest booted here at {unheld / 1e6:.0f}"
+        file.write({"speed": speed, "why": why})
+        return SpeedChoice(speed, why)
+
+
+class SpeedObserver:
+    """Holds a guest's CPU while a trial lasts, and says whether that could be; in between it is as fast as it goes."""
+
+    def __init__(self, meter: VcpuMeter, speed: int) -> None:
+        self._meter = meter
+        self._speed = speed
+        self._before: Counts | None = None
+
+    def begin(self) -> None:
+        self._meter.hold(self._speed)
+        self._before = self._meter.counts()
+
+    def end(self) -> Observation:
+        after = self._meter.counts()
+        self._meter.hold(0)
+        if self._before is None:
+            return Observation()
+        before, self._before = self._before, None
+        lost, passed = after.lost - before.lost, after.time - before.time
+        late = lost > _LATE * passed
+        told = f"the guest's CPU was late by {lost * 1e3:.0f} of {passed * 1e3:.0f} ms" if late else ""
+        return Observation(_reading(before), _reading(after), disturbed=told)
+
+
+def _reading(counts: Counts) -> Reading:
+    place = Place.vcpu(0)
+    return {
+        Counter(place, "instructions"): counts.instructions,
+        Counter(place, "halted_us"): round(counts.halted * 1e6),
+        Counter(place, "held_us"): round(counts.held * 1e6),
+        Counter(place, "lost_us"): round(counts.lost * 1e6),
+    }

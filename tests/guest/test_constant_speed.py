@@ -1,0 +1,101 @@
+"""A guest of the distribution's kernel, metered: its CPU keeps the speed that it is held at, and each block counts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.guests.guest import Guest, GuestConfig
+from pdrgate.guests.metering import SpeedObserver
+from pdrgate.hosts.cpus import plan_cpus
+from pdrgate.safety.journal import Journal
+
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine")]
+
+SPEED = 25_000_000
+"""Instructions/s that every machine has to spare."""
+
+
+@pytest.fixture(scope="module")
+def guest(machine: None, cloud: KernelBuild, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
+    folder = tmp_path_factory.mktemp("metered")
+    config = GuestConfig(cpus=plan_cpus(None, None).sut, accelerator="tcg", metered=True)
+    with Journal.begin(folder / "state") as journal, Guest(cloud, config, journal, folder / "consoles") as guest:
+        guest.wait(180.0)
+        yield guest
+
+
+@pytest.fixture
+def busy(guest: Guest) -> Iterator[Guest]:
+    """It has always something to do."""
+    with guest.start("sh", "-c", "while :; do :; done"):
+        yield guest
+
+
+def test_a_busy_cpu_executes_what_it_is_held_at(busy: Guest) -> None:
+    assert busy.meter is not None
+    busy.meter.hold(SPEED)
+    time.sleep(0.1)  # it sees the new speed when it looks next
+    before = busy.meter.counts()
+    time.sleep(1.0)
+    after = busy.meter.counts()
+    busy.meter.hold(0)
+    passed = after.time - before.time
+    owed = (after.lost - before.lost) + (after.arrears - before.arrears) + (after.halted - before.halted)
+    # What it did not execute, it says that it owes.
+    assert after.instructions - before.instructions == pytest.approx(SPEED * (passed - owed), rel=0.02)
+
+
+def test_between_trials_it_is_as_fast_as_it_goes(busy: Guest) -> None:
+    assert busy.meter is not None
+    before = busy.meter.counts()
+    time.sleep(0.5)
+    after = busy.meter.counts()
+    assert after.held == before.held
+    assert after.instructions > before.instructions
+
+
+def test_a_stopped_emulator_is_seen(busy: Guest) -> None:
+    assert busy.meter is not None
+    observer = SpeedObserver(busy.meter, SPEED)
+    observer.begin()
+    time.sleep(0.1)
+    os.kill(busy.pid, signal.SIGSTOP)
+    time.sleep(0.3)
+    os.kill(busy.pid, signal.SIGCONT)
+    time.sleep(0.1)
+    assert "the guest's CPU was late by" in observer.end().disturbed
+
+
+def test_a_cpu_with_nothing_to_do_owes_nothing(guest: Guest) -> None:
+    assert guest.meter is not None
+    observer = SpeedObserver(guest.meter, SPEED)
+    observer.begin()
+    time.sleep(0.5)
+    after = guest.meter.counts()
+    assert after.halted > 0
+    assert after.arrears == 0
+    observer.end()
+
+
+def test_blocks_add_up_to_all_that_was_executed(guest: Guest) -> None:
+    assert guest.meter is not None
+    before, started = guest.meter.executed(), guest.meter.counts()
+    guest.run("seq", "10000")
+    ended, after = guest.meter.counts(), guest.meter.executed()
+    ran = after.since(before)
+    told = int((ran.length * ran.executions).sum())
+    # Read one after the other, while the guest goes on: no less than between the inner two.
+    assert told >= 0.99 * (ended.instructions - started.instructions) > 0
+    assert (ran.address == 0).any()  # programs
+    assert (ran.address >= 0xFFFFFFFF81000000).any()  # the kernel, where its build has it
+
+
+def test_a_layout_is_the_builds(guest: Guest) -> None:
+    assert "nokaslr" in Path(guest.console).read_text(errors="replace")

@@ -1,0 +1,93 @@
+"""The constant speed of a guest's CPU: the step that a machine gets, and trials in which it could not be held."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pdrgate.errors import TestbedError
+from pdrgate.guests.metering import Counts, Executed, SpeedObserver, SpeedRecord, VcpuMeter, plugin
+from pdrgate.guests.metering import plugin as built
+from pdrgate.observers.reading import Counter, Place
+
+
+def counts(instructions: float, *, halted: float = 0.0, lost: float = 0.0, time: float = 0.0) -> Counts:
+    return Counts(int(instructions), halted, 0, 0.0, lost, 0.0, time)
+
+
+@pytest.mark.parametrize(
+    ("unheld", "speed"), [(30e6, 25e6), (225e6, 25e6), (260e6, 100e6), (900e6, 100e6), (1100e6, 400e6), (9e9, 400e6)]
+)
+def test_auto_is_the_highest_step_that_leaves_the_machine_room(tmp_path: Path, unheld: float, speed: float) -> None:
+    choice = SpeedRecord(tmp_path).choose("auto", counts(3 * unheld, halted=1.0), 4.0)
+    assert choice.speed == speed
+    assert f"{unheld / 1e6:.0f}" in choice.why
+
+
+def test_auto_means_the_same_until_the_machine_is_started_anew(tmp_path: Path) -> None:
+    """Else two runs of one day could not be compared, for the second came on a busier hour."""
+    first = SpeedRecord(tmp_path).choose("auto", counts(1.2e9), 4.0)
+    assert SpeedRecord(tmp_path).choose("auto", counts(0.2e9), 4.0) == first
+    (tmp_path / "cpu-speed.json").write_text('{"boot": "another", "speed": 25000000}')
+    assert SpeedRecord(tmp_path).choose("auto", counts(4.4e9), 4.0).speed == 400_000_000
+
+
+def test_what_is_asked_for_is_taken(tmp_path: Path) -> None:
+    record = SpeedRecord(tmp_path)
+    assert str(record.choose(60_000_000, counts(1e9), 4.0)) == "60 MIPS"
+    assert str(record.choose("full", counts(1e9), 4.0)) == "full"
+    assert not list(tmp_path.iterdir())
+
+
+class _Meter(VcpuMeter):
+    """Counts that a test sets, in real shared memory."""
+
+    def __init__(self, *readings: Counts) -> None:
+        super().__init__()
+        self._readings = list(readings)
+
+    def counts(self) -> Counts:
+        return self._readings.pop(0)
+
+
+@pytest.mark.parametrize(("lost", "disturbed"), [(0.0, ""), (0.0009, ""), (0.03, "late by 30 of 500 ms")])
+def test_a_trial_in_which_the_cpu_fell_behind_is_disturbed(lost: float, disturbed: str) -> None:
+    with _Meter(counts(5e6, lost=1.0, time=10.0), counts(55e6, lost=1.0 + lost, time=10.5)) as meter:
+        observer = SpeedObserver(meter, 100_000_000)
+        observer.begin()
+        assert meter.speed == 100_000_000
+        seen = observer.end()
+        assert meter.speed == 0
+    assert disturbed in seen.disturbed
+    assert bool(seen.disturbed) is bool(disturbed)
+    instructions = Counter(Place.vcpu(0), "instructions")
+    assert seen.after[instructions] - seen.before[instructions] == 50_000_000
+    assert str(instructions) == "vcpu0.instructions"
+
+
+def test_blocks_that_ran_meanwhile() -> None:
+    def executed(*runs: int) -> Executed:
+        addresses = np.arange(len(runs), dtype=np.uint64) * np.uint64(16)
+        return Executed(addresses, np.full(len(runs), 4, np.uint64), np.array(runs, np.uint64))
+
+    since = executed(7, 5, 9, 2).since(executed(7, 3, 9))
+    assert since.address.tolist() == [16, 48]
+    assert since.executions.tolist() == [2, 2]
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+def test_the_plugin_is_built_once_for_each_interface_of_qemu(tmp_path: Path) -> None:
+    old, new = plugin("7.2.22", tmp_path), plugin("10.0.2", tmp_path)
+    assert old != new
+    written = old.stat().st_mtime_ns
+    assert built("8.2.2", tmp_path) == old
+    assert old.stat().st_mtime_ns == written
+
+
+def test_without_a_compiler_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(TestbedError, match="apt-get install gcc"):
+        plugin("7.2.22", tmp_path)
