@@ -227,6 +227,14 @@ def compare(baseline: Path, candidate: Path, tolerance: Ratio, loss: Ratio, form
     show_default=True,
     help="Loss of PDR that is accepted.",
 )
+@click.option(
+    "--cost-tolerance",
+    metavar="RATIO",
+    type=RatioType(),
+    default="1%",
+    show_default=True,
+    help="Growth of the instructions per packet that is accepted.",
+)
 @click.option("--output", metavar="FOLDER", default="results", show_default=True, type=PathType())
 @click.option(
     "--baseline",

@@ -69,6 +69,8 @@ class Trial:
     counters_after: Readings = field(default_factory=dict)
     functions: Functions = field(default_factory=dict)
     """What the SUT's kernel executed meanwhile; empty where that is not counted, or not kept for this phase."""
+    counted: float = 0.0
+    """Seconds for which functions were counted: the trial, and what the generator needs before and after it."""
     disturbed: str = ""
     """What of the machine kept the trial from telling anything of the SUT, with its numbers; empty for a sound one."""
     scenario: str = ""
@@ -93,7 +95,7 @@ class Trial:
     """Start, seconds since the epoch."""
 
     def __post_init__(self) -> None:
-        for name in ("intended_load", "intended_duration", "sending_time", "started"):
+        for name in ("intended_load", "intended_duration", "sending_time", "counted", "started"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0):
                 raise ValueError(f"{name} is {value!r}: it must be finite and not negative")

@@ -9,6 +9,7 @@ from pathlib import Path
 from pdrgate.errors import DataError
 from pdrgate.gate.fingerprint import KERNEL, difference, may_differ
 from pdrgate.history.results import RESULT_FILE, read_result, results_below
+from pdrgate.measurands import Cost
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
@@ -103,7 +104,7 @@ def _in_result(
         stable = "stable " if entry.verdict not in _STABLE else ""
         what = f"holds no {stable}PDR of this scenario" if stable or entry.pdr is None else "was compared itself"
         return None, (0, f"{source} {what} (it was {entry.verdict})")
-    few = [one for one in entry.measurands if len(one.samples) < 2]
+    few = [one for one in entry.measurands if len(one.samples) < 2 and one.name != Cost.name]
     if few or not entry.measurands:
         count = len(few[0].samples) if few else 0
         return None, (0, f"{source} has {count} repeats; a comparison needs two or more")

@@ -104,6 +104,8 @@ class Boots:
         self.failure: Judgement | None = None
         """Why there is nothing to compare."""
         self.carried = ""
+        self.uncounted = ""
+        """Why the cost of a packet is not counted."""
         self.sut_cpus: tuple[int, ...] = ()
         self._together = together
         self._told = told
@@ -266,7 +268,7 @@ class Boots:
                 raise
         except TestbedError as error:
             raise BootError(build.side, error, boot) from error
-        self.carried, self.sut_cpus = subject.carried, testbed.sut_cpus
+        self.carried, self.sut_cpus, self.uncounted = subject.carried, testbed.sut_cpus, subject.uncounted
         self._steady = testbed.steady
         if told := differences(self.sides[build.side].fingerprint, subject.fingerprint):
             self._release(subject)

@@ -17,17 +17,19 @@ from pdrgate.gate.baseline import besides_the_kernel, differing_entries
 from pdrgate.gate.boots import SIDES, BootError, Boots, Build
 from pdrgate.gate.interference import interference
 from pdrgate.gate.judging import check_tolerance, comparison, judged, shown, summarised, told
+from pdrgate.gate.packet_cost import counted, function_changes
 from pdrgate.gate.pairs_file import PairsFile, StoredStep
 from pdrgate.gate.progress import Progress
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import pdr_of
 from pdrgate.gate.session import Session
 from pdrgate.guests.guest import GuestError
-from pdrgate.measurands import REPEAT, PartialDropRate, SaturationThroughput
+from pdrgate.measurands import REPEAT, Cost, PartialDropRate, SaturationThroughput
 from pdrgate.replication import PairsRule, Samples, Standing
 from pdrgate.results.model import (
     BootResult,
     ComparisonResult,
+    CostResult,
     CrashResult,
     ScenarioResult,
     Side,
@@ -42,8 +44,8 @@ from pdrgate.stability.checks import ENOUGH_DATA, SATURATION, Check
 from pdrgate.stats.intervals import mean
 from pdrgate.trial import Trial, by_boot
 
-MEASURANDS = (PartialDropRate, SaturationThroughput)
-"""What is compared, the one that the run is about first."""
+MEASURANDS = (PartialDropRate, SaturationThroughput, Cost)
+"""What is compared, where all boots have it, the one that the run is about first."""
 
 _MOST_FAILURES = 2
 """Boots of one build that may fail; one failure can be the testbed's, two are the build's."""
@@ -131,14 +133,15 @@ class BuildComparison:
                 Verdict.INCONCLUSIVE, f"{self._pairs} pair{'s' * (self._pairs != 1)} of boots; a comparison needs two"
             )
             return self.judgement
-        found = judged(standing.changes)
+        functions = function_changes(*(self._cost(side) for side in SIDES))
+        found = judged(standing.changes, functions)
         veto = failure or self._veto(standing)
         differs = differing_entries(
             self._boots.sides["baseline"].fingerprint, self._boots.sides["candidate"].fingerprint
         )
         self.comparison = comparison(
             standing.changes, self.builds["baseline"].label, differs, pairs=self._pairs,
-            why_not=veto.reason if veto else "",
+            why_not=veto.reason if veto else "", functions=functions,
         )  # fmt: skip
         if veto is not None:
             numbers = "; ".join(told(change) for change in standing.changes)
@@ -201,6 +204,8 @@ class BuildComparison:
             complaints=candidate.complaints,
             sides=sides,
             boots=tuple(self.boots),
+            cost=candidate.cost,
+            uncounted=self._boots.uncounted,
         )
 
     # --- Where it stands ---
@@ -230,10 +235,10 @@ class BuildComparison:
         accepted = self.plan.tolerance if tolerance is None else tolerance
         samples = [
             Samples(
-                one.name, one.unit, one.better, accepted, self.samples(one.name, "baseline"),
-                self.samples(one.name, "candidate"),
+                one.name, one.unit, one.better, self.session.options.cost_tolerance if one is Cost else accepted,
+                self.samples(one.name, "baseline"), self.samples(one.name, "candidate"),
             )
-            for one in MEASURANDS
+            for one in self._compared
         ]  # fmt: skip
         return self._rule.standing(samples, ended=ended)
 
@@ -241,6 +246,17 @@ class BuildComparison:
     def _rule(self) -> PairsRule:
         rule = PairsRule(most=self.plan.pairs)
         return replace(rule, fewest=_FEWEST_STEADY) if self._boots.steady else rule
+
+    @property
+    def _compared(self) -> tuple[type[PartialDropRate] | type[SaturationThroughput] | type[Cost], ...]:
+        """What all boots have: the cost of a packet is not counted everywhere."""
+        whole = [boot for boot in self.boots if not boot.failure]
+        return tuple(one for one in MEASURANDS if all(one.name in boot.values for boot in whole))
+
+    def _cost(self, side: Side) -> CostResult | None:
+        """What a packet costs over all boots of a build."""
+        own = [trial for trial in self._trials if trial.side == side]
+        return counted(list(by_boot(own).values()), self._boots.goal.loss_ratio)
 
     def _veto(self, standing: Standing) -> Judgement | None:
         """Why a change is not accepted, though it was measured.
@@ -308,7 +324,7 @@ class BuildComparison:
             return
         values = ", ".join(
             f"{side} {one.name} {shown(self.samples(one.name, side)[-1], one.unit)}"
-            for one in MEASURANDS
+            for one in self._compared
             for side in SIDES
         )
         changes = [
@@ -339,13 +355,13 @@ class BuildComparison:
             )  # fmt: skip
         if not self._boots.steady:  # else trials tell of it themselves, where it mattered
             self.interference = interference(self._trials, self._boots.sut_cpus)
-        for one in MEASURANDS:
+        for one in (PartialDropRate, SaturationThroughput):  # what is counted and not timed has no shape in time
             base, candidate = (self.samples(one.name, side) for side in SIDES)
             ratios = tuple(new / old for new, old in zip(candidate, base, strict=True))
             self._shape += steady(f"candidate's {one.name} relative to the baseline's", ratios)
 
     def _side_result(self, side: Side) -> SideResult:
-        found = [summarised(one.name, one.unit, one.better, self.samples(one.name, side)) for one in MEASURANDS]
+        found = [summarised(one.name, one.unit, one.better, self.samples(one.name, side)) for one in self._compared]
         told = {name: [line for boot in self.boots if boot.side == name for line in boot.complaints] for name in SIDES}
         fresh = [line for line in dict.fromkeys(told[side]) if side == "baseline" or line not in told["baseline"]]
         assessment = self.assessments.get(side)
@@ -354,6 +370,7 @@ class BuildComparison:
             measurands=tuple(one for one in found if one is not None),
             assessment=assessment.result() if assessment else None,
             complaints=tuple(fresh),
+            cost=self._cost(side),
         )
 
     # --- What a run that continues this one must know ---

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from pdrgate.errors import DataError
 from pdrgate.gate.judging import check_tolerance, compare, comparison, judged, told
+from pdrgate.gate.options import COST_TOLERANCE
 from pdrgate.gate.replicate import Measurands
-from pdrgate.measurands import PartialDropRate, SaturationThroughput, replicate_of
+from pdrgate.measurands import Cost, PartialDropRate, SaturationThroughput, replicate_of
 from pdrgate.replication import PairsRule, Samples
 from pdrgate.results.model import ComparisonResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
@@ -21,7 +22,7 @@ from pdrgate.stability.curve import LoadLossCurve, first_past
 from pdrgate.stats.intervals import mean
 from pdrgate.trial import Trial
 
-_MEASURANDS = (PartialDropRate, SaturationThroughput)
+_MEASURANDS = (PartialDropRate, SaturationThroughput, Cost)
 _SIDES: tuple[Side, Side] = ("baseline", "candidate")
 _Values = dict[str, dict[int, float]]
 
@@ -88,7 +89,7 @@ def compare_files(
 
 
 def _samples(
-    measurand: type[PartialDropRate] | type[SaturationThroughput],
+    measurand: type[PartialDropRate] | type[SaturationThroughput] | type[Cost],
     first: _Set,
     second: _Set,
     tolerance: float,
@@ -96,9 +97,12 @@ def _samples(
 ) -> Samples:
     def of(one: _Set) -> tuple[float, ...]:
         values = one.values[measurand.name]
+        if pairs is not None and not values.keys() >= set(pairs):
+            return ()  # the cost of a packet is not counted everywhere
         return tuple(values[number] for number in (sorted(values) if pairs is None else pairs))
 
-    return Samples(measurand.name, measurand.unit, measurand.better, tolerance, of(first), of(second))
+    accepted = COST_TOLERANCE if measurand is Cost else tolerance
+    return Samples(measurand.name, measurand.unit, measurand.better, accepted, of(first), of(second))
 
 
 def _read(path: Path, side: Side, plr_threshold: float, told_of: Callable[[str], None]) -> _Set:
@@ -113,7 +117,9 @@ def _read(path: Path, side: Side, plr_threshold: float, told_of: Callable[[str],
         trials = [trial for trial in trials if trial.side == side]
         if not trials:
             raise DataError(f"{path} holds trials of a build comparison, and none of its {side}; name the whole file")
-    repeats = [trial for trial in trials if trial.phase == "repeat"] or trials
+    repeats = [trial for trial in trials if trial.phase == "repeat"] or [
+        trial for trial in trials if trial.intended_load
+    ]
     paired = any(trial.pair for trial in trials)
     values = _by_replicate(trials, plr_threshold)
     pdrs = tuple(values[PartialDropRate.name].values())
@@ -130,7 +136,10 @@ def _by_run(curve: LoadLossCurve, plr_threshold: float) -> _Values:
     past = first_past(curve.steady_plrs, plr_threshold)
     beyond = curve.points[past + 1].throughputs if past is not None and past + 1 < len(curve.points) else ()
     pdrs = curve.pdr_per_run(plr_threshold) if beyond else ()
-    return {PartialDropRate.name: dict(enumerate(pdrs, 1)), SaturationThroughput.name: dict(enumerate(beyond, 1))}
+    return {
+        PartialDropRate.name: dict(enumerate(pdrs, 1)), SaturationThroughput.name: dict(enumerate(beyond, 1)),
+        Cost.name: {},
+    }  # fmt: skip
 
 
 def _by_replicate(trials: Sequence[Trial], plr_threshold: float) -> _Values:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pdrgate.errors import DataError, UsageError
+from pdrgate.gate.packet_cost import at_odds, cost_in_words, percent
+from pdrgate.measurands import Cost
 from pdrgate.replication import Samples
 from pdrgate.replication.samples import gravest_change
-from pdrgate.results.model import Better, ChangeResult, ComparisonResult, MeasurandResult
+from pdrgate.results.model import Better, ChangeResult, ComparisonResult, FunctionChange, MeasurandResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stats.intervals import mean, t_interval
 from pdrgate.units import Rate
@@ -40,11 +42,22 @@ def compare(samples: Sequence[Samples], source: str) -> tuple[ChangeResult, ...]
         raise DataError(f"cannot compare with {source}: {error}") from error
 
 
-def judged(changes: Sequence[ChangeResult]) -> Judgement:
-    """The verdict of the gravest change, with the numbers of all of them."""
+def judged(changes: Sequence[ChangeResult], functions: Sequence[FunctionChange] = ()) -> Judgement:
+    """The verdict of the gravest change, with the numbers of all of them.
+
+    Args:
+        functions: where the cost of a packet changed.
+    """
     decisive = gravest_change(changes)
-    others = [told(change) for change in changes if change is not decisive]
-    reason = "; ".join([f"{_lead(decisive)}: {told(decisive)}, tolerance {decisive.tolerance:.1%}", *others])
+    others = [change for change in changes if change is not decisive]
+    if decisive.measurand == Cost.name:
+        clauses = [cost_in_words(decisive, functions), *(f"{one.measurand} {percent(one.change)}" for one in others)]
+        if decisive.verdict is not Verdict.REGRESSION:
+            clauses[0] = f"{_lead(decisive)}: {clauses[0]}, tolerance {decisive.tolerance:.1%}"
+    else:
+        clauses = [f"{_lead(decisive)}: {told(decisive)}, tolerance {decisive.tolerance:.1%}"]
+        clauses += [cost_in_words(one, functions) if one.measurand == Cost.name else told(one) for one in others]
+    reason = "; ".join(filter(None, [*clauses, at_odds(changes)]))
     if decisive.verdict is Verdict.INCONCLUSIVE:
         reason += "; repeat more often or on a quieter machine"
     return Judgement(decisive.verdict, reason)
@@ -66,13 +79,14 @@ def comparison(
     *,
     pairs: int = 0,
     why_not: str = "",
+    functions: Sequence[FunctionChange] = (),
 ) -> ComparisonResult:
     """What result.json has of a comparison: the PDR's change in front, and all of them."""
     first = changes[0]
     return ComparisonResult(
         baseline=baseline, tolerance=first.tolerance, change=first.change, lower=first.lower, upper=first.upper,
         confidence=first.confidence, changes=tuple(changes), pairs=pairs, accepted=not why_not, why_not=why_not,
-        differs=dict(differs),
+        differs=dict(differs), functions=tuple(functions),
     )  # fmt: skip
 
 

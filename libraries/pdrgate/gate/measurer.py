@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from pdrgate.errors import PdrGateError
@@ -42,6 +44,7 @@ class Measurer:
             what is asked for next is what was measured next; no traffic is sent then.
         on_trial: told each trial, and whether it is an earlier one.
         check: called when a fresh trial is on disk, or none came of it; raises when the SUT has died of it.
+        busy: has a program use the SUT's CPU, around trials in which nothing is sent.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class Measurer:
         earlier: Sequence[Trial] = (),
         on_trial: Callable[[Trial, bool], None] = lambda trial, replayed: None,
         check: Callable[[], None] = lambda: None,
+        busy: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext,
     ) -> None:
         self._generator = generator
         self._frames = frames
@@ -64,6 +68,7 @@ class Measurer:
         self._earlier = [trial for trial in earlier if belonging.owns(trial)]
         self._on_trial = on_trial
         self._check = check
+        self._busy = busy
         self.trials: list[Trial] = []
         """All trials of the scenario so far, earlier ones included."""
 
@@ -81,7 +86,7 @@ class Measurer:
     def _fresh(self, load: float, duration: float, phase: str, goal: str, repeat: int) -> Trial:
         self._earlier.clear()  # from here on the run goes its own way
         try:
-            with watching(self._observers) as watch:
+            with contextlib.nullcontext() if load else self._busy(), watching(self._observers) as watch:
                 trial = self._generator.trial(load, duration, self._frames) if load else _rest(duration)
             observed = watch.observation
             before, after = without_zeros(observed.before, observed.after)
@@ -94,6 +99,7 @@ class Measurer:
             counters_before={**nested(before), **trial.counters_before},  # a generator may have counters of its own
             counters_after={**nested(after), **trial.counters_after},
             functions=observed.functions if phase in COUNTED else {},
+            counted=observed.counted if phase in COUNTED else 0.0,
             disturbed=observed.disturbed,
             phase=phase,
             goal=goal,

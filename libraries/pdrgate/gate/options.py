@@ -18,6 +18,9 @@ from pdrgate.units import Duration, Ratio
 OPTIONS_FILE = "run.json"
 NO_WAIT = Duration(0)
 
+COST_TOLERANCE = Ratio(0.01)
+"""Unless a run is asked for another: instructions are counted, and equal builds differ by 0.3 % at most."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
@@ -29,6 +32,8 @@ class Options:
     require_baseline: bool = False
     """Whether a scenario without a baseline is an error."""
     reading: Reading = Reading.STRICT
+    cost_tolerance: Ratio = COST_TOLERANCE
+    """Growth of the instructions per packet that is accepted."""
     wait: Duration = NO_WAIT
     """To wait for another run on this machine to end."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pdrgate.gate.subject import Subject
-from pdrgate.measurands import Ask, Measurand, PartialDropRate, SaturationThroughput, Step, Sweep
+from pdrgate.measurands import Ask, Cost, Measurand, PartialDropRate, SaturationThroughput, Step, Sweep
 from pdrgate.search.goals import Goal
 from pdrgate.trial import Trial
 
@@ -21,22 +21,24 @@ class Measurands:
 
     saturation: SaturationThroughput
     pdr: PartialDropRate
+    cost: Cost
 
     @classmethod
     def at(cls, loads: Collection[float], goal: Goal, duration: float, *, top_trials: int, width: float) -> Measurands:
         """Those of a curve of these loads (packets/s), in trials of ``duration`` seconds."""
         saturation = SaturationThroughput(max(loads), duration, top_trials, goal.loss_ratio)
         lowest = min(loads) / _SPAN
-        return cls(saturation, PartialDropRate(saturation, goal.loss_ratio, width, duration, lowest))
+        pdr = PartialDropRate(saturation, goal.loss_ratio, width, duration, lowest)
+        return cls(saturation, pdr, Cost(min(loads), duration, goal.loss_ratio))
 
     @property
     def all(self) -> tuple[Measurand, ...]:
         """The PDR first: it is what a run is about."""
-        return (self.pdr, self.saturation)
+        return (self.pdr, self.saturation, self.cost)
 
     def steps(self, sweep: Sweep) -> tuple[Step, ...]:
         """A replicate's, in the order in which they are measured: the knee tells where to look for the PDR."""
-        return (sweep, self.saturation, self.pdr)
+        return (sweep, self.saturation, self.pdr, self.cost)
 
 
 @dataclass

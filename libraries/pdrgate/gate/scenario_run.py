@@ -10,6 +10,7 @@ from pdrgate.errors import DataError, TestbedError
 from pdrgate.gate.baseline import Baseline, Baselines, besides_the_kernel, differing_entries
 from pdrgate.gate.interference import interference
 from pdrgate.gate.judging import check_tolerance, compare, comparison, judged, shown, summarised, told
+from pdrgate.gate.packet_cost import counted, function_changes
 from pdrgate.gate.plan import further_load, grid, is_highest, round_order
 from pdrgate.gate.profile import TOP_TRIALS
 from pdrgate.gate.progress import Progress
@@ -17,11 +18,12 @@ from pdrgate.gate.replicate import Measurands, Replicate, measure_in_turn
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.gate.subject import Subject, goals_of
-from pdrgate.measurands import REPEAT, Ask, Sweep
+from pdrgate.measurands import REPEAT, Ask, Cost, Sweep
 from pdrgate.replication import Samples
 from pdrgate.results.model import (
     ChangeResult,
     ComparisonResult,
+    CostResult,
     GoalResult,
     MeasurandResult,
     PdrResult,
@@ -67,6 +69,7 @@ class ScenarioRun:
         self.judgement: Judgement | None = None
         """The gravest so far; None while nothing was judged."""
         self.interference = ""
+        self.cost: CostResult | None = None
         self._baselines = baselines
         self._baseline: Baseline | None = None
         self._no_baseline = ""
@@ -142,6 +145,7 @@ class ScenarioRun:
             each = (len(self.trials) - before) / number
             self._foresee(profile.trials_time(each * (profile.repeats - number)))
         self._summarise(measurands, replicates)
+        self.cost = counted([one.trials for one in replicates], result.goal.loss_ratio)
         repeats = [trial for one in replicates for trial in one.trials if trial.phase == REPEAT]
         pdr = pdr_of(self.measurands)
         self.assessment = assess(
@@ -169,7 +173,8 @@ class ScenarioRun:
             assert self._baseline is not None
             differs = differing_entries(self._baseline.scenario.fingerprint, self.subject.fingerprint)
             why_not = self._failure.reason if self._failure else ""
-            self.comparison = comparison(changes, self._baseline.source, differs, why_not=why_not)
+            functions = function_changes(self._baseline.scenario.cost, self.cost)
+            self.comparison = comparison(changes, self._baseline.source, differs, why_not=why_not, functions=functions)
             if (others := besides_the_kernel(differs)) and not why_not:
                 self.session.observer.said(others)
         if self._failure is not None:
@@ -178,7 +183,7 @@ class ScenarioRun:
                 numbers = "; ".join(told(change) for change in changes)
                 judgement = Judgement(judgement.verdict, f"{judgement.reason}; not accepted therefore: {numbers}")
         elif changes:
-            judgement = judged(changes)
+            judgement = judged(changes, self.comparison.functions if self.comparison else ())
         else:
             judgement = Judgement(Verdict.NO_BASELINE, f"{self._numbers()}; {self._no_baseline}")
         self._judge(judgement)
@@ -225,6 +230,8 @@ class ScenarioRun:
             comparison=self.comparison,
             interference=self.interference,
             complaints=tuple(subject.complaints),
+            cost=self.cost,
+            uncounted=subject.uncounted,
         )
 
     # --- Steps of these ---
@@ -262,11 +269,14 @@ class ScenarioRun:
         if self._baseline is None:
             return ()
         theirs = self._baseline.samples
+        tolerances = {Cost.name: self.session.options.cost_tolerance}
         samples = [
-            Samples(one.name, one.unit, one.better, tolerance, theirs[one.name], one.samples)
+            Samples(
+                one.name, one.unit, one.better, tolerances.get(one.name, tolerance), theirs[one.name], one.samples
+            )
             for one in self.measurands
             if len(one.samples) > 1 and len(theirs.get(one.name, ())) > 1
-        ]
+        ]  # fmt: skip
         return compare(samples, self._baseline.source) if samples else ()
 
     def _numbers(self) -> str:

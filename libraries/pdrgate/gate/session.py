@@ -54,6 +54,7 @@ class Session:
         self._lease: Lease | None = None
         self._journal: Journal | None = None
         self._testbeds: list[Testbed] = []
+        self._said: set[str] = set()
 
     def open(self) -> None:
         """Take what the testbed needs and set it up."""
@@ -112,6 +113,12 @@ class Session:
         self._introduce(sentence)
         if introduce:
             self.observer.said(f"testbed {self.config.name}: {sentence}")
+
+    def say_once(self, sentence: str) -> None:
+        """Say what holds for all that is measured in this session, the first time only; nothing where it is empty."""
+        if sentence and sentence not in self._said:
+            self._said.add(sentence)
+            self.observer.said(sentence)
 
     def leave(self, testbeds: Collection[Testbed] | None = None) -> None:
         """Put testbeds of its own back; None: all of them."""

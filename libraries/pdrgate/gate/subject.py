@@ -10,6 +10,7 @@ from pathlib import Path
 from pdrgate.crashes.kernel_log import KernelLog, read_kernel_log
 from pdrgate.data_paths.catalogue import DataPath, data_path
 from pdrgate.errors import DataError, PdrGateError, TestbedError
+from pdrgate.gate.counting import busy_of, uncounted
 from pdrgate.gate.fingerprint import difference, digest, fingerprint
 from pdrgate.gate.measurer import Belonging, Measurer
 from pdrgate.gate.probe import probe
@@ -73,6 +74,8 @@ class Subject:
         self.complaints: list[str] = []
         """What the SUT's kernel complained of meanwhile."""
         self.boot = ""
+        self.uncounted = ""
+        """Why the cost of a packet is not counted; empty when it is."""
         self.calibration: Calibration | None = None
         self._told = told
         self._introduce = introduce
@@ -102,10 +105,12 @@ class Subject:
             probe(self._path, testbed, self._generator, scenario.frames)
         self.carried = self._path.sentence()
         self._measurer = self._new_measurer()
+        self.uncounted = uncounted(testbed)
         if self._introduce:
             carried = "" if self._path.by_kernel else f" ({self.carried})"
             generator = in_words(self._generator.describe())
             self.session.observer.said(f"{scenario.title}{carried}; generator {generator}")
+            self.session.say_once(self.uncounted)
 
     def ask(self, scenario: Scenario) -> None:
         """Change what is asked of the SUT as it is set up: the goal. Trials from here on belong to the new question."""
@@ -206,7 +211,7 @@ class Subject:
         record.note_fingerprint(made, self.fingerprint)
         return Measurer(
             self._generator, self.scenario.frames, self.testbed.observers(), record.trials, belonging,
-            earlier=record.earlier, on_trial=self._told, check=self._check,
+            earlier=record.earlier, on_trial=self._told, check=self._check, busy=busy_of(self.testbed),
         )  # fmt: skip
 
     def _refuse_other_trials(self, belonging: Belonging) -> None:

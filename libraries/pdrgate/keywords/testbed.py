@@ -12,7 +12,7 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from pdrgate.errors import PdrGateError
 from pdrgate.gate.baseline import Baselines
-from pdrgate.gate.options import NO_WAIT, Options
+from pdrgate.gate.options import COST_TOLERANCE, NO_WAIT, Options
 from pdrgate.gate.profile import profile as named_profile
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.session import Session
@@ -20,7 +20,7 @@ from pdrgate.keywords.log import RobotObserver
 from pdrgate.keywords.state import OpenTestbed, State
 from pdrgate.stability import Reading
 from pdrgate.testbeds import load_testbed
-from pdrgate.units import Duration
+from pdrgate.units import Duration, Ratio
 
 if TYPE_CHECKING:
     from pdrgate.keywords.ssh import SharedConnections
@@ -50,6 +50,7 @@ class TestbedKeywords:
         require_baseline: bool = False,
         resume: bool = False,
         alias: str = "testbed",
+        cost_tolerance: Ratio = COST_TOLERANCE,
     ) -> None:
         """Sets up the testbed that the file ``testbed`` describes, and puts it back when the suite ends.
 
@@ -68,6 +69,7 @@ class TestbedKeywords:
         | ``wait``     | How long to wait for another run to let go of what this one needs. |
         | ``password`` | For a SUT over SSH that takes no key. |
         | ``require_baseline`` | Whether a scenario that has no baseline is an error, told before it is measured. |
+        | ``cost_tolerance`` | Growth of the instructions per packet that is accepted, where they are counted. |
         | ``resume``   | Whether the trials in the output directory are this run's, and need not be made again. |
         """
         builtin = BuiltIn()
@@ -85,7 +87,12 @@ class TestbedKeywords:
             if password is not None:
                 config = config.with_password(password.value)
             options = Options(
-                profile=chosen.name, baseline=given, require_baseline=require_baseline, reading=reading, wait=wait
+                profile=chosen.name,
+                baseline=given,
+                require_baseline=require_baseline,
+                reading=reading,
+                wait=wait,
+                cost_tolerance=cost_tolerance,
             )
             baselines = Baselines(given, folder) if given else None
             session = Session(config, options, record, RobotObserver())

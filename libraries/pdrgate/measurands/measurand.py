@@ -15,7 +15,8 @@ from pdrgate.results.model import Better
 from pdrgate.trial import Trial
 
 REPEAT, SATURATION, PDR_PHASE, COST, IDLE = "repeat", "saturation", "pdr", "cost", "idle"
-"""Phases: why a trial of a replicate was measured. Nothing is sent in an idle one: what the SUT does by itself."""
+"""Phases: why a trial of a replicate was measured. Nothing is sent in an idle one: what the SUT does by itself, beside
+a program that has its CPU."""
 
 COUNTED = frozenset((SATURATION, COST, IDLE))
 """Phases whose trials keep what each function of the SUT's kernel executed, where that is counted."""

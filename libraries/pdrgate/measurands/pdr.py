@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar
 
-from pdrgate.measurands.measurand import PDR_PHASE, SATURATION, Ask, rounded
+from pdrgate.measurands.measurand import PDR_PHASE, REPEAT, SATURATION, Ask, rounded
 from pdrgate.measurands.saturation import SaturationThroughput
 from pdrgate.results.model import Better
 from pdrgate.trial import Trial
@@ -74,7 +74,7 @@ class PartialDropRate:
             return None
         at: dict[float, list[Trial]] = {}
         for trial in trials:
-            if trial.sound and trial.phase != PDR_PHASE:
+            if trial.sound and trial.phase in (REPEAT, SATURATION):
                 at.setdefault(trial.intended_load, []).append(trial)
         # By medians: a load that a SUT of wavering speed held once is no load that it holds.
         losses = {load: median(trial.steady_loss_ratio for trial in found) for load, found in at.items()}
@@ -125,4 +125,4 @@ class PartialDropRate:
         return held, None, open_load
 
     def _sound(self, trials: Sequence[Trial]) -> list[Trial]:
-        return [trial for trial in trials if trial.sound and trial.phase != SATURATION]
+        return [trial for trial in trials if trial.sound and trial.phase in (REPEAT, PDR_PHASE)]

@@ -22,6 +22,8 @@ class Observation:
     """What the SUT's kernel executed meanwhile."""
     disturbed: str = ""
     """Why the trial tells nothing of the SUT; empty when it does."""
+    counted: float = 0.0
+    """Seconds for which functions were counted; 0 where they were not."""
 
     def __or__(self, other: Observation) -> Observation:
         return Observation(
@@ -29,6 +31,7 @@ class Observation:
             {**self.after, **other.after},
             {**self.functions, **other.functions},
             "; ".join(filter(None, (self.disturbed, other.disturbed))),
+            self.counted or other.counted,
         )
 
 

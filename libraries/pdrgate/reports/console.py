@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pdrgate.gate.progress import Progress
+from pdrgate.reports.costs import cost_lines
 from pdrgate.reports.measurands import MeasurandRow, measurand_rows
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.trial import Trial
@@ -40,6 +41,7 @@ def verdict_table(result: RunResult) -> list[str]:
         lines.append(f"{scenario.title}: {scenario.verdict}")
         lines += [f"  {told}" for told in _told(scenario)]
         lines += [_line(row, widths) for row in ((_HEAD, *map(_cells, rows)) if rows else ())]
+        lines += [f"  {told}" for told in cost_lines(scenario)]
     return lines
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pdrgate.reports import tables
-from pdrgate.results.model import AssessmentResult, ScenarioResult, SearchResult
+from pdrgate.results.model import AssessmentResult, CostResult, ScenarioResult, SearchResult
 from pdrgate.trial import Trial
 
 _SEARCH = "search"
@@ -63,6 +63,9 @@ def pictures(
     drawn_pairs = plots.pairs(scenario)
     if drawn_pairs is not None:
         yield Picture(f"{begin}-pairs", "Pairs of boots", drawn_pairs)
+    drawn_functions = plots.functions(scenario)
+    if drawn_functions is not None:
+        yield Picture(f"{begin}-functions", "Instructions per packet by function", drawn_functions)
     for part in _parts(scenario, trials, begin):
         title = f"{scenario.title}: {part.label}" if part.label else scenario.title
         of = f" of the {part.label}" if part.label else ""
@@ -99,6 +102,10 @@ def fragments(scenario: ScenarioResult) -> Iterator[str]:
 
 def details(scenario: ScenarioResult) -> Iterator[str]:
     """The tables that the measurands' one rests on."""
+    if scenario.comparison is not None and scenario.comparison.functions:
+        yield tables.function_changes_table(scenario.comparison)
+    for label, cost in _costs(scenario):
+        yield tables.cost_table(cost, label)
     for part in _parts(scenario, (), ""):
         if part.assessment is not None:
             yield tables.checks_table(part.assessment, part.label)
@@ -113,6 +120,15 @@ def kernel(scenario: ScenarioResult) -> str:
     """The release of the SUT's kernel; empty when nobody told."""
     told = scenario.environment.get("kernel_release") or scenario.fingerprint.get("kernel") or ""
     return str(told)
+
+
+def _costs(scenario: ScenarioResult) -> Iterator[tuple[str, CostResult]]:
+    """What a packet costs, of each build where builds were compared."""
+    for side in scenario.sides:
+        if side.cost is not None:
+            yield side.side, side.cost
+    if not scenario.sides and scenario.cost is not None:
+        yield "", scenario.cost
 
 
 def _parts(scenario: ScenarioResult, trials: Sequence[Trial], begin: str) -> Iterator[_Part]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from pdrgate.reports.costs import INLINED, cost_in_words
 from pdrgate.reports.html import Cell, Column, Table
 from pdrgate.reports.measurands import in_words, measurand_rows
 from pdrgate.results.model import (
     AssessmentResult,
     BootResult,
+    ComparisonResult,
+    CostResult,
     LoadResult,
     MeasurandResult,
     ScenarioResult,
@@ -25,6 +28,8 @@ _OUTCOMES: dict[bool | None, Cell] = {
 _TONES: dict[str, Literal["pass", "fail", "warn"]] = {
     "PASS": "pass", "IMPROVEMENT": "pass", "REGRESSION": "fail", "INCONCLUSIVE": "warn",
 }  # fmt: skip
+_FUNCTIONS = 40
+"""Rows of a table of functions."""
 _LEAST_DIFFERENCE = 1e-6
 """Of two loss ratios, to be worth a column."""
 
@@ -99,6 +104,36 @@ def bounds_table(search: SearchResult, of: str = "") -> str:
     ]  # fmt: skip
     caption = _begun(of, f"search bounds after {search.trials} trials, {search.elapsed:.3g} s of traffic")
     return Table(caption, columns, rows).html()
+
+
+def cost_table(cost: CostResult, of: str = "") -> str:
+    """The functions on a packet's path, the largest first; ``of`` says of which build."""
+    columns = (Column("function", heads=True), Column("instructions", True), Column("calls", True))
+    rows = [
+        [Cell(one.name), Cell(f"{one.instructions:.1f}"), Cell(f"{one.calls:.3g}")]
+        for one in cost.functions[:_FUNCTIONS]
+    ]
+    if left := cost.functions[_FUNCTIONS:]:
+        rest = f"{len(left)} smaller ones"
+        rows.append([Cell(rest), Cell(f"{sum(one.instructions for one in left):.1f}"), Cell("")])
+    caption = _begun(of, f"{cost_in_words(cost)}; by function, per packet ({INLINED})")
+    return Table(caption, columns, rows).html()
+
+
+def function_changes_table(comparison: ComparisonResult) -> str:
+    """Where the cost of a packet changed, the largest change first."""
+    columns = (
+        Column("function", heads=True), Column("before", True), Column("after", True), Column("change", True),
+        Column("", wraps=True),
+    )  # fmt: skip
+    rows = [
+        [
+            Cell(one.function), Cell(f"{one.before:.1f}"), Cell(f"{one.after:.1f}"), Cell(f"{one.change:+.1f}"),
+            Cell("" if one.sure else "within what trials differ by"),
+        ]
+        for one in comparison.functions[:_FUNCTIONS]
+    ]  # fmt: skip
+    return Table(f"Instructions per packet by function: what changed ({INLINED})", columns, rows).html()
 
 
 def facts_table(caption: str, facts: Mapping[str, Any]) -> str:

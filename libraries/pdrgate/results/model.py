@@ -64,6 +64,50 @@ class ChangeResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionResult:
+    """A function of the kernel, or of a BPF program: medians over the trials at saturation."""
+
+    name: str
+    instructions: float
+    """Per forwarded packet; functions that were inlined into it included."""
+    calls: float
+    """Per forwarded packet."""
+    deviation: float | None = None
+    """Of the instructions, from trial to trial; None with one trial."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostResult:
+    """What a packet costs, in instructions per forwarded packet: medians over the trials of all replicates."""
+
+    instructions: float
+    """At saturation."""
+    batch: float | None
+    """Packets that one poll of the driver took there; None where that is not known."""
+    trials: int
+    """At saturation."""
+    functions: tuple[FunctionResult, ...]
+    """Of saturation, the largest first, without those of hardly any instructions."""
+    lossless_load: float | None = None
+    """A load that leaves the kernel time, so that its batches are small; None where it was not measured."""
+    lossless_instructions: float | None = None
+    lossless_batch: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionChange:
+    """How many instructions per packet a function had in the baseline and has now."""
+
+    function: str
+    before: float
+    after: float
+    change: float
+    """The difference, instructions per packet."""
+    sure: bool
+    """Whether it is more than the trials of either build differ among themselves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonResult:
     """A build against its baseline. ``change``, ``lower`` and ``upper`` are the PDR's; ``changes`` has all."""
 
@@ -82,6 +126,8 @@ class ComparisonResult:
     why_not: str = ""
     differs: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
     """Fingerprint entries that are not equal, baseline's value first: what this comparison is about."""
+    functions: tuple[FunctionChange, ...] = ()
+    """What of a packet's cost changed, the largest change first; empty where it was not counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,6 +303,7 @@ class SideResult:
     calibration: CalibrationResult | None = None
     assessment: AssessmentResult | None = None
     complaints: tuple[str, ...] = ()
+    cost: CostResult | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,6 +336,10 @@ class ScenarioResult:
     sides: tuple[SideResult, ...] = ()
     """Baseline and candidate, where builds were compared."""
     boots: tuple[BootResult, ...] = ()
+    cost: CostResult | None = None
+    """What a packet costs; None where it was not counted."""
+    uncounted: str = ""
+    """Why it was not, in a sentence."""
 
     def measurand(self, name: str) -> MeasurandResult | None:
         """The measurand of that name; None when it was not measured."""

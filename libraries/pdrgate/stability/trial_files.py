@@ -21,6 +21,8 @@ from pdrgate.errors import DataError
 from pdrgate.trial import GENERATOR_TOLERANCE, Trial
 
 REPEAT_PHASE = "repeat"
+IDLE_PHASE = "idle"
+"""In which nothing was sent: no trial of a curve."""
 _OURS = "trials.jsonl"
 _DEFAULT_SECONDS = 10.0
 _SHOWN = 40
@@ -144,11 +146,12 @@ def _ours(path: Path, text: str) -> tuple[list[Trial], tuple[str, ...]]:
             fail(f"{error}; a trial belongs there")
         if max(trial.offered, trial.forwarded, trial.unsent) > _LARGEST_COUNT:
             fail("a count is beyond 64 bits; a trial belongs there")
-        if trial.intended_load <= 0:
+        rested = trial.phase == IDLE_PHASE
+        if trial.intended_load <= 0 and not rested:
             fail(f"intended_load is {trial.intended_load!r}: a load above 0 packets/s belongs there")
         if trial.intended_duration <= 0:
             fail(f"intended_duration is {trial.intended_duration!r}: a time above 0 s belongs there")
-        if trial.offered == 0 and not trial.generator_limited:
+        if trial.offered == 0 and not trial.generator_limited and not rested:
             fail("offered is 0 and so is unsent: a count above 0 belongs in one of them")
         trials.append(trial)
     return trials, ()
@@ -163,7 +166,8 @@ def _grouped(path: Path, trials: Sequence[Trial], notes: tuple[str, ...], whole:
         repeats = [] if whole else [trial for trial in members if trial.phase == REPEAT_PHASE]
         name = ", ".join(part for part in (scenario, which) if part)
         source = f"{path} ({name})" if len(groups) > 1 and name else str(path)
-        experiments.append(Experiment(source, tuple(repeats or members), scenario, members[0].boot, notes))
+        loaded = [trial for trial in members if whole or trial.phase != IDLE_PHASE]
+        experiments.append(Experiment(source, tuple(repeats or loaded), scenario, members[0].boot, notes))
     return experiments
 
 

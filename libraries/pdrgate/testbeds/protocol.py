@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Literal, Protocol, runtime_checkable
 
 from pdrgate.data_paths.catalogue import Hop
@@ -24,6 +25,9 @@ def first_cpus(cpus: tuple[int, ...], pinning: Pinning) -> tuple[int, ...]:
             "give it more with sut.cpus in the testbed file, such as cpus: [1, 2]"
         )
     return cpus[:wanted]
+
+
+UNCOUNTED = "only emulated guests with one virtual CPU show what they execute"
 
 
 class Testbed(Protocol):
@@ -82,6 +86,19 @@ class Testbed(Protocol):
 
     def close(self) -> None:
         """Put everything back; may be called twice."""
+
+
+@runtime_checkable
+class Counting(Protocol):
+    """A testbed that may be able to count what its SUT's kernel executes."""
+
+    @property
+    def uncounted(self) -> str:
+        """Why it does not, in words; empty when it does."""
+
+    def busy(self) -> AbstractContextManager[object]:
+        """Have a program use the SUT's CPU all the time, so that only what the kernel does by itself comes between:
+        an idle kernel stops its tick, one that forwards at saturation does not. Raises TestbedError."""
 
 
 @runtime_checkable

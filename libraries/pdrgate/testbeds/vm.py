@@ -25,6 +25,8 @@ from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.guests.accelerator import AcceleratorChoice, KvmRecord, choose_accelerator
 from pdrgate.guests.guest import BOOT_PATIENCE, Guest, GuestConfig, GuestError
 from pdrgate.guests.metering import CpuSpeed, SpeedChoice, SpeedObserver, SpeedRecord
+from pdrgate.guests.metering.functions import FunctionObserver, busy, why_unmetered
+from pdrgate.guests.metering.symbols import read_symbols
 from pdrgate.guests.qemu import RINGS, TX_RING, NetworkPort, qemu_version
 from pdrgate.hosts.cpus import CpuPlan, format_cpu_list
 from pdrgate.hosts.host import ShellHost, local_host, netns_host
@@ -321,11 +323,27 @@ class VmTestbed:
         return found
 
     def observers(self) -> tuple[Observer, ...]:
-        """The counters around each trial; within them, so that reading does not take long, the CPU's constant speed."""
-        counters = CounterObserver(self.counters)
-        if self.guest.meter is None or not self._speed.speed:
-            return (counters,)
-        return (counters, SpeedObserver(self.guest.meter, self._speed.speed))
+        """The counters around each trial; within them, so that reading does not take long, what the kernel executes and
+        the CPU's constant speed."""
+        counters, meter = CounterObserver(self.counters), self.guest.meter
+        if meter is None or not self._speed.speed:
+            return (counters, *self._function_observers())
+        return (counters, *self._function_observers(), SpeedObserver(meter, self._speed.speed))
+
+    def _function_observers(self) -> tuple[Observer, ...]:
+        guest = self.guest
+        if guest.meter is None:
+            return ()
+        return (FunctionObserver(guest.meter, lambda: read_symbols(guest, guest.build.image)),)
+
+    @property
+    def uncounted(self) -> str:
+        """Why it is not counted what the guest's kernel executes; empty when it is."""
+        return "" if self.guest.meter is not None else why_unmetered(self.guest.accelerator.name, self._machine.vcpus)
+
+    def busy(self) -> contextlib.AbstractContextManager[object]:
+        """Have a program use the guest's CPU all the time."""
+        return busy(self.guest)
 
     def describe(self) -> dict[str, str]:
         """What makes results of this testbed comparable: part of the fingerprint."""

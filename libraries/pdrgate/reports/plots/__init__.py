@@ -1,5 +1,6 @@
-"""What was measured, as pictures: load-loss curve, rates, search, repeats and pairs of boots, each as PNG bytes."""
+"""What was measured, as pictures: load-loss curve, rates, search, repeats, pairs of boots, functions; as PNG bytes."""
 
+from pdrgate.reports.plots.functions import functions
 from pdrgate.reports.plots.load_loss import load_loss
 from pdrgate.reports.plots.pairs import pairs
 from pdrgate.reports.plots.rates import rates
@@ -7,4 +8,4 @@ from pdrgate.reports.plots.repeats import repeats
 from pdrgate.reports.plots.scales import PLR_FLOOR
 from pdrgate.reports.plots.search_path import search_path
 
-__all__ = ["PLR_FLOOR", "load_loss", "pairs", "rates", "repeats", "search_path"]
+__all__ = ["PLR_FLOOR", "functions", "load_loss", "pairs", "rates", "repeats", "search_path"]

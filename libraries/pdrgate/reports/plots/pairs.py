@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
+from pdrgate.measurands import Cost
 from pdrgate.reports.plots.page import BLUE, FAINT, INK, ORANGE, RED, legend, page, png, styled
 from pdrgate.results.model import Better, BootResult, ScenarioResult
 from pdrgate.stats.intervals import paired_change_interval
@@ -45,9 +46,11 @@ def pairs_figure(scenario: ScenarioResult, columns: Sequence[_Column] | None = N
         baseline, candidate = labels.get("baseline", "baseline"), labels.get("candidate", "candidate")
         above.plot(column.numbers, column.baseline, "s-", color=ORANGE, markersize=5, linewidth=0.8, label=baseline)
         above.plot(column.numbers, column.candidate, "o-", color=BLUE, markersize=5, linewidth=0.8, label=candidate)
-        above.set_title(column.name, loc="left", fontsize=10.5, fontweight="bold")
+        unit = f" ({column.unit})" if column.unit == Cost.unit else ""
+        above.set_title(f"{column.name}{unit}", loc="left", fontsize=10.5, fontweight="bold")
         above.set_ylabel("each boot")
-        above.yaxis.set_major_formatter(EngFormatter(column.unit))
+        if column.unit != Cost.unit:  # thousands of instructions are no kiloinstructions
+            above.yaxis.set_major_formatter(EngFormatter(column.unit))
         _changes(below, column)
         below.set_xlabel("pair of boots")
         below.set_ylabel("change (%)")

@@ -1,0 +1,140 @@
+"""The cost of a packet of whole builds: over all their replicates, against each other, and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from pdrgate.measurands import Cost, PartialDropRate
+from pdrgate.measurands.cost import idle_of, on_path, packet_cost, packets_per_poll, saturated
+from pdrgate.measurands.measurand import COST
+from pdrgate.results.model import ChangeResult, CostResult, FunctionChange, FunctionResult
+from pdrgate.results.verdict import Verdict
+from pdrgate.stats.intervals import sample_deviation
+from pdrgate.trial import Trial
+
+_LEAST = 0.1
+"""Instructions per packet, for a function to be told of."""
+_SURE = 0.5
+"""Instructions per packet that a function must change by, and so many deviations of its trials:"""
+_DEVIATIONS = 3.0
+_NAMED = 2
+"""Functions in a sentence."""
+_MOST = 0.5
+"""Of a change, to be called most of it."""
+
+
+def counted(replicates: Sequence[Sequence[Trial]], loss_ratio: float) -> CostResult | None:
+    """What a packet costs, from the trials of all replicates of a build; None where it was not counted."""
+    paths, batches = [], []
+    for trials in replicates:
+        idle = idle_of(trials)
+        for trial in saturated(trials, loss_ratio):
+            paths.append(on_path(trial, idle))
+            if (batch := packets_per_poll(trial)) is not None:
+                batches.append(batch)
+    if not paths:
+        return None
+    functions = []
+    for name in dict.fromkeys(name for path in paths for name in path):
+        values = [path.get(name, (0.0, 0.0)) for path in paths]
+        instructions = [each for each, _ in values]
+        if median(instructions) >= _LEAST:
+            functions.append(
+                FunctionResult(
+                    name=name, instructions=median(instructions), calls=median(calls for _, calls in values),
+                    deviation=sample_deviation(instructions) if len(instructions) > 1 else None,
+                )
+            )  # fmt: skip
+    at_rest = [
+        found
+        for trials in replicates
+        if (found := packet_cost([one for one in trials if one.phase == COST], idle_of(trials))) is not None
+    ]
+    small = [one.batch for one in at_rest if one.batch is not None]
+    return CostResult(
+        instructions=median(sum(each for each, _ in path.values()) for path in paths),
+        batch=median(batches) if batches else None,
+        trials=len(paths),
+        functions=tuple(sorted(functions, key=lambda one: (-one.instructions, one.name))),
+        lossless_load=at_rest[0].load if at_rest else None,
+        lossless_instructions=median(one.instructions for one in at_rest) if at_rest else None,
+        lossless_batch=median(small) if small else None,
+    )
+
+
+def function_changes(before: CostResult | None, after: CostResult | None) -> tuple[FunctionChange, ...]:
+    """How the cost changed by function, the largest change first; nothing where one of them was not counted."""
+    if before is None or after is None:
+        return ()
+    old, new = ({one.name: one for one in cost.functions} for cost in (before, after))
+    none = FunctionResult(name="", instructions=0.0, calls=0.0, deviation=0.0)
+    found = []
+    for name in old.keys() | new.keys():
+        base, candidate = old.get(name, none), new.get(name, none)
+        change = candidate.instructions - base.instructions
+        if abs(change) >= _LEAST:
+            found.append(
+                FunctionChange(
+                    function=name, before=base.instructions, after=candidate.instructions, change=change,
+                    sure=_sure(change, base.deviation, candidate.deviation),
+                )
+            )  # fmt: skip
+    return tuple(sorted(found, key=lambda one: (-abs(one.change), one.function)))
+
+
+def cost_in_words(change: ChangeResult, functions: Sequence[FunctionChange]) -> str:
+    """``a packet costs 6.4 % more instructions (+5.9 to +6.9 %), most of it in migrate_enable (+130)``."""
+    low, high = sorted((change.lower, change.upper))
+    more = "more" if change.change >= 0 else "fewer"
+    told = (
+        f"a packet costs {100 * abs(change.change):.1f} % {more} instructions ({100 * low:+.1f} to {100 * high:+.1f} %)"
+    )
+    where = _where(change.candidate - change.baseline, functions)
+    return f"{told}, {where}" if where else told
+
+
+def at_odds(changes: Sequence[ChangeResult]) -> str:
+    """What is to be said where the cost of a packet and the PDR do not go the same way; else nothing."""
+    known = {change.measurand: change for change in changes}
+    cost, pdr = known.get(Cost.name), known.get(PartialDropRate.name)
+    if cost is None or pdr is None:
+        return ""
+    match pdr.verdict, cost.verdict:
+        case Verdict.REGRESSION, Verdict.IMPROVEMENT:
+            return (
+                "a contradiction: a packet costs less, and yet fewer are held; look for what loses or delays packets "
+                "before the CPU is used up, such as rings, budgets and locks"
+            )
+        case Verdict.IMPROVEMENT, Verdict.REGRESSION:
+            return (
+                "a contradiction: a packet costs more, and yet more are held; look at batches and queues, and at what "
+                "differs besides the build"
+            )
+        case Verdict.REGRESSION, Verdict.PASS:
+            return (
+                "a packet costs as much as before: what changed is not in the instructions, but in what loses or "
+                "delays packets before the CPU is used up, such as rings and budgets"
+            )
+    return ""
+
+
+def percent(change: float) -> str:
+    """``-6.8 %``."""
+    return f"{100 * change:+.1f} %"
+
+
+def _where(change: float, functions: Sequence[FunctionChange]) -> str:
+    """Which functions a change is in, of those that changed beyond doubt and the same way; empty where none did."""
+    named = [one for one in functions if one.sure and (one.change > 0) == (change > 0)][:_NAMED]
+    if not named:
+        return ""
+    words = ", ".join(f"{one.function} ({one.change:+.{0 if abs(one.change) >= 10 else 1}f})" for one in named)
+    most = abs(sum(one.change for one in named)) >= _MOST * abs(change)
+    return f"{'most of it' if most else 'the largest parts of it'} in {words}"
+
+
+def _sure(change: float, *deviations: float | None) -> bool:
+    known = [one for one in deviations if one is not None]
+    spread = sum(one**2 for one in known) ** 0.5
+    return len(known) == len(deviations) and abs(change) >= max(_SURE, _DEVIATIONS * spread)

@@ -1,0 +1,185 @@
+"""Names for a kernel's addresses, as its /proc/kallsyms has them: its own functions, its modules', BPF programs.
+
+A symbol has no length there: an address belongs to the last symbol at or before it. What the compiler made several
+symbols of (``f.isra.0``, ``f.part.0``, ``f.cold``) is one function here, and so are functions of one name in several
+files: what a comparison of two builds can tell apart are names.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from pdrgate.cache import cache_folder
+from pdrgate.errors import StorageError, TestbedError
+from pdrgate.guests.metering.meter import Executed
+from pdrgate.hosts.host import Host
+
+USER_SPACE = "user space"
+"""What programs executed, all of them together."""
+UNNAMED = "code without a name"
+
+_TEXT = frozenset("tTwW")
+_LATER = 2000
+"""Lines at the end of /proc/kallsyms that are read first; modules and BPF programs have most of them for the most
+part."""
+_BPF = re.compile(r"bpf_prog_[0-9a-f]{16}_?")
+_MADE_OF = re.compile(r"\.(?:isra|constprop|part|cold|llvm)\b.*")
+_MARK = re.compile(r"_(?:start|begin|end|array)$|^_[se]?text$")
+_NO_ENTRY = re.compile(r"\.(?:part|cold)\b")
+"""Symbols that are parts of functions: to go there is no call."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Symbol:
+    """Where a piece of code begins, and its name as the kernel has it."""
+
+    address: int
+    name: str
+
+
+class Symbols:
+    """Where the functions of a kernel that runs lie."""
+
+    def __init__(self, symbols: Iterable[Symbol]) -> None:
+        chosen: dict[int, str] = {}
+        for one in symbols:
+            known = chosen.get(one.address)
+            if known is None or _rank(one.name) < _rank(known):
+                chosen[one.address] = one.name
+        at = sorted(chosen)
+        self._address: npt.NDArray[np.uint64] = np.array([0, *at], dtype=np.uint64)
+        self._names = [UNNAMED, USER_SPACE]
+        known_as = {name: number for number, name in enumerate(self._names)}
+        function, entry = [0], [False]
+        for address in at:
+            name = function_name(chosen[address])
+            if name not in known_as:
+                known_as[name] = len(self._names)
+                self._names.append(name)
+            function.append(known_as[name])
+            entry.append(_NO_ENTRY.search(chosen[address]) is None)
+        self._function: npt.NDArray[np.int64] = np.array(function, dtype=np.int64)
+        self._entry: npt.NDArray[np.bool_] = np.array(entry, dtype=np.bool_)
+
+    def __len__(self) -> int:
+        """How many places have a name."""
+        return len(self._address) - 1
+
+    def functions(self, executed: Executed) -> dict[str, tuple[int, int]]:
+        """Instructions and calls by function. Calls are executions of the block of code that a function begins with."""
+        at = np.searchsorted(self._address, executed.address, side="right") - 1
+        function = np.where(executed.address == 0, 1, self._function[at])
+        called = (self._address[at] == executed.address) & self._entry[at]
+        times = executed.executions.astype(np.float64)
+        instructions = np.bincount(function, times * executed.length, len(self._names))
+        calls = np.bincount(function, np.where(called, times, 0.0), len(self._names))
+        return {
+            self._names[number]: (int(instructions[number]), int(calls[number]))
+            for number in np.flatnonzero(instructions)
+        }
+
+
+def function_name(symbol: str) -> str:
+    """The function that a symbol is, or is part of: without what the compiler and the BPF loader add to its name."""
+    name = _MADE_OF.sub("", symbol)
+    if (program := _BPF.match(name)) is not None:
+        return f"bpf:{name[program.end() :] or 'program'}"
+    return name
+
+
+def parsed(lines: Iterable[str]) -> Iterator[tuple[Symbol, str]]:
+    """Text symbols of /proc/kallsyms, each with its module; ``bpf`` is that of BPF programs, the kernel itself none."""
+    for line in lines:
+        words = line.split()
+        if len(words) >= 3 and words[1] in _TEXT:
+            yield Symbol(int(words[0], 16), words[2]), words[3].strip("[]") if len(words) > 3 else ""
+
+
+def read_symbols(guest: Host, image: Path, cache: Path | None = None) -> Symbols:
+    """The symbols of the kernel that runs in a guest.
+
+    The kernel's own are read once for each image, which takes an emulated guest two seconds: 2 800 million
+    instructions. Modules' and BPF programs' are read each time, 220 million.
+
+    Args:
+        image: the file that was booted.
+
+    Raises:
+        TestbedError: the guest does not answer, or its kernel has no /proc/kallsyms.
+        StorageError: the cache cannot be written.
+    """
+    # Debian's kernels show root the addresses as it is; others may not.
+    guest.run("sh", "-c", "echo 0 >/proc/sys/kernel/kptr_restrict", check=False)
+    told = guest.run("grep", "-m", "1", " T _text$", "/proc/kallsyms", check=False).stdout.split()
+    base = int(told[0], 16) if told else 0
+    if not base:
+        raise TestbedError(
+            f"{guest.name} tells no addresses of its functions (CONFIG_KALLSYMS), so the cost of a packet cannot be "
+            "counted; leave sut.cpu_speed out of the testbed file"
+        )
+    kernel = [Symbol(base + offset, name) for offset, name in _kernel(guest, image, base, cache or cache_folder())]
+    return Symbols((*kernel, *_later(guest)))
+
+
+def _kernel(guest: Host, image: Path, base: int, cache: Path) -> tuple[tuple[int, str], ...]:
+    """The kernel's own symbols, by their distance from its begin, which is not the same in each boot."""
+    with image.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    kept = cache / f"symbols-{digest[:16]}.gz"
+    if not kept.exists():
+        told = guest.run("grep", " [tTwW] ", "/proc/kallsyms").stdout
+        own = (symbol for symbol, module in parsed(told.splitlines()) if not module)
+        text = "".join(f"{one.address - base:x} {one.name}\n" for one in own if one.address >= base)
+        partial = kept.with_suffix(f".{os.getpid()}")
+        try:
+            cache.mkdir(parents=True, exist_ok=True)
+            partial.write_bytes(gzip.compress(text.encode(), 6))
+            partial.rename(kept)
+        except OSError as error:
+            raise StorageError(f"cannot write {partial}: {error.strerror}; make room there and run again") from error
+    return _kept(kept)
+
+
+@lru_cache(maxsize=4)
+def _kept(path: Path) -> tuple[tuple[int, str], ...]:
+    lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+    return tuple((int(offset, 16), name) for offset, _, name in (line.partition(" ") for line in lines))
+
+
+def _later(guest: Host) -> list[Symbol]:
+    """The symbols of modules and BPF programs, which /proc/kallsyms has behind the kernel's own."""
+    count = _LATER
+    while True:
+        lines = guest.run("tail", "-n", str(count), "/proc/kallsyms").stdout.splitlines()
+        if len(lines) < count or "[" not in lines[0]:
+            return [symbol for symbol, module in parsed(lines) if module]
+        count *= 2
+
+
+def _rank(name: str) -> tuple[bool, int, int, str]:
+    """Of several names for one address the one that people use: the lowest. Marks of the linker are no functions."""
+    return _MARK.search(name) is not None, len(name) - len(name.lstrip("_")), len(name), name
+
+
+def condensed(functions: Mapping[str, tuple[int, int]], least: float) -> dict[str, tuple[int, int]]:
+    """Without the functions that have less than the share ``least`` of all instructions: these are told as one."""
+    total = sum(instructions for instructions, _ in functions.values())
+    kept = {name: counted for name, counted in functions.items() if counted[0] >= least * total}
+    if rest := total - sum(instructions for instructions, _ in kept.values()):
+        instructions, calls = kept.get(OTHERS, (0, 0))
+        kept[OTHERS] = (instructions + rest, calls)
+    return kept
+
+
+OTHERS = "all others"
+"""Functions that have hardly any instructions, told as one."""

@@ -1,0 +1,168 @@
+"""The cost of a packet: instructions that the SUT's kernel executes for each packet that it forwards, by function.
+
+Counted, not timed: it is the same at any speed of the machine, and tells which function has changed. What it does not
+see are caches, branches and locks that others hold. Functions that the compiler has inlined count for their callers.
+
+It is judged at saturation, where the kernel takes packets in whole batches: there it repeats to 0.3 %. At a load that
+leaves the kernel time it takes fewer at a time, each batch costs the same, and a packet from 5 400 to 9 000
+instructions of one build; this is told beside it. What the kernel does by itself (the tick) is subtracted, as it was
+counted beside a program that has the CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import ClassVar
+
+from pdrgate.measurands.measurand import COST, IDLE, SATURATION, Ask
+from pdrgate.results.model import Better
+from pdrgate.trial import Functions, Trial
+
+USER_SPACE = "user space"
+"""What programs execute stands under this name, and is no part of a packet's path."""
+
+_TICK = "update_process_times"
+"""Called once by each tick of the kernel's clock."""
+_POLLS = ("virtnet_poll", "__napi_poll")
+"""What takes packets from a driver, one batch by each call; the first that is there."""
+_WHOLE = 0.97
+"""Of the largest batch: equal trials on a quiet machine lie within it."""
+_REPLICATES = 2
+"""In so many the lossless load is measured: it is told, not judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class PacketCost:
+    """What a packet cost in some trials at one load: medians over them."""
+
+    load: float
+    """Offered, packets/s."""
+    instructions: float
+    """Per forwarded packet."""
+    batch: float | None
+    """Packets that one poll of the driver took, None where that is not known."""
+    functions: Mapping[str, tuple[float, float]]
+    """By function, instructions and calls per forwarded packet."""
+    trials: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Instructions per forwarded packet at saturation, of the trials that tell the saturation throughput.
+
+    Where no trial at saturation says what was executed, nothing more is asked for.
+    """
+
+    lossless: float
+    """A load that every build holds, packets/s."""
+    duration: float
+    """Of the trials there, seconds."""
+    loss_ratio: float
+    """What a trial must lose more than, to be one of saturation."""
+    count: int = 2
+    """Trials at the lossless load, in each of the first two replicates."""
+    idle: float = 0.5
+    """Seconds for which the kernel is watched without packets: a hundred ticks."""
+
+    name: ClassVar[str] = "cost"
+    unit: ClassVar[str] = "instructions/packet"
+    better: ClassVar[Better] = "lower"
+
+    def next(self, trials: Sequence[Trial]) -> Ask | None:
+        if not any(trial.phase == SATURATION and trial.functions for trial in trials):
+            return None
+        if not any(trial.phase == IDLE for trial in trials):
+            return Ask(0.0, self.idle, IDLE)
+        done = sum(trial.phase == COST for trial in trials)
+        wanted = self.count if max(trials[0].pair, trials[0].repeat) <= _REPLICATES else 0
+        return Ask(self.lossless, self.duration, COST) if done < wanted else None
+
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        found = self.at_saturation(trials)
+        return None if found is None else found.instructions
+
+    def at_saturation(self, trials: Sequence[Trial]) -> PacketCost | None:
+        """What a packet costs when the SUT is offered more than it can take; None where it was not counted."""
+        return packet_cost(saturated(trials, self.loss_ratio), idle_of(trials))
+
+    def at_lossless_load(self, trials: Sequence[Trial]) -> PacketCost | None:
+        """What it costs at a load that leaves the SUT time."""
+        return packet_cost([trial for trial in trials if trial.phase == COST], idle_of(trials))
+
+
+def saturated(trials: Sequence[Trial], loss_ratio: float) -> list[Trial]:
+    """The counted trials of a replicate at saturation.
+
+    One that the machine disturbed counts where there is no other; that the generator fell short does not matter, as
+    long as it was too much for the SUT. Where the machine stalled in between, the kernel took fewer packets at a time,
+    and they cost up to half as much again: trials whose batches are smaller than the replicate's largest are left out.
+    """
+    found = [
+        trial
+        for trial in trials
+        if trial.phase == SATURATION and trial.functions and trial.forwarded and trial.steady_loss_ratio > loss_ratio
+    ]
+    found = [trial for trial in found if not trial.disturbed] or found
+    batches = [packets_per_poll(trial) or 0.0 for trial in found]
+    least = _WHOLE * max(batches, default=0.0)
+    return [trial for trial, batch in zip(found, batches, strict=True) if batch >= least]
+
+
+def idle_of(trials: Sequence[Trial]) -> Trial | None:
+    """The trial in which nothing was sent, None where there is none."""
+    return next((trial for trial in trials if trial.phase == IDLE and trial.functions), None)
+
+
+def packet_cost(trials: Sequence[Trial], idle: Trial | None = None) -> PacketCost | None:
+    """What a packet cost in trials at one load; None where none of them was counted."""
+    counted = [trial for trial in trials if trial.functions and trial.forwarded]
+    if not counted:
+        return None
+    each = [on_path(trial, idle) for trial in counted]
+    names = dict.fromkeys(name for functions in each for name in functions)
+    batches = [batch for trial in counted if (batch := packets_per_poll(trial)) is not None]
+    return PacketCost(
+        load=median(trial.intended_load for trial in counted),
+        instructions=median(sum(value for value, _ in functions.values()) for functions in each),
+        batch=median(batches) if batches else None,
+        functions={
+            name: (
+                median(functions.get(name, (0.0, 0.0))[0] for functions in each),
+                median(functions.get(name, (0.0, 0.0))[1] for functions in each),
+            )
+            for name in names
+        },
+        trials=len(counted),
+    )
+
+
+def on_path(trial: Trial, idle: Trial | None = None) -> dict[str, tuple[float, float]]:
+    """Instructions and calls per forwarded packet by function, without what the kernel does by itself."""
+    share = _share(trial, idle)
+    own: Functions = {} if idle is None else idle.functions
+    found = {}
+    for name, (instructions, calls) in trial.functions.items():
+        if name != USER_SPACE:
+            by_itself = own.get(name, (0, 0))
+            left = max(0.0, instructions - share * by_itself[0]), max(0.0, calls - share * by_itself[1])
+            if any(left):
+                found[name] = left[0] / trial.forwarded, left[1] / trial.forwarded
+    return found
+
+
+def packets_per_poll(trial: Trial) -> float | None:
+    """How many packets a poll of the driver took; None where it is not known what polls."""
+    polls = next((calls for name in _POLLS if (calls := trial.functions.get(name, (0, 0))[1])), 0)
+    return trial.forwarded / polls if polls else None
+
+
+def _share(trial: Trial, idle: Trial | None) -> float:
+    """How much of what was executed without packets falls on a trial: by ticks, which a halted CPU has fewer of."""
+    if idle is None:
+        return 0.0
+    ticks, own = (one.functions.get(_TICK, (0, 0))[1] for one in (trial, idle))
+    if ticks and own:
+        return ticks / own
+    return trial.counted / idle.counted if idle.counted else 0.0

@@ -1,0 +1,93 @@
+"""The cost of a packet in a real kernel: single functions repeat to half an instruction, whatever the machine does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.data_paths.catalogue import data_path
+from pdrgate.gate.measurer import Belonging, Measurer
+from pdrgate.gate.packet_cost import counted, function_changes
+from pdrgate.guests.guest import GuestConfig
+from pdrgate.history.trials import TrialFile
+from pdrgate.hosts.cpus import plan_cpus
+from pdrgate.measurands.cost import USER_SPACE, packet_cost
+from pdrgate.measurands.measurand import IDLE, REPEAT, SATURATION
+from pdrgate.testbeds.vm import VmTestbed
+from pdrgate.traffic.frames import Frames
+from pdrgate.trial import Trial
+
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine")]
+
+OVERLOAD, DURATION = 120_000.0, 0.25
+LOSS = 0.005
+
+
+@pytest.fixture
+def metered(make_testbed, cloud: KernelBuild) -> VmTestbed:
+    cpus = plan_cpus(None, None)
+    return make_testbed(cloud, machine=GuestConfig(cpus=cpus.sut, accelerator="tcg", metered=True))
+
+
+@pytest.fixture
+def measurer(metered: VmTestbed, tmp_path: Path) -> Iterator[Measurer]:
+    path = data_path("ipv6-routing")
+    path.apply(metered.hops)
+    metered.pin("1 cpu")
+    generator, file = metered.generator(6), TrialFile(tmp_path / "trials.jsonl")
+    belonging = Belonging("cost", "", metered.boot, pair=1)
+    yield Measurer(generator, Frames(6, 64), metered.observers(), file, belonging, busy=metered.busy)
+    generator.close()
+    file.close()
+
+
+@pytest.fixture
+def saturate(measurer: Measurer) -> Callable[[], list[Trial]]:
+    return lambda: [measurer.measure(OVERLOAD, DURATION, SATURATION) for _ in range(3)]
+
+
+def per_packet(trial: Trial, name: str) -> tuple[float, float]:
+    found = packet_cost([trial])
+    assert found is not None
+    return found.functions[name]
+
+
+def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
+    metered: VmTestbed, measurer: Measurer, saturate: Callable[[], list[Trial]]
+) -> None:
+    assert metered.uncounted == ""
+    first, second, third = saturate()
+    for name in ("ip6_forward", "ip6_rcv_core", "start_xmit"):
+        instructions = [per_packet(trial, name)[0] for trial in (first, second, third)]
+        assert max(instructions) - min(instructions) < 0.5, name
+        assert 50 < instructions[0] < 500
+        for trial in (first, second, third):
+            assert per_packet(trial, name)[1] == pytest.approx(1.0, abs=0.01)  # each packet once
+
+    idle = measurer.measure(0.0, DURATION, IDLE)
+    assert idle.functions[USER_SPACE][0] > 1_000_000  # a program had the CPU
+    assert idle.functions["update_process_times"][1] > 0
+    assert "ip6_forward" not in idle.functions
+    assert idle.counted >= DURATION
+
+    # The first rule takes routing off its fast path, the second is walked past by each packet.
+    metered.guest.run("ip", "-6", "rule", "add", "fwmark", "77", "table", "main")
+    before = counted([[*saturate(), idle]], LOSS)
+    metered.guest.run("ip", "-6", "rule", "add", "fwmark", "78", "table", "main")
+    after = counted([[*saturate(), idle]], LOSS)
+    found = {one.function: one for one in function_changes(before, after)}
+    assert found["fib_rules_lookup"].change == pytest.approx(15, abs=5)
+    assert found["fib_rules_lookup"].sure
+
+
+def test_other_trials_keep_no_functions(measurer: Measurer) -> None:
+    assert measurer.measure(5000.0, DURATION, REPEAT).functions == {}
+
+
+def test_a_guest_that_is_not_metered_says_why_nothing_is_counted(make_testbed, cloud: KernelBuild) -> None:
+    testbed = make_testbed(cloud)
+    assert "sut.cpu_speed" in testbed.uncounted
+    assert len(testbed.observers()) == 1

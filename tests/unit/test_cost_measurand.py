@@ -1,0 +1,131 @@
+"""The cost of a packet, from trials that say what the kernel executed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pdrgate.measurands import Cost, replicate_of
+from pdrgate.measurands.cost import USER_SPACE, idle_of, on_path, packet_cost, packets_per_poll, saturated
+from pdrgate.measurands.measurand import COST, IDLE, PDR_PHASE, REPEAT, SATURATION, Ask
+from pdrgate.trial import Trial
+
+MEASURAND = Cost(10_000.0, 0.25, 0.005)
+TICK = "update_process_times"
+
+
+def trial(phase: str, forwarded: int, functions: dict[str, tuple[int, int]], **more: object) -> Trial:
+    """One at an overload, of which the half is lost, unless it says otherwise."""
+    load = {IDLE: 0.0, COST: 10_000.0}.get(phase, 40_000.0)
+    offered = forwarded if phase in (IDLE, COST) else 2 * forwarded
+    return replace(
+        Trial(load, 0.25, offered, forwarded, phase=phase, functions=functions, counted=0.3, pair=1, boot="b"),
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def saturation(each: float, forwarded: int = 5000, ticks: int = 0, **more: object) -> Trial:
+    functions = {
+        "ip6_forward": (round(each * forwarded), forwarded),
+        "virtnet_poll": (100 * (forwarded // 50), forwarded // 50),
+        USER_SPACE: (10**9, 0),
+    }
+    if ticks:
+        functions[TICK] = (1000 * ticks, ticks)
+    return trial(SATURATION, forwarded, functions, **more)
+
+
+IDLE_TRIAL = trial(IDLE, 0, {TICK: (100_000, 100), "ip6_forward": (5000, 0), "do_idle": (10**6, 50)}, counted=0.5)
+
+
+def test_nothing_is_asked_for_where_nothing_is_counted():
+    assert MEASURAND.next([]) is None
+    assert MEASURAND.next([trial(SATURATION, 5000, {}), trial(REPEAT, 5000, {"f": (1, 1)})]) is None
+    assert MEASURAND.value([trial(SATURATION, 5000, {})]) is None
+
+
+def test_first_what_the_kernel_does_by_itself_then_the_lossless_load():
+    trials = [saturation(170)]
+    assert MEASURAND.next(trials) == Ask(0.0, 0.5, IDLE)
+    trials.append(IDLE_TRIAL)
+    for _ in range(2):
+        assert MEASURAND.next(trials) == Ask(10_000.0, 0.25, COST)
+        trials.append(trial(COST, 2500, {"ip6_forward": (1, 1)}))
+    assert MEASURAND.next(trials) is None
+
+
+@pytest.mark.parametrize("later", [{"pair": 3}, {"pair": 0, "repeat": 3}])
+def test_the_lossless_load_is_measured_in_the_first_replicates_only(later):
+    assert MEASURAND.next([saturation(170, **later), replace(IDLE_TRIAL, **later)]) is None
+
+
+def test_the_value_is_the_median_of_the_trials_at_saturation():
+    trials = [saturation(each) for each in (170, 172, 900)]
+    assert MEASURAND.value(trials) == pytest.approx(172 + 2)  # and two instructions of the poll
+
+
+def test_trials_below_saturation_and_of_other_phases_do_not_count():
+    lossless = replace(saturation(500), offered=5000)
+    assert saturated([lossless, saturation(170), trial(COST, 1, {"f": (1, 1)})], 0.005) == [saturation(170)]
+    assert replicate_of([saturation(170), IDLE_TRIAL, trial(PDR_PHASE, 1, {})]).keys() == {("b", 1, 0)}
+
+
+def test_a_disturbed_trial_counts_where_there_is_no_other():
+    disturbed = saturation(180, disturbed="the emulator was late")
+    assert saturated([disturbed, saturation(170)], 0.005) == [saturation(170)]
+    assert saturated([disturbed], 0.005) == [disturbed]
+
+
+def test_a_trial_with_smaller_batches_than_the_others_was_disturbed_by_the_machine():
+    small = saturation(280)
+    small = replace(small, functions={**small.functions, "virtnet_poll": (10_000, 130)})  # 38 packets each, not 50
+    assert saturated([small, saturation(170), saturation(171)], 0.005) == [saturation(170), saturation(171)]
+    assert saturated([small, small], 0.005) == [small, small]  # such a kernel may be: it is alike in all trials
+
+
+def test_programs_are_no_part_of_the_path():
+    assert USER_SPACE not in on_path(saturation(170))
+
+
+def test_what_the_kernel_does_by_itself_is_subtracted_tick_by_tick():
+    found = on_path(saturation(170, ticks=50), IDLE_TRIAL)
+    assert TICK not in found  # all of it was the tick's
+    assert found["ip6_forward"] == (pytest.approx(170 - 0.5 * 5000 / 5000), 1.0)
+    assert "do_idle" not in found  # it never falls below nothing
+
+
+def test_without_ticks_it_is_subtracted_by_time():
+    own = replace(IDLE_TRIAL, functions={"ip6_forward": (5000, 0)})
+    found = on_path(saturation(170), own)
+    assert found["ip6_forward"][0] == pytest.approx(170 - 0.3 / 0.5 * 5000 / 5000)
+    assert on_path(saturation(170), replace(own, counted=0.0))["ip6_forward"][0] == pytest.approx(170)
+
+
+def test_functions_are_medians_over_trials():
+    found = packet_cost([saturation(each) for each in (170, 171, 300)])
+    assert found is not None
+    assert found.functions["ip6_forward"] == (171.0, 1.0)
+    assert found.batch == 50.0
+    assert found.trials == 3
+    assert packet_cost([]) is None
+    assert packet_cost([trial(COST, 0, {"f": (1, 1)})]) is None
+
+
+def test_what_polls_is_known_by_name():
+    assert packets_per_poll(trial(COST, 100, {"__napi_poll": (1, 10)})) == 10.0
+    assert packets_per_poll(trial(COST, 100, {"virtnet_poll": (1, 5), "__napi_poll": (1, 10)})) == 20.0
+    assert packets_per_poll(trial(COST, 100, {"f": (1, 1)})) is None
+
+
+def test_the_idle_trial_is_found():
+    assert idle_of([saturation(1), IDLE_TRIAL]) is IDLE_TRIAL
+    assert idle_of([trial(IDLE, 0, {})]) is None
+
+
+def test_both_loads_are_told():
+    trials = [saturation(170), IDLE_TRIAL, trial(COST, 2500, {"ip6_forward": (2500 * 400, 2500)})]
+    at_rest = MEASURAND.at_lossless_load(trials)
+    assert at_rest is not None
+    assert at_rest.load == 10_000.0
+    assert at_rest.instructions == pytest.approx(400 - 0.3 / 0.5 * 5000 / 2500)

@@ -1,0 +1,205 @@
+"""Addresses to functions: what /proc/kallsyms says, and what a guest's CPU has executed there."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fake_host import FakeHost
+
+from pdrgate.errors import TestbedError
+from pdrgate.guests.metering.functions import FunctionObserver, why_unmetered
+from pdrgate.guests.metering.meter import Executed
+from pdrgate.guests.metering.symbols import (
+    OTHERS,
+    UNNAMED,
+    USER_SPACE,
+    Symbol,
+    Symbols,
+    condensed,
+    function_name,
+    parsed,
+    read_symbols,
+)
+
+BASE = 0xFFFFFFFF81000000
+MODULE = 0xFFFFFFFFC0201000
+
+
+def executed(*blocks: tuple[int, int, int]) -> Executed:
+    """Blocks of address, length and executions."""
+    columns = np.array(blocks, dtype=np.uint64).reshape(-1, 3).T
+    return Executed(*columns)
+
+
+def test_a_block_belongs_to_the_last_symbol_at_or_before_it():
+    symbols = Symbols([Symbol(BASE, "first"), Symbol(BASE + 0x40, "second")])
+    found = symbols.functions(
+        executed((BASE, 5, 10), (BASE + 0x3F, 2, 7), (BASE + 0x40, 3, 4), (BASE + 0x4000, 1, 6), (BASE - 1, 8, 1))
+    )
+    assert found == {"first": (5 * 10 + 2 * 7, 10), "second": (3 * 4 + 6, 4), UNNAMED: (8, 0)}
+
+
+def test_a_block_that_was_translated_in_two_lengths_is_called_by_both():
+    symbols = Symbols([Symbol(BASE, "f")])
+    assert symbols.functions(executed((BASE, 5, 10), (BASE, 7, 3))) == {"f": (71, 13)}
+
+
+def test_programs_are_one_function_without_calls():
+    symbols = Symbols([Symbol(BASE, "f")])
+    assert symbols.functions(executed((0, 100, 5), (0, 3, 1))) == {USER_SPACE: (503, 0)}
+
+
+def test_nothing_executed_is_no_function():
+    assert Symbols([Symbol(BASE, "f")]).functions(executed()) == {}
+
+
+def test_parts_of_a_function_are_that_function_and_no_calls_of_it():
+    symbols = Symbols([Symbol(BASE, "f.isra.0"), Symbol(BASE + 0x100, "f.cold"), Symbol(BASE + 0x200, "f.part.0")])
+    found = symbols.functions(executed((BASE, 2, 10), (BASE + 0x100, 1, 1), (BASE + 0x200, 4, 2)))
+    assert found == {"f": (20 + 1 + 8, 10)}
+
+
+@pytest.mark.parametrize(
+    ("symbol", "name"),
+    [
+        ("ip6_forward", "ip6_forward"),
+        ("page_to_skb.constprop.0.isra.0", "page_to_skb"),
+        ("bpf_prog_6deef7357e7b4530_xdp_main", "bpf:xdp_main"),
+        ("bpf_prog_6deef7357e7b4530", "bpf:program"),
+        ("__x86_indirect_thunk_rax", "__x86_indirect_thunk_rax"),
+    ],
+)
+def test_what_the_compiler_adds_to_a_name_is_left_out(symbol, name):
+    assert function_name(symbol) == name
+
+
+def test_of_several_names_of_an_address_one_is_taken_whatever_their_order():
+    names = [Symbol(BASE, name) for name in ("__memcpy", "memcpy", "memcpy_alias", "x_start", "_text")]
+    for order in (names, names[::-1]):
+        assert Symbols(order).functions(executed((BASE, 1, 1))) == {"memcpy": (1, 1)}
+
+
+def test_data_is_no_function():
+    lines = ["ffffffff81000000 T f", "ffffffff82000000 D data", "ffffffffc0201000 t g\t[virtio_net]", "", "torn"]
+    assert list(parsed(lines)) == [(Symbol(BASE, "f"), ""), (Symbol(MODULE, "g"), "virtio_net")]
+
+
+def test_functions_of_hardly_any_instructions_are_told_as_one_and_the_sum_stays():
+    functions = {"much": (1_000_000, 10), "little": (3, 3), "less": (1, 1)}
+    found = condensed(functions, 1e-4)
+    assert found == {"much": (1_000_000, 10), OTHERS: (4, 0)}
+    assert condensed({}, 1e-4) == {}
+
+
+class Kernel(FakeHost):
+    """Stands for a guest; ``later`` are lines of modules."""
+
+    def __init__(self, base: int = BASE, later: int = 3) -> None:
+        super().__init__()
+        self.reads: list[str] = []
+        self.lines = [f"{base:016x} T _text", f"{base:016x} T startup_64", f"{base + 0x100:016x} t ip6_forward"]
+        self.lines += [f"{base + 0x9000:016x} d data"]
+        self.lines += [f"{MODULE + 16 * n:016x} t poll_{n}\t[virtio_net]" for n in range(later)]
+
+    def run(self, *argv, timeout=0.0, check=True):
+        from pdrgate.hosts.host import Completed
+
+        out = ""
+        if argv[0] == "tail":
+            out = "\n".join(self.lines[-int(argv[2]) :])
+        elif argv[0] == "grep":
+            out = "\n".join(line for line in self.lines if argv[-2].strip(" $") in line or argv[-2] == " [tTwW] ")
+            out = out.split("\n")[0] if "-m" in argv else out
+        self.reads.append(argv[0])
+        return Completed(argv, 0, out, "")
+
+
+def test_the_kernels_own_symbols_are_read_once_for_an_image_wherever_it_lies(tmp_path):
+    image = tmp_path / "vmlinuz"
+    image.write_bytes(b"kernel")
+    first, moved = Kernel(), Kernel(BASE + 0x1C00000)
+    symbols = read_symbols(first, image, tmp_path)
+    assert symbols.functions(executed((BASE + 0x100, 4, 2), (MODULE + 16, 1, 1))) == {
+        "ip6_forward": (8, 2), "poll_1": (1, 1),
+    }  # fmt: skip
+    again = read_symbols(moved, image, tmp_path)
+    assert again.functions(executed((BASE + 0x1C00100, 4, 2))) == {"ip6_forward": (8, 2)}
+    assert first.reads.count("grep") == 2
+    assert moved.reads.count("grep") == 1
+    (kept,) = tmp_path.glob("symbols-*.gz")
+    assert gzip.decompress(kept.read_bytes()).decode().splitlines()[-1] == "100 ip6_forward"
+
+
+def test_another_image_has_symbols_of_its_own(tmp_path):
+    for name in ("one", "other"):
+        (tmp_path / name).write_bytes(name.encode())
+        read_symbols(Kernel(), tmp_path / name, tmp_path)
+    assert len(list(tmp_path.glob("symbols-*.gz"))) == 2
+
+
+def test_many_modules_are_read_whole(tmp_path):
+    (tmp_path / "vmlinuz").write_bytes(b"kernel")
+    symbols = read_symbols(Kernel(later=5000), tmp_path / "vmlinuz", tmp_path)
+    assert symbols.functions(executed((MODULE, 1, 1), (MODULE + 16 * 4999, 1, 1))) == {
+        "poll_0": (1, 1), "poll_4999": (1, 1),
+    }  # fmt: skip
+
+
+def test_a_kernel_that_hides_its_addresses_is_told_of(tmp_path):
+    (tmp_path / "vmlinuz").write_bytes(b"kernel")
+    with pytest.raises(TestbedError, match="tells no addresses of its functions"):
+        read_symbols(Kernel(0), tmp_path / "vmlinuz", tmp_path)
+
+
+class Meter:
+    """Stands for a guest's meter: a table that grows."""
+
+    def __init__(self) -> None:
+        self.speed = 100
+        self.held: list[int] = []
+        self.tables = [executed((BASE, 2, 100)), executed((BASE, 2, 110), (BASE + 0x40, 5, 3))]
+
+    def hold(self, speed):
+        self.held.append(speed)
+        self.speed = speed
+
+    def executed(self):
+        return self.tables.pop(0)
+
+
+def test_the_observer_tells_what_was_executed_during_the_trial_and_reads_symbols_once_unheld():
+    meter, reads = Meter(), []
+
+    def symbols():
+        reads.append(meter.speed)
+        return Symbols([Symbol(BASE, "f"), Symbol(BASE + 0x40, "g")])
+
+    observer = FunctionObserver(meter, symbols)  # type: ignore[arg-type]
+    observer.begin()
+    seen = observer.end()
+    assert seen.functions == {"f": (20, 10), "g": (15, 3)}
+    assert seen.counted > 0
+    meter.tables = [executed(), executed((BASE, 2, 1))]
+    observer.begin()
+    assert observer.end().functions == {"f": (2, 1)}
+    assert reads == [0]
+    assert meter.held == [0, 100]
+    assert observer.end().functions == {}  # it was never begun
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "vcpus", "why"),
+    [("kvm", 1, "runs by KVM"), ("tcg", 2, "has 2 virtual CPUs"), ("tcg", 1, "sut.cpu_speed")],
+)
+def test_why_a_guest_is_not_metered(accelerator, vcpus, why):
+    assert why in why_unmetered(accelerator, vcpus)
+
+
+def test_symbols_are_cached_beside_the_rest(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "vmlinuz").write_bytes(b"kernel")
+    read_symbols(Kernel(), tmp_path / "vmlinuz")
+    assert list((tmp_path / "cache" / "pdrgate").glob("symbols-*.gz"))
