@@ -261,7 +261,7 @@ def gate(
     """Measure the data path and say whether it is stable, and as fast as its baseline.
 
     Exits with 0 when the gate passes (PASS, IMPROVEMENT, NO_BASELINE), with 1 when the build fails it (REGRESSION,
-    UNSTABLE, INCONCLUSIVE), with 2 when the testbed or a tool is at fault (GENERATOR_LIMITED, ERROR).
+    UNSTABLE, INCONCLUSIVE), with 2 when the testbed or a tool is at fault (DISTURBED, GENERATOR_LIMITED, ERROR).
     """
     from pdrgate.builds.bpf_build import bpf_build
     from pdrgate.launch import GateOptions, check, new_folder, run_gate
