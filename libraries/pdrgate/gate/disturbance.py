@@ -127,10 +127,10 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 def _evidence(sentences: Iterable[str]) -> tuple[Evidence, ...]:
-    """Sentences that differ by their numbers only are of one kind."""
+    """Clauses that differ by their numbers only are of one kind; a trial may have several."""
     kinds: dict[str, list[str]] = {}
-    for sentence in sentences:
-        kinds.setdefault(_NUMBER.sub("#", sentence), []).append(sentence)
+    for clause in (clause for sentence in sentences for clause in sentence.split("; ")):
+        kinds.setdefault(_NUMBER.sub("#", clause), []).append(clause)
     found = [Evidence(max(told, key=_numbers), len(told)) for told in kinds.values()]
     return tuple(sorted(found, key=lambda one: -one.trials))
 
