@@ -66,11 +66,15 @@ def test_who_takes_the_suts_cpu_away_is_seen(make_testbed: Callable[[], NetnsTes
 
 
 def test_it_ends_with_its_testbed(make_testbed: Callable[[], NetnsTestbed]) -> None:
+    before = my_heartbeats()
     testbed = make_testbed()
-    mine = [process for process in Path("/proc").glob("[0-9]*") if is_my_heartbeat(process)]
-    assert mine
+    assert my_heartbeats() - before
     testbed.close()
-    assert not [process for process in mine if process.exists()]
+    assert my_heartbeats() == before
+
+
+def my_heartbeats() -> set[Path]:
+    return {process for process in Path("/proc").glob("[0-9]*") if is_my_heartbeat(process)}
 
 
 def is_my_heartbeat(process: Path) -> bool:

@@ -1,11 +1,11 @@
 """A heartbeat on a CPU that forwards packets: whether that CPU was all there while a trial was measured.
 
-The program (`traffic/native/heartbeat.c`) wakes on that CPU every 2 ms and does a fixed work of about 3 us. Of what it
+The program (`traffic/native/heartbeat.c`) wakes on that CPU about every 2 ms and does a fixed work of 3 us. Of what it
 saw of a trial three things say that the machine disturbed, and a SUT that is slower or flips causes none of them:
 
 - *stalls*: not even the timer's interrupt came. Nothing of this kernel ran, or its interrupts were off.
 - *withheld*: packet work was ready to run, and other threads had the CPU.
-- *slow beats*: the same work took longer than in the best trials of the run; a core that is shared, or clocked down.
+- *slow beats*: the same work took longer than in the best trials so far; a core that is shared, or clocked down.
   It counts where packet work needs much of the CPU: an idle one forwards no less for being slow, and its beats find
   other caches.
 
@@ -41,7 +41,7 @@ MOST_WAITED = 0.08
 SLOWEST_BEAT = 1.08
 """Times the reference. See docs/measurements.md: what is measured beside better beats scatters by 4 %."""
 _REFERENCE = 0.05
-"""Quantile of the beats of a run's trials that is the reference: the fastest of few may be a stroke of luck."""
+"""Quantile of the beats of all trials so far that is the reference: the fastest of few may be a stroke of luck."""
 _FEWEST_BEATS = 20
 _BUSY = 0.3
 _NS = 1e9
@@ -107,7 +107,7 @@ class Watched:
 
 
 class Pace:
-    """How fast beats are at this machine's best, as far as the trials of a run tell."""
+    """How fast beats are at this machine's best, as far as the trials of a scenario tell."""
 
     def __init__(self) -> None:
         self._beats: list[int] = []
@@ -151,8 +151,6 @@ class Heartbeat:
 
     def __init__(self, cpu: int) -> None:
         self.cpu = cpu
-        self.pace = Pace()
-        """What has been learnt of it so far."""
         program = native.build().heartbeat
         self._process = subprocess.Popen(
             (str(program), str(cpu)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -197,10 +195,15 @@ class Heartbeat:
 
 
 class HeartbeatObserver:
-    """Watches the CPUs that forward, each by its heartbeat."""
+    """Watches the CPUs that forward, each by its heartbeat.
+
+    What it learns of their pace is of one SUT in one scenario: packets that leave more or less in the caches make beats
+    that are a little slower or faster, and a build must not be called disturbed for what it does there.
+    """
 
     def __init__(self, heartbeats: Sequence[Heartbeat]) -> None:
         self._heartbeats = tuple(heartbeats)
+        self._paces = {one.cpu: Pace() for one in self._heartbeats}
 
     def begin(self) -> None:
         for one in self._heartbeats:
@@ -211,6 +214,6 @@ class HeartbeatObserver:
         for one in self._heartbeats:
             watched = Watched.of(one.turn())
             after = watched.reading(one.cpu)
-            told = disturbance(watched, one.cpu, one.pace.slowdown(watched))
+            told = disturbance(watched, one.cpu, self._paces[one.cpu].slowdown(watched))
             observation |= Observation(dict.fromkeys(after, 0), after, disturbed=told)
         return observation

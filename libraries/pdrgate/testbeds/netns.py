@@ -97,7 +97,7 @@ class NetnsTestbed:
         self._skipped: list[str] = []
         """What is lacking here: knobs of the file (of the first hop, for all are alike), a heartbeat."""
         self._heartbeats: dict[int, Heartbeat] = {}
-        """By CPU; those of CPUs that no longer forward stay, for what they know of them."""
+        """By CPU; those of CPUs that no longer forward stay, and wait."""
         self._steered: tuple[int, ...] = cpus.sut
         """The CPUs that forward as things are."""
         self._watched = True

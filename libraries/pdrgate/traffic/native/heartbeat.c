@@ -37,7 +37,7 @@
 #include <unistd.h>
 
 #define NS 1000000000ull
-#define PERIOD 2000083ull	/* ns; no part of a tick, which would take every beat for a process's time, or none */
+#define PERIOD 2037100ull	/* ns; far from any part of a tick, which would find a beat each time for a while */
 #define MOST 65536		/* beats whose work is kept; of longer watches the first ones, and all gaps */
 #define STALL 500000ull		/* ns; interrupts that are off for so long are a machine's, not a kernel's */
 #define WITHHELD 3000000ull	/* ns; the kernel lets threads run after 2 ms of packet work, or at the next tick */
