@@ -148,10 +148,11 @@ def main() -> None:
             print(f"correlation of log rate with log {name}: {in_common([one[name] for one in seen], rates):+.2f}")
         print(f"correlation with both together: {in_common([one.work for one in seen], rates):+.2f}")
         print(f"all that were watched: {deviation(rates)}")
-        best = sorted(one.work for one in seen)[len(seen) // 20]
-        for factor in (1.05, 1.08, 1.10, 1.15, 1.20):
-            print(f"beats within {factor:.2f} of the best: "
-                  f"{deviation([one.trial.forwarding_rate for one in seen if one.work <= factor * best])}")  # fmt: skip
+        for name in ("arithmetic_median", "loads_median"):
+            best = sorted(one[name] for one in seen)[len(seen) // 20]
+            for factor in (1.05, 1.08, 1.12, 1.20):
+                some = [one.trial.forwarding_rate for one in seen if one[name] <= factor * best]
+                print(f"{name} within {factor:.2f} of the best: {deviation(some)}")
         print(f"not disturbed: {deviation([o.trial.forwarding_rate for o in seen if not o.observation.disturbed])}")
         if options.flip:
             for mode in (0, 1):

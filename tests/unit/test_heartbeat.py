@@ -10,7 +10,7 @@ import pytest
 
 from pdrgate.errors import TestbedError
 from pdrgate.observers import heartbeat as module
-from pdrgate.observers.heartbeat import Heartbeat, HeartbeatObserver, Pace, Watched, disturbance
+from pdrgate.observers.heartbeat import Heartbeat, HeartbeatObserver, Pace, Slowdown, Watched, disturbance
 from pdrgate.observers.reading import Counter, Place, nested
 from pdrgate.traffic.native import NativeParts
 
@@ -22,8 +22,8 @@ QUIET = Watched(
 )  # fmt: skip
 
 
-def beat(slowdown: float = 0.0, **changes: int) -> str:
-    return disturbance(dataclasses.replace(QUIET, **changes), 1, slowdown)
+def beat(slowdown: float = 0.0, loads: float = 0.0, **changes: int) -> str:
+    return disturbance(dataclasses.replace(QUIET, **changes), 1, Slowdown(slowdown, loads))
 
 
 def test_a_quiet_trial_is_sound() -> None:
@@ -53,6 +53,9 @@ def test_what_the_machine_did(changes: dict[str, int], told: str) -> None:
 
 def test_a_core_that_is_shared_is_slow() -> None:
     assert beat(0.25) == "CPU 1 was slower by 25% than at its best"
+    assert beat(0.25, 0.5) == "CPU 1 was slower by 25% than at its best"
+    assert beat(0.05, 0.25) == "CPU 1 reached its memory slower by 25% than at its best"
+    assert beat(0.05, 0.15) == ""
     assert beat(0.25, withheld=60 * MS, longest_withheld=30 * MS) == (
         "others had CPU 1 for up to 30.0 ms, 15.0% of the trial, while packets waited; "
         "CPU 1 was slower by 25% than at its best"
@@ -77,7 +80,7 @@ def test_a_slow_sut_beside_good_beats_stays_the_suts() -> None:
     pace, some = Pace(), random.Random(1)
     for _ in range(100):
         watched = dataclasses.replace(
-            QUIET, loads_median=some.randint(1860, 1960), longest_wait=some.randint(0, 25 * MS),
+            QUIET, loads_median=some.randint(1800, 2100), longest_wait=some.randint(0, 25 * MS),
             packets_ran=some.randint(200, 395) * MS, missed=some.randint(0, 20),
         )  # fmt: skip
         assert disturbance(watched, 1, pace.slowdown(watched)) == ""
@@ -85,27 +88,27 @@ def test_a_slow_sut_beside_good_beats_stays_the_suts() -> None:
 
 def test_the_pace_is_that_of_the_best_trials_so_far() -> None:
     pace = Pace()
-    assert pace.slowdown(QUIET) == 0.0
-    slower = dataclasses.replace(QUIET, arithmetic_median=1364)
-    assert pace.slowdown(slower) == pytest.approx(0.2)
+    assert pace.slowdown(QUIET) == Slowdown()
+    slower = dataclasses.replace(QUIET, arithmetic_median=984, loads_median=2850)
+    assert pace.slowdown(slower) == Slowdown(pytest.approx(0.2), pytest.approx(0.5))
     # One stroke of luck among many makes no reference.
     for _ in range(40):
         pace.slowdown(QUIET)
-    assert pace.slowdown(dataclasses.replace(QUIET, arithmetic_median=100, loads_median=100)) == 0.0
-    assert pace.slowdown(QUIET) == 0.0
+    assert pace.slowdown(dataclasses.replace(QUIET, arithmetic_median=100, loads_median=100)) == Slowdown()
+    assert pace.slowdown(QUIET) == Slowdown()
 
 
 def test_an_idle_cpu_tells_no_pace() -> None:
     """Its beats find other caches, and it forwards no less for being slow."""
     pace = Pace()
     pace.slowdown(QUIET)
-    assert pace.slowdown(dataclasses.replace(QUIET, arithmetic_median=9000, packets_ran=MS)) == 0.0
+    assert pace.slowdown(dataclasses.replace(QUIET, arithmetic_median=9000, packets_ran=MS)) == Slowdown()
 
 
 def test_few_beats_tell_no_pace() -> None:
     pace = Pace()
-    assert pace.slowdown(dataclasses.replace(QUIET, beats=3, arithmetic_median=1)) == 0.0
-    assert pace.slowdown(QUIET) == 0.0
+    assert pace.slowdown(dataclasses.replace(QUIET, beats=3, arithmetic_median=1)) == Slowdown()
+    assert pace.slowdown(QUIET) == Slowdown()
 
 
 def test_what_was_seen_are_counters_of_the_cpus_heartbeat() -> None:

@@ -59,7 +59,8 @@ static uint32_t *arithmetic_took, *loads_took;	/* ns, of each beat */
 static uint8_t *memory;
 static struct seen seen;
 static struct account own;		/* of the thread that beats */
-static int packets;			/* the account of the thread that does packet work */
+static int packets = -1, packets_state = -1;	/* the account and the state of the thread that does packet work */
+static uint64_t packets_ran_at;		/* of the last beat that found that it had run since the one before */
 static atomic_bool watching, over;
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t change = PTHREAD_COND_INITIALIZER;
@@ -125,18 +126,23 @@ static uint64_t loads(uint32_t at)
 static void watch(int schedstat)
 {
 	struct account begin = account(schedstat), last = begin, current = begin;
-	uint64_t packets_before = account(packets).waited, packets_last = packets_before, long_wait = 0;
+	struct account packet_work = account(packets);
+	uint64_t packets_before = packet_work.waited, packets_last = packets_before, long_wait = 0;
 	uint64_t due = now() + PERIOD;
 
 	memset(&seen, 0, sizeof(seen));
 	while (!atomic_load(&over)) {
 		struct timespec until = { due / NS, due % NS };
-		uint64_t woke, late, waited, packets_waited, before, between, after;
+		uint64_t woke, late, waited, packets_ran, packets_waited, before, between, after;
 
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 		woke = now();
 		current = account(schedstat);
-		packets_waited = account(packets).waited;
+		packets_ran = packet_work.ran;
+		packet_work = account(packets);
+		packets_waited = packet_work.waited;
+		if (packet_work.ran != packets_ran)
+			packets_ran_at = woke;
 		before = now();
 		sink += arithmetic(sink);
 		between = now();
@@ -212,17 +218,30 @@ static void *beat(void *unused)
 	return NULL;
 }
 
-/* The account of the thread that does a CPU's packet work when there is much of it; -1 where there is none to see. */
-static int packet_work(int cpu)
+/* Whether that thread is ready to run, or runs. */
+static bool ready(void)
+{
+	char text[64];
+	ssize_t length = packets_state < 0 ? -1 : pread(packets_state, text, sizeof(text) - 1, 0);
+	char *state;
+
+	if (length <= 0)
+		return false;
+	text[length] = 0;
+	state = strstr(text, ") ");
+	return state && state[2] == 'R';
+}
+
+/* Finds the thread that does a CPU's packet work when there is much of it. */
+static void find_packet_work(int cpu)
 {
 	char wanted[32], name[32] = "";
 	glob_t found;
-	int file = -1;
 
 	snprintf(wanted, sizeof(wanted), "ksoftirqd/%d\n", cpu);
 	if (glob("/proc/[0-9]*/comm", GLOB_NOSORT, NULL, &found))
-		return -1;
-	for (size_t i = 0; i < found.gl_pathc && file < 0; i++) {
+		return;
+	for (size_t i = 0; i < found.gl_pathc && packets < 0; i++) {
 		FILE *comm = fopen(found.gl_pathv[i], "r");
 
 		if (!comm)
@@ -232,12 +251,13 @@ static int packet_work(int cpu)
 			long process = strtol(found.gl_pathv[i] + strlen("/proc/"), NULL, 10);
 
 			snprintf(path, sizeof(path), "/proc/%ld/schedstat", process);
-			file = open(path, O_RDONLY | O_CLOEXEC);
+			packets = open(path, O_RDONLY | O_CLOEXEC);
+			snprintf(path, sizeof(path), "/proc/%ld/stat", process);
+			packets_state = open(path, O_RDONLY | O_CLOEXEC);
 		}
 		fclose(comm);
 	}
 	globfree(&found);
-	return file;
 }
 
 static int ascending(const void *one, const void *other)
@@ -276,7 +296,7 @@ int main(int argc, char **argv)
 	int cpu = argc > 1 ? atoi(argv[1]) : 0, error;
 	struct sched_param priority = { .sched_priority = 1 };
 	struct account before = { 0 }, after;
-	uint64_t began = 0;
+	uint64_t began = 0, elapsed;
 	bool on = false;
 	pthread_attr_t attributes;
 	cpu_set_t own_cpu, others;
@@ -293,7 +313,7 @@ int main(int argc, char **argv)
 	memset(arithmetic_took, 0, MOST * sizeof(*arithmetic_took));
 	memset(loads_took, 0, MOST * sizeof(*loads_took));
 	mlockall(MCL_CURRENT);		/* where it may not, a page fault or two delays a beat */
-	packets = packet_work(cpu);
+	find_packet_work(cpu);
 	CPU_ZERO(&own_cpu);
 	CPU_SET(cpu, &own_cpu);
 	pthread_attr_init(&attributes);
@@ -317,7 +337,7 @@ int main(int argc, char **argv)
 		atomic_store(&over, !on);
 		if (on) {
 			before = account(packets);
-			began = now();
+			began = packets_ran_at = now();
 			atomic_store(&watching, true);
 			pthread_cond_broadcast(&change);
 		} else {
@@ -331,7 +351,15 @@ int main(int argc, char **argv)
 			continue;
 		}
 		after = account(packets);
-		tell(now() - began, (struct account){ after.ran - before.ran, after.waited - before.waited });
+		elapsed = now() - began;
+		after.ran -= before.ran;
+		after.waited -= before.waited;
+		/* A wait is in the account once it is over: one that goes on is not there, and one may have begun before. */
+		if (ready())
+			after.waited += began + elapsed - packets_ran_at;
+		if (after.ran + after.waited > elapsed)
+			after.waited = after.ran < elapsed ? elapsed - after.ran : 0;
+		tell(elapsed, after);
 	}
 	return 0;
 }
