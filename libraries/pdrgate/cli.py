@@ -268,7 +268,7 @@ def gate(context: click.Context, /, output: Path, resume: Path | None, **asked: 
     """Measure the data path and say whether it is stable, and as fast as its baseline.
 
     Exits with 0 when the gate passes (PASS, IMPROVEMENT, NO_BASELINE), with 1 when the build fails it (REGRESSION,
-    UNSTABLE, INCONCLUSIVE), with 2 when the testbed or a tool is at fault (GENERATOR_LIMITED, ERROR).
+    UNSTABLE, INCONCLUSIVE), with 2 when the testbed or a tool is at fault (DISTURBED, GENERATOR_LIMITED, ERROR).
     """
     from pdrgate.gate.options import RunOptions
     from pdrgate.launch import check, default_testbed, new_folder, run_gate

@@ -20,6 +20,8 @@ from pdrgate.testbeds.netns import NetnsTestbed
 from pdrgate.traffic.embedded import Engine
 
 OURS = re.compile(r"pdrgate-[0-9a-f]{6}-(tg|sut\d)")
+PROGRAMS = ("pdrgate-traffic", "pdrgate-heartbe")
+"""As the kernel has their names: 15 letters."""
 _PATIENCE = 100
 """Tenths of a second."""
 LOCK_WAIT = 600.0
@@ -56,7 +58,7 @@ def machine_state() -> dict[str, object]:
         "backlog": Path("/proc/sys/net/core/netdev_max_backlog").read_text().strip(),
         "nice": {name: os.getpriority(os.PRIO_PROCESS, pid) for name, pid in sorted(threads.items())},
         "namespaces": sorted(path.name for path in Path("/run/netns").glob("*") if OURS.fullmatch(path.name)),
-        "workers": sorted(pid for pid, name in comms().items() if name == "pdrgate-traffic"),
+        "workers": sorted(pid for pid, name in comms().items() if name in PROGRAMS),
     }
 
 

@@ -193,7 +193,9 @@ class TestMeasuring:
         suite.write_text(SUITE)
         done = foreign.run("python", "-m", "robot", "--outputdir", "own", suite)
         # What a busy machine comes to is not the business of these tests.
-        assert done.returncode == 0 or "GENERATOR_LIMITED" in done.stdout, done.stdout
+        assert done.returncode == 0 or any(word in done.stdout for word in ("GENERATOR_LIMITED", "DISTURBED")), (
+            done.stdout
+        )
         assert (foreign.folder / "own" / "trials.jsonl").read_text()
 
     def test_the_gate_and_what_reads_its_trials(self, foreign: Foreign) -> None:

@@ -22,7 +22,7 @@ from tests.acceptance.conftest import PDRGATE, ROOT, Ended, run
 
 pytestmark = pytest.mark.datapath
 
-HONEST = {"NO_BASELINE", "UNSTABLE", "INCONCLUSIVE", "GENERATOR_LIMITED"}
+HONEST = {"NO_BASELINE", "UNSTABLE", "INCONCLUSIVE", "DISTURBED", "GENERATOR_LIMITED"}
 """What a busy machine may come to; which of them is not the test's business."""
 SMOKE = ("--profile", "smoke", "--wait", "15 min")
 

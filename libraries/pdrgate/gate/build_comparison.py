@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pdrgate.crashes.faults import Crash
 from pdrgate.gate.baseline import besides_the_kernel, differing_entries
 from pdrgate.gate.boots import SIDES, BootError, Boots, Build
+from pdrgate.gate.disturbance import Disturbance
 from pdrgate.gate.interference import interference
 from pdrgate.gate.judging import check_tolerance, comparison, judged, shown, summarised, told
 from pdrgate.gate.packet_cost import counted, function_changes
@@ -23,6 +24,7 @@ from pdrgate.gate.progress import Progress
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import pdr_of
 from pdrgate.gate.session import Session
+from pdrgate.gate.subject import CALIBRATION, SEARCH
 from pdrgate.guests.guest import GuestError
 from pdrgate.measurands import REPEAT, Cost, PartialDropRate, SaturationThroughput
 from pdrgate.replication import PairsRule, Samples, Standing
@@ -90,10 +92,14 @@ class BuildComparison:
         self.comparison: ComparisonResult | None = None
         self.judgement: Judgement | None = None
         self.interference = ""
+        self.disturbance = Disturbance()
+        """Of all pairs."""
         self._trials: list[Trial] = []
         """Of all whole pairs, those of a run that is resumed included."""
         self._now: list[Trial] = []
-        """Those of the pair that is being measured."""
+        """Those of the pair that is being measured, repeats of disturbed ones included."""
+        self._all: list[Trial] = []
+        """Those of all pairs, the same."""
         self._count = 0
         self._spent = 0.0
         """Seconds that earlier starts of this comparison took."""
@@ -127,15 +133,22 @@ class BuildComparison:
         """What the rule says of the pairs; a change that was measured is told and stored in any case."""
         check_tolerance(tolerance)
         failure = None if self.assessments else self.judgement
+        if failure is not None:
+            failure = Disturbance.of(self._now).weighed(failure, self._boots.sut_cpus)
         standing = self._standing(tolerance, ended=True)
         if not standing.changes:
-            self.judgement = failure or Judgement(
-                Verdict.INCONCLUSIVE, f"{self._pairs} pair{'s' * (self._pairs != 1)} of boots; a comparison needs two"
-            )
+            few = f"{self._pairs} pair{'s' * (self._pairs != 1)} of boots; a comparison needs two"
+            failure = failure or self._weighed(Judgement(Verdict.INCONCLUSIVE, few))
+            assert failure is not None
+            self.judgement = failure
             return self.judgement
         functions = function_changes(*(self._cost(side) for side in SIDES))
         found = judged(standing.changes, functions)
         veto = failure or self._veto(standing)
+        doubt = veto or (found if found.verdict is Verdict.INCONCLUSIVE else None)
+        weighed = self._weighed(doubt)
+        if weighed is not None and weighed.verdict is Verdict.DISTURBED:
+            veto = weighed
         differs = differing_entries(
             self._boots.sides["baseline"].fingerprint, self._boots.sides["candidate"].fingerprint
         )
@@ -145,11 +158,12 @@ class BuildComparison:
         )  # fmt: skip
         if veto is not None:
             numbers = "; ".join(told(change) for change in standing.changes)
-            self.judgement = Judgement(veto.verdict, f"{veto.reason}; not accepted therefore: {numbers}")
+            remark = "" if veto.verdict is Verdict.DISTURBED else self.disturbance.remark()
+            self.judgement = veto.remarked(remark, f"not accepted therefore: {numbers}")
             return self.judgement
         if others := besides_the_kernel(differs):
             self.session.observer.said(others)
-        self.judgement = Judgement(found.verdict, "; ".join([found.reason, *self._remarks(found.verdict)]))
+        self.judgement = found.remarked(*self._remarks(found.verdict))
         return self.judgement
 
     @property
@@ -283,7 +297,7 @@ class BuildComparison:
 
     def _remarks(self, verdict: Verdict) -> list[str]:
         """What a reader should know of a change that is accepted."""
-        remarks = []
+        remarks = [self.disturbance.remark()]
         for side in SIDES:
             found = self.assessments.get(side)
             if found is not None and found.verdict is not Stability.STABLE:
@@ -291,6 +305,9 @@ class BuildComparison:
         if self.interference and verdict is not Verdict.PASS:
             remarks.append(f"meanwhile {self.interference}")
         return remarks
+
+    def _weighed(self, judgement: Judgement | None) -> Judgement | None:
+        return self.disturbance.weighed(judgement, self._boots.sut_cpus)
 
     # --- Boots that failed, and how it goes ---
 
@@ -337,6 +354,8 @@ class BuildComparison:
     def _told(self, trial: Trial, replayed: bool) -> None:
         self._count += 1
         self._now.append(trial)
+        if trial.repeat or trial.pair:
+            self._all.append(trial)
         mine = [other for other in self._now if other.boot == trial.boot]
         lower, upper = known_bounds(mine, self.scenario.loss_ratio)
         progress = Progress(self.scenario, trial, self._count, replayed, lower, upper, self.left)
@@ -355,6 +374,7 @@ class BuildComparison:
             )  # fmt: skip
         if not self._boots.steady:  # else trials tell of it themselves, where it mattered
             self.interference = interference(self._trials, self._boots.sut_cpus)
+        self.disturbance = Disturbance.of([trial for trial in self._all if trial.phase not in (CALIBRATION, SEARCH)])
         for one in (PartialDropRate, SaturationThroughput):  # what is counted and not timed has no shape in time
             base, candidate = (self.samples(one.name, side) for side in SIDES)
             ratios = tuple(new / old for new, old in zip(candidate, base, strict=True))
@@ -396,7 +416,9 @@ class BuildComparison:
             self.boots += step.boots
             for boot in step.boots:
                 if not boot.failure:
-                    self._trials += [trial for trial in measured.get(boot.boot, ()) if trial.repeat or trial.pair]
+                    theirs = [trial for trial in measured.get(boot.boot, ()) if trial.repeat or trial.pair]
+                    self._trials += theirs
+                    self._all += theirs
         self._count = len(self._trials)
         self._count_failures()
         if self.boots:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pdrgate.errors import DataError, TestbedError
 from pdrgate.gate.baseline import Baseline, Baselines, besides_the_kernel, differing_entries
+from pdrgate.gate.disturbance import Disturbance
 from pdrgate.gate.interference import interference
 from pdrgate.gate.judging import check_tolerance, compare, comparison, judged, shown, summarised, told
 from pdrgate.gate.packet_cost import counted, function_changes
@@ -70,6 +71,8 @@ class ScenarioRun:
         """The gravest so far; None while nothing was judged."""
         self.interference = ""
         self.cost: CostResult | None = None
+        self.disturbance = Disturbance()
+        """Of the repeats."""
         self._baselines = baselines
         self._baseline: Baseline | None = None
         self._no_baseline = ""
@@ -112,7 +115,9 @@ class ScenarioRun:
         self._find_baseline()
         self.found = self.subject.search(goals_of(self.session.profile, self.scenario))
         assert self.subject.calibration is not None
-        self._failure = search_failure(self.found, self.subject.calibration)
+        failure = search_failure(self.found, self.subject.calibration)
+        if failure is not None:
+            self._failure = Disturbance.of(self.trials).weighed(failure, self.session.testbed.sut_cpus)
         self._judge(self._failure)
         return self.found
 
@@ -152,12 +157,17 @@ class ScenarioRun:
             repeats, reading=self.session.options.reading, plr_threshold=result.goal.loss_ratio,
             pdr=pdr.load if pdr else None, source=self.scenario.name,
         )  # fmt: skip
-        self._failure = self._failure or stability_failure(self.assessment, calibration) or self._no_pdr(replicates)
+        unstable = stability_failure(self.assessment, calibration)
+        self._failure = self._failure or unstable or self._no_pdr(measurands, replicates)
+        cpus = self.session.testbed.sut_cpus
         if not self.session.testbed.steady:  # else trials tell of it themselves, where it mattered
-            self.interference = interference(repeats, self.session.testbed.sut_cpus)
-        if self.interference and self._failure is not None:
-            reason = f"{self._failure.reason}; meanwhile {self.interference}"
-            self._failure = Judgement(self._failure.verdict, reason)
+            self.interference = interference(repeats, cpus)
+        self.disturbance = Disturbance.of([trial for trial in self.trials if trial.repeat])
+        self._failure = self.disturbance.weighed(self._failure, cpus)
+        if self._failure is not None:
+            remark = "" if self._failure.verdict is Verdict.DISTURBED else self.disturbance.remark()
+            meanwhile = f"meanwhile {self.interference}" if self.interference else ""
+            self._failure = self._failure.remarked(remark, meanwhile)
         elif self.interference:
             self.session.observer.said(f"while the repeats were measured, {self.interference}")
         self._judge(self._failure)
@@ -181,11 +191,13 @@ class ScenarioRun:
             judgement = self._failure
             if changes:
                 numbers = "; ".join(told(change) for change in changes)
-                judgement = Judgement(judgement.verdict, f"{judgement.reason}; not accepted therefore: {numbers}")
+                judgement = judgement.remarked(f"not accepted therefore: {numbers}")
         elif changes:
             judgement = judged(changes, self.comparison.functions if self.comparison else ())
+            judgement = judgement.remarked(self.disturbance.remark())
         else:
-            judgement = Judgement(Verdict.NO_BASELINE, f"{self._numbers()}; {self._no_baseline}")
+            judgement = Judgement(Verdict.NO_BASELINE, self._numbers())
+            judgement = judgement.remarked(self.disturbance.remark(), self._no_baseline)
         self._judge(judgement)
         return judgement
 
@@ -246,15 +258,18 @@ class ScenarioRun:
             found.append(summarised(measurand.name, measurand.unit, measurand.better, values))
         self.measurands = tuple(one for one in found if one is not None)
 
-    def _no_pdr(self, replicates: list[Replicate]) -> Judgement | None:
+    def _no_pdr(self, measurands: Measurands, replicates: list[Replicate]) -> Judgement | None:
         """Where most repeats came to no PDR there is none."""
         pdr = pdr_of(self.measurands)
         samples = self.measurands[0].samples if pdr else ()
         if 2 * len(samples) > len(replicates):
             return None
-        return Judgement(
+        failure = Judgement(
             Verdict.UNSTABLE, f"in {len(replicates) - len(samples)} of {len(replicates)} repeats no load held the goal"
         )
+        without = {one.repeat for one in replicates if measurands.pdr.value(one.trials) is None}
+        theirs = [trial for trial in self.trials if trial.repeat in without]
+        return Disturbance.of(theirs).weighed(failure, self.session.testbed.sut_cpus)
 
     def _find_baseline(self) -> None:
         if self._baselines is None:

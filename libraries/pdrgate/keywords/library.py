@@ -28,7 +28,8 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
 
     A suite opens a testbed. Each test describes a scenario, searches its partial drop rate (PDR, the highest load with
     at most 0.5 % loss), repeats trials around it, and asks two questions: is the measurement stable, and has the PDR
-    regressed? A test that fails says its verdict first: UNSTABLE, REGRESSION, INCONCLUSIVE, GENERATOR_LIMITED or ERROR.
+    regressed? A test that fails says its verdict first: UNSTABLE, REGRESSION, INCONCLUSIVE, DISTURBED,
+    GENERATOR_LIMITED or ERROR.
 
     == Example ==
 
@@ -142,8 +143,8 @@ def _judged(judgement: Judgement | None, passed: bool, message: str, failed_chec
         return Judgement(Verdict.ERROR, INTERRUPTED)
     if failed_check and failed_check in message:
         return Judgement(Verdict.INCONCLUSIVE, _one_line(message))
-    if word == Verdict.GENERATOR_LIMITED:
-        return Judgement(Verdict.GENERATOR_LIMITED, message.removeprefix(f"{word}: "))
+    if word in (Verdict.DISTURBED, Verdict.GENERATOR_LIMITED):
+        return Judgement(Verdict(word), message.removeprefix(f"{word}: "))
     return Judgement(Verdict.ERROR, _one_line(message.removeprefix(f"{Verdict.ERROR}: ")))
 
 

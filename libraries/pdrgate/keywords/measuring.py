@@ -30,8 +30,8 @@ class MeasuringKeywords:
         """Searches for the PDR with MLRsearch (RFC 9971) and returns its relevant lower bound.
 
         ``loss`` is the loss ratio that counts as holding (0.5%), ``width`` the relative width at which the bounds are
-        close enough (1%). Fails with GENERATOR_LIMITED, UNSTABLE or INCONCLUSIVE when there is no PDR to find, and with
-        ERROR, before anything is measured, when the baseline that was named cannot serve.
+        close enough (1%). Fails with GENERATOR_LIMITED, DISTURBED, UNSTABLE or INCONCLUSIVE when there is no PDR to
+        find, and with ERROR, before anything is measured, when the baseline that was named cannot serve.
         """
         measurement = self._state.begun()
         found = measurement.search(None if loss is None else float(loss), None if width is None else float(width))
@@ -66,6 +66,8 @@ class MeasuringKeywords:
                 f"{Verdict.GENERATOR_LIMITED}: the generator reached {Rate(trial.offered_load)} of "
                 f"{Rate(trial.intended_load)}; choose a lower load"
             )
+        if trial.disturbed:
+            raise AssertionError(f"{Verdict.DISTURBED}: {trial.disturbed}, in each of the last trial's repeats")
         expected = None if assertion_operator is None else Ratio.parse(assertion_expected)
         return self._state.test.check(Ratio(trial.loss_ratio), assertion_operator, expected, "Loss ratio", message)
 

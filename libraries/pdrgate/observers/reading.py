@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Self
 
-PlaceKind = Literal["interface", "cpu", "vcpu", "backlog", "ip", "ip6"]
+PlaceKind = Literal["interface", "cpu", "vcpu", "backlog", "heartbeat", "ip", "ip6"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """Where something is counted: an interface, a CPU, a guest's CPU, a CPU's backlog, the layer of an IP version."""
+    """Where something is counted: an interface, a CPU, its backlog or heartbeat, a guest's CPU, an IP layer."""
 
     kind: PlaceKind
     name: str = ""
@@ -40,6 +40,11 @@ class Place:
         """Where packets wait for a CPU."""
         return cls("backlog", str(number))
 
+    @classmethod
+    def heartbeat(cls, number: int) -> Self:
+        """What a heartbeat saw of a CPU."""
+        return cls("heartbeat", str(number))
+
     def of(self, node: str) -> Self:
         """The same place of a node."""
         return dataclasses.replace(self, node=node)
@@ -47,12 +52,12 @@ class Place:
     @property
     def of_machine(self) -> bool:
         """Whether all network namespaces of a machine share it."""
-        return self.kind in ("cpu", "backlog")
+        return self.kind in ("cpu", "backlog", "heartbeat")
 
     def __str__(self) -> str:
         """``hop1/in0``, ``cpu1``, ``cpu1/backlog``, ``hop2/ip6``: what trials.jsonl has."""
-        number = {"cpu": f"cpu{self.name}", "vcpu": f"vcpu{self.name}"}
-        own = {"interface": self.name, **number, "backlog": f"cpu{self.name}/backlog"}
+        own = {"interface": self.name, "cpu": f"cpu{self.name}", "vcpu": f"vcpu{self.name}"}
+        own |= {kind: f"cpu{self.name}/{kind}" for kind in ("backlog", "heartbeat")}
         text = own.get(self.kind, self.kind)
         return f"{self.node}/{text}" if self.node else text
 

@@ -10,7 +10,7 @@ from pdrgate.errors import EXIT_FAIL, EXIT_FAULT, EXIT_PASS, EXIT_UNTESTABLE
 
 
 class Verdict(StrEnum):
-    """The eight words that a run ends with; see the README's table for what each asks of its reader."""
+    """The nine words that a run ends with; see the README's table for what each asks of its reader."""
 
     PASS = "PASS"
     IMPROVEMENT = "IMPROVEMENT"
@@ -18,6 +18,7 @@ class Verdict(StrEnum):
     INCONCLUSIVE = "INCONCLUSIVE"
     UNSTABLE = "UNSTABLE"
     REGRESSION = "REGRESSION"
+    DISTURBED = "DISTURBED"
     GENERATOR_LIMITED = "GENERATOR_LIMITED"
     ERROR = "ERROR"
 
@@ -26,7 +27,7 @@ class Verdict(StrEnum):
         """0 the pipeline goes on, 1 the SUT fails it, 2 the testbed does."""
         if self in (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.NO_BASELINE):
             return EXIT_PASS
-        return EXIT_FAULT if self in (Verdict.GENERATOR_LIMITED, Verdict.ERROR) else EXIT_FAIL
+        return EXIT_FAULT if self in (Verdict.DISTURBED, Verdict.GENERATOR_LIMITED, Verdict.ERROR) else EXIT_FAIL
 
     @property
     def bisect_code(self) -> int:
@@ -43,8 +44,8 @@ class Verdict(StrEnum):
 
 # Evidence against the build outranks a fault of the testbed, which outranks doubt.
 _GRAVITY = (
-    Verdict.REGRESSION, Verdict.UNSTABLE, Verdict.ERROR, Verdict.GENERATOR_LIMITED, Verdict.INCONCLUSIVE,
-    Verdict.NO_BASELINE, Verdict.PASS, Verdict.IMPROVEMENT,
+    Verdict.REGRESSION, Verdict.UNSTABLE, Verdict.ERROR, Verdict.GENERATOR_LIMITED, Verdict.DISTURBED,
+    Verdict.INCONCLUSIVE, Verdict.NO_BASELINE, Verdict.PASS, Verdict.IMPROVEMENT,
 )  # fmt: skip
 
 
@@ -61,6 +62,10 @@ class Judgement:
 
     def __str__(self) -> str:
         return f"{self.verdict}: {self.reason}"
+
+    def remarked(self, *clauses: str) -> Judgement:
+        """The same with these clauses after its reason; empty ones are left out."""
+        return Judgement(self.verdict, "; ".join(filter(None, (self.reason, *clauses))))
 
 
 def gravest(verdicts: Iterable[Verdict]) -> Verdict:

@@ -215,7 +215,7 @@ def assess(
         common_trend=common,
         checks=checks,
         verdict=_verdict(curve, saturation, checks),
-        notes=notes + _generator_notes(curve),
+        notes=notes + _notes(curve),
     )
 
 
@@ -255,10 +255,12 @@ def _verdict(curve: LoadLossCurve, saturation: Saturation, checks: tuple[Check, 
     return Verdict.STABLE
 
 
-def _generator_notes(curve: LoadLossCurve) -> tuple[str, ...]:
-    if not (curve.left_out or curve.limited_loads):
-        return ()
+def _notes(curve: LoadLossCurve) -> tuple[str, ...]:
     notes = [f"{curve.left_out} generator-limited repeats left out"] if curve.left_out else []
     if loads := len(curve.limited_loads):
         notes.append(f"{loads} load{'s' * (loads != 1)} left out, where all repeats were generator-limited")
+    if disturbed := sum(point.disturbed for point in curve.points):
+        notes.append(f"{disturbed} disturbed repeat{'s' * (disturbed != 1)} left out")
+    if loads := len(curve.disturbed_loads):
+        notes.append(f"{loads} load{'s' * (loads != 1)} left out, where the machine disturbed the repeats")
     return tuple(notes)

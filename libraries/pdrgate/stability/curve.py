@@ -48,6 +48,8 @@ class LoadPoint:
     """Mean of forwarded-beyond-offered over offered: beside the loss, never netted against it."""
     left_out: int
     """Repeats left out because the generator, not the SUT, was the limit."""
+    disturbed: int = 0
+    """Repeats left out because the machine disturbed them."""
 
     @property
     def runs(self) -> int:
@@ -93,7 +95,8 @@ class LoadPoint:
             deliveries=tuple(trial.delivery_ratio for trial in kept),
             steady=Steady.of([trial.steady_loss_ratio for trial in kept], confidence),
             surplus=mean([trial.surplus / trial.offered if trial.offered else 0.0 for trial in kept]),
-            left_out=len(trials) - len(kept),
+            left_out=sum(trial.generator_limited for trial in trials),
+            disturbed=sum(bool(trial.disturbed) and not trial.generator_limited for trial in trials),
         )
 
 
@@ -120,6 +123,8 @@ class LoadLossCurve:
     points: tuple[LoadPoint, ...]
     limited_loads: tuple[float, ...] = ()
     """Loads that are no points because the generator limited every trial there."""
+    disturbed_loads: tuple[float, ...] = ()
+    """Loads that are no points because the machine disturbed trials there, and none was sound."""
 
     @classmethod
     def from_trials(cls, trials: Iterable[Trial], confidence: float = 0.95) -> LoadLossCurve:
@@ -137,13 +142,16 @@ class LoadLossCurve:
             raise ValueError("there are no trials to assess")
         points: list[LoadPoint] = []
         limited: list[float] = []
+        disturbed: list[float] = []
         for load in sorted(by_load):
             point = LoadPoint.from_trials(load, by_load[load], confidence)
-            if point is None:
-                limited.append(load)
-            else:
+            if point is not None:
                 points.append(point)
-        return cls(tuple(points), tuple(limited))
+            elif any(trial.disturbed for trial in by_load[load]):
+                disturbed.append(load)
+            else:
+                limited.append(load)
+        return cls(tuple(points), tuple(limited), tuple(disturbed))
 
     @property
     def loads(self) -> tuple[float, ...]:

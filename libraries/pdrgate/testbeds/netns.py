@@ -36,6 +36,7 @@ from pdrgate.knobs import (
 )
 from pdrgate.observers.counters import read_counters
 from pdrgate.observers.environment import Environment, capture_environment
+from pdrgate.observers.heartbeat import PERIOD, Heartbeat, HeartbeatObserver
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import NAMESPACE_PREFIX, Journal
@@ -94,7 +95,13 @@ class NetnsTestbed:
         self._tg: ShellHost | None = None
         self._section = section or {}
         self._skipped: list[str] = []
-        """Which knobs of the file are lacking here; of the first hop, for all are alike."""
+        """What is lacking here: knobs of the file (of the first hop, for all are alike), a heartbeat."""
+        self._heartbeats: dict[int, Heartbeat] = {}
+        """By CPU; those of CPUs that no longer forward stay, and wait."""
+        self._steered: tuple[int, ...] = cpus.sut
+        """The CPUs that forward as things are."""
+        self._watched = True
+        """Whether there can be heartbeats here."""
         try:
             self._build(tuple(knobs), plan_knobs(self._section, (_INGRESS, _EGRESS)))
             if isolate:
@@ -102,6 +109,7 @@ class NetnsTestbed:
                 # measured as a slower router.
                 for cpu in cpus.sut:
                     self._knobs.apply(self._local, KernelThreadNice(f"ksoftirqd/{cpu}", "-20"), missing="skip")
+            self._heartbeat()
         except BaseException:
             self.close()
             raise
@@ -166,6 +174,7 @@ class NetnsTestbed:
             self._steer(first_cpus(self._cpus.sut, pinning))
 
     def _steer(self, cpus: tuple[int, ...]) -> None:
+        self._steered = cpus
         for hop, port in ((self._hops[0], self._hops[0].ingress), (self._hops[-1], self._hops[-1].egress)):
             for knob in rps_knobs(hop.host, port.interface, cpus):
                 self._inner.apply(hop.host, knob)
@@ -189,12 +198,25 @@ class NetnsTestbed:
         return found
 
     def observers(self) -> tuple[Observer, ...]:
-        """The counters around each trial."""
-        return (CounterObserver(self.counters),)
+        """The counters around each trial, and within a heartbeat on the CPUs that forward."""
+        return (CounterObserver(self.counters), *self._heartbeat())
+
+    def _heartbeat(self) -> tuple[Observer, ...]:
+        """Nothing where there can be none: a container may have no real-time threads."""
+        try:
+            for cpu in self._steered if self._watched else ():
+                if cpu not in self._heartbeats:
+                    self._heartbeats[cpu] = Heartbeat(cpu)
+        except TestbedError as error:
+            self._watched = False
+            self._skipped.append(f"{error}; whether the machine disturbs a trial is not seen")
+        return (HeartbeatObserver([self._heartbeats[cpu] for cpu in self._steered]),) if self._watched else ()
 
     def describe(self) -> dict[str, str]:
         """What makes results of this testbed comparable: part of the fingerprint."""
         facts = {"hops": str(len(self._hops)), "steering": "rps", "sut_cpus": str(len(self._cpus.sut))}
+        if self._watched:
+            facts["heartbeat"] = PERIOD  # it takes its share of the CPU, little as that is
         return facts | ({"knobs": knobs_text(self._section)} if self._section else {})
 
     @property
@@ -226,6 +248,8 @@ class NetnsTestbed:
             self._knobs.restore()
         except PdrGateError as error:
             failures.append(str(error))
+        for heartbeat in self._heartbeats.values():
+            heartbeat.close()
         for hop in self._hops:
             hop.host.close()
         if self._tg is not None:

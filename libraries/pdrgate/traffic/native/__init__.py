@@ -1,7 +1,7 @@
-"""Builds the generator's compiled part from the C sources in this folder.
+"""Builds the compiled parts from the C sources in this folder: the generator's, and the heartbeat that watches a CPU.
 
-The worker and its BPF programs are compiled once per version of their sources, with the machine's own compilers, into
-a cache folder; nothing is compiled where no data path is measured.
+The programs and the BPF object are compiled once per version of their sources, with the machine's own compilers, into a
+cache folder; nothing is compiled where no data path is measured.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ _PACKAGES = {"gcc": "gcc libc6-dev", "clang": "clang"}
 
 @dataclass(frozen=True, slots=True)
 class NativeParts:
-    """Paths of the built worker and of its BPF object."""
+    """Paths of the generator's worker and its BPF object, and of the heartbeat."""
 
     worker: Path
     bpf: Path
+    heartbeat: Path
 
 
 def build(cache: Path | None = None) -> NativeParts:
@@ -40,8 +41,8 @@ def build(cache: Path | None = None) -> NativeParts:
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     folder = (cache or cache_folder()) / f"native-{digest.hexdigest()[:16]}"
-    parts = NativeParts(folder / "pdrgate-traffic", folder / "traffic.bpf.o")
-    if parts.worker.exists() and parts.bpf.exists():
+    parts = NativeParts(folder / "pdrgate-traffic", folder / "traffic.bpf.o", folder / "pdrgate-heartbeat")
+    if parts.worker.exists() and parts.bpf.exists() and parts.heartbeat.exists():
         return parts
     for compiler, packages in _PACKAGES.items():
         if shutil.which(compiler) is None:
@@ -68,6 +69,7 @@ def build(cache: Path | None = None) -> NativeParts:
             parts.bpf,
         )
         _compile(["gcc", "-O2", "-Wall", str(_SOURCES / "worker.c"), "-lbpf", "-pthread"], parts.worker)
+        _compile(["gcc", "-O2", "-Wall", str(_SOURCES / "heartbeat.c"), "-pthread"], parts.heartbeat)
     return parts
 
 

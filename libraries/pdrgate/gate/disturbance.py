@@ -1,0 +1,139 @@
+"""How much of a measurement the machine disturbed, by the evidence that its trials carry, and what that makes of it.
+
+A trial that was disturbed is measured again (`pdrgate.search.patience`) and never counts as the SUT's. What is still
+disturbed after its repeats is lost: where too much is, there is no answer, and the machine is why.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from pdrgate.hosts.cpus import format_cpu_list
+from pdrgate.results.verdict import Judgement, Verdict
+from pdrgate.search.patience import RETRIES
+from pdrgate.trial import Trial, by_boot
+
+_TOO_FEW_LEFT = 0.5
+"""Of the wanted trials: where more are lost, what is left supports no verdict on the SUT."""
+_SUBSTANTIAL = 0.2
+"""Of the wanted trials: where more are lost, doubt is the machine's. Below it what scatters is the SUT's."""
+_KINDS_TOLD = 2
+_DOUBT = (Verdict.UNSTABLE, Verdict.INCONCLUSIVE)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One kind of what disturbed trials."""
+
+    worst: str
+    """As the observer told it of the trial with the greatest numbers."""
+    trials: int
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbance:
+    """What of the wanted trials the machine disturbed. A trial with its repeats is one that is wanted."""
+
+    wanted: int = 0
+    repeated: int = 0
+    """Wanted trials that were measured more than once because they were disturbed."""
+    lost: int = 0
+    """Wanted trials that were disturbed to the last repeat."""
+    time_share: float = 0.0
+    """Part of the time of all trials, repeats included, that the disturbed ones took."""
+    evidence: tuple[Evidence, ...] = ()
+    """The most frequent kind first."""
+
+    @classmethod
+    def of(cls, trials: Sequence[Trial]) -> Disturbance:
+        """That of trials in measured order, of one boot or of several that were measured in turn."""
+        chains = [chain for own in by_boot(trials).values() for chain in _chains(own)]
+        disturbed = [trial for trial in trials if trial.disturbed]
+        time = sum(map(_seconds, trials))
+        return cls(
+            wanted=len(chains),
+            repeated=sum(len(chain) > 1 and any(trial.disturbed for trial in chain[:-1]) for chain in chains),
+            lost=sum(bool(chain[-1].disturbed) for chain in chains),
+            time_share=sum(map(_seconds, disturbed)) / time if time else 0.0,
+            evidence=_evidence(trial.disturbed for trial in disturbed),
+        )
+
+    @property
+    def lost_share(self) -> float:
+        """Part of the wanted trials."""
+        return self.lost / self.wanted if self.wanted else 0.0
+
+    def weighed(self, judgement: Judgement | None, cpus: Collection[int]) -> Judgement | None:
+        """The judgement, or DISTURBED in its place where the machine is the reason; None stays None where it is not.
+
+        A fault of testbed or tools stays what it is, and so does a regression that enough sound trials show.
+
+        Args:
+            judgement: what the trials came to; None where nothing speaks against them.
+            cpus: of this machine, that the SUT uses.
+        """
+        if not self.lost or (judgement is not None and judgement.verdict is Verdict.ERROR):
+            return judgement
+        doubt = judgement is not None and judgement.verdict in _DOUBT
+        if self.lost_share > _TOO_FEW_LEFT or (doubt and self.lost_share > _SUBSTANTIAL):
+            without = f"; without them: {judgement.reason}" if judgement is not None else ""
+            return Judgement(Verdict.DISTURBED, f"{self._why(cpus)}{without}")
+        return judgement
+
+    def remark(self) -> str:
+        """What a reader of any other verdict should know; empty when nothing was disturbed."""
+        if not (self.repeated or self.lost):
+            return ""
+        lost = f", {self.lost} of them in vain" if self.lost else ""
+        return (
+            f"{self.repeated} of {self.wanted} trials repeated, the machine had disturbed them{lost} ({self._kinds()})"
+        )
+
+    def _why(self, cpus: Collection[int]) -> str:
+        free = f"free CPU {format_cpu_list(cpus)} of all else" if cpus else "free the SUT's machine of all else"
+        return (
+            f"{self.lost} of {self.wanted} trials were disturbed, after up to {RETRIES} repeats each, in "
+            f"{self.time_share:.0%} of the time ({self._kinds()}); {free}, or use a guest of constant speed"
+        )
+
+    def _kinds(self) -> str:
+        told = [f"{one.trials} times, at worst {one.worst}" for one in self.evidence[:_KINDS_TOLD]]
+        return "; ".join(told)
+
+
+def _chains(trials: Iterable[Trial]) -> list[list[Trial]]:
+    """Trials of one boot, each with its repeats: what was measured again at once for not being sound."""
+    found: list[list[Trial]] = []
+    for trial in trials:
+        last = found[-1] if found else []
+        if last and not last[-1].sound and len(last) <= RETRIES and _asked(last[-1]) == _asked(trial):
+            last.append(trial)
+        else:
+            found.append([trial])
+    return found
+
+
+def _asked(trial: Trial) -> tuple[str, int, float, float]:
+    return trial.phase, trial.repeat, trial.intended_load, trial.intended_duration
+
+
+def _seconds(trial: Trial) -> float:
+    return max(trial.intended_duration, trial.sending_time)
+
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+
+def _evidence(sentences: Iterable[str]) -> tuple[Evidence, ...]:
+    """Clauses that differ by their numbers only are of one kind; a trial may have several."""
+    kinds: dict[str, list[str]] = {}
+    for clause in (clause for sentence in sentences for clause in sentence.split("; ")):
+        kinds.setdefault(_NUMBER.sub("#", clause), []).append(clause)
+    found = [Evidence(max(told, key=_numbers), len(told)) for told in kinds.values()]
+    return tuple(sorted(found, key=lambda one: -one.trials))
+
+
+def _numbers(sentence: str) -> tuple[float, ...]:
+    return tuple(map(float, _NUMBER.findall(sentence)))

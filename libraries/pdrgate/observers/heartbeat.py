@@ -1,0 +1,233 @@
+"""A heartbeat on a CPU that forwards packets: whether that CPU was all there while a trial was measured.
+
+The program (`traffic/native/heartbeat.c`) wakes on that CPU about every 2 ms and does a fixed work of 3 us. Of what it
+saw of a trial three things say that the machine disturbed, and a SUT that is slower or flips causes none of them:
+
+- *stalls*: not even the timer's interrupt came. Nothing of this kernel ran, or its interrupts were off.
+- *withheld*: packet work was ready to run, and other threads had the CPU.
+- *slow beats*: the same work took longer than in the best trials so far; a core that is shared, or clocked down.
+  It counts where packet work needs much of the CPU: an idle one forwards no less for being slow, and its beats find
+  other caches.
+
+A beat that is late while packet work itself runs is none of these.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import json
+import select
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import msgspec
+
+from pdrgate.errors import TestbedError
+from pdrgate.observers.reading import Counter, Place, Reading
+from pdrgate.observers.watching import Observation
+from pdrgate.traffic import native
+
+PERIOD = "2 ms"
+"""The program's, for people."""
+MOST_STALLED = 0.01
+"""Of a trial's time. Twice the loss ratio that a PDR usually accepts."""
+LONGEST_STALL = 5e-3
+"""Seconds. At 1 Mpps more packets than a receive buffer of 4096 bridges."""
+MOST_WAITED = 0.08
+"""Of a trial's time, that packet work waited in small parts. A quiet machine has some: beats, and what they wake."""
+SLOWEST_ARITHMETIC, SLOWEST_LOADS = 0.08, 0.2
+"""By which the median beat may be slower than the reference. Loads are a hint only: a SUT that forwards three times as
+many packets makes them slower by a tenth, for it leaves less in the caches."""
+_REFERENCE = 0.05
+"""Quantile of the beats of all trials so far that is the reference: the fastest of few may be a stroke of luck."""
+_FEWEST_BEATS = 20
+_BUSY = 0.3
+_NS = 1e9
+_PATIENCE = 10.0
+"""Seconds until a program that does not answer is taken for dead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What a heartbeat saw of a trial; times in ns."""
+
+    elapsed: int
+    beats: int
+    missed: int
+    """Beats for which it was too late."""
+    stalls: int
+    stalled: int
+    """Sum of the times that not even the timer's interrupt came, each of over 0.5 ms."""
+    longest_stall: int
+    withheld: int
+    """Sum of the times that neither a beat nor packet work could run for another thread, each of over 3 ms."""
+    longest_withheld: int
+    longest_wait: int
+    """Of a beat that was ready and did not run."""
+    arithmetic_median: int
+    arithmetic_q90: int
+    loads_median: int
+    loads_q90: int
+    own_time: int
+    """Of the CPU, that the heartbeat took, and packet work by interrupts meanwhile."""
+    packets_ran: int
+    """Of the thread that does packet work, `ksoftirqd`."""
+    packets_waited: int
+    """Of the same, when it was ready and did not run."""
+
+    @classmethod
+    def of(cls, record: dict[str, Any]) -> Self:
+        """From the program's answer. Raises TestbedError when it is another's."""
+        try:
+            return msgspec.convert(record, cls)
+        except msgspec.ValidationError as error:
+            raise TestbedError(f"the heartbeat's answer is not of this version: {error}") from error
+
+    @property
+    def waited(self) -> float:
+        """Part of the time that packet work was ready and did not run, but for the heartbeat."""
+        return max(0, self.packets_waited - self.own_time) / max(1, self.elapsed)
+
+    @property
+    def busy(self) -> bool:
+        """Whether packet work needed so much of the CPU that a thread did it."""
+        return self.packets_ran > _BUSY * self.elapsed
+
+    def reading(self, cpu: int) -> Reading:
+        """As counters of the trial that begin at 0."""
+        record: dict[str, int] = msgspec.to_builtins(self)
+        return {Counter(Place.heartbeat(cpu), name): value for name, value in record.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Slowdown:
+    """By which parts the work of a trial's median beat took longer than at its best; 0 where it did not."""
+
+    arithmetic: float = 0.0
+    loads: float = 0.0
+
+
+class Pace:
+    """How fast beats are at this machine's best, as far as the trials of a scenario tell."""
+
+    def __init__(self) -> None:
+        self._arithmetic: list[int] = []
+        """Of each trial so far, in ns and in order."""
+        self._loads: list[int] = []
+
+    def slowdown(self, watched: Watched) -> Slowdown:
+        """Of a busy trial's beats against the reference, this trial included."""
+        if watched.beats < _FEWEST_BEATS or not watched.busy:
+            return Slowdown()
+        return Slowdown(
+            _slower(self._arithmetic, watched.arithmetic_median), _slower(self._loads, watched.loads_median)
+        )
+
+
+def _slower(known: list[int], took: int) -> float:
+    """Than the reference of what is known, which this becomes part of."""
+    bisect.insort(known, took)
+    return max(0.0, took / max(1, known[int(_REFERENCE * len(known))]) - 1.0)
+
+
+def disturbance(watched: Watched, cpu: int, slowdown: Slowdown) -> str:
+    """Why a trial that was watched tells nothing of the SUT; empty for a sound one."""
+    elapsed = max(1, watched.elapsed)
+    told = []
+    if watched.stalled > MOST_STALLED * elapsed or watched.longest_stall > LONGEST_STALL * _NS:
+        told.append(
+            f"CPU {cpu} stood still for up to {watched.longest_stall / 1e6:.1f} ms, {watched.stalled / elapsed:.1%} of "
+            "the trial"
+        )
+    if watched.withheld > MOST_STALLED * elapsed or watched.longest_withheld > LONGEST_STALL * _NS:
+        told.append(
+            f"others had CPU {cpu} for up to {watched.longest_withheld / 1e6:.1f} ms, {watched.withheld / elapsed:.1%} "
+            "of the trial, while packets waited"
+        )
+    elif watched.waited > MOST_WAITED:
+        told.append(f"packets waited for {watched.waited:.1%} of the trial while others had CPU {cpu}")
+    if slowdown.arithmetic > SLOWEST_ARITHMETIC:
+        told.append(f"CPU {cpu} was slower by {slowdown.arithmetic:.0%} than at its best")
+    elif slowdown.loads > SLOWEST_LOADS:
+        told.append(f"CPU {cpu} reached its memory slower by {slowdown.loads:.0%} than at its best")
+    return "; ".join(told)
+
+
+class Heartbeat:
+    """The program on one CPU, from `__init__` to `close`.
+
+    Raises:
+        TestbedError: it cannot be built, or this machine lets nobody have a real-time thread.
+    """
+
+    def __init__(self, cpu: int) -> None:
+        self.cpu = cpu
+        program = native.build().heartbeat
+        self._process = subprocess.Popen(
+            (str(program), str(cpu)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C reaches us, and we end it
+        )  # fmt: skip
+        try:
+            self._answer()
+        except BaseException:
+            self.close()
+            raise
+
+    def turn(self) -> dict[str, Any]:
+        """Begin a watch, or end the one that is on; what was seen, when one was. Raises TestbedError when it died."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(b"\n")
+            self._process.stdin.flush()
+        except (BrokenPipeError, ValueError) as error:
+            raise TestbedError(f"the heartbeat on CPU {self.cpu} has ended; run again") from error
+        return self._answer()
+
+    def close(self) -> None:
+        """End it; may be called twice."""
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        self._process.kill()
+        self._process.wait()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        ready, _, _ = select.select([self._process.stdout], [], [], _PATIENCE)
+        line = self._process.stdout.readline() if ready else b""
+        if not line:
+            self._process.kill()
+            raise TestbedError(f"the heartbeat on CPU {self.cpu} does not answer; run again")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise TestbedError(f"no heartbeat on CPU {self.cpu}: {answer['error']}")
+        return answer
+
+
+class HeartbeatObserver:
+    """Watches the CPUs that forward, each by its heartbeat.
+
+    What it learns of their pace is of one SUT in one scenario: packets that leave more or less in the caches make beats
+    that are a little slower or faster, and a build must not be called disturbed for what it does there.
+    """
+
+    def __init__(self, heartbeats: Sequence[Heartbeat]) -> None:
+        self._heartbeats = tuple(heartbeats)
+        self._paces = {one.cpu: Pace() for one in self._heartbeats}
+
+    def begin(self) -> None:
+        for one in self._heartbeats:
+            one.turn()
+
+    def end(self) -> Observation:
+        observation = Observation()
+        for one in self._heartbeats:
+            watched = Watched.of(one.turn())
+            after = watched.reading(one.cpu)
+            told = disturbance(watched, one.cpu, self._paces[one.cpu].slowdown(watched))
+            observation |= Observation(dict.fromkeys(after, 0), after, disturbed=told)
+        return observation

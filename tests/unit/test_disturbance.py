@@ -1,0 +1,192 @@
+"""What becomes of a verdict when the machine disturbed trials, and what is told of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from fake_testbed import FakeTestbed, Watcher, gate, new_session
+
+from pdrgate.gate.disturbance import Disturbance
+from pdrgate.history.results import read_result
+from pdrgate.observers.watching import CounterObserver, Observation, Observer
+from pdrgate.reports.junit import junit
+from pdrgate.results.model import ScenarioResult
+from pdrgate.results.verdict import Judgement, Verdict
+from pdrgate.stability import LoadLossCurve, assess
+from pdrgate.traffic.simulated import Behaviour, Ceiling, RealisticCurve, SimulatedSut
+from pdrgate.trial import Trial
+
+STALL = "stalls of CPU 1, the longest of 38.2 ms, 9 % of the trial"
+
+
+def trials(*disturbed: Sequence[str], boot: str = "b", phase: str = "repeat") -> list[Trial]:
+    """A wanted trial each, with what disturbed its attempts."""
+    return [
+        Trial(1e5 + number, 1.0, 1000, 1000, boot=boot, phase=phase, repeat=1, disturbed=sentence)
+        for number, attempts in enumerate(disturbed)
+        for sentence in attempts
+    ]
+
+
+SOUND, REPEATED, LOST = ("",), (STALL, ""), (STALL, STALL, STALL)
+UNSTABLE = Judgement(Verdict.UNSTABLE, "TIR 0.46")
+
+
+def test_a_trial_with_its_repeats_is_one_that_is_wanted() -> None:
+    found = Disturbance.of(trials(SOUND, REPEATED, LOST, SOUND))
+    assert (found.wanted, found.repeated, found.lost, found.lost_share) == (4, 2, 1, 0.25)
+    assert found.time_share == pytest.approx(4 / 7)
+
+
+def test_equal_questions_in_a_row_are_not_taken_for_repeats() -> None:
+    same = [Trial(1e5, 1.0, 9, 9, phase="saturation", disturbed=why) for why in (*LOST, *LOST, "", "")]
+    found = Disturbance.of(same)
+    assert (found.wanted, found.repeated, found.lost) == (4, 2, 2)
+
+
+def test_boots_that_are_measured_in_turn_are_told_apart() -> None:
+    one, other = trials(LOST, SOUND, boot="b"), trials(REPEATED, REPEATED, boot="c")
+    mixed = [trial for pair in zip(one, other, strict=True) for trial in pair]
+    found = Disturbance.of(mixed)
+    assert (found.wanted, found.repeated, found.lost) == (4, 3, 1)
+
+
+def test_nothing_disturbed_nothing_told() -> None:
+    found = Disturbance.of(trials(*[SOUND] * 9))
+    assert found.remark() == ""
+    assert found.weighed(UNSTABLE, (1,)) is UNSTABLE
+    assert found.weighed(None, (1,)) is None
+    assert Disturbance.of([]).weighed(UNSTABLE, (1,)) is UNSTABLE
+
+
+def test_a_generator_that_fell_short_is_no_disturbance() -> None:
+    short = [Trial(1e5, 1.0, 500, 500, unsent=500) for _ in range(3)]
+    assert Disturbance.of(short).remark() == ""
+
+
+@pytest.mark.parametrize(
+    ("verdict", "lost", "expected"),
+    [
+        (Verdict.UNSTABLE, 2, Verdict.UNSTABLE),
+        (Verdict.UNSTABLE, 3, Verdict.DISTURBED),
+        (Verdict.INCONCLUSIVE, 3, Verdict.DISTURBED),
+        (Verdict.GENERATOR_LIMITED, 5, Verdict.GENERATOR_LIMITED),
+        (Verdict.REGRESSION, 5, Verdict.REGRESSION),
+        (Verdict.REGRESSION, 6, Verdict.DISTURBED),
+        (Verdict.ERROR, 10, Verdict.ERROR),
+        (None, 5, None),
+        (None, 6, Verdict.DISTURBED),
+    ],
+)
+def test_when_the_machine_is_the_reason(verdict: Verdict | None, lost: int, expected: Verdict | None) -> None:
+    found = Disturbance.of(trials(*[LOST] * lost, *[SOUND] * (10 - lost)))
+    judgement = found.weighed(Judgement(verdict, "why") if verdict else None, (1,))
+    assert (judgement.verdict if judgement else None) is expected
+
+
+def test_trials_that_came_right_when_repeated_excuse_nothing() -> None:
+    """A SUT that flips is not excused by a machine that disturbed what was then measured again."""
+    found = Disturbance.of(trials(*[REPEATED] * 10))
+    assert found.weighed(UNSTABLE, (1,)) is UNSTABLE
+    assert found.remark().startswith("10 of 10 trials repeated, the machine had disturbed them (10 times, at worst ")
+
+
+def test_the_sentence_has_the_evidence_its_share_and_what_to_do() -> None:
+    other = "other processes had 33 % of CPU 1"
+    worse = STALL.replace("38.2", "51.0")
+    found = Disturbance.of(trials(LOST, (worse, STALL, STALL), (other, other, ""), *[SOUND] * 3))
+    judgement = found.weighed(UNSTABLE, (1,))
+    assert str(judgement) == (
+        "DISTURBED: 2 of 6 trials were disturbed, after up to 2 repeats each, in 67% of the time "
+        f"(6 times, at worst {worse}; 2 times, at worst {other}); "
+        "free CPU 1 of all else, or use a guest of constant speed; without them: TIR 0.46"
+    )
+
+
+# --- Whole runs on simulated SUTs ---
+
+
+class Disturber:
+    """Says of trials what a test wants it to say."""
+
+    def __init__(self, says: Callable[[int], str]) -> None:
+        self._says = says
+        self._number = 0
+
+    def begin(self) -> None:
+        self._number += 1
+
+    def end(self) -> Observation:
+        return Observation(disturbed=self._says(self._number))
+
+
+class DisturbedTestbed(FakeTestbed):
+    def __init__(self, sut: SimulatedSut, says: Callable[[int], str]) -> None:
+        super().__init__(sut)
+        self.sut_cpus = (1,)
+        self._disturber = Disturber(says)
+
+    def observers(self) -> tuple[Observer, ...]:
+        return (CounterObserver(self.counters), self._disturber)
+
+
+def run(tmp_path: Path, sut: SimulatedSut, says: Callable[[int], str]) -> ScenarioResult:
+    testbed = DisturbedTestbed(sut, says)
+    with new_session(testbed, tmp_path / "run", Watcher(), tmp_path / "state") as session:
+        gate(session)
+        session.record.write(finished=True)
+    result = read_result(tmp_path / "run")
+    (entry,) = result.scenarios
+    assert (result.verdict, result.reason) == (entry.verdict, entry.reason)
+    return entry
+
+
+def sut(modes: Sequence[float] = (1.0,), seed: int = 1) -> SimulatedSut:
+    return SimulatedSut(RealisticCurve(1e6), Behaviour(0.003, modes=modes), seed=seed, ceiling=Ceiling(3e6))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_sut_that_flips_does_not_hide_behind_a_disturbed_trial_now_and_then(tmp_path: Path, seed: int) -> None:
+    entry = run(tmp_path, sut((1.0, 0.8), seed), lambda number: STALL if number % 5 == 0 else "")
+    assert entry.verdict is Verdict.UNSTABLE
+    assert "trials repeated, the machine had disturbed them" in entry.reason
+
+
+def test_a_steady_sut_on_a_machine_that_disturbs_now_and_then_gets_its_answer(tmp_path: Path) -> None:
+    entry = run(tmp_path, sut(), lambda number: STALL if number % 3 == 0 else "")
+    assert entry.verdict is Verdict.NO_BASELINE
+    assert f"at worst {STALL}" in entry.reason
+    assert entry.pdr is not None
+    assert entry.pdr.load == pytest.approx(0.99e6, rel=0.01)
+
+
+@pytest.mark.parametrize("modes", [(1.0,), (1.0, 0.7)], ids=["steady", "flips"])
+def test_where_most_trials_are_lost_the_machine_is_why(tmp_path: Path, modes: Sequence[float]) -> None:
+    entry = run(tmp_path, sut(modes), lambda number: STALL if number % 8 else "")
+    assert entry.verdict is Verdict.DISTURBED
+    assert entry.verdict.exit_code == 2
+    assert "free CPU 1 of all else" in entry.reason
+    assert b"<error" in junit(read_result(tmp_path / "run"))
+
+
+def test_where_every_trial_is_lost_too(tmp_path: Path) -> None:
+    entry = run(tmp_path, sut(), lambda number: STALL)
+    assert entry.verdict is Verdict.DISTURBED
+
+
+# --- The curve ---
+
+
+def test_disturbed_repeats_are_no_generator_limited_ones() -> None:
+    curve = [Trial(load, 1.0, 1000, 1000) for load in (1e5, 2e5, 3e5) for _ in range(3)]
+    curve[0] = dataclasses.replace(curve[0], disturbed=STALL)
+    curve[6:] = [dataclasses.replace(trial, disturbed=STALL) for trial in curve[6:]]
+    found = LoadLossCurve.from_trials(curve)
+    assert [(point.left_out, point.disturbed) for point in found.points] == [(0, 1), (0, 0)]
+    assert (found.limited_loads, found.disturbed_loads) == ((), (3e5,))
+    assert assess(curve).notes == (
+        "1 disturbed repeat left out", "1 load left out, where the machine disturbed the repeats"
+    )  # fmt: skip
