@@ -27,6 +27,10 @@ from pdrgate.units import Rate
 SIDES: tuple[Side, Side] = ("baseline", "candidate")
 
 
+_PLACING = 0.05
+"""Relative width that is fine enough to place a grid by."""
+
+
 @dataclass(frozen=True, slots=True)
 class Build:
     """One of the two builds: what a person calls it, and how a testbed on a fresh boot of it is had."""
@@ -286,7 +290,7 @@ class Boots:
         if side in self._searched or self.loads or self.failure is not None:
             return
         with one.blamed():
-            found = one.subject.search(goals_of(self.session.profile, self.scenario))
+            found = one.subject.search(self._searched_goals)
         assert one.subject.calibration is not None
         self._searched.add(side)
         self.sides[side] = replace(self.sides[side], search=searched(found), calibration=one.subject.calibrated())
@@ -297,6 +301,19 @@ class Boots:
         result = found.results[-1]
         self._most[side] = one.subject.calibration.max_load
         self._centres[side] = result.lower or result.upper or 0.0
+
+    @property
+    def _searched_goals(self) -> tuple[Goal, ...]:
+        """Where boots' speed is constant the search is short: it places the grid, and each boot tells its own PDR."""
+        goals = goals_of(self.session.profile, self.scenario)
+        if not self._steady:
+            return goals
+        trial, width = self.session.profile.boot_trial, max(_PLACING, self.goal.width)
+        short = replace(
+            self.goal, width=width, initial_trial_duration=trial, final_trial_duration=trial, duration_sum=2 * trial,
+            preceding_targets=1,
+        )  # fmt: skip
+        return (short,)
 
     def _grid(self) -> tuple[float, ...]:
         centres = list(self._centres.values())

@@ -63,8 +63,8 @@ class Cost:
     """What a trial must lose more than, to be one of saturation."""
     count: int = 2
     """Trials at the lossless load, in each of the first two replicates."""
-    idle: float = 0.5
-    """Seconds for which the kernel is watched without packets: a hundred ticks."""
+    idle: float = 0.25
+    """Seconds for which the kernel is watched without packets: some 60 ticks."""
 
     name: ClassVar[str] = "cost"
     unit: ClassVar[str] = "instructions/packet"
