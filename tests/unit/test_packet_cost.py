@@ -152,6 +152,15 @@ def test_functions_that_go_the_other_way_or_may_be_chance_are_not_named():
     assert "f (+2.2)" in cost_in_words(change("cost", 0.064, Verdict.PASS), [small])
 
 
+def test_a_third_function_is_named_where_two_are_not_most_of_it():
+    more = [replace(CHANGES[0], function=name, change=by) for name, by in (("a", 50.0), ("b", 40.0), ("c", 30.0))]
+    assert cost_in_words(change("cost", 0.04, Verdict.REGRESSION), more).endswith(
+        "most of it in a (+50), b (+40), c (+30)"
+    )
+    far = [replace(CHANGES[0], function=name, change=by) for name, by in (("a", 50.0), ("b", 4.0))]
+    assert cost_in_words(change("cost", 0.04, Verdict.REGRESSION), far).endswith("the largest parts of it in a (+50)")
+
+
 @pytest.mark.parametrize(
     ("pdr", "instructions", "told"),
     [

@@ -118,8 +118,9 @@ def read_symbols(guest: Host, image: Path, cache: Path | None = None) -> Symbols
         TestbedError: the guest does not answer, or its kernel has no /proc/kallsyms.
         StorageError: the cache cannot be written.
     """
-    # Debian's kernels show root the addresses as it is; others may not.
-    guest.run("sh", "-c", "echo 0 >/proc/sys/kernel/kptr_restrict", check=False)
+    # Debian's kernels show root all of it as they are; others may not.
+    shown = "echo 0 >/proc/sys/kernel/kptr_restrict; echo 1 >/proc/sys/net/core/bpf_jit_kallsyms"
+    guest.run("sh", "-c", shown, check=False)
     told = guest.run("grep", "-m", "1", " T _text$", "/proc/kallsyms", check=False).stdout.split()
     base = int(told[0], 16) if told else 0
     if not base:
