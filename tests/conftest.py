@@ -6,6 +6,9 @@ import signal
 
 import pytest
 
+_HOLD_THE_MACHINE = ("machine", "nothing_left_by_runs")
+"""Fixtures of tests of guests that take a lease of it, or start runs that do."""
+
 # Also where they were started in the background of a shell that ignores it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -14,8 +17,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """For ``--dist loadgroup``: what needs the machine to itself runs in one process, a file of the rest in any other.
 
-    A measurement waits for another one to end (`Lease`): two processes of them would only wait for each other.
+    A measurement waits for another one to end (`Lease`): two processes of them would only wait for each other. Guests
+    that are only booted wait for nobody.
     """
     for item in items:
-        measures = any(item.get_closest_marker(name) for name in ("datapath", "guest"))
+        held = any(name in _HOLD_THE_MACHINE for name in getattr(item, "fixturenames", ()))
+        measures = item.get_closest_marker("datapath") or (item.get_closest_marker("guest") and held)
         item.add_marker(pytest.mark.xdist_group("the machine" if measures else str(item.path)))

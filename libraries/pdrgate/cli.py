@@ -181,7 +181,7 @@ def compare(baseline: Path, candidate: Path, tolerance: Ratio, loss: Ratio, form
     "--testbed",
     metavar="FILE",
     type=PathType(),
-    help="[default: local-netns.yaml, with --kernel local-vm.yaml]",
+    help="[default: steady-guest.yaml, with --kernel local-vm.yaml]",
 )
 @click.option(
     "--kernel",
@@ -271,7 +271,7 @@ def gate(context: click.Context, /, output: Path, resume: Path | None, **asked: 
     UNSTABLE, INCONCLUSIVE), with 2 when the testbed or a tool is at fault (GENERATOR_LIMITED, ERROR).
     """
     from pdrgate.gate.options import RunOptions
-    from pdrgate.launch import check, new_folder, run_gate
+    from pdrgate.launch import check, default_testbed, new_folder, run_gate
 
     if resume is not None:
         given = [
@@ -286,8 +286,13 @@ def gate(context: click.Context, /, output: Path, resume: Path | None, **asked: 
         options = RunOptions.of_run(folder)
         check(options)
         return run_gate(options, folder, resume=True)
+    why = ""
+    if asked["testbed"] is None:
+        asked["testbed"], why = default_testbed(asked["kernel"] is not None)
     options = _asked(**asked)
     check(options)
+    if why:
+        click.echo(why)
     folder = new_folder(output)
     options.keep(folder)
     return run_gate(options, folder)
@@ -307,7 +312,6 @@ def _asked(**given: Any) -> RunOptions:
     from pdrgate.stability import Reading
 
     said = {name: value for name, value in given.items() if value is not None}
-    said.setdefault("testbed", Path(f"resources/testbeds/local-{'vm' if 'kernel' in said else 'netns'}.yaml"))
     options = RunOptions(**said | {"reading": Reading(said["reading"])})
     if options.kernel and options.bpf:
         raise UsageError("--kernel and --bpf do not go together: compare one of the two at a time")

@@ -7,6 +7,7 @@ import dataclasses
 import difflib
 import io
 import os
+import platform
 import shutil
 import sys
 import time
@@ -43,6 +44,32 @@ def new_folder(output: Path) -> Path:
             raise StorageError(f"cannot make {folder}: {error.strerror}; choose another with --output") from error
         return folder
     raise StorageError(f"cannot make a new folder in {output}; choose another with --output")
+
+
+def default_testbed(builds: bool) -> tuple[Path, str]:
+    """The testbed of a run that names none, and why it is that one.
+
+    Args:
+        builds: whether kernel builds are handed over.
+    """
+    from pdrgate.guests.qemu import PROGRAM
+
+    folder = Path("resources/testbeds")
+    if builds:
+        return folder / "local-vm.yaml", "testbed local-vm: the builds are booted in guests; --testbed names another"
+    if platform.machine() != "x86_64":
+        lacking = f"guests are x86, and this machine is {platform.machine()}"
+    elif shutil.which(PROGRAM) is None:
+        lacking = f"{PROGRAM} is not installed: ./ci/bootstrap --vm"
+    else:
+        return folder / "steady-guest.yaml", (
+            "testbed steady-guest: a guest of constant speed gives an answer that repeats on a machine that others use "
+            "too; for the running kernel itself, on a quiet machine: --testbed resources/testbeds/local-netns.yaml"
+        )
+    return folder / "local-netns.yaml", (
+        f"testbed local-netns: no guest of constant speed can be had ({lacking}); on a machine that others use too the "
+        "answer may not repeat"
+    )
 
 
 def found(path: Path) -> Path:
@@ -235,6 +262,8 @@ def variables(options: RunOptions, *, resume: bool) -> dict[str, str]:
 
 def _robot(options: RunOptions, folder: Path, resume: bool) -> int:
     """Robot's own exit code."""
+    # MLRsearch looks at the whole stack and at all modules ten times when it is imported: half a second within Robot.
+    import pdrgate.search.mlr  # noqa: F401, I001
     from robot.run import run  # type: ignore[import-untyped]  # only robot.api is typed
 
     include = [] if _ALL in options.scenarios else list(options.scenarios)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.datapath
 
 HONEST = {"NO_BASELINE", "UNSTABLE", "INCONCLUSIVE", "GENERATOR_LIMITED"}
 """What a busy machine may come to; which of them is not the test's business, that all reports agree is."""
-SMOKE = ("--profile", "smoke", "--wait", "5 min")
+SMOKE = ("--profile", "smoke", "--wait", "5 min", "--testbed", "resources/testbeds/local-netns.yaml")
 
 
 def traces() -> dict[str, object]:
@@ -67,7 +67,7 @@ def gate(output: Path, *options: str, prefix: tuple[str, ...] = ()) -> Ended:
 def start(output: Path, profile: str = "quick") -> subprocess.Popen[str]:
     """Start a run and return once it has measured a few trials."""
     process = subprocess.Popen(
-        [PDRGATE, "gate", "--output", output, "--profile", profile, "--wait", "5 min"],
+        [PDRGATE, "gate", "--output", output, *SMOKE, "--profile", profile],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     assert process.stdout is not None
@@ -98,6 +98,17 @@ def test_the_default_scenario_end_to_end(tmp_path):
     assert scenario["trials"] == len((ended.folder / "trials.jsonl").read_text().splitlines())
     again = subprocess.run([PDRGATE, "assess", ended.folder], capture_output=True, text=True, check=False)
     assert str(ended.folder) in again.stdout
+
+
+def test_without_options_it_is_a_guest_of_constant_speed(tmp_path):
+    """On a machine that others use too its PDR is to repeat: the samples of one run lie within a few percent."""
+    ended = run([str(PDRGATE), "gate", "--output", str(tmp_path), "--profile", "smoke", "--wait", "5 min"], tmp_path)
+    assert ended.stdout.startswith("testbed steady-guest: "), ended.stdout
+    assert ended.result["verdict"] in HONEST, ended.stdout
+    (scenario,) = ended.result["scenarios"]
+    assert scenario["fingerprint"]["cpu_speed"].endswith(" MIPS")
+    assert ended.result["testbed"]["name"] == "steady-guest"
+    assert "its CPU held at" in ended.result["testbed"]["sentence"]
 
 
 def test_robot_alone_runs_the_same_suites(tmp_path):
@@ -185,9 +196,9 @@ def test_missing_tools_are_named_with_their_package(tmp_path):
 def test_a_full_disk_ends_the_run_and_keeps_what_was_measured(tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40k", "tmpfs", disk], check=True)
     try:
-        ended = run([str(PDRGATE), "gate", "--output", str(disk), "--profile", "quick", "--wait", "5 min"], disk)
+        ended = gate(disk)
         assert ended.code == 2, ended.stdout + ended.stderr
         assert "No space left on device" in ended.stdout + ended.stderr
         lines = (ended.folder / "trials.jsonl").read_text().splitlines()
@@ -204,38 +215,48 @@ Suite Setup       Open Testbed    {root}/resources/testbeds/local-netns.yaml    
 
 
 *** Test Cases ***
-Mistake
-    Set Data Path    ipv4-routing
-    {step}
-"""
+{tests}"""
 
 
-@pytest.mark.parametrize(
-    ("step", "message"),
-    [
-        ("Measure Load    1.2 Mbananas    1 s", "unknown rate unit 'Mbananas'; use pps, kpps, Mpps or Gpps"),
-        ("Measure Load    0 pps    1 s", "a trial at a load of 0.0 packets/s has no meaning; give a load above 0"),
-        ("Search Partial Drop Rate    width=0%", "a width of 0.000% would never be reached; use one above 0 %"),
-        ("Search Partial Drop Rate    loss=100%", "a loss ratio of 100.000% has no meaning"),
-        ("Set Receive Buffers    0", "a receive buffer of 0 packets makes no sense"),
-        ("Set Frame Size    20", "frame size 20 is out of range; use 64 to 1518 bytes"),
-        ("Set Data Path    ipx-routing", "there is no data path 'ipx-routing'; there are ipv6-routing, ipv4-routing, "),
-        ("Pin Interrupts    3 cpus", "'3 cpus'"),
-        ("Get PDR    >=    1 Mpps", "there is no PDR; search it first with Search Partial Drop Rate"),
-        ("Measurement Should Be Stable", "there is no PDR; search it first with Search Partial Drop Rate"),
-        ("Get Latency    p99", "there is no trial in this test; measure one first with Measure Load"),
-    ],
-)
-def test_mistakes_in_a_suite_are_told_in_one_line(tmp_path, step, message):
-    suite = tmp_path / "mistake.robot"
-    suite.write_text(SUITE.format(root=ROOT, step=step))
-    ended = gate(tmp_path / "results", "--scenario", "all", "--suite", str(suite))
-    assert ended.code != 0
-    status, text = ended.robot_messages["Mistake"]
+def suite_of(*steps: str) -> str:
+    """A suite of one test for each step, called by its number."""
+    tests = (f"{number}\n    Set Data Path    ipv4-routing\n    {step}\n" for number, step in enumerate(steps, start=1))
+    return SUITE.format(root=ROOT, tests="\n".join(tests))
+
+
+MISTAKES = {
+    "Measure Load    1.2 Mbananas    1 s": "unknown rate unit 'Mbananas'; use pps, kpps, Mpps or Gpps",
+    "Measure Load    0 pps    1 s": "a trial at a load of 0.0 packets/s has no meaning; give a load above 0",
+    "Search Partial Drop Rate    width=0%": "a width of 0.000% would never be reached; use one above 0 %",
+    "Search Partial Drop Rate    loss=100%": "a loss ratio of 100.000% has no meaning",
+    "Set Receive Buffers    0": "a receive buffer of 0 packets makes no sense",
+    "Set Frame Size    20": "frame size 20 is out of range; use 64 to 1518 bytes",
+    "Set Data Path    ipx-routing": "there is no data path 'ipx-routing'; there are ipv6-routing, ipv4-routing, ",
+    "Pin Interrupts    3 cpus": "'3 cpus'",
+    "Get PDR    >=    1 Mpps": "there is no PDR; search it first with Search Partial Drop Rate",
+    "Measurement Should Be Stable": "there is no PDR; search it first with Search Partial Drop Rate",
+    "Get Latency    p99": "there is no trial in this test; measure one first with Measure Load",
+}
+
+
+@pytest.fixture(scope="module")
+def mistaken(tmp_path_factory):
+    """A run that makes every mistake, each in a test of its own."""
+    folder = tmp_path_factory.mktemp("mistaken")
+    suite = folder / "mistakes.robot"
+    suite.write_text(suite_of(*MISTAKES))
+    return gate(folder / "results", "--scenario", "all", "--suite", str(suite))
+
+
+@pytest.mark.parametrize(("number", "message"), list(enumerate(MISTAKES.values(), start=1)), ids=list(MISTAKES))
+def test_mistakes_in_a_suite_are_told_in_one_line(mistaken, number, message):
+    assert mistaken.code != 0
+    assert len(mistaken.robot_messages) == len(MISTAKES)
+    status, text = mistaken.robot_messages[str(number)]
     assert status == "FAIL"
     assert message in text
     assert "\n" not in text
-    assert "Traceback" not in ended.stdout + ended.stderr
+    assert "Traceback" not in mistaken.stdout + mistaken.stderr
 
 
 def test_a_load_can_be_measured_and_asserted(tmp_path):
@@ -244,9 +265,9 @@ def test_a_load_can_be_measured_and_asserted(tmp_path):
         "Send Latency Probes    500 pps\n    Measure Load    20 kpps    300 ms\n    Get Loss Ratio    <=    1%\n"
         "    Get Latency    p50    <    1 s\n    Get Latency    max    <    1 us"
     )
-    suite.write_text(SUITE.format(root=ROOT, step=steps))
+    suite.write_text(suite_of(steps))
     ended = gate(tmp_path / "results", "--scenario", "all", "--suite", str(suite))
-    status, text = ended.robot_messages["Mistake"]
+    status, text = ended.robot_messages["1"]
     assert status == "FAIL"
     assert re.fullmatch(r"INCONCLUSIVE: Latency max '[\d.]+ (ns|µs|ms|s)' .* should be less than '1 µs' .*", text), text
     assert ended.code == 1
@@ -254,7 +275,7 @@ def test_a_load_can_be_measured_and_asserted(tmp_path):
 
 def test_a_suite_that_only_measures_passes(tmp_path):
     suite = tmp_path / "load.robot"
-    suite.write_text(SUITE.format(root=ROOT, step="Measure Load    20 kpps    300 ms\n    Get Loss Ratio    <=    5%"))
+    suite.write_text(suite_of("Measure Load    20 kpps    300 ms\n    Get Loss Ratio    <=    5%"))
     ended = gate(tmp_path / "results", "--scenario", "all", "--suite", str(suite))
     assert ended.code == 0, ended.stdout
     assert ended.result["verdict"] == "NO_BASELINE"
@@ -301,7 +322,7 @@ def test_mistakes_on_the_command_line(tmp_path, options, message):
 def test_a_build_that_is_no_kernel_is_named_in_the_first_line(tmp_path):
     output = tmp_path / "results"
     builds = ("--kernel", str(ROOT / "README.md"), "--against", str(ROOT / "README.md"))
-    ended = gate(output, *builds)
+    ended = run([str(PDRGATE), "gate", "--output", str(output), "--wait", "5 min", *builds], output)
     assert ended.code == 2
     assert ended.result["verdict"] == "ERROR"
     assert "README.md" in ended.result["reason"]

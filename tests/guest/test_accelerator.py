@@ -272,14 +272,14 @@ if not probe:
 """
 
 
-@pytest.mark.usefixtures("machine")
+@pytest.mark.usefixtures("capable")
 def test_a_slow_guest_is_waited_for_until_it_is_silent(fake, boot, cloud):
     fake.behave(TALKS.format(lines=32))
     with pytest.raises(GuestError, match=r"no sign of life within 4 s of its last word .* ends with: .*line 31; "):
         boot(cloud, patience=4.0)
 
 
-@pytest.mark.usefixtures("machine")
+@pytest.mark.usefixtures("capable")
 def test_a_guest_that_talks_for_ever_is_not_waited_for_for_ever(fake, boot, cloud, monkeypatch):
     monkeypatch.setattr("pdrgate.guests.guest._LONGEST", 2)
     fake.behave(TALKS.format(lines=10_000))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -15,9 +16,13 @@ import pytest
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.history.results import read_result
 from pdrgate.results.model import RunResult
+from pdrgate.safety.locks import Lease, whole_machine
 
 CHECKOUT = Path(__file__).parents[2]
 PDRGATE = [sys.executable, "-m", "pdrgate.cli"]
+LOCK_WAIT = 600.0
+
+LeftBehind = Callable[[], dict[str, list[str]]]
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("capable", "nothing_left_by_runs")]
 
@@ -37,20 +42,6 @@ def environment(**changes: str) -> dict[str, str]:
 def result_of(output: Path) -> RunResult:
     (folder,) = output.iterdir()
     return read_result(folder)
-
-
-def test_a_build_is_gated_against_itself(cloud: KernelBuild, tmp_path: Path) -> None:
-    done = subprocess.run(
-        arguments(cloud, tmp_path / "out"), env=environment(), capture_output=True, text=True, timeout=1500, check=False
-    )
-    assert done.returncode in (0, 1), done.stdout + done.stderr
-    result = result_of(tmp_path / "out")
-    assert result.verdict in ("PASS", "UNSTABLE", "INCONCLUSIVE", "IMPROVEMENT")
-    (entry,) = result.scenarios
-    assert [boot.kernel for boot in entry.boots] == [cloud.release] * 6
-    assert len({boot.boot for boot in entry.boots}) == 6
-    assert "pair 3 of at most 3: baseline " in done.stdout
-    assert done.stdout.count("boot 1 of the candidate") == 1
 
 
 @pytest.mark.parametrize("tag", ["default", "xdp-ipv6"])
@@ -73,11 +64,41 @@ def test_the_suites_for_namespaces_run_in_a_guest(cloud: KernelBuild, tmp_path: 
     assert entry.calibration.forwarding_rate > 1000
 
 
-def test_ctrl_c_while_two_guests_run_and_then_on_from_there(
-    cloud: KernelBuild, tmp_path: Path, left_behind: Callable[[], dict[str, list[str]]]
-) -> None:
+@dataclasses.dataclass(frozen=True)
+class Interrupted:
+    """A comparison that was interrupted while two guests ran, and went on from there."""
+
+    told: str
+    """Until it was interrupted, and afterwards."""
+    code: int
+    guests: int
+    """That were left."""
+    pairs: int
+    """Whole ones that were stored."""
+    first: RunResult
+    folder: Path
+    again: subprocess.CompletedProcess[str]
+    left: dict[str, set[str]]
+    """Of guests and namespaces, by both."""
+
+    @property
+    def whole(self) -> RunResult:
+        return read_result(self.folder)
+
+
+@pytest.fixture(scope="module")
+def interrupted(
+    capable: None,
+    cloud: KernelBuild,
+    tmp_path_factory: pytest.TempPathFactory,
+    left_behind: LeftBehind,
+    newly_left: Callable[[dict[str, list[str]]], dict[str, set[str]]],
+) -> Interrupted:
+    output = tmp_path_factory.mktemp("interrupted") / "out"
+    with Lease.acquire(whole_machine(), wait=LOCK_WAIT):
+        before = left_behind()
     with subprocess.Popen(
-        arguments(cloud, tmp_path / "out"), env=environment(), stdout=subprocess.PIPE, text=True, start_new_session=True
+        arguments(cloud, output), env=environment(), stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as run:
         assert run.stdout is not None
         lines: list[str] = []
@@ -88,23 +109,49 @@ def test_ctrl_c_while_two_guests_run_and_then_on_from_there(
         deadline = time.monotonic() + 120
         while len(left_behind()["guests"]) < 2 and time.monotonic() < deadline:
             time.sleep(0.1)
-        assert len(left_behind()["guests"]) == 2
+        assert len(left_behind()["guests"]) == 2, "".join(lines)
         os.killpg(run.pid, signal.SIGINT)
-        rest = run.stdout.read()
-        assert run.wait(60) == 130, "".join(lines) + rest
-    assert left_behind()["guests"] == []
-    (folder,) = (tmp_path / "out").iterdir()
-    assert "interrupted" in read_result(folder).reason
-    assert len((folder / "pairs.jsonl").read_text().splitlines()) == 1
-    assert f"--resume {folder}" in rest
+        told = "".join([*lines, run.stdout.read()])
+        code = run.wait(60)
+    guests = len(left_behind()["guests"])
+    (folder,) = output.iterdir()
+    first, pairs = read_result(folder), len((folder / "pairs.jsonl").read_text().splitlines())
     again = subprocess.run(
         [*PDRGATE, "gate", "--resume", str(folder)],
         env=environment(), capture_output=True, text=True, timeout=900, check=False,
     )  # fmt: skip
+    with Lease.acquire(whole_machine(), wait=LOCK_WAIT):
+        left = newly_left(before)
+    return Interrupted(told, code, guests, pairs, first, folder, again, left)
+
+
+def test_ctrl_c_while_two_guests_run(interrupted: Interrupted) -> None:
+    assert interrupted.code == 130, interrupted.told
+    assert interrupted.guests == 0
+    assert "interrupted" in interrupted.first.reason
+    assert interrupted.pairs == 1
+    assert f"--resume {interrupted.folder}" in interrupted.told
+
+
+def test_an_interrupted_comparison_goes_on_from_there(interrupted: Interrupted) -> None:
+    again = interrupted.again
     assert again.returncode in (0, 1), again.stdout + again.stderr
     assert "1 pairs of boots are taken over from the run that is continued" in again.stdout
-    (entry,) = read_result(folder).scenarios
+    (entry,) = interrupted.whole.scenarios
     assert [boot.pair for boot in entry.boots] == [1, 1, 2, 2, 3, 3]
+    assert interrupted.left == {}
+
+
+def test_a_build_is_gated_against_itself(interrupted: Interrupted, cloud: KernelBuild) -> None:
+    result = interrupted.whole
+    assert result.verdict in ("PASS", "UNSTABLE", "INCONCLUSIVE", "IMPROVEMENT")
+    (entry,) = result.scenarios
+    assert [boot.kernel for boot in entry.boots] == [cloud.release] * 6
+    assert len({boot.boot for boot in entry.boots}) == 6
+    assert "pair 1 of at most 3: baseline " in interrupted.told
+    assert "pair 3 of at most 3: baseline " in interrupted.again.stdout
+    assert interrupted.told.count("boot 1 of the candidate") == 1
+    assert "boot 1 of the candidate" not in interrupted.again.stdout
 
 
 def test_a_missing_qemu_is_told_in_one_line(cloud: KernelBuild, tmp_path: Path) -> None:

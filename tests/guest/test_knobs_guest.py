@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import secrets
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
@@ -72,13 +72,18 @@ def cpus() -> tuple[int, ...]:
     return plan_cpus(None, None).sut
 
 
+@pytest.fixture(scope="module")
+def at_rest(guest: Guest) -> Mapping[str, str]:
+    """All that knobs can turn, before any test."""
+    return snapshot(guest, [guest.interfaces()[MAC]])
+
+
 @pytest.fixture
-def port(guest: Guest) -> Iterator[str]:
-    """The port's name. All that knobs can turn is compared before and after."""
+def port(guest: Guest, at_rest: Mapping[str, str]) -> Iterator[str]:
+    """The port's name. All that knobs can turn is compared with what it was."""
     name = guest.interfaces()[MAC]
-    before = snapshot(guest, [name])
     yield name
-    assert snapshot(guest, [name]) == before
+    assert snapshot(guest, [name]) == at_rest
 
 
 def on(name: str) -> list[Knob]:
@@ -98,13 +103,14 @@ def on(name: str) -> list[Knob]:
 
 
 @pytest.mark.parametrize("number", range(len(on(""))), ids=[knob.describe() for knob in on("PORT")])
-def test_a_virtio_port_takes_it_and_has_back_what_it_had(guest: Guest, port: str, number: int) -> None:
+def test_a_virtio_port_takes_it_and_has_back_what_it_had(
+    guest: Guest, port: str, at_rest: Mapping[str, str], number: int
+) -> None:
     knob = on(port)[number]
-    before = snapshot(guest, [port])
     with KnobSet() as knobs:
         assert knobs.apply(guest, knob)
         assert knob.holds(knob.read(guest), knob.value)
-        assert snapshot(guest, [port]) != before
+        assert snapshot(guest, [port]) != at_rest
 
 
 def test_interrupts_are_those_of_the_pci_device_around_the_port(guest: Guest, port: str) -> None:

@@ -15,6 +15,12 @@ settings.register_profile("pdrgate", deadline=None)
 settings.load_profile("pdrgate")
 
 
+@pytest.fixture(autouse=True)
+def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each trial is synced, which takes longer than to simulate it, and no test pulls the plug."""
+    monkeypatch.setattr("os.fsync", lambda fd: None)
+
+
 @pytest.fixture
 def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], TestbedConfig]:
     """Loads the text of a testbed file, which is then called x.yaml."""

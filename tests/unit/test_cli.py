@@ -147,8 +147,9 @@ def test_what_the_command_line_does_not_say_is_what_the_options_have_by_themselv
         **{
             name: value
             for name, value in gate.make_context("gate", []).params.items()
-            if name not in ("output", "resume")
-        }
+            if name not in ("output", "resume", "testbed")
+        },
+        testbed=Path("one.yaml"),
     )
     needed = {"suites", "testbed", "scenarios", "profile", "tolerance"}
     assert {one.name for one in gate.params} == {one.name for one in dataclasses.fields(RunOptions)} | {

@@ -12,8 +12,9 @@ import subprocess
 
 import pytest
 
-from pdrgate.builds.kernel_build import BuildError, absolute, kernel_build, named_build, read_version
+from pdrgate.builds.kernel_build import BuildError, absolute, kernel_build, read_version
 from pdrgate.builds.kernel_modules import module_info, select_modules
+from pdrgate.builds.named_build import named_build
 from pdrgate.guests.initramfs import INIT, Entry, cpio, initramfs
 
 RELEASE = "6.1.0-9-test"

@@ -106,6 +106,18 @@ def test_a_run_waits_for_all_that_it_needs(child: Child, tmp_path: Path) -> None
     assert said(waiting) == "got all"
 
 
+def test_who_waits_says_for_whom(child: Child, tmp_path: Path) -> None:
+    first = child("held = lease(1); ready('x')")
+    said(first)
+    told: list[str] = []
+    with pytest.raises(TestbedError):
+        Lease.acquire(cpus(1), tmp_path, 0.5, told.append)
+    (sentence,) = told
+    assert re.fullmatch(
+        rf"CPU 1 is in use by another pdrgate run \(pid {first.pid}, .*\): waiting for it to end", sentence
+    )
+
+
 def test_two_that_want_the_same_in_another_order_do_not_lock_each_other(child: Child) -> None:
     script = "\nfor _ in range(50): lease(%s, wait=600).release()\nready('done')"
     both = [child(script % order) for order in ("1, 2", "2, 1")]

@@ -216,7 +216,10 @@ def test_help_says_what_is_not_made_again(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_both_builds_are_drawn_and_told() -> None:
-    names = [picture.name.removeprefix("ipv6-routing-1cpu-4096-64B-") for picture in pictures(compared())]
+    drawn = list(pictures(compared()))
+    names = [picture.name.removeprefix("ipv6-routing-1cpu-4096-64B-") for picture in drawn]
+    # A run shows each in its log and on its page, and draws it once.
+    assert next(pictures(compared())).png is drawn[0].png
     one = ["load-loss", "rates", "repeats"]
     assert names == [f"baseline-{name}" for name in one] + [f"candidate-{name}" for name in one]
     text = " ".join(Page(fragment).text for fragment in fragments(compared()))

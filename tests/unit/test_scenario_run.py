@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -70,13 +71,16 @@ class Gate:
         testbed = FakeTestbed(subject, kernel=kernel)
         self.watcher = Watcher()
         with new_session(testbed, folder, self.watcher, self.state, chosen) as session:
-            _, judgement = gate(session, scenario)
+            subject, judgement = gate(session, scenario)
             session.record.write(finished=True)
         assert not testbed.open
         assert testbed.generators_open == 0
         assert not list(self.state.glob("run-*"))
         result = read_result(folder)
         assert (result.verdict, result.reason) == (judgement.verdict, judgement.reason)
+        # Pictures of what was stored need not be drawn again: it is the very same.
+        stored, made = result.scenarios[0], subject.result()
+        assert repr((stored.assessment, stored.search)) == repr((made.assessment, made.search))
         assert result.scenarios[0].trials == len(testbed.calls) == len(read_trials(folder / "trials.jsonl"))
         return judgement, result
 
@@ -126,6 +130,34 @@ def test_trials_say_what_they_are_and_whose(run_gate: Gate) -> None:
     assert {(trial.scenario, trial.boot, trial.side, trial.pair) for trial in trials} == {
         (result.scenarios[0].name, "boot-1", "", 0)
     }
+
+
+def test_a_profile_for_seconds_tells_no_pdr_finely(run_gate: Gate) -> None:
+    _, result = run_gate("smoke", sut(), profile="smoke", scenario=Scenario(width=0.01))
+    (entry,) = result.scenarios
+    assert entry.search is not None
+    assert [goal.width for goal in entry.search.goals] == [0.1]
+    with pytest.raises(UsageError, match=r"a width of 0\.000% would never be reached"):
+        run_gate("mistaken", sut(), profile="smoke", scenario=Scenario(width=0.0))
+
+
+PLAN = PROFILES["quick"]
+
+
+def test_the_time_that_is_left_follows_what_repeats_take(run_gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pdrgate.gate.scenario_run.time", SimpleNamespace(monotonic=lambda: 0.0))
+    run_gate("first", sut(curve=EarlyLoss(1e6, begins=0.8)))
+    left: dict[int, float] = {}
+    for progress in run_gate.watcher.progress:
+        left[progress.trial.repeat] = progress.left
+    assert left[0] == PLAN.estimate
+    assert left[1] == PLAN.repeats_time
+    # Loss that begins early takes a PDR more trials to tell than is planned for.
+    trials = [progress.trial for progress in run_gate.watcher.progress if progress.trial.repeat == 1]
+    assert left[2] == pytest.approx(PLAN.trials_time(len(trials) * (PLAN.repeats - 1)))
+    assert left[2] > PLAN.repeats_time * (PLAN.repeats - 1) / PLAN.repeats
+    falling = [left[number] for number in range(2, PLAN.repeats + 1)]
+    assert falling == sorted(falling, reverse=True)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,6 @@ _KEPT = 16
 """Unpacked packages that stay in the cache, each of about 400 MB, though more were not used for a day."""
 _DAY = 86_400.0
 _TREE_IMAGE = "arch/x86/boot/bzImage"
-_PARTS = ("modules", "vmlinux")
 _EXAMPLES = "a .deb, a bzImage, a kernel build tree or the name of a package such as linux-image-amd64"
 
 
@@ -55,6 +54,8 @@ class KernelBuild:
     config_sha256: str | None = None
     vmlinux: Path | None = None
     """The image with symbols, for decoding addresses of a crash."""
+    note: str = ""
+    """Why it is another one than was asked for."""
 
 
 class BuildError(TestbedError):
@@ -88,25 +89,6 @@ def kernel_build(
     if "/" in text or text.endswith(".deb") or not _PACKAGE.fullmatch(text):
         raise BuildError(f"{text}: there is no such file; name {_EXAMPLES}")
     return _from_distribution(text, folder, modules, vmlinux)
-
-
-def named_build(text: str, cache: Path | None = None) -> KernelBuild:
-    """The build that a person names: ``SOURCE[,modules=FOLDER][,vmlinux=FILE]``; see `kernel_build`.
-
-    Raises:
-        BuildError: as `kernel_build`, or what follows a comma is neither.
-    """
-    source, *words = text.split(",")
-    parts: dict[str, Path] = {}
-    for word in words:
-        name, _, path = word.partition("=")
-        if name not in _PARTS or not path:
-            raise BuildError(
-                f"{text}: {word!r} says nothing of a build; write such as vmlinuz,modules=lib/modules/6.1.0,"
-                "vmlinux=/path/to/vmlinux"
-            )
-        parts[name] = Path(path)
-    return kernel_build(source, modules=parts.get("modules"), vmlinux=parts.get("vmlinux"), cache=cache)
 
 
 def absolute(text: str) -> str:
@@ -212,7 +194,7 @@ def _from_distribution(package: str, cache: Path, modules: Path | None, vmlinux:
     wanted, told = [package], {package}
     while wanted:
         name = wanted.pop(0)
-        digest, filename = _archive_entry(name)
+        digest, filename = _archive_entry(name, cache)
         folder = cache / digest[:16]
         if not folder.exists():
             with _temporary(cache) as place:
@@ -227,15 +209,17 @@ def _from_distribution(package: str, cache: Path, modules: Path | None, vmlinux:
     return _from_unpacked(found, package, modules, vmlinux)
 
 
-def _archive_entry(package: str) -> tuple[str, str]:
+def _archive_entry(package: str, cache: Path) -> tuple[str, str]:
     """Content hash and file name of the package that apt would download."""
     if shutil.which("apt-get") is None:
         raise BuildError(
             f"{package}: there is no such file, and no apt-get here to download a package; name {_EXAMPLES}"
         )
+    # Container images tell apt to keep no cache of its lists: then it reads all of them anew, for seconds.
+    kept = f"Dir::Cache::pkgcache={cache.absolute() / 'pkgcache.bin'}"
     done = subprocess.run(
-        ("apt-get", "-q", "download", "--print-uris", package), capture_output=True, text=True, check=False,
-        env={**os.environ, "LC_ALL": "C"}, cwd="/",
+        ("apt-get", "-q", "-o", kept, "download", "--print-uris", package), capture_output=True, text=True,
+        check=False, env={**os.environ, "LC_ALL": "C"}, cwd="/",
     )  # fmt: skip
     match = re.search(r"^'\S+' (\S+) \d+ [A-Z0-9]+:([0-9a-f]{32,})", done.stdout, re.MULTILINE)
     if match is None:

@@ -10,8 +10,9 @@ import gzip
 import lzma
 import re
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from pdrgate.builds.elf_file import elf_file
@@ -92,8 +93,13 @@ def module_info(content: bytes) -> dict[str, list[str]]:
     return info
 
 
-def _module_paths(folder: Path) -> dict[str, Path]:
+def _module_paths(folder: Path) -> Mapping[str, Path]:
     """By name, the files of the modules that modules.order lists."""
+    return _listed(folder, (folder / "modules.order").stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _listed(folder: Path, changed: int) -> Mapping[str, Path]:
     found = {}
     for line in (folder / "modules.order").read_text().splitlines():
         # Installed: kernel/net/x.ko, compressed on disk or not. In a tree: net/x.ko before Linux 6.3, net/x.o since.
@@ -125,8 +131,7 @@ def _load(build: KernelBuild, name: str, stem: Path) -> Module:
     if path is None:
         raise BuildError(f"{build.name}: {stem}.ko is listed in modules.order and not there; run make modules")
     try:
-        content = _decompressed(path)
-        info = module_info(content)
+        content, info = _read(path, path.stat().st_mtime_ns)
     except (OSError, EOFError, ValueError, lzma.LZMAError) as error:
         raise BuildError(f"{path}: is no kernel module that can be read ({error}); is the file damaged?") from error
     magic = " ".join(info.get("vermagic", ())).partition(" ")[0]
@@ -136,6 +141,12 @@ def _load(build: KernelBuild, name: str, stem: Path) -> Module:
         )
     depends = [one.replace("-", "_") for one in ",".join(info.get("depends", ())).split(",") if one]
     return Module(name, content, tuple(depends), tuple(info.get("alias", ())))
+
+
+@lru_cache(maxsize=64)  # each boot of a build wants them again, and to read them takes half a second
+def _read(path: Path, changed: int) -> tuple[bytes, Mapping[str, list[str]]]:
+    content = _decompressed(path)
+    return content, module_info(content)
 
 
 def _decompressed(path: Path) -> bytes:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pdrgate.errors import DataError, PdrGateError, TestbedError
 from pdrgate.gate.plan import grid, round_order
-from pdrgate.gate.profile import BOOT_GRID, BOOT_TOP_TRIALS, BOOT_WIDTH, STEADY_TOP_TRIALS
+from pdrgate.gate.profile import BOOT_GRID, BOOT_WIDTH, STEADY_TOP_TRIALS
 from pdrgate.gate.replicate import Measurands, Replicate, measure_in_turn
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import search_failure, searched
@@ -160,7 +160,7 @@ class Boots:
     @property
     def goal(self) -> Goal:
         """The PDR's."""
-        return goals_of(self.session.profile.goals, self.scenario)[-1]
+        return goals_of(self.session.profile, self.scenario)[-1]
 
     def _unsaturated(self, what: str, trials: Sequence[Trial]) -> Judgement:
         """Why a boot tells nothing of saturation."""
@@ -286,7 +286,7 @@ class Boots:
         if side in self._searched or self.loads or self.failure is not None:
             return
         with one.blamed():
-            found = one.subject.search(goals_of(self.session.profile.goals, self.scenario))
+            found = one.subject.search(goals_of(self.session.profile, self.scenario))
         assert one.subject.calibration is not None
         self._searched.add(side)
         self.sides[side] = replace(self.sides[side], search=searched(found), calibration=one.subject.calibrated())
@@ -305,9 +305,10 @@ class Boots:
     @property
     def _measurands(self) -> Measurands:
         """What all boots measure, once the loads are known."""
-        duration = self.session.profile.boot_trial
-        top_trials = STEADY_TOP_TRIALS if self._steady else BOOT_TOP_TRIALS
-        return Measurands.at(self.loads, self.goal, duration, top_trials=top_trials, width=BOOT_WIDTH)
+        profile = self.session.profile
+        width = max(BOOT_WIDTH, profile.finest_width)
+        top = min(STEADY_TOP_TRIALS, profile.boot_top_trials) if self._steady else profile.boot_top_trials
+        return Measurands.at(self.loads, self.goal, profile.boot_trial, top_trials=top, width=width)
 
     def _release(self, subject: Subject) -> None:
         try:

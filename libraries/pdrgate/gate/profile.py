@@ -10,12 +10,17 @@ from pdrgate.search.goals import NDR, PDR, Goal
 
 ProfileName = Literal["smoke", "quick", "standard", "pastrami"]
 
-TOP_TRIALS, BOOT_TOP_TRIALS, STEADY_TOP_TRIALS = 2, 8, 3
-"""Trials at the highest load in a repeat, in a boot, and in a boot of constant speed: they tell the saturation
-throughput."""
+TOP_TRIALS, STEADY_TOP_TRIALS = 2, 3
+"""Trials at the highest load in a repeat, and in a boot of constant speed: they tell the saturation throughput."""
+
 
 BOOT_WIDTH = 0.02
 """To which the PDR of a boot is told."""
+
+_OVERHEAD = 0.08
+"""Seconds that a trial takes besides its traffic, about: what is under way drains, counters are read."""
+_PDR_TRIALS = 3
+"""In a repeat, about; as many as it takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +39,25 @@ class Profile:
     grid: tuple[float, ...]
     boot_trial: float
     """Duration of each trial where boots are compared: there, more boots tell more than longer trials."""
+    boot_top_trials: int = 8
+    """Those at the highest load in a boot."""
+    finest_width: float = 0.0
+    """No PDR is told to less than this relative width, whatever a suite asks for."""
+
+    def trials_time(self, trials: float) -> float:
+        """About how many seconds so many trials of the repeats take."""
+        return trials * (self.trial_duration + _OVERHEAD)
 
     @property
     def repeats_time(self) -> float:
-        """Seconds of traffic in the repeats, with the trials that tell saturation and PDR: two or three each."""
-        return self.repeats * self.trial_duration * (len(self.grid) + TOP_TRIALS - 1 + 2.5)
+        """About how many seconds the repeats take, with the trials that tell saturation and PDR."""
+        return self.trials_time(self.repeats * (len(self.grid) + TOP_TRIALS - 1 + _PDR_TRIALS))
 
     @property
     def estimate(self) -> float:
-        """About how many seconds one scenario takes, the search taken as half its budget."""
-        return 3 * self.calibration_duration + self.search_budget / 2 + self.repeats_time * 1.05
+        """About how many seconds one scenario takes, the traffic of the search taken as half its budget."""
+        share = 1 + _OVERHEAD / self.goals[-1].final_trial_duration
+        return 3 * (self.calibration_duration + _OVERHEAD) + self.search_budget / 2 * share + self.repeats_time
 
 
 def _goal(goal: Goal, width: float, initial: float, final: float, total: float) -> Goal:
@@ -63,13 +77,15 @@ PROFILES: dict[ProfileName, Profile] = {
         # Is everything wired up? Seconds instead of minutes, and numbers that are not worth keeping.
         Profile(
             "smoke",
-            goals=(_goal(PDR, 0.05, 0.1, 0.1, 0.3),),
-            search_budget=10,
+            goals=(_goal(PDR, 0.1, 0.1, 0.1, 0.2),),
+            search_budget=4,
             calibration_duration=0.1,
-            trial_duration=0.2,
-            repeats=4,
+            trial_duration=0.1,
+            repeats=3,  # fewer are too few to judge
             grid=_GRID,
-            boot_trial=0.2,
+            boot_trial=0.1,
+            boot_top_trials=4,
+            finest_width=0.1,
         ),
         Profile(
             "quick",

@@ -23,7 +23,7 @@ class Progress:
     upper: float | None
     """What the trials so far say of the PDR's goal: the highest load that holds, the lowest that does not."""
     left: float
-    """Seconds that the scenario still takes, as planned."""
+    """Seconds that the scenario still takes, by what is known so far."""
 
 
 class Observer(Protocol):

@@ -90,7 +90,7 @@ class ScenarioRun:
 
     def prepare(self) -> None:
         """Set the SUT up for the scenario and start the generator. Raises TestbedError."""
-        self._deadline = time.monotonic() + self.session.profile.estimate
+        self._foresee(self.session.profile.estimate)
         self.subject.prepare()
 
     def measure_load(self, load: float, duration: float) -> Trial:
@@ -110,7 +110,7 @@ class ScenarioRun:
             asked = dataclasses.replace(asked, width=width)
         self.subject.ask(asked)
         self._find_baseline()
-        self.found = self.subject.search(goals_of(self.session.profile.goals, self.scenario))
+        self.found = self.subject.search(goals_of(self.session.profile, self.scenario))
         assert self.subject.calibration is not None
         self._failure = search_failure(self.found, self.subject.calibration)
         self._judge(self._failure)
@@ -126,6 +126,8 @@ class ScenarioRun:
         if centre is None:
             raise TestbedError("the search found no load to repeat trials around")
         loads = set(grid(centre, profile.grid, calibration.max_load))
+        before = len(self.trials)
+        self._foresee(profile.repeats_time)
         first = Replicate(self.subject, (Sweep(round_order(loads, 0), profile.trial_duration),), 1)
         measure_in_turn([first])
         while (load := further_load(first.trials, result.goal.loss_ratio, calibration.max_load)) is not None:
@@ -136,9 +138,12 @@ class ScenarioRun:
         )
         replicates = [first]
         replicates += [Replicate(self.subject, (), number) for number in range(2, profile.repeats + 1)]
-        for number, one in enumerate(replicates):
-            one.steps = measurands.steps(Sweep(round_order(loads, number), profile.trial_duration))
+        for number, one in enumerate(replicates, start=1):
+            one.steps = measurands.steps(Sweep(round_order(loads, number - 1), profile.trial_duration))
             measure_in_turn([one])
+            # As many trials as it took to tell the PDR, it will take again.
+            each = (len(self.trials) - before) / number
+            self._foresee(profile.trials_time(each * (profile.repeats - number)))
         self._summarise(measurands, replicates)
         self.cost = counted([one.trials for one in replicates], result.goal.loss_ratio)
         repeats = [trial for one in replicates for trial in one.trials if trial.phase == REPEAT]
@@ -186,7 +191,7 @@ class ScenarioRun:
 
     @property
     def left(self) -> float:
-        """Seconds the scenario still takes, as planned."""
+        """Seconds the scenario still takes, by what is known so far."""
         return max(0.0, (self._deadline or 0.0) - time.monotonic())
 
     def finish(self, judgement: Judgement | None = None) -> Judgement:
@@ -230,6 +235,9 @@ class ScenarioRun:
         )
 
     # --- Steps of these ---
+
+    def _foresee(self, seconds: float) -> None:
+        self._deadline = time.monotonic() + seconds
 
     def _summarise(self, measurands: Measurands, replicates: list[Replicate]) -> None:
         found = []
@@ -298,7 +306,7 @@ def searched(found: Search) -> SearchResult:
     return SearchResult(
         goals=tuple(
             GoalResult(
-                name=one.goal.name, loss_ratio=one.goal.loss_ratio, width=one.goal.width, outcome=one.outcome,
+                name=one.goal.name, loss_ratio=one.goal.loss_ratio, width=one.goal.width, outcome=one.outcome.value,
                 lower=one.lower, upper=one.upper, conditional_throughput=one.conditional_throughput,
             )
             for one in found.results

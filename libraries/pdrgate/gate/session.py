@@ -69,7 +69,7 @@ class Session:
     def take(self) -> None:
         """Take what the testbed needs of this machine, and undo what killed runs left."""
         self._introduce("")
-        self._lease = Lease.acquire(resources(self.config), self._state, self.options.wait)
+        self._lease = Lease.acquire(resources(self.config), self._state, self.options.wait, self.observer.said)
         try:
             for sentence in recover_stale(self._state, lease=self._lease):
                 self.observer.said(sentence)

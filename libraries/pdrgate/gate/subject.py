@@ -14,6 +14,7 @@ from pdrgate.gate.counting import busy_of, uncounted
 from pdrgate.gate.fingerprint import difference, digest, fingerprint
 from pdrgate.gate.measurer import Belonging, Measurer
 from pdrgate.gate.probe import probe
+from pdrgate.gate.profile import Profile
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.measurands import Ask
@@ -240,11 +241,12 @@ class Subject:
             self.session.observer.said(f"the SUT's kernel: {sentence}")
 
 
-def goals_of(goals: tuple[Goal, ...], scenario: Scenario) -> tuple[Goal, ...]:
-    """A profile's goals, the last of them as the scenario asks for it."""
-    last = goals[-1]
+def goals_of(profile: Profile, scenario: Scenario) -> tuple[Goal, ...]:
+    """A profile's goals, the last of them as the scenario asks for it and the profile has time for."""
+    *others, last = profile.goals
     width = last.width if scenario.width is None else scenario.width
-    return (*goals[:-1], dataclasses.replace(last, loss_ratio=scenario.loss_ratio, width=width))
+    asked = dataclasses.replace(last, loss_ratio=scenario.loss_ratio, width=width)
+    return (*others, dataclasses.replace(asked, width=max(asked.width, profile.finest_width)))
 
 
 def differences(theirs: Mapping[str, str], ours: Mapping[str, str]) -> list[str]:

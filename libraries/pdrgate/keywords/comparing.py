@@ -7,7 +7,7 @@ from collections.abc import Callable
 from robot.api.deco import keyword
 
 from pdrgate.builds.bpf_build import bpf_build
-from pdrgate.builds.kernel_build import named_build
+from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.boots import SIDES, Build

@@ -51,8 +51,8 @@ def show_scenario(
     Args:
         only: the picture of the search, without tables; or all others, with them.
     """
-    for picture in pictures(scenario, trials, record.scenarios):
-        if only is None or (only == "search") == picture.name.endswith("-search"):
+    for picture in pictures(scenario, () if only == "curve" else trials, record.scenarios):
+        if only != "search" or picture.name.endswith("-search"):
             _show(picture.png, picture.name, record.folder / "plots")
     if only != "search":
         for fragment in fragments(scenario):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pdrgate.reports import plots, tables
+from pdrgate.reports import tables
 from pdrgate.results.model import AssessmentResult, CostResult, ScenarioResult, SearchResult
 from pdrgate.trial import Trial
 
@@ -14,6 +14,9 @@ _SEARCH = "search"
 """The phase of the trials that a search made."""
 _UNFIT = re.compile(r"[^\w.@%,=+-]|^\.")
 """What a file's name had better not hold."""
+_KEPT = 16
+_drawn: dict[str, bytes] = {}
+"""The last pictures, by what they show: a run needs each in Robot's log and, somewhat later, on its page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,8 @@ def pictures(
         trials: those of the run, for the way that the search went; without them it is not drawn.
         earlier: the run's scenarios before this one, see `stem`.
     """
+    from pdrgate.reports import plots  # half a second of matplotlib, which runs that end early need not wait for
+
     begin = stem(scenario, earlier)
     drawn_pairs = plots.pairs(scenario)
     if drawn_pairs is not None:
@@ -65,16 +70,27 @@ def pictures(
         title = f"{scenario.title}: {part.label}" if part.label else scenario.title
         of = f" of the {part.label}" if part.label else ""
         if part.search is not None and part.trials:
-            drawn = plots.search_path(part.trials, title=title, goals=part.search.goals, subtitle=part.subtitle)
+            drawn = _once(plots.search_path, part.trials, title=title, goals=part.search.goals, subtitle=part.subtitle)
             yield Picture(f"{part.stem}-search", f"The search{of}, trial by trial", drawn)
         if part.assessment is not None:
             found, subtitle = part.assessment, part.subtitle
             if found.loads or found.generator_limited_loads:
-                drawn = plots.load_loss(found, title=title, subtitle=subtitle)
+                drawn = _once(plots.load_loss, found, title=title, subtitle=subtitle)
                 yield Picture(f"{part.stem}-load-loss", f"Load-loss curve{of}", drawn)
-                yield Picture(f"{part.stem}-rates", f"Rates{of}", plots.rates(found, title=title, subtitle=subtitle))
+                drawn = _once(plots.rates, found, title=title, subtitle=subtitle)
+                yield Picture(f"{part.stem}-rates", f"Rates{of}", drawn)
             if any(point.throughputs for point in found.loads):
-                yield Picture(f"{part.stem}-repeats", f"Repeats{of}", plots.repeats(found, title=title))
+                yield Picture(f"{part.stem}-repeats", f"Repeats{of}", _once(plots.repeats, found, title=title))
+
+
+def _once(draw: Callable[..., bytes], *shown: object, **words: object) -> bytes:
+    """What ``draw`` makes of that, drawn once; all that is shown must be told by its repr."""
+    key = f"{draw.__name__}{shown!r}{words!r}"
+    if key not in _drawn:
+        while len(_drawn) >= _KEPT:
+            del _drawn[next(iter(_drawn))]
+        _drawn[key] = draw(*shown, **words)
+    return _drawn[key]
 
 
 def fragments(scenario: ScenarioResult) -> Iterator[str]:

@@ -13,7 +13,7 @@ import json
 import os
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -64,10 +64,19 @@ class Lease:
         _held.add(self)
 
     @classmethod
-    def acquire(cls, resources: Iterable[Resource], directory: Path = STATE_DIR, wait: float = 0.0) -> Self:
+    def acquire(
+        cls,
+        resources: Iterable[Resource],
+        directory: Path = STATE_DIR,
+        wait: float = 0.0,
+        told: Callable[[str], None] = lambda sentence: None,
+    ) -> Self:
         """Take all of these resources or none; where another run has one, wait at most ``wait`` seconds.
 
         With ``math.inf`` it waits for ever. What this process itself holds is not waited for.
+
+        Args:
+            told: gets a sentence when the waiting begins.
 
         Raises:
             TestbedError: one is still in use, the message says by whom, or the directory cannot be written.
@@ -75,6 +84,7 @@ class Lease:
         wanted = sorted(set(resources))
         make(directory / "locks")
         deadline = time.monotonic() + wait
+        waiting = False
         while True:
             # One process at a time: what another only tries to take is not in use.
             with _turn(directory):
@@ -85,6 +95,9 @@ class Lease:
                 holder = _holder(_file(taken, directory))
             if ours or time.monotonic() >= deadline:
                 raise TestbedError(_sentence(taken, ours, holder))
+            if not waiting:
+                told(f"{taken} is in use by another pdrgate run{holder}: waiting for it to end")
+                waiting = True
             time.sleep(_POLL)
 
     def release(self) -> None:

@@ -112,8 +112,8 @@ class Assessment:
                 CheckResult(
                     name=check.name,
                     passed=check.passed,
-                    value=check.value,
-                    bound=check.bound,
+                    value=_number(check.value),
+                    bound=_number(check.bound),
                     sentence=check.sentence,
                 )
                 for check in self.checks
@@ -122,6 +122,11 @@ class Assessment:
             reason=self.reason,
             notes=self.notes,
         )
+
+
+def _number(value: float | None) -> float | None:
+    """As it is read from a file: counts of checks are whole numbers."""
+    return None if value is None else float(value)
 
 
 def _load_result(point: LoadPoint, tir: float | None) -> LoadResult:

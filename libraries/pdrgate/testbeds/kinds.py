@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from pdrgate.builds.kernel_build import KernelBuild, named_build
+from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.builds.named_build import named_build
 from pdrgate.cache import cache_folder
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.cpus import CpuPlan, plan_cpus
@@ -62,7 +63,7 @@ class LocalVm(TestbedConfig):
     kind: ClassVar[str] = "local-vm"
 
     kernel: str | None = None
-    """What is booted when no build is handed over; see `pdrgate.builds.kernel_build.named_build`."""
+    """What is booted when no build is handed over; see `pdrgate.builds.named_build`."""
     vcpus: int = 1
     memory: int = 512
     """MiB."""

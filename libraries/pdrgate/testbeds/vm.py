@@ -362,8 +362,9 @@ class VmTestbed:
     def sentence(self) -> str:
         """The testbed in words."""
         guest = self.guest
+        note = f", for {guest.build.note}," if guest.build.note else ""
         return (
-            f"{guest.build.name} ({guest.build.release}) in a guest by {guest.accelerator.name.upper()} "
+            f"{guest.build.name} ({guest.build.release}){note} in a guest by {guest.accelerator.name.upper()} "
             f"({guest.accelerator.why}), {self._held}booted in {guest.boot_time or 0:.1f} s"
             f"{'' if guest.protocol == 'pvh' else ' as a bzImage'}; generator on CPU "
             f"{self._cpus.generator}, guest on CPU {format_cpu_list(self._cpus.sut)}"

@@ -1,0 +1,87 @@
+"""The build that a person names in a word or two: with parts, as a package, or as the kernel that runs here."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import replace
+from pathlib import Path
+
+from pdrgate.builds.kernel_build import BuildError, KernelBuild, kernel_build
+from pdrgate.builds.kernel_modules import select_modules
+from pdrgate.errors import StorageError
+
+RUNNING = "running"
+"""Names the running kernel's build."""
+
+GUEST_MODULES = ("virtio_pci", "virtio_console", "virtio_net")
+"""Without them there is neither a way into a guest nor a way through it."""
+
+_PARTS = ("modules", "vmlinux")
+_DISTRIBUTION = {"ubuntu": "linux-image-virtual"}
+_DEBIAN = "linux-image-cloud-amd64"
+"""Small kernels for guests: a tenth of the download of the full ones."""
+
+
+def named_build(text: str, cache: Path | None = None) -> KernelBuild:
+    """The build that a person names: ``SOURCE[,modules=FOLDER][,vmlinux=FILE]``, see `kernel_build`, or ``running``.
+
+    Raises:
+        BuildError: as `kernel_build`, or what follows a comma is neither.
+    """
+    if text == RUNNING:
+        return running_kernel(cache)
+    source, *words = text.split(",")
+    parts: dict[str, Path] = {}
+    for word in words:
+        name, _, path = word.partition("=")
+        if name not in _PARTS or not path:
+            raise BuildError(
+                f"{text}: {word!r} says nothing of a build; write such as vmlinuz,modules=lib/modules/6.1.0,"
+                "vmlinux=/path/to/vmlinux"
+            )
+        parts[name] = Path(path)
+    return kernel_build(source, modules=parts.get("modules"), vmlinux=parts.get("vmlinux"), cache=cache)
+
+
+def running_kernel(cache: Path | None = None, root: Path = Path("/")) -> KernelBuild:
+    """The running kernel's build where its image lies on this machine and can be booted in a guest.
+
+    Else the distribution's kernel for guests, whose ``note`` says why.
+
+    Raises:
+        BuildError: neither can be had.
+        StorageError: the cache cannot be written.
+    """
+    release = os.uname().release
+    try:
+        found = _installed(release, root)
+        select_modules(found, GUEST_MODULES)
+    except BuildError as error:
+        why = f"the running kernel {release} cannot be booted in a guest: {error}"
+    else:
+        return found
+    try:
+        return replace(kernel_build(_package(root), cache=cache), note=why)
+    except (BuildError, StorageError) as error:
+        raise type(error)(f"{why}; and {error}") from error
+
+
+def _installed(release: str, root: Path) -> KernelBuild:
+    modules = root / "lib/modules" / release
+    images = (root / f"boot/vmlinuz-{release}", modules / "vmlinuz")
+    for image in images:
+        if os.access(image, os.R_OK):
+            known = (modules / "modules.order").exists()
+            return replace(
+                kernel_build(image, modules=modules if known else None), name=f"the running kernel {release}"
+            )
+    raise BuildError(f"its image is not here ({images[0]})")
+
+
+def _package(root: Path) -> str:
+    try:
+        release = platform.freedesktop_os_release() if root == Path("/") else {}
+    except OSError:
+        release = {}
+    return _DISTRIBUTION.get(release.get("ID", ""), _DEBIAN)
