@@ -140,6 +140,8 @@ def test_a_pass_by_cost_says_its_tolerance():
         "a packet costs 0.2 % more instructions (-0.3 to +0.7 %), most of it in migrate_enable (+130)" in found.reason
     )
     assert "tolerance 1.0%" in judged([change("cost", 0.002, Verdict.PASS)]).reason
+    nearer = judged([change("PDR", 0.0, Verdict.PASS), change("cost", 0.008, Verdict.PASS)])
+    assert nearer.reason.startswith("not slower: PDR ")
 
 
 def test_functions_that_go_the_other_way_or_may_be_chance_are_not_named():
