@@ -17,7 +17,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pdrgate.builds.kernel_build import KernelBuild, named_build
+from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.gate.measurer import Belonging, Measurer
 from pdrgate.gate.packet_cost import counted, function_changes

@@ -140,6 +140,8 @@ def test_a_pass_by_cost_says_its_tolerance():
         "a packet costs 0.2 % more instructions (-0.3 to +0.7 %), most of it in migrate_enable (+130)" in found.reason
     )
     assert "tolerance 1.0%" in judged([change("cost", 0.002, Verdict.PASS)]).reason
+    nearer = judged([change("PDR", 0.0, Verdict.PASS), change("cost", 0.008, Verdict.PASS)])
+    assert nearer.reason.startswith("not slower: PDR ")
 
 
 def test_functions_that_go_the_other_way_or_may_be_chance_are_not_named():
@@ -150,6 +152,15 @@ def test_functions_that_go_the_other_way_or_may_be_chance_are_not_named():
     assert cost_in_words(change("cost", -0.01, Verdict.PASS), CHANGES[:3]).endswith("%)")
     small = FunctionChange(function="f", before=1.0, after=3.25, change=2.25, sure=True)
     assert "f (+2.2)" in cost_in_words(change("cost", 0.064, Verdict.PASS), [small])
+
+
+def test_a_third_function_is_named_where_two_are_not_most_of_it():
+    more = [replace(CHANGES[0], function=name, change=by) for name, by in (("a", 50.0), ("b", 40.0), ("c", 30.0))]
+    assert cost_in_words(change("cost", 0.04, Verdict.REGRESSION), more).endswith(
+        "most of it in a (+50), b (+40), c (+30)"
+    )
+    far = [replace(CHANGES[0], function=name, change=by) for name, by in (("a", 50.0), ("b", 4.0))]
+    assert cost_in_words(change("cost", 0.04, Verdict.REGRESSION), far).endswith("the largest parts of it in a (+50)")
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,9 @@ _SURE = 0.5
 """Instructions per packet that a function must change by, and so many deviations of its trials:"""
 _DEVIATIONS = 3.0
 _NAMED = 2
-"""Functions in a sentence."""
+"""Functions in a sentence, and one more where these are not most of it."""
+_NEGLIGIBLE = 0.1
+"""Of the largest change of a function, not to be named beside it."""
 _MOST = 0.5
 """Of a change, to be called most of it."""
 
@@ -126,12 +128,17 @@ def percent(change: float) -> str:
 
 def _where(change: float, functions: Sequence[FunctionChange]) -> str:
     """Which functions a change is in, of those that changed beyond doubt and the same way; empty where none did."""
-    named = [one for one in functions if one.sure and (one.change > 0) == (change > 0)][:_NAMED]
-    if not named:
+    same = [one for one in functions if one.sure and (one.change > 0) == (change > 0)]
+    same = [one for one in same if abs(one.change) >= _NEGLIGIBLE * abs(same[0].change)]
+    if not same:
         return ""
+
+    def most(named: Sequence[FunctionChange]) -> bool:
+        return abs(sum(one.change for one in named)) >= _MOST * abs(change)
+
+    named = same[:_NAMED] if most(same[:_NAMED]) else same[: _NAMED + 1]
     words = ", ".join(f"{one.function} ({one.change:+.{0 if abs(one.change) >= 10 else 1}f})" for one in named)
-    most = abs(sum(one.change for one in named)) >= _MOST * abs(change)
-    return f"{'most of it' if most else 'the largest parts of it'} in {words}"
+    return f"{'most of it' if most(named) else 'the largest parts of it'} in {words}"
 
 
 def _sure(change: float, *deviations: float | None) -> bool:
