@@ -138,7 +138,7 @@ def test_a_namespace_that_could_not_be_deleted_is_deleted_by_the_next_close(
 
 def test_what_a_testbed_tells_of_itself(testbed: NetnsTestbed) -> None:
     plan = plan_cpus(None, None)
-    assert testbed.describe() == {"hops": "2", "steering": "rps", "sut_cpus": "1"}
+    assert testbed.describe() == {"hops": "2", "steering": "rps", "sut_cpus": "1", "heartbeat": "2 ms"}
     assert testbed.sentence() == (
         f"2 routed hops in namespaces; generator on CPU {plan.generator}, SUT on CPU {plan.sut[0]}"
     )

@@ -99,8 +99,8 @@ class Disturbance:
         )
 
     def _kinds(self) -> str:
-        told = [f"{one.trials} times, at worst {one.worst}" for one in self.evidence[:_KINDS_TOLD]]
-        return "; ".join(told)
+        told = self.evidence[:_KINDS_TOLD]
+        return "; ".join(f"{one.trials} times, at worst {one.worst}" if one.trials > 1 else one.worst for one in told)
 
 
 def _chains(trials: Iterable[Trial]) -> list[list[Trial]]:
