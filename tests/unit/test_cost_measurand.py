@@ -47,7 +47,7 @@ def test_nothing_is_asked_for_where_nothing_is_counted():
 
 def test_first_what_the_kernel_does_by_itself_then_the_lossless_load():
     trials = [saturation(170)]
-    assert MEASURAND.next(trials) == Ask(0.0, 0.5, IDLE)
+    assert MEASURAND.next(trials) == Ask(0.0, 0.25, IDLE)
     trials.append(IDLE_TRIAL)
     for _ in range(2):
         assert MEASURAND.next(trials) == Ask(10_000.0, 0.25, COST)

@@ -22,6 +22,7 @@ from pdrgate.guests.metering.symbols import (
     function_name,
     parsed,
     read_symbols,
+    tells_symbols,
 )
 
 BASE = 0xFFFFFFFF81000000
@@ -150,6 +151,8 @@ def test_many_modules_are_read_whole(tmp_path):
 
 def test_a_kernel_that_hides_its_addresses_is_told_of(tmp_path):
     (tmp_path / "vmlinuz").write_bytes(b"kernel")
+    assert tells_symbols(Kernel())
+    assert not tells_symbols(Kernel(0))
     with pytest.raises(TestbedError, match="tells no addresses of its functions"):
         read_symbols(Kernel(0), tmp_path / "vmlinuz", tmp_path)
 

@@ -26,7 +26,7 @@ from pdrgate.guests.accelerator import AcceleratorChoice, KvmRecord, choose_acce
 from pdrgate.guests.guest import BOOT_PATIENCE, Guest, GuestConfig, GuestError
 from pdrgate.guests.metering import CpuSpeed, SpeedChoice, SpeedObserver, SpeedRecord
 from pdrgate.guests.metering.functions import FunctionObserver, busy, why_unmetered
-from pdrgate.guests.metering.symbols import read_symbols
+from pdrgate.guests.metering.symbols import read_symbols, tells_symbols
 from pdrgate.guests.qemu import RINGS, TX_RING, NetworkPort, qemu_version
 from pdrgate.hosts.cpus import CpuPlan, format_cpu_list
 from pdrgate.hosts.host import ShellHost, local_host, netns_host
@@ -114,6 +114,8 @@ class VmTestbed:
         self._wanted_speed: CpuSpeed = speed
         self._speed = SpeedChoice(0, "")
         """At which it is held, once it is up."""
+        self._named = False
+        """Whether its kernel tells where its functions lie."""
         self._build, self._journal, self._folder = build, journal, folder
         self._knobs, self._patience = tuple(knobs), patience
         self._record = KvmRecord(journal.path.parent)
@@ -142,6 +144,7 @@ class VmTestbed:
         try:
             self._boot()
             self._speed = self._choose_speed()
+            self._named = self.guest.meter is not None and tells_symbols(self.guest)
             self._build_ports(self._knobs)
             self.set_buffer(DEFAULT_BUFFER)
         except BaseException:
@@ -332,14 +335,16 @@ class VmTestbed:
 
     def _function_observers(self) -> tuple[Observer, ...]:
         guest = self.guest
-        if guest.meter is None:
+        if guest.meter is None or self.uncounted:
             return ()
         return (FunctionObserver(guest.meter, lambda: read_symbols(guest, guest.build.image)),)
 
     @property
     def uncounted(self) -> str:
         """Why it is not counted what the guest's kernel executes; empty when it is."""
-        return "" if self.guest.meter is not None else why_unmetered(self.guest.accelerator.name, self._machine.vcpus)
+        if self.guest.meter is None:
+            return why_unmetered(self.guest.accelerator.name, self._machine.vcpus)
+        return "" if self._named else f"{self.guest.build.name} tells no addresses of its functions (CONFIG_KALLSYMS)"
 
     def busy(self) -> contextlib.AbstractContextManager[object]:
         """Have a program use the guest's CPU all the time."""

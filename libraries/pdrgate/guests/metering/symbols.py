@@ -105,6 +105,19 @@ def parsed(lines: Iterable[str]) -> Iterator[tuple[Symbol, str]]:
             yield Symbol(int(words[0], 16), words[2]), words[3].strip("[]") if len(words) > 3 else ""
 
 
+def tells_symbols(guest: Host) -> bool:
+    """Whether the kernel that runs there tells its functions' addresses (CONFIG_KALLSYMS). Raises TestbedError."""
+    return _base(guest) > 0
+
+
+def _base(guest: Host) -> int:
+    """Where the kernel's code begins; 0 when it does not say."""
+    # Debian's kernels show root all of it as they are; others may not.
+    guest.run("sh", "-c", "echo 0 >/proc/sys/kernel/kptr_restrict", check=False)
+    told = guest.run("grep", "-m", "1", " T _text$", "/proc/kallsyms", check=False).stdout.split()
+    return int(told[0], 16) if told else 0
+
+
 def read_symbols(guest: Host, image: Path, cache: Path | None = None) -> Symbols:
     """The symbols of the kernel that runs in a guest.
 
@@ -118,16 +131,10 @@ def read_symbols(guest: Host, image: Path, cache: Path | None = None) -> Symbols
         TestbedError: the guest does not answer, or its kernel has no /proc/kallsyms.
         StorageError: the cache cannot be written.
     """
-    # Debian's kernels show root all of it as they are; others may not.
-    shown = "echo 0 >/proc/sys/kernel/kptr_restrict; echo 1 >/proc/sys/net/core/bpf_jit_kallsyms"
-    guest.run("sh", "-c", shown, check=False)
-    told = guest.run("grep", "-m", "1", " T _text$", "/proc/kallsyms", check=False).stdout.split()
-    base = int(told[0], 16) if told else 0
+    guest.run("sh", "-c", "echo 1 >/proc/sys/net/core/bpf_jit_kallsyms", check=False)
+    base = _base(guest)
     if not base:
-        raise TestbedError(
-            f"{guest.name} tells no addresses of its functions (CONFIG_KALLSYMS), so the cost of a packet cannot be "
-            "counted; leave sut.cpu_speed out of the testbed file"
-        )
+        raise TestbedError(f"{guest.name} tells no addresses of its functions (CONFIG_KALLSYMS)")
     kernel = [Symbol(base + offset, name) for offset, name in _kernel(guest, image, base, cache or cache_folder())]
     return Symbols((*kernel, *_later(guest)))
 
