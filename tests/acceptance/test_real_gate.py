@@ -106,7 +106,7 @@ def test_without_options_it_is_a_guest_of_constant_speed(tmp_path):
     assert ended.stdout.startswith("testbed steady-guest: "), ended.stdout
     assert ended.result["verdict"] in HONEST, ended.stdout
     (scenario,) = ended.result["scenarios"]
-    assert scenario["fingerprint"]["cpu_speed"].endswith(" MIPS")
+    assert scenario["fingerprint"]["testbed_cpu_speed"].endswith(" MIPS")
     assert ended.result["testbed"]["name"] == "steady-guest"
     assert "its CPU held at" in ended.result["testbed"]["sentence"]
 

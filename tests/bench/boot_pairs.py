@@ -5,6 +5,7 @@ true change times a normal deviate of the given deviation; half of its variance 
 docs/measurements.md). Prints one line for each deviation and pair of true changes.
 
     .venv/bin/python tests/bench/boot_pairs.py [--comparisons 2000] [--tolerance 0.02] [--boots 48]
+        [--fewest 4 --deviations 0.003 0.005]
 """
 
 from __future__ import annotations
@@ -47,11 +48,13 @@ def main() -> None:
     parser.add_argument("--comparisons", type=int, default=2000)
     parser.add_argument("--tolerance", type=float, default=0.02)
     parser.add_argument("--boots", type=int, default=48)
+    parser.add_argument("--fewest", type=int, default=PairsRule(1).fewest)
+    parser.add_argument("--deviations", type=float, nargs="+", default=DEVIATIONS)
     arguments = parser.parse_args()
     random_ = random.Random(1)
-    rule = PairsRule(most=arguments.boots)
+    rule = PairsRule(most=arguments.boots, fewest=arguments.fewest)
     print("deviation     PDR  saturation  PASS    REGRESSION  INCONCLUSIVE  IMPROVEMENT  pairs")
-    for deviation in DEVIATIONS:
+    for deviation in arguments.deviations:
         for changes in CHANGES:
             runs = [one(changes, deviation, rule, arguments.tolerance, random_) for _ in range(arguments.comparisons)]
             count = Counter(verdict for verdict, _ in runs)

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,7 +21,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
+
+from verdicts import busy
 
 from pdrgate.builds.kernel_build import kernel_build
 from pdrgate.data_paths.catalogue import data_path
@@ -146,20 +147,6 @@ def tell(sut: Sut) -> None:
     median = statistics.median(one.forwarding_rate for one in sut.trials)
     unsound = len(sut.trials) - len(sound)
     print(f"{sut.name:<24}{boot:>7}{median / 1e3:>9.2f} kpps{cv(sut.trials):>8}{cv(sound):>13}{unsound:>11}")
-
-
-@contextlib.contextmanager
-def busy() -> Iterator[None]:
-    hogs = [
-        subprocess.Popen(("taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"))
-        for cpu in sorted(os.sched_getaffinity(0))
-    ]
-    try:
-        yield
-    finally:
-        for hog in hogs:
-            hog.kill()
-            hog.wait()
 
 
 if __name__ == "__main__":

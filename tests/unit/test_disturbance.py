@@ -32,6 +32,7 @@ def trials(*disturbed: Sequence[str], boot: str = "b", phase: str = "repeat") ->
 
 
 SOUND, REPEATED, LOST = ("",), (STALL, ""), (STALL, STALL, STALL)
+REMEDY = "free CPU 1 of all else, or use a guest of constant speed"
 UNSTABLE = Judgement(Verdict.UNSTABLE, "TIR 0.46")
 
 
@@ -57,9 +58,9 @@ def test_boots_that_are_measured_in_turn_are_told_apart() -> None:
 def test_nothing_disturbed_nothing_told() -> None:
     found = Disturbance.of(trials(*[SOUND] * 9))
     assert found.remark() == ""
-    assert found.weighed(UNSTABLE, (1,)) is UNSTABLE
-    assert found.weighed(None, (1,)) is None
-    assert Disturbance.of([]).weighed(UNSTABLE, (1,)) is UNSTABLE
+    assert found.weighed(UNSTABLE, REMEDY) is UNSTABLE
+    assert found.weighed(None, REMEDY) is None
+    assert Disturbance.of([]).weighed(UNSTABLE, REMEDY) is UNSTABLE
 
 
 def test_a_generator_that_fell_short_is_no_disturbance() -> None:
@@ -83,14 +84,14 @@ def test_a_generator_that_fell_short_is_no_disturbance() -> None:
 )
 def test_when_the_machine_is_the_reason(verdict: Verdict | None, lost: int, expected: Verdict | None) -> None:
     found = Disturbance.of(trials(*[LOST] * lost, *[SOUND] * (10 - lost)))
-    judgement = found.weighed(Judgement(verdict, "why") if verdict else None, (1,))
+    judgement = found.weighed(Judgement(verdict, "why") if verdict else None, REMEDY)
     assert (judgement.verdict if judgement else None) is expected
 
 
 def test_trials_that_came_right_when_repeated_excuse_nothing() -> None:
     """A SUT that flips is not excused by a machine that disturbed what was then measured again."""
     found = Disturbance.of(trials(*[REPEATED] * 10))
-    assert found.weighed(UNSTABLE, (1,)) is UNSTABLE
+    assert found.weighed(UNSTABLE, REMEDY) is UNSTABLE
     assert found.remark().startswith("10 of 10 trials repeated, the machine had disturbed them (10 times, at worst ")
 
 
@@ -98,7 +99,7 @@ def test_the_sentence_has_the_evidence_its_share_and_what_to_do() -> None:
     other = "other processes had 33 % of CPU 1"
     worse = STALL.replace("38.2", "51.0")
     found = Disturbance.of(trials(LOST, (worse, STALL, STALL), (other, other, ""), *[SOUND] * 3))
-    judgement = found.weighed(UNSTABLE, (1,))
+    judgement = found.weighed(UNSTABLE, REMEDY)
     assert str(judgement) == (
         "DISTURBED: 2 of 6 trials were disturbed, after up to 2 repeats each, in 67% of the time "
         f"(6 times, at worst {worse}; 2 times, at worst {other}); "

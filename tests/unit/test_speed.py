@@ -35,6 +35,23 @@ def test_auto_means_the_same_until_the_machine_is_started_anew(tmp_path: Path) -
     assert SpeedRecord(tmp_path).choose("auto", counts(4.4e9), 4.0).speed == 400_000_000
 
 
+@pytest.mark.parametrize(
+    ("late", "trials", "speed"), [(5, 8, 25_000_000), (4, 8, 100_000_000), (7, 7, 100_000_000), (90, 96, 25_000_000)]
+)
+def test_where_most_trials_are_late_auto_is_less_from_then_on(
+    tmp_path: Path, late: int, trials: int, speed: int
+) -> None:
+    record = SpeedRecord(tmp_path)
+    assert record.choose("auto", counts(2e9), 4.0).speed == 100_000_000
+    record.step_down(100_000_000, late, trials)
+    choice = record.choose("auto", counts(2e9), 4.0)
+    assert choice.speed == speed
+    if speed < 100_000_000:
+        assert choice.why == f"at 100 MIPS {late} of {trials} trials were late"
+    record.step_down(25_000_000, 90, 96)  # there is nothing below
+    assert record.choose("auto", counts(2e9), 4.0) == choice
+
+
 def test_what_is_asked_for_is_taken(tmp_path: Path) -> None:
     record = SpeedRecord(tmp_path)
     assert str(record.choose(60_000_000, counts(1e9), 4.0)) == "60 MIPS"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pdrgate.errors import DataError, PdrGateError, TestbedError
+from pdrgate.gate.disturbance import remedy
 from pdrgate.gate.plan import grid, round_order
 from pdrgate.gate.profile import BOOT_GRID, BOOT_WIDTH, STEADY_TOP_TRIALS
 from pdrgate.gate.replicate import Measurands, Replicate, measure_in_turn
@@ -111,6 +112,8 @@ class Boots:
         self.uncounted = ""
         """Why the cost of a packet is not counted."""
         self.sut_cpus: tuple[int, ...] = ()
+        self.remedy = ""
+        """What a user can do where the machine disturbs."""
         self._together = together
         self._told = told
         self._searched: set[Side] = set()
@@ -273,7 +276,7 @@ class Boots:
         except TestbedError as error:
             raise BootError(build.side, error, boot) from error
         self.carried, self.sut_cpus, self.uncounted = subject.carried, testbed.sut_cpus, subject.uncounted
-        self._steady = testbed.steady
+        self._steady, self.remedy = testbed.steady, remedy(testbed)
         if told := differences(self.sides[build.side].fingerprint, subject.fingerprint):
             self._release(subject)
             raise DataError(

@@ -134,7 +134,7 @@ class BuildComparison:
         check_tolerance(tolerance)
         failure = None if self.assessments else self.judgement
         if failure is not None:
-            failure = Disturbance.of(self._now).weighed(failure, self._boots.sut_cpus)
+            failure = Disturbance.of(self._now).weighed(failure, self._boots.remedy)
         standing = self._standing(tolerance, ended=True)
         if not standing.changes:
             few = f"{self._pairs} pair{'s' * (self._pairs != 1)} of boots; a comparison needs two"
@@ -149,11 +149,8 @@ class BuildComparison:
         weighed = self._weighed(doubt)
         if weighed is not None and weighed.verdict is Verdict.DISTURBED:
             veto = weighed
-        differs = differing_entries(
-            self._boots.sides["baseline"].fingerprint, self._boots.sides["candidate"].fingerprint
-        )
         self.comparison = comparison(
-            standing.changes, self.builds["baseline"].label, differs, pairs=self._pairs,
+            standing.changes, self.builds["baseline"].label, self._differs, pairs=self._pairs,
             why_not=veto.reason if veto else "", functions=functions,
         )  # fmt: skip
         if veto is not None:
@@ -161,10 +158,12 @@ class BuildComparison:
             remark = "" if veto.verdict is Verdict.DISTURBED else self.disturbance.remark()
             self.judgement = veto.remarked(remark, f"not accepted therefore: {numbers}")
             return self.judgement
-        if others := besides_the_kernel(differs):
-            self.session.observer.said(others)
         self.judgement = found.remarked(*self._remarks(found.verdict))
         return self.judgement
+
+    @property
+    def _differs(self) -> Mapping[str, tuple[str | None, str | None]]:
+        return differing_entries(*(self._boots.sides[side].fingerprint for side in SIDES))
 
     @property
     def left(self) -> float:
@@ -307,7 +306,7 @@ class BuildComparison:
         return remarks
 
     def _weighed(self, judgement: Judgement | None) -> Judgement | None:
-        return self.disturbance.weighed(judgement, self._boots.sut_cpus)
+        return self.disturbance.weighed(judgement, self._boots.remedy)
 
     # --- Boots that failed, and how it goes ---
 
@@ -365,6 +364,8 @@ class BuildComparison:
 
     def _assess(self) -> None:
         """Judge the shape of both curves, and whether the changes stay the same from pair to pair."""
+        if others := besides_the_kernel(self._differs):
+            self.session.observer.said(others)
         repeats = [trial for trial in self._trials if trial.phase == REPEAT]
         for side in SIDES:
             self.assessments[side] = assess(

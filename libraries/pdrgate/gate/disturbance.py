@@ -7,12 +7,13 @@ disturbed after its repeats is lost: where too much is, there is no answer, and 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pdrgate.hosts.cpus import format_cpu_list
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.patience import RETRIES
+from pdrgate.testbeds import Testbed
 from pdrgate.trial import Trial, by_boot
 
 _TOO_FEW_LEFT = 0.5
@@ -65,21 +66,21 @@ class Disturbance:
         """Part of the wanted trials."""
         return self.lost / self.wanted if self.wanted else 0.0
 
-    def weighed(self, judgement: Judgement | None, cpus: Collection[int]) -> Judgement | None:
+    def weighed(self, judgement: Judgement | None, remedy: str) -> Judgement | None:
         """The judgement, or DISTURBED in its place where the machine is the reason; None stays None where it is not.
 
         A fault of testbed or tools stays what it is, and so does a regression that enough sound trials show.
 
         Args:
             judgement: what the trials came to; None where nothing speaks against them.
-            cpus: of this machine, that the SUT uses.
+            remedy: what a user can do, see `remedy`.
         """
         if not self.lost or (judgement is not None and judgement.verdict is Verdict.ERROR):
             return judgement
         doubt = judgement is not None and judgement.verdict in _DOUBT
         if self.lost_share > _TOO_FEW_LEFT or (doubt and self.lost_share > _SUBSTANTIAL):
             without = f"; without them: {judgement.reason}" if judgement is not None else ""
-            return Judgement(Verdict.DISTURBED, f"{self._why(cpus)}{without}")
+            return Judgement(Verdict.DISTURBED, f"{self._why()}; {remedy}{without}")
         return judgement
 
     def remark(self) -> str:
@@ -91,16 +92,22 @@ class Disturbance:
             f"{self.repeated} of {self.wanted} trials repeated, the machine had disturbed them{lost} ({self._kinds()})"
         )
 
-    def _why(self, cpus: Collection[int]) -> str:
-        free = f"free CPU {format_cpu_list(cpus)} of all else" if cpus else "free the SUT's machine of all else"
+    def _why(self) -> str:
         return (
             f"{self.lost} of {self.wanted} trials were disturbed, after up to {RETRIES} repeats each, in "
-            f"{self.time_share:.0%} of the time ({self._kinds()}); {free}, or use a guest of constant speed"
+            f"{self.time_share:.0%} of the time ({self._kinds()})"
         )
 
     def _kinds(self) -> str:
         told = self.evidence[:_KINDS_TOLD]
         return "; ".join(f"{one.trials} times, at worst {one.worst}" if one.trials > 1 else one.worst for one in told)
+
+
+def remedy(testbed: Testbed) -> str:
+    """What a user can do against the disturbances of a testbed."""
+    cpus = testbed.sut_cpus
+    free = f"free CPU {format_cpu_list(cpus)} of all else" if cpus else "free the SUT's machine of all else"
+    return f"{free}, or {'lower sut.cpu_speed' if testbed.steady else 'use a guest of constant speed'}"
 
 
 def _chains(trials: Iterable[Trial]) -> list[list[Trial]]:

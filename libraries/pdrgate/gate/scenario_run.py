@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pdrgate.errors import DataError, TestbedError
 from pdrgate.gate.baseline import Baseline, Baselines, besides_the_kernel, differing_entries
-from pdrgate.gate.disturbance import Disturbance
+from pdrgate.gate.disturbance import Disturbance, remedy
 from pdrgate.gate.interference import interference
 from pdrgate.gate.judging import check_tolerance, compare, comparison, judged, shown, summarised, told
 from pdrgate.gate.packet_cost import counted, function_changes
@@ -117,7 +117,7 @@ class ScenarioRun:
         assert self.subject.calibration is not None
         failure = search_failure(self.found, self.subject.calibration)
         if failure is not None:
-            self._failure = Disturbance.of(self.trials).weighed(failure, self.session.testbed.sut_cpus)
+            self._failure = Disturbance.of(self.trials).weighed(failure, remedy(self.session.testbed))
         self._judge(self._failure)
         return self.found
 
@@ -163,7 +163,7 @@ class ScenarioRun:
         if not self.session.testbed.steady:  # else trials tell of it themselves, where it mattered
             self.interference = interference(repeats, cpus)
         self.disturbance = Disturbance.of([trial for trial in self.trials if trial.repeat])
-        self._failure = self.disturbance.weighed(self._failure, cpus)
+        self._failure = self.disturbance.weighed(self._failure, remedy(self.session.testbed))
         if self._failure is not None:
             remark = "" if self._failure.verdict is Verdict.DISTURBED else self.disturbance.remark()
             meanwhile = f"meanwhile {self.interference}" if self.interference else ""
@@ -269,7 +269,7 @@ class ScenarioRun:
         )
         without = {one.repeat for one in replicates if measurands.pdr.value(one.trials) is None}
         theirs = [trial for trial in self.trials if trial.repeat in without]
-        return Disturbance.of(theirs).weighed(failure, self.session.testbed.sut_cpus)
+        return Disturbance.of(theirs).weighed(failure, remedy(self.session.testbed))
 
     def _find_baseline(self) -> None:
         if self._baselines is None:

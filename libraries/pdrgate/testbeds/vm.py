@@ -112,8 +112,10 @@ class VmTestbed:
                 "(sut.vcpus), or leave out sut.cpu_speed"
             )
         self._wanted_speed: CpuSpeed = speed
+        self._speeds = SpeedRecord(journal.path.parent)
         self._speed = SpeedChoice(0, "")
         """At which it is held, once it is up."""
+        self._holding: SpeedObserver | None = None
         self._named = False
         """Whether its kernel tells where its functions lie."""
         self._build, self._journal, self._folder = build, journal, folder
@@ -189,9 +191,7 @@ class VmTestbed:
                     "accelerator: tcg in the testbed file, or cpu_speed: full"
                 )
             return SpeedChoice(0, "")
-        return SpeedRecord(self._journal.path.parent).choose(
-            self._wanted_speed, meter.counts(), self.guest.boot_time or 0.0
-        )
+        return self._speeds.choose(self._wanted_speed, meter.counts(), self.guest.boot_time or 0.0)
 
     def _choose(self) -> AcceleratorChoice:
         return choose_accelerator(self._machine.accelerator, self._record)
@@ -331,7 +331,8 @@ class VmTestbed:
         counters, meter = CounterObserver(self.counters), self.guest.meter
         if meter is None or not self._speed.speed:
             return (counters, *self._function_observers())
-        return (counters, *self._function_observers(), SpeedObserver(meter, self._speed.speed))
+        self._holding = self._holding or SpeedObserver(meter, self._speed.speed)
+        return (counters, *self._function_observers(), self._holding)
 
     def _function_observers(self) -> tuple[Observer, ...]:
         guest = self.guest
@@ -385,6 +386,8 @@ class VmTestbed:
         if self._guest is not None:
             self._guest.close()
             self._guest = None
+            if self._holding is not None and self._wanted_speed == "auto":
+                self._speeds.step_down(self._speed.speed, self._holding.late, self._holding.trials)
         if self._tg is not None:
             self._tg.close()
             self._tg = None

@@ -25,6 +25,9 @@ the same from one hour to the next."""
 _SHARE = 0.4
 """Of what it did unheld; a step asks for no more, so that others can have the machine too."""
 
+_ENOUGH = 8
+"""Trials, to say that a speed cannot be held."""
+
 _LATE = 0.002
 """Share of a trial that its CPU may lose: what it forwards is wrong by as much."""
 
@@ -58,15 +61,25 @@ class SpeedRecord:
             return SpeedChoice(0, "asked for")
         if wanted != "auto":
             return SpeedChoice(wanted, "asked for")
-        file = Remembered(self.folder, "cpu-speed")
-        told = file.read()
+        told = self._file.read()
         if told is not None and isinstance(told.get("speed"), int):
             return SpeedChoice(told["speed"], str(told.get("why", "")))
         unheld = booted.instructions / max(elapsed - booted.halted, 1e-3)
         speed = max((step for step in STEPS if step <= _SHARE * unheld), default=STEPS[0])
-        why = f"its first guest booted here at {unheld / 1e6:.0f}"
-        file.write({"speed": speed, "why": why})
+        why = f"the first guest here showed {unheld / 1e6:.0f} MIPS in its boot"
+        self._file.write({"speed": speed, "why": why})
         return SpeedChoice(speed, why)
+
+    def step_down(self, speed: int, late: int, trials: int) -> None:
+        """Let ``auto`` mean less from here on, where a guest could not be held at ``speed`` in most of its trials."""
+        lower = max((step for step in STEPS if step < speed), default=0)
+        if lower and trials >= _ENOUGH and late > trials / 2:
+            why = f"at {SpeedChoice(speed, '')} {late} of {trials} trials were late"
+            self._file.write({"speed": lower, "why": why})
+
+    @property
+    def _file(self) -> Remembered:
+        return Remembered(self.folder, "cpu-speed")
 
 
 class SpeedObserver:
@@ -76,6 +89,9 @@ class SpeedObserver:
         self._meter = meter
         self._speed = speed
         self._before: Counts | None = None
+        self.trials = 0
+        self.late = 0
+        """Of the trials, those in which it could not be held."""
 
     def begin(self) -> None:
         self._meter.hold(self._speed)
@@ -89,6 +105,8 @@ class SpeedObserver:
         before, self._before = self._before, None
         lost, passed = after.lost - before.lost, after.time - before.time
         late = lost > _LATE * passed
+        self.trials += 1
+        self.late += late
         told = f"the guest's CPU was late by {lost * 1e3:.0f} of {passed * 1e3:.0f} ms" if late else ""
         return Observation(_reading(before), _reading(after), disturbed=told)
 
