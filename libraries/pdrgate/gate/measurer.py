@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pdrgate.errors import PdrGateError
 from pdrgate.history.trials import TrialFile
-from pdrgate.measurands.measurand import COUNTED
+from pdrgate.measurands.measurand import COUNTED, IDLE
 from pdrgate.observers.reading import nested, without_zeros
 from pdrgate.observers.watching import Observer, watching
 from pdrgate.traffic.frames import Frames
@@ -73,7 +73,7 @@ class Measurer:
         """All trials of the scenario so far, earlier ones included."""
 
     def measure(self, load: float, duration: float, phase: str, goal: str = "", repeat: int = 0) -> Trial:
-        """One trial at ``load`` packets/s for ``duration`` seconds; at 0 nothing is sent.
+        """One trial at ``load`` packets/s for ``duration`` seconds; in the phase `IDLE` nothing is sent.
 
         Raises what the generator and the disk raise.
         """
@@ -86,8 +86,9 @@ class Measurer:
     def _fresh(self, load: float, duration: float, phase: str, goal: str, repeat: int) -> Trial:
         self._earlier.clear()  # from here on the run goes its own way
         try:
-            with contextlib.nullcontext() if load else self._busy(), watching(self._observers) as watch:
-                trial = self._generator.trial(load, duration, self._frames) if load else _rest(duration)
+            resting = phase == IDLE
+            with self._busy() if resting else contextlib.nullcontext(), watching(self._observers) as watch:
+                trial = _rest(duration) if resting else self._generator.trial(load, duration, self._frames)
             observed = watch.observation
             before, after = without_zeros(observed.before, observed.after)
         except PdrGateError:
