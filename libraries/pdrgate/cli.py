@@ -291,11 +291,9 @@ def gate(context: click.Context, /, output: Path, resume: Path | None, **asked: 
         asked["testbed"], why = default_testbed(asked["kernel"] is not None)
     options = _asked(**asked)
     check(options)
-    if why:
-        click.echo(why)
     folder = new_folder(output)
     options.keep(folder)
-    return run_gate(options, folder)
+    return run_gate(options, folder, why)
 
 
 def _asked(**given: Any) -> RunOptions:

@@ -164,10 +164,11 @@ def _outlives_its_reader(name: str) -> Iterator[None]:
 
 @_outlives_its_reader("stdout")
 @_outlives_its_reader("stderr")
-def run_gate(options: RunOptions, folder: Path, *, resume: bool = False) -> int:
+def run_gate(options: RunOptions, folder: Path, why: str = "", *, resume: bool = False) -> int:
     """Run the suites into ``folder``, print the verdicts, and return the exit code of the contract.
 
     Args:
+        why: what was chosen for the user and why, as a sentence.
         resume: whether the folder's trials are this run's.
     """
     from pdrgate.history.results import RESULT_FILE, read_result
@@ -176,6 +177,8 @@ def run_gate(options: RunOptions, folder: Path, *, resume: bool = False) -> int:
 
     (folder / RESULT_FILE).unlink(missing_ok=True)  # a resumed run writes its own
     print(f"pdrgate run {folder.name}: profile {options.profile}, tolerance {options.tolerance.text}", flush=True)
+    if why:
+        print(f"  {why}", flush=True)
     try:
         code = _robot(options, folder, resume)
     except Exception:

@@ -172,8 +172,8 @@ def test_the_example_in_its_documentation_has_its_asterisks_and_is_a_suite(forei
 
 def test_the_command_finds_what_comes_with_it(foreign: Foreign) -> None:
     assert foreign.run("pdrgate", "--help").returncode == 0
-    found = "from pdrgate.launch import found; print(found({!r}).resolve())"
-    for path in ("robot/gate", "resources/testbeds/local-netns.yaml", "resources/testbeds/local-vm.yaml"):
+    found = "from pdrgate.launch import found; from pathlib import Path; print(found(Path({!r})).resolve())"
+    for path in ("robot/gate", *(f"resources/testbeds/{name}.yaml" for name in ("local-netns", "steady-guest"))):
         assert Path(foreign.ask(found.format(path))).is_relative_to(foreign.venv)
 
 
