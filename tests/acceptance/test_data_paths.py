@@ -36,7 +36,7 @@ def test_a_suite_of_each_data_path(tmp_path: Path, tag: str, scenario: str, titl
 def test_a_slower_program_is_a_regression(tmp_path: Path) -> None:
     """pdrgate's own router against one that looks every packet's route up eight times."""
     good, slow = own_build("xdp_router"), own_build("xdp_router", ("LOOKUPS=8",))
-    ended = gate(tmp_path, "--bpf", str(slow.path), "--against", str(good.path), "--boots", "6", "--tolerance", "5%")
+    ended = gate(tmp_path, "--bpf", str(slow.path), "--against", str(good.path), "--boots", "4", "--tolerance", "5%")
     assert ended.result["verdict"] in {"REGRESSION", "INCONCLUSIVE", "UNSTABLE"}, ended.stdout + ended.stderr
     (entry,) = ended.result["scenarios"]
     assert [side["build"] for side in entry["sides"]] == [good.label, slow.label]

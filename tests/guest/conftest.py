@@ -114,6 +114,14 @@ def nothing_left_by_runs() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
+def booting(capable: None) -> Iterator[None]:
+    """For guests that are booted and asked, beside whatever else the machine does; at the end none is left."""
+    before = our_leftovers()
+    yield
+    assert new_leftovers(before) == {}
+
+
+@pytest.fixture(scope="module")
 def machine(capable: None) -> Iterator[None]:
     """The machine for ourselves; at the end it must be as it was."""
     with Lease.acquire(whole_machine(), wait=LOCK_WAIT):

@@ -19,11 +19,11 @@ from pdrgate.hosts.host import CommandError, HostError
 from pdrgate.observers.environment import capture_environment
 from pdrgate.safety.journal import Journal
 
-pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine")]
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
 
 
 @pytest.fixture(scope="module")
-def cloud_guest(machine, cloud, tmp_path_factory):
+def cloud_guest(booting, cloud, tmp_path_factory):
     """A guest for all tests that leave it as it was. Its vmlinux is what a test puts there."""
     folder = tmp_path_factory.mktemp("guest")
     build = dataclasses.replace(cloud, vmlinux=folder / "vmlinux")
