@@ -31,8 +31,8 @@ def measurand_rows(scenario: ScenarioResult) -> list[MeasurandRow]:
     """A row per measurand, the PDR first; what is the candidate's where builds were compared."""
     changes = {change.measurand: change for change in _changes(scenario)}
     base = scenario.side("baseline")
-    bases = {one.name: in_words(one.value, one.unit) for one in (base.measurands if base else ())}
-    bases |= {name: in_words(change.baseline, change.unit) for name, change in changes.items()}
+    bases = {one.name: _number(one.value, one.unit) for one in (base.measurands if base else ())}
+    bases |= {name: _number(change.baseline, change.unit) for name, change in changes.items()}
     measured = {one.name: one for one in _measurands(scenario)}
     names = sorted({**measured, **bases, **changes}, key=lambda name: name != PDR)  # else as they were measured
     return [_row(name, measured.get(name), bases.get(name, ""), changes.get(name), scenario) for name in names]
@@ -41,6 +41,11 @@ def measurand_rows(scenario: ScenarioResult) -> list[MeasurandRow]:
 def in_words(value: float, unit: str) -> str:
     """A value with its unit, packets/s as 1.2 Mpps."""
     return str(Rate(value)) if unit in ("packets/s", "pps") else f"{value:.4g} {unit}".rstrip()
+
+
+def _number(value: float, unit: str) -> str:
+    """Beside a value that has its unit: a rate's prefix is part of the number, a longer unit is not said again."""
+    return in_words(value, unit if unit in ("packets/s", "pps") else "")
 
 
 def _measurands(scenario: ScenarioResult) -> list[MeasurandResult]:
@@ -67,7 +72,7 @@ def _row(
     if one is not None:
         value = in_words(one.value, one.unit)
         if one.lower is not None and one.upper is not None:
-            interval = f"{in_words(one.lower, one.unit)} .. {in_words(one.upper, one.unit)}"
+            interval = f"{_number(one.lower, one.unit)} .. {_number(one.upper, one.unit)}"
     elif change is not None:
         value = in_words(change.candidate, change.unit)
     return MeasurandRow(

@@ -46,7 +46,7 @@ def pairs_figure(scenario: ScenarioResult, columns: Sequence[_Column] | None = N
         baseline, candidate = labels.get("baseline", "baseline"), labels.get("candidate", "candidate")
         above.plot(column.numbers, column.baseline, "s-", color=ORANGE, markersize=5, linewidth=0.8, label=baseline)
         above.plot(column.numbers, column.candidate, "o-", color=BLUE, markersize=5, linewidth=0.8, label=candidate)
-        unit = f" ({column.unit})" if column.unit == Cost.unit else ""
+        unit = " (instr./packet)" if column.unit == Cost.unit else ""
         above.set_title(f"{column.name}{unit}", loc="left", fontsize=10.5, fontweight="bold")
         above.set_ylabel("each boot")
         if column.unit != Cost.unit:  # thousands of instructions are no kiloinstructions
