@@ -4,12 +4,8 @@ A check passes, fails, or cannot be decided (``passed`` is None): too few repeat
 only beyond what the repeats' own scatter explains. Every statistical check spends ``Bounds.false_alarm`` over all the
 loads or series it looks at (Bonferroni), so looking at more of them raises no more false alarms.
 
-Measured by tests/bench/false_alarms.py on simulated stable SUTs (ideal, realistic and trashing curves; noise of 0.3, 1
-and 2 %, and 1 % with heavy tails; nine loads, 0.06 or 0.15 of the capacity apart beyond the PDR): UNSTABLE in 0.15 % of
-9600 assessments of 5 repeats, 0.5 % of 4800 of 10, 0.1 % of 1200 of 50. A SUT flipping between 10 and 8 Mpps is called
-UNSTABLE in 94 % with 5 repeats and always with 10; one that drifts by 5 % always, by 2 % in half of the assessments of
-5 repeats and always with 10. The price of not guessing is INCONCLUSIVE: at most 4 % of stable SUTs with 1 % noise and
-steps of 0.15, but 40 to 50 % with steps of 0.06 and 5 repeats (about 20 % with 10, 2 % with 50).
+How often a stable SUT is called UNSTABLE, and one that flips or drifts is found, tests/bench/false_alarms.py tells by
+simulation; its figures stand in docs/method.md.
 """
 
 from __future__ import annotations
