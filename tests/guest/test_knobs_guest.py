@@ -38,7 +38,7 @@ from pdrgate.knobs import (
 )
 from pdrgate.safety.journal import NAMESPACE_PREFIX, Journal
 
-pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine")]
 
 MAC = "02:70:64:72:01:01"
 DEADLINE = 180.0
@@ -46,7 +46,7 @@ DEADLINE = 180.0
 
 @pytest.fixture(scope="module")
 def guest(
-    booting: None, cloud: KernelBuild, tmp_path_factory: pytest.TempPathFactory, cpus: tuple[int, ...]
+    machine: None, cloud: KernelBuild, tmp_path_factory: pytest.TempPathFactory, cpus: tuple[int, ...]
 ) -> Iterator[Guest]:
     """Two virtual CPUs and one port of two queues, RSS by QEMU. One boot serves all: each test puts all back."""
     folder = tmp_path_factory.mktemp("guest")
