@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -39,10 +40,10 @@ def test_a_sound_testbed(machine: None, tmp_path: Path) -> None:
     for hop in (1, 2, 3):
         assert found[f"SUT: links of hop {hop}"].message == "in0, out0: up, without errors"
     assert found["traffic: generator"].message.startswith("embedded, engine ")
-    # A busy machine may lose some, and then says where; nothing at all would be another matter.
+    # A busy machine may lose some or not send all, and then says so; nothing at all would be another matter.
     for direction in ("forward", "both directions"):
-        assert " of 10000 packets " in found[f"traffic: {direction}"].message
-        assert "came back" not in found[f"traffic: {direction}"].message
+        told = found[f"traffic: {direction}"].message
+        assert re.match(r"no packet lost, but |(none|\d+) of \d+ packets (were )?lost ", told), told
     assert " offered, " in found["traffic: headroom"].message
     assert not list(tmp_path.glob("run-*"))
 
@@ -82,7 +83,8 @@ def test_packets_that_do_not_come_back(testbed: NetnsTestbed, tmp_path: Path) ->
     middle.run("sh", "-c", "ip link set in0 address 02:00:00:00:00:99")
     found = of_testbed(testbed, tmp_path)["forward"]
     assert found.status is Status.FAIL
-    assert found.message.startswith("none of 10000 packets came back")
+    # How many were sent in time is up to the machine.
+    assert re.match(r"none of \d+ packets came back", found.message), found.message
     assert found.remedy.startswith("check the cabling and the order of ports")
 
 

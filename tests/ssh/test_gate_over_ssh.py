@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from machine_noise import MEASURED
 from rack import PORTS, Rack
 from ssh_server import SshServer
 from trex_rig import SATURATION, ideal
@@ -22,8 +23,6 @@ from tests.acceptance.conftest import PDRGATE, ROOT, Ended, run
 
 pytestmark = pytest.mark.datapath
 
-HONEST = {"NO_BASELINE", "UNSTABLE", "INCONCLUSIVE", "DISTURBED", "GENERATOR_LIMITED"}
-"""What a busy machine may come to; which of them is not the test's business."""
 SMOKE = ("--profile", "smoke", "--wait", "15 min")
 
 
@@ -89,7 +88,7 @@ def test_the_default_scenario(rack: Rack, tmp_path: Path, server: SshServer, way
     rack.testbed(tmp_path / "rack.yaml", server if way == "ssh" else None)
     ended = gate(rack, tmp_path)
     verdict = ended.result["verdict"]
-    assert verdict in HONEST, ended.stdout
+    assert verdict in MEASURED, ended.stdout
     assert f"{verdict}: {ended.result['reason']}" in ended.stdout
     (scenario,) = ended.result["scenarios"]
     name = f"ssh:sut/{rack.sut}" if way == "ssh" else f"netns:{rack.sut}"
@@ -122,7 +121,7 @@ def test_all_other_suites_of_routing(rack: Rack, tmp_path: Path, server: SshServ
     rack.testbed(tmp_path / "rack.yaml", server)
     ended = gate(rack, tmp_path, "--scenario", "ipv4ANDlarge-buffers", "--scenario", "unpinned")
     assert len(ended.result["scenarios"]) >= 2, ended.stdout
-    assert {entry["verdict"] for entry in ended.result["scenarios"]} <= HONEST, ended.stdout
+    assert {entry["verdict"] for entry in ended.result["scenarios"]} <= MEASURED, ended.stdout
 
 
 def test_sshd_killed_again_and_again_costs_nothing(rack: Rack, tmp_path: Path, server: SshServer) -> None:
@@ -135,7 +134,7 @@ def test_sshd_killed_again_and_again_costs_nothing(rack: Rack, tmp_path: Path, s
     code, said = runs.end()
     assert killed == 3
     (folder,) = (tmp_path / "out").iterdir()
-    first = re.search(rf"^({'|'.join(HONEST)}): ", said, re.MULTILINE)
+    first = re.search(rf"^({'|'.join(MEASURED)}): ", said, re.MULTILINE)
     # A command may have been on its way when its connection was killed: then it is an error that says so.
     lost = "was lost" in said and "\nERROR: " in said and code == 2
     assert (first and code in (0, 1, 2)) or lost, said
