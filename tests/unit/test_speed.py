@@ -52,6 +52,16 @@ def test_where_most_trials_are_late_auto_is_less_from_then_on(
     assert record.choose("auto", counts(2e9), 4.0) == choice
 
 
+def test_the_guests_of_one_run_have_one_speed_though_one_of_them_was_late(tmp_path: Path) -> None:
+    """Else the boots after it could not be taken together with those before."""
+    run, later = SpeedRecord(tmp_path, "run-1"), SpeedRecord(tmp_path, "run-2")
+    assert run.choose("auto", counts(2e9), 4.0).speed == 100_000_000
+    for _ in range(2):
+        run.step_down(100_000_000, 15, 20)
+        assert run.choose("auto", counts(2e9), 4.0).speed == 100_000_000
+    assert later.choose("auto", counts(2e9), 4.0).speed == 25_000_000
+
+
 def test_what_is_asked_for_is_taken(tmp_path: Path) -> None:
     record = SpeedRecord(tmp_path)
     assert str(record.choose(60_000_000, counts(1e9), 4.0)) == "60 MIPS"

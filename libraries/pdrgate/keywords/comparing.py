@@ -41,11 +41,13 @@ class BuildKeywords:
         """Boots two kernel builds in pairs, at most ``boots`` times each, and measures the scenario in every boot.
 
         A build is a .deb, a bzImage, a kernel build tree, or the name of a distribution package, which is downloaded
-        and unpacked; ``,modules=FOLDER`` and ``,vmlinux=FILE`` may follow it. On the testbed of virtual machines both
-        boots of a pair are up at once, and their trials alternate. On a rack the build is installed beside the SUT's
-        kernels, started once, and removed after the boot's trials, see docs/bare-metal.md. From the sixth pair on the
-        comparison ends as soon as PDR and saturation throughput are above or below ``tolerance`` beyond doubt (at
-        99 % confidence); after ``budget`` no boot is begun. Without one that is 9 minutes, or what six pairs take.
+        and unpacked; ``,modules=FOLDER`` and ``,vmlinux=FILE`` may follow it; ``running`` is the running kernel's. On
+        the testbed of virtual machines both boots of a pair are up at once, and their trials alternate. On a rack the
+        build is installed beside the SUT's kernels, started once, and removed after the boot's trials, see
+        docs/bare-metal.md. From the sixth pair on, the fourth where guests are of constant speed, the comparison ends
+        as soon as PDR and saturation throughput are above or below ``tolerance``, and the cost of a packet its own,
+        beyond doubt (at 99 % confidence); after ``budget`` no boot is begun. Without one that is 9 minutes, or what six
+        pairs take.
 
         Fails with ERROR when two boots of a build fail (a panic, a hang, no answer). `Measurement Should Be Stable`
         then judges the trials of both builds, `PDR Should Not Have Regressed` compares what their boots came to.

@@ -112,7 +112,7 @@ class VmTestbed:
                 "(sut.vcpus), or leave out sut.cpu_speed"
             )
         self._wanted_speed: CpuSpeed = speed
-        self._speeds = SpeedRecord(journal.path.parent)
+        self._speeds = SpeedRecord(journal.path.parent, journal.path.name)
         self._speed = SpeedChoice(0, "")
         """At which it is held, once it is up."""
         self._holding: SpeedObserver | None = None
@@ -142,7 +142,9 @@ class VmTestbed:
             raise
 
     def ready(self) -> Self:
-        """Wait until the guest is up, and set its ports up; once, before all else. Raises as `__init__` says."""
+        """Wait until the guest is up, and set its ports up; before all else. Raises as `__init__` says."""
+        if self._hops:
+            return self  # a guest says once that it is up
         try:
             self._boot()
             self._speed = self._choose_speed()

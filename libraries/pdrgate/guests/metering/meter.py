@@ -20,7 +20,7 @@ _MAGIC = 0x31726574656D7076
 _CAPACITY = 1 << 18
 _HEAD = struct.Struct("<16Q")
 _BLOCK = np.dtype([("address", "<u8"), ("length", "<u8"), ("executions", "<u8")])
-_SPEED_AT, _BOUND_AT, _WORST_AT = 8, 16, 72
+_SPEED_AT, _BOUND_AT = 8, 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +82,12 @@ class VcpuMeter:
         """The sums now."""
         now = time.monotonic()
         fields = _HEAD.unpack(self._memory[: _HEAD.size])
-        _, _, _, instructions, halted, halts, held, lost, arrears, _, _, *_ = fields
+        _, _, _, instructions, halted, halts, held, lost, arrears, *_ = fields
         return Counts(instructions, halted / 1e9, halts, held / 1e9, lost / 1e9, arrears / 1e9, now)
 
     def executed(self) -> Executed:
         """What each block was executed now."""
-        blocks = _HEAD.unpack(self._memory[: _HEAD.size])[10]
+        blocks = _HEAD.unpack(self._memory[: _HEAD.size])[9]
         found = np.frombuffer(self._memory, _BLOCK, blocks, _HEAD.size).copy()
         return Executed(found["address"], found["length"], found["executions"])
 

@@ -50,6 +50,8 @@ class SpeedRecord:
     """The step that ``auto`` means on this machine, found out by its first guest."""
 
     folder: Path
+    run: str = ""
+    """What tells this run from others: all its guests have one speed, whatever is noted meanwhile."""
 
     def choose(self, wanted: CpuSpeed, booted: Counts, elapsed: float) -> SpeedChoice:
         """The speed for a guest that came up in ``elapsed`` seconds, with these counts, at full speed.
@@ -62,6 +64,8 @@ class SpeedRecord:
         if wanted != "auto":
             return SpeedChoice(wanted, "asked for")
         told = self._file.read()
+        if told is not None and self.run and told.get("noted_by") == self.run:
+            return SpeedChoice(int(told["before"]), "as this run's first guest")
         if told is not None and isinstance(told.get("speed"), int):
             return SpeedChoice(told["speed"], str(told.get("why", "")))
         unheld = booted.instructions / max(elapsed - booted.halted, 1e-3)
@@ -71,11 +75,11 @@ class SpeedRecord:
         return SpeedChoice(speed, why)
 
     def step_down(self, speed: int, late: int, trials: int) -> None:
-        """Let ``auto`` mean less from here on, where a guest could not be held at ``speed`` in most of its trials."""
+        """Let ``auto`` mean less for later runs, where a guest could not be held at ``speed`` in most of its trials."""
         lower = max((step for step in STEPS if step < speed), default=0)
         if lower and trials >= _ENOUGH and late > trials / 2:
             why = f"at {SpeedChoice(speed, '')} {late} of {trials} trials were late"
-            self._file.write({"speed": lower, "why": why})
+            self._file.write({"speed": lower, "why": why, "noted_by": self.run, "before": speed})
 
     @property
     def _file(self) -> Remembered:

@@ -64,9 +64,8 @@ struct meter {
 	uint64_t held; /* ns slept to be no faster */
 	uint64_t lost; /* ns of arrears that were given up */
 	uint64_t arrears; /* ns, now */
-	uint64_t worst; /* ns: the largest arrears so far, given up ones included; the reader may reset it */
 	uint64_t blocks;
-	uint64_t reserved[5];
+	uint64_t reserved[6];
 	struct block block[CAPACITY];
 };
 
@@ -100,8 +99,6 @@ static void settle(void)
 static void owe(uint64_t arrears)
 {
 	uint64_t bound = atomic_load_explicit(&meter->bound, memory_order_relaxed);
-	if (arrears > meter->worst)
-		meter->worst = arrears;
 	if (arrears > bound) {
 		meter->lost += arrears - bound;
 		due += arrears - bound;
