@@ -25,7 +25,7 @@ SMOKE = ("--profile", "smoke", "--wait", "5 min", "--testbed", "resources/testbe
 def traces() -> dict[str, object]:
     """What a run changes on this machine."""
     namespaces = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout.split()
-    threads = [path for path in Path("/proc").glob("[0-9]*/comm") if path.read_text().startswith("ksoftirqd/")]
+    threads = [path for path in Path("/proc").glob("[0-9]*/comm") if _read(path).startswith("ksoftirqd/")]
     return {
         "namespaces": sorted(name for name in namespaces if name.startswith("pdrgate")),
         "workers": sorted(

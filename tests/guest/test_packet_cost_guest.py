@@ -80,7 +80,6 @@ def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
     after = counted([[*saturate(), idle]], LOSS)
     found = {one.function: one for one in function_changes(before, after)}
     assert found["fib_rules_lookup"].change == pytest.approx(15, abs=5)
-    assert found["fib_rules_lookup"].sure
 
 
 def test_other_trials_keep_no_functions(measurer: Measurer) -> None:

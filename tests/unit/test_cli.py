@@ -51,7 +51,7 @@ def test_one_stable_experiment_is_told_in_full(stable: Path, capsys: pytest.Capt
     assert told[5].split() == ["LOAD", "RUNS", "PLR", "SD", "95", "%", "LIMITS", "THROUGHPUT", "TIR"]
     assert [line.split()[0] for line in told[6:13]] == ["400", "600", "800", "950", "1.1", "1.3", "1.5"]
     assert told[11].endswith("<- potential saturation <- saturated from here")
-    assert len([line for line in told if line.startswith(("  ok  ", "  ?   "))]) == 7
+    assert len([line for line in told if line.startswith(("  ok  ", "  ?   "))]) == 8
 
 
 def test_an_unstable_experiment_says_why_in_its_first_line(unstable: Path, capsys: pytest.CaptureFixture[str]) -> None:

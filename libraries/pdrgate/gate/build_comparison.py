@@ -24,9 +24,10 @@ from pdrgate.gate.progress import Progress
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import pdr_of
 from pdrgate.gate.session import Session
+from pdrgate.gate.shape import Shape, shape_of
 from pdrgate.gate.subject import CALIBRATION, SEARCH
 from pdrgate.guests.guest import GuestError
-from pdrgate.measurands import REPEAT, Cost, PartialDropRate, SaturationThroughput
+from pdrgate.measurands import Cost, PartialDropRate, SaturationThroughput
 from pdrgate.replication import PairsRule, Samples, Standing
 from pdrgate.results.model import (
     BootResult,
@@ -39,11 +40,8 @@ from pdrgate.results.model import (
 )
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.bounds import known_bounds
-from pdrgate.stability import Assessment, assess
+from pdrgate.stability import Assessment
 from pdrgate.stability import Verdict as Stability
-from pdrgate.stability.assessment import steady
-from pdrgate.stability.checks import ENOUGH_DATA, SATURATION, Check
-from pdrgate.stats.intervals import mean
 from pdrgate.trial import Trial, by_boot
 
 MEASURANDS = (PartialDropRate, SaturationThroughput, Cost)
@@ -51,8 +49,6 @@ MEASURANDS = (PartialDropRate, SaturationThroughput, Cost)
 
 _MOST_FAILURES = 2
 """Boots of one build that may fail; one failure can be the testbed's, two are the build's."""
-_FEWEST_STEADY = 4
-"""Pairs before a comparison of boots of constant speed may end: their ratios deviate by a few tenths of a percent."""
 _FEWEST_CONCLUSIVE = 6
 """Pairs that a budget which nobody named allows in any case, however long boots take."""
 
@@ -88,7 +84,8 @@ class BuildComparison:
         self.test = test
         self._boots = Boots(session, scenario, builds, together=plan.together, told=self._told)
         self.boots: list[BootResult] = []
-        self.assessments: dict[Side, Assessment] = {}
+        self.shape: Shape | None = None
+        """Once all pairs are measured."""
         self.comparison: ComparisonResult | None = None
         self.judgement: Judgement | None = None
         self.interference = ""
@@ -104,8 +101,6 @@ class BuildComparison:
         self._spent = 0.0
         """Seconds that earlier starts of this comparison took."""
         self._began = time.monotonic()
-        self._shape: list[Check] = []
-        """Checks on how the builds' ratios behave from pair to pair."""
 
     # --- What a suite calls ---
 
@@ -132,7 +127,7 @@ class BuildComparison:
     def judge(self, tolerance: float) -> Judgement:
         """What the rule says of the pairs; a change that was measured is told and stored in any case."""
         check_tolerance(tolerance)
-        failure = None if self.assessments else self.judgement
+        failure = None if self.shape else self.judgement
         if failure is not None:
             failure = Disturbance.of(self._now).weighed(failure, self._boots.remedy)
         standing = self._standing(tolerance, ended=True)
@@ -257,8 +252,7 @@ class BuildComparison:
 
     @property
     def _rule(self) -> PairsRule:
-        rule = PairsRule(most=self.plan.pairs)
-        return replace(rule, fewest=_FEWEST_STEADY) if self._boots.steady else rule
+        return PairsRule(most=self.plan.pairs)
 
     @property
     def _compared(self) -> tuple[type[PartialDropRate] | type[SaturationThroughput] | type[Cost], ...]:
@@ -272,38 +266,23 @@ class BuildComparison:
         return counted(list(by_boot(own).values()), self._boots.goal.loss_ratio)
 
     def _veto(self, standing: Standing) -> Judgement | None:
-        """Why a change is not accepted, though it was measured.
-
-        A curve that could not be decided is no reason: that its throughput scatters is in the interval already. And
-        where the candidate's loss begins before saturation, that is what the fall of its PDR says too.
-        """
-        for side in SIDES:
-            found = self.assessments.get(side)
-            if found is None or found.verdict in (Stability.STABLE, Stability.INCONCLUSIVE):
-                continue
-            slower = side == "candidate" and standing.verdict is Verdict.REGRESSION
-            if slower and {check.name for check in found.failed} <= {SATURATION, ENOUGH_DATA}:
-                continue
-            disturbed = f"; meanwhile {self.interference}" if self.interference else ""
-            return Judgement(
-                Verdict(found.verdict.value), f"the {side} {self.builds[side].label}: {found.reason}{disturbed}"
-            )
-        failed = [check for check in self._shape if check.passed is False]
-        if failed and standing.verdict not in (Verdict.REGRESSION, Verdict.IMPROVEMENT):
-            # A change beyond the tolerance on any account need not be one number.
-            return Judgement(Verdict.UNSTABLE, f"over {self._pairs} pairs of boots: {failed[0].sentence}")
-        return None
+        if self.shape is None:
+            return None
+        return self.shape.veto(standing, self._labels(), self.interference)
 
     def _remarks(self, verdict: Verdict) -> list[str]:
         """What a reader should know of a change that is accepted."""
         remarks = [self.disturbance.remark()]
         for side in SIDES:
-            found = self.assessments.get(side)
+            found = self._assessment(side)
             if found is not None and found.verdict is not Stability.STABLE:
                 remarks.append(f"the {side}'s curve: {found.reason}")
         if self.interference and verdict is not Verdict.PASS:
             remarks.append(f"meanwhile {self.interference}")
         return remarks
+
+    def _assessment(self, side: Side) -> Assessment | None:
+        return self.shape.assessments[side] if self.shape is not None else None
 
     def _weighed(self, judgement: Judgement | None) -> Judgement | None:
         return self.disturbance.weighed(judgement, self._boots.remedy)
@@ -366,26 +345,20 @@ class BuildComparison:
         """Judge the shape of both curves, and whether the changes stay the same from pair to pair."""
         if others := besides_the_kernel(self._differs):
             self.session.observer.said(others)
-        repeats = [trial for trial in self._trials if trial.phase == REPEAT]
-        for side in SIDES:
-            self.assessments[side] = assess(
-                [trial for trial in repeats if trial.side == side], reading=self.session.options.reading,
-                plr_threshold=self._boots.goal.loss_ratio, over_time=False,
-                pdr=mean(self.samples(PartialDropRate.name, side)), source=f"{self.scenario.name} {side}",
-            )  # fmt: skip
+        self.shape = shape_of(
+            {side: [trial for trial in self._trials if trial.side == side] for side in SIDES},
+            {one.name: {side: self.samples(one.name, side) for side in SIDES} for one in self._compared},
+            reading=self.session.options.reading, loss_ratio=self._boots.goal.loss_ratio, scenario=self.scenario.name,
+        )  # fmt: skip
         if not self._boots.steady:  # else trials tell of it themselves, where it mattered
             self.interference = interference(self._trials, self._boots.sut_cpus)
         self.disturbance = Disturbance.of([trial for trial in self._all if trial.phase not in (CALIBRATION, SEARCH)])
-        for one in (PartialDropRate, SaturationThroughput):  # what is counted and not timed has no shape in time
-            base, candidate = (self.samples(one.name, side) for side in SIDES)
-            ratios = tuple(new / old for new, old in zip(candidate, base, strict=True))
-            self._shape += steady(f"candidate's {one.name} relative to the baseline's", ratios)
 
     def _side_result(self, side: Side) -> SideResult:
         found = [summarised(one.name, one.unit, one.better, self.samples(one.name, side)) for one in self._compared]
         told = {name: [line for boot in self.boots if boot.side == name for line in boot.complaints] for name in SIDES}
         fresh = [line for line in dict.fromkeys(told[side]) if side == "baseline" or line not in told["baseline"]]
-        assessment = self.assessments.get(side)
+        assessment = self._assessment(side)
         return replace(
             self._boots.sides[side],
             measurands=tuple(one for one in found if one is not None),

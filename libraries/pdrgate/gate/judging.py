@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from pdrgate.errors import DataError, UsageError
@@ -15,6 +16,7 @@ from pdrgate.stats.intervals import mean, t_interval
 from pdrgate.units import Rate
 
 CONFIDENCE = 0.95
+_MANY = math.log(1000)
 _LEADS = {
     Verdict.REGRESSION: "slower",
     Verdict.IMPROVEMENT: "faster",
@@ -60,6 +62,7 @@ def judged(changes: Sequence[ChangeResult], functions: Sequence[FunctionChange] 
     else:
         clauses = [f"{_lead(decisive)}: {told(decisive)}, tolerance {decisive.tolerance:.1%}"]
         clauses += [cost_in_words(one, functions) if one.measurand == Cost.name else told(one) for one in others]
+    clauses.insert(1, _evidence_in_words(decisive))
     reason = "; ".join(filter(None, [*clauses, at_odds(changes)]))
     if decisive.verdict is Verdict.INCONCLUSIVE:
         reason += "; repeat more often or on a quieter machine"
@@ -73,6 +76,25 @@ def told(change: ChangeResult) -> str:
         f"change {change.change:+.1%} ({change.lower:+.1%} to {change.upper:+.1%} at "
         f"{100 * change.confidence:.4g}% confidence)"
     )
+
+
+def _evidence_in_words(change: ChangeResult) -> str:
+    """Why a change is decided whose interval spans the tolerance; of an undecided one, what could be decided."""
+    evidence = change.evidence
+    if evidence is None:
+        return ""
+    if change.verdict is Verdict.INCONCLUSIVE:
+        return (
+            f"{evidence.pairs} pairs that deviate by {evidence.deviation:.1%} resolve a tolerance of "
+            f"{evidence.resolves:.1%}"
+        )
+    bound = change.tolerance if change.better == "lower" else -change.tolerance
+    if not change.lower < bound < change.upper:
+        return ""
+    words = "unchanged", f"worse by {2 * change.tolerance:.1%}"
+    likely, unlikely = reversed(words) if evidence.slower > 0 else words
+    odds = f"{float(f'{math.exp(abs(evidence.slower)):.2g}'):.0f}" if abs(evidence.slower) < _MANY else "over 1000"
+    return f"{odds} times likelier {likely} than {unlikely}"
 
 
 def comparison(

@@ -44,10 +44,9 @@ class BuildKeywords:
         and unpacked; ``,modules=FOLDER`` and ``,vmlinux=FILE`` may follow it; ``running`` is the running kernel's. On
         the testbed of virtual machines both boots of a pair are up at once, and their trials alternate. On a rack the
         build is installed beside the SUT's kernels, started once, and removed after the boot's trials, see
-        docs/bare-metal.md. From the sixth pair on, the fourth where guests are of constant speed, the comparison ends
-        as soon as PDR and saturation throughput are above or below ``tolerance``, and the cost of a packet its own,
-        beyond doubt (at 99 % confidence); after ``budget`` no boot is begun. Without one that is 9 minutes, or what six
-        pairs take.
+        docs/bare-metal.md. From the fourth pair on the comparison ends as soon as an unchanged build can be told from
+        one that is worse by twice the ``tolerance``, in PDR, saturation throughput and (with a tolerance of its own)
+        the cost of a packet; after ``budget`` no boot is begun. Without one that is 9 minutes, or what six pairs take.
 
         Fails with ERROR when two boots of a build fail (a panic, a hang, no answer). `Measurement Should Be Stable`
         then judges the trials of both builds, `PDR Should Not Have Regressed` compares what their boots came to.
@@ -118,5 +117,5 @@ class BuildKeywords:
         if comparison.judgement is None:
             comparison.judge(plan.tolerance)
         show_scenario(comparison.result(), comparison.trials, session.record)
-        if comparison.judgement is not None and not comparison.assessments:
+        if comparison.judgement is not None and comparison.shape is None:
             raise AssertionError(str(comparison.judgement))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pdrgate.replication.samples import Samples, gravest_change
 from pdrgate.results.model import ChangeResult
 from pdrgate.results.verdict import Verdict
+from pdrgate.stats.intervals import mean, sample_deviation
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +29,27 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class PairsRule:
-    """Pairs are taken until every measurand's interval has left its tolerance, or pairs or time are over.
+    """Pairs are taken until they tell an unchanged build from one slower by twice the tolerance, or are over.
 
-    Looking often makes wrong verdicts likelier, so the looks before the last ask for more; and so does having several
-    measurands, of which any may be the one that errs (Bonferroni). tests/bench/boot_pairs.py says how often it errs.
+    A sequential likelihood ratio test: looks cost nothing, and however much pairs deviate, the bound is the same. Of
+    several measurands each may be the one that calls a REGRESSION wrongly, so each needs more for it; PASS needs all
+    of them, and nothing more. What is undecided when pairs or time are over, the intervals decide, or nobody.
+    tests/bench/gate_quality.py says how often it errs.
     """
 
     most: int = 48
     """Pairs, at most."""
-    fewest: int = 6
-    """Before the comparison may end early: the deviation of fewer is anybody's guess."""
-    early: float = 0.99
-    final: float = 0.95
+    fewest: int = 4
+    """Before the comparison may end early: of fewer, the deviation is anybody's guess."""
+    fewest_scattered: int = 8
+    """The same where a build's own boots deviate by more than half the tolerance: from here on flips between two levels
+    can be told from noise, and a dip from the rest."""
+    pass_odds: float = 100.0
+    """Of an unchanged build against one slower by twice the tolerance, before PASS is said."""
+    regression_odds: float = 200.0
+    """Of the latter against the former, before REGRESSION is said: more, for few pairs make a deviation look small."""
+    confidence: float = 0.95
+    """Of the intervals, for all measurands together."""
 
     def wants(self, pair: int) -> bool:
         """Whether that pair is measured in any case, whatever the ones before it show."""
@@ -49,16 +60,31 @@ class PairsRule:
         pairs = min((len(one.candidate) for one in samples), default=0)
         if pairs < 2:
             return Standing((), Verdict.INCONCLUSIVE if ended else None)
+        each = 1.0 - (1.0 - self.confidence) / len(samples)
+        changes = tuple(one.paired_change(each, self.pass_odds) for one in samples)
         # Of two guests the one booted later is a little slower: only even numbers of pairs are fair to both.
-        if pairs >= self.fewest and pairs % 2 == 0:
-            early = self._changes(samples, self.early)
-            verdict = gravest_change(early).verdict
+        if pairs >= self._fewest(samples) and pairs % 2 == 0:
+            tested = tuple(replace(one, verdict=self._tested(one, len(samples))) for one in changes)
+            verdict = gravest_change(tested).verdict
             if verdict is not Verdict.INCONCLUSIVE:
-                return Standing(early, verdict)
-        changes = self._changes(samples, self.final)
+                return Standing(tested, verdict)
         over = ended or pairs >= self.most
         return Standing(changes, gravest_change(changes).verdict if over else None)
 
-    def _changes(self, samples: Sequence[Samples], confidence: float) -> tuple[ChangeResult, ...]:
-        each = 1.0 - (1.0 - confidence) / len(samples)
-        return tuple(one.paired_change(each) for one in samples)
+    def _fewest(self, samples: Sequence[Samples]) -> int:
+        scattered = any(
+            sample_deviation(own) > one.tolerance / 2 * mean(own)
+            for one in samples
+            for own in (one.baseline, one.candidate)
+        )
+        return self.fewest_scattered if scattered else self.fewest
+
+    def _tested(self, change: ChangeResult, measurands: int) -> Verdict:
+        evidence = change.evidence
+        assert evidence is not None
+        beyond_doubt = math.log(self.regression_odds * measurands)
+        if evidence.slower >= beyond_doubt:
+            return Verdict.REGRESSION
+        if evidence.slower > -math.log(self.pass_odds):
+            return Verdict.INCONCLUSIVE
+        return Verdict.IMPROVEMENT if evidence.faster >= beyond_doubt else Verdict.PASS

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pdrgate.results.model import Better, ChangeResult
+from pdrgate.results.model import Better, ChangeResult, Evidence
 from pdrgate.results.verdict import Verdict
-from pdrgate.stats.intervals import Change, change_interval, mean, paired_change_interval
+from pdrgate.stats.intervals import Change, change_interval, log_ratios, mean, paired_change_interval, sample_deviation
+from pdrgate.stats.sequential import log_likelihood_ratio, resolvable
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +28,31 @@ class Samples:
         """What was known after that many pairs."""
         return replace(self, baseline=self.baseline[:pairs], candidate=self.candidate[:pairs])
 
-    def paired_change(self, confidence: float) -> ChangeResult:
-        """The change of samples that were taken in pairs; see `paired_change_interval`. Raises ValueError as that."""
-        return self._judged(paired_change_interval(self.candidate, self.baseline, confidence), confidence)
+    def paired_change(self, confidence: float, odds: float) -> ChangeResult:
+        """The change of samples that were taken in pairs; see `paired_change_interval`. Raises ValueError as that.
+
+        Its verdict is the interval's; the evidence beside it may be looked at after every pair.
+
+        Args:
+            odds: that the evidence must reach, for what as many pairs resolve.
+        """
+        change = self._judged(paired_change_interval(self.candidate, self.baseline, confidence), confidence)
+        worse = 1.0 if self.better == "lower" else -1.0
+        # In logs, as ratios are: twice the tolerance is the tolerance twice over.
+        slower = 2 * math.log1p(worse * self.tolerance)
+        ratios = log_ratios(self.candidate, self.baseline)
+        gains = [-worse * ratio for ratio in ratios]
+        distance = abs(slower)
+        return replace(
+            change,
+            evidence=Evidence(
+                slower=log_likelihood_ratio(gains, -distance, 0.0),
+                faster=log_likelihood_ratio([-gain for gain in gains], -distance, 0.0),
+                pairs=len(ratios),
+                deviation=sample_deviation(ratios),
+                resolves=resolvable(sample_deviation(ratios), len(ratios), odds) / 2,
+            ),
+        )
 
     def change(self, confidence: float) -> ChangeResult:
         """The change of samples that were not taken in pairs; see `change_interval`. Raises ValueError as that."""

@@ -44,6 +44,22 @@ class PdrResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What pairs say of a change, whenever they are looked at; see `stats.sequential`."""
+
+    slower: float
+    """Log of how much likelier they are of a build worse by twice the tolerance, or more, than of one that is not worse
+    at all."""
+    faster: float
+    """The same of a build better by twice the tolerance, against one that is not better at all."""
+    pairs: int
+    deviation: float
+    """Of the logs of the pairs' ratios."""
+    resolves: float
+    """The least tolerance that as many pairs of this deviation decide, in 95 of 100 comparisons of equal builds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeResult:
     """How one measurand changed, (candidate - baseline) / baseline, its interval, and what the tolerance says."""
 
@@ -52,7 +68,7 @@ class ChangeResult:
     lower: float
     upper: float
     confidence: float
-    """Of the interval; more is asked of one that ends a comparison early, and of each of several measurands."""
+    """Of the interval; more is asked of each of several measurands."""
     tolerance: float
     baseline: float
     """The measurand's value there, in its unit."""
@@ -61,6 +77,8 @@ class ChangeResult:
     better: Better
     verdict: Verdict
     """PASS, IMPROVEMENT, REGRESSION or INCONCLUSIVE, of this measurand alone."""
+    evidence: Evidence | None = None
+    """Of changes that were measured in pairs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -200,6 +200,7 @@ def assess(
                 curve, saturation, known, reading=reading, plr_threshold=plr_threshold, eta=eta, bounds=bounds
             ),
             _checks.check_low_load_loss(curve, known, plr_threshold, bounds),
+            _checks.check_livelock(curve, bounds),
             *(_over_time(repeats, common, bounds) if over_time else ()),
             enough,
         )
@@ -219,24 +220,12 @@ def assess(
     )
 
 
-def steady(quantity: str, values: tuple[float, ...], bounds: Bounds | None = None) -> tuple[Check, ...]:
-    """The checks over time of one series in measured order, such as the ratio of two builds' PDRs boot by boot.
-
-    That its values scatter is no fault: the interval of their mean tells it, and more of them narrow it.
-    """
-    bounds = bounds or Bounds()
-    series = (Repeats.of(quantity, None, values, bounds.false_alarm),)
-    return (
-        _checks.check_trend(series, None, bounds),
-        _checks.check_autocorrelation(series, bounds),
-    )
-
-
 def _over_time(repeats: tuple[Repeats, ...], common: Trend | None, bounds: Bounds) -> tuple[Check, ...]:
     return (
         _checks.check_trend(repeats, common, bounds),
         _checks.check_autocorrelation(repeats, bounds),
-        _checks.check_two_modes(repeats, bounds),
+        # Not of the series of PDRs: interpolating across the knee folds one mode of throughput into two of PDR.
+        _checks.check_two_modes([series for series in repeats if series.load is not None], bounds),
         _checks.check_spread(repeats, bounds),
     )
 

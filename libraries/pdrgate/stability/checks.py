@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from pdrgate.stability.curve import LoadLossCurve, LoadPoint, PdrEstimate, first_past
@@ -26,6 +27,7 @@ from pdrgate.units import Rate, Ratio
 ENOUGH_DATA = "enough data"
 SATURATION = "saturation"
 LOW_LOAD_LOSS = "low load loss"
+LIVELOCK = "livelock"
 TREND = "trend"
 AUTOCORRELATION = "autocorrelation"
 TWO_MODES = "two modes"
@@ -44,6 +46,8 @@ class Bounds:
     """
     low_load: float = 0.75
     """Loads up to this part of the PDR are low."""
+    livelock: float = 0.5
+    """Least part of its most that a SUT forwards at higher loads; in the published experiments it is 0.98 and more."""
     drift: float = 0.01
     """Trend over all repeats, or wandering among them, that is too small to matter however significant."""
     mode_gap: float = 0.02
@@ -184,6 +188,20 @@ def check_low_load_loss(curve: LoadLossCurve, pdr: PdrEstimate, plr_threshold: f
     return Check(name, True, worst.plr, bound, f"PLR {value} or less at loads {limit}, needs <= {Ratio(bound)}")
 
 
+def check_livelock(curve: LoadLossCurve, bounds: Bounds) -> Check:
+    """The SUT does not forward next to nothing when it is offered more (PASTRAMI Eq. 4 and 5, taken to their end)."""
+    most = max(curve.points, key=lambda point: median(point.throughputs))
+    beyond = [point for point in curve.points if point.load >= most.load]
+    least = min(beyond, key=lambda point: median(point.throughputs))
+    best, worst = median(most.throughputs), median(least.throughputs)
+    part = worst / best if best else 1.0
+    sentence = f"{Rate(worst)} of {Rate(least.load)} forwarded, and {Rate(best)} of {Rate(most.load)}"
+    if part < bounds.livelock:
+        needs = f"needs >= {Ratio(bounds.livelock)} of its most"
+        return Check(LIVELOCK, False, part, bounds.livelock, f"it livelocks: {sentence}, {needs}")
+    return Check(LIVELOCK, True, part, bounds.livelock, sentence)
+
+
 def check_trend(series: Sequence[Repeats], common: Trend | None, bounds: Bounds) -> Check:
     """No series, nor the throughput past the PDR as a whole, changes by more than the drift bound beyond chance."""
     level = bounds.false_alarm / MOST_TRENDS
@@ -226,15 +244,11 @@ def check_autocorrelation(series: Sequence[Repeats], bounds: Bounds) -> Check:
 
 
 def check_two_modes(series: Sequence[Repeats], bounds: Bounds) -> Check:
-    """The throughput at no load around the PDR falls into two groups.
-
-    The series of PDRs is not looked at: interpolating across the knee folds one mode of throughput into two of PDR.
-    """
+    """No series falls into two groups."""
     name = TWO_MODES
-    throughputs = [repeats for repeats in series if repeats.load is not None]
-    known = [(repeats, repeats.modes) for repeats in throughputs if repeats.modes is not None]
+    known = [(repeats, repeats.modes) for repeats in series if repeats.modes is not None]
     if not known:
-        runs = max((len(repeats.values) for repeats in throughputs), default=0)
+        runs = max((len(repeats.values) for repeats in series), default=0)
         if runs < MODES_MIN_RUNS:
             return Check(name, None, None, None, f"{_repeats(runs)}: too few, needs >= {MODES_MIN_RUNS}")
         return Check(name, True, 0.0, None, "all repeats are alike")
@@ -242,7 +256,7 @@ def check_two_modes(series: Sequence[Repeats], bounds: Bounds) -> Check:
     repeats, worst = max(failed or known, key=lambda found: found[1].separation - found[1].bound)
     if failed:
         sentence = (
-            f"{repeats.quantity} flips between {Rate(worst.low)} ({worst.low_count} repeats) and {Rate(worst.high)} "
+            f"{repeats.quantity} flips between {Rate(worst.low)} ({worst.low_count} times) and {Rate(worst.high)} "
             f"({worst.high_count}): {worst.separation:.1f} deviations apart, needs <= {worst.bound:.1f}"
         )
         return Check(name, False, worst.separation, worst.bound, sentence)

@@ -14,6 +14,7 @@ from pdrgate.stats.intervals import (
     change_interval,
     delta_ucl,
     difference_interval,
+    log_ratios,
     mean,
     paired_change_interval,
     sample_deviation,
@@ -21,6 +22,8 @@ from pdrgate.stats.intervals import (
     t_quantile,
 )
 from pdrgate.stats.modes import Modes, critical_separation, two_modes
+from pdrgate.stats.robust import winsorised
+from pdrgate.stats.sequential import log_likelihood_ratio, resolvable
 
 __all__ = [
     "Autocorrelation",
@@ -34,12 +37,16 @@ __all__ = [
     "delta_ucl",
     "difference_interval",
     "lag1_autocorrelation",
+    "log_likelihood_ratio",
+    "log_ratios",
     "mean",
     "paired_change_interval",
+    "resolvable",
     "sample_deviation",
     "t_interval",
     "t_quantile",
     "trend",
     "two_modes",
     "wander",
+    "winsorised",
 ]

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from pdrgate.stats.robust import winsorised
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -142,19 +144,28 @@ def change_interval(candidate: Sequence[float], baseline: Sequence[float], confi
 def paired_change_interval(candidate: Sequence[float], baseline: Sequence[float], confidence: float = 0.95) -> Change:
     """The change (candidate - baseline) / baseline of values that were measured in pairs, with its interval.
 
-    The t-interval of the mean of log(candidate / baseline): what moves both values of a pair alike drops out, and a
-    change of -x % has the same weight as the one that undoes it.
+    The t-interval of the mean of the `log_ratios`: what moves both values of a pair alike drops out, and a change of
+    -x % has the same weight as the one that undoes it.
 
     Raises:
         ValueError: fewer than two pairs, samples of different lengths, or a value that is not positive.
     """
-    if len(candidate) != len(baseline):
-        raise ValueError(f"{len(candidate)} values cannot be paired with {len(baseline)}")
-    if not all(value > 0 for value in (*candidate, *baseline)):
-        raise ValueError("a value is not positive: a change relative to it is undefined")
-    logs = [math.log(value / base) for value, base in zip(candidate, baseline, strict=True)]
+    logs = log_ratios(candidate, baseline)
     interval = t_interval(logs, confidence)
     return Change(math.expm1(mean(logs)), Interval(math.expm1(interval.low), math.expm1(interval.high)))
+
+
+def log_ratios(candidate: Sequence[float], baseline: Sequence[float]) -> tuple[float, ...]:
+    """log(candidate / baseline) of each pair, `winsorised`: of many pairs, one that dips moves no mean.
+
+    Raises:
+        ValueError: samples of different lengths, or a value that is not positive and finite.
+    """
+    if len(candidate) != len(baseline):
+        raise ValueError(f"{len(candidate)} values cannot be paired with {len(baseline)}")
+    if not all(0 < value < math.inf for value in (*candidate, *baseline)):
+        raise ValueError("a value is not positive: a change relative to it is undefined")
+    return winsorised([math.log(value / base) for value, base in zip(candidate, baseline, strict=True)])
 
 
 def _two_sided(confidence: float, freedom: float) -> float:

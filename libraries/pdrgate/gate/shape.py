@@ -1,0 +1,112 @@
+"""How two builds behave over all pairs of boots: whether each is stable, and their change one number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pdrgate.measurands import REPEAT, PartialDropRate, SaturationThroughput
+from pdrgate.replication import Standing
+from pdrgate.results.model import Side
+from pdrgate.results.verdict import Judgement, Verdict
+from pdrgate.stability import Assessment, Reading, assess
+from pdrgate.stability import Verdict as Stability
+from pdrgate.stability.checks import ENOUGH_DATA, LIVELOCK, SATURATION, Check
+from pdrgate.stability.series import one_level, one_level_each, one_level_within, steady
+from pdrgate.stats.intervals import mean, sample_deviation
+from pdrgate.trial import Trial, by_boot
+
+_TIMED = (PartialDropRate.name, SaturationThroughput.name)
+"""What is counted and not timed has no shape in time."""
+
+_ALIKE = 1.5
+"""Times what ratios deviate by, the values of both builds do where the machine moves both alike. Where each goes its
+own way, ratios deviate by more than either."""
+
+Samples = Mapping[str, Mapping[Side, tuple[float, ...]]]
+"""By measurand and side, one of each boot in the order of the pairs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What may speak against comparing two builds by the means of their boots."""
+
+    pairs: int
+    assessments: Mapping[Side, Assessment]
+    """Of the load-loss curve over all boots of a build."""
+    levels: tuple[Check, ...]
+    """On each build's values from boot to boot, and within boots."""
+    ratios: tuple[Check, ...]
+    """On the builds' ratios from pair to pair."""
+
+    def veto(self, standing: Standing, labels: Mapping[str, str], meanwhile: str = "") -> Judgement | None:
+        """Why a change is not accepted, though it was measured; None when it is.
+
+        A curve that could not be decided is no reason: that its throughput scatters is in the interval already. And
+        where the candidate's loss begins before saturation, or it livelocks, that is what the fall of its PDR or its
+        saturation throughput says too.
+
+        Args:
+            labels: by side, what a person calls the builds.
+            meanwhile: what else the machine did.
+        """
+        for side, found in self.assessments.items():
+            if found.verdict in (Stability.STABLE, Stability.INCONCLUSIVE):
+                continue
+            slower = side == "candidate" and standing.verdict is Verdict.REGRESSION
+            if slower and {check.name for check in found.failed} <= {SATURATION, ENOUGH_DATA, LIVELOCK}:
+                continue
+            disturbed = f"; meanwhile {meanwhile}" if meanwhile else ""
+            return Judgement(Verdict(found.verdict.value), f"the {side} {labels[side]}: {found.reason}{disturbed}")
+        # At which of its levels a build comes up is chance, and so is a change between two that do.
+        failed = [f"the {check.sentence}" for check in self.levels if check.passed is False]
+        if standing.verdict not in (Verdict.REGRESSION, Verdict.IMPROVEMENT):
+            # A change beyond the tolerance on any account need not be one number.
+            failed += [check.sentence for check in self.ratios if check.passed is False]
+        return Judgement(Verdict.UNSTABLE, f"over {self.pairs} pairs of boots: {failed[0]}") if failed else None
+
+
+def shape_of(
+    trials: Mapping[Side, Sequence[Trial]], samples: Samples, *, reading: Reading, loss_ratio: float, scenario: str
+) -> Shape:
+    """The shape of a comparison.
+
+    Args:
+        trials: of all whole pairs, by side.
+        samples: of the PDR and the saturation throughput, at least.
+        loss_ratio: the PDR's.
+    """
+    ratios: list[Check] = []
+    levels: list[Check] = []
+    for name in _TIMED:
+        own = samples[name]
+        both = tuple(new / old for new, old in zip(own["candidate"], own["baseline"], strict=True))
+        ratios += steady(f"candidate's {name} relative to the baseline's", both)
+        if all(_relative_deviation(values) > _ALIKE * _relative_deviation(both) for values in own.values()):
+            continue
+        levels += [one_level(f"{side}'s {name} from boot to boot", values) for side, values in own.items()]
+        levels.append(one_level_each(f"builds' {name} from boot to boot", own["baseline"], own["candidate"]))
+    levels += [
+        one_level_within(f"{side}'s saturation throughput within its boots", _at_most(own))
+        for side, own in trials.items()
+    ]
+    assessments = {
+        side: assess(
+            [trial for trial in own if trial.phase == REPEAT], reading=reading, plr_threshold=loss_ratio,
+            over_time=False, pdr=mean(samples[PartialDropRate.name][side]), source=f"{scenario} {side}",
+        )
+        for side, own in trials.items()
+    }  # fmt: skip
+    return Shape(len(samples[PartialDropRate.name]["baseline"]), assessments, tuple(levels), tuple(ratios))
+
+
+def _relative_deviation(values: Sequence[float]) -> float:
+    return sample_deviation(values) / mean(values)
+
+
+def _at_most(trials: Sequence[Trial]) -> list[list[float]]:
+    """Of each boot, the forwarding rates at the highest load that all boots were offered."""
+    sound = [trial for trial in trials if trial.sound]
+    highest = max((trial.intended_load for trial in sound if trial.phase == REPEAT), default=0.0)
+    boots = by_boot([trial for trial in sound if trial.intended_load == highest])
+    return [[trial.forwarding_rate for trial in own] for own in boots.values()]

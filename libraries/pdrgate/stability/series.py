@@ -1,0 +1,61 @@
+"""Checks of one series of rates: the boots of a build, or the ratios of two, pair by pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from pdrgate.stability.checks import Bounds, Check, check_autocorrelation, check_trend, check_two_modes
+from pdrgate.stability.drift import Repeats
+from pdrgate.stats.intervals import mean
+from pdrgate.stats.modes import two_modes
+
+
+def steady(quantity: str, values: tuple[float, ...], bounds: Bounds | None = None) -> tuple[Check, ...]:
+    """The checks over time of one series in measured order, such as the ratio of two builds' PDRs boot by boot.
+
+    That its values scatter is no fault: the interval of their mean tells it, and more of them narrow it.
+    """
+    bounds = bounds or Bounds()
+    series = (Repeats.of(quantity, None, values, bounds.false_alarm),)
+    return (
+        check_trend(series, None, bounds),
+        check_autocorrelation(series, bounds),
+    )
+
+
+def one_level(quantity: str, values: tuple[float, ...], bounds: Bounds | None = None) -> Check:
+    """The check that a rate (packets/s) does not flip between two levels, such as a build's PDR from boot to boot."""
+    bounds = bounds or Bounds()
+    return check_two_modes((Repeats.of(quantity, None, values, bounds.false_alarm),), bounds)
+
+
+def one_level_within(quantity: str, boots: Iterable[Sequence[float]], bounds: Bounds | None = None) -> Check:
+    """The check that a rate (packets/s) does not flip within boots, by all of them together.
+
+    Each value is taken relative to the best of its boot, which itself tells nothing then: boots have levels of their
+    own, of a few per cent.
+
+    Args:
+        boots: what was measured at one load in each boot.
+    """
+    known = [(max(own), own) for own in map(sorted, boots) if len(own) > 1 and own[-1] > 0]
+    scale = mean([best for best, _ in known]) if known else 0.0
+    return one_level(quantity, tuple(scale * value / best for best, own in known for value in own[:-1]), bounds)
+
+
+def one_level_each(
+    quantity: str, first: Sequence[float], second: Sequence[float], bounds: Bounds | None = None
+) -> Check:
+    """The check that a rate (packets/s) of two builds does not flip between two levels that they have in common.
+
+    Two levels of which each is one build's are no flip but a change, and one value of a build at the other's is a dip.
+    """
+    check = one_level(quantity, (*first, *second), bounds)
+    modes = two_modes((*first, *second))
+    if check.passed is False and modes is not None:
+        middle = (modes.low + modes.high) / 2
+        low = [sum(value < middle for value in own) for own in (first, second)]
+        if not any(1 < count < len(own) - 1 for count, own in zip(low, (first, second), strict=True)):
+            return replace(check, passed=True, sentence=f"each build has a {quantity} of its own")
+    return check

@@ -1,0 +1,31 @@
+"""Means that a lone dip does not move."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+FEWEST = 8
+"""Values, to tell which of them lie apart."""
+_REACH = 3.0
+"""Deviations from the median that a value may count for."""
+_MAD_OF_NORMAL = 0.674490
+"""Median absolute deviation of normal values, in deviations."""
+
+
+def winsorised(values: Sequence[float]) -> tuple[float, ...]:
+    """The values, with those pulled in that lie further than three deviations from the median.
+
+    The deviation is that of normal values with the same median absolute one, so that what lies apart has no say in it
+    (Tukey and McLaughlin, Sankhya A 25, 1963, with bounds instead of counts). Of normal values 3 % are pulled in where
+    there are 8, 0.7 % where there are 48.
+    Fewer than `FEWEST` values, and those of which half are equal, stay as they are.
+    """
+    found = tuple(values)
+    if len(found) < FEWEST:
+        return found
+    centre = statistics.median(found)
+    reach = _REACH * statistics.median(abs(value - centre) for value in found) / _MAD_OF_NORMAL
+    if reach == 0:
+        return found
+    return tuple(min(max(value, centre - reach), centre + reach) for value in found)

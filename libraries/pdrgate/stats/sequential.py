@@ -1,0 +1,66 @@
+"""Evidence that may be looked at after every value: a sequential test of two hypotheses about a mean.
+
+The deviation is nobody's to know beforehand, so each hypothesis is given the deviation that suits it best.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from pdrgate.stats.intervals import mean
+
+_MOST = 700.0
+"""Of a log ratio: values without any deviation would prove everything; its exponential is still a number."""
+
+
+def log_likelihood_ratio(values: Sequence[float], below: float, above: float) -> float:
+    """How much likelier the values are with a mean of ``below`` or less than with one of ``above`` or more, as a log.
+
+    The generalised likelihood ratio of normal values of unknown deviation: n/2 log(S_above / S_below), S being the sum
+    of squares around the nearest mean that the hypothesis allows (Wald, Sequential Analysis, 1947, on t tests; Lai,
+    Nearly Optimal Sequential Tests of Composite Hypotheses, Ann. Statist. 16, 1988). Looked at after every value, it
+    passes a bound log(A) with the wrong sign in about 1 of A samples; tests/bench/gate_quality.py counts how often.
+
+    Args:
+        values: n of them, in measured order or any other.
+        below: upper end of the one hypothesis, in the values' unit.
+        above: lower end of the other, not less than ``below``.
+
+    Returns:
+        Positive for the low mean, negative for the high one; between -700 and 700.
+
+    Raises:
+        ValueError: no values, one that is not finite, or ``below`` above ``above``.
+    """
+    if below > above:
+        raise ValueError(f"a mean of at most {below!r} and one of at least {above!r} do not exclude each other")
+    if not all(map(math.isfinite, values)):
+        raise ValueError("a value is not finite")
+    centre = mean(values)
+    own = math.fsum((value - centre) ** 2 for value in values)
+    count = len(values)
+    low = own + count * (centre - min(centre, below)) ** 2
+    high = own + count * (centre - max(centre, above)) ** 2
+    if low == high:
+        return 0.0
+    if low == 0 or high == 0:
+        return _MOST if low == 0 else -_MOST
+    return max(-_MOST, min(_MOST, count / 2 * math.log(high / low)))
+
+
+def resolvable(deviation: float, count: int, odds: float, power: float = 0.95) -> float:
+    """The distance of two means that ``count`` values tell apart with ``power``, in the deviation's unit.
+
+    Where the log ratio, normal with the mean d²/2 and the variance d² (d the distance in standard errors), has passed
+    log(odds) with that probability.
+
+    Raises:
+        ValueError: no values, or odds below 1.
+    """
+    if count < 1 or odds < 1:
+        raise ValueError(f"{count} values at odds of {odds}: nothing can be told apart")
+    from scipy.special import ndtri
+
+    margin = float(ndtri(power))
+    return (margin + math.sqrt(margin**2 + 2 * math.log(odds))) * deviation / math.sqrt(count)

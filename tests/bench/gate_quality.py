@@ -1,0 +1,389 @@
+"""How often a gate errs, and what an answer costs it: ours beside the rules of others, on simulated SUTs.
+
+    .venv/bin/python tests/bench/gate_quality.py [--comparisons 1000] [--tolerance 0.02]
+
+No packet is sent: these say how rules behave and nothing about a machine. In the first table boots have a level of
+their own that deviates by so much, and trials in a boot by 0.3 % more; the candidate is unchanged, slower by the
+tolerance, and slower by twice that. The second shows what a SUT may do to a gate besides, unchanged and slower. In the
+third, the curve itself is ill: there pdrgate's own trials are simulated one by one. Seconds are of traffic: sending
+alone, the search included, median over the comparisons of unchanged builds.
+
+- pdrgate: pairs of boots, a sequential likelihood ratio test, and the checks on levels and ratios.
+- interval: pairs of boots, t-intervals at 99 % from the sixth pair on, at 95 % in the end; what pdrgate once did.
+- MLR+2%: one MLRsearch a side, REGRESSION below -2 %.
+- MLR+jumpavg: the same two results, in one group or in two (jumpavg, as in FD.io CSIT).
+- jumpavg 10: ten trials of a boot a side, grouped by jumpavg.
+- Welch: ten trials of a boot a side, Welch's t-test at 5 %.
+- sweep: PASTRAMI's 50 trials at 8 loads a side, REGRESSION below -2 %.
+- t-threshold: one search against twenty older runs, outside their t-interval of 99 % for a new value (as Bencher's).
+- fence: the same against the lower inner fence of the older runs' changes (as rustc-perf's).
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import random
+import statistics
+import sys
+import time
+import types
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import jumpavg
+from scipy.stats import ttest_ind
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fakes"))
+
+from curves import EarlyLoss, Livelock
+
+from pdrgate.gate.plan import grid, round_order
+from pdrgate.gate.profile import BOOT_GRID, BOOT_WIDTH, PROFILES, STEADY_TOP_TRIALS
+from pdrgate.gate.replicate import Measurands
+from pdrgate.gate.shape import shape_of
+from pdrgate.measurands import PartialDropRate, SaturationThroughput, Sweep
+from pdrgate.replication import PairsRule, Samples
+from pdrgate.results.model import Side
+from pdrgate.search import mlr
+from pdrgate.search.goals import NDR, PDR, Goal
+from pdrgate.search.mlr import search
+from pdrgate.stability import Reading
+from pdrgate.stats.intervals import paired_change_interval, t_quantile
+from pdrgate.traffic.simulated import Behaviour, IdealCurve, LoadLoss, SimulatedSut
+from pdrgate.trial import Trial
+
+CAPACITY = 500e3
+WITHIN = 0.003
+"""Deviation of a trial from its boot's level."""
+HISTORY = 20
+SIDES: tuple[Side, Side] = ("baseline", "candidate")
+NAMES = (PartialDropRate.name, SaturationThroughput.name)
+QUICK = PROFILES["quick"]
+CSIT_GOALS = tuple(
+    Goal(goal.name, goal.loss_ratio, 0.005, 1.0, 1.0, 21.0, 0.5, preceding_targets=2) for goal in (NDR, PDR)
+)
+
+
+# --- SUTs: the level of each boot ---
+
+
+@dataclass(frozen=True, slots=True)
+class Sut:
+    """How the boots of a build come out, relative to its capacity."""
+
+    deviation: float
+    """Of a boot's level."""
+    dips: float = 0.0
+    """Share of the boots that forward 20 to 40 % less."""
+    flips: float = 0.0
+    """How much less every other boot forwards, by chance."""
+
+    def level(self, source: random.Random) -> float:
+        level = 1 + source.gauss(0, self.deviation / math.sqrt(2))  # of a pair's ratio it is the whole deviation
+        if source.random() < self.dips:
+            level *= 1 - source.uniform(0.2, 0.4)
+        if self.flips and source.random() < 0.5:
+            level *= 1 - self.flips
+        return level
+
+
+Answer = tuple[str, int, float]
+"""Verdict, boots a side, seconds of traffic."""
+Method = Callable[[Sut, float, float, random.Random], Answer]
+"""Of a SUT, the true change, the tolerance."""
+
+
+# --- Methods ---
+
+_SHORT_SEARCH = 5 * QUICK.boot_trial
+_BOOT = (len(BOOT_GRID) + STEADY_TOP_TRIALS) * QUICK.boot_trial
+"""Traffic of a boot of constant speed: the grid, the top trials beyond its own, and one below the knee."""
+
+
+def _pairs(
+    sut: Sut, change: float, source: random.Random, most: int
+) -> Iterator[dict[str, dict[Side, tuple[float, ...]]]]:
+    """What is known after each pair."""
+    values: dict[str, dict[Side, tuple[float, ...]]] = {name: dict.fromkeys(SIDES, ()) for name in NAMES}
+    for _ in range(most):
+        for side in SIDES:
+            level = CAPACITY * sut.level(source) * (1 + change * (side == "candidate"))
+            for name in NAMES:
+                values[name][side] += (level * (1 + source.gauss(0, WITHIN / math.sqrt(STEADY_TOP_TRIALS))),)
+        yield values
+
+
+def _samples(values: dict[str, dict[Side, tuple[float, ...]]], tolerance: float) -> list[Samples]:
+    return [
+        Samples(name, "packets/s", "higher", tolerance, own["baseline"], own["candidate"])
+        for name, own in values.items()
+    ]
+
+
+def pdrgate(sut: Sut, change: float, tolerance: float, source: random.Random) -> Answer:
+    rule = PairsRule()
+    for number, values in enumerate(_pairs(sut, change, source, rule.most), 1):
+        standing = rule.standing(_samples(values, tolerance))
+        if standing.verdict is None:
+            continue
+        cost = 2 * (_SHORT_SEARCH + number * _BOOT)
+        shape = shape_of({}, values, reading=Reading.STRICT, loss_ratio=PDR.loss_ratio, scenario="simulated")
+        veto = shape.veto(standing, {})
+        return str(veto.verdict if veto else standing.verdict), number, cost
+    raise AssertionError("the rule ends at its most pairs")
+
+
+def interval(sut: Sut, change: float, tolerance: float, source: random.Random) -> Answer:
+    for number, values in enumerate(_pairs(sut, change, source, 48), 1):
+        last = number == 48
+        if number < 6 or number % 2:
+            continue
+        for confidence in (0.99, 0.95) if last else (0.99,):
+            found = [
+                paired_change_interval(own["candidate"], own["baseline"], 1 - (1 - confidence) / 2).interval
+                for own in values.values()
+            ]
+            cost = 2 * (_SHORT_SEARCH + number * _BOOT)
+            if any(one.high < -tolerance for one in found):
+                return "REGRESSION", number, cost
+            if all(one.low >= -tolerance for one in found):
+                return "PASS", number, cost
+    return "INCONCLUSIVE", 48, cost
+
+
+def _searched(sut: Sut, change: float, source: random.Random) -> float:
+    """An MLRsearch's PDR deviates by 0.1 % itself (its width is 0.5 %)."""
+    return CAPACITY * (1 + change) * sut.level(source) * (1 + source.gauss(0, 0.0011))
+
+
+def _said(change: float, tolerance: float) -> str:
+    return "REGRESSION" if change < -tolerance else "PASS"
+
+
+def mlr_fixed(sut: Sut, change: float, tolerance: float, source: random.Random) -> Answer:
+    old, new = _searched(sut, 0, source), _searched(sut, change, source)
+    return _said(new / old - 1, tolerance), 1, 2 * csit_seconds()
+
+
+def mlr_jumpavg(sut: Sut, change: float, tolerance: float, source: random.Random) -> Answer:
+    old, new = _searched(sut, 0, source), _searched(sut, change, source)
+    return _grouped([old], [new]), 1, 2 * csit_seconds()
+
+
+def _trials(sut: Sut, change: float, source: random.Random) -> list[float]:
+    level = CAPACITY * (1 + change) * sut.level(source)
+    return [level * (1 + source.gauss(0, WITHIN)) for _ in range(10)]
+
+
+def jumpavg_10(sut: Sut, change: float, tolerance: float, source: random.Random) -> Answer:
+    old, new = _trials(sut, 0, source), _trials(sut, change, source)
+    return _grouped(old, new), 1, 20.0
+
+
+def welch(sut: Sut, change: float, tolerance: float, source: random.Random) -> Answer:
+    old, new = _trials(sut, 0, source), _trials(sut, change, source)
+    slower = statistics.mean(new) < statistics.mean(old)
+    return "REGRESSION" if slower and ttest_ind(old, new, equal_var=False).pvalue < 0.05 else "PASS", 1, 20.0
+
+
+def sweep(sut: Sut, change: float, tolerance: float, source: random.Random) -> Answer:
+    levels = [CAPACITY * (1 + own) * sut.level(source) for own in (0, change)]
+    old, new = (level * (1 + source.gauss(0, WITHIN / math.sqrt(50))) for level in levels)
+    return _said(new / old - 1, tolerance), 1, 2 * 8 * 50 * 10.0
+
+
+def t_threshold(sut: Sut, change: float, tolerance: float, source: random.Random) -> Answer:
+    older = [_searched(sut, 0, source) for _ in range(HISTORY)]
+    new = _searched(sut, change, source)
+    reach = t_quantile(0.99, HISTORY - 1) * statistics.stdev(older)
+    return "REGRESSION" if new < statistics.mean(older) - reach else "PASS", 1, csit_seconds()
+
+
+def fence(sut: Sut, change: float, tolerance: float, source: random.Random) -> Answer:
+    older = [_searched(sut, 0, source) for _ in range(HISTORY)]
+    new = _searched(sut, change, source)
+    changes = [then / before - 1 for before, then in itertools.pairwise(older)]
+    low, _, high = statistics.quantiles(changes, n=4)
+    return "REGRESSION" if new / older[-1] - 1 < low - 1.5 * (high - low) else "PASS", 1, csit_seconds()
+
+
+def _grouped(old: list[float], new: list[float]) -> str:
+    groups = jumpavg.classify([old, new])
+    return "REGRESSION" if len(groups) > 1 and groups[-1].comment == "regression" else "PASS"
+
+
+METHODS: dict[str, Method] = {
+    "pdrgate": pdrgate, "interval": interval, "MLR+2%": mlr_fixed, "MLR+jumpavg": mlr_jumpavg, "jumpavg 10": jumpavg_10,
+    "Welch": welch, "sweep": sweep, "t-threshold": t_threshold, "fence": fence,
+}  # fmt: skip
+
+_csit_seconds: list[float] = []
+
+
+def csit_seconds() -> float:
+    """Traffic of an MLRsearch for NDR and PDR with CSIT's goals: the median of twenty, on a quiet SUT."""
+    if not _csit_seconds:
+        _csit_seconds.append(statistics.median(_search_seconds(seed) for seed in range(20)))
+    return _csit_seconds[0]
+
+
+def _search_seconds(seed: int) -> float:
+    clock = [0.0]
+    mlr.time = types.SimpleNamespace(monotonic=lambda: clock[0])  # type: ignore[attr-defined]
+    sut = SimulatedSut(IdealCurve(CAPACITY), Behaviour(WITHIN), seed=seed)
+
+    def measure(load: float, duration: float) -> Trial:
+        clock[0] += duration
+        return sut.measure(load, duration)
+
+    search(measure, CSIT_GOALS, min_load=CAPACITY / 100, max_load=1.5 * CAPACITY, budget=1200)
+    return clock[0]
+
+
+# --- Ill curves: our own trials, one by one ---
+
+
+def ill(curve: Callable[[float], LoadLoss], modes: tuple[float, ...], seed: int, tolerance: float) -> Answer:
+    """An unchanged build on a SUT whose boots deviate by 0.3 %; at most 8 pairs."""
+    source = random.Random(seed)
+    loads = grid(CAPACITY, BOOT_GRID, 1e9, highest=CAPACITY)
+    measurands = Measurands.at(loads, PDR, QUICK.boot_trial, top_trials=STEADY_TOP_TRIALS, width=BOOT_WIDTH)
+    rule = PairsRule(most=8)
+    trials: dict[Side, list[Trial]] = {side: [] for side in SIDES}
+    values: dict[str, dict[Side, tuple[float, ...]]] = {name: dict.fromkeys(SIDES, ()) for name in NAMES}
+    seconds = 2 * _SHORT_SEARCH
+    for number in range(1, rule.most + 1):
+        for side in SIDES:
+            level = CAPACITY * (1 + source.gauss(0, 0.002))
+            sut = SimulatedSut(curve(level), Behaviour(WITHIN, modes=modes), seed=source.getrandbits(32))
+            own = _boot(sut, measurands, number, side)
+            seconds += sum(trial.sending_time for trial in own)
+            found = {one.name: one.value(own) for one in (measurands.pdr, measurands.saturation)}
+            if None in found.values():
+                return "UNSTABLE", number, seconds
+            trials[side] += own
+            for name in NAMES:
+                values[name][side] += (found[name] or 0.0,)
+        standing = rule.standing(_samples(values, tolerance))
+        if standing.verdict is not None:
+            shape = shape_of(trials, values, reading=Reading.STRICT, loss_ratio=PDR.loss_ratio, scenario="simulated")
+            veto = shape.veto(standing, dict(zip(SIDES, SIDES, strict=True)))
+            return str(veto.verdict if veto else standing.verdict), number, seconds
+    raise AssertionError("the rule ends at its most pairs")
+
+
+def _boot(sut: SimulatedSut, measurands: Measurands, number: int, side: Side) -> list[Trial]:
+    trials: list[Trial] = []
+    for step in measurands.steps(Sweep(round_order(measurands_loads(measurands), number), QUICK.boot_trial))[:3]:
+        while (ask := step.next(trials)) is not None:
+            trial = sut.measure(ask.load, ask.duration)
+            trials.append(replace(trial, phase=ask.phase, side=side, pair=number, boot=f"{side}-{number}"))
+    return trials
+
+
+def measurands_loads(measurands: Measurands) -> tuple[float, ...]:
+    top = measurands.saturation.load
+    return tuple(load * top / BOOT_GRID[-1] for load in BOOT_GRID)
+
+
+def low_loss(level: float) -> LoadLoss:
+    return EarlyLoss(level, 0.0, 0.003)
+
+
+ILL: dict[str, tuple[Callable[[float], LoadLoss], tuple[float, ...]]] = {
+    "flips by 10 % from trial to trial": (IdealCurve, (1.0, 0.9)),
+    "loses 0.3 % at all loads": (low_loss, (1.0,)),
+    "livelocks at 1.3 of its capacity": (Livelock, (1.0,)),
+    "ideal": (IdealCurve, (1.0,)),
+}
+
+
+# --- Tables ---
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    sut: Sut
+    change: float
+    method: str
+
+
+def run(cell: Cell, comparisons: int, tolerance: float) -> tuple[dict[str, float], float, float]:
+    """Shares of the verdicts, median boots a side, median seconds."""
+    source = random.Random(f"{cell}")
+    answers = [METHODS[cell.method](cell.sut, cell.change, tolerance, source) for _ in range(comparisons)]
+    return _summed(answers)
+
+
+def run_ill(name: str, comparisons: int, tolerance: float) -> tuple[dict[str, float], float, float]:
+    return _summed([ill(*ILL[name], seed, tolerance) for seed in range(comparisons)])
+
+
+def _summed(answers: list[Answer]) -> tuple[dict[str, float], float, float]:
+    count = Counter(verdict for verdict, _, _ in answers)
+    shares = {verdict: count[verdict] / len(answers) for verdict in count}
+    return shares, statistics.median(one[1] for one in answers), statistics.median(one[2] for one in answers)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--comparisons", type=int, default=1000)
+    parser.add_argument("--tolerance", type=float, default=0.02)
+    options = parser.parse_args()
+    began = time.monotonic()
+    suts = {f"{deviation:.1%}": Sut(deviation) for deviation in (0.0, 0.005, 0.01, 0.03, 0.05)}
+    odd = {
+        "5 % of boots dip by 20 to 40 %": Sut(0.005, dips=0.05),
+        "the same, boots deviate by 3 %": Sut(0.03, dips=0.05),
+        "flips by 10 % from boot to boot": Sut(0.005, flips=0.1),
+        "flips by 3 % from boot to boot": Sut(0.005, flips=0.03),
+    }
+    with ProcessPoolExecutor(2) as pool:
+        many = partial(pool.map, run)
+        for title, group in (("boots deviate by", suts), ("", odd)):
+            keys = [(name, method) for name in group for method in METHODS]
+            changes = (0.0, -options.tolerance, -2 * options.tolerance + options.tolerance**2)
+            cells = [Cell(group[name], change, method) for name, method in keys for change in changes]
+            found = iter(list(many(cells, [options.comparisons] * len(cells), [options.tolerance] * len(cells))))
+            print(f"\n{title or 'SUT':<36}{'':<13}{'unchanged':^27}{'-tolerance':^18}{'-2 tolerance':^27}", flush=True)
+            print(
+                f"{'':<36}{'':<13}{'PASS':>7}{'REGR':>7}{'INC':>6}{'UNST':>7}{'PASS':>9}{'REGR':>9}"
+                f"{'PASS':>7}{'REGR':>7}{'INC':>6}{'UNST':>7}{'boots':>7}{'seconds':>9}"
+            )  # fmt: skip
+            for name, method in keys:
+                (same, boots, seconds), (edge, _, _), (slower, _, _) = next(found), next(found), next(found)
+                print(
+                    f"{name:<36}{method:<13}" + _shares(same) + "".join(f"{edge.get(w, 0):>9.1%}" for w in _SAID)
+                    + _shares(slower) + f"{boots:>7.0f}{seconds:>9.0f}", flush=True
+                )  # fmt: skip
+        print(
+            f"\n{'pdrgate, unchanged builds':<49}{'PASS':>7}{'REGR':>7}{'INC':>6}{'UNST':>7}{'boots':>7}{'seconds':>9}"
+        )
+        comparisons = [options.comparisons] * len(ILL)
+        for name, (shares, boots, seconds) in zip(
+            ILL, pool.map(run_ill, ILL, comparisons, [options.tolerance] * len(ILL)), strict=True
+        ):
+            print(f"{name:<49}" + _shares(shares) + f"{boots:>7.0f}{seconds:>9.0f}", flush=True)
+    print(f"\n{options.comparisons} comparisons a cell, {time.monotonic() - began:.0f} s")
+
+
+_SAID = ("PASS", "REGRESSION")
+
+
+def _shares(found: dict[str, float]) -> str:
+    return "".join(
+        f"{found.get(word, 0):>{width}.1%}"
+        for word, width in (("PASS", 7), ("REGRESSION", 7), ("INCONCLUSIVE", 6), ("UNSTABLE", 7))
+    )
+
+
+if __name__ == "__main__":
+    main()

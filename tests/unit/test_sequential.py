@@ -1,0 +1,86 @@
+"""Evidence on a mean that may be looked at after every value, and means that a lone dip does not move."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pdrgate.stats import log_likelihood_ratio, resolvable, sample_deviation, winsorised
+
+VALUES = st.lists(st.floats(-1.0, 1.0), min_size=2, max_size=30)
+
+
+def test_the_ratio_of_two_normal_likelihoods_by_hand() -> None:
+    """Squares around -0.04: 0.0017 + 0.0026 + 0.0010; around 0: 0.0000 + 0.0001 + 0.0001."""
+    values = (0.001, 0.011, -0.009)
+    low = sum((value + 0.04) ** 2 for value in values)
+    high = sum((value - max(sum(values) / 3, 0)) ** 2 for value in values)
+    assert log_likelihood_ratio(values, -0.04, 0.0) == pytest.approx(1.5 * math.log(high / low))
+
+
+@given(VALUES, st.floats(0.001, 0.2))
+def test_it_is_mirrored(values: list[float], distance: float) -> None:
+    forth = log_likelihood_ratio(values, -distance, 0.0)
+    back = log_likelihood_ratio([-value for value in values], 0.0, distance)
+    assert forth == pytest.approx(-back, abs=1e-6)
+
+
+@given(VALUES, st.floats(0.001, 0.2), st.floats(0.001, 1000))
+def test_the_unit_does_not_matter(values: list[float], distance: float, unit: float) -> None:
+    if max(values) - min(values) < 1e-6:
+        return
+    other = log_likelihood_ratio([value * unit for value in values], -distance * unit, 0.0)
+    assert other == pytest.approx(log_likelihood_ratio(values, -distance, 0.0), rel=1e-6, abs=1e-6)
+
+
+def test_equal_values_are_told_apart_without_a_deviation() -> None:
+    assert log_likelihood_ratio([0.0] * 4, -0.04, 0.0) == -700
+    assert log_likelihood_ratio([-0.04] * 4, -0.04, 0.0) == 700
+    assert log_likelihood_ratio([-0.02] * 4, -0.04, 0.0) == pytest.approx(0)
+    assert log_likelihood_ratio([0.0] * 4, 0.0, 0.0) == 0
+
+
+@pytest.mark.parametrize("values", [[], [math.nan, 0.0], [math.inf, 0.0]])
+def test_what_is_no_sample(values: list[float]) -> None:
+    with pytest.raises(ValueError, match=r"finite|no values"):
+        log_likelihood_ratio(values, -0.04, 0.0)
+    with pytest.raises(ValueError, match="do not exclude each other"):
+        log_likelihood_ratio([1.0], 1.0, 0.0)
+
+
+def test_a_million_values() -> None:
+    source = random.Random(1)
+    assert log_likelihood_ratio([source.gauss(0, 0.1) for _ in range(1_000_000)], -0.04, 0.0) == -700
+
+
+def test_what_is_said_to_be_resolvable_is_decided_in_95_of_100() -> None:
+    source = random.Random(2)
+    deviation, count, odds = 0.03, 40, 100.0
+    distance = resolvable(deviation, count, odds)
+    decided = 0
+    for _ in range(1000):
+        values = [source.gauss(0, deviation) for _ in range(count)]
+        decided += log_likelihood_ratio(values, -distance, 0.0) <= -math.log(odds)
+    assert 0.90 <= decided / 1000 <= 0.98  # a little less, for the deviation must be estimated
+    with pytest.raises(ValueError, match="nothing can be told apart"):
+        resolvable(0.03, 0, 100)
+
+
+def test_what_lies_far_apart_counts_no_more_than_three_deviations() -> None:
+    values = [0.01, -0.01, 0.005, -0.005, 0.0, 0.008, -0.007, -0.3]
+    kept = winsorised(values)
+    assert kept[:7] == tuple(values[:7])
+    assert -0.05 < kept[7] < -0.02
+    assert sample_deviation(kept) < 0.02
+    assert winsorised(values[1:]) == tuple(values[1:])  # too few
+    assert winsorised([1.0] * 5 + [2.0] * 3) == (1.0,) * 5 + (2.0,) * 3  # no deviation to go by
+
+
+@given(st.lists(st.integers(-1000, 1000), min_size=8, max_size=40), st.integers(-500, 500))
+def test_winsorising_moves_with_the_values(values: list[int], shift: int) -> None:
+    moved = winsorised([value + shift for value in values])
+    assert moved == pytest.approx([value + shift for value in winsorised(values)], abs=1e-6)
