@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +61,18 @@ def test_the_guests_of_one_run_have_one_speed_though_one_of_them_was_late(tmp_pa
         run.step_down(100_000_000, 15, 20)
         assert run.choose("auto", counts(2e9), 4.0).speed == 100_000_000
     assert later.choose("auto", counts(2e9), 4.0).speed == 25_000_000
+
+
+def test_a_machine_that_was_busy_is_looked_at_again_after_an_hour(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    SpeedRecord(tmp_path, "run-1").step_down(100_000_000, 15, 20)
+    record = SpeedRecord(tmp_path, "run-2")
+    assert record.choose("auto", counts(2e9), 4.0).speed == 25_000_000
+    now = time.time()
+    monkeypatch.setattr("pdrgate.guests.metering.speed.time.time", lambda: now + 3700)
+    assert record.choose("auto", counts(2e9), 4.0).speed == 100_000_000
+    assert record.choose("auto", counts(1e9), 4.0).speed == 100_000_000
 
 
 def test_what_is_asked_for_is_taken(tmp_path: Path) -> None:

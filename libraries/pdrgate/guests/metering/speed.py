@@ -6,6 +6,8 @@ Held at a speed that the machine sustains with margin, it repeats to a few tenth
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -27,6 +29,9 @@ _SHARE = 0.4
 
 _ENOUGH = 8
 """Trials, to say that a speed cannot be held."""
+
+_BUSY = 3600.0
+"""Seconds after which a machine that was too busy for a speed is looked at once more."""
 
 _LATE = 0.002
 """Share of a trial that its CPU may lose: what it forwards is wrong by as much."""
@@ -66,7 +71,7 @@ class SpeedRecord:
         told = self._file.read()
         if told is not None and self.run and told.get("noted_by") == self.run:
             return SpeedChoice(int(told["before"]), "as this run's first guest")
-        if told is not None and isinstance(told.get("speed"), int):
+        if told is not None and isinstance(told.get("speed"), int) and time.time() < told.get("until", math.inf):
             return SpeedChoice(told["speed"], str(told.get("why", "")))
         unheld = booted.instructions / max(elapsed - booted.halted, 1e-3)
         speed = max((step for step in STEPS if step <= _SHARE * unheld), default=STEPS[0])
@@ -75,11 +80,13 @@ class SpeedRecord:
         return SpeedChoice(speed, why)
 
     def step_down(self, speed: int, late: int, trials: int) -> None:
-        """Let ``auto`` mean less for later runs, where a guest could not be held at ``speed`` in most of its trials."""
+        """Let ``auto`` mean less for an hour, where a guest could not be held at ``speed`` in most of its trials."""
         lower = max((step for step in STEPS if step < speed), default=0)
         if lower and trials >= _ENOUGH and late > trials / 2:
             why = f"at {SpeedChoice(speed, '')} {late} of {trials} trials were late"
-            self._file.write({"speed": lower, "why": why, "noted_by": self.run, "before": speed})
+            self._file.write(
+                {"speed": lower, "why": why, "noted_by": self.run, "before": speed, "until": time.time() + _BUSY}
+            )
 
     @property
     def _file(self) -> Remembered:
