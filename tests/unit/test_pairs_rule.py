@@ -149,6 +149,14 @@ def test_faster_and_slower_are_mirrored(ratios: list[float], tolerance: float) -
     assert lower.deviation == pytest.approx(one.deviation)
 
 
+def test_the_more_comparisons_a_run_has_the_more_a_regression_asks() -> None:
+    ratios = [samples(around(0.97, 8, deviation=0.015, seed=1))]
+    assert RULE.standing(ratios).verdict is Verdict.REGRESSION
+    assert PairsRule(comparisons=100).standing(ratios).verdict is None
+    equal = [samples(around(1.0, 4))]
+    assert PairsRule(comparisons=100).standing(equal).verdict is Verdict.PASS
+
+
 def test_where_boots_scatter_eight_pairs_are_the_fewest() -> None:
     """In four pairs a build whose boots come up at two levels may show one of them by chance."""
     levels = [1e6, 0.9e6, 0.9e6, 1e6, 0.9e6, 1e6, 1e6, 0.9e6]

@@ -65,6 +65,8 @@ class Plan:
     tolerance: float
     together: bool = True
     """Whether the boots of a pair are up at once and measured in turn."""
+    comparisons: int = 1
+    """Of the whole run, this one included."""
 
 
 DEFAULT_BUDGET = 540.0
@@ -252,7 +254,7 @@ class BuildComparison:
 
     @property
     def _rule(self) -> PairsRule:
-        return PairsRule(most=self.plan.pairs)
+        return PairsRule(most=self.plan.pairs, comparisons=self.plan.comparisons)
 
     @property
     def _compared(self) -> tuple[type[PartialDropRate] | type[SaturationThroughput] | type[Cost], ...]:

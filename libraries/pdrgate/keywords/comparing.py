@@ -111,7 +111,7 @@ class BuildKeywords:
         builds = {side: build(side, source) for side, source in zip(SIDES, sources, strict=True)}
         session.leave()
         seconds = None if budget is None else float(budget)
-        plan = Plan(boots, seconds, float(tolerance), session.config.side_by_side)
+        plan = Plan(boots, seconds, float(tolerance), session.config.side_by_side, self._state.tests)
         comparison = test.measurement = BuildComparison(session, test.scenario, builds, plan, test=test.name)
         comparison.measure()
         if comparison.judgement is None:

@@ -114,8 +114,12 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
         logger.console(f"  {measurement.scenario.title}\n  {judgement}\n")
 
     def start_suite(self, data: Any, result: Any) -> None:
-        """Testbeds are opened by suites."""
+        """Testbeds are opened by suites, and a run has as many chances to err as tests."""
         self._state.suite = data.longname
+        top = data
+        while top.parent is not None:
+            top = top.parent
+        self._state.tests = max(1, top.test_count)
 
     def end_suite(self, data: Any, result: Any) -> None:
         """Close what the suite opened and did not close."""

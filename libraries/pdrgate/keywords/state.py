@@ -60,6 +60,8 @@ class State:
     """In the order in which they were opened."""
     suite: str = ""
     """The running one, by its long name."""
+    tests: int = 1
+    """Of the whole run, as many as were selected."""
     chosen: str = ""
     """Alias of the testbed that `Use Testbed` chose; else it is the one that was opened last."""
     test: RunningTest = field(default_factory=RunningTest)

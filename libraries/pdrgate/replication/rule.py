@@ -48,6 +48,8 @@ class PairsRule:
     """Of an unchanged build against one slower by twice the tolerance, before PASS is said."""
     regression_odds: float = 200.0
     """Of the latter against the former, before REGRESSION is said: more, for few pairs make a deviation look small."""
+    comparisons: int = 1
+    """Of the run: any of them may be the one that calls a REGRESSION wrongly, and PASS needs all of them."""
     confidence: float = 0.95
     """Of the intervals, for all measurands together."""
 
@@ -82,7 +84,7 @@ class PairsRule:
     def _tested(self, change: ChangeResult, measurands: int) -> Verdict:
         evidence = change.evidence
         assert evidence is not None
-        beyond_doubt = math.log(self.regression_odds * measurands)
+        beyond_doubt = math.log(self.regression_odds * measurands * self.comparisons)
         if evidence.slower >= beyond_doubt:
             return Verdict.REGRESSION
         if evidence.slower > -math.log(self.pass_odds):
