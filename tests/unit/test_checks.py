@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from curves import Livelock
 
 from pdrgate.stability import Assessment, Bounds, Check, Reading, Verdict, assess
 from pdrgate.traffic.simulated import (
@@ -261,3 +262,11 @@ def test_a_sut_that_flips_between_10_and_8_mpps_is_called_unstable(runs: int, le
         verdicts.append(assess(sut.repeat(loads, 0.1, runs)).verdict)
     assert verdicts.count(Verdict.UNSTABLE) >= least * rounds
     assert Verdict.STABLE not in verdicts or runs == 5
+
+
+def test_a_livelock_is_told_by_repeats_and_not_by_one_trial() -> None:
+    for repeats, passed in ((3, False), (2, None)):
+        trials = SimulatedSut(IdealCurve(MPPS), Behaviour(0.002), seed=1).repeat([0.5e6, 0.7e6, 1.2e6, 1.5e6], 1.0, 3)
+        trials += SimulatedSut(Livelock(MPPS), Behaviour(0.002), seed=1).repeat([2e6], 1.0, repeats)
+        found = check(assess(trials), "livelock")
+        assert found.passed is passed, found.sentence

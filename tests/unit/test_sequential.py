@@ -57,17 +57,18 @@ def test_a_million_values() -> None:
     assert log_likelihood_ratio([source.gauss(0, 0.1) for _ in range(1_000_000)], -0.04, 0.0) == -700
 
 
-def test_what_is_said_to_be_resolvable_is_decided_in_95_of_100() -> None:
+@pytest.mark.parametrize("count", [4, 8, 40])
+def test_what_is_said_to_be_resolvable_is_decided_in_some_95_of_100(count: int) -> None:
     source = random.Random(2)
-    deviation, count, odds = 0.03, 40, 100.0
-    distance = resolvable(deviation, count, odds)
+    deviation, odds = 0.03, 100.0
     decided = 0
     for _ in range(1000):
         values = [source.gauss(0, deviation) for _ in range(count)]
+        distance = resolvable(sample_deviation(values), count, odds)
         decided += log_likelihood_ratio(values, -distance, 0.0) <= -math.log(odds)
-    assert 0.90 <= decided / 1000 <= 0.98  # a little less, for the deviation must be estimated
+    assert 0.93 <= decided / 1000 <= 0.97
     with pytest.raises(ValueError, match="nothing can be told apart"):
-        resolvable(0.03, 0, 100)
+        resolvable(0.03, 1, 100)
 
 
 def test_what_lies_far_apart_counts_no_more_than_three_deviations() -> None:
@@ -77,6 +78,7 @@ def test_what_lies_far_apart_counts_no_more_than_three_deviations() -> None:
     assert -0.05 < kept[7] < -0.02
     assert sample_deviation(kept) < 0.02
     assert winsorised(values[1:]) == tuple(values[1:])  # too few
+    assert winsorised([*values[1:7], -0.3, -0.2, 0.007]) == (*values[1:7], -0.3, -0.2, 0.007)  # two are no lone dip
     assert winsorised([1.0] * 5 + [2.0] * 3) == (1.0,) * 5 + (2.0,) * 3  # no deviation to go by
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from pathlib import Path
@@ -63,6 +64,21 @@ def test_the_guests_of_one_run_have_one_speed_though_one_of_them_was_late(tmp_pa
     assert later.choose("auto", counts(2e9), 4.0).speed == 25_000_000
 
 
+def test_what_is_noted_by_others_changes_no_run_that_has_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second, third = (SpeedRecord(tmp_path, f"run-{number}") for number in (1, 2, 3))
+    assert [one.choose("auto", counts(2e9), 4.0).speed for one in (first, second)] == [100_000_000] * 2
+    first.step_down(100_000_000, 15, 20)
+    second.step_down(100_000_000, 15, 20)
+    assert third.choose("auto", counts(2e9), 4.0).speed == 25_000_000
+    now = time.time()
+    monkeypatch.setattr("pdrgate.guests.metering.speed.time.time", lambda: now + 3700)
+    speeds = [one.choose("auto", counts(2e9), 4.0).speed for one in (first, second, third)]
+    assert speeds == [100_000_000, 100_000_000, 25_000_000]
+    for number in range(100):
+        SpeedRecord(tmp_path, f"later-{number}").choose("auto", counts(2e9), 4.0)
+    assert len(json.loads((tmp_path / "cpu-speed.json").read_text())["runs"]) == 32
+
+
 def test_a_machine_that_was_busy_is_looked_at_again_after_an_hour(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,8 +87,10 @@ def test_a_machine_that_was_busy_is_looked_at_again_after_an_hour(
     assert record.choose("auto", counts(2e9), 4.0).speed == 25_000_000
     now = time.time()
     monkeypatch.setattr("pdrgate.guests.metering.speed.time.time", lambda: now + 3700)
-    assert record.choose("auto", counts(2e9), 4.0).speed == 100_000_000
-    assert record.choose("auto", counts(1e9), 4.0).speed == 100_000_000
+    assert record.choose("auto", counts(2e9), 4.0).speed == 25_000_000  # it has begun
+    later = SpeedRecord(tmp_path, "run-3")
+    assert later.choose("auto", counts(2e9), 4.0).speed == 100_000_000
+    assert later.choose("auto", counts(1e9), 4.0).speed == 100_000_000
 
 
 def test_what_is_asked_for_is_taken(tmp_path: Path) -> None:

@@ -191,7 +191,10 @@ class Boots:
         values = {measurand.name: measurand.value(trials) for measurand in measurands.all}
         side = one.build.side
         what = f"boot {number} of the {side} {one.build.label}"
-        if values[SaturationThroughput.name] is None:
+        if values[SaturationThroughput.name] == 0:
+            most = Rate(measurands.saturation.load)
+            self.failure = Judgement(Verdict.UNSTABLE, f"{what} forwards nothing when it is offered {most}: a livelock")
+        elif values[SaturationThroughput.name] is None:
             self.failure = self._unsaturated(what, trials)
         elif values[PartialDropRate.name] is None:
             self.failure = Judgement(

@@ -55,7 +55,7 @@ _FEWEST_CONCLUSIVE = 6
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How many pairs of boots a comparison may cost. It ends early once the intervals have left the tolerance."""
+    """How many pairs of boots a comparison may cost. It ends early once the rule has its answer."""
 
     pairs: int
     """At most."""

@@ -11,12 +11,13 @@ from pdrgate.errors import DataError
 from pdrgate.gate.judging import check_tolerance, compare, comparison, judged, told
 from pdrgate.gate.options import COST_TOLERANCE
 from pdrgate.gate.replicate import Measurands
+from pdrgate.gate.shape import shape_of
 from pdrgate.measurands import Cost, PartialDropRate, SaturationThroughput, replicate_of
 from pdrgate.replication import PairsRule, Samples
-from pdrgate.results.model import ComparisonResult, Side
+from pdrgate.results.model import ChangeResult, ComparisonResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.goals import PDR
-from pdrgate.stability import Assessment, assess, expand, read_experiments
+from pdrgate.stability import Assessment, Reading, assess, expand, read_experiments
 from pdrgate.stability import Verdict as Stability
 from pdrgate.stability.curve import LoadLossCurve, first_past
 from pdrgate.stats.intervals import mean
@@ -36,6 +37,7 @@ class _Set:
     values: _Values
     """By measurand, the samples: by pair of boots where there are pairs, else counted from 1."""
     paired: bool
+    trials: tuple[Trial, ...]
 
 
 def compare_files(
@@ -72,13 +74,17 @@ def compare_files(
     paired = first.paired and second.paired and len(pairs) > 1
     samples = [_samples(one, first, second, tolerance, pairs if paired else None) for one in _MEASURANDS]
     known = [one for one in samples if len(one.baseline) > 1 and len(one.candidate) > 1]
+    paired = paired and {one.measurand for one in known} >= {PartialDropRate.name, SaturationThroughput.name}
     if not known:
         if failure is not None:
             return None, failure
         few = min((first, second), key=lambda one: len(one.values[PartialDropRate.name]))
         count = len(few.values[PartialDropRate.name])
         raise DataError(f"{few.path} has {count} repeats of a saturated load; a comparison needs two or more")
-    changes = PairsRule().standing(known, ended=True).changes if paired else compare(known, str(baseline))
+    if paired:
+        changes, failure = _by_pairs(known, first, second, plr_threshold)
+    else:
+        changes = compare(known, str(baseline))
     found = comparison(
         changes, str(baseline), {}, pairs=len(pairs) if paired else 0, why_not=failure.reason if failure else ""
     )
@@ -86,6 +92,24 @@ def compare_files(
         numbers = "; ".join(told(change) for change in changes)
         return found, Judgement(failure.verdict, f"{failure.reason}; not accepted therefore: {numbers}")
     return found, judged(changes)
+
+
+def _by_pairs(
+    samples: Sequence[Samples], first: _Set, second: _Set, plr_threshold: float
+) -> tuple[tuple[ChangeResult, ...], Judgement | None]:
+    """The changes, and why they are not accepted: as a comparison of builds has them."""
+    try:
+        standing = PairsRule().standing(samples, ended=True)
+    except ValueError as error:
+        raise DataError(f"cannot compare {second.path} pair by pair with {first.path}: {error}") from error
+    shape = shape_of(
+        dict(zip(_SIDES, (first.trials, second.trials), strict=True)),
+        {one.measurand: {"baseline": one.baseline, "candidate": one.candidate} for one in samples},
+        reading=Reading.STRICT, loss_ratio=plr_threshold, scenario="trials of",
+    )  # fmt: skip
+    return standing.changes, shape.veto(
+        standing, {side: str(one.path) for side, one in zip(_SIDES, (first, second), strict=True)}
+    )
 
 
 def _samples(
@@ -128,7 +152,7 @@ def _read(path: Path, side: Side, plr_threshold: float, told_of: Callable[[str],
     )
     if not any(values.values()):
         values = _by_run(found.curve, plr_threshold)
-    return _Set(path, found, values, paired)
+    return _Set(path, found, values, paired, tuple(trials))
 
 
 def _by_run(curve: LoadLossCurve, plr_threshold: float) -> _Values:

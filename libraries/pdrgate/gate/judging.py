@@ -64,7 +64,7 @@ def judged(changes: Sequence[ChangeResult], functions: Sequence[FunctionChange] 
         clauses += [cost_in_words(one, functions) if one.measurand == Cost.name else told(one) for one in others]
     clauses.insert(1, _evidence_in_words(decisive))
     reason = "; ".join(filter(None, [*clauses, at_odds(changes)]))
-    if decisive.verdict is Verdict.INCONCLUSIVE:
+    if decisive.verdict is Verdict.INCONCLUSIVE and not _is_the_tolerance(decisive):
         reason += "; repeat more often or on a quieter machine"
     return Judgement(decisive.verdict, reason)
 
@@ -83,18 +83,42 @@ def _evidence_in_words(change: ChangeResult) -> str:
     evidence = change.evidence
     if evidence is None:
         return ""
+    apart = f"{evidence.apart} of {evidence.pairs} pairs lie apart and count for less" if evidence.apart else ""
     if change.verdict is Verdict.INCONCLUSIVE:
-        return (
-            f"{evidence.pairs} pairs that deviate by {evidence.deviation:.1%} resolve a tolerance of "
-            f"{evidence.resolves:.1%}"
+        if _is_the_tolerance(change):
+            return "the change is about the tolerance, and no pairs tell which side it lies on; choose another"
+        return "; ".join(
+            filter(
+                None,
+                (
+                    f"{evidence.pairs} pairs that deviate by {evidence.deviation:.1%} resolve a tolerance of some "
+                    f"{evidence.resolves:.1%}",
+                    apart,
+                ),
+            )
         )
-    bound = change.tolerance if change.better == "lower" else -change.tolerance
+    return "; ".join(filter(None, (_odds_in_words(change), apart)))
+
+
+def _odds_in_words(change: ChangeResult) -> str:
+    """The odds of a change whose interval reaches beyond the tolerance that decides; else empty."""
+    assert change.evidence is not None
+    better = change.verdict is Verdict.IMPROVEMENT
+    downwards = (change.better == "higher") is not better
+    bound = -change.tolerance if downwards else change.tolerance
     if not change.lower < bound < change.upper:
         return ""
-    words = "unchanged", f"worse by {2 * change.tolerance:.1%}"
-    likely, unlikely = reversed(words) if evidence.slower > 0 else words
-    odds = f"{float(f'{math.exp(abs(evidence.slower)):.2g}'):.0f}" if abs(evidence.slower) < _MANY else "over 1000"
+    log_odds = change.evidence.faster if better else change.evidence.slower
+    twice = abs(math.expm1(2 * math.log1p(bound)))  # in logs, as the evidence is
+    words = "unchanged", f"{'better' if better else 'worse'} by {twice:.1%}"
+    likely, unlikely = reversed(words) if log_odds > 0 else words
+    odds = f"{float(f'{math.exp(abs(log_odds)):.2g}'):.0f}" if abs(log_odds) < _MANY else "over 1000"
     return f"{odds} times likelier {likely} than {unlikely}"
+
+
+def _is_the_tolerance(change: ChangeResult) -> bool:
+    """Whether more pairs are no way out of an INCONCLUSIVE."""
+    return change.evidence is not None and change.evidence.resolves < change.tolerance
 
 
 def comparison(

@@ -21,20 +21,15 @@ class Standing:
     verdict: Verdict | None
     """What the pairs so far say; None while another pair is wanted."""
 
-    @property
-    def decisive(self) -> ChangeResult | None:
-        """The change that the verdict rests on, or would; None below two pairs."""
-        return gravest_change(self.changes) if self.changes else None
-
 
 @dataclass(frozen=True, slots=True)
 class PairsRule:
     """Pairs are taken until they tell an unchanged build from one slower by twice the tolerance, or are over.
 
-    A sequential likelihood ratio test: looks cost nothing, and however much pairs deviate, the bound is the same. Of
-    several measurands each may be the one that calls a REGRESSION wrongly, so each needs more for it; PASS needs all
-    of them, and nothing more. What is undecided when pairs or time are over, the intervals decide, or nobody.
-    tests/bench/gate_quality.py says how often it errs.
+    A sequential likelihood ratio test: however much pairs deviate, the bound is the same, and from some pairs on looks
+    cost nothing. Of several measurands each may be the one that calls a REGRESSION wrongly, so each needs more for it;
+    PASS needs all of them, and nothing more. What is undecided when pairs or time are over, the intervals decide, or
+    nobody; for a REGRESSION the evidence must not speak against it. tests/bench/gate_quality.py says how often it errs.
     """
 
     most: int = 48
@@ -70,8 +65,17 @@ class PairsRule:
             verdict = gravest_change(tested).verdict
             if verdict is not Verdict.INCONCLUSIVE:
                 return Standing(tested, verdict)
-        over = ended or pairs >= self.most
-        return Standing(changes, gravest_change(changes).verdict if over else None)
+        if not ended and pairs < self.most:
+            return Standing(changes, None)
+        left = tuple(replace(one, verdict=self._left(one, len(samples))) for one in changes)
+        return Standing(left, gravest_change(left).verdict)
+
+    def _left(self, change: ChangeResult, measurands: int) -> Verdict:
+        """The interval's verdict, but for a REGRESSION without evidence: there are many chances to err in a run."""
+        assert change.evidence is not None
+        needed = math.log(self.pass_odds * measurands * self.comparisons)
+        doubtful = change.verdict is Verdict.REGRESSION and change.evidence.slower < needed
+        return Verdict.INCONCLUSIVE if doubtful else change.verdict
 
     def _fewest(self, samples: Sequence[Samples]) -> int:
         scattered = any(

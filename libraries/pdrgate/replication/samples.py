@@ -24,10 +24,6 @@ class Samples:
     baseline: tuple[float, ...]
     candidate: tuple[float, ...]
 
-    def up_to(self, pairs: int) -> Samples:
-        """What was known after that many pairs."""
-        return replace(self, baseline=self.baseline[:pairs], candidate=self.candidate[:pairs])
-
     def paired_change(self, confidence: float, odds: float) -> ChangeResult:
         """The change of samples that were taken in pairs; see `paired_change_interval`. Raises ValueError as that.
 
@@ -50,7 +46,11 @@ class Samples:
                 faster=log_likelihood_ratio([-gain for gain in gains], -distance, 0.0),
                 pairs=len(ratios),
                 deviation=sample_deviation(ratios),
-                resolves=resolvable(sample_deviation(ratios), len(ratios), odds) / 2,
+                resolves=-math.expm1(-resolvable(sample_deviation(ratios), len(ratios), odds) / 2),
+                apart=sum(
+                    not math.isclose(ratio, math.log(new / old), rel_tol=1e-9, abs_tol=1e-12)
+                    for ratio, new, old in zip(ratios, self.candidate, self.baseline, strict=True)
+                ),
             ),
         )
 

@@ -56,7 +56,9 @@ class Evidence:
     deviation: float
     """Of the logs of the pairs' ratios."""
     resolves: float
-    """The least tolerance that as many pairs of this deviation decide, in 95 of 100 comparisons of equal builds."""
+    """The least tolerance that as many such pairs decide, in some 95 of 100 comparisons of equal builds."""
+    apart: int = 0
+    """Pairs that lie so far from the others that they count for less than they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -197,6 +197,10 @@ def check_livelock(curve: LoadLossCurve, bounds: Bounds) -> Check:
     part = worst / best if best else 1.0
     sentence = f"{Rate(worst)} of {Rate(least.load)} forwarded, and {Rate(best)} of {Rate(most.load)}"
     if part < bounds.livelock:
+        if least.runs < bounds.min_runs:
+            return Check(
+                LIVELOCK, None, part, bounds.livelock, f"{_repeats(least.runs)} at {Rate(least.load)}: too few"
+            )
         needs = f"needs >= {Ratio(bounds.livelock)} of its most"
         return Check(LIVELOCK, False, part, bounds.livelock, f"it livelocks: {sentence}, {needs}")
     return Check(LIVELOCK, True, part, bounds.livelock, sentence)

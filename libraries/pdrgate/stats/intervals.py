@@ -156,7 +156,7 @@ def paired_change_interval(candidate: Sequence[float], baseline: Sequence[float]
 
 
 def log_ratios(candidate: Sequence[float], baseline: Sequence[float]) -> tuple[float, ...]:
-    """log(candidate / baseline) of each pair, `winsorised`: of many pairs, one that dips moves no mean.
+    """log(candidate / baseline) of each pair, `winsorised`: of many pairs, a lone one that dips moves no mean.
 
     Raises:
         ValueError: samples of different lengths, or a value that is not positive and finite.

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 FEWEST = 8
 """Values, to tell which of them lie apart."""
+_ONE_OF = 6
+"""Of as many values one may lie apart; of 12, two. More are no lone dips, and the deviation has to tell of them."""
 _REACH = 3.0
 """Deviations from the median that a value may count for."""
 _MAD_OF_NORMAL = 0.674490
@@ -14,18 +16,18 @@ _MAD_OF_NORMAL = 0.674490
 
 
 def winsorised(values: Sequence[float]) -> tuple[float, ...]:
-    """The values, with those pulled in that lie further than three deviations from the median.
+    """The values, with the few pulled in that lie further than three deviations from the median.
 
     The deviation is that of normal values with the same median absolute one, so that what lies apart has no say in it
     (Tukey and McLaughlin, Sankhya A 25, 1963, with bounds instead of counts). Of normal values 3 % are pulled in where
-    there are 8, 0.7 % where there are 48.
-    Fewer than `FEWEST` values, and those of which half are equal, stay as they are.
+    there are 8, 0.7 % where there are 48. Fewer than `FEWEST` values, those of which half are equal, and those of which
+    more than one of six lies apart, stay as they are.
     """
     found = tuple(values)
     if len(found) < FEWEST:
         return found
     centre = statistics.median(found)
     reach = _REACH * statistics.median(abs(value - centre) for value in found) / _MAD_OF_NORMAL
-    if reach == 0:
+    if reach == 0 or sum(abs(value - centre) > reach for value in found) > len(found) // _ONE_OF:
         return found
     return tuple(min(max(value, centre - reach), centre + reach) for value in found)

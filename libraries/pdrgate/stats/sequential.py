@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pdrgate.stats.intervals import mean
+from pdrgate.stats.intervals import mean, t_quantile
 
 _MOST = 700.0
 """Of a log ratio: values without any deviation would prove everything; its exponential is still a number."""
@@ -19,8 +19,9 @@ def log_likelihood_ratio(values: Sequence[float], below: float, above: float) ->
 
     The generalised likelihood ratio of normal values of unknown deviation: n/2 log(S_above / S_below), S being the sum
     of squares around the nearest mean that the hypothesis allows (Wald, Sequential Analysis, 1947, on t tests; Lai,
-    Nearly Optimal Sequential Tests of Composite Hypotheses, Ann. Statist. 16, 1988). Looked at after every value, it
-    passes a bound log(A) with the wrong sign in about 1 of A samples; tests/bench/gate_quality.py counts how often.
+    Nearly Optimal Sequential Tests of Composite Hypotheses, Ann. Statist. 16, 1988). It passes a bound log(A) with the
+    wrong sign in about 1 of A samples, however often it is looked at, where the deviation is known well: not for the
+    first few values, whose own deviation may be next to nothing. tests/bench/gate_quality.py counts how often.
 
     Args:
         values: n of them, in measured order or any other.
@@ -52,15 +53,14 @@ def log_likelihood_ratio(values: Sequence[float], below: float, above: float) ->
 def resolvable(deviation: float, count: int, odds: float, power: float = 0.95) -> float:
     """The distance of two means that ``count`` values tell apart with ``power``, in the deviation's unit.
 
-    Where the log ratio, normal with the mean d²/2 and the variance d² (d the distance in standard errors), has passed
-    log(odds) with that probability.
+    The distance at which `log_likelihood_ratio` reaches log(odds) though the mean lies off by as much as one of
+    1 / (1 - power) samples does (by Student's t).
 
     Raises:
-        ValueError: no values, or odds below 1.
+        ValueError: fewer than two values, or odds below 1.
     """
-    if count < 1 or odds < 1:
+    if count < 2 or odds < 1:
         raise ValueError(f"{count} values at odds of {odds}: nothing can be told apart")
-    from scipy.special import ndtri
-
-    margin = float(ndtri(power))
-    return (margin + math.sqrt(margin**2 + 2 * math.log(odds))) * deviation / math.sqrt(count)
+    off = t_quantile(power, count - 1)
+    reach = off + math.sqrt(odds ** (2 / count) * (count - 1 + off**2) - (count - 1))
+    return reach * deviation / math.sqrt(count)

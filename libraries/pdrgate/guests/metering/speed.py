@@ -33,6 +33,9 @@ _ENOUGH = 8
 _BUSY = 3600.0
 """Seconds after which a machine that was too busy for a speed is looked at once more."""
 
+_RUNS = 32
+"""Of which it is remembered at what speed their guests run: more than can be under way at once."""
+
 _LATE = 0.002
 """Share of a trial that its CPU may lose: what it forwards is wrong by as much."""
 
@@ -68,25 +71,29 @@ class SpeedRecord:
             return SpeedChoice(0, "asked for")
         if wanted != "auto":
             return SpeedChoice(wanted, "asked for")
-        told = self._file.read()
-        if told is not None and self.run and told.get("noted_by") == self.run:
-            return SpeedChoice(int(told["before"]), "as this run's first guest")
-        if told is not None and isinstance(told.get("speed"), int) and time.time() < told.get("until", math.inf):
-            return SpeedChoice(told["speed"], str(told.get("why", "")))
-        unheld = booted.instructions / max(elapsed - booted.halted, 1e-3)
-        speed = max((step for step in STEPS if step <= _SHARE * unheld), default=STEPS[0])
-        why = f"the first guest here showed {unheld / 1e6:.0f} MIPS in its boot"
-        self._file.write({"speed": speed, "why": why})
-        return SpeedChoice(speed, why)
+        told = self._file.read() or {}
+        runs = dict(told.get("runs", {}))
+        if self.run in runs:
+            return SpeedChoice(int(runs[self.run]), "as this run's first guest")
+        if isinstance(told.get("speed"), int) and time.time() < told.get("until", math.inf):
+            choice = SpeedChoice(told["speed"], str(told.get("why", "")))
+        else:
+            unheld = booted.instructions / max(elapsed - booted.halted, 1e-3)
+            speed = max((step for step in STEPS if step <= _SHARE * unheld), default=STEPS[0])
+            choice = SpeedChoice(speed, f"the first guest here showed {unheld / 1e6:.0f} MIPS in its boot")
+            told = {"speed": choice.speed, "why": choice.why}
+        # Those of long ago have ended.
+        newest = [*runs.items(), (self.run, choice.speed)][-_RUNS:] if self.run else list(runs.items())
+        self._file.write({**told, "runs": dict(newest)})
+        return choice
 
     def step_down(self, speed: int, late: int, trials: int) -> None:
         """Let ``auto`` mean less for an hour, where a guest could not be held at ``speed`` in most of its trials."""
         lower = max((step for step in STEPS if step < speed), default=0)
         if lower and trials >= _ENOUGH and late > trials / 2:
+            told = self._file.read() or {}
             why = f"at {SpeedChoice(speed, '')} {late} of {trials} trials were late"
-            self._file.write(
-                {"speed": lower, "why": why, "noted_by": self.run, "before": speed, "until": time.time() + _BUSY}
-            )
+            self._file.write({**told, "speed": lower, "why": why, "until": time.time() + _BUSY})
 
     @property
     def _file(self) -> Remembered:
