@@ -5,7 +5,8 @@
 No packet is sent: these say how rules behave and nothing about a machine. In the first table boots have a level of
 their own that deviates by so much, and trials in a boot by 0.3 % more; the candidate is unchanged, slower by the
 tolerance, and slower by twice that. The second shows what a SUT may do to a gate besides, unchanged and slower. In the
-third, the curve itself is ill: there pdrgate's own trials are simulated one by one. Seconds are of traffic: sending
+third is how far the change that pdrgate tells is off, and whether its interval holds the true one. In the last, the
+curve itself is ill: there pdrgate's own trials are simulated one by one. Seconds are of traffic: sending
 alone, the search included, median over the comparisons of unchanged builds.
 
 - pdrgate: pairs of boots, a sequential likelihood ratio test, and the checks on levels and ratios.
@@ -96,8 +97,21 @@ class Sut:
         return level
 
 
-Answer = tuple[str, int, float]
-"""Verdict, boots a side, seconds of traffic."""
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a method said, and what it cost."""
+
+    verdict: str
+    boots: int
+    """A side."""
+    seconds: float
+    """Of traffic."""
+    error: float = 0.0
+    """Of the change of the PDR that is told."""
+    holds: bool = False
+    """Whether its interval holds the true one."""
+
+
 Method = Callable[[Sut, float, float, random.Random], Answer]
 """Of a SUT, the true change, the tolerance."""
 
@@ -135,10 +149,13 @@ def pdrgate(sut: Sut, change: float, tolerance: float, source: random.Random) ->
         standing = rule.standing(_samples(values, tolerance))
         if standing.verdict is None:
             continue
-        cost = 2 * (_SHORT_SEARCH + number * _BOOT)
         shape = shape_of({}, values, reading=Reading.STRICT, loss_ratio=PDR.loss_ratio, scenario="simulated")
         veto = shape.veto(standing, {})
-        return str(veto.verdict if veto else standing.verdict), number, cost
+        told = standing.changes[0]
+        return Answer(
+            str(veto.verdict if veto else standing.verdict), number, 2 * (_SHORT_SEARCH + number * _BOOT),
+            told.change - change, told.lower <= change <= told.upper,
+        )  # fmt: skip
     raise AssertionError("the rule ends at its most pairs")
 
 
@@ -154,10 +171,10 @@ def interval(sut: Sut, change: float, tolerance: float, source: random.Random) -
             ]
             cost = 2 * (_SHORT_SEARCH + number * _BOOT)
             if any(one.high < -tolerance for one in found):
-                return "REGRESSION", number, cost
+                return Answer("REGRESSION", number, cost)
             if all(one.low >= -tolerance for one in found):
-                return "PASS", number, cost
-    return "INCONCLUSIVE", 48, cost
+                return Answer("PASS", number, cost)
+    return Answer("INCONCLUSIVE", 48, cost)
 
 
 def _searched(sut: Sut, source: random.Random, change: float | None = None) -> float:
@@ -172,12 +189,12 @@ def _said(change: float, tolerance: float) -> str:
 
 def mlr_fixed(sut: Sut, change: float, tolerance: float, source: random.Random) -> Answer:
     old, new = _searched(sut, source), _searched(sut, source, change)
-    return _said(new / old - 1, tolerance), 1, 2 * csit_seconds()
+    return Answer(_said(new / old - 1, tolerance), 1, 2 * csit_seconds())
 
 
 def mlr_jumpavg(sut: Sut, change: float, tolerance: float, source: random.Random) -> Answer:
     old, new = _searched(sut, source), _searched(sut, source, change)
-    return _grouped([old], [new]), 1, 2 * csit_seconds()
+    return Answer(_grouped([old], [new]), 1, 2 * csit_seconds())
 
 
 def _trials(sut: Sut, source: random.Random, change: float | None = None) -> list[float]:
@@ -187,26 +204,27 @@ def _trials(sut: Sut, source: random.Random, change: float | None = None) -> lis
 
 def jumpavg_10(sut: Sut, change: float, tolerance: float, source: random.Random) -> Answer:
     old, new = _trials(sut, source), _trials(sut, source, change)
-    return _grouped(old, new), 1, 20.0
+    return Answer(_grouped(old, new), 1, 20.0)
 
 
 def welch(sut: Sut, change: float, tolerance: float, source: random.Random) -> Answer:
     old, new = _trials(sut, source), _trials(sut, source, change)
     slower = statistics.mean(new) < statistics.mean(old)
-    return "REGRESSION" if slower and ttest_ind(old, new, equal_var=False).pvalue < 0.05 else "PASS", 1, 20.0
+    found = slower and ttest_ind(old, new, equal_var=False).pvalue < 0.05
+    return Answer("REGRESSION" if found else "PASS", 1, 20.0)
 
 
 def sweep(sut: Sut, change: float, tolerance: float, source: random.Random) -> Answer:
     levels = CAPACITY * sut.level(source), CAPACITY * (1 + change) * sut.level(source, candidate=True)
     old, new = (level * (1 + source.gauss(0, WITHIN / math.sqrt(50))) for level in levels)
-    return _said(new / old - 1, tolerance), 1, 2 * 8 * 50 * 10.0
+    return Answer(_said(new / old - 1, tolerance), 1, 2 * 8 * 50 * 10.0)
 
 
 def t_threshold(sut: Sut, change: float, tolerance: float, source: random.Random) -> Answer:
     older = [_searched(sut, source) for _ in range(HISTORY)]
     new = _searched(sut, source, change)
     reach = t_quantile(0.99, HISTORY - 1) * statistics.stdev(older)
-    return "REGRESSION" if new < statistics.mean(older) - reach else "PASS", 1, csit_seconds()
+    return Answer("REGRESSION" if new < statistics.mean(older) - reach else "PASS", 1, csit_seconds())
 
 
 def fence(sut: Sut, change: float, tolerance: float, source: random.Random) -> Answer:
@@ -214,7 +232,8 @@ def fence(sut: Sut, change: float, tolerance: float, source: random.Random) -> A
     new = _searched(sut, source, change)
     changes = [then / before - 1 for before, then in itertools.pairwise(older)]
     low, _, high = statistics.quantiles(changes, n=4)
-    return "REGRESSION" if new / older[-1] - 1 < low - 1.5 * (high - low) else "PASS", 1, csit_seconds()
+    below = new / older[-1] - 1 < low - 1.5 * (high - low)
+    return Answer("REGRESSION" if below else "PASS", 1, csit_seconds())
 
 
 def _grouped(old: list[float], new: list[float]) -> str:
@@ -270,7 +289,7 @@ def ill(curve: Callable[[float], LoadLoss], modes: tuple[float, ...], seed: int,
             seconds += sum(trial.sending_time for trial in own)
             found = {one.name: one.value(own) for one in (measurands.pdr, measurands.saturation)}
             if None in found.values():
-                return "UNSTABLE", number, seconds
+                return Answer("UNSTABLE", number, seconds)
             trials[side] += own
             for name in NAMES:
                 values[name][side] += (found[name] or 0.0,)
@@ -278,7 +297,7 @@ def ill(curve: Callable[[float], LoadLoss], modes: tuple[float, ...], seed: int,
         if standing.verdict is not None:
             shape = shape_of(trials, values, reading=Reading.STRICT, loss_ratio=PDR.loss_ratio, scenario="simulated")
             veto = shape.veto(standing, dict(zip(SIDES, SIDES, strict=True)))
-            return str(veto.verdict if veto else standing.verdict), number, seconds
+            return Answer(str(veto.verdict if veto else standing.verdict), number, seconds)
     raise AssertionError("the rule ends at its most pairs")
 
 
@@ -318,21 +337,36 @@ class Cell:
     method: str
 
 
-def run(cell: Cell, comparisons: int, tolerance: float) -> tuple[dict[str, float], float, float]:
-    """Shares of the verdicts, median boots a side, median seconds."""
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Of the comparisons of a cell."""
+
+    shares: dict[str, float]
+    """Of the verdicts."""
+    boots: float
+    seconds: float
+    """Medians."""
+    error: float
+    holds: float
+    """Means."""
+
+    @classmethod
+    def of(cls, answers: list[Answer]) -> Summary:
+        count = Counter(one.verdict for one in answers)
+        return cls(
+            {verdict: count[verdict] / len(answers) for verdict in count},
+            statistics.median(one.boots for one in answers), statistics.median(one.seconds for one in answers),
+            statistics.mean(one.error for one in answers), statistics.mean(one.holds for one in answers),
+        )  # fmt: skip
+
+
+def run(cell: Cell, comparisons: int, tolerance: float) -> Summary:
     source = random.Random(f"{cell}")
-    answers = [METHODS[cell.method](cell.sut, cell.change, tolerance, source) for _ in range(comparisons)]
-    return _summed(answers)
+    return Summary.of([METHODS[cell.method](cell.sut, cell.change, tolerance, source) for _ in range(comparisons)])
 
 
-def run_ill(name: str, comparisons: int, tolerance: float) -> tuple[dict[str, float], float, float]:
-    return _summed([ill(*ILL[name], seed, tolerance) for seed in range(comparisons)])
-
-
-def _summed(answers: list[Answer]) -> tuple[dict[str, float], float, float]:
-    count = Counter(verdict for verdict, _, _ in answers)
-    shares = {verdict: count[verdict] / len(answers) for verdict in count}
-    return shares, statistics.median(one[1] for one in answers), statistics.median(one[2] for one in answers)
+def run_ill(name: str, comparisons: int, tolerance: float) -> Summary:
+    return Summary.of([ill(*ILL[name], seed, tolerance) for seed in range(comparisons)])
 
 
 def main() -> None:
@@ -351,11 +385,12 @@ def main() -> None:
         "flips by 10 % from boot to boot": Sut(0.005, flips=0.1),
         "flips by 3 % from boot to boot": Sut(0.005, flips=0.03),
     }
+    changes = (0.0, -options.tolerance, -2 * options.tolerance + options.tolerance**2)
+    told: dict[str, tuple[Summary, Summary, Summary]] = {}
     with ProcessPoolExecutor(2) as pool:
         many = partial(pool.map, run)
         for title, group in (("boots deviate by", suts), ("", odd)):
             keys = [(name, method) for name in group for method in METHODS]
-            changes = (0.0, -options.tolerance, -2 * options.tolerance + options.tolerance**2)
             cells = [Cell(group[name], change, method) for name, method in keys for change in changes]
             found = iter(list(many(cells, [options.comparisons] * len(cells), [options.tolerance] * len(cells))))
             print(f"\n{title or 'SUT':<36}{'':<13}{'unchanged':^33}{'-tolerance':^18}{'-2 tolerance':^33}", flush=True)
@@ -364,29 +399,37 @@ def main() -> None:
                 f"{'PASS':>7}{'REGR':>7}{'IMPR':>6}{'INC':>6}{'UNST':>7}{'boots':>7}{'seconds':>9}"
             )  # fmt: skip
             for name, method in keys:
-                (same, boots, seconds), (edge, _, _), (slower, _, _) = next(found), next(found), next(found)
+                same, edge, slower = next(found), next(found), next(found)
+                if method == "pdrgate":
+                    told[name] = (same, edge, slower)
                 print(
-                    f"{name:<36}{method:<13}" + _shares(same) + "".join(f"{edge.get(w, 0):>9.1%}" for w in _SAID)
-                    + _shares(slower) + f"{boots:>7.0f}{seconds:>9.0f}", flush=True
+                    f"{name:<36}{method:<13}" + _shares(same) + "".join(f"{edge.shares.get(w, 0):>9.1%}" for w in _SAID)
+                    + _shares(slower) + f"{same.boots:>7.0f}{same.seconds:>9.0f}", flush=True
                 )  # fmt: skip
+        print(f"\n{'pdrgate, boots deviate by':<36}{'error of the change':>30}{'97.5 % interval holds it':>33}")
+        print(f"{'':<36}" + "".join(f"{change:>10.1%}" for change in changes) + f"{'':3}"
+              + "".join(f"{change:>10.1%}" for change in changes))  # fmt: skip
+        for name in suts:
+            print(f"{name:<36}" + "".join(f"{one.error:>+10.2%}" for one in told[name]) + f"{'':3}"
+                  + "".join(f"{one.holds:>10.1%}" for one in told[name]), flush=True)  # fmt: skip
         print(
             f"\n{'pdrgate, unchanged builds':<49}"
             f"{'PASS':>7}{'REGR':>7}{'IMPR':>6}{'INC':>6}{'UNST':>7}{'boots':>7}{'seconds':>9}"
         )
         comparisons = [options.comparisons] * len(ILL)
-        for name, (shares, boots, seconds) in zip(
+        for name, found_ill in zip(
             ILL, pool.map(run_ill, ILL, comparisons, [options.tolerance] * len(ILL)), strict=True
         ):
-            print(f"{name:<49}" + _shares(shares) + f"{boots:>7.0f}{seconds:>9.0f}", flush=True)
+            print(f"{name:<49}" + _shares(found_ill) + f"{found_ill.boots:>7.0f}{found_ill.seconds:>9.0f}", flush=True)
     print(f"\n{options.comparisons} comparisons a cell, {time.monotonic() - began:.0f} s")
 
 
 _SAID = ("PASS", "REGRESSION")
 
 
-def _shares(found: dict[str, float]) -> str:
+def _shares(found: Summary) -> str:
     return "".join(
-        f"{found.get(word, 0):>{width}.1%}"
+        f"{found.shares.get(word, 0):>{width}.1%}"
         for word, width in (("PASS", 7), ("REGRESSION", 7), ("IMPROVEMENT", 6), ("INCONCLUSIVE", 6), ("UNSTABLE", 7))
     )
 
