@@ -34,7 +34,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import jumpavg
@@ -246,14 +246,11 @@ METHODS: dict[str, Method] = {
     "Welch": welch, "sweep": sweep, "t-threshold": t_threshold, "fence": fence,
 }  # fmt: skip
 
-_csit_seconds: list[float] = []
 
-
+@cache
 def csit_seconds() -> float:
     """Traffic of an MLRsearch for NDR and PDR with CSIT's goals: the median of twenty, on a quiet SUT."""
-    if not _csit_seconds:
-        _csit_seconds.append(statistics.median(_search_seconds(seed) for seed in range(20)))
-    return _csit_seconds[0]
+    return statistics.median(_search_seconds(seed) for seed in range(20))
 
 
 def _search_seconds(seed: int) -> float:
@@ -303,14 +300,14 @@ def ill(curve: Callable[[float], LoadLoss], modes: tuple[float, ...], seed: int,
 
 def _boot(sut: SimulatedSut, measurands: Measurands, number: int, side: Side) -> list[Trial]:
     trials: list[Trial] = []
-    for step in measurands.steps(Sweep(round_order(measurands_loads(measurands), number), QUICK.boot_trial))[:3]:
+    for step in measurands.steps(Sweep(round_order(_loads(measurands), number), QUICK.boot_trial))[:3]:
         while (ask := step.next(trials)) is not None:
             trial = sut.measure(ask.load, ask.duration)
             trials.append(replace(trial, phase=ask.phase, side=side, pair=number, boot=f"{side}-{number}"))
     return trials
 
 
-def measurands_loads(measurands: Measurands) -> tuple[float, ...]:
+def _loads(measurands: Measurands) -> tuple[float, ...]:
     top = measurands.saturation.load
     return tuple(load * top / BOOT_GRID[-1] for load in BOOT_GRID)
 

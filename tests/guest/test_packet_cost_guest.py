@@ -80,6 +80,11 @@ def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
     after = counted([[*saturate(), idle]], LOSS)
     found = {one.function: one for one in function_changes(before, after)}
     assert found["fib_rules_lookup"].change == pytest.approx(15, abs=5)
+    # This guest is not held at a speed: beside other load its trials may differ by more than they should.
+    assert before is not None
+    assert after is not None
+    deviations = [one.deviation for cost in (before, after) for one in cost.functions if one.name == "fib_rules_lookup"]
+    assert found["fib_rules_lookup"].sure or max(one or 0.0 for one in deviations) > 1.0, deviations
 
 
 def test_other_trials_keep_no_functions(measurer: Measurer) -> None:

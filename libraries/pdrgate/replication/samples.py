@@ -47,8 +47,9 @@ class Samples:
                 pairs=len(ratios),
                 deviation=sample_deviation(ratios),
                 resolves=-math.expm1(-resolvable(sample_deviation(ratios), len(ratios), odds) / 2),
+                # What is not pulled in is left untouched.
                 apart=sum(
-                    not math.isclose(ratio, math.log(new / old), rel_tol=1e-9, abs_tol=1e-12)
+                    ratio != math.log(new / old)
                     for ratio, new, old in zip(ratios, self.candidate, self.baseline, strict=True)
                 ),
             ),
