@@ -1,4 +1,5 @@
-"""What holds for all tests: how they are shared out to processes, and that Ctrl-C reaches what they start."""
+"""What holds for all tests: how they are shared out to processes, which of them may ask twice, and that Ctrl-C reaches
+what they start."""
 
 from __future__ import annotations
 
@@ -19,8 +20,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     A measurement waits for another one to end (`Lease`): two processes of them would only wait for each other. Guests
     that are only booted wait for nobody.
+
+    What runs on real kernels, sockets and guests may ask the machine a second time: others use it as well. pytest's
+    summary counts such reruns and names them, and a fault that shows twice fails. What computes is asked once.
     """
     for item in items:
+        if "unit" not in item.path.parts:
+            item.add_marker(pytest.mark.flaky(reruns=1))
         held = any(name in _HOLD_THE_MACHINE for name in getattr(item, "fixturenames", ()))
         measures = item.get_closest_marker("datapath") or (item.get_closest_marker("guest") and held)
         item.add_marker(pytest.mark.xdist_group("the machine" if measures else str(item.path)))

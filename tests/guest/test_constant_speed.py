@@ -78,9 +78,12 @@ def test_a_cpu_with_nothing_to_do_owes_nothing(guest: Guest) -> None:
     observer = SpeedObserver(guest.meter, SPEED)
     observer.begin()
     time.sleep(0.5)
-    after = guest.meter.counts()
-    assert after.halted > 0
-    assert after.arrears == 0
+    readings = []
+    while len(readings) < 100 and not (readings and readings[-1].arrears == 0):  # while a tick runs, it owes a little
+        readings.append(guest.meter.counts())
+        time.sleep(0.01)
+    assert readings[-1].arrears == 0
+    assert readings[-1].halted > 0
     observer.end()
 
 

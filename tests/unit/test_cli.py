@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import pdrgate
-from pdrgate.cli import FEWEST_BOOTS, _asked, cli, main
+from pdrgate.cli import cli, main
+from pdrgate.cli.gate import FEWEST_BOOTS, _asked
 from pdrgate.errors import DataError
 from pdrgate.gate.options import RunOptions
 from pdrgate.results.verdict import Verdict

@@ -1,0 +1,7 @@
+"""``python -m pdrgate.cli``."""
+
+import sys
+
+from pdrgate.cli import main
+
+sys.exit(main())

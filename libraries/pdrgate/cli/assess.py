@@ -1,0 +1,57 @@
+"""``pdrgate assess``: can the PDR in these files be trusted?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pdrgate.cli.parameters import PathType, RatioType, note
+from pdrgate.units import Ratio
+
+
+@click.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=PathType())
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--reading",
+    type=click.Choice(["strict", "tolerant", "published"]),
+    default="strict",
+    show_default=True,
+    help="How PASTRAMI's entry into saturation is read: the paper's text, what the authors meant, what they published.",
+)
+@click.option("--loss", type=RatioType(), default="0.5%", show_default=True, help="The PLR that defines the PDR.")
+@click.option("--eta", type=RatioType(), default="0.1", show_default=True, help="A TIR below this is saturation.")
+def assess(files: tuple[Path, ...], form: str, reading: str, loss: Ratio, eta: Ratio) -> int:
+    """Say whether the PDR in each FILE can be trusted.
+
+    FILE is a trials.jsonl of pdrgate, a result file of PASTRAMI, or a directory: all *.txt and trials.jsonl below it.
+
+    Exits with 0 when every experiment is STABLE, with 1 when one is not, with 2 when a FILE is no trials or the
+    generator was the limit.
+    """
+    import json
+
+    import msgspec
+
+    from pdrgate.stability import Reading, assess, expand, read_experiments
+    from pdrgate.stability.text import render
+
+    assessments = [
+        assess(
+            experiment.trials,
+            reading=Reading(reading),
+            plr_threshold=float(loss),
+            eta=float(eta),
+            source=experiment.source,
+            notes=experiment.notes,
+        )
+        for path in expand(files, note)
+        for experiment in read_experiments(path)
+    ]
+    if form == "json":
+        record = {"experiments": [msgspec.to_builtins(found.result()) for found in assessments]}
+        click.echo(json.dumps(record, indent=1, allow_nan=False))
+    else:
+        click.echo(render(assessments))
+    return max(found.verdict.exit_code for found in assessments)

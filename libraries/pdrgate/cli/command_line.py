@@ -1,0 +1,80 @@
+"""The command ``pdrgate``: its commands, and what becomes of errors: one line on stderr, exit codes as in errors.py."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from pdrgate import __version__
+from pdrgate.cli.assess import assess
+from pdrgate.cli.compare import compare
+from pdrgate.cli.doctor import doctor
+from pdrgate.cli.gate import gate
+from pdrgate.cli.report import report
+from pdrgate.cli.restore import restore
+from pdrgate.errors import EXIT_FAULT, EXIT_STOP, EXIT_UNTESTABLE, EXIT_USAGE, PdrGateError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.version_option(__version__, prog_name="pdrgate", message="%(prog)s %(version)s")
+def cli(debug: bool) -> None:
+    """Decide whether a kernel's packet data path is as fast as it was.
+
+    Exit codes: 0 passes, 1 fails because of the SUT, 2 a file or the testbed is at fault, 64 a usage error.
+    """
+
+
+for _command in (gate, doctor, restore, assess, compare, report):
+    cli.add_command(_command)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    debug = False
+    words = list(sys.argv[1:] if arguments is None else arguments)
+
+    def for_bisect(code: int) -> int:
+        """To git bisect, any other code of an error would be a bad build; a wrong command line stops it."""
+        if "--bisect" not in words:
+            return code
+        return EXIT_STOP if code == EXIT_USAGE else EXIT_UNTESTABLE
+
+    try:
+        with cli.make_context("pdrgate", words) as context:
+            debug = context.params["debug"]
+            code = cli.invoke(context)
+            sys.stdout.flush()
+            return code if isinstance(code, int) else 0
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return EXIT_USAGE
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx else "pdrgate"
+        return _complain(f"{error.format_message().rstrip('.')}; see '{where} --help'", for_bisect(EXIT_USAGE))
+    except (click.Abort, KeyboardInterrupt):
+        return _complain("interrupted", 130)
+    except BrokenPipeError:
+        # The reader has gone (| head): nothing to complain about, and no second error on exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAULT
+    except PdrGateError as error:
+        if debug:
+            raise
+        return _complain(str(error), for_bisect(error.exit_code))
+    except Exception as error:
+        if debug:
+            raise
+        return _complain(
+            f"internal error: {type(error).__name__}: {error}; run again with --debug", for_bisect(EXIT_FAULT)
+        )
+
+
+def _complain(message: str, code: int) -> int:
+    click.echo(f"pdrgate: {' '.join(message.split())}", err=True)
+    return code

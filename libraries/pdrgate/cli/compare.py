@@ -1,0 +1,39 @@
+"""``pdrgate compare``: one set of trials against another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pdrgate.cli.parameters import PathType, RatioType, note
+from pdrgate.units import Ratio
+
+
+@click.command()
+@click.argument("baseline", type=PathType())
+@click.argument("candidate", type=PathType())
+@click.option("--tolerance", type=RatioType(), default="2%", show_default=True, help="Loss of PDR that is accepted.")
+@click.option("--loss", type=RatioType(), default="0.5%", show_default=True, help="The PLR that defines the PDR.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def compare(baseline: Path, candidate: Path, tolerance: Ratio, loss: Ratio, form: str) -> int:
+    """Say whether the trials in CANDIDATE show a lower PDR or saturation throughput than those in BASELINE.
+
+    Each is a trials.jsonl, a result file of PASTRAMI, or a directory of one; all its repeats are taken together. Of the
+    trials of a comparison of builds, BASELINE gives those of its baseline and CANDIDATE those of its candidate: name
+    such a run twice, and its pairs of boots are judged again. Exits as gate does. Trials taken in one boot do not show
+    what the next boot will give: replicate boots, not trials.
+    """
+    import json
+
+    import msgspec
+
+    from pdrgate.gate.file_comparison import compare_files
+
+    comparison, judgement = compare_files(baseline, candidate, float(tolerance), float(loss), note)
+    if form == "json":
+        record = {"verdict": judgement.verdict, "reason": judgement.reason}
+        click.echo(json.dumps(record | {"comparison": msgspec.to_builtins(comparison)}, indent=1))
+    else:
+        click.echo(str(judgement))
+    return judgement.verdict.exit_code

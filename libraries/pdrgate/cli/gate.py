@@ -1,0 +1,169 @@
+"""``pdrgate gate``: measure, judge, and say whether the build passes."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pdrgate.cli.parameters import BuildType, DurationType, PathType, RatioType
+from pdrgate.errors import UsageError
+
+if TYPE_CHECKING:
+    from pdrgate.gate.options import RunOptions
+
+FEWEST_BOOTS = 3
+"""A curve whose loads were measured less often supports no PDR (the checks of the repeats need three of each)."""
+
+
+@click.command()
+@click.option(
+    "--testbed",
+    metavar="FILE",
+    type=PathType(),
+    help="[default: steady-guest.yaml, with --kernel local-vm.yaml]",
+)
+@click.option(
+    "--kernel",
+    metavar="BUILD",
+    type=BuildType(),
+    help="A kernel to boot: .deb, bzImage, build tree or distribution package.",
+)
+@click.option(
+    "--bpf", metavar="OBJECT", type=BuildType(), help="An eBPF object file with a program for XDP or tc, to be loaded."
+)
+@click.option(
+    "--against",
+    metavar="BUILD",
+    type=BuildType(),
+    help="What --kernel or --bpf is compared with, measured in turn with it.",
+)
+@click.option(
+    "--boots", type=click.IntRange(FEWEST_BOOTS, 500), default=48, show_default=True, help="Boots of each, at most."
+)
+@click.option(
+    "--budget",
+    metavar="TIME",
+    type=DurationType(),
+    help="After this time none is booted.  [default: 9 min, or what six pairs take where boots are slow]",
+)
+@click.option(
+    "--scenario",
+    "scenarios",
+    metavar="TAG",
+    multiple=True,
+    default=["default"],
+    show_default=True,
+    help="Tests to run, by tag or Robot tag pattern (small-buffers, ipv4, ipv6ANDlarge-buffers); 'all' runs all.",
+)
+@click.option(
+    "--profile", type=click.Choice(["smoke", "quick", "standard", "pastrami"]), default="quick", show_default=True
+)
+@click.option(
+    "--tolerance",
+    metavar="RATIO",
+    type=RatioType(),
+    default="2%",
+    show_default=True,
+    help="Loss of PDR that is accepted.",
+)
+@click.option(
+    "--cost-tolerance",
+    metavar="RATIO",
+    type=RatioType(),
+    default="1%",
+    show_default=True,
+    help="Growth of the instructions per packet that is accepted.",
+)
+@click.option("--output", metavar="FOLDER", default="results", show_default=True, type=PathType())
+@click.option(
+    "--baseline",
+    metavar="PATH",
+    type=PathType(),
+    help="A result.json, the folder of a run, or a folder of runs.",
+)
+@click.option("--require-baseline", is_flag=True, help="Fail, before measuring, where there is no baseline.")
+@click.option("--resume", metavar="RUN", type=PathType(), help="Continue the run in this folder.")
+@click.option("--reading", type=click.Choice(["strict", "tolerant", "published"]), default="strict", show_default=True)
+@click.option(
+    "--wait",
+    metavar="TIME",
+    type=DurationType(),
+    default="0 s",
+    show_default=True,
+    help="Wait for another run here to end.",
+)
+@click.option("--bisect", is_flag=True, help="Exit for 'git bisect run': 0 good, 1 bad, 125 cannot be told.")
+@click.option(
+    "--suite",
+    "suites",
+    metavar="PATH",
+    type=PathType(),
+    multiple=True,
+    default=["robot/gate"],
+    show_default=True,
+)
+@click.pass_context
+def gate(context: click.Context, /, output: Path, resume: Path | None, **asked: Any) -> int:
+    """Measure the data path and say whether it is stable, and as fast as its baseline.
+
+    Exits with 0 when the gate passes (PASS, IMPROVEMENT, NO_BASELINE), with 1 when the build fails it (REGRESSION,
+    UNSTABLE, INCONCLUSIVE), with 2 when the testbed or a tool is at fault (DISTURBED, GENERATOR_LIMITED, ERROR).
+    """
+    from pdrgate.gate.options import RunOptions
+    from pdrgate.launch import check, default_testbed, new_folder, run_gate
+
+    if resume is not None:
+        given = [
+            option.opts[0]
+            for option in context.command.params
+            if option.name in asked
+            and context.get_parameter_source(option.name) is click.core.ParameterSource.COMMANDLINE
+        ]
+        if given:
+            raise UsageError(f"--resume takes the options of the run that it continues; leave out {given[0]}")
+        folder = resume if resume.exists() else output / resume
+        options = RunOptions.of_run(folder)
+        check(options)
+        return run_gate(options, folder, resume=True)
+    why = ""
+    if asked["testbed"] is None:
+        asked["testbed"], why = default_testbed(asked["kernel"] is not None)
+    options = _asked(**asked)
+    check(options)
+    folder = new_folder(output)
+    options.keep(folder)
+    return run_gate(options, folder, why)
+
+
+def _asked(**given: Any) -> RunOptions:
+    """The options of a new run; what the command line leaves open is chosen by what it names.
+
+    Args:
+        given: by field, the values that click made; None where there is none.
+
+    Raises:
+        UsageError: options that do not go together.
+    """
+    from pdrgate.builds.bpf_build import bpf_build
+    from pdrgate.gate.options import RunOptions
+    from pdrgate.stability import Reading
+
+    said = {name: value for name, value in given.items() if value is not None}
+    options = RunOptions(**said | {"reading": Reading(said["reading"])})
+    if options.kernel and options.bpf:
+        raise UsageError("--kernel and --bpf do not go together: compare one of the two at a time")
+    if bool(options.kernel or options.bpf) != bool(options.against):
+        raise UsageError("--kernel or --bpf and --against go together: boots of both builds are compared")
+    if options.against and options.baseline is not None:
+        raise UsageError("--baseline and --against do not go together: what is measured in turn needs no stored result")
+    if options.require_baseline and options.baseline is None:
+        raise UsageError("--require-baseline asks for a baseline; name a run or a folder of runs with --baseline")
+    if options.bisect and not options.against:
+        raise UsageError("--bisect needs a build that is known to be good: --kernel BUILD --against GOOD")
+    if options.against and options.scenarios == ("default",):
+        tag = f"bpf-build-{bpf_build(options.bpf).kind}" if options.bpf else "kernel-build"
+        options = dataclasses.replace(options, scenarios=(tag,))
+    return options

@@ -1,0 +1,72 @@
+"""What the command line says, as the values of pdrgate; and notes beside a command's output."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pdrgate.errors import UnitError
+from pdrgate.units import Duration, Ratio
+
+
+class RatioType(click.ParamType[Ratio]):
+    """``0.5%`` or ``0.005``; at least 0 and below 1."""
+
+    name = "ratio"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Ratio:
+        """Parse what the command line says; a usage error when it is no ratio in [0, 1)."""
+        try:
+            ratio = Ratio.parse(value)
+        except UnitError as error:
+            self.fail(str(error), param, ctx)
+        if not 0 <= ratio < 1:
+            self.fail(f"{value!r} must be at least 0 and below 100%", param, ctx)
+        return ratio
+
+
+class DurationType(click.ParamType[Duration]):
+    """``90 s``, ``5 min`` or a number of seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Duration:
+        """Parse what the command line says; a usage error when it is no duration."""
+        try:
+            return Duration.parse(value)
+        except UnitError as error:
+            self.fail(str(error), param, ctx)
+
+
+class PathType(click.ParamType[Path]):
+    """A path. Empty text names none: pathlib would take it for the working directory."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path; a usage error when the text is empty."""
+        if not str(value).strip():
+            self.fail("it is empty; name a file or a folder, such as '.' for this one", param, ctx)
+        return Path(value)
+
+
+class BuildType(click.ParamType[str]):
+    """What a person calls a build: a path, perhaps with parts, or a package.
+
+    Empty text, of an unset shell variable for one, is refused: no comparison would be made, and nobody told.
+    """
+
+    name = "build"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text; a usage error when it is empty."""
+        if not str(value).strip():
+            self.fail("it is empty; name a file or a package, or leave the option out", param, ctx)
+        return str(value)
+
+
+def note(sentence: str) -> None:
+    """Tell it on stderr, where it is no part of the output."""
+    click.echo(f"pdrgate: note: {sentence}", err=True)

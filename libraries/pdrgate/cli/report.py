@@ -1,0 +1,27 @@
+"""``pdrgate report``: every report of a run again, from what it stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pdrgate.errors import EXIT_PASS
+
+
+@click.command()
+@click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+def report(run: Path) -> int:
+    """Make every report of RUN again, from what it stored.
+
+    RUN is a run's folder. Its result.json and trials.jsonl, of this version or an older one, make summary.html and
+    plots/*.png; its output.xml makes Robot's log.html, report.html and xunit.xml. Without output.xml, xunit.xml is made
+    of result.json. allure-results were written by a listener while the run went on, and stay as they are.
+
+    Prints the path of each file. Exits with 2 when RUN holds no result.
+    """
+    from pdrgate.reports.remake import Told, remake
+
+    for made in remake(run):
+        click.echo(made.sentence if isinstance(made, Told) else str(made))
+    return EXIT_PASS
