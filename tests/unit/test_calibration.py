@@ -41,7 +41,30 @@ def test_the_best_counts_once_it_was_shown_twice() -> None:
 
 def test_a_generator_that_never_agrees_with_itself_is_believed_after_six_trials() -> None:
     rates = iter([1_000_000, 1_200_000, 1_400_000, 1_600_000, 1_800_000, 2_000_000])
-    assert calibrate(lambda load, duration: sent(next(rates), 1), 1.0).ceiling == 2_000_000
+    assert calibrate(lambda load, duration: sent(next(rates), 500_000), 1.0).ceiling == 2_000_000
+
+
+def test_a_ceiling_far_above_the_sut_need_not_be_known_well() -> None:
+    rates = iter([(11_000_000, 4_520), (7_000_000, 4_500), (1, 1)])
+    found = calibrate(lambda load, duration: sent(*next(rates)), 1.0)
+    assert (found.ceiling, found.forwarding_rate) == (11_000_000, 4_520)
+    assert next(rates) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "rates",
+    [
+        pytest.param([(11_000_000, 4_500), (11_000_000, 9_000)], id="what the SUT forwards is not known yet"),
+        pytest.param(
+            [(11_000_000, 0), (11_000_000, 0)], id="it forwards nothing, and may be searched up to the ceiling"
+        ),
+        pytest.param([(40_000, 4_500), (11_000_000, 4_500)], id="the generator missed its CPU once"),
+    ],
+)
+def test_otherwise_a_third_trial_is_wanted(rates: list[tuple[int, int]]) -> None:
+    asked = iter([*rates, rates[-1], (1, 1), (1, 1), (1, 1)])
+    calibrate(lambda load, duration: sent(*next(asked)), 1.0)
+    assert len(list(asked)) <= 3
 
 
 def test_flat_out_and_the_duration_are_what_is_asked_for() -> None:
