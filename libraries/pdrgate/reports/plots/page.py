@@ -80,6 +80,11 @@ def legend(figure: Figure) -> None:
 
 def png(figure: Figure) -> bytes:
     """The picture as a file's bytes."""
+    layout = figure.get_layout_engine()
+    if layout is not None:
+        # By itself savefig draws all of it once more only to have it laid out.
+        layout.execute(figure)
+        figure.set_layout_engine(None)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", metadata={"Software": "pdrgate"})
     return buffer.getvalue()
