@@ -15,6 +15,7 @@ from pdrgate.observers.watching import CounterObserver, Observation, Observer
 from pdrgate.reports.junit import junit
 from pdrgate.results.model import ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict
+from pdrgate.search.patience import Patience
 from pdrgate.stability import LoadLossCurve, assess
 from pdrgate.traffic.simulated import Behaviour, Ceiling, RealisticCurve, SimulatedSut
 from pdrgate.trial import Trial
@@ -61,6 +62,31 @@ def test_nothing_disturbed_nothing_told() -> None:
     assert found.weighed(UNSTABLE, REMEDY) is UNSTABLE
     assert found.weighed(None, REMEDY) is None
     assert Disturbance.of([]).weighed(UNSTABLE, REMEDY) is UNSTABLE
+
+
+def test_where_the_disturbed_is_not_measured_again_each_trial_is_a_wanted_one() -> None:
+    """As the smoke profile does, whose numbers are not worth the time."""
+    same = [Trial(1e5, 1.0, 9, 9, phase="saturation", disturbed=why) for why in ("", STALL, STALL, "", "")]
+    found = Disturbance.of(same, Patience(disturbed=0))
+    assert (found.wanted, found.repeated, found.lost) == (5, 0, 2)
+    assert found.remark().startswith("2 of 5 trials left out, the machine had disturbed them (2 times, at worst stalls")
+    judgement = found.weighed(UNSTABLE, REMEDY)
+    assert str(judgement).startswith("DISTURBED: 2 of 5 trials were disturbed, in 40% of the time (2 times, ")
+
+
+@pytest.mark.parametrize(
+    ("patience", "trial", "made"),
+    [
+        (Patience(), Trial(1e5, 1.0, 9, 9, disturbed=STALL), 3),
+        (Patience(), Trial(1e5, 1.0, 5, 5, unsent=4), 3),
+        (Patience(), Trial(1e5, 1.0, 9, 9), 1),
+        (Patience(disturbed=0), Trial(1e5, 1.0, 9, 9, disturbed=STALL), 1),
+        (Patience(disturbed=0), Trial(1e5, 1.0, 5, 5, unsent=4, disturbed=STALL), 3),
+    ],
+    ids=["disturbed", "limited", "sound", "disturbed, no patience", "limited, no patience"],
+)
+def test_how_often_a_trial_is_measured_again(patience: Patience, trial: Trial, made: int) -> None:
+    assert list(patience.attempts(lambda load, duration: trial, 1e5, 1.0)) == [trial] * made
 
 
 def test_a_generator_that_fell_short_is_no_disturbance() -> None:

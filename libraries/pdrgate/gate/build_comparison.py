@@ -131,7 +131,7 @@ class BuildComparison:
         check_tolerance(tolerance)
         failure = None if self.shape else self.judgement
         if failure is not None:
-            failure = Disturbance.of(self._now).weighed(failure, self._boots.remedy)
+            failure = Disturbance.of(self._now, self.session.profile.patience).weighed(failure, self._boots.remedy)
         standing = self._standing(tolerance, ended=True)
         if not standing.changes:
             few = f"{self._pairs} pair{'s' * (self._pairs != 1)} of boots; a comparison needs two"
@@ -354,7 +354,9 @@ class BuildComparison:
         )  # fmt: skip
         if not self._boots.steady:  # else trials tell of it themselves, where it mattered
             self.interference = interference(self._trials, self._boots.sut_cpus)
-        self.disturbance = Disturbance.of([trial for trial in self._all if trial.phase not in (CALIBRATION, SEARCH)])
+        self.disturbance = Disturbance.of(
+            [trial for trial in self._all if trial.phase not in (CALIBRATION, SEARCH)], self.session.profile.patience
+        )
 
     def _side_result(self, side: Side) -> SideResult:
         found = [summarised(one.name, one.unit, one.better, self.samples(one.name, side)) for one in self._compared]

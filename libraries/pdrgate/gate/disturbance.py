@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pdrgate.hosts.cpus import format_cpu_list
 from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.search.patience import RETRIES
+from pdrgate.search.patience import Patience
 from pdrgate.testbeds import Testbed
 from pdrgate.trial import Trial, by_boot
 
@@ -46,11 +46,17 @@ class Disturbance:
     """Part of the time of all trials, repeats included, that the disturbed ones took."""
     evidence: tuple[Evidence, ...] = ()
     """The most frequent kind first."""
+    repeats: int = 0
+    """Times that a disturbed trial was measured again, at most."""
 
     @classmethod
-    def of(cls, trials: Sequence[Trial]) -> Disturbance:
-        """That of trials in measured order, of one boot or of several that were measured in turn."""
-        chains = [chain for own in by_boot(trials).values() for chain in _chains(own)]
+    def of(cls, trials: Sequence[Trial], patience: Patience = Patience()) -> Disturbance:  # noqa: B008  # frozen
+        """That of trials in measured order, of one boot or of several that were measured in turn.
+
+        Args:
+            patience: with which they were measured.
+        """
+        chains = [chain for own in by_boot(trials).values() for chain in _chains(own, patience)]
         disturbed = [trial for trial in trials if trial.disturbed]
         time = sum(map(_seconds, trials))
         return cls(
@@ -59,6 +65,7 @@ class Disturbance:
             lost=sum(bool(chain[-1].disturbed) for chain in chains),
             time_share=sum(map(_seconds, disturbed)) / time if time else 0.0,
             evidence=_evidence(trial.disturbed for trial in disturbed),
+            repeats=patience.disturbed,
         )
 
     @property
@@ -87,15 +94,18 @@ class Disturbance:
         """What a reader of any other verdict should know; empty when nothing was disturbed."""
         if not (self.repeated or self.lost):
             return ""
+        if not self.repeated:
+            return f"{self.lost} of {self.wanted} trials left out, the machine had disturbed them ({self._kinds()})"
         lost = f", {self.lost} of them in vain" if self.lost else ""
         return (
             f"{self.repeated} of {self.wanted} trials repeated, the machine had disturbed them{lost} ({self._kinds()})"
         )
 
     def _why(self) -> str:
+        repeats = f", after up to {self.repeats} repeats each" if self.repeats else ""
         return (
-            f"{self.lost} of {self.wanted} trials were disturbed, after up to {RETRIES} repeats each, in "
-            f"{self.time_share:.0%} of the time ({self._kinds()})"
+            f"{self.lost} of {self.wanted} trials were disturbed{repeats}, in {self.time_share:.0%} of the time "
+            f"({self._kinds()})"
         )
 
     def _kinds(self) -> str:
@@ -110,12 +120,12 @@ def remedy(testbed: Testbed) -> str:
     return f"{free}, or {'lower sut.cpu_speed' if testbed.steady else 'use a guest of constant speed'}"
 
 
-def _chains(trials: Iterable[Trial]) -> list[list[Trial]]:
+def _chains(trials: Iterable[Trial], patience: Patience) -> list[list[Trial]]:
     """Trials of one boot, each with its repeats: what was measured again at once for not being sound."""
     found: list[list[Trial]] = []
     for trial in trials:
         last = found[-1] if found else []
-        if last and not last[-1].sound and len(last) <= RETRIES and _asked(last[-1]) == _asked(trial):
+        if last and patience.again(last) and _asked(last[-1]) == _asked(trial):
             last.append(trial)
         else:
             found.append([trial])

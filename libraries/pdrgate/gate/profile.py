@@ -7,6 +7,7 @@ from typing import Literal
 
 from pdrgate.errors import UsageError
 from pdrgate.search.goals import NDR, PDR, Goal
+from pdrgate.search.patience import Patience
 
 ProfileName = Literal["smoke", "quick", "standard", "pastrami"]
 
@@ -43,6 +44,8 @@ class Profile:
     """Those at the highest load in a boot."""
     finest_width: float = 0.0
     """No PDR is told to less than this relative width, whatever a suite asks for."""
+    patience: Patience = Patience()  # noqa: RUF009  # frozen
+    """With trials of repeats and boots that are not sound."""
 
     def trials_time(self, trials: float) -> float:
         """About how many seconds so many trials of the repeats take."""
@@ -86,6 +89,7 @@ PROFILES: dict[ProfileName, Profile] = {
             boot_trial=0.1,
             boot_top_trials=4,
             finest_width=0.1,
+            patience=Patience(disturbed=0),  # on a busy machine it took three times as long, and knew no more
         ),
         Profile(
             "quick",

@@ -59,7 +59,8 @@ class Replicate:
         ask = self.wants()
         if ask is None:
             return False
-        self.trials.append(self.subject.measure_patiently(ask, self.repeat))
+        patience = self.subject.session.profile.patience
+        self.trials.append(self.subject.measure_patiently(ask, patience, self.repeat))
         return True
 
 

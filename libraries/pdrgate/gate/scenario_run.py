@@ -37,6 +37,7 @@ from pdrgate.search.calibration import Calibration
 from pdrgate.search.mlr import GoalResult as Found
 from pdrgate.search.mlr import Outcome
 from pdrgate.search.mlr import SearchResult as Search
+from pdrgate.search.patience import Patience
 from pdrgate.stability import Assessment, assess
 from pdrgate.stability import Verdict as Stability
 from pdrgate.stability.checks import ENOUGH_DATA, SATURATION
@@ -98,7 +99,7 @@ class ScenarioRun:
 
     def measure_load(self, load: float, duration: float) -> Trial:
         """One trial that a suite asks for."""
-        return self.subject.measure_patiently(Ask(load, duration, LOAD))
+        return self.subject.measure_patiently(Ask(load, duration, LOAD), Patience())
 
     def search(self, loss_ratio: float | None = None, width: float | None = None) -> Search:
         """Find the baseline, then search for the goal's bounds; judges when there is no PDR to go on with.
@@ -137,7 +138,9 @@ class ScenarioRun:
         measure_in_turn([first])
         while (load := further_load(first.trials, result.goal.loss_ratio, calibration.max_load)) is not None:
             loads.add(load)
-            first.trials.append(self.subject.measure_patiently(Ask(load, profile.trial_duration, REPEAT), 1))
+            first.trials.append(
+                self.subject.measure_patiently(Ask(load, profile.trial_duration, REPEAT), profile.patience, 1)
+            )
         measurands = Measurands.at(
             loads, result.goal, profile.trial_duration, top_trials=TOP_TRIALS, width=result.goal.width
         )
@@ -162,7 +165,9 @@ class ScenarioRun:
         cpus = self.session.testbed.sut_cpus
         if not self.session.testbed.steady:  # else trials tell of it themselves, where it mattered
             self.interference = interference(repeats, cpus)
-        self.disturbance = Disturbance.of([trial for trial in self.trials if trial.repeat])
+        self.disturbance = Disturbance.of(
+            [trial for trial in self.trials if trial.repeat], self.session.profile.patience
+        )
         self._failure = self.disturbance.weighed(self._failure, remedy(self.session.testbed))
         if self._failure is not None:
             remark = "" if self._failure.verdict is Verdict.DISTURBED else self.disturbance.remark()
@@ -269,7 +274,7 @@ class ScenarioRun:
         )
         without = {one.repeat for one in replicates if measurands.pdr.value(one.trials) is None}
         theirs = [trial for trial in self.trials if trial.repeat in without]
-        return Disturbance.of(theirs).weighed(failure, remedy(self.session.testbed))
+        return Disturbance.of(theirs, self.session.profile.patience).weighed(failure, remedy(self.session.testbed))
 
     def _find_baseline(self) -> None:
         if self._baselines is None:

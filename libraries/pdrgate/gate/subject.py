@@ -23,7 +23,7 @@ from pdrgate.results.model import CalibrationResult, Side
 from pdrgate.search.calibration import Calibration, calibrate
 from pdrgate.search.goals import Goal
 from pdrgate.search.mlr import SearchResult, search
-from pdrgate.search.patience import attempts
+from pdrgate.search.patience import Patience
 from pdrgate.testbeds import Testbed
 from pdrgate.traffic.generator import Generator, in_words
 from pdrgate.trial import Trial
@@ -127,9 +127,9 @@ class Subject:
             raise TestbedError("the SUT is not set up for a scenario; begin with what it routes")
         return self._measurer.measure(load, duration, phase, goal, repeat)
 
-    def measure_patiently(self, ask: Ask, repeat: int = 0) -> Trial:
-        """One trial, the last of those that it takes; see `attempts`."""
-        *_, trial = attempts(
+    def measure_patiently(self, ask: Ask, patience: Patience, repeat: int = 0) -> Trial:
+        """One trial, the last of those that it takes."""
+        *_, trial = patience.attempts(
             lambda load, duration: self.measure(load, duration, ask.phase, repeat=repeat), ask.load, ask.duration
         )
         return trial

@@ -23,7 +23,7 @@ from MLRsearch import (
 
 from pdrgate.errors import UsageError
 from pdrgate.search.goals import Goal
-from pdrgate.search.patience import Measure, attempts
+from pdrgate.search.patience import Measure, Patience
 from pdrgate.trial import Trial
 
 _NARROWINGS = 3
@@ -102,7 +102,7 @@ class _Measurer(AbstractMeasurer):  # type: ignore[misc]
     trials: int = 0
 
     def measure(self, intended_duration: float, intended_load: float) -> Any:
-        for trial in attempts(self._within_budget, intended_load, intended_duration):
+        for trial in Patience().attempts(self._within_budget, intended_load, intended_duration):
             self.trials += 1
             self.spent += max(trial.intended_duration, trial.sending_time)
         if trial.generator_limited:

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from pdrgate.trial import Trial
 
 Measure = Callable[[float, float], Trial]
 """Measures one trial, given a load in packets/s and a duration in seconds."""
 
-RETRIES = 2
-"""Times that a trial is measured again that was generator-limited or disturbed."""
 
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How often a trial that is not sound is measured again, at once."""
 
-def attempts(measure: Measure, load: float, duration: float) -> Iterator[Trial]:
-    """The trials made for one load: one, or, while they are not sound, up to two more."""
-    for _ in range(1 + RETRIES):
-        trial = measure(load, duration)
-        yield trial
-        if trial.sound:
-            return
+    limited: int = 2
+    """Times where the generator fell short."""
+    disturbed: int = 2
+    """Times where the machine disturbed it."""
+
+    def again(self, made: Sequence[Trial]) -> bool:
+        """Whether another attempt follows those that were made for one load."""
+        last = made[-1]
+        if last.sound:
+            return False
+        return len(made) <= (self.limited if last.generator_limited else self.disturbed)
+
+    def attempts(self, measure: Measure, load: float, duration: float) -> Iterator[Trial]:
+        """The trials made for one load: one, and more while they are not sound and there is patience."""
+        made: list[Trial] = []
+        while not made or self.again(made):
+            made.append(measure(load, duration))
+            yield made[-1]
