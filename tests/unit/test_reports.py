@@ -24,8 +24,10 @@ from pdrgate.reports.remake import Told, remake
 from pdrgate.reports.scenario import Picture, fragments, pictures, stem
 from pdrgate.reports.summary import summary
 from pdrgate.results.model import (
+    BootResult,
     ChangeResult,
     ComparisonResult,
+    FunctionChange,
     MeasurandResult,
     RunResult,
     ScenarioResult,
@@ -225,6 +227,24 @@ def test_both_builds_are_drawn_and_told() -> None:
     text = " ".join(Page(fragment).text for fragment in fragments(compared()))
     assert "Baseline: STABLE" in text and "Candidate: STABLE" in text
     assert "saturation throughput" in text
+
+
+def test_the_page_draws_nothing_again_that_the_log_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairs of boots and functions too, and from what was stored: drawing takes seconds."""
+    changed = FunctionChange(function="ip6_rcv", before=5.0, after=9.0, change=4.0, sure=True)
+    boots = tuple(
+        BootResult(side=side, pair=pair, boot=f"{side}{pair}", kernel="6.1", values={"PDR": value + pair})
+        for pair in (1, 2)
+        for side, value in (("baseline", 1e6), ("candidate", 0.9e6))
+    )  # fmt: skip
+    found = compared(title=f"drawn once, {tmp_path.name}", boots=boots)
+    assert found.comparison is not None
+    found = dataclasses.replace(found, comparison=dataclasses.replace(found.comparison, functions=(changed,)))
+    first = list(pictures(found))
+    assert {picture.name.rpartition("-")[2] for picture in first} >= {"pairs", "functions", "rates"}
+    (stored,) = read_result(written(tmp_path / "run", dataclasses.replace(found, verdict=Verdict.PASS))).scenarios
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda *_, **__: pytest.fail("drawn again"))
+    assert list(pictures(stored)) == first
 
 
 def test_pictures_of_scenarios_of_one_name_do_not_collide() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from pdrgate.reports import tables
 from pdrgate.results.model import AssessmentResult, CostResult, ScenarioResult, SearchResult
@@ -15,7 +16,8 @@ _SEARCH = "search"
 _UNFIT = re.compile(r"[^\w.@%,=+-]|^\.")
 """What a file's name had better not hold."""
 _KEPT = 16
-_drawn: dict[str, bytes] = {}
+_Drawn = TypeVar("_Drawn", bytes, bytes | None)
+_drawn: dict[str, Any] = {}
 """The last pictures, by what they show: a run needs each in Robot's log and, somewhat later, on its page."""
 
 
@@ -60,12 +62,14 @@ def pictures(
     from pdrgate.reports import plots  # half a second of matplotlib, which runs that end early need not wait for
 
     begin = stem(scenario, earlier)
-    drawn_pairs = plots.pairs(scenario)
-    if drawn_pairs is not None:
-        yield Picture(f"{begin}-pairs", "Pairs of boots", drawn_pairs)
-    drawn_functions = plots.functions(scenario)
-    if drawn_functions is not None:
-        yield Picture(f"{begin}-functions", "Instructions per packet by function", drawn_functions)
+    labels = [(side.side, side.build, side.measurands) for side in scenario.sides]
+    shown = (scenario.title, labels, scenario.boots, scenario.measurands, scenario.comparison)
+    drawn = _once(plots.pairs, scenario, told_by=shown)
+    if drawn is not None:
+        yield Picture(f"{begin}-pairs", "Pairs of boots", drawn)
+    drawn = _once(plots.functions, scenario, told_by=(scenario.title, scenario.comparison, scenario.cost))
+    if drawn is not None:
+        yield Picture(f"{begin}-functions", "Instructions per packet by function", drawn)
     for part in _parts(scenario, trials, begin):
         title = f"{scenario.title}: {part.label}" if part.label else scenario.title
         of = f" of the {part.label}" if part.label else ""
@@ -83,14 +87,15 @@ def pictures(
                 yield Picture(f"{part.stem}-repeats", f"Repeats{of}", _once(plots.repeats, found, title=title))
 
 
-def _once(draw: Callable[..., bytes], *shown: object, **words: object) -> bytes:
-    """What ``draw`` makes of that, drawn once; all that is shown must be told by its repr."""
-    key = f"{draw.__name__}{shown!r}{words!r}"
+def _once(draw: Callable[..., _Drawn], *shown: object, told_by: object = None, **words: object) -> _Drawn:
+    """What ``draw`` makes of that, drawn once; the repr of that, or of ``told_by``, must tell all that is shown."""
+    key = f"{draw.__name__}{told_by or shown!r}{words!r}"
     if key not in _drawn:
         while len(_drawn) >= _KEPT:
             del _drawn[next(iter(_drawn))]
         _drawn[key] = draw(*shown, **words)
-    return _drawn[key]
+    found: _Drawn = _drawn[key]
+    return found
 
 
 def fragments(scenario: ScenarioResult) -> Iterator[str]:
