@@ -1,9 +1,15 @@
+import json
+
 import pytest
 
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Completed
 from pdrgate.observers.counters import (
+    parse_conntrack,
+    parse_driver,
     parse_net_dev,
+    parse_netstat,
+    parse_qdiscs,
     parse_snmp,
     parse_snmp6,
     parse_softnet,
@@ -35,7 +41,39 @@ Ip: Forwarding DefaultTTL InReceives InHdrErrors InAddrErrors ForwDatagrams InUn
 Ip: 1 64 7634 1 0 7000 0 3 634 4251 5 2 0 0 0 0 0 0 0 11251
 Icmp: InMsgs InErrors
 Icmp: 1 0
+Udp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors InCsumErrors IgnoredMulti MemErrors
+Udp: 40 1 9 3 8 0 1 0 0
 """  # noqa: E501
+
+NETSTAT = """\
+TcpExt: SyncookiesSent PruneCalled IPReversePathFilter
+TcpExt: 0 1 7
+IpExt: InNoRoutes InTruncatedPkts InMcastPkts
+IpExt: 12 0 5
+"""
+
+CONNTRACK = """\
+entries  clashres found new invalid ignore delete chainlength insert insert_failed drop early_drop
+00000004  00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000010 00000000
+00000004  00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000001 00000000
+"""
+
+ETHTOOL = """\
+NIC statistics:
+     peer_ifindex: 2
+     rx_queue_0_xdp_packets: 12
+     rx_queue_0_drops: 3
+     rx_queue_0_xdp_drops: 7
+     rx_missed_errors: 2
+"""
+
+QDISCS = [
+    {"kind": "clsact", "handle": "ffff:", "dev": "in0", "parent": "ffff:fff1", "drops": 9},
+    {"kind": "htb", "handle": "1:", "dev": "out0", "root": True, "drops": 17},
+    {"kind": "fq_codel", "handle": "8001:", "dev": "out0", "parent": "1:1", "drops": 10},
+    {"kind": "fq_codel", "handle": "8002:", "dev": "out0", "parent": "1:2", "drops": 6},
+    {"kind": "noqueue", "handle": "0:", "dev": "lo", "root": True, "drops": 0},
+]
 
 SNMP6 = """\
 Ip6InReceives                   \t1000
@@ -43,6 +81,8 @@ Ip6InHdrErrors                  \t4
 Ip6InDiscards                   \t5
 Ip6OutForwDatagrams             \t991
 Icmp6InMsgs                     \t17
+Udp6InDatagrams                 \t17
+Udp6RcvbufErrors                \t3
 """
 
 STAT = """\
@@ -81,10 +121,41 @@ def test_ip_counters_have_the_kernels_names():
     assert nested(parse_snmp(SNMP)) == {
         "ip": {
             "ForwDatagrams": 7000, "InHdrErrors": 1, "InAddrErrors": 0, "InDiscards": 3, "OutDiscards": 5,
-            "OutNoRoutes": 2,
+            "OutNoRoutes": 2, "InUnknownProtos": 0, "FragFails": 0,
         },
+        "udp": {"InDatagrams": 40, "NoPorts": 1, "InErrors": 9, "RcvbufErrors": 8, "InCsumErrors": 1, "MemErrors": 0},
     }  # fmt: skip
-    assert nested(parse_snmp6(SNMP6)) == {"ip6": {"OutForwDatagrams": 991, "InHdrErrors": 4, "InDiscards": 5}}
+    assert nested(parse_snmp6(SNMP6)) == {
+        "ip6": {"OutForwDatagrams": 991, "InHdrErrors": 4, "InDiscards": 5},
+        "udp6": {"InDatagrams": 17, "RcvbufErrors": 3},
+    }
+    assert nested(parse_netstat(NETSTAT)) == {"ip": {"IPReversePathFilter": 7, "InNoRoutes": 12, "InTruncatedPkts": 0}}
+
+
+def test_packets_that_no_connection_could_be_noted_for_are_summed_over_cpus():
+    assert nested(parse_conntrack(CONNTRACK)) == {"conntrack": {"drop": 0x11}}
+
+
+def test_a_driver_is_asked_for_what_it_dropped():
+    assert nested(parse_driver("in0", ETHTOOL)) == {
+        "in0/driver": {"rx_queue_0_drops": 3, "rx_queue_0_xdp_drops": 7, "rx_missed_errors": 2}
+    }
+
+
+def test_a_qdisc_has_what_it_dropped_itself_and_not_its_children():
+    assert nested(parse_qdiscs(("in0", "out0"), json.dumps(QDISCS))) == {
+        "in0/qdisc": {"clsact": 9}, "out0/qdisc": {"htb": 1, "fq_codel": 16}
+    }  # fmt: skip
+    assert parse_qdiscs(("in0",), "qdisc noqueue 0: dev lo root refcnt 2") == {}
+
+
+def test_of_qdiscs_without_a_handle_the_root_is_the_parent():
+    queues = [
+        {"kind": "mq", "handle": "0:", "dev": "in0", "root": True, "drops": 12},
+        {"kind": "pfifo_fast", "handle": "0:", "dev": "in0", "parent": ":1", "drops": 5},
+        {"kind": "pfifo_fast", "handle": "0:", "dev": "in0", "parent": ":2", "drops": 7},
+    ]
+    assert nested(parse_qdiscs(("in0",), json.dumps(queues))) == {"in0/qdisc": {"mq": 0, "pfifo_fast": 12}}
 
 
 def test_cpu_times():
@@ -95,7 +166,7 @@ def test_cpu_times():
 
 
 def test_parsers_find_nothing_in_nothing():
-    for parse in (parse_net_dev, parse_softnet, parse_snmp, parse_snmp6, parse_stat):
+    for parse in (parse_net_dev, parse_softnet, parse_snmp, parse_snmp6, parse_netstat, parse_conntrack, parse_stat):
         assert parse("") == {}
 
 
@@ -115,10 +186,16 @@ def test_a_counter_that_starts_to_grow_stays_in_both_readings():
         (Place.cpu(12), "cpu12"),
         (Place.backlog(1), "cpu1/backlog"),
         (Place("ip6").of("hop2"), "hop2/ip6"),
+        (Place.vcpu(0), "vcpu0"),
+        (Place.heartbeat(3), "cpu3/heartbeat"),
+        (Place.wire("in0").of("hop1"), "hop1/in0/wire"),
+        (Place.qdisc("eth0.100"), "eth0.100/qdisc"),
+        (Place.driver("t0").of("tg"), "tg/t0/driver"),
     ],
 )
 def test_places_in_words(place, text):
     assert str(place) == text
+    assert Place.parse(text) == place
     assert str(Counter(place, "x")) == f"{text}.x"
 
 

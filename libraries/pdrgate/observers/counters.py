@@ -1,22 +1,32 @@
 """The kernel's own packet counters, read before and after a trial: where packets went, and who had the CPU.
 
-Of an interface ``rx_dropped`` and its like, of a CPU's backlog ``dropped``, of a CPU the ticks (mostly of 10 ms) of
-processes, of softirqs and those that the hypervisor withheld, of the IP layers the kernel's own words. All counters
-grow from boot; only differences mean anything. The parsers are pure functions on the kernel's text.
+Of an interface ``rx_dropped`` and its like, what its driver and its qdiscs dropped, of a CPU's backlog ``dropped``, of
+a CPU the ticks (mostly of 10 ms) of processes, of softirqs and those that the hypervisor withheld, of IP and UDP the
+kernel's own words. All counters grow from boot; only differences mean anything. What they come to is told by
+`pdrgate.observers.accounting`. The parsers are pure functions on the text of kernel and programs.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection
+import json
+import re
+from collections.abc import Collection, Iterator
 
 from pdrgate.errors import TestbedError
-from pdrgate.hosts.host import Host, read_files
-from pdrgate.observers.reading import Counter, Place
+from pdrgate.hosts.host import Host, split_files
+from pdrgate.observers.reading import Counter, Place, PlaceKind
 
-_DEV, _SOFTNET, _SNMP, _SNMP6, _STAT = (
-    "/proc/net/dev", "/proc/net/softnet_stat", "/proc/net/snmp", "/proc/net/snmp6", "/proc/stat"
+_FILES = _DEV, _SOFTNET, _SNMP, _SNMP6, _NETSTAT, _CONNTRACK, _STAT = (
+    "/proc/net/dev", "/proc/net/softnet_stat", "/proc/net/snmp", "/proc/net/snmp6", "/proc/net/netstat",
+    "/proc/net/stat/nf_conntrack", "/proc/stat",
 )  # fmt: skip
+_MISSED = "/sys/class/net/{}/statistics/rx_missed_errors"
+_FILES_ONLY = "tail -v -n +1 $1"
+_SCRIPT = f"""{_FILES_ONLY}; shift
+printf '\\n==> qdiscs <==\\n'; tc -s -j qdisc show
+for port; do printf '\\n==> driver %s <==\\n' "$port"; ethtool -S "$port"; done
+"""
 
 _DEV_COLUMNS = {"rx_packets": 1, "rx_dropped": 3, "tx_packets": 9, "tx_dropped": 11}
 _SOFTNET_COLUMNS = {"processed": 0, "dropped": 1, "time_squeeze": 2}
@@ -24,20 +34,31 @@ _SOFTNET_CPU_COLUMN = 12
 _STAT_COLUMNS = {"process_ticks": (0, 1, 2), "softirq_ticks": (6,), "steal_ticks": (7,)}
 _IP = (
     "ForwDatagrams", "OutForwDatagrams", "InHdrErrors", "InAddrErrors", "InDiscards", "OutDiscards", "InNoRoutes",
-    "OutNoRoutes", "InTooBigErrors", "InTruncatedPkts",
+    "OutNoRoutes", "InTooBigErrors", "InTruncatedPkts", "InUnknownProtos", "FragFails", "IPReversePathFilter",
 )  # fmt: skip
 """What becomes of a packet that a router forwards or drops; IPv4 and IPv6 have some of them each."""
+_UDP = ("InDatagrams", "NoPorts", "InErrors", "RcvbufErrors", "MemErrors", "InCsumErrors")
+"""What becomes of one that is for the host itself; RcvbufErrors and those after it are part of InErrors."""
+_DRIVERS = re.compile(r"drop|discard|miss|no_?buf|out_of_buf|no_dma|xmit_err|fifo|overrun")
+"""Of a driver's counters, those of lost packets; each driver has names of its own."""
 
 
-def read_counters(host: Host, interfaces: Collection[str]) -> dict[Counter, int]:
-    """All counters of the host's CPUs and IP layers and of these interfaces, with one command (1 to 2 ms).
+def read_counters(host: Host, interfaces: Collection[str], *, programs: bool = True) -> dict[Counter, int]:
+    """All counters of the host's CPUs and protocols and of these interfaces, with one command.
 
-    Zeros are kept: a counter that starts to grow in the trial must be in both readings.
+    Args:
+        programs: whether to ask for what only programs tell, of qdiscs and drivers: 1 to 2 ms more for each of them.
+
+    Zeros are kept: a counter that starts to grow in the trial must be in both readings. What the host does not have,
+    a program among it, is left out.
 
     Raises:
         TestbedError: an interface is not there, or the host cannot be asked.
     """
-    texts = read_files(host, (_DEV, _SOFTNET, _SNMP, _SNMP6, _STAT))
+    files = " ".join((*_FILES, *map(_MISSED.format, interfaces)))
+    texts = split_files(
+        host.run("sh", "-c", _SCRIPT if programs else _FILES_ONLY, "sh", files, *interfaces, check=False).stdout
+    )
     by_interface = parse_net_dev(texts.get(_DEV, ""))
     if absent := sorted(set(interfaces) - by_interface.keys()):
         raise TestbedError(
@@ -49,9 +70,16 @@ def read_counters(host: Host, interfaces: Collection[str]) -> dict[Counter, int]
         for interface in interfaces
         for name, value in by_interface[interface].items()
     }
+    for interface in interfaces:
+        if missed := texts.get(_MISSED.format(interface), "").strip():
+            counters[Counter(Place.interface(interface), "rx_missed")] = int(missed)
+        counters |= parse_driver(interface, texts.get(f"driver {interface}", ""))
+    counters |= parse_qdiscs(interfaces, texts.get("qdiscs", ""))
     counters |= parse_softnet(texts.get(_SOFTNET, ""))
     counters |= parse_snmp(texts.get(_SNMP, ""))
+    counters |= parse_netstat(texts.get(_NETSTAT, ""))
     counters |= parse_snmp6(texts.get(_SNMP6, ""))
+    counters |= parse_conntrack(texts.get(_CONNTRACK, ""))
     counters |= parse_stat(texts.get(_STAT, ""))
     return counters
 
@@ -82,21 +110,76 @@ def parse_softnet(text: str) -> dict[Counter, int]:
     return found
 
 
-def parse_snmp(text: str) -> dict[Counter, int]:
-    """/proc/net/snmp: what IPv4 forwarded and discarded."""
+def parse_driver(interface: str, text: str) -> dict[Counter, int]:
+    """``ethtool -S``: what the driver counts of lost packets, by its own names."""
     found = {}
-    for names, values in itertools.pairwise(text.splitlines()):
-        if names.startswith("Ip: ") and values.startswith("Ip: "):
-            table = dict(zip(names.split()[1:], values.split()[1:], strict=False))
-            found = {Counter(Place("ip"), name): int(table[name]) for name in _IP if name in table}
-            break
+    for line in text.splitlines():
+        name, _, value = (part.strip() for part in line.partition(":"))
+        if value.isdigit() and _DRIVERS.search(name):
+            found[Counter(Place.driver(interface), name.replace(" ", "_"))] = int(value)
     return found
 
 
+def parse_qdiscs(interfaces: Collection[str], text: str) -> dict[Counter, int]:
+    """``tc -s -j qdisc show``: by kind, what qdiscs dropped themselves: a parent counts its children's drops too."""
+    try:
+        told = json.loads(text or "[]")
+    except ValueError:
+        return {}  # a tc that knows no JSON
+    found: dict[Counter, int] = {}
+    for one in told:
+        if one.get("dev") not in interfaces or "drops" not in one:
+            continue
+        parents = {"", one["handle"].rstrip(":")} if one.get("root") else {one["handle"].rstrip(":")} - {"0"}
+        below = (
+            other["drops"]
+            for other in told
+            if other["dev"] == one["dev"] and other is not one
+            and other.get("parent", "-").partition(":")[0] in parents and "drops" in other
+        )  # fmt: skip
+        counter = Counter(Place.qdisc(one["dev"]), one["kind"])
+        found[counter] = found.get(counter, 0) + max(0, one["drops"] - sum(below))
+    return found
+
+
+def parse_snmp(text: str) -> dict[Counter, int]:
+    """/proc/net/snmp: what IPv4 forwarded and discarded, and what became of UDP over it."""
+    tables = dict(_tables(text))
+    return _named("ip", _IP, tables.get("Ip", {})) | _named("udp", _UDP, tables.get("Udp", {}))
+
+
+def parse_netstat(text: str) -> dict[Counter, int]:
+    """/proc/net/netstat: what of IPv4's losses came later than RFC 2013's and 4293's counters."""
+    tables = dict(_tables(text))
+    return _named("ip", _IP, tables.get("IpExt", {}) | tables.get("TcpExt", {}))
+
+
 def parse_snmp6(text: str) -> dict[Counter, int]:
-    """/proc/net/snmp6: what IPv6 forwarded and discarded."""
-    table = dict(line.split(maxsplit=1) for line in text.splitlines() if line.strip())
-    return {Counter(Place("ip6"), name): int(table[f"Ip6{name}"]) for name in _IP if f"Ip6{name}" in table}
+    """/proc/net/snmp6: what IPv6 forwarded and discarded, and what became of UDP over it."""
+    table = {name: int(value) for name, value in (line.split() for line in text.splitlines() if line.strip())}
+    own, udp = ({name.removeprefix(head): value for name, value in table.items() if name.startswith(head)}
+                for head in ("Ip6", "Udp6"))  # fmt: skip
+    return _named("ip6", _IP, own) | _named("udp6", _UDP, udp)
+
+
+def parse_conntrack(text: str) -> dict[Counter, int]:
+    """/proc/net/stat/nf_conntrack: packets dropped because their connection could not be noted. Hexadecimal, by CPU."""
+    heads, *rows = [line.split() for line in text.splitlines()] or [[]]
+    if "drop" not in heads:
+        return {}
+    return {Counter(Place("conntrack"), "drop"): sum(int(row[heads.index("drop")], 16) for row in rows)}
+
+
+def _tables(text: str) -> Iterator[tuple[str, dict[str, int]]]:
+    """Tables of a line of names and one of values, each after the table's own name."""
+    for names, values in itertools.pairwise(text.splitlines()):
+        (head, *columns), (same, *numbers) = names.split() or [""], values.split() or [""]
+        if head == same and head.endswith(":") and columns and not columns[0].lstrip("-").isdigit():
+            yield head[:-1], {name: int(value) for name, value in zip(columns, numbers, strict=False)}
+
+
+def _named(kind: PlaceKind, names: Collection[str], table: dict[str, int]) -> dict[Counter, int]:
+    return {Counter(Place(kind), name): table[name] for name in names if name in table}
 
 
 def parse_stat(text: str) -> dict[Counter, int]:

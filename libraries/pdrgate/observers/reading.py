@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Self
 
-PlaceKind = Literal["interface", "cpu", "vcpu", "backlog", "heartbeat", "ip", "ip6"]
+PlaceKind = Literal[
+    "interface", "wire", "qdisc", "driver", "cpu", "vcpu", "backlog", "heartbeat", "ip", "ip6", "udp", "udp6",
+    "conntrack",
+]  # fmt: skip
+
+_OF_PORTS: tuple[PlaceKind, ...] = ("wire", "qdisc", "driver")
+_OF_CPUS: tuple[PlaceKind, ...] = ("backlog", "heartbeat")
+_OF_HOSTS: tuple[PlaceKind, ...] = ("ip", "ip6", "udp", "udp6", "conntrack")
+_NODE = re.compile(r"(hop\d+|tg)/(.+)")
+_CPU = re.compile(r"(v?cpu)(\d+)(?:/(\w+))?")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """Where something is counted: an interface, a CPU, its backlog or heartbeat, a guest's CPU, an IP layer."""
+    """Where something is counted: an interface, the wire into it, its qdiscs or its driver; a CPU, its backlog or
+    heartbeat; a guest's CPU; a layer of a host's protocols."""
 
     kind: PlaceKind
     name: str = ""
@@ -24,6 +35,21 @@ class Place:
     def interface(cls, name: str) -> Self:
         """A network interface."""
         return cls("interface", name)
+
+    @classmethod
+    def wire(cls, name: str) -> Self:
+        """The way into an interface, as whoever sends to it counts."""
+        return cls("wire", name)
+
+    @classmethod
+    def qdisc(cls, name: str) -> Self:
+        """The queueing disciplines of an interface."""
+        return cls("qdisc", name)
+
+    @classmethod
+    def driver(cls, name: str) -> Self:
+        """An interface as its driver counts (``ethtool -S``)."""
+        return cls("driver", name)
 
     @classmethod
     def cpu(cls, number: int) -> Self:
@@ -54,12 +80,36 @@ class Place:
         """Whether all network namespaces of a machine share it."""
         return self.kind in ("cpu", "backlog", "heartbeat")
 
+    @property
+    def of_port(self) -> bool:
+        """Whether it is of one network interface."""
+        return self.kind == "interface" or self.kind in _OF_PORTS
+
     def __str__(self) -> str:
-        """``hop1/in0``, ``cpu1``, ``cpu1/backlog``, ``hop2/ip6``: what trials.jsonl has."""
+        """``hop1/in0``, ``hop1/out0/qdisc``, ``cpu1``, ``cpu1/backlog``, ``hop2/ip6``: what trials.jsonl has."""
         own = {"interface": self.name, "cpu": f"cpu{self.name}", "vcpu": f"vcpu{self.name}"}
-        own |= {kind: f"cpu{self.name}/{kind}" for kind in ("backlog", "heartbeat")}
+        own |= {kind: f"cpu{self.name}/{kind}" for kind in _OF_CPUS}
+        own |= {kind: f"{self.name}/{kind}" for kind in _OF_PORTS}
         text = own.get(self.kind, self.kind)
         return f"{self.node}/{text}" if self.node else text
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The inverse of ``str``; what is nothing else is an interface."""
+        matched = _NODE.fullmatch(text)
+        node, own = (matched[1], matched[2]) if matched else ("", text)
+        if cpu := _CPU.fullmatch(own):
+            kinds = {None: cpu[1]} | {kind: kind for kind in _OF_CPUS}
+            if cpu[3] in kinds:
+                return cls(kinds[cpu[3]], cpu[2], node)  # type: ignore[arg-type]
+        port, _, last = own.rpartition("/")
+        for kind in _OF_PORTS:
+            if port and last == kind:
+                return cls(kind, port, node)
+        for kind in _OF_HOSTS:
+            if own == kind:
+                return cls(kind, "", node)
+        return cls("interface", own, node)
 
 
 @dataclass(frozen=True, slots=True, order=True)

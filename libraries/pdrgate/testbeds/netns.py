@@ -48,6 +48,8 @@ from pdrgate.traffic.generator import Generator
 
 _TG_PORTS = ("t0", "t1")
 _INGRESS, _EGRESS = "in0", "out0"
+_XMIT_ERRORS = "_xdp_xmit_errors"
+"""How veth's counters of frames end that the peer's ring had no room for."""
 _DEFAULT_BUFFER = 1000
 """Packets, as the kernel's own default for the backlog."""
 
@@ -186,15 +188,40 @@ class NetnsTestbed:
         return ()
 
     def counters(self) -> Reading:
-        """The SUT's counters: those of this machine's CPUs once, those of interfaces and IP layers by hop."""
+        """The SUT's counters: those of this machine's CPUs once, those of interfaces and protocols by hop; of the
+        generator's ports what they dropped; and of each wire what its sender could not hand over."""
+        assert self._tg is not None
         found: dict[Counter, int] = {}
+        for counter, value in read_counters(self._tg, _TG_PORTS).items():
+            if counter.place.of_port:
+                found[Counter(counter.place.of("tg"), counter.name)] = value
         for number, hop in enumerate(self._hops, start=1):
             for counter, value in read_counters(hop.host, (hop.ingress.interface, hop.egress.interface)).items():
                 place = counter.place
                 found[Counter(place if place.of_machine else place.of(f"hop{number}"), counter.name)] = value
+        found |= self._wires(found)
         for steering in self._steerings:
             for cpu, ticks in steering.ticks().items():
                 found[Counter(Place.cpu(cpu), "process_ticks")] -= ticks  # a thread's, but the SUT's own work
+        return found
+
+    def _wires(self, counters: Reading) -> Reading:
+        """By receiving port, what its peer could not hand over: skbs, and frames of XDP (`veth_get_stats64`)."""
+        ends = [Place.interface(_TG_PORTS[0]).of("tg")]
+        for number in range(1, len(self._hops) + 1):
+            ends += (Place.interface(_INGRESS).of(f"hop{number}"), Place.interface(_EGRESS).of(f"hop{number}"))
+        ends.append(Place.interface(_TG_PORTS[1]).of("tg"))
+        found: dict[Counter, int] = {}
+        for at, receiver in enumerate(ends):
+            sender = ends[at ^ 1]
+            frames = sum(
+                value
+                for counter, value in counters.items()
+                if counter.place == Place.driver(sender.name).of(sender.node) and counter.name.endswith(_XMIT_ERRORS)
+            )
+            wire = Place.wire(receiver.name).of(receiver.node)
+            found[Counter(wire, "frames")] = frames
+            found[Counter(wire, "skbs")] = counters[Counter(sender, "tx_dropped")] - frames
         return found
 
     def observers(self) -> tuple[Observer, ...]:

@@ -313,7 +313,7 @@ class VmTestbed:
         assert self._tg is not None
         # The machine's first: reading the guest's is work for QEMU.
         own = self.guest.cpu_ticks()
-        machine = read_counters(self._tg, _TAPS)
+        machine = read_counters(self._tg, _TAPS, programs=False)
         inside = read_counters(self.guest, (hop.ingress.interface, hop.egress.interface))
         found = {counter: value for counter, value in inside.items() if counter.place.kind != "cpu"}
         for counter, value in machine.items():

@@ -1,0 +1,180 @@
+"""The law of conservation: what was offered was forwarded, or each place says how many it lost, or it is unexplained.
+
+Kernels count one packet at several places: one that a full backlog drops is in the CPU's ``dropped``, in the port's
+``rx_dropped`` and, where a veth hands it over, in the sender's ``tx_dropped``. Here each packet is counted where it was
+lost, and no second time:
+
+* a receive ring has what the driver missed, and of a veth what its sender could not hand over;
+* a backlog has what its CPU dropped, as far as the ports' ``rx_dropped`` tell that these were the SUT's packets: CPUs
+  are shared with all namespaces of a machine;
+* a port has what is left of its ``rx_dropped``;
+* a qdisc, an XDP program, IP, UDP and conntrack have what they alone count.
+
+What a generator was refused is not counted again where a place of the SUT's has it. Pure functions of counters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from pdrgate.observers.reading import Place
+from pdrgate.results.losses import LossResult, PlaceLoss
+from pdrgate.trial import Trial
+
+_XDP = re.compile(r"xdp.*drop")
+_PORTS = ("interface", "wire", "driver")
+_PROGRAMS = ("clsact", "ingress")
+"""Qdiscs that hold no packets, but tc programs and filters."""
+
+_IP = (
+    (("InNoRoutes",), "without a route", ""),
+    (("OutNoRoutes",), "without a route", ""),
+    (("InHdrErrors",), "with an expired hop limit or a bad header", "TTL"),
+    (("InAddrErrors",), "for an address that is not forwarded to", "forwarding"),
+    (("IPReversePathFilter",), "at the reverse path filter", "rp_filter"),
+    # IPv6 counts a packet that is too big in both of them, IPv4 in the second.
+    (("InTooBigErrors", "FragFails"), "too big for the next link", "MTU"),
+    (("InTruncatedPkts",), "truncated", ""),
+    (("InUnknownProtos",), "of a protocol that the host does not know", ""),
+    (("InDiscards",), "discarded by IP on receipt", ""),
+    (("OutDiscards",), "discarded by IP when sending", ""),
+)
+"""By counter: of several the largest; where the packets were lost, and which knob or fault it hints at."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Gains:
+    """What the counters of a trial gained."""
+
+    all: Mapping[Place, Mapping[str, int]]
+
+    def of(self, kind: str) -> Iterator[tuple[Place, Mapping[str, int]]]:
+        for place, gains in sorted(self.all.items()):
+            if place.kind == kind:
+                yield place, gains
+
+    def ports(self) -> list[Place]:
+        """All ports that anything is counted of."""
+        return sorted({_of(place, "interface") for place in self.all if place.kind in _PORTS})
+
+    def at(self, place: Place, name: str) -> int:
+        return self.all.get(place, {}).get(name, 0)
+
+
+def losses(trial: Trial) -> LossResult:
+    """What became of a trial's packets."""
+    gains = _Gains({Place.parse(place): gained for place, gained in trial.counter_changes.items()})
+    found = [*_ports(gains, trial.refused), *_qdiscs(gains), *_protocols(gains)]
+    return LossResult.of(trial.offered, trial.forwarded, found)
+
+
+def _ports(gains: _Gains, refused: int) -> Iterator[PlaceLoss]:
+    """Rings, XDP programs, backlogs, and what ports dropped besides."""
+    wired = any(True for _ in gains.of("wire"))
+    left: dict[Place, int] = {}
+    for port in gains.ports():
+        received, sent = gains.at(port, "rx_dropped"), gains.at(port, "tx_dropped")
+        missed = min(gains.at(port, "rx_missed"), received)  # /proc/net/dev adds them
+        frames, skbs = gains.at(_of(port, "wire"), "frames"), gains.at(_of(port, "wire"), "skbs")
+        received = max(0, received - missed - frames)
+        # Of what a veth's sender could not hand over as an skb, the receiver counts what its backlog had no room for.
+        if handed := frames + max(0, skbs - received):
+            yield PlaceLoss(where=f"in the receive ring of {_port(port)}", hint="256 packets of a veth", packets=handed)
+        if missed:
+            yield PlaceLoss(where=f"in the receive ring of {_port(port)}", hint="ethtool -G", packets=missed)
+        left[port] = received
+        if sent and port.node == "tg" and not wired:
+            # A TAP sends to the guest. With live frames the kernel counts only one of each batch; the generator all.
+            yield PlaceLoss(
+                where=f"in the queue of TAP {port.name}", hint="txqueuelen", packets=max(refused, sent)
+            )  # fmt: skip
+            refused = 0
+        elif sent and not wired:
+            yield PlaceLoss(where=f"on the transmit side of {_port(port)}", packets=sent)
+        # The generator's own ports drop by XDP what they have counted.
+        driver = gains.all.get(_of(port, "driver"), {}) if port.node != "tg" else {}
+        if dropped := sum(packets for name, packets in driver.items() if _XDP.search(name)):
+            yield PlaceLoss(where=f"by the XDP program of {_port(port)}", packets=dropped)
+    if refused and not wired:
+        yield PlaceLoss(where="refused by the generator's own port", packets=refused)
+    yield from _backlogs(gains, left)
+
+
+def _backlogs(gains: _Gains, left: dict[Place, int]) -> Iterator[PlaceLoss]:
+    """Backlogs by CPU, at most what the ports dropped on receipt; then what the ports dropped besides."""
+    dropped = {place: gained.get("dropped", 0) for place, gained in gains.of("backlog") if gained.get("dropped", 0)}
+    own = sum(left.values())
+    rest = own - sum(dropped.values())
+    if rest < 0:  # others' packets too
+        dropped = _scaled(dropped, own)
+    for place, packets in dropped.items():
+        if packets:
+            yield PlaceLoss(
+                where=f"in the backlog of CPU {place.name}", hint="netdev_max_backlog", packets=packets
+            )  # fmt: skip
+    for place, packets in (_scaled(left, rest) if rest > 0 else {}).items():
+        if packets:
+            yield PlaceLoss(where=f"by {_port(place)} on receipt", hint="rx_dropped", packets=packets)
+
+
+def _qdiscs(gains: _Gains) -> Iterator[PlaceLoss]:
+    for place, gained in gains.of("qdisc"):
+        for kind, packets in gained.items():
+            if kind in _PROGRAMS:
+                yield PlaceLoss(where=f"by the tc program of {_port(place)}", packets=packets)
+            else:
+                yield PlaceLoss(where=f"in the qdisc {kind} of {_port(place)}", hint="limit", packets=packets)
+
+
+def _protocols(gains: _Gains) -> Iterator[PlaceLoss]:
+    for kind in ("ip", "ip6"):
+        for place, gained in gains.of(kind):
+            for names, where, hint in _IP:
+                if packets := max(gained.get(name, 0) for name in names):
+                    yield PlaceLoss(where=where + _hop(place), hint=hint, packets=packets)
+    for kind in ("udp", "udp6"):
+        for place, gained in gains.of(kind):
+            full = gained.get("RcvbufErrors", 0)
+            other = gained.get("InErrors", 0) - full
+            for packets, where, hint in (
+                (full, "in full socket buffers", "rmem"),
+                (gained.get("NoPorts", 0), "for a UDP port without a socket", ""),
+                (other, "with errors of UDP", ""),
+                (gained.get("InDatagrams", 0), "delivered to a socket of the SUT", ""),
+            ):
+                if packets > 0:
+                    yield PlaceLoss(where=where + _hop(place), hint=hint, packets=packets)
+    for place, gained in gains.of("conntrack"):
+        if packets := gained.get("drop", 0):
+            yield PlaceLoss(where="in the connection table" + _hop(place), hint="nf_conntrack_max", packets=packets)
+
+
+def _scaled(parts: Mapping[Place, int], total: int) -> dict[Place, int]:
+    """Parts in the same proportion that come to ``total``; the largest takes what rounding leaves."""
+    whole = sum(parts.values())
+    if not whole:
+        return {}
+    scaled = {place: part * total // whole for place, part in parts.items()}
+    scaled[max(parts, key=lambda place: parts[place])] += total - sum(scaled.values())
+    return scaled
+
+
+def _of(place: Place, kind: str) -> Place:
+    return Place(kind, place.name, place.node)  # type: ignore[arg-type]
+
+
+def _port(place: Place) -> str:
+    owner = "the generator's " if place.node == "tg" else ""
+    return f"{owner}{place.name}" + ("" if owner else _hop(place))
+
+
+def _hop(place: Place) -> str:
+    return f" at {place.node}" if place.node.startswith("hop") else ""
+
+
+def total(trials: Iterable[Trial]) -> LossResult | None:
+    """What became of the packets of several trials; None where no counters were read."""
+    counted = [losses(trial) for trial in trials if trial.counters_after and trial.offered]
+    return LossResult.summed(counted) if counted else None

@@ -1,0 +1,172 @@
+"""The law of conservation: each lost packet at one place, none at two."""
+
+import pytest
+
+from pdrgate.observers.accounting import losses, total
+from pdrgate.results.losses import LossResult, PlaceLoss, compared
+from pdrgate.trial import Trial
+
+BACKLOG = PlaceLoss(where="in the backlog of CPU 1", hint="netdev_max_backlog", packets=300)
+
+
+def trial(gained, offered=10_000, forwarded=10_000, refused=0):
+    before = {place: dict.fromkeys(counters, 5) for place, counters in gained.items()}
+    after = {place: {name: 5 + gain for name, gain in counters.items()} for place, counters in gained.items()}
+    return Trial(
+        1e4, 1.0, offered, forwarded, refused=refused, counters_before=before, counters_after=after
+    )  # fmt: skip
+
+
+def places(found):
+    return {place.where: place.packets for place in found.places}
+
+
+def test_a_drop_of_the_backlog_is_one_drop_wherever_it_shows():
+    """CPU, port and the sender's veth each count it, and the generator was told."""
+    found = losses(
+        trial(
+            {
+                "tg/t0": {"tx_dropped": 300},
+                "hop1/in0/wire": {"skbs": 300, "frames": 0},
+                "hop1/in0": {"rx_dropped": 300},
+                "cpu1/backlog": {"dropped": 300},
+            },
+            forwarded=9700,
+            refused=300,
+        )
+    )
+    assert (found.places, found.unexplained, found.fault) == ((BACKLOG,), 0, "")
+    assert found.sentence() == "300 packets lost: 300 in the backlog of CPU 1 (netdev_max_backlog)"
+
+
+def test_what_the_ring_of_a_veth_had_no_room_for_is_not_in_the_backlog():
+    found = losses(
+        trial(
+            {
+                "tg/t0": {"tx_dropped": 200},
+                "hop1/in0/wire": {"frames": 200, "skbs": 0},
+                "hop1/in0": {"rx_dropped": 500},  # both
+                "cpu1/backlog": {"dropped": 300},
+                "hop2/in0/wire": {"skbs": 40},
+            },
+            forwarded=9460,
+        )
+    )
+    assert places(found) == {
+        "in the backlog of CPU 1": 300,
+        "in the receive ring of in0 at hop1": 200,
+        "in the receive ring of in0 at hop2": 40,
+    }
+    assert found.unexplained == 0
+
+
+def test_a_backlog_that_dropped_others_packets_has_only_ours():
+    found = losses(
+        trial(
+            {"in0": {"rx_dropped": 90}, "cpu0/backlog": {"dropped": 100}, "cpu1/backlog": {"dropped": 200}},
+            forwarded=9910,
+        )
+    )
+    assert places(found) == {"in the backlog of CPU 0": 30, "in the backlog of CPU 1": 60}
+
+
+def test_what_a_port_dropped_besides_the_backlog_and_its_ring():
+    found = losses(
+        trial(
+            {"in0": {"rx_dropped": 100, "rx_missed": 20}, "cpu1/backlog": {"dropped": 50}, "out0": {"tx_dropped": 3}},
+            forwarded=9897,
+        )
+    )
+    assert places(found) == {
+        "in the backlog of CPU 1": 50,
+        "by in0 on receipt": 30,
+        "in the receive ring of in0": 20,
+        "on the transmit side of out0": 3,
+    }
+
+
+@pytest.mark.parametrize(("counted", "refused"), [(700, 700), (11, 700), (700, 0)])
+def test_the_queue_of_a_tap_is_told_by_whoever_counts_all(counted, refused):
+    found = losses(trial({"tg/t0": {"tx_dropped": counted}}, forwarded=9300, refused=refused))
+    assert places(found) == {"in the queue of TAP t0": 700}
+
+
+def test_a_generator_that_was_refused_by_nobody_we_see():
+    assert places(losses(trial({"eth0": {"rx_packets": 1}}, forwarded=9993, refused=7))) == {
+        "refused by the generator's own port": 7
+    }
+
+
+def test_programs_qdiscs_and_protocols():
+    found = losses(
+        trial(
+            {
+                "in0/driver": {"rx_queue_0_xdp_drops": 8, "rx_queue_0_drops": 2},
+                "tg/t1/driver": {"rx_queue_0_xdp_drops": 10_000},  # the generator's own
+                "in0/qdisc": {"clsact": 7},
+                "out0/qdisc": {"fq_codel": 6},
+                "ip": {"IPReversePathFilter": 5, "FragFails": 1},
+                "ip6": {"InTooBigErrors": 4, "FragFails": 4, "InNoRoutes": 3, "OutForwDatagrams": 9000},
+                "udp6": {"InErrors": 12, "RcvbufErrors": 11, "InCsumErrors": 1},
+                "conntrack": {"drop": 2},
+            },
+            forwarded=10_000 - 48,
+        )
+    )
+    assert places(found) == {
+        "in full socket buffers": 11,
+        "by the XDP program of in0": 8,
+        "by the tc program of in0": 7,
+        "in the qdisc fq_codel of out0": 6,
+        "at the reverse path filter": 5,
+        "too big for the next link": 5,
+        "without a route": 3,
+        "in the connection table": 2,
+        "with errors of UDP": 1,
+    }
+    assert found.unexplained == 0
+
+
+def test_what_is_counted_nowhere_is_a_fault():
+    found = losses(trial({}, forwarded=9990))
+    assert (
+        found.fault == "10 lost packets (0.10% of the offered packets) are counted nowhere: a fault of the measurement"
+    )
+    assert found.sentence() == "10 packets lost: 10 unexplained"
+    assert losses(trial({}, forwarded=9999)).fault == ""
+
+
+def test_what_is_counted_twice_is_a_fault_too():
+    found = losses(trial({"ip": {"InDiscards": 50}}, forwarded=9990))
+    assert found.unexplained == -40
+    assert found.fault.startswith("places counted 40 packets more than were lost (0.40% of the offered packets)")
+
+
+def test_several_trials_are_one_account():
+    lossy = trial({"in0": {"rx_dropped": 300}, "cpu1/backlog": {"dropped": 300}}, forwarded=9700)
+    uncounted = Trial(1e4, 1.0, 10_000, 9000)
+    found = total([lossy, lossy, trial({"ip6": {"InNoRoutes": 12_000}}, offered=20_000, forwarded=8000), uncounted])
+    assert found is not None
+    assert found.sentence() == (
+        "12 600 packets lost: 12 000 without a route, 600 in the backlog of CPU 1 (netdev_max_backlog)"
+    )
+    assert (found.offered, found.forwarded, found.unexplained) == (40_000, 27_400, 0)
+    assert total([uncounted]) is None
+
+
+def test_a_sentence_names_the_largest_places():
+    parts = [PlaceLoss(where=f"at {letter}", packets=number) for number, letter in enumerate("abcdef", start=1)]
+    assert LossResult.of(100, 79, parts).sentence() == (
+        "21 packets lost: 6 at f, 5 at e, 4 at d, 3 at c, 3 at 2 further places"
+    )
+    assert LossResult.of(100, 100, ()).sentence() == "no packet lost"
+
+
+def test_two_builds_that_lose_at_different_places():
+    one = LossResult.of(1000, 700, [BACKLOG])
+    other = LossResult.of(1000, 900, [PlaceLoss(where="in the qdisc fq_codel of out0", packets=100)])
+    assert compared(one, other) == (
+        "the baseline loses in the backlog of CPU 1, the candidate in the qdisc fq_codel of out0"
+    )
+    assert compared(one, one) == "both lose in the backlog of CPU 1"
+    assert compared(one, LossResult.of(10, 10, ())) == compared(None, one) == ""
