@@ -16,7 +16,7 @@ What a generator was refused is not counted again where a place of the SUT's has
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pdrgate.observers.reading import Place
@@ -66,40 +66,51 @@ class _Gains:
 def losses(trial: Trial) -> LossResult:
     """What became of a trial's packets."""
     gains = _Gains({Place.parse(place): gained for place, gained in trial.counter_changes.items()})
-    found = [*_ports(gains, trial.refused), *_qdiscs(gains), *_protocols(gains)]
+    found = [*_ports(gains, trial.offered, trial.refused), *_qdiscs(gains), *_protocols(gains)]
     return LossResult.of(trial.offered, trial.forwarded, found)
 
 
-def _ports(gains: _Gains, refused: int) -> Iterator[PlaceLoss]:
+def _ports(gains: _Gains, offered: int, refused: int) -> Iterator[PlaceLoss]:
     """Rings, XDP programs, backlogs, and what ports dropped besides."""
     wired = any(True for _ in gains.of("wire"))
+    taps = [] if wired else [port for port in gains.ports() if port.node == "tg"]
     left: dict[Place, int] = {}
     for port in gains.ports():
-        received, sent = gains.at(port, "rx_dropped"), gains.at(port, "tx_dropped")
+        received = gains.at(port, "rx_dropped")
         missed = min(gains.at(port, "rx_missed"), received)  # /proc/net/dev adds them
         frames, skbs = gains.at(_of(port, "wire"), "frames"), gains.at(_of(port, "wire"), "skbs")
         received = max(0, received - missed - frames)
         # Of what a veth's sender could not hand over as an skb, the receiver counts what its backlog had no room for.
         if handed := frames + max(0, skbs - received):
             yield PlaceLoss(where=f"in the receive ring of {_port(port)}", hint="256 packets of a veth", packets=handed)
+        if port.node == "tg":
+            continue  # it drops what it has counted, by XDP, which some drivers count as dropped
         if missed:
             yield PlaceLoss(where=f"in the receive ring of {_port(port)}", hint="ethtool -G", packets=missed)
         left[port] = received
-        if sent and port.node == "tg" and not wired:
-            # A TAP sends to the guest. With live frames the kernel counts only one of each batch; the generator all.
-            yield PlaceLoss(
-                where=f"in the queue of TAP {port.name}", hint="txqueuelen", packets=max(refused, sent)
-            )  # fmt: skip
-            refused = 0
-        elif sent and not wired:
+        if not wired and (sent := gains.at(port, "tx_dropped")):
             yield PlaceLoss(where=f"on the transmit side of {_port(port)}", packets=sent)
-        # The generator's own ports drop by XDP what they have counted.
-        driver = gains.all.get(_of(port, "driver"), {}) if port.node != "tg" else {}
+        driver = gains.all.get(_of(port, "driver"), {})
         if dropped := sum(packets for name, packets in driver.items() if _XDP.search(name)):
             yield PlaceLoss(where=f"by the XDP program of {_port(port)}", packets=dropped)
-    if refused and not wired:
+    if taps:
+        yield from _tap_queues(gains, taps, offered, refused)
+    elif refused and not wired:
         yield PlaceLoss(where="refused by the generator's own port", packets=refused)
     yield from _backlogs(gains, left)
+
+
+def _tap_queues(gains: _Gains, taps: Sequence[Place], offered: int, refused: int) -> Iterator[PlaceLoss]:
+    """What TAPs had no room for, on the way to a guest.
+
+    Of a batch of live frames that a TAP has no room for the kernel counts one packet as dropped (`tun_xdp_xmit`). What
+    a TAP handed to the guest it counts in full: the rest of what was offered stayed in its queue.
+    """
+    dropped = {tap: gained for tap in taps if (gained := gains.at(tap, "tx_dropped"))}
+    handed = sum(gains.at(tap, "tx_packets") for tap in taps)
+    lost = max(offered - handed, refused, sum(dropped.values())) if dropped else refused
+    for tap, packets in _scaled(dropped or {taps[0]: 1}, lost).items():
+        yield PlaceLoss(where=f"in the queue of TAP {tap.name}", hint="txqueuelen", packets=packets)
 
 
 def _backlogs(gains: _Gains, left: dict[Place, int]) -> Iterator[PlaceLoss]:
