@@ -28,7 +28,9 @@ from pdrgate.gate.shape import Shape, shape_of
 from pdrgate.gate.subject import CALIBRATION, SEARCH
 from pdrgate.guests.guest import GuestError
 from pdrgate.measurands import Cost, PartialDropRate, SaturationThroughput
+from pdrgate.observers.accounting import total
 from pdrgate.replication import PairsRule, Samples, Standing
+from pdrgate.results.losses import LossResult, compared
 from pdrgate.results.model import (
     BootResult,
     ComparisonResult,
@@ -153,7 +155,7 @@ class BuildComparison:
         if veto is not None:
             numbers = "; ".join(told(change) for change in standing.changes)
             remark = "" if veto.verdict is Verdict.DISTURBED else self.disturbance.remark()
-            self.judgement = veto.remarked(remark, f"not accepted therefore: {numbers}")
+            self.judgement = veto.remarked(remark, self._places(veto.verdict), f"not accepted therefore: {numbers}")
             return self.judgement
         self.judgement = found.remarked(*self._remarks(found.verdict))
         return self.judgement
@@ -216,6 +218,7 @@ class BuildComparison:
             boots=tuple(self.boots),
             cost=candidate.cost,
             uncounted=self._boots.uncounted,
+            losses=candidate.losses,
         )
 
     # --- Where it stands ---
@@ -281,7 +284,16 @@ class BuildComparison:
                 remarks.append(f"the {side}'s curve: {found.reason}")
         if self.interference and verdict is not Verdict.PASS:
             remarks.append(f"meanwhile {self.interference}")
-        return remarks
+        return [*remarks, self._places(verdict)]
+
+    def _places(self, verdict: Verdict) -> str:
+        """Where both builds lose packets, in a clause; of a verdict that this explains."""
+        if verdict not in (Verdict.REGRESSION, Verdict.UNSTABLE):
+            return ""
+        return compared(*(self._losses(side) for side in SIDES))
+
+    def _losses(self, side: Side) -> LossResult | None:
+        return total(trial for trial in self._trials if trial.side == side)
 
     def _assessment(self, side: Side) -> Assessment | None:
         return self.shape.assessments[side] if self.shape is not None else None
@@ -369,6 +381,7 @@ class BuildComparison:
             assessment=assessment.result() if assessment else None,
             complaints=tuple(fresh),
             cost=self._cost(side),
+            losses=self._losses(side),
         )
 
     # --- What a run that continues this one must know ---

@@ -20,7 +20,9 @@ from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.gate.subject import Subject, goals_of
 from pdrgate.measurands import REPEAT, Ask, Cost, Sweep
+from pdrgate.observers.accounting import total
 from pdrgate.replication import Samples
+from pdrgate.results.losses import LossResult, compared
 from pdrgate.results.model import (
     ChangeResult,
     ComparisonResult,
@@ -196,10 +198,10 @@ class ScenarioRun:
             judgement = self._failure
             if changes:
                 numbers = "; ".join(told(change) for change in changes)
-                judgement = judgement.remarked(f"not accepted therefore: {numbers}")
+                judgement = judgement.remarked(self._places(judgement), f"not accepted therefore: {numbers}")
         elif changes:
             judgement = judged(changes, self.comparison.functions if self.comparison else ())
-            judgement = judgement.remarked(self.disturbance.remark())
+            judgement = judgement.remarked(self.disturbance.remark(), self._places(judgement))
         else:
             judgement = Judgement(Verdict.NO_BASELINE, self._numbers())
             judgement = judgement.remarked(self.disturbance.remark(), self._no_baseline)
@@ -249,9 +251,15 @@ class ScenarioRun:
             complaints=tuple(subject.complaints),
             cost=self.cost,
             uncounted=subject.uncounted,
+            losses=self._losses,
         )
 
     # --- Steps of these ---
+
+    @property
+    def _losses(self) -> LossResult | None:
+        """Of the repeats; of a scenario that did not come to them, of all trials."""
+        return total([trial for trial in self.trials if trial.repeat] or self.trials)
 
     def _foresee(self, seconds: float) -> None:
         self._deadline = time.monotonic() + seconds
@@ -298,6 +306,12 @@ class ScenarioRun:
             if len(one.samples) > 1 and len(theirs.get(one.name, ())) > 1
         ]  # fmt: skip
         return compare(samples, self._baseline.source) if samples else ()
+
+    def _places(self, judgement: Judgement) -> str:
+        """Where both builds lose packets, in a clause; of a verdict that this explains."""
+        if self._baseline is None or judgement.verdict not in (Verdict.REGRESSION, Verdict.UNSTABLE):
+            return ""
+        return compared(self._baseline.scenario.losses, self._losses)
 
     def _numbers(self) -> str:
         return ", ".join(f"{one.name} {shown(one.value, one.unit)}" for one in self.measurands)

@@ -13,6 +13,7 @@ from robot.api import logger
 
 from pdrgate.gate.progress import Progress
 from pdrgate.gate.record import RunRecord
+from pdrgate.observers.accounting import losses
 from pdrgate.reports.console import trial_line
 from pdrgate.reports.scenario import fragments, pictures
 from pdrgate.results.model import ScenarioResult
@@ -28,15 +29,17 @@ class RobotObserver:
 
     def measured(self, progress: Progress) -> None:
         line = trial_line(progress)
-        # Where packets were lost, and whether the hypervisor took the CPU meanwhile.
-        telling = [
+        trial = progress.trial
+        stolen = [
             f"{place}.{name} +{gain}"
-            for place, gained in progress.trial.counter_changes.items()
+            for place, gained in trial.counter_changes.items()
             for name, gain in gained.items()
-            if "drop" in name or "steal" in name
+            if "steal" in name
         ]
-        logger.info("  ".join([line, *telling]))
-        logger.debug(progress.trial.to_json())
+        found = losses(trial) if trial.counters_after else None
+        told = [found.sentence(), found.fault] if found is not None and found.lost else []
+        logger.info("  ".join(filter(None, [line, *told, *stolen])))
+        logger.debug(trial.to_json())
         logger.console(line)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pdrgate.gate.progress import Progress
 from pdrgate.reports.costs import cost_lines
+from pdrgate.reports.losses import loss_lines
 from pdrgate.reports.measurands import MeasurandRow, measurand_rows
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.trial import Trial
@@ -41,7 +42,7 @@ def verdict_table(result: RunResult) -> list[str]:
         lines.append(f"{scenario.title}: {scenario.verdict}")
         lines += [f"  {told}" for told in _told(scenario)]
         lines += [_line(row, widths) for row in ((_HEAD, *map(_cells, rows)) if rows else ())]
-        lines += [f"  {told}" for told in cost_lines(scenario)]
+        lines += [f"  {told}" for told in (*cost_lines(scenario), *loss_lines(scenario))]
     return lines
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pdrgate.reports import tables
+from pdrgate.reports.losses import by_build
 from pdrgate.results.model import AssessmentResult, CostResult, ScenarioResult, SearchResult
 from pdrgate.trial import Trial
 
@@ -70,6 +71,9 @@ def pictures(
     drawn = _once(plots.functions, scenario, told_by=(scenario.title, scenario.comparison, scenario.cost))
     if drawn is not None:
         yield Picture(f"{begin}-functions", "Instructions per packet by function", drawn)
+    drawn = _once(plots.losses, scenario, told_by=(scenario.title, by_build(scenario)))
+    if drawn is not None:
+        yield Picture(f"{begin}-losses", "Where packets were lost", drawn)
     for part in _parts(scenario, trials, begin):
         title = f"{scenario.title}: {part.label}" if part.label else scenario.title
         of = f" of the {part.label}" if part.label else ""
@@ -111,6 +115,9 @@ def details(scenario: ScenarioResult) -> Iterator[str]:
         yield tables.function_changes_table(scenario.comparison)
     for label, cost in _costs(scenario):
         yield tables.cost_table(cost, label)
+    for label, losses in by_build(scenario):
+        if losses.lost:
+            yield tables.losses_table(losses, label)
     for part in _parts(scenario, (), ""):
         if part.assessment is not None:
             yield tables.checks_table(part.assessment, part.label)

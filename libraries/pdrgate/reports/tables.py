@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pdrgate.reports.costs import INLINED, cost_in_words
 from pdrgate.reports.html import Cell, Column, Table
 from pdrgate.reports.measurands import in_words, measurand_rows
+from pdrgate.results.losses import LossResult, thousands
 from pdrgate.results.model import (
     AssessmentResult,
     BootResult,
@@ -48,6 +49,26 @@ def measurands_table(scenario: ScenarioResult) -> str:
         for line, row in zip(cells, rows, strict=True):
             line.append(Cell(row.verdict or "", _TONES.get(row.verdict or "", "")))
     return Table(_compared(scenario), columns, cells).html()
+
+
+def losses_table(losses: LossResult, of: str = "") -> str:
+    """Each place that lost packets, and what nobody counted; ``of`` says of which build."""
+    rows = [(place.where, place.hint, place.packets) for place in losses.places]
+    if losses.unexplained:
+        rows.append(("unexplained", losses.fault, losses.unexplained))
+    cells = [
+        [Cell(where), Cell(hint), Cell(thousands(packets)), Cell(f"{packets / losses.offered:.3%}")]
+        for where, hint, packets in rows
+    ]
+    columns = (
+        Column("lost", heads=True), Column("what it hints at", wraps=True), Column("packets", True),
+        Column("of the offered", True),
+    )  # fmt: skip
+    caption = _begun(
+        of,
+        f"{thousands(losses.offered)} packets offered = {thousands(losses.forwarded)} forwarded + what each place lost",
+    )
+    return Table(caption, columns, cells).html()
 
 
 def checks_table(assessment: AssessmentResult, of: str = "") -> str:

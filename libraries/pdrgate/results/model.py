@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pdrgate.results.losses import LossResult
 from pdrgate.results.verdict import Verdict
 
 SCHEMA = 2
@@ -324,6 +325,8 @@ class SideResult:
     assessment: AssessmentResult | None = None
     complaints: tuple[str, ...] = ()
     cost: CostResult | None = None
+    losses: LossResult | None = None
+    """Where its packets were lost, of all trials that the measurands rest on; None where nothing counted them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -360,6 +363,8 @@ class ScenarioResult:
     """What a packet costs; None where it was not counted."""
     uncounted: str = ""
     """Why it was not, in a sentence."""
+    losses: LossResult | None = None
+    """Where packets were lost, of all trials that the measurands rest on; None where nothing counted them."""
 
     def measurand(self, name: str) -> MeasurandResult | None:
         """The measurand of that name; None when it was not measured."""

@@ -1,11 +1,13 @@
-"""What was measured, as pictures: load-loss curve, rates, search, repeats, pairs of boots, functions; as PNG bytes."""
+"""What was measured, as pictures: load-loss curve, rates, search, repeats, pairs of boots, functions,
+places of loss; as PNG bytes."""
 
 from pdrgate.reports.plots.functions import functions
 from pdrgate.reports.plots.load_loss import load_loss
+from pdrgate.reports.plots.losses import losses
 from pdrgate.reports.plots.pairs import pairs
 from pdrgate.reports.plots.rates import rates
 from pdrgate.reports.plots.repeats import repeats
 from pdrgate.reports.plots.scales import PLR_FLOOR
 from pdrgate.reports.plots.search_path import search_path
 
-__all__ = ["PLR_FLOOR", "functions", "load_loss", "pairs", "rates", "repeats", "search_path"]
+__all__ = ["PLR_FLOOR", "functions", "load_loss", "losses", "pairs", "rates", "repeats", "search_path"]
