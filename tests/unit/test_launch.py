@@ -5,14 +5,17 @@ from __future__ import annotations
 import codecs
 import dataclasses
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 from robot.running import ResourceFile  # type: ignore[import-untyped]
 
+from pdrgate.cli import cli
+from pdrgate.cli.gate import _asked
 from pdrgate.errors import DataError, UsageError
-from pdrgate.gate.options import RunOptions
+from pdrgate.gate.options import RunOptions, command_of_run
 from pdrgate.launch import check, variables
 from pdrgate.stability import Reading
 from pdrgate.units import Duration, Ratio
@@ -123,6 +126,27 @@ def test_the_resource_declares_each_variable_that_a_run_sets_with_the_same_defau
         nothing = {"${EMPTY}": "", "${None}": "" if name == "BASELINE" else "None"}
         alike = nothing.get(defaults[name], defaults[name].removeprefix("${").removesuffix("}"))
         assert alike == said[name]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        OPTIONS,
+        dataclasses.replace(ALL_SAID, bpf="", baseline=None, require_baseline=False, kernel="a 'kernel' $(x).deb"),
+        dataclasses.replace(ALL_SAID, kernel="", bpf="", against="", bisect=False),
+    ],
+)
+def test_the_command_that_a_result_tells_asks_for_the_same_again(asked: RunOptions, tmp_path: Path) -> None:
+    asked.keep(tmp_path)
+    front, *words = shlex.split(command_of_run(tmp_path))
+    context = cli.commands["gate"].make_context("gate", words)
+    given = {name: value for name, value in context.params.items() if name not in ("output", "resume")}
+    assert front == "./ci/gate"
+    assert _asked(**given) == asked
+
+
+def test_a_folder_without_options_tells_no_command(tmp_path: Path) -> None:
+    assert command_of_run(tmp_path) == ""
 
 
 @pytest.mark.parametrize(

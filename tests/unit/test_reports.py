@@ -145,7 +145,8 @@ def test_the_reports_of_a_run_of_schema_1_are_made_again(
     assert main(["report", str(folder)]) == 0
     told = capsys.readouterr().out.splitlines()
     begin = folder / "plots" / "ipv6-routing-1cpu-4096-64B"
-    files = [*(f"{begin}-{end}.png" for end in made), f"{folder}/summary.html", f"{folder}/xunit.xml"]
+    files = [f"{begin}-{end}.png" for end in made]
+    files += [f"{folder}/{file}" for file in ("summary.html", "summary.md", "xunit.xml")]
     assert [line for line in told if line.startswith(str(folder))] == files
     assert all(Path(file).stat().st_size > 100 for file in files)
     assert told[-1] == (
@@ -165,7 +166,7 @@ def test_robots_own_are_made_again_of_its_output(tmp_path: Path) -> None:
     folder = written(tmp_path / "run", scenario())
     robot.run(str(suite), outputdir=str(folder), log=None, report=None, console="none", stdout=None)
     made = [path.name for path in remake(folder) if isinstance(path, Path)]
-    assert made == ["summary.html", "log.html", "report.html", "xunit.xml"]
+    assert made == ["summary.html", "summary.md", "log.html", "report.html", "xunit.xml"]
     (failure,) = ElementTree.parse(folder / "xunit.xml").iter("failure")
     assert failure.get("message") == "REGRESSION: slower"
 
@@ -177,7 +178,7 @@ def test_a_torn_output_is_told_and_the_rest_is_made(tmp_path: Path) -> None:
     assert isinstance(last, Told)
     assert last.sentence.startswith("log.html, report.html and xunit.xml are not made again: ")
     assert "\n" not in last.sentence
-    assert [path.name for path in files if isinstance(path, Path)] == ["summary.html"]
+    assert [path.name for path in files if isinstance(path, Path)] == ["summary.html", "summary.md"]
 
 
 def test_trials_that_cannot_be_read_cost_the_search_only(tmp_path: Path) -> None:

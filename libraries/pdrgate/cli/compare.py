@@ -15,7 +15,7 @@ from pdrgate.units import Ratio
 @click.argument("candidate", type=PathType())
 @click.option("--tolerance", type=RatioType(), default="2%", show_default=True, help="Loss of PDR that is accepted.")
 @click.option("--loss", type=RatioType(), default="0.5%", show_default=True, help="The PLR that defines the PDR.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
 def compare(baseline: Path, candidate: Path, tolerance: Ratio, loss: Ratio, form: str) -> int:
     """Say whether the trials in CANDIDATE show a lower PDR or saturation throughput than those in BASELINE.
 
@@ -34,6 +34,10 @@ def compare(baseline: Path, candidate: Path, tolerance: Ratio, loss: Ratio, form
     if form == "json":
         record = {"verdict": judgement.verdict, "reason": judgement.reason}
         click.echo(json.dumps(record | {"comparison": msgspec.to_builtins(comparison)}, indent=1))
+    elif form == "markdown":
+        from pdrgate.reports.markdown import comparison_markdown
+
+        click.echo(comparison_markdown(comparison, judgement, str(candidate)), nl=False)
     else:
         click.echo(str(judgement))
     return judgement.verdict.exit_code

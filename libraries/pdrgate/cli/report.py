@@ -6,20 +6,36 @@ from pathlib import Path
 
 import click
 
+from pdrgate.cli.parameters import PathType
 from pdrgate.errors import EXIT_PASS
 
 
 @click.command()
-@click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
-def report(run: Path) -> int:
+@click.argument("run", metavar="RUN", type=PathType())
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["files", "markdown"]),
+    default="files",
+    show_default=True,
+    help="markdown makes no file: it prints what goes into a pull request, or into $GITHUB_STEP_SUMMARY.",
+)
+def report(run: Path, form: str) -> int:
     """Make every report of RUN again, from what it stored.
 
-    RUN is a run's folder. Its result.json and trials.jsonl, of this version or an older one, make summary.html and
-    plots/*.png; its output.xml makes Robot's log.html, report.html and xunit.xml. Without output.xml, xunit.xml is made
-    of result.json. allure-results were written by a listener while the run went on, and stay as they are.
+    RUN is a run's folder. Its result.json and trials.jsonl, of this version or an older one, make summary.html,
+    summary.md and plots/*.png; its output.xml makes Robot's log.html, report.html and xunit.xml. Without output.xml,
+    xunit.xml is made of result.json. allure-results were written by a listener while the run went on, and stay as they
+    are.
 
     Prints the path of each file. Exits with 2 when RUN holds no result.
     """
+    if form == "markdown":
+        from pdrgate.history.results import read_result
+        from pdrgate.reports.markdown import run_markdown
+
+        click.echo(run_markdown(read_result(run)), nl=False)
+        return EXIT_PASS
     from pdrgate.reports.remake import Told, remake
 
     for made in remake(run):

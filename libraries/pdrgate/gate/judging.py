@@ -112,8 +112,12 @@ def _odds_in_words(change: ChangeResult) -> str:
     twice = abs(math.expm1(2 * math.log1p(bound)))  # in logs, as the evidence is
     words = "unchanged", f"{'better' if better else 'worse'} by {twice:.1%}"
     likely, unlikely = reversed(words) if log_odds > 0 else words
-    odds = f"{float(f'{math.exp(abs(log_odds)):.2g}'):.0f}" if abs(log_odds) < _MANY else "over 1000"
-    return f"{odds} times likelier {likely} than {unlikely}"
+    return f"{odds(log_odds)} times likelier {likely} than {unlikely}"
+
+
+def odds(log_odds: float) -> str:
+    """Odds of one thing against another, whichever is the likelier, by their log: ``230``, ``over 1000``."""
+    return f"{float(f'{math.exp(abs(log_odds)):.2g}'):.0f}" if abs(log_odds) < _MANY else "over 1000"
 
 
 def _is_the_tolerance(change: ChangeResult) -> bool:

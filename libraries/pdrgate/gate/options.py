@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -20,6 +21,13 @@ NO_WAIT = Duration(0)
 
 COST_TOLERANCE = Ratio(0.01)
 """Unless a run is asked for another: instructions are counted, and equal builds differ by 0.3 % at most."""
+
+_OPTIONS = {"scenarios": "scenario", "suites": "suite"}
+"""Fields whose option is called otherwise, for it is said once for each."""
+_UNSAID = {
+    "profile": "quick", "suites": (Path("robot/gate"),), "scenarios": ("default",), "tolerance": Ratio(0.02),
+}  # fmt: skip
+"""What the command line takes where nothing is said, of fields that have no default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +100,30 @@ class RunOptions(Options):
         except OSError as error:
             raise StorageError(f"cannot write to {folder}: {error.strerror}; choose another with --output") from error
 
+    @property
+    def command(self) -> str:
+        """What to type in a checkout to ask for the same again; where the results go is each run's own."""
+        words = ["./ci/gate"]
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if value == _UNSAID.get(field.name, field.default):
+                continue
+            option = f"--{_OPTIONS.get(field.name, field.name).replace('_', '-')}"
+            for one in value if isinstance(value, tuple) else (value,):
+                words += [option] if one is True else [option, str(_plain(one))]
+        return shlex.join(words)
+
     def written(self) -> dict[str, Any]:
         """By name, each option as JSON has it: quantities and paths as the text that a person would write."""
         return {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
+
+
+def command_of_run(folder: Path) -> str:
+    """What to type to make the run in ``folder`` again; empty where its options were not kept: a suite of one's own."""
+    try:
+        return RunOptions.of_run(folder).command
+    except DataError:
+        return ""
 
 
 def _plain(value: object) -> Any:

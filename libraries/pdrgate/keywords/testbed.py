@@ -12,7 +12,7 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from pdrgate.errors import PdrGateError
 from pdrgate.gate.baseline import Baselines
-from pdrgate.gate.options import COST_TOLERANCE, NO_WAIT, Options
+from pdrgate.gate.options import COST_TOLERANCE, NO_WAIT, Options, command_of_run
 from pdrgate.gate.profile import profile as named_profile
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.session import Session
@@ -77,7 +77,7 @@ class TestbedKeywords:
         given = baseline if baseline and str(baseline) not in _NOT_GIVEN else None
         chosen = named_profile(profile)
         if self._state.record is None:
-            self._state.record = RunRecord(folder, chosen.name, resume=resume)
+            self._state.record = RunRecord(folder, chosen.name, resume=resume, command=command_of_run(folder))
             if self._state.record.put_aside is not None:
                 RobotObserver().said(f"trials of an earlier run are kept as {self._state.record.put_aside.name}")
         record = self._state.record

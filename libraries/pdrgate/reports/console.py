@@ -13,7 +13,7 @@ from pdrgate.trial import Trial
 from pdrgate.units import Rate
 
 _FILES = (
-    "summary.html", "log.html", "report.html", "xunit.xml", "output.xml", "result.json", "trials.jsonl",
+    "summary.html", "summary.md", "log.html", "report.html", "xunit.xml", "output.xml", "result.json", "trials.jsonl",
     "allure-results", "plots",
 )  # fmt: skip
 _WORTH_TELLING = 1e-3

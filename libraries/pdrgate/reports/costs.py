@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pdrgate.results.model import CostResult, FunctionChange, ScenarioResult
 from pdrgate.units import Rate
 
@@ -22,17 +24,22 @@ def cost_lines(scenario: ScenarioResult) -> list[str]:
     lines = []
     if scenario.cost is not None:
         lines.append(cost_in_words(scenario.cost))
-    changes = scenario.comparison.functions if scenario.comparison is not None else ()
-    sure = [one for one in changes if one.sure]
-    if sure:
-        what = "function" if len(sure) == 1 else f"{len(sure)} functions"
-        most = f", the largest {_LARGEST} changes" if len(sure) > _LARGEST else ""
+    largest, number = largest_changes(scenario.comparison.functions if scenario.comparison is not None else ())
+    if largest:
+        what = "function" if number == 1 else f"{number} functions"
+        most = f", the largest {len(largest)} changes" if number > len(largest) else ""
         lines.append(f"instructions per packet changed in {what}{most}:")
-        lines += _columns(sure[:_LARGEST])
+        lines += _columns(largest)
     return lines
 
 
-def _columns(changes: list[FunctionChange]) -> list[str]:
+def largest_changes(changes: Sequence[FunctionChange]) -> tuple[Sequence[FunctionChange], int]:
+    """The functions whose cost changed most, of those that surely did, and how many these are."""
+    sure = [one for one in changes if one.sure]
+    return sure[:_LARGEST], len(sure)
+
+
+def _columns(changes: Sequence[FunctionChange]) -> list[str]:
     rows = [(one.function, f"{one.before:.1f}", f"{one.after:.1f}", f"{one.change:+.1f}") for one in changes]
     head = ("FUNCTION", "BEFORE", "AFTER", "CHANGE")
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pdrgate.results.model import ChangeResult, MeasurandResult, ScenarioResult
+from pdrgate.gate.judging import odds
+from pdrgate.results.model import ChangeResult, ComparisonResult, MeasurandResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.units import Rate
 
@@ -25,17 +26,29 @@ class MeasurandRow:
     """Of the change's interval."""
     verdict: Verdict | None
     """Of this measurand alone."""
+    evidence: str = ""
+    """What pairs say of the change: ``over 1000 : 1 worse``."""
+    resolves: str = ""
+    """The least tolerance that as many such pairs decide."""
 
 
 def measurand_rows(scenario: ScenarioResult) -> list[MeasurandRow]:
     """A row per measurand, the PDR first; what is the candidate's where builds were compared."""
-    changes = {change.measurand: change for change in _changes(scenario)}
+    comparison = scenario.comparison
+    changes = {change.measurand: change for change in (comparison.changes if comparison else ())}
     base = scenario.side("baseline")
     bases = {one.name: _number(one.value, one.unit) for one in (base.measurands if base else ())}
     bases |= {name: _number(change.baseline, change.unit) for name, change in changes.items()}
     measured = {one.name: one for one in _measurands(scenario)}
     names = sorted({**measured, **bases, **changes}, key=lambda name: name != PDR)  # else as they were measured
-    return [_row(name, measured.get(name), bases.get(name, ""), changes.get(name), scenario) for name in names]
+    return [
+        _row(name, measured.get(name), bases.get(name, ""), changes.get(name), scenario.comparison) for name in names
+    ]
+
+
+def change_rows(comparison: ComparisonResult) -> list[MeasurandRow]:
+    """The same of a comparison that no scenario holds."""
+    return [_row(one.measurand, None, _number(one.baseline, one.unit), one, comparison) for one in comparison.changes]
 
 
 def in_words(value: float, unit: str) -> str:
@@ -58,14 +71,13 @@ def _measurands(scenario: ScenarioResult) -> list[MeasurandResult]:
     ]
 
 
-def _changes(scenario: ScenarioResult) -> tuple[ChangeResult, ...]:
-    return scenario.comparison.changes if scenario.comparison else ()
-
-
 def _row(
-    name: str, one: MeasurandResult | None, baseline: str, change: ChangeResult | None, scenario: ScenarioResult
+    name: str,
+    one: MeasurandResult | None,
+    baseline: str,
+    change: ChangeResult | None,
+    comparison: ComparisonResult | None,
 ) -> MeasurandRow:
-    comparison = scenario.comparison
     # Results of older versions tell the PDR's change only.
     told = change or (comparison if name == PDR else None)
     value = interval = ""
@@ -83,4 +95,16 @@ def _row(
         change=f"{told.change:+.1%} ({told.lower:+.1%} to {told.upper:+.1%})" if told else "",
         confidence=f"{100 * told.confidence:.4g} %" if told else "",
         verdict=change.verdict if change else None,
+        evidence=_evidence(change),
+        resolves=f"{change.evidence.resolves:.1%}" if change and change.evidence else "",
     )
+
+
+def _evidence(change: ChangeResult | None) -> str:
+    """Whether the pairs are likelier of a build that is unchanged, or of one worse (better) by twice the tolerance."""
+    if change is None or change.evidence is None:
+        return ""
+    word, log_odds = "worse", change.evidence.slower
+    if change.verdict is Verdict.IMPROVEMENT:
+        word, log_odds = "better", change.evidence.faster
+    return f"{odds(log_odds)} : 1 {word if log_odds > 0 else 'unchanged'}"

@@ -11,6 +11,7 @@ from pdrgate.errors import DataError, StorageError
 from pdrgate.history.results import read_result
 from pdrgate.history.trials import TRIALS_FILE
 from pdrgate.reports.junit import junit
+from pdrgate.reports.markdown import MARKDOWN_FILE, run_markdown
 from pdrgate.reports.scenario import Picture, pictures
 from pdrgate.reports.summary import SUMMARY_FILE, summary
 from pdrgate.results.model import RunResult
@@ -47,7 +48,7 @@ def remake(folder: Path) -> Iterator[Path | Told]:
 
 
 def make_page(folder: Path, result: RunResult) -> Iterator[Path | Told]:
-    """Make ``summary.html`` and the pictures of a run."""
+    """Make ``summary.html``, the pictures of a run, and ``summary.md``."""
     trials: Sequence[Trial] = ()
     if any(one.search or any(side.search for side in one.sides) for one in result.scenarios):
         try:
@@ -59,6 +60,7 @@ def make_page(folder: Path, result: RunResult) -> Iterator[Path | Told]:
         for picture in found:
             yield _written(folder / PLOTS_FOLDER / f"{picture.name}.png", picture.png)
     yield _written(folder / SUMMARY_FILE, summary(result, drawn).encode())
+    yield _written(folder / MARKDOWN_FILE, run_markdown(result).encode())
 
 
 def _drawn(folder: Path, result: RunResult, trials: Sequence[Trial]) -> Mapping[int, Sequence[Picture]]:
