@@ -100,12 +100,13 @@ class Ratio(float):
 
 
 class Duration(float):
-    """A time span in seconds. Written `500 ms`, `1 s`, `2 min`, `1 h` or a plain number (seconds)."""
+    """A time span in seconds. Written `500 ms`, `1 s`, `2 min`, `1 h`, `90 d` or a plain number (seconds)."""
 
     __slots__ = ()
     _UNITS: ClassVar = {
         "": 1.0, "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0,
         "m": 60.0, "min": 60.0, "minute": 60.0, "minutes": 60.0, "h": 3600.0, "hour": 3600.0, "hours": 3600.0,
+        "d": 86400.0, "day": 86400.0, "days": 86400.0,
     }  # fmt: skip
 
     @classmethod
@@ -121,7 +122,7 @@ class Duration(float):
             number, unit = _split(value, "duration", "500 ms or 10 s")
             factor = cls._UNITS.get(unit)
             if factor is None:
-                raise UnitError(f"{value!r}: unknown time unit {unit!r}; use us, ms, s, min or h")
+                raise UnitError(f"{value!r}: unknown time unit {unit!r}; use us, ms, s, min, h or d")
             seconds = number * factor
         else:
             seconds = float(value)

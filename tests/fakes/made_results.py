@@ -7,8 +7,25 @@ from typing import Any
 
 from pdrgate.gate.fingerprint import METHOD
 from pdrgate.history.results import RESULT_FILE, write_result
-from pdrgate.results.model import SCHEMA, MeasurandResult, PdrResult, RunResult, ScenarioResult, TestbedResult
+from pdrgate.history.trials import TRIALS_FILE
+from pdrgate.results.model import (
+    SCHEMA,
+    BootResult,
+    ChangeResult,
+    ComparisonResult,
+    CostResult,
+    Evidence,
+    FunctionResult,
+    MeasurandResult,
+    PdrResult,
+    RunResult,
+    ScenarioResult,
+    Side,
+    SideResult,
+    TestbedResult,
+)
 from pdrgate.results.verdict import Verdict
+from pdrgate.trial import Latency, Trial
 
 FINGERPRINT = {
     "scenario": "ipv6-routing-1cpu-4096-64B",
@@ -68,8 +85,65 @@ def result(*scenarios: ScenarioResult, started: float = 1.0, **changes: Any) -> 
     return RunResult(**(known | changes))
 
 
-def written(folder: Path, *scenarios: ScenarioResult, started: float = 1.0) -> Path:
-    """The folder of a run with that result in it."""
+def compared(
+    verdict: str = "PASS", *, boots: tuple[float, ...] = PER_RUN, candidate: str = "6.19", **fingerprint: str
+) -> ScenarioResult:
+    """Two builds, a pair of boots for each of ``boots``; the candidate is one percent slower."""
+    known = FINGERPRINT | fingerprint
+    kernels: dict[Side, str] = {"baseline": known["kernel"], "candidate": candidate}
+    values: dict[Side, tuple[float, ...]] = {"baseline": boots, "candidate": tuple(0.99 * one for one in boots)}
+    cost = CostResult(
+        instructions=5000.0,
+        batch=None,
+        trials=3,
+        functions=(FunctionResult(name="ip6_forward", instructions=173.0, calls=1.0),),
+    )
+    sides = tuple(
+        SideResult(
+            side=side, build=f"linux-{kernel}", environment={"kernel_release": kernel, "boot_id": "of its own"},
+            fingerprint=known | {"kernel": kernel}, measurands=(pdr(values[side]),), cost=cost,
+        )
+        for side, kernel in kernels.items()
+    )  # fmt: skip
+    change = ChangeResult(
+        measurand="PDR", change=-0.01, lower=-0.012, upper=-0.008, confidence=0.99, tolerance=0.02, baseline=1e6,
+        candidate=0.99e6, unit="packets/s", better="higher", verdict=Verdict.PASS,
+        evidence=Evidence(slower=-6.0, faster=-9.0, pairs=len(boots), deviation=0.004, resolves=0.015),
+    )  # fmt: skip
+    return ScenarioResult(
+        name=known["scenario"], title="IPv6 routing", verdict=Verdict(verdict), reason="because",
+        fingerprint=sides[1].fingerprint, trials=3, pdr=PdrResult(load=0.99e6, lower=0.98e6, upper=1e6),
+        measurands=sides[1].measurands, sides=sides,
+        boots=tuple(
+            BootResult(
+                side=side, pair=pair, boot=f"{side}-{pair}-{known['scenario']}", kernel=kernels[side],
+                values={"PDR": own[pair - 1]},
+            )
+            for pair in range(1, len(boots) + 1)
+            for side, own in values.items()
+        ),
+        comparison=ComparisonResult(
+            baseline=sides[0].build, tolerance=0.02, change=-0.01, lower=-0.012, upper=-0.008, confidence=0.99,
+            changes=(change,), pairs=len(boots),
+        ),
+    )  # fmt: skip
+
+
+def trial(number: int = 1, **changes: Any) -> Trial:
+    """A trial of the scenario above."""
+    known: dict[str, Any] = {
+        "offered": 1000, "forwarded": 998, "drained": 3, "sending_time": 1.0, "under_way": (1, 2, 3),
+        "scenario": FINGERPRINT["scenario"], "latency": Latency(1e-6, 2e-6, 3e-6, 4e-6, 10), "boot": "abcd",
+        "phase": "repeat", "repeat": number, "started": 100.0 + number,
+    }  # fmt: skip
+    return Trial(1000.0 * number, 1.0, **(known | changes))
+
+
+def written(folder: Path, *scenarios: ScenarioResult, started: float = 1.0, trials: int = 0) -> Path:
+    """The folder of a run with that result in it, named as it."""
     folder.mkdir(parents=True)
-    write_result(folder / RESULT_FILE, result(*scenarios, started=started))
+    write_result(folder / RESULT_FILE, result(*scenarios, started=started, run=folder.name))
+    if trials:
+        own = (trial(number, started=started + number) for number in range(1, trials + 1))
+        (folder / TRIALS_FILE).write_text("".join(f"{one.to_json()}\n" for one in own))
     return folder

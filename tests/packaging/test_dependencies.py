@@ -6,6 +6,7 @@ import ast
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
+from itertools import chain
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -15,6 +16,8 @@ ROOT = Path(__file__).parents[2]
 OWN = {"pdrgate", "PdrGate"}
 NOT_IMPORTED = {
     "allure-robotframework": "a listener, which Robot imports by its name",
+    "psycopg": "SQLAlchemy imports it, where a history is on a server",
+    "pyarrow": "an extra: imported where somebody exports Parquet",
     "robotframework-sshlibrary": "a suite imports it; connections are then handed to it",
     "trex-stl-lib": "an extra, and GPL: imported by its name, in a process of its own",
 }
@@ -39,7 +42,8 @@ def imported() -> dict[str, set[str]]:
 
 def declared() -> set[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    lines = [*project["dependencies"], *project["optional-dependencies"]["trex"]]
+    extras = [lines for name, lines in project["optional-dependencies"].items() if name != "dev"]
+    lines = [*project["dependencies"], *chain.from_iterable(extras)]
     return {canonicalize_name(Requirement(line).name) for line in lines}
 
 

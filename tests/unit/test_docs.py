@@ -34,9 +34,10 @@ def named(text: str) -> Iterator[tuple[str, str]]:
 
 
 def options(command: str) -> set[str]:
-    """Those that a subcommand takes."""
+    """Those that a subcommand takes, or one of its own."""
     found = cli.commands.get(command)
-    known = {name for one in (found.params if found else ()) for name in (*one.opts, *one.secondary_opts)}
+    commands = found.commands.values() if isinstance(found, click.Group) else [found] if found else []
+    known = {name for one in commands for param in one.params for name in (*param.opts, *param.secondary_opts)}
     return known | {"--help"} | _OWN_OPTIONS.get(command, set())
 
 

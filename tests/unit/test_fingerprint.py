@@ -6,17 +6,16 @@ import dataclasses
 
 import pytest
 
-from pdrgate.gate.fingerprint import (
+from pdrgate.gate.fingerprint import METHOD, fingerprint
+from pdrgate.observers.environment import Environment, PortEnvironment
+from pdrgate.results.fingerprint import (
     CHOSEN_BY_KERNEL,
     KERNEL,
-    METHOD,
     SET_BY_OPERATOR,
     difference,
     digest,
-    fingerprint,
     may_differ,
 )
-from pdrgate.observers.environment import Environment, PortEnvironment
 
 PORT = PortEnvironment(
     "eth0", driver="ice", driver_version="6.12.1", firmware="4.40", bus="0000:b1:00.0", mtu=1500, speed=25000,

@@ -67,7 +67,7 @@ def test_the_options_of_a_run_are_read_back(tmp_path: Path) -> None:
             {"tolerance": "lots"},
             ": 'lots' is not a ratio; write a number and a unit, such as 0.5% or 0.005 at `tolerance`",
         ),
-        ({"wait": "5 parsec"}, ": '5 parsec': unknown time unit 'parsec'; use us, ms, s, min or h at `wait`"),
+        ({"wait": "5 parsec"}, ": '5 parsec': unknown time unit 'parsec'; use us, ms, s, min, h or d at `wait`"),
         ({"budget": 9}, ": Expected `str`, got `int` at `budget`"),
         ({"baseline": ["x"]}, ": Expected `str`, got `array` at `baseline`"),
         ({"reading": "lax"}, ": Invalid enum value 'lax' at `reading`"),

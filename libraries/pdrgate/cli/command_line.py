@@ -13,6 +13,7 @@ from pdrgate.cli.assess import assess
 from pdrgate.cli.compare import compare
 from pdrgate.cli.doctor import doctor
 from pdrgate.cli.gate import gate
+from pdrgate.cli.history import history
 from pdrgate.cli.report import report
 from pdrgate.cli.restore import restore
 from pdrgate.errors import EXIT_FAULT, EXIT_STOP, EXIT_UNTESTABLE, EXIT_USAGE, PdrGateError
@@ -28,7 +29,7 @@ def cli(debug: bool) -> None:
     """
 
 
-for _command in (gate, doctor, restore, assess, compare, report):
+for _command in (gate, doctor, restore, assess, compare, report, history):
     cli.add_command(_command)
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdrgate.errors import DataError
-from pdrgate.gate.fingerprint import KERNEL, difference, may_differ
 from pdrgate.history.results import RESULT_FILE, read_result, results_below
 from pdrgate.measurands import Cost
+from pdrgate.results.fingerprint import KERNEL, difference, may_differ
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 

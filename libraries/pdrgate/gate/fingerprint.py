@@ -1,25 +1,13 @@
-"""The fingerprint: what must be equal for two results to be comparable."""
+"""The fingerprint of what is measured here and now; `pdrgate.results.fingerprint` says what two of them mean."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from itertools import takewhile
 
 from pdrgate.observers.environment import Environment, PortEnvironment
+from pdrgate.results.fingerprint import UNKNOWN
 from pdrgate.traffic.generator import identity
-
-UNKNOWN = "unknown"
-"""The value of an entry that the host does not tell; equal to another one."""
-
-KERNEL = frozenset({"kernel", "kernel_version", "config"})
-"""The entries that say which build was measured."""
-
-CHOSEN_BY_KERNEL = frozenset({"mitigations", "clocksource", "frequency_driver", "idle_driver", "offloads", "sysctls"})
-"""Entries that a build has a say in: how it names its mitigations, and what it does unless it is told otherwise."""
-
-SET_BY_OPERATOR = frozenset({"cmdline", "governor", "turbo", "smt", "microcode", "drivers", "firmware", "mtu"})
-"""Entries that a machine has whatever build it runs."""
 
 _BORING_WORDS = frozenset({
     "BOOT_IMAGE", "initrd", "root", "rootfstype", "rootflags", "rootwait", "rootdelay", "ro", "rw", "init", "rdinit",
@@ -46,12 +34,6 @@ METHOD = "2"
 """How loss and rates are counted. Method 1 took what a queue gave back after sending had ended for throughput."""
 
 
-def digest(fingerprint: Mapping[str, str]) -> str:
-    """Twelve digits that tell a fingerprint from another one."""
-    told = "\n".join(f"{key}={value}" for key, value in sorted(fingerprint.items()))
-    return hashlib.sha256(told.encode()).hexdigest()[:12]
-
-
 def fingerprint(
     scenario: str,
     profile: str,
@@ -75,31 +57,6 @@ def fingerprint(
         "cpus": str(environment.cpus or UNKNOWN),
         **_settings(environment),
     }
-
-
-def may_differ(theirs: Mapping[str, str], ours: Mapping[str, str]) -> frozenset[str]:
-    """The entries that do not keep a result from being compared with a baseline that was named.
-
-    The kernel may differ, for that is the test; with it, what a build has a say in. Of one and the same kernel, though,
-    other mitigations or offloads are somebody's doing and no build's. What a baseline of an older pdrgate, or one of
-    two kernels, does not tell of the machine's settings may differ unseen; the comparison lists it.
-    """
-    untold = (CHOSEN_BY_KERNEL | SET_BY_OPERATOR) - theirs.keys()
-    if all(theirs.get(key) == ours.get(key) for key in KERNEL):
-        return KERNEL | untold
-    silent = {key for key in SET_BY_OPERATOR if UNKNOWN in (theirs.get(key), ours.get(key))}
-    return KERNEL | untold | CHOSEN_BY_KERNEL | silent
-
-
-def difference(theirs: str, ours: str) -> tuple[str, str]:
-    """Two values of an entry without the parts that they have in common, where they are lists of parts."""
-    one, other = theirs.split("; "), ours.split("; ")
-    if max(len(one), len(other)) < 2:
-        return theirs, ours
-    return (
-        "; ".join(part for part in one if part not in other) or "nothing more",
-        "; ".join(part for part in other if part not in one) or "nothing more",
-    )
 
 
 def _settings(environment: Environment) -> dict[str, str]:

@@ -11,7 +11,7 @@ from pdrgate.crashes.kernel_log import KernelLog, read_kernel_log
 from pdrgate.data_paths.catalogue import DataPath, data_path
 from pdrgate.errors import DataError, PdrGateError, TestbedError
 from pdrgate.gate.counting import busy_of, uncounted
-from pdrgate.gate.fingerprint import difference, digest, fingerprint
+from pdrgate.gate.fingerprint import fingerprint
 from pdrgate.gate.measurer import Belonging, Measurer
 from pdrgate.gate.probe import probe
 from pdrgate.gate.profile import Profile
@@ -19,6 +19,7 @@ from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.measurands import Ask
 from pdrgate.observers.environment import Environment
+from pdrgate.results.fingerprint import difference, digest
 from pdrgate.results.model import CalibrationResult, Side
 from pdrgate.search.calibration import Calibration, calibrate
 from pdrgate.search.goals import Goal

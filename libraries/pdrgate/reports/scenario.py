@@ -71,7 +71,7 @@ def pictures(
     drawn = _once(plots.functions, scenario, told_by=(scenario.title, scenario.comparison, scenario.cost))
     if drawn is not None:
         yield Picture(f"{begin}-functions", "Instructions per packet by function", drawn)
-    drawn = _once(plots.losses, scenario, told_by=(scenario.title, by_build(scenario)))
+    drawn = _once(plots.losses, scenario, told_by=(scenario.title, tuple(by_build(scenario))))
     if drawn is not None:
         yield Picture(f"{begin}-losses", "Where packets were lost", drawn)
     for part in _parts(scenario, trials, begin):

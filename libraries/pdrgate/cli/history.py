@@ -1,0 +1,133 @@
+"""``pdrgate history``: the runs of many days in one database."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pdrgate.cli.parameters import DurationType, PathType
+from pdrgate.errors import EXIT_FAULT, EXIT_PASS, DataError
+from pdrgate.results.verdict import Verdict
+
+if TYPE_CHECKING:
+    from pdrgate.history.database.connection import Database
+    from pdrgate.history.database.queries import Wanted
+
+_DATE = "%Y-%m-%d"
+
+_where = click.option(
+    "--history",
+    "where",
+    metavar="FILE_OR_URL",
+    default="results/history.db",
+    show_default=True,
+    help="A SQLite file, or postgresql://user@host/database.",
+)
+_form = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+
+
+class SinceType(click.ParamType[float]):
+    """A day, ``2026-11-01``, or an age, ``7d``: a moment, in seconds of the epoch."""
+
+    name = "since"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Parse what the command line says; a usage error when it is neither."""
+        with contextlib.suppress(ValueError):
+            return time.mktime(time.strptime(value, _DATE))
+        return time.time() - DurationType().convert(value, param, ctx)
+
+
+def _filters(command: Any) -> Any:
+    """The options that say which results."""
+    options = (
+        click.option("--scenario", metavar="NAME", default="", help="Of this scenario; may have * for anything."),
+        click.option("--build", metavar="NAME", default="", help="Of this build or kernel release; may have *."),
+        click.option("--verdict", type=click.Choice([each.value for each in Verdict]), help="With this verdict."),
+        click.option("--since", metavar="DAY_OR_AGE", type=SinceType(), help="From 2026-11-01 on, or of the last 7d."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.group()
+def history() -> None:
+    """Keep the results of many runs in one database, and ask it.
+
+    A run puts itself in with 'pdrgate gate --history FILE_OR_URL'; 'import' does the same later. Each of the commands
+    takes --history.
+    """
+
+
+@history.command("import")
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PathType())
+@_where
+def import_(paths: tuple[Path, ...], where: str) -> int:
+    """Put results into the history: the folders of runs, trials.jsonl, and result files of PASTRAMI.
+
+    PATH is one of these, or a directory with any of them below it. What is there already is not put in twice; a run
+    that was resumed since is brought up to date.
+
+    Exits with 2 when something could not be read; all else is in the history then.
+    """
+    from pdrgate.history.database.importing import add, sources
+
+    failed = False
+    found = sources(paths)
+    with _opened(where, create=True) as opened:
+        for path in found:
+            try:
+                with opened.writing() as connection:
+                    done = add(connection, path)
+            except DataError as error:
+                failed = True
+                click.echo(f"pdrgate: left out: {error}", err=True)
+            else:
+                click.echo(str(done))
+    return EXIT_FAULT if failed else EXIT_PASS
+
+
+@history.command("list")
+@_filters
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="The newest so many.")
+@_form
+@_where
+def list_(form: str, where: str, limit: int, **filters: Any) -> int:
+    """Print what the history holds, the newest first."""
+    import json
+
+    import msgspec
+
+    from pdrgate.history.database.queries import entries
+    from pdrgate.reports.history import entries_table
+
+    with _opened(where) as opened, opened.reading() as connection:
+        found = entries(connection, _wanted(filters, limit))
+    if form == "json":
+        click.echo(json.dumps({"results": msgspec.to_builtins(found)}, indent=1))
+    elif found:
+        click.echo("\n".join(entries_table(found)))
+    else:
+        click.echo("nothing of that kind is in the history")
+    return EXIT_PASS
+
+
+@contextlib.contextmanager
+def _opened(where: str, *, create: bool = False) -> Iterator[Database]:
+    from pdrgate.history.database.connection import Address, Database
+
+    with Database.open(Address.parse(where), create=create) as opened:
+        yield opened
+
+
+def _wanted(filters: dict[str, Any], limit: int | None = None) -> Wanted:
+    from pdrgate.history.database.queries import Wanted
+
+    verdict = filters.pop("verdict")
+    return Wanted(**filters, verdict=verdict and Verdict(verdict), limit=limit)

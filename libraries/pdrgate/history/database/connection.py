@@ -1,0 +1,191 @@
+"""Opens the database of the history, wherever it is, and says in one line what is wrong with it."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import sqlalchemy
+from sqlalchemy import URL, Connection, Engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+
+from pdrgate.errors import DataError, StorageError, UsageError
+from pdrgate.history.database.schema import bring_up_to_date
+
+PATIENCE = 30.0
+"""Seconds to wait for another program to end what it writes."""
+_ANSWER = 10
+"""Seconds for a server to take a connection."""
+_WRITES = "pdrgate_writes"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a history is: a SQLite file, or the URL of a PostgreSQL database."""
+
+    url: URL
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """A path, ``sqlite:///path`` or ``postgresql://user:password@host/database``. Raises UsageError."""
+        if not text.strip():
+            raise UsageError("the history's address is empty; name a file or a postgresql:// URL")
+        if "://" not in text:
+            return cls(URL.create("sqlite", database=text))
+        try:
+            url = make_url(text)
+        except (ArgumentError, ValueError) as error:
+            # The text itself may hold a password.
+            raise UsageError("the history's URL cannot be read; write postgresql://user@host/database") from error
+        if url.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
+            return cls(url.set(drivername="postgresql+psycopg"))
+        if url.drivername == "sqlite" and url.database:
+            return cls(url)
+        raise UsageError(f"a history is a SQLite file or a postgresql:// URL; {url.drivername} is neither")
+
+    @property
+    def file(self) -> Path | None:
+        """The SQLite file; None of a server."""
+        return Path(str(self.url.database)) if self.url.drivername == "sqlite" else None
+
+    def __str__(self) -> str:
+        """As a person writes it, without the password."""
+        if self.file is not None:
+            return str(self.file)
+        return self.url.set(drivername="postgresql").render_as_string(hide_password=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """An open history. All its errors are a StorageError or a DataError of one line that begins with where it is."""
+
+    address: Address
+    engine: Engine
+
+    @classmethod
+    def open(cls, address: Address, *, create: bool = False, patience: float = PATIENCE) -> Self:
+        """Connect, and bring the tables up to date, so that an older history needs nobody.
+
+        Args:
+            create: whether a file that is not there is made; a server's database must be there.
+            patience: seconds to wait for another program to end what it writes.
+
+        Raises:
+            StorageError: there is none, it cannot be reached, or it is locked.
+            DataError: it was written by a newer pdrgate, or is no history.
+        """
+        file = address.file
+        if file is not None and not create and not file.exists():
+            raise StorageError(
+                f"there is no history at {file}; 'pdrgate history import --history {file} RESULTS' makes one of folders"
+            )
+        if file is not None and create:
+            with _told(address):
+                file.parent.mkdir(parents=True, exist_ok=True)
+        with _told(address):
+            opened = cls(address, _engine(address, patience))
+        try:
+            with opened.writing() as connection:
+                bring_up_to_date(connection, str(address))
+        except BaseException:
+            opened.close()
+            raise
+        return opened
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """One transaction that writes: all of it or nothing."""
+        writes = self.engine.execution_options(**{_WRITES: True})
+        with _told(self.address), writes.connect() as connection, connection.begin():
+            yield connection
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """One transaction that only reads."""
+        with _told(self.address), self.engine.connect() as connection, connection.begin():
+            yield connection
+
+    def close(self) -> None:
+        """Let go of it; may be called twice."""
+        self.engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _engine(address: Address, patience: float) -> Engine:
+    if address.file is not None:
+        engine = sqlalchemy.create_engine(address.url, connect_args={"timeout": patience})
+        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+    asked = {
+        "connect_timeout": _ANSWER,
+        # A server that is gone without a word, and one where somebody else holds what we need.
+        "tcp_user_timeout": int(patience * 1000),
+        "options": f"-c lock_timeout={int(patience * 1000)}",
+        "application_name": "pdrgate",
+    }
+    return sqlalchemy.create_engine(
+        address.url,
+        connect_args={key: value for key, value in asked.items() if key not in address.url.query},
+    )
+
+
+def _prepare_sqlite(connection: sqlite3.Connection, _: Any) -> None:
+    connection.isolation_level = None  # we begin transactions ourselves: Python begins them too late
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA journal_mode = WAL")  # who reads does not wait for who writes
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # Who is going to write takes the lock at once: one that has read before would not wait for it, but fail.
+    writes = connection.get_execution_options().get(_WRITES)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+@contextlib.contextmanager
+def _told(address: Address) -> Iterator[None]:
+    """Say what failed, where, and what to do about it."""
+    try:
+        yield
+    except (ModuleNotFoundError, NoSuchModuleError) as error:
+        raise StorageError(
+            f"the history {address}: a PostgreSQL server takes psycopg; install it: pip install 'pdrgate[postgresql]'"
+        ) from error
+    except (SQLAlchemyError, sqlite3.Error, OSError, OverflowError) as error:
+        kind, remedy = _remedy(error)
+        raise kind(f"the history {address}: {remedy}") from error
+
+
+def _remedy(error: Exception) -> tuple[type[StorageError | DataError], str]:
+    original = error.orig if isinstance(error, DBAPIError) else error
+    lines = [line.strip() for line in str(original).splitlines() if line.strip()]
+    reason = (getattr(original, "strerror", None) or (lines[0] if lines else type(error).__name__)).rstrip(".")
+    for part, kind, remedy in _REMEDIES:
+        if part in reason:
+            return kind, f"{reason}; {remedy}"
+    return StorageError, reason
+
+
+_REMEDIES: tuple[tuple[str, type[StorageError | DataError], str], ...] = (
+    ("database is locked", StorageError, "another program is writing to it: try again when that has ended"),
+    ("lock timeout", StorageError, "another program is writing to it: try again when that has ended"),
+    ("disk is full", StorageError, "make room there"),
+    ("No space left", StorageError, "make room there"),
+    ("readonly database", StorageError, "it cannot be written to: take another file, or mend its permissions"),
+    ("unable to open", StorageError, "it can be neither opened nor made: take another file, or mend its permissions"),
+    ("not a database", DataError, "name a history that pdrgate has written, or a file that is not there yet"),
+    ("malformed", DataError, "it is damaged: make a new one of the results with 'pdrgate history import'"),
+    ("too large", DataError, "a number of it is beyond 63 bits"),
+    ("out of range", DataError, "a number of it is beyond 63 bits"),
+    ("connection", StorageError, "is the server up, and the URL right?"),
+)
+"""By a part of the reason, what kind of error it is and what to do."""

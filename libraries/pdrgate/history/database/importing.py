@@ -1,0 +1,407 @@
+"""Puts runs into the history: folders of results, and files of trials, ours and PASTRAMI's. Twice is once."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from sqlalchemy import Connection, and_, delete, func, insert, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from pdrgate.errors import DataError
+from pdrgate.history.database.tables import (
+    Boot,
+    Change,
+    Cost,
+    Environment,
+    Fingerprint,
+    Function,
+    Measurand,
+    Result,
+    Run,
+    Side,
+    TrialRow,
+)
+from pdrgate.history.results import RESULT_FILE, read_result
+from pdrgate.history.trials import TRIALS_FILE
+from pdrgate.results.fingerprint import build, digest, series
+from pdrgate.results.model import (
+    BootResult,
+    ComparisonResult,
+    CostResult,
+    MeasurandResult,
+    RunResult,
+    ScenarioResult,
+)
+from pdrgate.stability import read_trials
+from pdrgate.trial import Trial
+
+_NOT_OF_THE_TABLE = frozenset({"counters_before", "counters_after", "functions"})
+"""Of a trial, what stays in the run's own file: kilobytes each, and no query asks for it."""
+_OF_ONE_BOOT = frozenset({"boot_id"})
+"""Of an environment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """What became of one source."""
+
+    source: Path
+    name: str
+    what: Literal["added", "replaced", "known"]
+    results: int
+    trials: int
+
+    def __str__(self) -> str:
+        """One line for a person."""
+        said = {"added": "added", "replaced": "brought up to date", "known": "there already"}[self.what]
+        return f"{self.source}: {said} ({self.results} results, {self.trials} trials)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What one folder or file holds."""
+
+    path: Path
+    name: str
+    key: str
+    content: str
+    result: RunResult | None
+    trials: Sequence[Trial]
+    started: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """One build in one scenario, wherever its result has it."""
+
+    side: str
+    label: str
+    fingerprint: Mapping[str, str]
+    environment: Mapping[str, Any]
+    measurands: Sequence[MeasurandResult]
+    boots: Sequence[BootResult]
+    cost: CostResult | None
+
+
+def sources(paths: Iterable[Path]) -> list[Path]:
+    """What can be imported of paths: of a directory, the runs, the lone trials.jsonl and PASTRAMI's files below it.
+
+    Raises:
+        DataError: a path does not exist, or a directory holds nothing of that kind.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise DataError(f"{path}: no such file or folder; name the folder of a run, or a file of trials")
+        if not path.is_dir():
+            found.append(path)
+            continue
+        runs = {file.parent for file in path.rglob(RESULT_FILE)}
+        lone = [file for file in path.rglob(TRIALS_FILE) if file.parent not in runs and file.stat().st_size]
+        own = [*runs, *(file.parent for file in lone)]
+        theirs = [
+            file
+            for file in path.rglob("*.txt")
+            if not any(file.is_relative_to(folder) for folder in own) and _is_published(file)
+        ]
+        if not runs and not lone and not theirs:
+            raise DataError(f"{path}: no run and no file of trials below this directory; name the folder of a run")
+        found += sorted([*runs, *lone, *theirs])
+    return list(dict.fromkeys(found))
+
+
+def add(connection: Connection, path: Path) -> Import:
+    """Put one run, or one file of trials, into the history, in the transaction that is open.
+
+    A run that is there already stays as it is; one that was resumed since is replaced.
+
+    Args:
+        path: one of `sources`.
+
+    Raises:
+        DataError: it is neither.
+    """
+    source = _read(path)
+    known = _known(connection, source)
+    if known is None and not _insert_new(connection, Run, "key", _run_row(source)):
+        known = _known(connection, source)  # another writer's, of this very moment
+    what: Literal["added", "replaced", "known"] = "added"
+    if known is not None:
+        fewer = len(source.trials) < known.trials
+        what = "known" if fewer or known.content == source.content else "replaced"
+    if what == "replaced" and known is not None:
+        _renew(connection, source, known.id)
+    if what != "known":
+        run_id = connection.execute(select(Run.id).where(Run.key == source.key)).scalar_one()
+        _fill(connection, source, run_id)
+    results = len(source.result.scenarios) if source.result else len(_groups(source.trials))
+    return Import(path, source.name, what, results, len(source.trials))
+
+
+# --- Reading ---
+
+
+def _read(path: Path) -> _Source:
+    if path.is_dir() or path.suffix == ".json":
+        return _read_run(path)
+    trials = read_trials(path)
+    content = hashlib.sha256(path.read_bytes()).hexdigest()
+    ours = path.name == TRIALS_FILE
+    times = [trial.started for trial in trials if trial.started]
+    return _Source(
+        path, path.resolve().parent.name if ours else path.stem, _key(trials) or digest({"file": path.name + content}),
+        content, None, trials, min(times, default=path.stat().st_mtime),
+    )  # fmt: skip
+
+
+def _read_run(path: Path) -> _Source:
+    file = path / RESULT_FILE if path.is_dir() else path
+    result = read_result(file)
+    beside = file.with_name(TRIALS_FILE)
+    trials = read_trials(beside) if beside.is_file() and beside.stat().st_size else []
+    content = hashlib.sha256(file.read_bytes() + (beside.read_bytes() if trials else b"")).hexdigest()
+    key = _key(trials) or digest({"run": result.run, "started": repr(result.started)})
+    return _Source(path, result.run, key, content, result, trials, result.started)
+
+
+def _key(trials: Sequence[Trial]) -> str:
+    """What tells a run by its first trial, which stays the first when the run is resumed; empty of untimed trials."""
+    if not trials or not trials[0].started:
+        return ""
+    first = trials[0]
+    told = (first.scenario, first.boot, first.started, first.intended_load, first.offered, first.forwarded)
+    return hashlib.sha256(repr(told).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _is_published(file: Path) -> bool:
+    """Whether a text file may be one of PASTRAMI's: lists, from its first character on."""
+    with file.open("rb") as stream:
+        return stream.read(64).lstrip().startswith(b"[[")
+
+
+# --- Runs that are known ---
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The run of a source, as it is in the history."""
+
+    id: int
+    content: str
+    trials: int
+
+
+def _known(connection: Connection, source: _Source) -> _Known | None:
+    """The run by its key, or, when its trials did not lie beside its result.json once, by name and time."""
+    same = Run.key == source.key
+    if source.result is not None:
+        same = or_(same, and_(Run.name == source.name, Run.started == source.started))
+    found = connection.execute(select(Run.id, Run.content).where(same).order_by(Run.id)).first()
+    if found is None:
+        return None
+    trials = select(func.count()).where(TrialRow.run_id == found.id)
+    return _Known(found.id, found.content, connection.execute(trials).scalar_one())
+
+
+def _renew(connection: Connection, source: _Source, run_id: int) -> None:
+    """Empty a run that there is more to be told of now: it was resumed. What names it, a baseline, stays."""
+    connection.execute(delete(Result).where(Result.run_id == run_id))
+    connection.execute(delete(TrialRow).where(TrialRow.run_id == run_id))
+    connection.execute(update(Run).where(Run.id == run_id).values(_run_row(source)))
+
+
+# --- Rows ---
+
+
+def _run_row(source: _Source) -> dict[str, Any]:
+    result = source.result
+    told: dict[str, Any] = {
+        "finished": None, "pdrgate": "", "profile": "", "testbed": "", "testbed_kind": "", "verdict": None,
+        "reason": "", "command": "",
+    }  # fmt: skip
+    if result is not None:
+        told = {
+            "finished": result.finished, "pdrgate": result.pdrgate, "profile": result.profile,
+            "testbed": result.testbed.name, "testbed_kind": result.testbed.kind, "verdict": result.verdict.value,
+            "reason": result.reason, "command": result.command,
+        }  # fmt: skip
+    where = {"key": source.key, "content": source.content, "name": source.name, "source": str(source.path.resolve())}
+    return {**where, "started": source.started, **told}
+
+
+def _fill(connection: Connection, source: _Source, run_id: int) -> None:
+    if source.result is not None:
+        scenarios = [(_scenario_row(one), _measured(one), one.comparison) for one in source.result.scenarios]
+    else:
+        scenarios = [(row, sides, None) for row, sides in _of_trials(source.trials)]
+    measured = [one for _, sides, _ in scenarios for one in sides]
+    _insert_digests(connection, Fingerprint, [one.fingerprint for one in measured])
+    _insert_digests(connection, Environment, [_lasting(one.environment) for one in measured])
+    common = {"run_id": run_id, "started": source.started}
+    for row, sides, comparison in scenarios:
+        result_id = _insert(connection, Result, row | common)
+        for one in sides:
+            _insert_side(connection, one, {"result_id": result_id, "started": source.started})
+        if comparison is not None:
+            _insert_all(connection, Change, _change_rows(comparison, result_id))
+    _insert_all(connection, TrialRow, (_trial_row(trial, run_id) for trial in source.trials))
+
+
+def _scenario_row(scenario: ScenarioResult) -> dict[str, Any]:
+    return {
+        "scenario": scenario.name, "title": scenario.title, "verdict": scenario.verdict.value,
+        "reason": scenario.reason, "trials": scenario.trials,
+    }  # fmt: skip
+
+
+def _measured(scenario: ScenarioResult) -> list[_Measured]:
+    if scenario.sides:
+        return [
+            _Measured(
+                one.side, one.build, one.fingerprint, one.environment, one.measurands,
+                [boot for boot in scenario.boots if boot.side == one.side], one.cost,
+            )
+            for one in scenario.sides
+        ]  # fmt: skip
+    values = {one.name: one.value for one in scenario.measurands}
+    boot = BootResult(
+        side="candidate", pair=0, boot=scenario.boot, kernel=scenario.fingerprint.get("kernel", ""), values=values,
+        complaints=scenario.complaints,
+    )  # fmt: skip
+    boots = [boot] if scenario.boot else []
+    return [
+        _Measured("", "", scenario.fingerprint, scenario.environment, scenario.measurands, boots, scenario.cost)
+    ]  # fmt: skip
+
+
+def _of_trials(trials: Sequence[Trial]) -> Iterator[tuple[dict[str, Any], list[_Measured]]]:
+    """Trials that nobody judged, by scenario and side."""
+    for scenario, sides in _groups(trials).items():
+        row = {
+            "scenario": scenario,
+            "title": "",
+            "verdict": None,
+            "reason": "",
+            "trials": sum(map(len, sides.values())),
+        }
+        measured = []
+        for side, own in sides.items():
+            boots = dict.fromkeys((trial.pair, trial.boot) for trial in own if trial.boot)
+            found = [BootResult(side="candidate", pair=pair, boot=boot, kernel="") for pair, boot in boots]
+            measured.append(_Measured(side, own[0].build or own[0].boot, {}, {}, (), found, None))
+        yield row, measured
+
+
+def _groups(trials: Sequence[Trial]) -> dict[str, dict[str, list[Trial]]]:
+    groups: dict[str, dict[str, list[Trial]]] = {}
+    for trial in trials:
+        groups.setdefault(trial.scenario, {}).setdefault(trial.side, []).append(trial)
+    return groups
+
+
+def _insert_side(connection: Connection, one: _Measured, common: Mapping[str, Any]) -> None:
+    fingerprint, environment = one.fingerprint, _lasting(one.environment)
+    kernel = fingerprint.get("kernel") or environment.get("kernel_release")
+    side_id = _insert(connection, Side, {
+        **common, "side": one.side, "label": one.label,
+        "kernel": kernel or next((boot.kernel for boot in one.boots), ""),
+        "build": build(fingerprint, one.label) if fingerprint else "",
+        "series": series(fingerprint) if fingerprint else "",
+        "fingerprint": digest(fingerprint) if fingerprint else None,
+        "environment": _digest(environment) if environment else None,
+    })  # fmt: skip
+    _insert_all(connection, Measurand, (
+        {
+            "side_id": side_id, "name": each.name, "unit": each.unit, "better": each.better, "value": each.value,
+            "lower": each.lower, "upper": each.upper, "samples": list(each.samples),
+        }
+        for each in one.measurands
+    ))  # fmt: skip
+    _insert_all(connection, Boot, (
+        {
+            "side_id": side_id, "pair": boot.pair, "boot": boot.boot, "kernel": boot.kernel,
+            "values": dict(boot.values), "failure": boot.failure, "complaints": list(boot.complaints),
+        }
+        for boot in one.boots
+    ))  # fmt: skip
+    if one.cost is not None:
+        told = dataclasses.asdict(one.cost)
+        functions = told.pop("functions")
+        _insert(connection, Cost, {"side_id": side_id, **told})
+        _insert_all(connection, Function, _once(functions, side_id))
+
+
+def _once(functions: Iterable[Mapping[str, Any]], side_id: int) -> Iterator[dict[str, Any]]:
+    """Each function by its name: two modules may have one of the same, and together they cost what both do."""
+    found: dict[str, dict[str, Any]] = {}
+    for one in functions:
+        if one["name"] in found:
+            found[one["name"]]["instructions"] += one["instructions"]
+            found[one["name"]]["calls"] += one["calls"]
+        else:
+            found[one["name"]] = {"side_id": side_id, **one}
+    yield from found.values()
+
+
+def _change_rows(comparison: ComparisonResult, result_id: int) -> Iterator[dict[str, Any]]:
+    for one in comparison.changes:
+        evidence = one.evidence
+        yield {
+            "result_id": result_id, "measurand": one.measurand, "against": comparison.baseline,
+            "accepted": comparison.accepted, "verdict": one.verdict.value, "change": one.change, "lower": one.lower,
+            "upper": one.upper, "confidence": one.confidence, "tolerance": one.tolerance, "pairs": comparison.pairs,
+            "deviation": evidence and evidence.deviation, "resolves": evidence and evidence.resolves,
+            "slower": evidence and evidence.slower, "faster": evidence and evidence.faster,
+        }  # fmt: skip
+
+
+def _trial_row(trial: Trial, run_id: int) -> dict[str, Any]:
+    row = {
+        field.name: getattr(trial, field.name)
+        for field in dataclasses.fields(trial)
+        if field.name not in _NOT_OF_THE_TABLE
+    }
+    latency = trial.latency and dataclasses.asdict(trial.latency)
+    return row | {"run_id": run_id, "under_way": list(trial.under_way), "latency": latency}
+
+
+def _lasting(environment: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {key: value for key, value in environment.items() if key not in _OF_ONE_BOOT}
+
+
+def _digest(entries: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()[:12]
+
+
+# --- Inserting ---
+
+
+def _insert(connection: Connection, table: type[Any], row: Mapping[str, Any]) -> int:
+    key = connection.execute(insert(table).values(row)).inserted_primary_key
+    assert key is not None  # each of our tables has one
+    return int(key[0])
+
+
+def _insert_all(connection: Connection, table: type[Any], rows: Iterable[Mapping[str, Any]]) -> None:
+    if found := list(rows):
+        connection.execute(insert(table), found)
+
+
+def _insert_digests(connection: Connection, table: type[Any], entries: Iterable[Mapping[str, Any]]) -> None:
+    """In one order for all writers, so that no two wait for each other."""
+    of = digest if table is Fingerprint else _digest
+    for key, one in sorted({of(one): one for one in entries if one}.items()):
+        _insert_new(connection, table, "digest", {"digest": key, "entries": dict(one)})
+
+
+def _insert_new(connection: Connection, table: type[Any], key: str, row: Mapping[str, Any]) -> bool:
+    """Whether there was none of that ``key`` yet, of a transaction that ends meanwhile either."""
+    made = (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table).values(row)
+    asked = made.on_conflict_do_nothing(index_elements=[key]).returning(getattr(table, key))
+    return connection.execute(asked).scalar() is not None

@@ -1,0 +1,194 @@
+"""What is asked of the history: results by what they are, and the points of a trend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy.orm import InstrumentedAttribute, aliased
+
+from pdrgate.history.database.tables import Change, Measurand, Result, Run, Side
+from pdrgate.results.fingerprint import series
+from pdrgate.results.model import Better
+from pdrgate.results.verdict import Verdict
+
+PDR = "PDR"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which results; what is empty or None asks for all. Texts may have ``*`` for anything."""
+
+    scenario: str = ""
+    build: str = ""
+    """What a person called a build, or a kernel's release."""
+    verdict: Verdict | None = None
+    since: float | None = None
+    """Seconds of the epoch."""
+    limit: int | None = None
+    """The newest so many."""
+
+
+EVERYTHING = Wanted()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A scenario of a run, in short. Of two builds the candidate's numbers."""
+
+    run: str
+    source: str
+    """Where it was imported from."""
+    started: float
+    testbed: str
+    scenario: str
+    build: str
+    """What a person called it; else the kernel's release."""
+    verdict: Verdict | None
+    """None of trials that nobody judged."""
+    reason: str
+    trials: int
+    pdr: float | None
+    """With its 95 % interval, packets/s."""
+    lower: float | None
+    upper: float | None
+    change: float | None
+    """Of the PDR against the baseline, a fraction; None where none was compared with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One build's value of a measurand, in a series of builds on one testbed."""
+
+    build: str
+    """What a person called it; else the kernel's release."""
+    digest: str
+    """Equal for two points of one and the same build."""
+    time: float
+    """Start of the run, seconds of the epoch."""
+    value: float
+    lower: float | None
+    """Of the 95 % interval; None where there were too few samples for one."""
+    upper: float | None
+    verdict: Verdict
+    """Of the scenario, this measurand's or not: UNSTABLE and DISTURBED values are told too."""
+    run: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """What points are told of: one scenario on one testbed, by whatever builds."""
+
+    digest: str
+    """`pdrgate.results.fingerprint.series` of each of its fingerprints."""
+    scenario: str
+    testbed: str
+    measurand: str
+    unit: str
+    better: Better
+    points: int
+
+
+def entries(connection: Connection, wanted: Wanted = EVERYTHING) -> list[Entry]:
+    """Results, the newest first."""
+    change = aliased(Change)
+    asked = (
+        select(
+            Run.name.label("run"), Run.source, Result.started, Run.testbed, Result.scenario, _label().label("build"),
+            Result.verdict, Result.reason, Result.trials, Measurand.value.label("pdr"), Measurand.lower,
+            Measurand.upper, change.change,
+        )
+        .join(Run, Run.id == Result.run_id)
+        .outerjoin(Side, and_(Side.result_id == Result.id, Side.side != "baseline"))
+        .outerjoin(Measurand, and_(Measurand.side_id == Side.id, Measurand.name == PDR))
+        .outerjoin(change, and_(change.result_id == Result.id, change.measurand == PDR))
+        .where(*_matching(wanted))
+        .order_by(Result.started.desc(), Result.id.desc())
+        .limit(wanted.limit)
+    )  # fmt: skip
+    rows = connection.execute(asked).mappings()
+    return [Entry(**{**row, "verdict": row["verdict"] and Verdict(row["verdict"])}) for row in rows]
+
+
+def points(
+    connection: Connection,
+    fingerprint: Mapping[str, str] | str,
+    measurand: str = PDR,
+    *,
+    since: float | None = None,
+    limit: int | None = None,
+) -> tuple[Point, ...]:
+    """The values of a measurand over builds and time, the oldest first.
+
+    They are those of runs of one build, and of the candidates of comparisons; a comparison's baseline is measured
+    again and again, and is no step of a trend.
+
+    Args:
+        fingerprint: of the scenario as it is measured now, or the digest of a `Series`. What a build has a say in
+            (its kernel, first of all) may differ; all else, testbed and profile included, is equal in all points.
+        measurand: ``PDR``, ``saturation throughput``, ``cost``.
+        since: seconds of the epoch.
+        limit: the newest so many.
+    """
+    digest = fingerprint if isinstance(fingerprint, str) else series(fingerprint)
+    asked = (
+        select(
+            _label().label("build"), Side.build.label("digest"), Side.started.label("time"), Measurand.value,
+            Measurand.lower, Measurand.upper, Result.verdict, Run.name.label("run"),
+        )
+        .join(Measurand, Measurand.side_id == Side.id)
+        .join(Result, Result.id == Side.result_id)
+        .join(Run, Run.id == Result.run_id)
+        .where(Side.series == digest, Side.side != "baseline", Measurand.name == measurand)
+        .where(Result.verdict.is_not(None))
+        .order_by(Side.started.desc(), Side.id.desc())
+    )  # fmt: skip
+    if since is not None:
+        asked = asked.where(Side.started >= since)
+    rows = connection.execute(asked.limit(limit)).mappings().all()
+    return tuple(Point(**{**row, "verdict": Verdict(row["verdict"])}) for row in reversed(rows))
+
+
+def all_series(connection: Connection, wanted: Wanted = EVERYTHING) -> list[Series]:
+    """What there are points of, by scenario, testbed and measurand; ``limit`` has no meaning here."""
+    asked = (
+        select(
+            Side.series.label("digest"), Result.scenario, func.max(Run.testbed).label("testbed"),
+            Measurand.name.label("measurand"), func.max(Measurand.unit).label("unit"),
+            func.max(Measurand.better).label("better"), func.count().label("points"),
+        )
+        .join(Measurand, Measurand.side_id == Side.id)
+        .join(Result, Result.id == Side.result_id)
+        .join(Run, Run.id == Result.run_id)
+        .where(Side.series != "", Side.side != "baseline", Result.verdict.is_not(None), *_matching(wanted))
+        .group_by(Side.series, Result.scenario, Measurand.name)
+        .order_by(Result.scenario, Side.series, Measurand.name)
+    )  # fmt: skip
+    return [Series(**row) for row in connection.execute(asked).mappings()]
+
+
+def _label() -> ColumnElement[str]:
+    """A build as a person knows it."""
+    return func.coalesce(func.nullif(Side.label, ""), Side.kernel, "")
+
+
+def _matching(wanted: Wanted) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if wanted.scenario:
+        conditions.append(_like(Result.scenario, wanted.scenario))
+    if wanted.build:
+        conditions.append(or_(_like(Side.kernel, wanted.build), _like(Side.label, wanted.build)))
+    if wanted.verdict is not None:
+        conditions.append(Result.verdict == wanted.verdict.value)
+    if wanted.since is not None:
+        conditions.append(Result.started >= wanted.since)
+    return conditions
+
+
+def _like(column: InstrumentedAttribute[str], pattern: str) -> ColumnElement[bool]:
+    """Equal, or where there are stars, like it."""
+    if "*" not in pattern:
+        return column == pattern
+    escaped = pattern.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_").replace("*", "%")
+    return column.like(escaped, escape="\\")

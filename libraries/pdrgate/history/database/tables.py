@@ -1,0 +1,258 @@
+"""The tables of the history, as this version of pdrgate has them; `migrations` makes them, step by step.
+
+Loads and rates are packets/s, ratios and changes are fractions, times are seconds, moments seconds of the epoch. NULL
+is what is not known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import JSON, BigInteger, Dialect, Double, ForeignKey, Index, Integer, Text, TypeDecorator
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+
+class Words(TypeDecorator[str]):
+    """Text as a kernel's console or a person's file name may have it; what no database takes is replaced by U+FFFD."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """NUL and halves of surrogate pairs are no text to PostgreSQL, the latter none to SQLite either."""
+        if value is None:
+            return None
+        return value.replace("\0", "\ufffd").encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+
+
+class Base(DeclarativeBase):
+    """Of all tables."""
+
+    type_annotation_map = {  # noqa: RUF012  # SQLAlchemy reads it once
+        str: Words(),
+        float: Double(),
+        dict[str, Any]: JSON(),
+        list[Any]: JSON(none_as_null=True),
+    }
+
+
+_Number = BigInteger().with_variant(Integer, "sqlite")
+"""A key that counts; SQLite counts by itself in an INTEGER only."""
+
+
+class Run(Base):
+    """A run of the gate, or a file of trials that is no run's."""
+
+    __tablename__ = "runs"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    key: Mapped[str] = mapped_column(unique=True)
+    """What tells it from all other runs, also after it was resumed or its folder was moved."""
+    content: Mapped[str]
+    """Digest of the files that it was imported from."""
+    name: Mapped[str]
+    source: Mapped[str]
+    """The folder or file that it was imported from."""
+    started: Mapped[float]
+    finished: Mapped[float | None]
+    pdrgate: Mapped[str]
+    profile: Mapped[str]
+    testbed: Mapped[str]
+    testbed_kind: Mapped[str]
+    verdict: Mapped[str | None]
+    """None of a file of trials."""
+    reason: Mapped[str]
+    command: Mapped[str]
+
+    __table_args__ = (Index("runs_by_name", "name", "started"), Index("runs_by_time", "started"))
+
+
+class Fingerprint(Base):
+    """A fingerprint; the digests are those of `pdrgate.results.fingerprint`."""
+
+    __tablename__ = "fingerprints"
+
+    digest: Mapped[str] = mapped_column(primary_key=True)
+    entries: Mapped[dict[str, Any]]
+
+
+class Environment(Base):
+    """What a SUT was, without what tells its boots apart."""
+
+    __tablename__ = "environments"
+
+    digest: Mapped[str] = mapped_column(primary_key=True)
+    entries: Mapped[dict[str, Any]]
+
+
+class Result(Base):
+    """A scenario of a run."""
+
+    __tablename__ = "results"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), index=True)
+    scenario: Mapped[str]
+    title: Mapped[str]
+    verdict: Mapped[str | None]
+    """None where trials were imported that nobody judged."""
+    reason: Mapped[str]
+    started: Mapped[float]
+    """When its run was."""
+    trials: Mapped[int]
+
+    __table_args__ = (
+        Index("results_by_time", "started"),
+        Index("results_by_scenario", "scenario", "started"),
+        Index("results_by_verdict", "verdict", "started"),
+    )
+
+
+class Side(Base):
+    """A build that was measured in a scenario: the only one, or one of the two of a comparison."""
+
+    __tablename__ = "sides"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    result_id: Mapped[int] = mapped_column(ForeignKey("results.id", ondelete="CASCADE"), index=True)
+    side: Mapped[str]
+    """``baseline``, ``candidate``, or empty for the only one."""
+    label: Mapped[str]
+    """What a person called the build; empty where nobody did."""
+    kernel: Mapped[str]
+    """The release."""
+    build: Mapped[str]
+    """The build's digest; empty where there is no fingerprint."""
+    series: Mapped[str]
+    """The digest of what builds are compared on; empty where there is no fingerprint."""
+    started: Mapped[float]
+    """When its run was."""
+    fingerprint: Mapped[str | None] = mapped_column(ForeignKey("fingerprints.digest"))
+    environment: Mapped[str | None] = mapped_column(ForeignKey("environments.digest"))
+
+    __table_args__ = (
+        Index("sides_by_series", "series", "started"),
+        Index("sides_by_build", "build", "series"),
+        Index("sides_by_kernel", "kernel", "started"),
+        Index("sides_by_label", "label", "started"),
+    )
+
+
+class Measurand(Base):
+    """One measurand of one build in a scenario, with its 95 % interval."""
+
+    __tablename__ = "measurands"
+
+    side_id: Mapped[int] = mapped_column(ForeignKey("sides.id", ondelete="CASCADE"), primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    unit: Mapped[str]
+    better: Mapped[str]
+    value: Mapped[float]
+    lower: Mapped[float | None]
+    upper: Mapped[float | None]
+    samples: Mapped[list[Any]]
+    """One per repeat, or per boot where builds were compared."""
+
+
+class Boot(Base):
+    """One boot of a build. The two boots of a pair have its number."""
+
+    __tablename__ = "boots"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    side_id: Mapped[int] = mapped_column(ForeignKey("sides.id", ondelete="CASCADE"), index=True)
+    pair: Mapped[int]
+    """0 where there are no pairs."""
+    boot: Mapped[str]
+    kernel: Mapped[str]
+    values: Mapped[dict[str, Any]]
+    """By measurand."""
+    failure: Mapped[str]
+    complaints: Mapped[list[Any]]
+
+
+class Change(Base):
+    """How a measurand of a scenario changed against its baseline."""
+
+    __tablename__ = "changes"
+
+    result_id: Mapped[int] = mapped_column(ForeignKey("results.id", ondelete="CASCADE"), primary_key=True)
+    measurand: Mapped[str] = mapped_column(primary_key=True)
+    against: Mapped[str]
+    """The file, the build or the baseline that was compared with."""
+    accepted: Mapped[bool]
+    """Whether the verdict rests on it."""
+    verdict: Mapped[str]
+    change: Mapped[float]
+    lower: Mapped[float]
+    upper: Mapped[float]
+    confidence: Mapped[float]
+    tolerance: Mapped[float]
+    pairs: Mapped[int]
+    """0 where no pairs were measured; then the rest is not known."""
+    deviation: Mapped[float | None]
+    """Of the logs of the pairs' ratios."""
+    resolves: Mapped[float | None]
+    slower: Mapped[float | None]
+    """The evidence, as logs of odds."""
+    faster: Mapped[float | None]
+
+
+class Cost(Base):
+    """What a packet cost under a build, in instructions."""
+
+    __tablename__ = "costs"
+
+    side_id: Mapped[int] = mapped_column(ForeignKey("sides.id", ondelete="CASCADE"), primary_key=True)
+    instructions: Mapped[float]
+    batch: Mapped[float | None]
+    trials: Mapped[int]
+    lossless_load: Mapped[float | None]
+    lossless_instructions: Mapped[float | None]
+    lossless_batch: Mapped[float | None]
+
+
+class Function(Base):
+    """What of it a function cost, per packet."""
+
+    __tablename__ = "functions"
+
+    side_id: Mapped[int] = mapped_column(ForeignKey("sides.id", ondelete="CASCADE"), primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    instructions: Mapped[float]
+    calls: Mapped[float]
+    deviation: Mapped[float | None]
+
+
+class TrialRow(Base):
+    """A trial, with the names of `pdrgate.trial.Trial`. Counters and functions stay in the run's trials.jsonl."""
+
+    __tablename__ = "trials"
+
+    id: Mapped[int] = mapped_column(_Number, primary_key=True)
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"))
+    scenario: Mapped[str]
+    fingerprint: Mapped[str]
+    side: Mapped[str]
+    build: Mapped[str]
+    boot: Mapped[str]
+    pair: Mapped[int]
+    repeat: Mapped[int]
+    goal: Mapped[str]
+    phase: Mapped[str]
+    started: Mapped[float]
+    intended_load: Mapped[float]
+    intended_duration: Mapped[float]
+    offered: Mapped[int] = mapped_column(BigInteger)
+    forwarded: Mapped[int] = mapped_column(BigInteger)
+    drained: Mapped[int] = mapped_column(BigInteger)
+    unsent: Mapped[int] = mapped_column(BigInteger)
+    refused: Mapped[int] = mapped_column(BigInteger)
+    stray: Mapped[int] = mapped_column(BigInteger)
+    sending_time: Mapped[float]
+    under_way: Mapped[list[Any]]
+    latency: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    counted: Mapped[float]
+    disturbed: Mapped[str]
+
+    __table_args__ = (Index("trials_by_run", "run_id", "scenario"),)

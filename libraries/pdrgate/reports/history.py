@@ -1,0 +1,37 @@
+"""What the history holds, as lines of text."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from pdrgate.history.database.queries import Entry
+from pdrgate.units import Rate
+
+_HEAD = ("STARTED", "RUN", "SCENARIO", "BUILD", "VERDICT", "PDR", "CHANGE")
+_NUMBERS = ("PDR", "CHANGE")
+
+
+def entries_table(entries: Sequence[Entry]) -> list[str]:
+    """A line for each scenario of a run."""
+    rows = [_HEAD, *map(_cells, entries)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            f"{cell:{'>' if name in _NUMBERS else '<'}{width}s}"
+            for cell, width, name in zip(row, widths, _HEAD, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def moment(seconds: float) -> str:
+    """A moment in local time, to the minute."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+
+
+def _cells(entry: Entry) -> tuple[str, ...]:
+    return (
+        moment(entry.started), entry.run, entry.scenario or "-", entry.build or "-", entry.verdict or "-",
+        "-" if entry.pdr is None else str(Rate(entry.pdr)), "-" if entry.change is None else f"{entry.change:+.1%}",
+    )  # fmt: skip

@@ -1,0 +1,75 @@
+"""Fingerprints: what must be equal for two results to be comparable, and what tells two builds apart.
+
+A fingerprint is a mapping of texts. `pdrgate.gate.fingerprint` makes it of what a run finds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+UNKNOWN = "unknown"
+"""The value of an entry that the host does not tell; equal to another one."""
+
+KERNEL = frozenset({"kernel", "kernel_version", "config"})
+"""The entries that say which build was measured."""
+
+PROGRAM = "data_path_mode"
+"""The entry of data paths that an eBPF program forwards on."""
+
+CHOSEN_BY_KERNEL = frozenset({"mitigations", "clocksource", "frequency_driver", "idle_driver", "offloads", "sysctls"})
+"""Entries that a build has a say in: how it names its mitigations, and what it does unless it is told otherwise."""
+
+SET_BY_OPERATOR = frozenset({"cmdline", "governor", "turbo", "smt", "microcode", "drivers", "firmware", "mtu"})
+"""Entries that a machine has whatever build it runs."""
+
+
+def digest(fingerprint: Mapping[str, str]) -> str:
+    """Twelve digits that tell a fingerprint from another one."""
+    told = "\n".join(f"{key}={value}" for key, value in sorted(fingerprint.items()))
+    return hashlib.sha256(told.encode()).hexdigest()[:12]
+
+
+def series(fingerprint: Mapping[str, str]) -> str:
+    """The digest of all that no build has a say in: results that share it differ by their builds alone.
+
+    It is what a history follows over builds. `may_differ` is looser where one of two fingerprints does not tell a
+    setting: such results are comparable when somebody names one of them, and no series.
+    """
+    return digest({key: value for key, value in fingerprint.items() if key not in KERNEL | CHOSEN_BY_KERNEL})
+
+
+def build(fingerprint: Mapping[str, str], label: str = "") -> str:
+    """The digest of the build that a fingerprint was taken of.
+
+    Args:
+        label: what a person called the build. It counts where an eBPF program carries the packets: of that the
+            fingerprint tells nothing else.
+    """
+    kernel = {key: fingerprint.get(key, UNKNOWN) for key in KERNEL}
+    return digest(kernel | ({"program": label} if PROGRAM in fingerprint else {}))
+
+
+def may_differ(theirs: Mapping[str, str], ours: Mapping[str, str]) -> frozenset[str]:
+    """The entries that do not keep a result from being compared with a baseline that was named.
+
+    The kernel may differ, for that is the test; with it, what a build has a say in. Of one and the same kernel, though,
+    other mitigations or offloads are somebody's doing and no build's. What a baseline of an older pdrgate, or one of
+    two kernels, does not tell of the machine's settings may differ unseen; the comparison lists it.
+    """
+    untold = (CHOSEN_BY_KERNEL | SET_BY_OPERATOR) - theirs.keys()
+    if all(theirs.get(key) == ours.get(key) for key in KERNEL):
+        return KERNEL | untold
+    silent = {key for key in SET_BY_OPERATOR if UNKNOWN in (theirs.get(key), ours.get(key))}
+    return KERNEL | untold | CHOSEN_BY_KERNEL | silent
+
+
+def difference(theirs: str, ours: str) -> tuple[str, str]:
+    """Two values of an entry without the parts that they have in common, where they are lists of parts."""
+    one, other = theirs.split("; "), ours.split("; ")
+    if max(len(one), len(other)) < 2:
+        return theirs, ours
+    return (
+        "; ".join(part for part in one if part not in other) or "nothing more",
+        "; ".join(part for part in other if part not in one) or "nothing more",
+    )

@@ -1,0 +1,280 @@
+"""What a history owes on whatever database: a class of tests that the tests of each kind derive from.
+
+A derived class has a fixture ``database``: an open history with nothing in it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+
+import pytest
+from made_results import FINGERPRINT, compared, pdr, result, scenario, trial, written
+from sqlalchemy import func, select
+
+from pdrgate.errors import DataError
+from pdrgate.history.database.connection import Database
+from pdrgate.history.database.importing import Import, add, sources
+from pdrgate.history.database.queries import Series, Wanted, all_series, entries, points
+from pdrgate.history.database.tables import (
+    Base,
+    Boot,
+    Change,
+    Cost,
+    Environment,
+    Fingerprint,
+    Function,
+    Measurand,
+    Run,
+    Side,
+    TrialRow,
+)
+from pdrgate.history.results import write_result
+from pdrgate.results.fingerprint import build, digest, series
+from pdrgate.results.verdict import Verdict
+
+SCHEMA1 = Path(__file__).parents[1] / "data" / "schema1"
+PUBLISHED = "[[100000, 3], [1000000, 1000000, 0], [1000000, 999000, 5]]\n[[200000, 3], [2000000, 1800000, 0]]\n"
+
+
+def imported(database: Database, *paths: Path) -> list[Import]:
+    """What became of all that lies below the paths."""
+    done = []
+    for path in sources(paths):
+        with database.writing() as connection:
+            done.append(add(connection, path))
+    return done
+
+
+def count(database: Database) -> dict[str, int]:
+    """Rows by table, of those that have any."""
+    with database.reading() as connection:
+        found = {
+            name: connection.execute(select(func.count()).select_from(table)).scalar_one()
+            for name, table in Base.metadata.tables.items()
+        }
+    return {name: rows for name, rows in found.items() if rows}
+
+
+class HistoryContract:
+    # --- Runs ---
+
+    def test_a_run_is_there_with_all_that_it_measured(self, database: Database, tmp_path: Path) -> None:
+        run = written(tmp_path / "20261101-120000", compared("REGRESSION"), started=1e9, trials=2)
+        (done,) = imported(database, run)
+        assert (done.what, done.results, done.trials) == ("added", 1, 2)
+        with database.reading() as connection:
+            (found,) = connection.execute(select(Run.__table__)).mappings()
+            assert found.items() >= {
+                "name": "20261101-120000", "source": str(run), "started": 1e9, "finished": 1e9 + 1,
+                "verdict": "REGRESSION", "profile": "quick", "testbed": "local-netns",
+            }.items()  # fmt: skip
+            sides = connection.execute(select(Side.__table__).order_by(Side.id)).mappings().all()
+            assert [(one["side"], one["label"], one["kernel"]) for one in sides] == [
+                ("baseline", "linux-6.18.44", "6.18.44"), ("candidate", "linux-6.19", "6.19"),
+            ]  # fmt: skip
+            newer = FINGERPRINT | {"kernel": "6.19"}
+            assert (sides[1]["fingerprint"], sides[1]["build"]) == (digest(newer), build(newer))
+            assert {one["series"] for one in sides} == {series(FINGERPRINT)}
+            assert (
+                connection.execute(
+                    select(Fingerprint.entries).where(Fingerprint.digest == sides[1]["fingerprint"])
+                ).scalar_one()
+                == newer
+            )
+            # What differs from boot to boot would make each environment one of its own.
+            assert connection.execute(
+                select(Environment.entries).where(Environment.digest == sides[1]["environment"])
+            ).scalar_one() == {"kernel_release": "6.19"}
+            measurand = (
+                connection.execute(select(Measurand.__table__).where(Measurand.side_id == sides[0]["id"]))
+                .mappings()
+                .one()
+            )
+            assert {key: measurand[key] for key in ("name", "unit", "value", "lower", "upper", "samples")} == {
+                "name": "PDR", "unit": "packets/s", "value": 1e6, "lower": 0.99e6, "upper": 1.01e6,
+                "samples": [1.001e6, 0.999e6, 1.0e6],
+            }  # fmt: skip
+            boots = connection.execute(
+                select(Boot.__table__).where(Boot.side_id == sides[0]["id"]).order_by(Boot.pair)
+            ).mappings()
+            assert [(one["pair"], one["values"]) for one in boots] == [
+                (1, {"PDR": 1.001e6}), (2, {"PDR": 0.999e6}), (3, {"PDR": 1.0e6}),
+            ]  # fmt: skip
+            change = connection.execute(select(Change.__table__)).mappings().one()
+            assert (change["measurand"], change["change"], change["verdict"], change["deviation"], change["pairs"]) == (
+                "PDR", -0.01, "PASS", 0.004, 3,
+            )  # fmt: skip
+            assert connection.execute(select(Cost.instructions)).scalars().all() == [5000.0, 5000.0]
+            assert (
+                connection.execute(select(Function.name, Function.instructions)).all() == [("ip6_forward", 173.0)] * 2
+            )
+            kept = connection.execute(select(TrialRow.__table__).order_by(TrialRow.id)).mappings().all()
+            ours = dataclasses.asdict(trial(2, started=1e9 + 2))
+            assert {key: kept[1][key] for key in kept[1] if key not in ("id", "run_id")} == {
+                key: list(value) if isinstance(value, tuple) else value
+                for key, value in ours.items()
+                if key not in ("counters_before", "counters_after", "functions")
+            }
+
+    def test_twice_is_once(self, database: Database, tmp_path: Path) -> None:
+        run = written(tmp_path / "a", scenario(), compared(), trials=3)
+        assert [one.what for one in imported(database, run)] == ["added"]
+        before = count(database)
+        # Also under another name, by its file, and when the folder was moved.
+        moved = run.rename(tmp_path / "elsewhere")
+        assert [one.what for one in imported(database, moved, moved / "result.json", tmp_path)] == ["known"] * 2
+        assert count(database) == before
+
+    def test_a_run_that_was_resumed_is_brought_up_to_date(self, database: Database, tmp_path: Path) -> None:
+        run = written(tmp_path / "a", scenario("ERROR", per_run=None), started=1.0, trials=2)
+        imported(database, run)
+        with (run / "trials.jsonl").open("a") as file:
+            file.write(f"{trial(3).to_json()}\n")
+        write_result(run / "result.json", result(scenario("NO_BASELINE"), started=50.0, run="a"))
+        assert [one.what for one in imported(database, run)] == ["replaced"]
+        with database.reading() as connection:
+            assert [(one.verdict, one.started, one.pdr) for one in entries(connection)] == [
+                (Verdict.NO_BASELINE, 50.0, 1e6)
+            ]
+        assert {name: count(database)[name] for name in ("runs", "results", "trials")} == {
+            "runs": 1,
+            "results": 1,
+            "trials": 3,
+        }
+
+    def test_a_result_without_its_trials_never_takes_them_away(self, database: Database, tmp_path: Path) -> None:
+        run = written(tmp_path / "a", scenario(), trials=2)
+        alone = written(tmp_path / "kept" / "a", scenario())
+        assert [one.what for one in imported(database, alone)] == ["added"]
+        assert [one.what for one in imported(database, run)] == ["replaced"]
+        assert [one.what for one in imported(database, alone)] == ["known"]
+        assert (count(database)["runs"], count(database)["trials"]) == (1, 2)
+
+    def test_a_run_that_measured_nothing(self, database: Database, tmp_path: Path) -> None:
+        imported(database, written(tmp_path / "a"), written(tmp_path / "b", started=2.0))
+        assert count(database) == {"runs": 2}
+
+    def test_results_of_schema_1(self, database: Database) -> None:
+        imported(database, SCHEMA1)
+        with database.reading() as connection:
+            found = {one.run: (one.scenario, one.verdict, one.build) for one in entries(connection)}
+        assert sorted(found.values()) == [
+            ("ipv6-routing-1cpu-4096-64B", "NO_BASELINE", "6.2.0-simulated"),
+            ("ipv6-routing-1cpu-4096-64B", "REGRESSION", "linux-b"),
+        ]
+        assert count(database)["trials"] == 34
+
+    def test_text_that_no_database_takes(self, database: Database, tmp_path: Path) -> None:
+        run = written(tmp_path / "a", dataclasses.replace(scenario(), reason="a NUL \0 here"))
+        imported(database, run.rename(tmp_path / os.fsdecode(b"no UTF-8: \xff")))
+        with database.reading() as connection:
+            (found,) = entries(connection)
+        assert found.reason == "a NUL \ufffd here"
+        assert found.source.startswith(f"{tmp_path}/no UTF-8: \ufffd")
+
+    # --- Files of trials ---
+
+    def test_trials_of_a_killed_run_and_then_the_run(self, database: Database, tmp_path: Path) -> None:
+        run = written(tmp_path / "a", scenario(), trials=2)
+        (run / "result.json").rename(tmp_path / "result.json")
+        assert [(one.what, one.trials) for one in imported(database, run)] == [("added", 2)]
+        with database.reading() as connection:
+            (found,) = entries(connection)
+        assert (found.verdict, found.run, found.trials) == (None, "a", 2)
+        (tmp_path / "result.json").rename(run / "result.json")
+        assert [one.what for one in imported(database, run)] == ["replaced"]
+        assert (count(database)["runs"], count(database)["trials"]) == (1, 2)
+
+    def test_files_of_pastrami(self, database: Database, tmp_path: Path) -> None:
+        file = tmp_path / "theirs" / "clab_tb1_raw_50_k6.8_intel_bare-metal_nic_buf_4096.txt"
+        file.parent.mkdir()
+        file.write_text(PUBLISHED)
+        (tmp_path / "theirs" / "notes.txt").write_text("[see the paper]")
+        for what in ("added", "known"):
+            assert [(one.what, one.trials) for one in imported(database, tmp_path)] == [(what, 3)]
+        with database.reading() as connection:
+            (found,) = entries(connection)
+            losses = (
+                connection.execute(select(TrialRow.offered - TrialRow.forwarded).order_by(TrialRow.id)).scalars().all()
+            )
+        assert (found.scenario, found.build) == ("ipv6 bare-metal unpinned ring 4096", file.stem)
+        assert losses == [0, 1000, 200_000]
+
+    def test_what_cannot_be_read_leaves_nothing_behind(self, database: Database, tmp_path: Path) -> None:
+        run = written(tmp_path / "a", scenario(), trials=2)
+        (run / "trials.jsonl").write_text(f"{trial().to_json()}\n{{}}\n{trial().to_json()}\n")
+        with pytest.raises(DataError, match=r"trials\.jsonl, line 2: "):
+            imported(database, run)
+        huge = tmp_path / "b" / "trials.jsonl"
+        huge.parent.mkdir()
+        huge.write_text(trial(offered=2**63, forwarded=0, drained=0).to_json() + "\n")
+        with pytest.raises(DataError, match=r"a number of it is beyond 63 bits$"):
+            imported(database, huge)
+        assert count(database) == {}
+
+    # --- What is asked ---
+
+    @pytest.fixture
+    def filled(self, database: Database, tmp_path: Path) -> Database:
+        """Four runs: a of 6.18.44, b of 6.19 on another machine, c that compares both, d of another scenario."""
+        written(tmp_path / "a", scenario(), started=1.0)
+        written(tmp_path / "b", scenario("UNSTABLE", kernel="6.19", cpu_model="another"), started=2.0)
+        written(tmp_path / "c", compared("REGRESSION"), started=3.0)
+        written(tmp_path / "d", scenario(scenario="ipv4_routing-1cpu"), started=4.0)
+        imported(database, tmp_path)
+        return database
+
+    def test_results_by_what_they_are(self, filled: Database) -> None:
+        cases = [
+            (Wanted(), "dcba"),
+            (Wanted(limit=2), "dc"),
+            (Wanted(scenario="ipv6-routing-1cpu-4096-64B"), "cba"),
+            (Wanted(scenario="ipv4_*"), "d"),
+            (Wanted(scenario="ipv4?*"), ""),
+            (Wanted(scenario="ipv_*"), ""),
+            (Wanted(build="6.19"), "cb"),
+            (Wanted(build="linux-*"), "c"),
+            (Wanted(verdict=Verdict.UNSTABLE), "b"),
+            (Wanted(since=2.5), "dc"),
+            (Wanted(since=2.5, verdict=Verdict.UNSTABLE), ""),
+        ]
+        with filled.reading() as connection:
+            found = [(wanted, "".join(one.run for one in entries(connection, wanted))) for wanted, _ in cases]
+        assert found == cases
+
+    def test_an_entry_tells_the_candidate(self, filled: Database) -> None:
+        with filled.reading() as connection:
+            (found,) = entries(connection, Wanted(verdict=Verdict.REGRESSION))
+        assert (found.build, found.pdr, found.lower, found.upper, found.change) == (
+            "linux-6.19",
+            1e6,
+            0.99e6,
+            1.01e6,
+            -0.01,
+        )
+
+    def test_points_of_a_trend_are_of_one_testbed_and_one_scenario(self, filled: Database, tmp_path: Path) -> None:
+        imported(
+            filled, written(tmp_path / "e", scenario("DISTURBED", kernel="6.20", mitigations="others"), started=0.5)
+        )
+        with filled.reading() as connection:
+            found = points(connection, FINGERPRINT | {"kernel": "7.0", "kernel_version": "any"})
+            assert [(one.build, one.time, one.verdict, one.run) for one in found] == [
+                ("6.20", 0.5, Verdict.DISTURBED, "e"), ("6.18.44", 1.0, Verdict.NO_BASELINE, "a"),
+                ("linux-6.19", 3.0, Verdict.REGRESSION, "c"),
+            ]  # fmt: skip
+            assert (found[1].value, found[1].lower, found[1].upper) == (1e6, 0.99e6, 1.01e6)
+            assert len({one.digest for one in found}) == 3
+            assert points(connection, FINGERPRINT, limit=1) == found[-1:]
+            assert points(connection, FINGERPRINT, since=1.0) == found[1:]
+            assert points(connection, FINGERPRINT, "cost") == ()
+            assert points(connection, FINGERPRINT | {"testbed": "rack"}) == ()
+            listed = all_series(connection, Wanted(scenario="ipv6*"))
+            assert Series(
+                digest=series(FINGERPRINT), scenario=FINGERPRINT["scenario"], testbed="local-netns", measurand="PDR",
+                unit=pdr().unit, better="higher", points=3,
+            ) in listed  # fmt: skip
+            assert sorted(one.points for one in listed) == [1, 3]
+            assert points(connection, series(FINGERPRINT)) == found

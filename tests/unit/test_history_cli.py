@@ -1,0 +1,115 @@
+"""``pdrgate history`` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from made_results import compared, scenario, written
+
+from pdrgate.cli import main
+
+
+@pytest.fixture
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as changed:
+        changed.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.fixture
+def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, utc: None) -> list[str]:
+    """The options of a history with two runs, b the newer one."""
+    written(tmp_path / "results" / "a", scenario(), started=1e9, trials=2)
+    written(tmp_path / "results" / "b", compared("REGRESSION"), started=1e9 + 3600)
+    monkeypatch.chdir(tmp_path)
+    assert main(["history", "import", "results"]) == 0
+    return ["--history", "results/history.db"]
+
+
+def test_what_was_imported_is_told_run_by_run(where: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert main(["history", "import", "results", "--history", "other.db"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "results/a: added (1 results, 2 trials)",
+        "results/b: added (1 results, 0 trials)",
+    ]
+    assert main(["history", "import", "results/a", "results/b/result.json", *where]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "results/a: there already (1 results, 2 trials)",
+        "results/b/result.json: there already (1 results, 0 trials)",
+    ]
+
+
+def test_a_table_of_the_newest_first(where: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert main(["history", "list"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "STARTED           RUN  SCENARIO                    BUILD       VERDICT         PDR  CHANGE",
+        "2001-09-09 02:46  b    ipv6-routing-1cpu-4096-64B  linux-6.19  REGRESSION   1 Mpps   -1.0%",
+        "2001-09-09 01:46  a    ipv6-routing-1cpu-4096-64B  6.18.44     NO_BASELINE  1 Mpps       -",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "runs"),
+    [
+        (["--verdict", "REGRESSION"], ["b"]),
+        (["--build", "6.18*"], ["a"]),
+        (["--scenario", "ipv4*"], []),
+        (["--since", "2001-09-09"], ["b", "a"]),
+        (["--since", "2001-09-10"], []),
+        (["--since", "30d"], []),
+        (["--limit", "1"], ["b"]),
+    ],
+)
+def test_filters(where: list[str], options: list[str], runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert main(["history", "list", "--format", "json", *options, *where]) == 0
+    assert [one["run"] for one in json.loads(capsys.readouterr().out)["results"]] == runs
+    assert main(["history", "list", *options]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert len(told) - 1 == len(runs)
+    assert runs or told == ["nothing of that kind is in the history"]
+
+
+def test_what_cannot_be_read_keeps_nothing_else_out(
+    where: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(tmp_path / "more" / "c", scenario(), started=1.0)
+    spoilt = tmp_path / "more" / "b" / "result.json"
+    spoilt.parent.mkdir()
+    spoilt.write_text("{")
+    capsys.readouterr()
+    assert main(["history", "import", "more"]) == 2
+    told = capsys.readouterr()
+    assert told.out == "more/c: added (1 results, 0 trials)\n"
+    assert told.err.startswith("pdrgate: left out: more/b/result.json is no JSON (")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["import", "nowhere"], 2, "nowhere: no such file or folder; name the folder of a run, or a file of trials"),
+        (["import", "."], 2, ".: no run and no file of trials below this directory; name the folder of a run"),
+        (["list"], 2, "there is no history at results/history.db; 'pdrgate history import --history"),
+        (["list", "--history", "mysql://x"], 64, "a history is a SQLite file or a postgresql:// URL; mysql is neither"),
+        (["list", "--since", "yesterday"], 64, "Invalid value for '--since': 'yesterday'"),
+        (["import"], 64, "Missing argument 'PATH...'"),
+    ],
+)
+def test_errors_are_one_line(
+    arguments: list[str], code: int, said: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert main(["history", *arguments]) == code
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith(f"pdrgate: {said}")
+    assert told.err.count("\n") == 1

@@ -1,0 +1,184 @@
+"""A history in a SQLite file: what it owes, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from history_contract import HistoryContract, count, imported
+from made_results import scenario, written
+from sqlalchemy import create_engine
+
+from pdrgate.errors import DataError, StorageError, UsageError
+from pdrgate.history.database.connection import Address, Database
+from pdrgate.history.database.schema import VERSION_TABLE, bring_up_to_date
+from pdrgate.history.database.tables import Base
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "of" / "runs.db"
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A history with nothing in it: to copy it is faster than to make each."""
+    file = tmp_path_factory.mktemp("empty") / "runs.db"
+    Database.open(Address.parse(str(file)), create=True).close()
+    return file
+
+
+@pytest.fixture
+def database(file: Path, empty: Path) -> Iterator[Database]:
+    file.parent.mkdir()
+    shutil.copy(empty, file)
+    with opened(file) as made:
+        yield made
+
+
+def opened(file: Path) -> Database:
+    """Open it again, and only if it is there."""
+    return Database.open(Address.parse(str(file)), patience=0.2)
+
+
+class TestSqlite(HistoryContract):
+    pass
+
+
+# --- Where it is ---
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("runs.db", "runs.db"),
+        ("sqlite:////srv/runs.db", "/srv/runs.db"),
+        ("postgresql://ci:secret@host/runs", "postgresql://ci:***@host/runs"),
+        ("postgres://host/runs", "postgresql://host/runs"),
+        ("postgresql+psycopg:///runs?host=/run/pg", "postgresql:///runs?host=%2Frun%2Fpg"),
+    ],
+)
+def test_an_address_as_a_person_writes_it(text: str, shown: str) -> None:
+    assert str(Address.parse(text)) == shown
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "mysql://host/runs", "sqlite://", "http://user:secret@host", "postgresql://host:port/x"]
+)
+def test_what_is_no_address(text: str) -> None:
+    with pytest.raises(UsageError, match="history") as error:
+        Address.parse(text)
+    assert "secret" not in str(error.value)
+
+
+# --- Its version ---
+
+
+def test_the_steps_lead_to_the_tables(database: Database) -> None:
+    with database.reading() as connection:
+        context = MigrationContext.configure(
+            connection, opts={"version_table": VERSION_TABLE, "compare_type": True, "compare_server_default": True}
+        )
+        assert compare_metadata(context, Base.metadata) == []
+
+
+def test_a_newer_history_is_refused_by_name(database: Database, file: Path) -> None:
+    with sqlite3.connect(file) as connection:
+        connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = '0999'")
+    with pytest.raises(
+        DataError, match=r"runs\.db was written by a newer pdrgate: its tables are of version 0999, and this"
+    ):
+        opened(file)
+
+
+def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "theirs.db"
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE TABLE music (title)")
+    with pytest.raises(
+        DataError, match=r"theirs\.db is no history: it holds another program's table music; name another$"
+    ):
+        opened(file)
+    with sqlite3.connect(file) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("music",)]
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("no database, but a page of text that somebody named by mistake\n" * 99)
+    with pytest.raises(DataError, match=r"/x: file is not a database; name a history that pdrgate has written"):
+        opened(tmp_path / "x")
+
+
+def test_a_history_that_is_not_there_is_only_made_when_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r"^there is no history at .*/none\.db; 'pdrgate history import --history"):
+        opened(tmp_path / "none.db")
+    assert not (tmp_path / "none.db").exists()
+    with pytest.raises(StorageError, match=r"^the history /proc/no/runs\.db: "):
+        Database.open(Address.parse("/proc/no/runs.db"), create=True)
+
+
+# --- Several at once ---
+
+
+def test_a_locked_history_is_told(database: Database, file: Path, tmp_path: Path) -> None:
+    run = written(tmp_path / "run", scenario())
+    holder = sqlite3.connect(file, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    with pytest.raises(
+        StorageError, match=r"runs\.db: database is locked; another program is writing to it: try again"
+    ):
+        imported(database, run)
+    holder.execute("ROLLBACK")
+    holder.close()
+    imported(database, run)
+    assert count(database)["runs"] == 1
+
+
+def test_many_write_at_once(file: Path, tmp_path: Path) -> None:
+    """Each opens it anew, the first makes it; half of them bring the same run."""
+    runs = [
+        written(tmp_path / "runs" / str(number), scenario(), started=float(number), trials=5) for number in range(5)
+    ]
+    start = threading.Barrier(8)
+
+    def bring(number: int) -> list[str]:
+        start.wait()
+        with Database.open(Address.parse(str(file)), create=True) as own:
+            return [one.what for one in imported(own, runs[number // 2], runs[4])]
+
+    with ThreadPoolExecutor(8) as pool:
+        done = [what for each in pool.map(bring, range(8)) for what in each]
+    assert (done.count("added"), done.count("known")) == (5, 11)
+    with opened(file) as database:
+        assert (count(database)["runs"], count(database)["trials"]) == (5, 25)
+
+
+def test_who_reads_does_not_wait_for_who_writes(database: Database, file: Path, tmp_path: Path) -> None:
+    imported(database, written(tmp_path / "a", scenario()))
+    with opened(file) as other, other.writing() as connection:
+        bring_up_to_date(connection, "")  # it holds the lock
+        assert count(database)["runs"] == 1
+
+
+def test_an_error_in_between_leaves_nothing(database: Database, tmp_path: Path) -> None:
+    def fail() -> None:
+        with database.writing() as connection:
+            connection.exec_driver_sql("INSERT INTO environments VALUES ('x', '{}')")
+            connection.exec_driver_sql("INSERT INTO nowhere VALUES (1)")
+
+    with pytest.raises(StorageError, match=r"runs\.db: no such table: nowhere$"):
+        fail()
+    assert count(database) == {}
+
+
+def test_sqlite_checks_what_refers_to_what(file: Path, database: Database) -> None:
+    with pytest.raises(StorageError, match="FOREIGN KEY"), database.writing() as connection:
+        connection.exec_driver_sql("INSERT INTO results VALUES (1, 77, '', '', NULL, '', 0, 0)")
+    assert create_engine(f"sqlite:///{file}").connect().exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
