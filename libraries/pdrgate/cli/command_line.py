@@ -12,6 +12,7 @@ from pdrgate import __version__
 from pdrgate.cli.assess import assess
 from pdrgate.cli.compare import compare
 from pdrgate.cli.doctor import doctor
+from pdrgate.cli.fetch import fetch
 from pdrgate.cli.gate import gate
 from pdrgate.cli.history import history
 from pdrgate.cli.report import report
@@ -29,7 +30,7 @@ def cli(debug: bool) -> None:
     """
 
 
-for _command in (gate, doctor, restore, assess, compare, report, history):
+for _command in (gate, doctor, restore, assess, compare, report, history, fetch):
     cli.add_command(_command)
 
 

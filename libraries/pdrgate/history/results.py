@@ -29,7 +29,22 @@ def write_result(path: Path, result: RunResult) -> None:
         StorageError: the file cannot be written.
         ValueError: the reader would not take it, or a number is not finite (a fault of pdrgate's).
     """
-    content = encoded(result)
+    _put(path, encoded(result))
+
+
+def keep_result(path: Path, raw: bytes, source: str) -> RunResult:
+    """Put the content of a result.json that came from ``source`` into a file, as it is, if it is a result.
+
+    Raises:
+        DataError: it is not a result that this version understands; what was in the file stays.
+        StorageError: the file cannot be written.
+    """
+    result = decoded(raw, source)
+    _put(path, raw)
+    return result
+
+
+def _put(path: Path, content: bytes) -> None:
     partial = path.with_name(path.name + ".part")
     try:
         with partial.open("wb") as file:
@@ -54,6 +69,11 @@ def read_result(path: Path) -> RunResult:
         raw = file.read_bytes()
     except OSError as error:
         raise DataError(f"cannot read {file}: {error.strerror}; {_ADVICE}") from error
+    return decoded(raw, str(file))
+
+
+def decoded(raw: bytes, file: str) -> RunResult:
+    """The result in the content of ``file``, which is only named. Raises as `read_result` does."""
     if not raw.strip():
         raise DataError(f"{file} is empty; {_ADVICE}")
     content = _content(file, raw)
@@ -94,7 +114,7 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a result cannot hold {value!r}")
 
 
-def _content(file: Path, raw: bytes) -> Mapping[str, Any]:
+def _content(file: str, raw: bytes) -> Mapping[str, Any]:
     """The decoded file as a result of this schema version, still unchecked but for its version."""
     try:
         content = msgspec.json.decode(raw.removeprefix(b"\xef\xbb\xbf"))
