@@ -190,6 +190,8 @@ def run_gate(options: RunOptions, folder: Path, why: str = "", *, resume: bool =
         raise
     finally:
         _give_to_caller(folder)
+        if options.history is not None and options.history.file is not None:
+            _give_file_to_caller(options.history.file)
     try:
         result: RunResult | None = read_result(folder / RESULT_FILE)
     except DataError:
@@ -242,6 +244,16 @@ def _give_to_caller(folder: Path) -> None:
             os.chown(path, int(uid), int(gid), follow_symlinks=False)
 
 
+def _give_file_to_caller(file: Path) -> None:
+    """A history that root made in somebody's folder is theirs; they import into it without sudo."""
+    uid, gid = os.environ.get("SUDO_UID"), os.environ.get("SUDO_GID")
+    if os.geteuid() != 0 or uid is None or gid is None:
+        return
+    with contextlib.suppress(OSError):
+        if file.stat().st_uid == 0 and file.absolute().parent.stat().st_uid == int(uid):
+            os.chown(file, int(uid), int(gid))
+
+
 def variables(options: RunOptions, *, resume: bool) -> dict[str, str]:
     """The Robot variables of a run, which resources/gate.resource declares: one per option, of the same name.
 
@@ -257,9 +269,11 @@ def variables(options: RunOptions, *, resume: bool) -> dict[str, str]:
         kernel=absolute(options.kernel),
         bpf=absolute(options.bpf),
         against=absolute(options.against),
+        history=options.history.absolute() if options.history else None,
     )
     texts = {name.upper(): str(value) for name, value in anywhere.written().items() if name not in _NOT_FOR_SUITES}
     # Empty where there is none, so that a suite can say `Skip If    not $BASELINE`.
+    texts["HISTORY"] = "" if anywhere.history is None else anywhere.history.url or anywhere.history.text
     return texts | {"BASELINE": str(anywhere.baseline or ""), "RESUME": str(resume)}
 
 

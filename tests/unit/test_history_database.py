@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sqlite3
 import threading
@@ -17,7 +18,9 @@ from made_results import scenario, written
 from sqlalchemy import create_engine
 
 from pdrgate.errors import DataError, StorageError, UsageError
-from pdrgate.history.database.connection import Address, Database
+from pdrgate.gate.record import not_in_history
+from pdrgate.history.address import Address
+from pdrgate.history.database.connection import Database
 from pdrgate.history.database.schema import VERSION_TABLE, bring_up_to_date
 from pdrgate.history.database.tables import Base
 
@@ -60,17 +63,31 @@ class TestSqlite(HistoryContract):
     [
         ("runs.db", "runs.db"),
         ("sqlite:////srv/runs.db", "/srv/runs.db"),
-        ("postgresql://ci:secret@host/runs", "postgresql://ci:***@host/runs"),
+        ("sqlite:///runs.db", "runs.db"),
+        (
+            "postgresql://ci:secret@host:5432/runs?password=secret&sslmode=require",
+            "postgresql://ci@host:5432/runs?sslmode=require",
+        ),
         ("postgres://host/runs", "postgresql://host/runs"),
-        ("postgresql+psycopg:///runs?host=/run/pg", "postgresql:///runs?host=%2Frun%2Fpg"),
+        ("postgresql+psycopg:///runs?host=/run/pg", "postgresql:///runs?host=/run/pg"),
     ],
 )
-def test_an_address_as_a_person_writes_it(text: str, shown: str) -> None:
+def test_an_address_as_a_person_writes_it_and_nobodys_password(text: str, shown: str) -> None:
     assert str(Address.parse(text)) == shown
+    assert str(Address.parse(shown)) == shown
 
 
 @pytest.mark.parametrize(
-    "text", ["", " ", "mysql://host/runs", "sqlite://", "http://user:secret@host", "postgresql://host:port/x"]
+    "text",
+    [
+        "",
+        " ",
+        "mysql://host/runs",
+        "sqlite://",
+        "sqlite:///",
+        "http://user:secret@host",
+        "postgresql://u:secret@host:x/y",
+    ],
 )
 def test_what_is_no_address(text: str) -> None:
     with pytest.raises(UsageError, match="history") as error:
@@ -182,3 +199,54 @@ def test_sqlite_checks_what_refers_to_what(file: Path, database: Database) -> No
     with pytest.raises(StorageError, match="FOREIGN KEY"), database.writing() as connection:
         connection.exec_driver_sql("INSERT INTO results VALUES (1, 77, '', '', NULL, '', 0, 0)")
     assert create_engine(f"sqlite:///{file}").connect().exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+
+
+# --- When a run ends ---
+
+
+class TestWhatARunIsTold:
+    @pytest.fixture
+    def run(self, tmp_path: Path) -> Path:
+        return written(tmp_path / "my run", scenario())
+
+    @staticmethod
+    def told(where: Path | str, run: Path) -> str:
+        """What stands in brackets."""
+        address = Address.parse(str(where))
+        line = not_in_history(address, run, patience=0.2)
+        begin = (
+            "the run is complete in its folder and not in the history; put it in later: "
+            f"pdrgate history import '{run}' --history {shlex.quote(str(address))} ("
+        )
+        assert line.startswith(begin)
+        assert line.count("\n") == 0
+        return line.removeprefix(begin).removesuffix(")")
+
+    def test_nothing_when_it_is_there(self, file: Path, run: Path) -> None:
+        assert not_in_history(Address.parse(str(file)), run) == ""
+        assert not_in_history(Address.parse(str(file)), run) == ""
+        with opened(file) as database:
+            assert count(database)["runs"] == 1
+
+    def test_one_that_is_locked(self, database: Database, file: Path, run: Path) -> None:
+        with database.writing():
+            assert self.told(file, run).startswith(f"the history {file}: database is locked; another program is ")
+
+    def test_one_that_is_gone_is_made_anew(self, database: Database, file: Path, run: Path) -> None:
+        file.unlink()
+        assert not_in_history(Address.parse(str(file)), run) == ""
+
+    def test_a_server_that_does_not_answer(self, run: Path) -> None:
+        said = self.told("postgresql://ci:secret@/runs?host=/nowhere", run)
+        assert said.startswith("the history postgresql://ci@/runs?host=/nowhere: connection ")
+        assert said.endswith("; see whether the server is up and the URL is right")
+
+    def test_a_folder_that_cannot_be_made(self, run: Path) -> None:
+        assert self.told("/proc/none/runs.db", run) == "the history /proc/none/runs.db: No such file or directory"
+
+    def test_a_damaged_one(self, database: Database, file: Path, run: Path) -> None:
+        imported(database, run)
+        database.close()
+        content = file.read_bytes()
+        file.write_bytes(content[:4096] + b"\xaa" * (len(content) - 4096))
+        assert "malformed; it is damaged: make a new one of the results" in self.told(file, run)

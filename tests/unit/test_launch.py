@@ -16,6 +16,7 @@ from pdrgate.cli import cli
 from pdrgate.cli.gate import _asked
 from pdrgate.errors import DataError, UsageError
 from pdrgate.gate.options import RunOptions, command_of_run
+from pdrgate.history.address import Address
 from pdrgate.launch import check, variables
 from pdrgate.stability import Reading
 from pdrgate.units import Duration, Ratio
@@ -44,6 +45,7 @@ ALL_SAID = RunOptions(
     boots=6,
     budget=Duration(0.1),
     bisect=True,
+    history=Address.parse("runs.db"),
 )
 
 
@@ -70,6 +72,10 @@ def test_the_options_of_a_run_are_read_back(tmp_path: Path) -> None:
         ({"wait": "5 parsec"}, ": '5 parsec': unknown time unit 'parsec'; use us, ms, s, min, h or d at `wait`"),
         ({"budget": 9}, ": Expected `str`, got `int` at `budget`"),
         ({"baseline": ["x"]}, ": Expected `str`, got `array` at `baseline`"),
+        (
+            {"history": "mysql://x"},
+            ": a history is a SQLite file or a postgresql:// URL, not mysql:// at `history`",
+        ),
         ({"reading": "lax"}, ": Invalid enum value 'lax' at `reading`"),
         ({"profile": "slow"}, ": Invalid enum value 'slow' at `profile`"),
         ({"bisect": None}, ": Expected `bool`, got `null` at `bisect`"),
@@ -112,8 +118,19 @@ def test_robot_gets_what_was_asked_in_units_and_with_whole_paths() -> None:
         "COST_TOLERANCE": "1%",
         "BASELINE": str(Path.cwd() / "results"), "REQUIRE_BASELINE": "True", "READING": "tolerant", "WAIT": "600 s",
         "KERNEL": f"vmlinuz,modules={Path.cwd() / 'lib'}", "BPF": "a.o", "AGAINST": "b.o", "BOOTS": "6",
-        "BUDGET": "0.1 s", "RESUME": "True",
+        "BUDGET": "0.1 s", "RESUME": "True", "HISTORY": str(Path.cwd() / "runs.db"),
     }  # fmt: skip
+
+
+def test_a_password_goes_to_the_server_and_not_into_the_folder(tmp_path: Path) -> None:
+    """A run's folder is published; Robot's variables are of this process alone."""
+    url = "postgresql://ci:secret@host/runs"
+    options = dataclasses.replace(OPTIONS, history=Address.parse(url))
+    options.keep(tmp_path)
+    assert "secret" not in (tmp_path / "run.json").read_text()
+    kept = RunOptions.of_run(tmp_path).history
+    assert kept == Address.parse("postgresql://ci@host/runs")
+    assert variables(options, resume=False)["HISTORY"] == url
 
 
 def test_the_resource_declares_each_variable_that_a_run_sets_with_the_same_default() -> None:

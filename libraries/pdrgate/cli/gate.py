@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pdrgate.cli.parameters import BuildType, DurationType, PathType, RatioType
+from pdrgate.cli.parameters import AddressType, BuildType, DurationType, PathType, RatioType
 from pdrgate.errors import UsageError
 
 if TYPE_CHECKING:
@@ -83,6 +83,12 @@ FEWEST_BOOTS = 3
     metavar="PATH",
     type=PathType(),
     help="A result.json, the folder of a run, or a folder of runs.",
+)
+@click.option(
+    "--history",
+    metavar="FILE_OR_URL",
+    type=AddressType(),
+    help="A database to put the run into: a SQLite file, or postgresql://user@host/database.",
 )
 @click.option("--require-baseline", is_flag=True, help="Fail, before measuring, where there is no baseline.")
 @click.option("--resume", metavar="RUN", type=PathType(), help="Continue the run in this folder.")

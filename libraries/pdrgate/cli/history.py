@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pdrgate.cli.parameters import DurationType, PathType
+from pdrgate.cli.parameters import AddressType, DurationType, PathType
 from pdrgate.errors import EXIT_FAULT, EXIT_PASS, DataError
+from pdrgate.history.address import Address
 from pdrgate.results.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ _where = click.option(
     "--history",
     "where",
     metavar="FILE_OR_URL",
+    type=AddressType(),
     default="results/history.db",
     show_default=True,
     help="A SQLite file, or postgresql://user@host/database.",
@@ -68,7 +70,7 @@ def history() -> None:
 @history.command("import")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PathType())
 @_where
-def import_(paths: tuple[Path, ...], where: str) -> int:
+def import_(paths: tuple[Path, ...], where: Address) -> int:
     """Put results into the history: the folders of runs, trials.jsonl, and result files of PASTRAMI.
 
     PATH is one of these, or a directory with any of them below it. What is there already is not put in twice; a run
@@ -98,7 +100,7 @@ def import_(paths: tuple[Path, ...], where: str) -> int:
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="The newest so many.")
 @_form
 @_where
-def list_(form: str, where: str, limit: int, **filters: Any) -> int:
+def list_(form: str, where: Address, limit: int, **filters: Any) -> int:
     """Print what the history holds, the newest first."""
     import json
 
@@ -119,10 +121,10 @@ def list_(form: str, where: str, limit: int, **filters: Any) -> int:
 
 
 @contextlib.contextmanager
-def _opened(where: str, *, create: bool = False) -> Iterator[Database]:
-    from pdrgate.history.database.connection import Address, Database
+def _opened(where: Address, *, create: bool = False) -> Iterator[Database]:
+    from pdrgate.history.database.connection import Database
 
-    with Database.open(Address.parse(where), create=create) as opened:
+    with Database.open(where, create=create) as opened:
         yield opened
 
 

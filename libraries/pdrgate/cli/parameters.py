@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from pdrgate.errors import UnitError
+from pdrgate.errors import UnitError, UsageError
+from pdrgate.history.address import Address
 from pdrgate.units import Duration, Ratio
 
 
@@ -50,6 +51,19 @@ class PathType(click.ParamType[Path]):
         if not str(value).strip():
             self.fail("it is empty; name a file or a folder, such as '.' for this one", param, ctx)
         return Path(value)
+
+
+class AddressType(click.ParamType[Address]):
+    """Where a history is: a file, or the URL of a server."""
+
+    name = "history"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Address:
+        """The address; a usage error when it is none."""
+        try:
+            return Address.parse(value)
+        except UsageError as error:
+            self.fail(str(error), param, ctx)
 
 
 class BuildType(click.ParamType[str]):

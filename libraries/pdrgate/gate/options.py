@@ -11,8 +11,9 @@ from typing import Any, Self
 
 import msgspec
 
-from pdrgate.errors import DataError, StorageError
+from pdrgate.errors import DataError, StorageError, UsageError
 from pdrgate.gate.profile import ProfileName
+from pdrgate.history.address import Address
 from pdrgate.stability import Reading
 from pdrgate.units import Duration, Ratio
 
@@ -44,6 +45,8 @@ class Options:
     """Growth of the instructions per packet that is accepted."""
     wait: Duration = NO_WAIT
     """To wait for another run on this machine to end."""
+    history: Address | None = None
+    """The database that the run puts itself into when it ends; None: into none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +131,7 @@ def command_of_run(folder: Path) -> str:
 
 def _plain(value: object) -> Any:
     match value:
-        case Ratio() | Duration():
+        case Ratio() | Duration() | Address():
             return value.text
         case Path():
             return str(value)
@@ -147,4 +150,7 @@ def _typed(kind: type[Any], value: object) -> Any:
         text = msgspec.convert(value, str)
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from error
-    return kind.parse(text) if issubclass(kind, Ratio | Duration) else kind(text)
+    try:
+        return kind.parse(text) if issubclass(kind, Ratio | Duration | Address) else kind(text)
+    except UsageError as error:
+        raise ValueError(str(error)) from error

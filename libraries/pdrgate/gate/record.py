@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pdrgate import __version__
-from pdrgate.errors import DataError, StorageError
+from pdrgate.errors import DataError, PdrGateError, StorageError
+from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, write_result
 from pdrgate.history.trials import TRIALS_FILE, TrialFile
 from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult, TestbedResult
@@ -118,6 +120,26 @@ class RunRecord:
     def close(self) -> None:
         """End writing trials; may be called twice."""
         self.trials.close()
+
+
+def not_in_history(where: Address, folder: Path, patience: float = 30.0) -> str:
+    """Put the run in ``folder`` into the history, in one transaction; why it is not there, empty when it is.
+
+    It was measured, judged and stored before: a history that cannot take it changes nothing of that.
+
+    Args:
+        patience: seconds to wait for another program that writes to it.
+    """
+    from pdrgate.history.database.connection import Database  # SQLAlchemy: most runs do without
+    from pdrgate.history.database.importing import add
+
+    try:
+        with Database.open(where, create=True, patience=patience) as history, history.writing() as connection:
+            add(connection, folder)
+    except PdrGateError as error:
+        again = f"pdrgate history import {shlex.quote(str(folder))} --history {shlex.quote(where.text)}"
+        return f"the run is complete in its folder and not in the history; put it in later: {again} ({error})"
+    return ""
 
 
 def _put_aside(path: Path) -> Path | None:

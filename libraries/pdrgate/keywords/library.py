@@ -9,6 +9,7 @@ from robotlibcore import DynamicCore
 
 from pdrgate import __version__
 from pdrgate.errors import PdrGateError
+from pdrgate.gate.record import not_in_history
 from pdrgate.keywords.comparing import BuildKeywords
 from pdrgate.keywords.judging import JudgingKeywords
 from pdrgate.keywords.measuring import MeasuringKeywords
@@ -125,6 +126,13 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
         """Close what the suite opened and did not close."""
         self._testbeds.suite_ended(data.longname)
         self._state.suite = data.longname.rpartition(".")[0]
+
+    def close(self) -> None:
+        """When all has ended, put the run into the history: its folder is complete, so nothing of it can be lost."""
+        if self._state.record is not None:
+            for where in self._state.histories:
+                if untold := not_in_history(where, self._state.record.folder):
+                    logger.console(f"pdrgate: {untold}", stream="stderr")
 
     def end_library_keyword(self, data: Any, implementation: Any, result: Any) -> None:
         """Remember an assertion that a suite makes with Robot's own keywords."""

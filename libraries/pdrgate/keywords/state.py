@@ -15,6 +15,7 @@ from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
 from pdrgate.gate.session import Session
+from pdrgate.history.address import Address
 from pdrgate.trial import Trial
 
 
@@ -65,6 +66,8 @@ class State:
     chosen: str = ""
     """Alias of the testbed that `Use Testbed` chose; else it is the one that was opened last."""
     test: RunningTest = field(default_factory=RunningTest)
+    histories: list[Address] = field(default_factory=list)
+    """What the run puts itself into when it ends."""
 
     @property
     def current(self) -> OpenTestbed:

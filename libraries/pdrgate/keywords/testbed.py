@@ -16,6 +16,7 @@ from pdrgate.gate.options import COST_TOLERANCE, NO_WAIT, Options, command_of_ru
 from pdrgate.gate.profile import profile as named_profile
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.session import Session
+from pdrgate.history.address import Address
 from pdrgate.keywords.log import RobotObserver
 from pdrgate.keywords.state import OpenTestbed, State
 from pdrgate.stability import Reading
@@ -51,6 +52,7 @@ class TestbedKeywords:
         resume: bool = False,
         alias: str = "testbed",
         cost_tolerance: Ratio = COST_TOLERANCE,
+        history: str = "",
     ) -> None:
         """Sets up the testbed that the file ``testbed`` describes, and puts it back when the suite ends.
 
@@ -70,6 +72,7 @@ class TestbedKeywords:
         | ``password`` | For a SUT over SSH that takes no key. |
         | ``require_baseline`` | Whether a scenario that has no baseline is an error, told before it is measured. |
         | ``cost_tolerance`` | Growth of the instructions per packet that is accepted, where they are counted. |
+        | ``history``  | A database that the run puts itself into when it ends: a SQLite file, or a PostgreSQL URL. |
         | ``resume``   | Whether the trials in the output directory are this run's, and need not be made again. |
         """
         builtin = BuiltIn()
@@ -86,6 +89,9 @@ class TestbedKeywords:
             config = load_testbed(testbed)
             if password is not None:
                 config = config.with_password(password.value)
+            where = Address.parse(history) if history not in _NOT_GIVEN else None
+            if where is not None and where not in self._state.histories:
+                self._state.histories.append(where)
             options = Options(
                 profile=chosen.name,
                 baseline=given,
@@ -93,6 +99,7 @@ class TestbedKeywords:
                 reading=reading,
                 wait=wait,
                 cost_tolerance=cost_tolerance,
+                history=where,
             )
             baselines = Baselines(given, folder) if given else None
             session = Session(config, options, record, RobotObserver())

@@ -6,14 +6,14 @@ import contextlib
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 import sqlalchemy
 from sqlalchemy import URL, Connection, Engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 
-from pdrgate.errors import DataError, StorageError, UsageError
+from pdrgate.errors import DataError, StorageError
+from pdrgate.history.address import Address
 from pdrgate.history.database.schema import bring_up_to_date
 
 PATIENCE = 30.0
@@ -21,42 +21,6 @@ PATIENCE = 30.0
 _ANSWER = 10
 """Seconds for a server to take a connection."""
 _WRITES = "pdrgate_writes"
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where a history is: a SQLite file, or the URL of a PostgreSQL database."""
-
-    url: URL
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """A path, ``sqlite:///path`` or ``postgresql://user:password@host/database``. Raises UsageError."""
-        if not text.strip():
-            raise UsageError("the history's address is empty; name a file or a postgresql:// URL")
-        if "://" not in text:
-            return cls(URL.create("sqlite", database=text))
-        try:
-            url = make_url(text)
-        except (ArgumentError, ValueError) as error:
-            # The text itself may hold a password.
-            raise UsageError("the history's URL cannot be read; write postgresql://user@host/database") from error
-        if url.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
-            return cls(url.set(drivername="postgresql+psycopg"))
-        if url.drivername == "sqlite" and url.database:
-            return cls(url)
-        raise UsageError(f"a history is a SQLite file or a postgresql:// URL; {url.drivername} is neither")
-
-    @property
-    def file(self) -> Path | None:
-        """The SQLite file; None of a server."""
-        return Path(str(self.url.database)) if self.url.drivername == "sqlite" else None
-
-    def __str__(self) -> str:
-        """As a person writes it, without the password."""
-        if self.file is not None:
-            return str(self.file)
-        return self.url.set(drivername="postgresql").render_as_string(hide_password=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +86,12 @@ class Database:
 
 def _engine(address: Address, patience: float) -> Engine:
     if address.file is not None:
-        engine = sqlalchemy.create_engine(address.url, connect_args={"timeout": patience})
+        url = URL.create("sqlite", database=str(address.file))
+        engine = sqlalchemy.create_engine(url, connect_args={"timeout": patience})
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
+    url = make_url(address.url).set(drivername="postgresql+psycopg")
     asked = {
         "connect_timeout": _ANSWER,
         # A server that is gone without a word, and one where somebody else holds what we need.
@@ -133,10 +99,8 @@ def _engine(address: Address, patience: float) -> Engine:
         "options": f"-c lock_timeout={int(patience * 1000)}",
         "application_name": "pdrgate",
     }
-    return sqlalchemy.create_engine(
-        address.url,
-        connect_args={key: value for key, value in asked.items() if key not in address.url.query},
-    )
+    own = {key: value for key, value in asked.items() if key not in url.query}
+    return sqlalchemy.create_engine(url, connect_args=own)
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _: Any) -> None:
@@ -186,6 +150,6 @@ _REMEDIES: tuple[tuple[str, type[StorageError | DataError], str], ...] = (
     ("malformed", DataError, "it is damaged: make a new one of the results with 'pdrgate history import'"),
     ("too large", DataError, "a number of it is beyond 63 bits"),
     ("out of range", DataError, "a number of it is beyond 63 bits"),
-    ("connection", StorageError, "is the server up, and the URL right?"),
+    ("connection", StorageError, "see whether the server is up and the URL is right"),
 )
 """By a part of the reason, what kind of error it is and what to do."""

@@ -1,0 +1,69 @@
+"""Where a history is, as a person writes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Self
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from pdrgate.errors import UsageError
+
+_SERVERS = ("postgresql", "postgres", "postgresql+psycopg")
+
+
+class Address:
+    """A SQLite file, or a PostgreSQL database by its URL; one of the two.
+
+    Attributes:
+        file: None of a server.
+        url: may hold a password; what is shown or stored is `text`. Empty of a file.
+    """
+
+    def __init__(self, *, file: Path | None = None, url: str = "") -> None:
+        self.file = file
+        self.url = url
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """A path, ``sqlite:///path`` or ``postgresql://user:password@host/database``. Raises UsageError."""
+        if not text.strip():
+            raise UsageError("the history's address is empty; name a file or a postgresql:// URL")
+        scheme, separator, rest = text.partition("://")
+        if not separator:
+            return cls(file=Path(text))
+        if scheme == "sqlite" and rest.startswith("/") and rest != "/":
+            return cls(file=Path(rest[1:]))
+        if scheme not in _SERVERS:
+            raise UsageError(f"a history is a SQLite file or a postgresql:// URL, not {scheme}://")
+        try:
+            _ = urlsplit(text).port
+        except ValueError:
+            # The text itself may hold a password.
+            raise UsageError("the history's URL cannot be read; write postgresql://user@host:5432/database") from None
+        return cls(url=f"postgresql://{rest}")
+
+    @property
+    def text(self) -> str:
+        """As a person writes it, without the password."""
+        if self.file is not None:
+            return str(self.file)
+        parts = urlsplit(self.url)
+        user, at, host = parts.netloc.rpartition("@")
+        query = urlencode([pair for pair in parse_qsl(parts.query) if pair[0] != "password"], safe="/")
+        return f"postgresql://{user.partition(':')[0]}{at}{host}{parts.path}{'?' if query else ''}{query}"
+
+    def absolute(self) -> Self:
+        """The same from any working directory."""
+        return self if self.file is None else type(self)(file=self.file.absolute())
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"Address({self.text!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Address) and (self.file, self.url) == (other.file, other.url)
+
+    def __hash__(self) -> int:
+        return hash((self.file, self.url))
