@@ -62,14 +62,24 @@ def run(command: list[str], output: Path, cwd: Path = ROOT, timeout: float = 300
     return Ended(done.returncode, done.stdout, done.stderr, folders[-1] if folders else None)
 
 
+def simulated(folder: Path, *options: str, cwd: Path = ROOT, **simulation: Any) -> Ended:
+    """A run below ``folder`` with gate options, and what the simulated SUT is like."""
+    script = str(ROOT / "tests/acceptance/simulation.py")
+    arguments = ["gate", "--output", str(folder), *options]
+    return run([sys.executable, script, json.dumps(simulation), *arguments], folder, cwd)
+
+
 @pytest.fixture
 def simulated_gate(tmp_path: Path):
     """Call with gate options and what the simulated SUT is like; each call makes one run below its own output."""
 
     def start(*options: str, output: str = "results", cwd: Path = ROOT, **simulation: Any) -> Ended:
-        folder = tmp_path / output
-        script = str(ROOT / "tests/acceptance/simulation.py")
-        arguments = ["gate", "--output", str(folder), *options]
-        return run([sys.executable, script, json.dumps(simulation), *arguments], folder, cwd)
+        return simulated(tmp_path / output, *options, cwd=cwd, **simulation)
 
     return start
+
+
+@pytest.fixture(scope="module")
+def first_run(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """A run without options of a SUT that is as simulated ones are; for tests that leave it as it is."""
+    return simulated(tmp_path_factory.mktemp("first"))

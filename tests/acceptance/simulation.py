@@ -14,6 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
 
+import pdrgate.search.mlr  # noqa: F401, I001  # first: see pdrgate.launch
 from curves import EarlyLoss
 from fake_testbed import FakeTestbed
 

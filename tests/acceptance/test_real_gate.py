@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -53,8 +54,8 @@ def _nice(process: Path) -> str:
     return (process / "stat").read_text().rpartition(")")[2].split()[16]
 
 
-@pytest.fixture(autouse=True)
-def leaves_no_trace() -> Iterator[None]:
+@contextlib.contextmanager
+def leaving_no_trace() -> Iterator[None]:
     before = at_rest()
     yield
     # What a run that has ended leaves to the kernel takes a moment to go.
@@ -63,6 +64,12 @@ def leaves_no_trace() -> Iterator[None]:
             break
         time.sleep(0.1)
     assert at_rest() == before
+
+
+@pytest.fixture(autouse=True)
+def leaves_no_trace() -> Iterator[None]:
+    with leaving_no_trace():
+        yield
 
 
 def gate(output: Path, *options: str, prefix: tuple[str, ...] = ()) -> Ended:
@@ -166,8 +173,11 @@ def test_a_second_run_at_the_same_time_is_told_so(tmp_path):
         ), second.stdout
         assert second.result["verdict"] == "ERROR"
         process.send_signal(signal.SIGINT)
-        patient = gate(tmp_path / "third")
+        suite = tmp_path / "load.robot"
+        suite.write_text(suite_of("Measure Load    20 kpps    300 ms"))
+        patient = gate(tmp_path / "third", "--scenario", "all", "--suite", str(suite))
         assert patient.result["verdict"] in MEASURED, patient.stdout
+        assert patient.result["scenarios"][0]["trials"] > 0
     finally:
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)

@@ -33,8 +33,8 @@ def assert_all_agree(ended: Ended, verdict: str, code: int) -> str:
     return sentence
 
 
-def test_first_run_has_no_baseline_and_passes(simulated_gate):
-    ended = simulated_gate()
+def test_first_run_has_no_baseline_and_passes(first_run):
+    ended = first_run
     sentence = assert_all_agree(ended, "NO_BASELINE", 0)
     assert "--baseline" in sentence
     pdr = ended.result["scenarios"][0]["pdr"]
@@ -54,10 +54,9 @@ def test_first_run_has_no_baseline_and_passes(simulated_gate):
         (0.98e6, "INCONCLUSIVE", 1, "the interval spans the tolerance"),
     ],
 )
-def test_against_a_baseline(simulated_gate, saturation, verdict, code, words):
-    baseline = simulated_gate(output="baseline")
+def test_against_a_baseline(simulated_gate, first_run, saturation, verdict, code, words):
     ended = simulated_gate(
-        "--baseline", str(baseline.folder), saturation=saturation, seed=2, noise=0.004, kernel="6.1.1-simulated"
+        "--baseline", str(first_run.folder), saturation=saturation, seed=2, noise=0.004, kernel="6.1.1-simulated"
     )
     sentence = assert_all_agree(ended, verdict, code)
     assert words in sentence
@@ -137,19 +136,17 @@ def test_a_required_baseline_that_there_is_not(simulated_gate, tmp_path):
     assert simulated_gate("--require-baseline", output="none").code == 64
 
 
-def test_early_loss_is_not_green(simulated_gate):
-    baseline = simulated_gate(output="baseline")
-    ended = simulated_gate("--baseline", str(baseline.folder), loses_from=0.8, seed=2)
+def test_early_loss_is_not_green(simulated_gate, first_run):
+    ended = simulated_gate("--baseline", str(first_run.folder), loses_from=0.8, seed=2)
     assert ended.code == 1
     comparison = ended.result["scenarios"][0]["comparison"]
     assert comparison["change"] == pytest.approx(-0.2, abs=0.03)
     assert f"change {comparison['change']:+.1%}" in ended.result["reason"]
 
 
-def test_one_run_tells_one_pdr(simulated_gate):
+def test_one_run_tells_one_pdr(simulated_gate, first_run):
     """Console, result.json, log and tables, also of a run that is not stable."""
-    baseline = simulated_gate(output="baseline")
-    ended = simulated_gate("--baseline", str(baseline.folder), modes=[1.0, 0.8], seed=3)
+    ended = simulated_gate("--baseline", str(first_run.folder), modes=[1.0, 0.8], seed=3)
     sentence = assert_all_agree(ended, "UNSTABLE", 1)
     (scenario,) = ended.result["scenarios"]
     (measurand,) = (one for one in scenario["measurands"] if one["name"] == "PDR")
@@ -183,8 +180,8 @@ def test_scenarios_are_chosen_by_tag(simulated_gate):
     ]
 
 
-def test_trials_of_a_run_can_be_assessed_again(simulated_gate):
-    ended = simulated_gate()
+def test_trials_of_a_run_can_be_assessed_again(first_run):
+    ended = first_run
     done = subprocess.run(
         [PDRGATE, "assess", ended.folder / "trials.jsonl", "--format", "json"],
         capture_output=True,

@@ -168,19 +168,27 @@ def config() -> GuestConfig:
 
 
 @pytest.fixture
-def make_testbed(machine: None, journal: Journal, config: GuestConfig, tmp_path: Path):
-    """Makes testbeds, which end with the test."""
+def boot_testbed(
+    booting: None, journal: Journal, config: GuestConfig, tmp_path: Path
+) -> Iterator[Callable[..., VmTestbed]]:
+    """Makes testbeds on which nothing is measured, beside whatever else the machine does; they end with the test."""
     made: list[VmTestbed] = []
 
-    def make(build: KernelBuild, **options: object) -> VmTestbed:
+    def boot(build: KernelBuild, **options: object) -> VmTestbed:
         options = {"machine": config, "patience": PATIENCE} | options
         testbed = VmTestbed(build, plan_cpus(None, None), journal, tmp_path / "consoles", **options)  # type: ignore[arg-type]
         made.append(testbed)
         return testbed.ready()
 
-    yield make
+    yield boot
     for testbed in made:
         testbed.close()
+
+
+@pytest.fixture
+def make_testbed(machine: None, boot_testbed: Callable[..., VmTestbed]) -> Callable[..., VmTestbed]:
+    """Makes testbeds to measure on, while nobody else does."""
+    return boot_testbed
 
 
 @pytest.fixture(scope="module")
@@ -188,14 +196,14 @@ def shared_testbed(machine: None, tmp_path_factory: pytest.TempPathFactory) -> I
     """A testbed of a build, booted once for all tests of a module that put back what they change."""
     folder = tmp_path_factory.mktemp("shared")
     cpus = plan_cpus(None, None)
-    made: dict[str, VmTestbed] = {}
+    made: dict[tuple[str, bool], VmTestbed] = {}
 
-    def shared(build: KernelBuild) -> VmTestbed:
-        if build.name not in made:
-            config = GuestConfig(cpus=cpus.sut, accelerator="tcg")
+    def shared(build: KernelBuild, metered: bool = False) -> VmTestbed:
+        if (build.name, metered) not in made:
+            config = GuestConfig(cpus=cpus.sut, accelerator="tcg", metered=metered)
             testbed = VmTestbed(build, cpus, journal, folder / "consoles", machine=config, patience=PATIENCE)
-            made[build.name] = testbed.ready()
-        return made[build.name]
+            made[build.name, metered] = testbed.ready()
+        return made[build.name, metered]
 
     with Journal.begin(folder / "state") as journal:
         yield shared

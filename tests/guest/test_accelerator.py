@@ -192,7 +192,7 @@ def kernels(fake):
 
 @pytest.mark.usefixtures("impatient")
 def test_a_pair_that_is_silent_by_kvm_is_emulated_and_so_is_the_next(
-    make_testbed, fake, auto, cloud, journal, tmp_path
+    boot_testbed, fake, auto, cloud, journal, tmp_path
 ):
     fake.behave(SILENT)
     pair = [
@@ -223,40 +223,40 @@ def test_a_pair_that_is_silent_by_kvm_is_emulated_and_so_is_the_next(
 
 
 @pytest.mark.usefixtures("impatient")
-def test_kvm_that_dies_half_way_through_a_kernel(make_testbed, fake, auto, cloud):
+def test_kvm_that_dies_half_way_through_a_kernel(boot_testbed, fake, auto, cloud):
     fake.behave(
         PROBE_AT_ONCE
         + "if kvm: open(console, 'w').write('[    0.000000] Linux version'); sys.exit('KVM: entry failed')"
     )
-    testbed = make_testbed(cloud, machine=auto)
+    testbed = boot_testbed(cloud, machine=auto)
     assert testbed.guest.accelerator.name == "tcg"
     assert f"{cloud.name}: QEMU ended with exit code 1: KVM: entry failed" in testbed.sentence()
     assert kernels(fake) == ["kvm", "tcg"]
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_build_that_comes_up_by_neither_says_nothing_of_kvm(make_testbed, fake, auto, cloud):
+def test_a_build_that_comes_up_by_neither_says_nothing_of_kvm(boot_testbed, fake, auto, cloud):
     fake.behave(SILENT)
     with pytest.raises(GuestError, match=r"QEMU ended with exit code 1: .*memory"):
-        make_testbed(cloud, machine=dataclasses.replace(auto, memory=1 << 40))
+        boot_testbed(cloud, machine=dataclasses.replace(auto, memory=1 << 40))
     assert kernels(fake) == ["kvm", "tcg"]
     assert not list(fake.folder.parent.glob("state/kvm.json"))
 
 
-def test_kvm_that_has_booted_a_guest_is_not_to_blame_for_a_silent_one(make_testbed, fake, auto, cloud):
+def test_kvm_that_has_booted_a_guest_is_not_to_blame_for_a_silent_one(boot_testbed, fake, auto, cloud):
     fake.behave(PROBE_AT_ONCE + "if kvm and (folder / 'silent').exists(): time.sleep(600)")
-    testbed = make_testbed(cloud, machine=auto)
+    testbed = boot_testbed(cloud, machine=auto)
     assert testbed.describe()["accelerator"] == "kvm"
     (fake.folder / "silent").touch()
     with pytest.raises(GuestError, match=r"gave no sign of life within 2 s of its start and does not answer"):
-        make_testbed(cloud, machine=auto, patience=2.0)
+        boot_testbed(cloud, machine=auto, patience=2.0)
     assert kernels(fake) == ["kvm", "kvm", "kvm"]  # the start is tried twice, never by emulation
 
 
-def test_a_guest_by_kvm_that_was_asked_for_is_never_emulated(make_testbed, fake, auto, cloud):
+def test_a_guest_by_kvm_that_was_asked_for_is_never_emulated(boot_testbed, fake, auto, cloud):
     fake.behave(SILENT)
     with pytest.raises(GuestError, match=r"gave no sign of life within 2 s of its start and does not answer"):
-        make_testbed(cloud, machine=dataclasses.replace(auto, accelerator="kvm"), patience=2.0)
+        boot_testbed(cloud, machine=dataclasses.replace(auto, accelerator="kvm"), patience=2.0)
     assert kernels(fake) == ["kvm", "kvm"]
 
 

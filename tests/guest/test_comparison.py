@@ -7,13 +7,14 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.gate.boots import Build
+from pdrgate.gate.boots import SIDES, Build
 from pdrgate.gate.build_comparison import BuildComparison, Plan
 from pdrgate.gate.options import Options
 from pdrgate.gate.progress import Progress
@@ -22,6 +23,7 @@ from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.history.results import read_result
 from pdrgate.observers.reading import Reading
+from pdrgate.results.model import Side
 from pdrgate.results.verdict import Verdict
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import LocalVm, TestbedConfig, load_testbed
@@ -78,32 +80,27 @@ def _session(config: TestbedConfig, folder: Path, observer: _Silent, tmp_path: P
 
 
 def _comparison(
-    run: Session, build: KernelBuild, tmp_path: Path, spoil: Callable[[VmTestbed], None] | None = None
+    run: Session, build: KernelBuild, tmp_path: Path, spoil: Mapping[Side, Callable[[VmTestbed], None]] | None = None
 ) -> BuildComparison:
-    """A comparison of a build with itself; ``spoil`` is done to the candidate's first guest after its third trial."""
+    """A comparison of a build with itself; ``spoil`` is done to a side's first guest that comes to its third trial."""
     config = load_testbed(VM_FILE)
     assert isinstance(config, LocalVm)
-    spoilt: list[VmTestbed] = []
+    left = dict(spoil or {})
 
-    def baseline(journal: Journal) -> VmTestbed:
-        return config.boot(build, journal, tmp_path / "consoles", print)
-
-    def candidate(journal: Journal) -> VmTestbed:
+    def boot(side: Side, journal: Journal) -> VmTestbed:
         testbed = config.boot(build, journal, tmp_path / "consoles", print)
-        if spoil is not None and not spoilt:
-            spoilt.append(testbed)
-            original, count = testbed.counters, [0]
+        original, count = testbed.counters, [0]
 
-            def counters() -> Reading:
-                count[0] += 1
-                if count[0] == 7:
-                    spoil(testbed)
-                return original()
+        def counters() -> Reading:
+            count[0] += 1
+            if count[0] == 7 and side in left:
+                left.pop(side)(testbed)
+            return original()
 
-            testbed.counters = counters  # type: ignore[method-assign]
+        testbed.counters = counters  # type: ignore[method-assign]
         return testbed
 
-    builds = {"baseline": Build("baseline", "a", baseline), "candidate": Build("candidate", "b", candidate)}
+    builds = {side: Build(side, name, partial(boot, side)) for side, name in zip(SIDES, "ab", strict=True)}
     return BuildComparison(run, Scenario(), builds, Plan(2, 600, 0.5))  # type: ignore[arg-type]
 
 
@@ -120,33 +117,28 @@ def _stop(testbed: VmTestbed) -> None:
     os.kill(testbed.guest.pid, signal.SIGSTOP)
 
 
-@pytest.mark.parametrize(
-    ("spoil", "failure", "kind"),
-    [(_crash, "crashed: ", "panic"), (_stop, "did not end within", None)],
-    ids=["crash", "hang"],
-)
-def test_a_boot_that_dies_in_the_middle_is_told_and_the_run_goes_on(
-    spoil: Callable[[VmTestbed], None], failure: str, kind: str | None, cloud: KernelBuild, tmp_path: Path
-) -> None:
+def test_boots_that_die_in_the_middle_are_told_and_the_run_goes_on(cloud: KernelBuild, tmp_path: Path) -> None:
+    """A guest of either build: one crashes, the other hangs."""
     run = _session(load_testbed(VM_FILE), tmp_path / "run", _Silent(), tmp_path)
     run.take()
     try:
-        subject = _comparison(run, cloud, tmp_path, spoil)
+        subject = _comparison(run, cloud, tmp_path, {"candidate": _crash, "baseline": _stop})
         subject.measure()
         subject.judge(0.5)
         subject.finish()
     finally:
         run.close()
-    first = subject.boots[0]
-    assert (first.side, dict(first.values)) == ("candidate", {})
-    assert failure in first.failure
+    died = {boot.side: boot for boot in subject.boots[:2]}
+    assert all(not boot.values for boot in died.values())
+    assert "crashed: " in died["candidate"].failure
+    assert "did not end within" in died["baseline"].failure
+    assert len(subject.boots) == 6
     assert len(subject.samples("PDR", "candidate")) == 2
     assert subject.judgement is not None
     assert subject.judgement.verdict is not Verdict.ERROR
-    crash = read_result(tmp_path / "run").scenarios[0].boots[0].crash
-    if kind is None:
-        assert crash is None
-    else:
-        assert crash is not None
-        assert crash.kind in ("oops", "panic")
-        assert "sysrq" in f"{crash.line} {crash.rip} {crash.trace}"
+    crashes = {boot.side: boot.crash for boot in read_result(tmp_path / "run").scenarios[0].boots[:2]}
+    assert crashes["baseline"] is None
+    crash = crashes["candidate"]
+    assert crash is not None
+    assert crash.kind in ("oops", "panic")
+    assert "sysrq" in f"{crash.line} {crash.rip} {crash.trace}"

@@ -38,7 +38,7 @@ from pdrgate.knobs import (
 )
 from pdrgate.safety.journal import NAMESPACE_PREFIX, Journal
 
-pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine")]
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
 
 MAC = "02:70:64:72:01:01"
 DEADLINE = 180.0
@@ -46,7 +46,7 @@ DEADLINE = 180.0
 
 @pytest.fixture(scope="module")
 def guest(
-    machine: None, cloud: KernelBuild, tmp_path_factory: pytest.TempPathFactory, cpus: tuple[int, ...]
+    booting: None, cloud: KernelBuild, tmp_path_factory: pytest.TempPathFactory, cpus: tuple[int, ...]
 ) -> Iterator[Guest]:
     """Two virtual CPUs and one port of two queues, RSS by QEMU. One boot serves all: each test puts all back."""
     folder = tmp_path_factory.mktemp("guest")
@@ -164,12 +164,12 @@ def test_coalescing_that_the_driver_refuses_leaves_nothing_behind(guest: Guest, 
         KnobSet().apply(guest, coalescing(port, {"rx-frames": 4}))
 
 
-def test_a_testbed_file_s_knobs_are_the_guest_s(make_testbed, cloud, config) -> None:  # type: ignore[no-untyped-def]
+def test_a_testbed_file_s_knobs_are_the_guest_s(boot_testbed, cloud, config) -> None:  # type: ignore[no-untyped-def]
     section = {
         "missing": "skip", "net.core.netdev_budget": 600,
         "ports": {"offloads": {"gro": False}, "mtu": 1400, "pause": {"rx": False}},
     }  # fmt: skip
-    testbed = make_testbed(cloud, machine=dataclasses.replace(config, vcpus=2), section=section)
+    testbed = boot_testbed(cloud, machine=dataclasses.replace(config, vcpus=2), section=section)
     guest = testbed.guest
     assert guest.read("/proc/sys/net/core/netdev_budget") == "600\n"
     interfaces = [testbed.hops[0].ingress.interface, testbed.hops[0].egress.interface]

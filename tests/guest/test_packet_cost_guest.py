@@ -11,25 +11,22 @@ from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.gate.measurer import Belonging, Measurer
 from pdrgate.gate.packet_cost import counted, function_changes
-from pdrgate.guests.guest import GuestConfig
 from pdrgate.history.trials import TrialFile
-from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.measurands.cost import USER_SPACE, packet_cost
 from pdrgate.measurands.measurand import IDLE, REPEAT, SATURATION
 from pdrgate.testbeds.vm import VmTestbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.trial import Trial
 
-pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine")]
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
 
 OVERLOAD, DURATION = 120_000.0, 0.25
 LOSS = 0.005
 
 
 @pytest.fixture
-def metered(make_testbed, cloud: KernelBuild) -> VmTestbed:
-    cpus = plan_cpus(None, None)
-    return make_testbed(cloud, machine=GuestConfig(cpus=cpus.sut, accelerator="tcg", metered=True))
+def metered(shared_testbed, cloud: KernelBuild) -> VmTestbed:
+    return shared_testbed(cloud, metered=True)
 
 
 @pytest.fixture
@@ -42,6 +39,7 @@ def measurer(metered: VmTestbed, tmp_path: Path) -> Iterator[Measurer]:
     yield Measurer(generator, Frames(6, 64), metered.observers(), file, belonging, busy=metered.busy)
     generator.close()
     file.close()
+    path.restore()
 
 
 @pytest.fixture
@@ -91,7 +89,7 @@ def test_other_trials_keep_no_functions(measurer: Measurer) -> None:
     assert measurer.measure(5000.0, DURATION, REPEAT).functions == {}
 
 
-def test_a_guest_that_is_not_metered_says_why_nothing_is_counted(make_testbed, cloud: KernelBuild) -> None:
-    testbed = make_testbed(cloud)
+def test_a_guest_that_is_not_metered_says_why_nothing_is_counted(boot_testbed, cloud: KernelBuild) -> None:
+    testbed = boot_testbed(cloud)
     assert "sut.cpu_speed" in testbed.uncounted
     assert len(testbed.observers()) == 1

@@ -88,9 +88,10 @@ def test_ports_with_interrupts_are_pinned_by_them_and_all_goes_back(guest: tuple
             path.apply(testbed.hops)
             testbed.set_buffer(256)
             generator = testbed.generator(6)
-            trial = generator.trial(5e3, 0.4, Frames())
+            # Fewer than the TAP holds: a machine that is busy elsewhere delays them, and loses none.
+            trial = generator.trial(2e3, 0.4, Frames())
             generator.close()
-            assert (trial.offered, trial.forwarded) == (2000, 2000)
+            assert (trial.offered, trial.forwarded) == (800, 800)
             assert testbed.check() == ()
             assert [sentence for sentence in path.restore() if not sentence.startswith("put back")] == []
             assert state(sut) != before

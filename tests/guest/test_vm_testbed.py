@@ -20,7 +20,7 @@ from pdrgate.testbeds import load_testbed
 from pdrgate.testbeds.vm import DEFAULT_BUFFER, VmTestbed
 from pdrgate.traffic.frames import Frames
 
-pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine")]
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
 
 ROOT = Path(__file__).parents[2]
 LOW = 4e3
@@ -77,8 +77,8 @@ def test_an_overload_is_refused_at_the_tap_and_blocks_nobody(shared_testbed, clo
     testbed.set_buffer(DEFAULT_BUFFER)
 
 
-def test_settings_are_read_back(make_testbed, cloud):
-    testbed = make_testbed(cloud, ring=512)
+def test_settings_are_read_back(boot_testbed, cloud):
+    testbed = boot_testbed(cloud, ring=512)
     guest = testbed.guest
     ingress = testbed.hops[0].ingress.interface
     assert "512" in guest.run("ethtool", "-g", ingress).stdout
@@ -98,7 +98,7 @@ def test_settings_are_read_back(make_testbed, cloud):
     assert testbed.boot in str(guest.console)
     assert cloud.release in testbed.sentence()
     with pytest.raises(TestbedError, match=r"a receive ring of 100 packets cannot be had; use 256, 512, 1024"):
-        make_testbed(cloud, ring=100)
+        boot_testbed(cloud, ring=100)
 
 
 def test_two_testbeds_at_once(shared_testbed, cloud, plain):
@@ -115,14 +115,15 @@ def test_two_testbeds_at_once(shared_testbed, cloud, plain):
     assert len({testbed.boot for testbed in testbeds}) == 2
 
 
-def test_a_build_that_does_not_boot_leaves_nothing(make_testbed, cloud, config, left_behind, newly_left):
+def test_a_build_that_does_not_boot_leaves_nothing(boot_testbed, cloud, config, left_behind, newly_left):
     before = left_behind()
     with pytest.raises(GuestError, match=r"does not boot: Kernel panic") as error:
-        make_testbed(cloud, machine=dataclasses.replace(config, cmdline="rdinit=/none init=/none"))
+        boot_testbed(cloud, machine=dataclasses.replace(config, cmdline="rdinit=/none init=/none"))
     assert len(list(error.value.console.parent.glob("*.log"))) == 2  # the start was tried again, once
     assert newly_left(before) == {}
 
 
+@pytest.mark.usefixtures("machine")  # it counts what there is of ours
 def test_a_namespace_that_could_not_be_deleted_is_deleted_by_the_next_close(
     cloud, config, journal, tmp_path, left_behind, newly_left
 ):
@@ -171,6 +172,7 @@ sys.stdin.readline()
 """
 
 
+@pytest.mark.usefixtures("machine")  # it counts what there is of ours
 def test_a_killed_owner_leaves_no_guest_and_recovery_the_rest(cloud, tmp_path, left_behind, newly_left):
     before = left_behind()
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "libraries")}
