@@ -29,7 +29,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
-SCRIPTS = [ROOT / "ci" / name for name in ("bootstrap", "gate", "lock", "test")] + [ROOT / ".ci" / "run"]
+SCRIPTS = [
+    *(ROOT / "ci" / name for name in ("bootstrap", "gate", "gate-from-env", "github/gate", "lock", "test")),
+    ROOT / ".ci" / "run",
+]
 IS_ROOT = os.geteuid() == 0
 NOBODY = 65534
 

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""One comment on a pull request (GitHub) or merge request (GitLab), edited from run to run.
+
+Usage: ci/comment.py FILE KEY. The comment is FILE, below a mark that is not shown and by which the next run finds it;
+several gates of one request have a KEY each. The rest comes from the variables that the two systems set, and the token
+from GITHUB_TOKEN or GITLAB_TOKEN. Where there is no request nothing is done; what fails is one line, exit code 2.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PAGE = 100
+LONGEST = 60_000
+"""Characters: GitHub takes 65,536 of a comment."""
+PATIENCE = 30.0
+
+
+@dataclass(frozen=True)
+class Request:
+    """Where the comments of one request are, and how one of them is edited."""
+
+    comments: str
+    one: str
+    edit: str
+    header: tuple[str, str]
+
+
+def github(environ: Mapping[str, str]) -> Request | None:
+    number = environ.get("PULL_REQUEST", "")
+    if not number:
+        return None
+    base = f"{environ['GITHUB_API_URL']}/repos/{environ['GITHUB_REPOSITORY']}/issues"
+    token = "Authorization", f"Bearer {environ['GITHUB_TOKEN']}"
+    return Request(f"{base}/{number}/comments", f"{base}/comments", "PATCH", token)
+
+
+def gitlab(environ: Mapping[str, str]) -> Request | None:
+    number = environ.get("CI_MERGE_REQUEST_IID", "")
+    if not number:
+        return None
+    # A merge request lives in the project that it is for, also when the pipeline runs in a fork.
+    project = environ.get("CI_MERGE_REQUEST_PROJECT_ID") or environ["CI_PROJECT_ID"]
+    notes = f"{environ['CI_API_V4_URL']}/projects/{project}/merge_requests/{number}/notes"
+    return Request(notes, notes, "PUT", ("PRIVATE-TOKEN", environ["GITLAB_TOKEN"]))
+
+
+def ask(request: Request, method: str, url: str, body: str | None = None) -> Any:
+    content = None if body is None else json.dumps({"body": body}).encode()
+    headers = dict([request.header]) | {"Content-Type": "application/json", "Accept": "application/json"}
+    asked = urllib.request.Request(url, content, headers, method=method)
+    with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
+        return json.load(answer)
+
+
+def ours(request: Request, mark: str) -> Iterator[int]:
+    """The comments that begin with the mark, the oldest first."""
+    page = 1
+    while True:
+        comments = ask(request, "GET", f"{request.comments}?per_page={PAGE}&page={page}&sort=asc&order_by=created_at")
+        yield from (comment["id"] for comment in comments if comment["body"].startswith(mark))
+        if len(comments) < PAGE:
+            return
+        page += 1
+
+
+def comment(request: Request, mark: str, text: str) -> None:
+    body = f"{mark}\n{text[:LONGEST]}"
+    for number in ours(request, mark):
+        try:
+            ask(request, request.edit, f"{request.one}/{number}", body)
+        except urllib.error.HTTPError as error:
+            if error.code not in (401, 403, 404):
+                raise
+            continue  # somebody else's, with our mark copied into it
+        return
+    ask(request, "POST", request.comments, body)
+
+
+def main(file: str, key: str) -> int:
+    try:
+        request = github(os.environ) if os.environ.get("GITHUB_ACTIONS") else gitlab(os.environ)
+    except KeyError as error:
+        print(f"ci/comment.py: {error.args[0]} is not set; see docs/ci.md", file=sys.stderr)
+        return 2
+    if request is None:
+        return 0
+    mark = f"<!-- pdrgate {re.sub(r'[^A-Za-z0-9_. /]+', '-', key)} -->"
+    try:
+        comment(request, mark, Path(file).read_text(encoding="utf-8", errors="replace"))
+    except (OSError, ValueError) as error:
+        # Of an HTTPError this is the status; a token that may not write is the usual reason.
+        print(f"ci/comment.py: no comment was written: {error}; may the token write there?", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

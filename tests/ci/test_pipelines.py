@@ -1,0 +1,332 @@
+"""The pipelines that a CI owner copies: their files against the published schemas, their shell parts executed.
+
+No Jenkins, no GitHub and no GitLab is here. The shell runs as each of them runs it, with the variables that it sets;
+the gate itself is a script that notes its options and leaves a result.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from check_jsonschema import main as check_jsonschema
+from click.testing import CliRunner
+from jenkins_server import Build, Jenkins, serving
+from made_results import result, scenario
+from request_server import Comments, keeping
+
+from pdrgate.history.results import encoded
+
+ROOT = Path(__file__).parents[2]
+ACTION = ROOT / "action.yml"
+WORKFLOW = ROOT / "ci/github/kernel-gate.yml"
+TEMPLATE = ROOT / "ci/gitlab/pdrgate.gitlab-ci.yml"
+
+Done = subprocess.CompletedProcess[str]
+
+HOSTILE = (
+    "a b.deb", '"; touch pwned; "', "$(touch pwned)", "`touch pwned`", "'; touch pwned; '", "a\ntouch pwned\n",
+    "--help", "--bisect", "${PATH}", "*", "%0A::error::x",
+)  # fmt: skip
+
+GATE = """#!/bin/bash
+printf '%s\\0' "$@" >options
+for option; do case $option in --output=*) output=${option#*=} ;; esac; done
+[[ -z $SAID ]] || printf '%s\\n' "$SAID"
+if [[ -n $RESULT ]]; then
+    mkdir "$output/20261101-120000"
+    printf '%s' "$RESULT" >"$output/20261101-120000/result.json"
+    ln -sfn 20261101-120000 "$output/latest"
+fi
+exit "$CODE"
+"""
+REPORT = f"""#!/bin/bash
+[[ $1/$2/$3/$4 != report/*/20261101-120000/--format/markdown ]] || exec echo '| the table |'
+PYTHONPATH={ROOT / "libraries"} exec {sys.executable} -m pdrgate.cli "$@"
+"""
+
+
+@dataclass
+class Checkout:
+    """The real scripts of ci/, with a gate that only notes how it was called."""
+
+    root: Path
+
+    def __post_init__(self) -> None:
+        shutil.copytree(ROOT / "ci", self.root / "ci")
+        shutil.copy(ACTION, self.root)
+        script = {
+            "ci/gate": GATE,
+            "ci/bootstrap": "#!/bin/sh\n",
+            ".venv/bin/pdrgate": REPORT.replace("LIBRARIES", str(ROOT / "libraries")).replace(
+                "PYTHON ", f"{sys.executable} "
+            ),
+        }
+        (self.root / ".venv/bin").mkdir(parents=True)
+        for name, text in script.items():
+            (self.root / name).write_text(text)
+            (self.root / name).chmod(0o755)
+        (self.root / ".venv/bin/python").symlink_to(sys.executable)
+
+
+@dataclass
+class Work:
+    """A workspace of a pipeline beside a checkout, and how a step is run in it."""
+
+    checkout: Checkout
+    folder: Path
+
+    def run(
+        self, *command: str, code: int = 0, verdict: str = "PASS", **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        found = "" if verdict == "none" else json.dumps({"verdict": verdict, "reason": "because\n$(touch pwned)"})
+        known = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "CODE": str(code), "RESULT": found, "SAID": ""}
+        return subprocess.run(
+            command, cwd=self.folder, env=known | environment, capture_output=True, text=True, check=False, timeout=60
+        )  # fmt: skip
+
+    def gate(self, **given: Any) -> Done:
+        return self.run(str(self.checkout.root / "ci/gate-from-env"), **given)
+
+    @property
+    def options(self) -> list[str]:
+        return (self.folder / "options").read_bytes().decode().split("\0")[:-1]
+
+    def told(self, name: str = "verdict.txt", output: str = "results") -> str:
+        return (self.folder / output / name).read_text()
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Iterator[Work]:
+    (tmp_path / "workspace").mkdir()
+    yield Work(Checkout(tmp_path / "pdrgate"), tmp_path / "workspace")
+    assert not list(tmp_path.rglob("pwned"))
+
+
+class TestGateFromEnv:
+    def test_its_options_are_those_of_the_environment(self, work: Work) -> None:
+        done = work.gate(KERNEL="k.deb", AGAINST="b.deb", BPF="", COST_TOLERANCE="2%", WAIT="1 h", BASELINE="results")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert sorted(work.options) == sorted(
+            ["--output=results", "--kernel=k.deb", "--against=b.deb", "--cost-tolerance=2%", "--wait=1 h",
+             "--baseline=results"]
+        )  # fmt: skip
+        assert work.told("summary.md") == "| the table |\n"
+
+    def test_no_value_is_shell_code_or_an_option(self, work: Work) -> None:
+        names = ("KERNEL", "BPF", "AGAINST", "TESTBED", "SCENARIO", "PROFILE", "TOLERANCE", "BASELINE", "BUDGET")
+        for first in (0, len(HOSTILE) - len(names)):
+            values = dict(zip(names, HOSTILE[first:], strict=False))
+            assert work.gate(OUTPUT=f"out {first}", **values).returncode == 0
+            wanted = {f"--{name.lower()}={value}" for name, value in values.items()}
+            assert set(work.options) == wanted | {f"--output=out {first}"}
+
+    @pytest.mark.parametrize(
+        ("code", "verdict", "exit_code", "told"),
+        [
+            (0, "PASS", 0, "PASS: because $(touch pwned)"),
+            (1, "REGRESSION", 1, "REGRESSION: because $(touch pwned)"),
+            (2, "DISTURBED", 2, "testbed fault: DISTURBED: because $(touch pwned)"),
+            (130, "ERROR", 130, "stopped with exit code 130: ERROR: because $(touch pwned)"),
+            (2, "none", 2, "testbed fault: pdrgate: no `QEMU`"),
+            (64, "none", 64, "wrong parameters: pdrgate: no `QEMU`"),
+            (0, "none", 2, "testbed fault: pdrgate: no `QEMU`"),
+        ],
+    )  # fmt: skip
+    def test_what_came_of_it(self, work: Work, code: int, verdict: str, exit_code: int, told: str) -> None:
+        (work.folder / "results/20261031-120000").mkdir(parents=True)
+        (work.folder / "results/20261031-120000/result.json").write_text('{"verdict": "PASS", "reason": "earlier"}')
+        done = work.gate(code=code, verdict=verdict, SAID="a run\npdrgate: no `QEMU`")
+        assert (done.returncode, work.told()) == (exit_code, f"{told}\n")
+        assert done.stdout == work.told("console.txt") == "a run\npdrgate: no `QEMU`\n"
+        if verdict == "none":
+            assert work.told("summary.md") == f"**pdrgate** `{told.replace('`', chr(39))}`\n"
+
+    def test_a_result_that_cannot_be_read_is_a_fault(self, work: Work) -> None:
+        assert work.gate(RESULT="{", SAID="the end").returncode == 2
+        assert work.told() == "testbed fault: the end\n"
+
+    def test_a_baseline_of_a_jenkins_job(self, work: Work) -> None:
+        kept = encoded(result(scenario()))
+        archive = {"gate/rack/default/x/result.json": kept, "gate/vm/default/x/result.json": b"{}"}
+        with serving(Jenkins({"gate": [Build(1, keep=True, archive=archive)], "new": [Build(1)]})) as jenkins:
+            assert work.gate(BASELINE=jenkins.job("gate"), BASELINE_IN="rack/default").returncode == 0
+            assert "--baseline=results/baseline.json" in work.options
+            assert (work.folder / "results/baseline.json").read_bytes() == kept
+            (work.folder / "options").unlink()
+            assert work.gate(BASELINE=jenkins.job("new"), OUTPUT="new").returncode == 2
+        assert work.told(output="new").startswith("testbed fault: pdrgate: job new keeps no build forever, so that no ")
+        assert not (work.folder / "options").exists()
+
+
+class TestJenkins:
+    FILE = (ROOT / "Jenkinsfile").read_text()
+
+    def test_its_step_with_the_variables_of_a_cell(self, work: Work) -> None:
+        steps = re.findall(r"script: '''(.*?)'''", self.FILE, re.DOTALL)
+        assert len(steps) == 1
+        (work.folder / "step").write_text(steps[0])
+        (work.folder / "pdrgate").symlink_to(work.checkout.root)
+        cell = {"CELL_TESTBED": "steady-guest", "CELL_SCENARIO": "default", "TESTBED": "every", "SCENARIO": "every"}
+        done = work.run(
+            "bash", "step", code=1, verdict="REGRESSION", PDRGATE="x", KERNEL=HOSTILE[1], AGAINST=HOSTILE[2], BPF="",
+            BASELINE="", PROFILE="quick", TOLERANCE="--help", COST_TOLERANCE="1%", **cell,
+        )  # fmt: skip
+        assert done.returncode == 1
+        assert set(work.options) == {
+            "--output=gate/steady-guest/default", "--testbed=resources/testbeds/steady-guest.yaml", "--wait=1 h",
+            "--scenario=default", "--profile=quick", "--cost-tolerance=1%", f"--kernel={HOSTILE[1]}",
+            f"--against={HOSTILE[2]}", "--tolerance=--help",
+        }  # fmt: skip
+        assert work.told(output="gate/steady-guest/default").startswith("REGRESSION: ")
+
+    @pytest.mark.parametrize("name", ["TESTBED", "SCENARIO"])
+    def test_a_person_can_choose_each_value_of_the_matrix(self, name: str) -> None:
+        def listed(pattern: str) -> set[str]:
+            found = re.search(pattern, self.FILE)
+            assert found is not None
+            return set(re.findall(r"'([\w-]+)'", found[1]))
+
+        choices = listed(rf"choice\(name: '{name}', choices: \[([^]]*)\]")
+        assert choices == listed(rf"name 'CELL_{name}'\s+values ([^/\n]*)") | {"every"}
+
+    def test_no_parameter_is_put_into_its_shell(self) -> None:
+        # In Groovy only the other quotes would put a value in.
+        assert not re.search(r'\bsh\b[^\n]*"""|\bsh\s*\(?\s*"|script: *"', self.FILE)
+
+
+class TestSchemas:
+    @pytest.mark.parametrize(
+        ("schema", "file"), [("github-actions", ACTION), ("github-workflows", WORKFLOW), ("gitlab-ci", TEMPLATE)]
+    )
+    def test_the_published_one_finds_nothing(self, schema: str, file: Path) -> None:
+        done = CliRunner().invoke(check_jsonschema, ["--builtin-schema", f"vendor.{schema}", str(file)])
+        assert done.exit_code == 0, done.output
+
+
+def expanded(text: str, inputs: Mapping[str, str]) -> str:
+    """Text of an action with its inputs put in, as a runner does before the shell sees it."""
+    known = {f"inputs.{name}": value for name, value in inputs.items()} | {"github.event.pull_request.number": "5"}
+    return re.sub(r"\$\{\{ *([\w.-]+) *\}\}", lambda found: known[found[1]], text)
+
+
+class TestGitHub:
+    CONTENT = yaml.safe_load(ACTION.read_text())
+
+    def steps(
+        self, work: Work, code: int, verdict: str, api: str = "", **given: str
+    ) -> list[subprocess.CompletedProcess[str]]:
+        """What the action's shell steps did, one after the other, as a composite action runs them."""
+        inputs = {name: str(one["default"]) for name, one in self.CONTENT["inputs"].items()} | given
+        inputs["token"] = "s3cret"
+        runner = {
+            "GITHUB_ACTIONS": "true", "GITHUB_ACTION_PATH": str(work.checkout.root), "GITHUB_OUTPUT": "outputs",
+            "GITHUB_STEP_SUMMARY": "summary", "GITHUB_API_URL": api, "GITHUB_REPOSITORY": "me/linux",
+        }  # fmt: skip
+        done = []
+        for step in self.CONTENT["runs"]["steps"]:
+            if "run" in step:
+                assert "${{" not in step["run"], "an input in it would be shell code"
+                (work.folder / "step.sh").write_text(step["run"])
+                environment = {name: expanded(value, inputs) for name, value in step["env"].items()}
+                shell = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "step.sh")
+                done.append(work.run(*shell, code=code, verdict=verdict, **runner, **environment))
+        return done
+
+    def test_a_red_gate_is_annotated_summed_up_and_commented_once(self, work: Work) -> None:
+        with keeping(Comments("s3cret", ["<!-- pdrgate pdrgate --> not ours"] + ["hello"] * 120, {0})) as comments:
+            for _ in range(2):
+                gate, comment = self.steps(work, 1, "REGRESSION", comments.url, kernel="k", against="b")
+                shutil.rmtree(work.folder / "results")
+                assert (gate.returncode, comment.returncode, comment.stdout) == (1, 0, "")
+        assert {"--kernel=k", "--against=b", "--scenario=default", "--tolerance=2%"} <= set(work.options)
+        stop, resume, note = gate.stdout.splitlines()
+        assert stop.removeprefix("::stop-commands::") == resume.strip(":")
+        assert note == "::error title=pdrgate::REGRESSION: because $(touch pwned)"
+        assert (work.folder / "summary").read_text() == "| the table |\n" * 2
+        output = r"verdict<<(\w{32})\nREGRESSION: because \$\(touch pwned\)\n(\w{32})\n"
+        first, second = re.findall(output, (work.folder / "outputs").read_text())
+        assert first[0] == first[1] != second[0] == second[1]
+        assert comments.bodies[121:] == ["<!-- pdrgate pdrgate -->\n| the table |\n"]
+
+    def test_what_a_kernel_prints_is_no_command_to_the_runner(self, work: Work) -> None:
+        gate = self.steps(work, 2, "none", kernel="::set-output name=x::100%\r")[0]
+        assert gate.returncode == 2
+        assert "--kernel=::set-output name=x::100%\r" in work.options
+
+    def test_a_token_that_may_not_write_leaves_the_gate_alone(self, work: Work) -> None:
+        with keeping(Comments("another")) as comments:
+            gate, comment = self.steps(work, 0, "PASS", comments.url)
+        assert (gate.returncode, comment.returncode) == (0, 0)
+        assert gate.stdout.splitlines()[-1].startswith("::notice title=pdrgate::PASS")
+        assert comment.stdout.startswith("::warning title=pdrgate::no comment was written")
+        assert comment.stderr.startswith("ci/comment.py: no comment was written: HTTP Error 401")
+        assert "s3cret" not in comment.stdout + comment.stderr
+
+    def test_the_workflow_names_inputs_that_the_action_has(self) -> None:
+        gate = yaml.safe_load(WORKFLOW.read_text())["jobs"]["gate"]["steps"][-1]
+        assert gate["uses"] == "OWNER/pdrgate@REF"
+        assert gate["with"].keys() <= self.CONTENT["inputs"].keys()
+
+    def test_the_workflow_builds_the_merge_base_and_the_head(self, work: Work) -> None:
+        def git(*words: str) -> str:
+            name = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
+            done = subprocess.run(["git", *name, *words], cwd=work.folder, capture_output=True, text=True, check=True)
+            return done.stdout.strip()
+
+        git("init")
+        commits = {}
+        for branch, name in (("main", "base"), ("topic", "head"), ("main", "newer")):
+            git("checkout", *(() if name == "newer" else ("-B",)), branch)
+            git("commit", "--allow-empty", "--message", name)
+            commits[name] = git("rev-parse", "HEAD")
+        steps = yaml.safe_load(WORKFLOW.read_text())["jobs"]["build"]["steps"]
+        script = next(step["run"] for step in steps if step.get("id") == "commit")
+        for side, commit in (("baseline", "base"), ("candidate", "head")):
+            git("checkout", "--quiet", commits["head"])
+            done = work.run("bash", "-e", "-c", script, SIDE=side, BASE=commits["newer"], GITHUB_OUTPUT=f"../{side}")
+            assert done.returncode == 0, done.stderr
+            assert git("rev-parse", "HEAD") == commits[commit]
+            assert (work.folder.parent / side).read_text() == f"commit={commits[commit]}\n"
+
+
+class TestGitLab:
+    JOB = yaml.safe_load(TEMPLATE.read_text())[".pdrgate"]
+
+    def test_its_script_with_the_variables_of_a_merge_request(self, work: Work) -> None:
+        pdrgate = work.checkout.root
+        git = ("git", "-C", str(pdrgate), "-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
+        for words in (("init",), ("add", "--force", "."), ("commit", "--message", "all")):
+            subprocess.run([*git, *words], capture_output=True, check=True)
+        own = {name: str(value) for name, value in self.JOB["variables"].items()}
+        with keeping(Comments("s3cret")) as comments:
+            runner = own | {
+                "PDRGATE": f"file://{pdrgate}", "KERNEL": "$(touch pwned)", "AGAINST": "b", "CI_JOB_NAME": "gate --> x",
+                "CI_API_V4_URL": comments.url, "CI_PROJECT_ID": "1", "CI_MERGE_REQUEST_PROJECT_ID": "9",
+                "CI_MERGE_REQUEST_IID": "5", "GITLAB_TOKEN": "s3cret",
+            }  # fmt: skip
+            for _ in range(2):
+                script = "\n".join([*self.JOB["before_script"], *self.JOB["script"]])
+                gate = work.run("sh", "-e", "-c", script, code=2, verdict="DISTURBED", **runner)
+                note = work.run("sh", "-e", "-c", "\n".join(self.JOB["after_script"]), **runner)
+                assert (gate.returncode, note.returncode, note.stderr) == (2, 0, ""), gate.stderr
+                assert work.told() == "testbed fault: DISTURBED: because $(touch pwned)\n"
+                shutil.rmtree(work.folder / "results")
+        assert {"--kernel=$(touch pwned)", "--against=b", "--profile=quick"} <= set(work.options)
+        assert comments.bodies == ["<!-- pdrgate gate - x -->\n| the table |\n"]
+
+    def test_without_a_token_there_is_no_note(self, work: Work) -> None:
+        (work.folder / "results").mkdir()
+        (work.folder / "results/summary.md").write_text("x")
+        done = work.run("sh", "-e", "-c", "\n".join(self.JOB["after_script"]), OUTPUT="results")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

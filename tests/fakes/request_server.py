@@ -1,0 +1,74 @@
+"""A server that keeps comments of pull requests as GitHub does, and notes of merge requests as GitLab does."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+LISTS = re.compile(r"/repos/me/linux/issues/5/comments|/projects/9/merge_requests/5/notes")
+ONE = re.compile(r"(?:/repos/me/linux/issues/comments|/projects/9/merge_requests/5/notes)/(\d+)")
+
+
+@dataclass
+class Comments:
+    token: str
+    bodies: list[str] = field(default_factory=list)
+    theirs: set[int] = field(default_factory=set)
+    """Comments of somebody else, which cannot be edited."""
+    url: str = ""
+
+    def answer(self, method: str, path: str, token: str, content: bytes) -> tuple[int, Any]:
+        if token != self.token:
+            return 401, {"message": "Bad credentials"}
+        where, query = urlsplit(path).path, parse_qs(urlsplit(path).query)
+        if LISTS.fullmatch(where) and method == "GET":
+            size, page = int(query["per_page"][0]), int(query["page"][0])
+            told = [{"id": number, "body": body} for number, body in enumerate(self.bodies)]
+            return 200, told[(page - 1) * size : page * size]
+        if LISTS.fullmatch(where) and method == "POST":
+            self.bodies.append(json.loads(content)["body"])
+            return 201, {}
+        one = ONE.fullmatch(where)
+        if one and method == ("PATCH" if where.startswith("/repos") else "PUT"):
+            if int(one[1]) in self.theirs:
+                return 403, {"message": "Forbidden"}
+            self.bodies[int(one[1])] = json.loads(content)["body"]
+            return 200, {}
+        return 404, {}
+
+
+@contextmanager
+def keeping(comments: Comments) -> Iterator[Comments]:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            token = self.headers.get("PRIVATE-TOKEN") or self.headers.get("Authorization", "").removeprefix("Bearer ")
+            status, told = comments.answer(self.command, self.path, token, content)
+            raw = json.dumps(told).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(raw)))
+            self.end_headers()
+            self.wfile.write(raw)
+
+        do_GET = do_POST = do_PATCH = do_PUT = answer  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        comments.url = f"http://127.0.0.1:{server.server_address[1]}"
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield comments
+        finally:
+            server.shutdown()
+            thread.join()
