@@ -126,7 +126,8 @@ def test_without_options_it_is_a_guest_of_constant_speed(tmp_path):
 def test_robot_alone_runs_the_same_suites(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "robot", "--pythonpath", "libraries", "--include", "ipv4ANDlarge-buffers",
-         "--variable", "PROFILE:smoke", "--variable", "WAIT:5 min", "--outputdir", tmp_path, "robot/gate"],
+         "--variable", "TESTBED:resources/testbeds/local-netns.yaml", "--variable", "PROFILE:smoke",
+         "--variable", "WAIT:5 min", "--outputdir", tmp_path, "robot/gate"],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert "One CPU, Large Buffers" in done.stdout

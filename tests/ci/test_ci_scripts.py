@@ -300,16 +300,18 @@ class TestNoNetwork:
         assert "://" not in done.stderr
         assert built.stamp.read_text() == stamp, "the environment that was there must stay usable"
 
-    def test_a_certificate_that_is_not_trusted_is_the_reason(self, checkout: Checkout, tmp_path: Path) -> None:
-        done = checkout.run("bootstrap", "--python-only")
-        assert done.returncode == 0, done.stderr
-        with (checkout.root / "requirements.txt").open("a") as lock:
-            lock.write(f"absent==1 --hash=sha256:{'0' * 64}\n")
-        with https_server(tmp_path) as port:
-            done = checkout.run(
-                "bootstrap", "--python-only", offline=False, PIP_RETRIES="1", PIP_NO_INDEX="", PIP_CERT="",
-                PIP_INDEX_URL=f"https://127.0.0.1:{port}/simple",
-            )  # fmt: skip
+    def test_a_certificate_that_is_not_trusted_is_the_reason(self, built: Checkout, tmp_path: Path) -> None:
+        lock = built.root / "requirements.txt"
+        before = lock.read_text()
+        lock.write_text(f"{before}absent==1 --hash=sha256:{'0' * 64}\n")
+        try:
+            with https_server(tmp_path) as port:
+                done = built.run(
+                    "bootstrap", "--python-only", offline=False, PIP_RETRIES="1", PIP_NO_INDEX="", PIP_CERT="",
+                    PIP_INDEX_URL=f"https://127.0.0.1:{port}/simple",
+                )  # fmt: skip
+        finally:
+            lock.write_text(before)
         assert done.returncode == 2
         assert "could not install the Python packages: certificate verify failed: self-signed cert" in done.stderr
 

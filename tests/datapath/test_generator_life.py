@@ -53,7 +53,7 @@ def one_line(error: BaseException) -> str:
     return str(error)
 
 
-def ended(pid: int, within: float = 10.0) -> bool:
+def ended(pid: int, within: float = 60.0) -> bool:
     """Whether a process, perhaps not our child, is gone or a zombie, or becomes so."""
     try:
         descriptor = os.pidfd_open(pid)

@@ -252,7 +252,7 @@ def test_a_process_irqbalance_is_ended_and_started_again_as_it_was(daemon: Path)
             # It has ended and nobody has asked for its exit code yet: its entry in /proc still has its name.
             assert Path(f"/proc/{started.pid}/comm").read_text() == "irqbalance\n"
             assert Irqbalance("off").read(host) == "off"
-            assert started.wait(10) == -signal.SIGTERM
+            assert started.wait(60) == -signal.SIGTERM
             assert knobs.restore() == [f"put back irqbalance: process {daemon} 600 on local"]
             assert Irqbalance("off").read(host) == before
     finally:

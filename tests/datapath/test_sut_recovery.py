@@ -210,7 +210,7 @@ def test_a_process_whose_number_was_reused_is_not_ended(state):
         stale(state, {"process": sleeper.pid, "start": real.start, "command": "sleep 600"})
         (sentence,) = recover_stale(state)
         assert sentence.startswith(f"ended process {sleeper.pid} (sleep 600)")
-        assert sleeper.wait(10) == -15
+        assert sleeper.wait(60) == -15
     finally:
         sleeper.kill()
         sleeper.wait()
@@ -227,7 +227,7 @@ def test_a_process_that_ignores_sigterm_is_killed(state, monkeypatch):
         stubborn.stdout.readline()
         stale(state, {"process": stubborn.pid, "start": ProcessId.of(stubborn.pid).start, "command": "x"})
         assert len(recover_stale(state)) == 1
-        assert stubborn.wait(10) == -9
+        assert stubborn.wait(60) == -9
     finally:
         stubborn.kill()
         stubborn.wait()
@@ -310,12 +310,12 @@ def test_a_program_does_not_run_before_it_is_noted(state, tmp_path, monkeypatch)
         journal.start(("touch", str(tmp_path / "ran")))
     monkeypatch.undo()
     process = journal.start(("sh", "-c", "touch ran; cat; exit 5"), cwd=tmp_path)
-    assert process.wait(10) == 5
-    journal.start(("touch", str(tmp_path / "second"))).wait(10)
+    assert process.wait(60) == 5
+    journal.start(("touch", str(tmp_path / "second"))).wait(60)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ran", "second", "state"]
     noted = [json.loads(line) for line in journal.path.read_text().splitlines()]
     assert noted[1]["process"] == process.pid
-    assert journal.start(("pdrgate-nope",), stderr=subprocess.DEVNULL).wait(10) == 127
+    assert journal.start(("pdrgate-nope",), stderr=subprocess.DEVNULL).wait(60) == 127
     journal.close()
 
 

@@ -47,8 +47,8 @@ def generator(request: pytest.FixtureRequest, forwarder: PacedForwarder) -> Iter
 def measured(
     generator: EmbeddedGenerator, forwarder: PacedForwarder, load: float, duration: float
 ) -> tuple[Trial, int]:
-    """A trial that the generator did not limit, and the frames written while it sent."""
-    for _ in range(20):
+    """A trial that the generator did not limit, if some seconds bring one, and the frames written while it sent."""
+    for _ in range(round(max(2, 5 / duration))):
         trial = generator.trial(load, duration, FRAMES)
         written = forwarder.written(trial.sending_time)
         if not trial.generator_limited:

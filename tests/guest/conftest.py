@@ -162,9 +162,10 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
     journal.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def config() -> GuestConfig:
-    return GuestConfig(cpus=plan_cpus(None, None).sut, accelerator="tcg")
+    """Of guests on which nothing is measured: they come after those on which others do."""
+    return GuestConfig(cpus=plan_cpus(None, None).sut, accelerator="tcg", isolate=False)
 
 
 @pytest.fixture
@@ -185,15 +186,9 @@ def boot_testbed(
         testbed.close()
 
 
-@pytest.fixture
-def make_testbed(machine: None, boot_testbed: Callable[..., VmTestbed]) -> Callable[..., VmTestbed]:
-    """Makes testbeds to measure on, while nobody else does."""
-    return boot_testbed
-
-
 @pytest.fixture(scope="module")
 def shared_testbed(machine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., VmTestbed]]:
-    """A testbed of a build, booted once for all tests of a module that put back what they change."""
+    """A testbed of a build to measure on, booted once for all tests of a module that put back what they change."""
     folder = tmp_path_factory.mktemp("shared")
     cpus = plan_cpus(None, None)
     made: dict[tuple[str, bool], VmTestbed] = {}

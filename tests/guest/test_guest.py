@@ -13,8 +13,7 @@ from pdrgate.builds.kernel_build import BuildError, kernel_build
 from pdrgate.crashes.kernel_log import read_kernel_log
 from pdrgate.errors import TestbedError
 from pdrgate.guests import qemu
-from pdrgate.guests.guest import Guest, GuestConfig, GuestError
-from pdrgate.hosts.cpus import plan_cpus
+from pdrgate.guests.guest import Guest, GuestError
 from pdrgate.hosts.host import CommandError, HostError
 from pdrgate.observers.environment import capture_environment
 from pdrgate.safety.journal import Journal
@@ -23,11 +22,10 @@ pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
 
 
 @pytest.fixture(scope="module")
-def cloud_guest(booting, cloud, tmp_path_factory):
+def cloud_guest(booting, cloud, config, tmp_path_factory):
     """A guest for all tests that leave it as it was. Its vmlinux is what a test puts there."""
     folder = tmp_path_factory.mktemp("guest")
     build = dataclasses.replace(cloud, vmlinux=folder / "vmlinux")
-    config = GuestConfig(cpus=plan_cpus(None, None).sut, accelerator="tcg")
     with Journal.begin(folder / "state") as journal, Guest(build, config, journal, folder / "consoles") as guest:
         guest.wait(180.0)
         yield guest

@@ -46,30 +46,23 @@ DEADLINE = 180.0
 
 @pytest.fixture(scope="module")
 def guest(
-    booting: None, cloud: KernelBuild, tmp_path_factory: pytest.TempPathFactory, cpus: tuple[int, ...]
+    booting: None, cloud: KernelBuild, config: GuestConfig, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Guest]:
     """Two virtual CPUs and one port of two queues, RSS by QEMU. One boot serves all: each test puts all back."""
     folder = tmp_path_factory.mktemp("guest")
     namespace = f"{NAMESPACE_PREFIX}-{secrets.token_hex(3)}-tg"
-    config = GuestConfig(cpus=cpus, vcpus=2, accelerator="tcg")
+    machine = dataclasses.replace(config, vcpus=2)
     with Journal.begin(folder / "state") as journal:
         journal.namespace(namespace)
         subprocess.run(("ip", "netns", "add", namespace), check=True)
         try:
             ports = [NetworkPort("t0", MAC, queues=2)]
-            with Guest(cloud, config, journal, folder, ports=ports, namespace=namespace) as guest:
+            with Guest(cloud, machine, journal, folder, ports=ports, namespace=namespace) as guest:
                 guest.wait(DEADLINE)
                 guest.run("ip", "link", "set", guest.interfaces()[MAC], "up")
                 yield guest
         finally:
             subprocess.run(("ip", "netns", "delete", namespace), check=True)
-
-
-@pytest.fixture(scope="module")
-def cpus() -> tuple[int, ...]:
-    from pdrgate.hosts.cpus import plan_cpus
-
-    return plan_cpus(None, None).sut
 
 
 @pytest.fixture(scope="module")

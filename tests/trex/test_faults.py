@@ -45,7 +45,7 @@ def is_there(pid: int) -> bool:
         return False
 
 
-def until(what: Callable[[], bool], seconds: float = 20.0) -> None:
+def until(what: Callable[[], bool], seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < end, "it does not happen"
@@ -57,7 +57,7 @@ def in_mid_trial(server: TRexServer, do: Callable[[], None]) -> threading.Thread
     server.started.clear()
 
     def wait_and_do() -> None:
-        assert server.started.wait(20)
+        assert server.started.wait(60)
         time.sleep(0.05)
         do()
 
@@ -345,10 +345,10 @@ def test_when_we_end_in_mid_trial_traffic_ends_and_the_ports_are_free(serve: Ser
         assert run.stdout is not None
         supervisor = int(run.stdout.readline())
         worker = child_of(supervisor)
-        assert server.started.wait(20)
+        assert server.started.wait(60)
         run.send_signal(how)
         assert run.stdout.read() == ("" if how == signal.SIGKILL else "closed\n")
-        assert run.wait(20) == (-how if how == signal.SIGKILL else 0)
+        assert run.wait(60) == (-how if how == signal.SIGKILL else 0)
     until(lambda: not is_there(worker) and not is_there(supervisor))
     assert [(port.owner, port.state) for port in server.ports] == [("", "IDLE"), ("", "IDLE")]
     assert server.ports[0].sent_before < 1e4 * 30
