@@ -299,3 +299,33 @@ def test_a_full_table_of_connections(rig: Rig) -> None:
         finally:
             most.write_text(before)
     check(account, "in the connection table at hop2")
+
+
+@pytest.mark.parametrize("rule", ["drop", "limit rate over 1000/second drop"], ids=["rule", "policer"])
+def test_a_rule_of_nftables(rig: Rig, rule: str) -> None:
+    """Nothing counts it but the reasons for drops."""
+    with rules(rig.second.host, rule):
+        account = rig.lose()
+    check(account, "by a rule of netfilter at hop2")
+
+
+def test_a_generic_xdp_program(rig: Rig, programs: Path) -> None:
+    host, port = rig.second.host, rig.second.ingress.interface
+    host.run("ip", "link", "set", port, "xdpgeneric", "obj", str(programs), "sec", "xdp")
+    try:
+        account = rig.lose()
+    finally:
+        host.run("ip", "link", "set", port, "xdpgeneric", "off")
+    check(account, "by the XDP program at hop2")
+
+
+def test_a_neighbour_that_nobody_is(rig: Rig) -> None:
+    host, port = rig.second.host, rig.second.egress.interface
+    (found,) = host.run_json("ip", "-j", "-6", "route", "show", str(NETWORKS[6].forward))
+    route = ("ip", "-6", "route", "replace", str(NETWORKS[6].forward), "dev", port)
+    host.run(*route, "via", "fd00:dead::1", "onlink")
+    try:
+        account = rig.lose()
+    finally:
+        host.run(*route, "via", found["gateway"])
+    check(account, "without a neighbour at hop2")

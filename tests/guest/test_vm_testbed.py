@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.data_paths.catalogue import data_path
+from pdrgate.data_paths.catalogue import NETWORKS, data_path
 from pdrgate.errors import TestbedError
 from pdrgate.gate.fingerprint import fingerprint
 from pdrgate.guests.guest import GuestError
 from pdrgate.hosts.cpus import plan_cpus
-from pdrgate.observers.reading import Counter, Place
+from pdrgate.observers.accounting import losses
+from pdrgate.observers.reading import Counter, Place, nested
+from pdrgate.observers.watching import watching
 from pdrgate.safety.recovery import recover_stale
 from pdrgate.testbeds import load_testbed
 from pdrgate.testbeds.vm import DEFAULT_BUFFER, VmTestbed
@@ -75,6 +77,41 @@ def test_an_overload_is_refused_at_the_tap_and_blocks_nobody(shared_testbed, clo
     assert after[received] - before[received] == trial.offered - trial.refused
     path.restore()
     testbed.set_buffer(DEFAULT_BUFFER)
+
+
+def test_what_the_guest_loses_has_a_place(shared_testbed, cloud):
+    """The TAP's queue by its counters; a blackhole by the reasons that the guest's kernel tells."""
+    testbed = shared_testbed(cloud)
+    path = data_path("ipv6-routing")
+    path.apply(testbed.hops)
+    testbed.set_buffer(257)
+    generator = testbed.generator(6)
+
+    def lost(load):
+        with watching(testbed.observers()) as watch:
+            trial = generator.trial(load, 0.3, Frames(family=6))
+        seen = watch.observation
+        return losses(
+            dataclasses.replace(trial, counters_before=nested(seen.before), counters_after=nested(seen.after))
+        )
+
+    lost(LOW)  # neighbours are known
+    overload = lost(600_000.0)
+    assert overload.at("in the queue of TAP t0") == pytest.approx(overload.lost, rel=0.01)
+    assert abs(overload.unexplained) < 100
+    testbed.set_buffer(DEFAULT_BUFFER)
+    host, network = testbed.hops[0].host, str(NETWORKS[6].forward)
+    host.run("ip", "-6", "route", "add", "blackhole", network, "metric", "1")
+    nowhere = lost(LOW)
+    host.run("ip", "-6", "route", "delete", "blackhole", network, "metric", "1")
+    generator.close()
+    path.restore()
+    assert nowhere.lost == nowhere.offered
+    # A machine that is busy elsewhere may fill the TAP's queue meanwhile.
+    arrived = nowhere.lost - nowhere.at("in the queue of TAP t0")
+    assert arrived > 100
+    assert abs(nowhere.at("by a blackhole route") - arrived) < 100, nowhere.sentence()
+    assert abs(nowhere.unexplained) < 100, nowhere.sentence()
 
 
 def test_settings_are_read_back(boot_testbed, cloud):

@@ -134,6 +134,43 @@ def test_programs_qdiscs_and_protocols():
     assert found.unexplained == 0
 
 
+def test_reasons_tell_what_no_counter_has_and_nothing_twice():
+    found = losses(
+        trial(
+            {
+                "hop1/in0": {"rx_dropped": 300},
+                "cpu1/backlog": {"dropped": 300},
+                "hop2/ip6": {"InNoRoutes": 40},
+                "hop1/drops": {"CPU_BACKLOG enqueue_to_backlog": 300, "NETFILTER_DROP nft_do_chain": 60},
+                "hop2/drops": {
+                    "IP_INNOROUTES ip6_pkt_drop": 40,
+                    "NOT_SPECIFIED do_xdp_generic": 50,
+                    "NOT_SPECIFIED seg6_local": 7,
+                    "IP_NOPROTO some_function": 6,
+                },
+                "tg/drops": {"NOT_SPECIFIED packet_rcv": 5000},
+            },
+            forwarded=10_000 - 463,
+        )
+    )
+    assert places(found) == {
+        "in the backlog of CPU 1": 300,
+        "by a rule of netfilter at hop1": 60,
+        "by the XDP program at hop2": 50,
+        "without a route at hop2": 40,
+        "in seg6_local at hop2": 7,
+        "in some_function at hop2": 6,
+    }
+    assert found.unexplained == 0
+
+
+def test_reasons_explain_no_more_than_was_lost():
+    """A machine drops packets of others too: first come reasons that the SUT's packets have."""
+    gained = {"drops": {"NOT_SPECIFIED unix_stream": 900, "QDISC_DROP __dev_queue_xmit": 70}}
+    assert places(losses(trial(gained, forwarded=9920))) == {"in the qdisc": 70, "in unix_stream": 10}
+    assert places(losses(trial(gained))) == {}
+
+
 def test_what_is_counted_nowhere_is_a_fault():
     found = losses(trial({}, forwarded=9990))
     assert (

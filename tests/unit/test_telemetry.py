@@ -15,6 +15,7 @@ from pdrgate.observers.counters import (
     parse_softnet,
     parse_stat,
 )
+from pdrgate.observers.drop_reasons import DropObserver, Symbols, drop_counter, parse_histogram, parse_reasons
 from pdrgate.observers.environment import Environment, PortEnvironment, capture_environment, parse_environment
 from pdrgate.observers.reading import Counter, Place, gained, nested, without_zeros
 from pdrgate.observers.watching import Observation, watching
@@ -65,6 +66,22 @@ NIC statistics:
      rx_queue_0_drops: 3
      rx_queue_0_xdp_drops: 7
      rx_missed_errors: 2
+"""
+
+HISTOGRAM = """\
+# event histogram
+#
+# trigger info: hist:keys=reason,location.sym:vals=hitcount:sort=hitcount:size=512 [active]
+#
+
+{ reason:         99, location: [ffffffff9c5a3d10] veth_xmit                               } hitcount:          1
+{ reason:          2, location: [ffffffff9c6a3d10] ip6_mc_input                            } hitcount:          3
+{ reason:         12, location: [ffffffff9c7a3d10] nf_hook_slow                            } hitcount:       2000
+
+Totals:
+    Hits: 2004
+    Entries: 3
+    Dropped: 0
 """
 
 QDISCS = [
@@ -130,6 +147,40 @@ def test_ip_counters_have_the_kernels_names():
         "udp6": {"InDatagrams": 17, "RcvbufErrors": 3},
     }
     assert nested(parse_netstat(NETSTAT)) == {"ip": {"IPReversePathFilter": 7, "InNoRoutes": 12, "InTruncatedPkts": 0}}
+
+
+def test_reasons_for_drops_have_the_kernels_names():
+    names = parse_reasons('__print_symbolic(REC->reason, { 2, "NOT_SPECIFIED" }, { 12, "NETFILTER_DROP" })')
+    assert names == {2: "NOT_SPECIFIED", 12: "NETFILTER_DROP"}
+    assert nested(parse_histogram(HISTOGRAM, names)) == {
+        "drops": {"NOT_SPECIFIED ip6_mc_input": 3, "NETFILTER_DROP nf_hook_slow": 2000, "reason 99 veth_xmit": 1}
+    }
+
+
+def test_a_reason_that_comes_up_in_a_trial_began_at_none():
+    first, second = drop_counter("XDP", "do_xdp_generic"), drop_counter("NOMEM", "alloc")
+    readings = iter([{first: 5}, {first: 5, second: 7}])
+
+    class Told:
+        def read(self):
+            return next(readings)
+
+        def close(self):
+            raise AssertionError("an observer closes nothing")
+
+    observer = DropObserver(Told())
+    observer.begin()
+    seen = observer.end()
+    assert gained(seen.before, seen.after) == {second: 7}
+
+
+def test_a_function_is_told_by_an_address_within_it():
+    symbols = Symbols("ffffffff81000000 T begin\nffffffff81000100 t ip6_forward\nffffffff81000150 d data\n")
+    assert [symbols.function(0xFFFFFFFF81000000 + at) for at in (0, 0xFF, 0x100, 0x900)] == [
+        "begin", "begin", "ip6_forward", "ip6_forward"
+    ]  # fmt: skip
+    assert symbols.function(1) == "?"
+    assert Symbols("0000000000000000 T hidden\n").function(0xFFFFFFFF81000000) == "?"
 
 
 def test_packets_that_no_connection_could_be_noted_for_are_summed_over_cpus():

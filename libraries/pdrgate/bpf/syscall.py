@@ -1,15 +1,18 @@
-"""bpf(2), as far as no tool goes: putting a program into a cpumap takes descriptors of one process."""
+"""bpf(2), as far as no tool goes: putting a program into a cpumap takes descriptors of one process, and one that runs
+at a tracepoint had better end with the process that asked for it."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import platform
+from collections.abc import Iterator
 
 from pdrgate.errors import TestbedError
 
 _NUMBERS = {"x86_64": 321, "aarch64": 280}
-_MAP_UPDATE, _MAP_DELETE, _PROG_GET_FD_BY_ID, _MAP_GET_FD_BY_ID = 2, 3, 13, 14
+_MAP_LOOKUP, _MAP_UPDATE, _MAP_DELETE, _MAP_GET_NEXT_KEY, _PROG_GET_FD_BY_ID, _MAP_GET_FD_BY_ID = 1, 2, 3, 4, 13, 14
+_RAW_TRACEPOINT_OPEN = 17
 
 
 def program_fd(number: int) -> int:
@@ -42,15 +45,45 @@ def map_delete(fd: int, key: bytes) -> None:
     _bpf(_MAP_DELETE, _Element(fd, 0, ctypes.addressof(keys), 0, 0), "removing an element of a BPF map")
 
 
-def _bpf(command: int, attributes: ctypes.Structure | ctypes.Array[ctypes.c_uint32], what: str) -> int:
-    number = _NUMBERS.get(platform.machine())
-    if number is None:
+def map_items(fd: int, key_size: int, value_size: int) -> Iterator[tuple[bytes, bytes]]:
+    """The elements of a map that only grows. Of a per-CPU map a value is all CPUs', each at a multiple of 8 bytes."""
+    key, following = (ctypes.create_string_buffer(key_size) for _ in range(2))
+    value = ctypes.create_string_buffer(value_size)
+    at = 0
+    while _tried(_MAP_GET_NEXT_KEY, _Element(fd, 0, at, ctypes.addressof(following), 0)) >= 0:
+        ctypes.memmove(key, following, key_size)
+        at = ctypes.addressof(key)
+        if _tried(_MAP_LOOKUP, _Element(fd, 0, at, ctypes.addressof(value), 0)) >= 0:
+            yield key.raw, value.raw
+
+
+def attach_tracepoint(fd: int) -> int:
+    """Have a program (``tp_btf/…``) run at its tracepoint until the descriptor that is returned is closed.
+
+    Raises:
+        TestbedError: the kernel refuses.
+    """
+    attributes = (ctypes.c_uint64 * 2)(0, fd)  # it is known already which tracepoint it is for
+    return _bpf(_RAW_TRACEPOINT_OPEN, attributes, "attaching a BPF program to a tracepoint")
+
+
+_Attributes = ctypes.Structure | ctypes.Array[ctypes.c_uint32] | ctypes.Array[ctypes.c_uint64]
+
+
+def _bpf(command: int, attributes: _Attributes, what: str) -> int:
+    if platform.machine() not in _NUMBERS:
         raise TestbedError(
             f"{what} is not known on {platform.machine()}, but on {', '.join(_NUMBERS)}; use one of them"
         )
-    syscall = ctypes.CDLL(None, use_errno=True).syscall
-    result = int(syscall(number, command, ctypes.byref(attributes), ctypes.sizeof(attributes)))
+    result = _tried(command, attributes)
     if result < 0:
         reason = os.strerror(ctypes.get_errno())
         raise TestbedError(f"{what} failed: {reason}; bpf(2) takes root and a kernel that allows it")
     return result
+
+
+def _tried(command: int, attributes: _Attributes) -> int:
+    """What the call returns; below 0 when it fails."""
+    syscall = ctypes.CDLL(None, use_errno=True).syscall
+    number = _NUMBERS[platform.machine()]
+    return int(syscall(number, command, ctypes.byref(attributes), ctypes.sizeof(attributes)))

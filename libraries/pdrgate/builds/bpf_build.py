@@ -24,14 +24,15 @@ from pdrgate.builds.elf_file import elf_file
 from pdrgate.cache import cache_folder
 from pdrgate.errors import TestbedError
 
-ProgramKind = Literal["xdp", "tc"]
+ProgramKind = Literal["xdp", "tc", "tp_btf"]
 
 SOURCES = Path(__file__).parents[1] / "resources" / "bpf"
 """pdrgate's own programs."""
 
 _GLOBAL_FUNCTION = {"bind": "STB_GLOBAL", "type": "STT_FUNC"}
 _SECTIONS: Mapping[str, ProgramKind] = {
-    "xdp": "xdp", "xdp.frags": "xdp", "tc": "tc", "tcx": "tc", "classifier": "tc", "action": "tc"
+    "xdp": "xdp", "xdp.frags": "xdp", "tc": "tc", "tcx": "tc", "classifier": "tc", "action": "tc",
+    "tp_btf": "tp_btf",
 }  # fmt: skip
 """By the part of a section's name before the first slash, what its program is for."""
 
@@ -123,7 +124,7 @@ def own_build(name: str, defines: Sequence[str] = (), cache: Path | None = None)
     return bpf_build(output)
 
 
-OWN_BUILDS = ("xdp_router", "xdp_steer", "tc_redirect")
+OWN_BUILDS = ("xdp_router", "xdp_steer", "tc_redirect", "drop_reasons")
 
 
 def compile_own_builds() -> None:

@@ -8,7 +8,8 @@ lost, and no second time:
 * a backlog has what its CPU dropped, as far as the ports' ``rx_dropped`` tell that these were the SUT's packets: CPUs
   are shared with all namespaces of a machine;
 * a port has what is left of its ``rx_dropped``;
-* a qdisc, an XDP program, IP, UDP and conntrack have what they alone count.
+* a qdisc, an XDP program, IP, UDP and conntrack have what they alone count;
+* the kernel's own reasons for drops, which tell of nearly all of them once more, say what is left then, and no more.
 
 What a generator was refused is not counted again where a place of the SUT's has it. Pure functions of counters.
 """
@@ -23,6 +24,7 @@ from pdrgate.observers.reading import Place
 from pdrgate.results.losses import LossResult, PlaceLoss
 from pdrgate.trial import Trial
 
+_UNSPECIFIED = "NOT_SPECIFIED"
 _XDP = re.compile(r"xdp.*drop")
 _PORTS = ("interface", "wire", "driver")
 _PROGRAMS = ("clsact", "ingress")
@@ -63,11 +65,86 @@ class _Gains:
         return self.all.get(place, {}).get(name, 0)
 
 
+_REASONS = {
+    "CPU_BACKLOG": ("in the backlog", "netdev_max_backlog"),
+    "FULL_RING": ("in the receive ring", ""),
+    "XDP": ("by the XDP program", ""),
+    "TC_INGRESS": ("by the tc program", ""),
+    "TC_EGRESS": ("by the tc program", ""),
+    "QDISC_DROP": ("in the qdisc", "limit"),
+    "QDISC_OVERLIMIT": ("in the qdisc", "limit"),
+    "QDISC_CONGESTED": ("in the qdisc", "limit"),
+    "FQ_FLOW_LIMIT": ("in the qdisc", "limit"),
+    "FQ_BAND_LIMIT": ("in the qdisc", "limit"),
+    "CAKE_FLOOD": ("in the qdisc", "limit"),
+    "NETFILTER_DROP": ("by a rule of netfilter", "nft list ruleset"),
+    "IP_INNOROUTES": ("without a route", ""),
+    "IP_OUTNOROUTES": ("without a route", ""),
+    "IP_INHDR": ("with an expired hop limit or a bad header", "TTL"),
+    "IP_INADDRERRORS": ("for an address that is not forwarded to", "forwarding"),
+    "IP_RPFILTER": ("at the reverse path filter", "rp_filter"),
+    "PKT_TOO_BIG": ("too big for the next link", "MTU"),
+    "SOCKET_RCVBUFF": ("in full socket buffers", "rmem"),
+    "PROTO_MEM": ("for want of memory for sockets", "udp_mem"),
+    "NO_SOCKET": ("for a UDP port without a socket", ""),
+    "NEIGH_FAILED": ("without a neighbour", "ip neigh"),
+    "NEIGH_QUEUEFULL": ("without a neighbour", "ip neigh"),
+    "NEIGH_CREATEFAIL": ("without a neighbour", "ip neigh"),
+    "NEIGH_DEAD": ("without a neighbour", "ip neigh"),
+    "OTHERHOST": ("for another MAC address", ""),
+    "UNHANDLED_PROTO": ("of a protocol that the host does not know", ""),
+    "NOMEM": ("for want of memory", ""),
+    "BLACKHOLE": ("by a blackhole route", "ip route"),
+    "DEV_READY": ("at a port that is down", ""),
+}
+"""By the kernel's name of a reason (include/net/dropreason-core.h; blackholes have none), where packets were lost, in
+the words of the places that count the same, and what it hints at."""
+
+
+_FUNCTIONS = {
+    "do_xdp_generic": "XDP",
+    "netif_receive_generic_xdp": "XDP",
+    "dst_discard": "BLACKHOLE",
+    "dst_discard_out": "BLACKHOLE",
+    "nf_hook_slow": "NETFILTER_DROP",
+    "nft_do_chain": "NETFILTER_DROP",
+    "ndisc_error_report": "NEIGH_FAILED",
+}
+"""What a function means by a drop for which it gives no reason."""
+
+
 def losses(trial: Trial) -> LossResult:
     """What became of a trial's packets."""
     gains = _Gains({Place.parse(place): gained for place, gained in trial.counter_changes.items()})
     found = [*_ports(gains, trial.offered, trial.refused), *_qdiscs(gains), *_protocols(gains)]
+    found += _by_reason(gains, found, trial.offered - trial.forwarded - sum(place.packets for place in found))
     return LossResult.of(trial.offered, trial.forwarded, found)
+
+
+def _by_reason(gains: _Gains, counted: Sequence[PlaceLoss], left: int) -> Iterator[PlaceLoss]:
+    """What the kernel's reasons say of packets that no place has counted, at most as many as are ``left``.
+
+    First the reasons that are known to be packets' on their way: a machine drops what is of others too.
+    """
+    told: dict[tuple[bool, str, str, str], int] = {}
+    for place, gained in gains.of("drops"):
+        for name, packets in gained.items():
+            reason, _, function = name.partition(" ")
+            if reason == _UNSPECIFIED:
+                reason = _FUNCTIONS.get(function, reason)
+            where, hint = _REASONS.get(reason, (f"in {function}", "" if reason == _UNSPECIFIED else reason))
+            if place.node != "tg":
+                key = (reason not in _REASONS, where, hint, _hop(place))
+                told[key] = told.get(key, 0) + packets
+    for (_, where, hint, hop), packets in sorted(told.items(), key=lambda item: (item[0][0], -item[1])):
+        same = sum(
+            place.packets
+            for place in counted
+            if place.where.startswith(where) and (place.where.endswith(hop) or " at hop" not in place.where)
+        )
+        if (more := min(packets - same, left)) > 0:
+            left -= more
+            yield PlaceLoss(where=where + hop, hint=hint, packets=more)
 
 
 def _ports(gains: _Gains, offered: int, refused: int) -> Iterator[PlaceLoss]:

@@ -10,12 +10,12 @@ from typing import Literal, Self
 
 PlaceKind = Literal[
     "interface", "wire", "qdisc", "driver", "cpu", "vcpu", "backlog", "heartbeat", "ip", "ip6", "udp", "udp6",
-    "conntrack",
+    "conntrack", "drops",
 ]  # fmt: skip
 
 _OF_PORTS: tuple[PlaceKind, ...] = ("wire", "qdisc", "driver")
 _OF_CPUS: tuple[PlaceKind, ...] = ("backlog", "heartbeat")
-_OF_HOSTS: tuple[PlaceKind, ...] = ("ip", "ip6", "udp", "udp6", "conntrack")
+_OF_HOSTS: tuple[PlaceKind, ...] = ("ip", "ip6", "udp", "udp6", "conntrack", "drops")
 _NODE = re.compile(r"(hop\d+|tg)/(.+)")
 _CPU = re.compile(r"(v?cpu)(\d+)(?:/(\w+))?")
 

@@ -35,11 +35,13 @@ from pdrgate.knobs import (
     sysctl,
 )
 from pdrgate.observers.counters import read_counters
+from pdrgate.observers.drop_reasons import DropReasons
 from pdrgate.observers.environment import Environment, capture_environment
 from pdrgate.observers.heartbeat import PERIOD, Heartbeat, HeartbeatObserver
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import NAMESPACE_PREFIX, Journal
+from pdrgate.testbeds.drop_reasons import DropWatch, drop_reasons_here, inode
 from pdrgate.testbeds.protocol import Pinning, first_cpus
 from pdrgate.testbeds.sharing import BACKLOG
 from pdrgate.traffic.embedded import EmbeddedGenerator, Engine
@@ -104,6 +106,7 @@ class NetnsTestbed:
         """The CPUs that forward as things are."""
         self._watched = True
         """Whether there can be heartbeats here."""
+        self._drops = DropWatch(self._count_drops)
         try:
             self._build(tuple(knobs), plan_knobs(self._section, (_INGRESS, _EGRESS)))
             if isolate:
@@ -225,8 +228,14 @@ class NetnsTestbed:
         return found
 
     def observers(self) -> tuple[Observer, ...]:
-        """The counters around each trial, and within a heartbeat on the CPUs that forward."""
-        return (CounterObserver(self.counters), *self._heartbeat())
+        """The counters around each trial, those of dropped packets by the kernel's reasons, and within a heartbeat on
+        the CPUs that forward."""
+        return (CounterObserver(self.counters), *self._drops.observers(), *self._heartbeat())
+
+    def _count_drops(self) -> DropReasons:
+        namespaces = (self._tg_namespace, *self._sut_namespaces)
+        nodes = ("tg", *(f"hop{number}" for number in range(1, len(self._hops) + 1)))
+        return drop_reasons_here(self._local, dict(zip(map(inode, namespaces), nodes, strict=True)))
 
     def _heartbeat(self) -> tuple[Observer, ...]:
         """Nothing where there can be none: a container may have no real-time threads."""
@@ -261,7 +270,7 @@ class NetnsTestbed:
         return (
             f"{len(self._hops)} routed hop{'s' * (len(self._hops) != 1)} in namespaces; "
             f"generator on CPU {self._cpus.generator}, SUT on CPU {format_cpu_list(self._cpus.sut)}"
-            + "".join(f"; {sentence}" for sentence in self._skipped)
+            + "".join(f"; {sentence}" for sentence in (*self._skipped, self._drops.missing) if sentence)
         )
 
     def close(self) -> None:
@@ -277,6 +286,10 @@ class NetnsTestbed:
             failures.append(str(error))
         for heartbeat in self._heartbeats.values():
             heartbeat.close()
+        try:
+            self._drops.close()
+        except PdrGateError as error:
+            failures.append(str(error))
         for hop in self._hops:
             hop.host.close()
         if self._tg is not None:

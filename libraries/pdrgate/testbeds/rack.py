@@ -40,11 +40,13 @@ from pdrgate.knobs import (
 )
 from pdrgate.knobs.port_network import PortNetwork
 from pdrgate.observers.counters import read_counters
+from pdrgate.observers.drop_reasons import DropHistogram, DropReasons
 from pdrgate.observers.environment import Environment, capture_environment
 from pdrgate.observers.reading import Reading
 from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.sut_lock import SutLock
+from pdrgate.testbeds.drop_reasons import DropWatch, drop_reasons_here, inode
 from pdrgate.testbeds.kinds import PortConfig
 from pdrgate.testbeds.protocol import Pinning, first_cpus
 from pdrgate.testbeds.sharing import BACKLOG
@@ -98,6 +100,7 @@ class RackTestbed:
         self._afterwards: list[Callable[[], None]] = []
         self._lock = lock
         self._own_lock: SutLock | None = None
+        self._drops = DropWatch(self._count_drops)
         self._told: tuple[str, ...] = ()
         """The testbed file's knobs in words."""
         try:
@@ -176,7 +179,7 @@ class RackTestbed:
 
     def sentence(self) -> str:
         """The testbed in words."""
-        skipped = f"; {'; '.join(self._knobs.skipped)}" if self._knobs.skipped else ""
+        skipped = "".join(f"; {sentence}" for sentence in (*self._knobs.skipped, self._drops.missing) if sentence)
         return (
             f"SUT {self._router.name}, ports {' and '.join(self._interfaces)}, on CPU {format_cpu_list(self._cpus)} "
             f"({'interrupts' if self._steering == 'irq' else 'packets'} steered there, the buffer is the "
@@ -231,8 +234,13 @@ class RackTestbed:
             return read_counters(self._router, self._interfaces)
 
     def observers(self) -> tuple[Observer, ...]:
-        """The counters around each trial."""
-        return (CounterObserver(self.counters),)
+        """The counters around each trial, those of dropped packets by the kernel's reasons among them."""
+        return (CounterObserver(self.counters), *self._drops.observers())
+
+    def _count_drops(self) -> DropReasons:
+        if self._machine.name != "local":
+            return DropHistogram(self._machine)
+        return drop_reasons_here(self._machine, {inode(self._router.name.partition(":")[2]): ""})
 
     def check(self) -> tuple[str, ...]:
         """Nothing, while the SUT runs on.
@@ -261,7 +269,10 @@ class RackTestbed:
             TestbedError: something could not be undone; all else was, and the next start tries again.
         """
         failures: list[str] = []
-        for undo in (self._knobs.restore, self._source.close, self._router.close, self._unlock, self._machine.close):
+        for undo in (
+            self._drops.close, self._knobs.restore, self._source.close, self._router.close, self._unlock,
+            self._machine.close,
+        ):  # fmt: skip
             try:
                 undo()
             except PdrGateError as error:

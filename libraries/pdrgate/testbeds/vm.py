@@ -42,10 +42,12 @@ from pdrgate.knobs import (
     sysctl,
 )
 from pdrgate.observers.counters import read_counters
+from pdrgate.observers.drop_reasons import DropHistogram
 from pdrgate.observers.environment import Environment, capture_environment
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import NAMESPACE_PREFIX, Journal
+from pdrgate.testbeds.drop_reasons import DropWatch
 from pdrgate.testbeds.protocol import Pinning
 from pdrgate.traffic.embedded import EmbeddedGenerator, Engine
 from pdrgate.traffic.frames import Path
@@ -133,6 +135,8 @@ class VmTestbed:
         self._section = section or {}
         self._skipped: list[str] = []
         """Which knobs of the file are lacking in the guest."""
+        self._drops = DropWatch(lambda: DropHistogram(self.guest))
+        """They end with the guest."""
         try:
             self._build_tg(journal)
             self._guest = self._start(self._choose())
@@ -331,11 +335,12 @@ class VmTestbed:
     def observers(self) -> tuple[Observer, ...]:
         """The counters around each trial; within them, so that reading does not take long, what the kernel executes and
         the CPU's constant speed."""
-        counters, meter = CounterObserver(self.counters), self.guest.meter
+        counters: tuple[Observer, ...] = (CounterObserver(self.counters), *self._drops.observers())
+        meter = self.guest.meter
         if meter is None or not self._speed.speed:
-            return (counters, *self._function_observers())
+            return (*counters, *self._function_observers())
         self._holding = self._holding or SpeedObserver(meter, self._speed.speed)
-        return (counters, *self._function_observers(), self._holding)
+        return (*counters, *self._function_observers(), self._holding)
 
     def _function_observers(self) -> tuple[Observer, ...]:
         guest = self.guest
@@ -377,7 +382,7 @@ class VmTestbed:
             f"({guest.accelerator.why}), {self._held}booted in {guest.boot_time or 0:.1f} s"
             f"{'' if guest.protocol == 'pvh' else ' as a bzImage'}; generator on CPU "
             f"{self._cpus.generator}, guest on CPU {format_cpu_list(self._cpus.sut)}"
-            + "".join(f"; {sentence}" for sentence in self._skipped)
+            + "".join(f"; {sentence}" for sentence in (*self._skipped, self._drops.missing) if sentence)
         )
 
     @property

@@ -1,0 +1,102 @@
+"""What does it cost the SUT that somebody looks where packets are lost, and how long does looking take?
+
+    sudo .venv/bin/python tests/bench/looking.py [--trials 30] [--duration 0.4]
+
+Trials in namespaces, with all that counts losses and with none of it in turn, at two loads: at saturation, where each
+dropped packet is counted by its reason, and at half of it. Told are the ratios of neighbours: their median, and the
+scatter that it has by itself. What others do on the machine is in the numbers. The observers' own time comes before
+and after traffic.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import math
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
+
+from pdrgate.data_paths.catalogue import data_path
+from pdrgate.hosts.cpus import plan_cpus
+from pdrgate.hosts.host import local_host
+from pdrgate.observers.drop_reasons import DropObserver
+from pdrgate.observers.watching import CounterObserver, watching
+from pdrgate.safety.journal import Journal
+from pdrgate.safety.locks import Lease, whole_machine
+from pdrgate.testbeds.drop_reasons import drop_reasons_here, inode
+from pdrgate.testbeds.netns import NetnsTestbed
+from pdrgate.traffic.frames import Frames
+from pdrgate.trial import Trial
+
+
+def told(ratios: Sequence[float]) -> str:
+    """The median of logs of ratios, and its standard error, from the median of absolute deviations."""
+    middle = statistics.median(ratios)
+    spread = 1.4826 * statistics.median(abs(one - middle) for one in ratios)
+    return f"{math.expm1(middle):+7.2%} ± {1.2533 * spread / math.sqrt(len(ratios)):.2%}   {spread:9.2%}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=30, help="pairs of trials at each load")
+    parser.add_argument("--duration", type=float, default=0.4)
+    options = parser.parse_args()
+    frames = Frames(6)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(Lease.acquire(whole_machine(), wait=900))
+        journal = Journal.begin(Path(stack.enter_context(tempfile.TemporaryDirectory())))
+        stack.callback(journal.close)
+        testbed = NetnsTestbed(3, plan_cpus(None, None), journal)
+        stack.callback(testbed.close)
+        path = data_path("ipv6-routing", None)
+        path.apply(testbed.hops)
+        stack.callback(path.restore)
+        testbed.set_buffer(4096)
+        testbed.pin("1 cpu")
+        generator = testbed.generator(6)
+        stack.callback(generator.close)
+        namespaces = [hop.host.name.removeprefix("netns:") for hop in testbed.hops]
+        machine = local_host()
+        stack.callback(machine.close)
+        around: list[float] = []
+
+        def bare(load: float) -> Trial:
+            return generator.trial(load, options.duration, frames)
+
+        def watched(load: float) -> Trial:
+            nodes = {inode(name): f"hop{number}" for number, name in enumerate(namespaces, start=1)}
+            reasons = drop_reasons_here(machine, nodes)  # each time anew: it must not count while nobody looks
+            try:
+                begun = time.monotonic()
+                with watching((CounterObserver(testbed.counters), DropObserver(reasons))):
+                    before = time.monotonic()
+                    trial = generator.trial(load, options.duration, frames)
+                    after = time.monotonic()
+                around.append(before - begun + time.monotonic() - after)
+            finally:
+                reasons.close()
+            return trial
+
+        capacity = statistics.median(bare(20e6).forwarding_rate for _ in range(5))
+        ceiling = 0.9 * max(bare(20e6).offered_load for _ in range(3))
+        print(f"{capacity / 1e3:.0f} kpps forwarded flat out; {options.trials} pairs of {options.duration:g} s a load")
+        print("LOAD                    LOST   RATE WITH AGAINST WITHOUT   OF ONE PAIR")
+        for name, load in (("saturation", min(ceiling, 1.5 * capacity)), ("half of the rate", 0.5 * capacity)):
+            ratios, lost = [], []
+            for number in range(options.trials):
+                order = (watched, bare) if number % 2 else (bare, watched)
+                pair = {measure: measure(load) for measure in order}
+                ratios.append(math.log(pair[watched].forwarding_rate / pair[bare].forwarding_rate))
+                lost.append(pair[watched].loss_ratio)
+            print(f"{name:16s} {load / 1e3:5.0f} k {statistics.median(lost):6.1%}   {told(ratios)}")
+        print(f"reading, before and after a trial: {statistics.median(around) * 1e3:.0f} ms, median of {len(around)}")
+
+
+if __name__ == "__main__":
+    main()
