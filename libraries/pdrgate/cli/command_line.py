@@ -17,6 +17,7 @@ from pdrgate.cli.gate import gate
 from pdrgate.cli.history import history
 from pdrgate.cli.report import report
 from pdrgate.cli.restore import restore
+from pdrgate.cli.trend import trend
 from pdrgate.errors import EXIT_FAULT, EXIT_STOP, EXIT_UNTESTABLE, EXIT_USAGE, PdrGateError
 
 
@@ -30,7 +31,7 @@ def cli(debug: bool) -> None:
     """
 
 
-for _command in (gate, doctor, restore, assess, compare, report, history, fetch):
+for _command in (gate, doctor, restore, assess, compare, report, history, fetch, trend):
     cli.add_command(_command)
 
 

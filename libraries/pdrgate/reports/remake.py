@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pdrgate.errors import DataError, StorageError
+from pdrgate.errors import DataError
 from pdrgate.history.results import read_result
 from pdrgate.history.trials import TRIALS_FILE
+from pdrgate.reports.files import written
 from pdrgate.reports.junit import junit
 from pdrgate.reports.markdown import MARKDOWN_FILE, run_markdown
 from pdrgate.reports.scenario import Picture, pictures
@@ -43,7 +44,7 @@ def remake(folder: Path) -> Iterator[Path | Told]:
     if (folder / _OUTPUT).exists():
         yield from _robots_own(folder)
     else:
-        yield _written(folder / _XUNIT, junit(result))
+        yield written(folder / _XUNIT, junit(result))
         yield Told(f"{_LOG} and {_REPORT} are not made: they are Robot's, of {_OUTPUT}, and there is none in {folder}")
 
 
@@ -58,9 +59,9 @@ def make_page(folder: Path, result: RunResult) -> Iterator[Path | Told]:
     drawn = _drawn(folder, result, trials)
     for found in drawn.values():
         for picture in found:
-            yield _written(folder / PLOTS_FOLDER / f"{picture.name}.png", picture.png)
-    yield _written(folder / SUMMARY_FILE, summary(result, drawn).encode())
-    yield _written(folder / MARKDOWN_FILE, run_markdown(result).encode())
+            yield written(folder / PLOTS_FOLDER / f"{picture.name}.png", picture.png)
+    yield written(folder / SUMMARY_FILE, summary(result, drawn).encode())
+    yield written(folder / MARKDOWN_FILE, run_markdown(result).encode())
 
 
 def _drawn(folder: Path, result: RunResult, trials: Sequence[Trial]) -> Mapping[int, Sequence[Picture]]:
@@ -87,15 +88,3 @@ def _robots_own(folder: Path) -> Iterator[Path | Told]:
         yield Told(f"{_LOG}, {_REPORT} and {_XUNIT} are not made again: {' '.join(told.splitlines()[0].split())}")
         return
     yield from made
-
-
-def _written(path: Path, content: bytes) -> Path:
-    """Put the content in place of the file at once."""
-    partial = path.with_name(f"{path.name}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_bytes(content)
-        partial.replace(path)
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror}; make room there, or run as its owner") from error
-    return path

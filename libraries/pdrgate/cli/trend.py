@@ -1,0 +1,53 @@
+"""``pdrgate trend``: what moved over many runs, and between which builds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pdrgate.cli.parameters import PathType, RatioType
+from pdrgate.errors import EXIT_FAIL, EXIT_PASS, DataError
+from pdrgate.units import Ratio
+
+
+@click.command()
+@click.argument("folders", metavar="RESULTS...", nargs=-1, required=True, type=PathType())
+@click.option("--least", type=RatioType(), default="1%", show_default=True, help="Smaller changes are not told.")
+@click.option(
+    "--last", metavar="N", type=click.IntRange(1), help="Tell only what moved within the last N runs of its series."
+)
+@click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
+@click.option("--page", metavar="FILE", type=PathType(), help="Draw all of it on one HTML page.")
+def trend(folders: tuple[Path, ...], least: Ratio, last: int | None, form: str, page: Path | None) -> int:
+    """Say what got worse, or better, over the runs in RESULTS, and between which builds; nothing when nothing moved.
+
+    RESULTS is a folder of runs, or a run's. Runs are taken in the order in which they began. Those that were UNSTABLE,
+    DISTURBED, GENERATOR_LIMITED or an ERROR are left out; a run that stands alone moves nothing.
+
+    Exits with 0 when nothing got worse, with 1 when something did, with 2 when there is no result.
+    """
+    import json
+
+    from pdrgate.history.results import results_below
+    from pdrgate.reports.trend import trend_lines, trend_markdown, trend_record
+    from pdrgate.trend import moves, series_of
+
+    results = {file.resolve(): result for folder in folders for file, result in results_below(folder)}
+    if not results:
+        raise DataError(f"there is no result in {' or '.join(map(str, folders))}; name a folder of runs")
+    series = series_of(results.values())
+    found = moves(series, float(least), last)
+    if page is not None:
+        from pdrgate.reports.files import written
+        from pdrgate.reports.trend_page import trend_page
+
+        written(page, trend_page(series, found, len(results)).encode())
+    if form == "json":
+        click.echo(json.dumps(trend_record(series, found), indent=1, allow_nan=False))
+    elif form == "markdown":
+        click.echo(trend_markdown(found), nl=False)
+    else:
+        for line in trend_lines(found):
+            click.echo(line)
+    return EXIT_FAIL if any(move.worse for move in found) else EXIT_PASS

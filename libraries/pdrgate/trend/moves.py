@@ -1,0 +1,96 @@
+"""The change points of a series of builds, as a person is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pdrgate.stats.change_points import change_points
+from pdrgate.trend.series import Point, Series
+
+LEAST = 0.01
+CONFIDENCE = 0.99
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A measurand that went to another level and stayed there."""
+
+    series: Series
+    before: Point
+    """The last one that surely was at the level before."""
+    after: Point
+    """The first one that surely was at the level after."""
+    between: tuple[Point, ...]
+    """Points between the two, which may be of either level, or on the way; without those that were left out."""
+    change: float
+    """(level after - level before) / level before."""
+    lower: float
+    upper: float
+    creeps: bool
+    """Whether it went there in many small steps, none of which a gate can see."""
+
+    @property
+    def worse(self) -> bool:
+        """Whether somebody should look."""
+        return (self.change < 0) == (self.series.better == "higher")
+
+    @property
+    def builds(self) -> tuple[str, ...]:
+        """Those of the range in order, each once; only one where the testbed moved under it."""
+        return tuple(dict.fromkeys(point.build for point in (self.before, *self.between, self.after)))
+
+    @property
+    def sentence(self) -> str:
+        """What moved, by how much, and between which builds."""
+        how = ("crept" if self.creeps else "went") + (" up" if self.change > 0 else " down")
+        by = f"{abs(self.change):.1%} ({self.lower:+.1%} to {self.upper:+.1%})"
+        return f"{self.series.measurand} {how} by {by} {self._where()}"
+
+    @property
+    def command(self) -> str:
+        """What to type to measure both ends against each other; empty for one and the same build."""
+        if self.before.build == self.after.build:
+            return ""
+        option = self.after.option or "--kernel AFTER"
+        against = self.before.option.partition(" ")[2] or "BEFORE"
+        return f"./ci/gate {option} --against {against}"
+
+    def _where(self) -> str:
+        if len(self.builds) == 1:
+            return f"on one and the same build, {self.before.build}: the testbed moved, not the build"
+        span = f"between {self.before.build} and {self.after.build}"
+        number = len(self.builds) - 2
+        if not number:
+            return span
+        return f"{span}, {number} build{'s' if number > 1 else ''} between them"
+
+
+def moves(all_series: Iterable[Series], least: float = LEAST, last: int | None = None) -> tuple[Move, ...]:
+    """All that moved, the latest first; empty where nothing did.
+
+    Args:
+        least: a smaller change, as a fraction, is not told.
+        last: only what moved within as many of the last points of its series.
+    """
+    found = [move for series in all_series for move in _of(series, least, last)]
+    return tuple(sorted(found, key=lambda move: move.after.time, reverse=True))
+
+
+def _of(series: Series, least: float, last: int | None) -> list[Move]:
+    points = [point for point in series.points if point.counts]
+    since = 0 if last is None else len(points) - last
+    return [
+        Move(
+            series=series,
+            before=points[one.before],
+            after=points[one.after],
+            between=tuple(points[one.before + 1 : one.after]),
+            change=one.change,
+            lower=one.lower,
+            upper=one.upper,
+            creeps=one.creeps,
+        )
+        for one in change_points([point.value for point in points], least, CONFIDENCE)
+        if one.after >= since
+    ]

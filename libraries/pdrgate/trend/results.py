@@ -1,0 +1,92 @@
+"""Series of builds from the results of runs."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from pdrgate.gate.fingerprint import CHOSEN_BY_KERNEL, KERNEL, UNKNOWN, digest
+from pdrgate.results.model import MeasurandResult, RunResult, ScenarioResult
+from pdrgate.trend.series import Point, Series
+
+_PDR = "PDR"
+_OPTIONS = ("--kernel", "--bpf")
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """What is equal for all points of a series."""
+
+    scenario: str
+    testbed: str
+    fingerprint: str
+    measurand: str
+
+
+def series_of(results: Iterable[RunResult]) -> tuple[Series, ...]:
+    """The series of all results: of each scenario, testbed and measurand one; what a build chooses splits none.
+
+    Where a run compared two builds, the candidate is the build, and what it was compared with none.
+    """
+    found: dict[_Key, Series] = {}
+    for result in sorted(results, key=lambda one: one.started):
+        for scenario in result.scenarios:
+            for measurand in _measurands(scenario):
+                key = _Key(
+                    scenario.name,
+                    scenario.fingerprint.get("testbed") or result.testbed.name,
+                    _same(scenario),
+                    measurand.name,
+                )
+                series = found.get(key) or Series(
+                    scenario=key.scenario, title=scenario.title, testbed=key.testbed, fingerprint=key.fingerprint,
+                    measurand=key.measurand, unit=measurand.unit, better=measurand.better, points=(),
+                )  # fmt: skip
+                found[key] = replace(series, points=(*series.points, _point(result, scenario, measurand)))
+    return tuple(found.values())
+
+
+def _measurands(scenario: ScenarioResult) -> Iterator[MeasurandResult]:
+    yield from scenario.measurands
+    if scenario.pdr is not None and scenario.measurand(_PDR) is None:
+        pdr = scenario.pdr
+        yield MeasurandResult(
+            name=_PDR, unit="packets/s", better="higher", value=pdr.load, lower=pdr.lower, upper=pdr.upper
+        )
+
+
+def _same(scenario: ScenarioResult) -> str:
+    """The digest of what must be equal: of a kernel's own choices each build may make others."""
+    of_build = KERNEL | CHOSEN_BY_KERNEL
+    return digest({key: value for key, value in scenario.fingerprint.items() if key not in of_build})
+
+
+def _point(result: RunResult, scenario: ScenarioResult, measurand: MeasurandResult) -> Point:
+    return Point(
+        build=_build(scenario),
+        time=result.started,
+        value=measurand.value,
+        lower=measurand.lower,
+        upper=measurand.upper,
+        verdict=scenario.verdict,
+        run=result.run,
+        option=_option(result.command),
+    )
+
+
+def _build(scenario: ScenarioResult) -> str:
+    candidate = scenario.side("candidate")
+    if candidate is not None:
+        return candidate.build
+    known = (scenario.fingerprint.get(key, UNKNOWN) for key in ("kernel", "kernel_version"))
+    return " ".join(one for one in known if one != UNKNOWN) or UNKNOWN
+
+
+def _option(command: str) -> str:
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return ""
+    at = next((number for number, word in enumerate(words[:-1]) if word in _OPTIONS), None)
+    return "" if at is None else shlex.join(words[at : at + 2])

@@ -1,0 +1,318 @@
+"""The trend alarm from results to what a person reads: what is left out, which builds, which words, which exit."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import random
+import shlex
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from made_results import result, scenario
+from markdown_it import MarkdownIt
+
+from pdrgate.cli import main
+from pdrgate.history.results import RESULT_FILE, write_result
+from pdrgate.reports.trend import trend_lines, trend_markdown
+from pdrgate.reports.trend_page import trend_page
+from pdrgate.results.model import MeasurandResult, RunResult, ScenarioResult, SideResult
+from pdrgate.results.verdict import Verdict
+from pdrgate.trend import LEFT_OUT, Move, Point, Series, moves, series_of
+
+DAY = 86400.0
+
+
+def levels(*parts: tuple[int, float], seed: int = 1) -> list[float]:
+    noise = random.Random(seed)
+    return [level * math.exp(noise.gauss(0, 0.004)) for count, level in parts for _ in range(count)]
+
+
+def measured(value: float, **named: str) -> ScenarioResult:
+    """One build's scenario, whose PDR and cost move together."""
+    one = scenario("PASS", **named)
+    pdr = dataclasses.replace(one.measurands[0], value=value, lower=0.99 * value, upper=1.01 * value)
+    cost = MeasurandResult(name="cost", unit="instructions/packet", better="lower", value=5e9 / value)
+    return dataclasses.replace(one, measurands=(pdr, cost), pdr=None)
+
+
+def runs(values: list[float], **named: str) -> list[RunResult]:
+    return [
+        result(
+            measured(value, kernel=f"6.1.{number}", kernel_version="unknown", **named),
+            started=number * DAY,
+            run=f"r{number}",
+            command=f"./ci/gate --kernel 'linux 6.1.{number}.deb' --against old",
+        )
+        for number, value in enumerate(values)
+    ]
+
+
+def written(folder: Path, found: list[RunResult]) -> Path:
+    for one in found:
+        (folder / one.run).mkdir(parents=True)
+        write_result(folder / one.run / RESULT_FILE, one)
+    return folder
+
+
+def told(found: list[RunResult], **options: int | float) -> tuple[Move, ...]:
+    return moves(series_of(found), **options)  # type: ignore[arg-type]
+
+
+STEP = levels((20, 1e6), (8, 0.95e6))
+
+
+def test_a_step_names_the_builds_around_it_and_what_to_type() -> None:
+    pdr, cost = sorted(told(runs(STEP)), key=lambda move: move.series.measurand)
+    assert (pdr.series.measurand, pdr.worse, cost.worse) == ("PDR", True, True)
+    assert (pdr.before.build, pdr.after.build, pdr.builds) == ("6.1.19", "6.1.20", ("6.1.19", "6.1.20"))
+    assert pdr.sentence == "PDR went down by 4.8% (-5.2% to -4.4%) between 6.1.19 and 6.1.20"
+    assert cost.sentence.startswith("cost went up by 5.")
+    assert shlex.split(pdr.command) == ["./ci/gate", "--kernel", "linux 6.1.20.deb", "--against", "linux 6.1.19.deb"]
+
+
+def test_what_got_better_is_told_as_that() -> None:
+    assert [move.worse for move in told(runs(levels((20, 1e6), (8, 1.05e6))))] == [False, False]
+
+
+@pytest.mark.parametrize("verdict", sorted(LEFT_OUT))
+def test_runs_whose_numbers_mean_nothing_are_left_out(verdict: Verdict) -> None:
+    found = runs(levels((30, 1e6)))
+    for number in range(15, 22):
+        (one,) = found[number].scenarios
+        slow = measured(0.8e6, kernel=f"6.1.{number}", kernel_version="unknown")
+        found[number] = dataclasses.replace(found[number], scenarios=(dataclasses.replace(slow, verdict=verdict),))
+        assert one.verdict is Verdict.PASS
+    assert told(found) == ()
+
+
+def test_a_range_names_the_number_of_builds_within_it_but_not_those_left_out() -> None:
+    series = series_of(runs(STEP))[0]
+    points = list(series.points)
+    points.insert(
+        20, dataclasses.replace(points[0], verdict=Verdict.UNSTABLE, value=1.0, build="broken", time=19.5 * DAY)
+    )
+    (move,) = moves([dataclasses.replace(series, points=tuple(points))])
+    assert move.builds == ("6.1.19", "6.1.20")
+    wide = dataclasses.replace(move, between=(points[3], points[4]))
+    assert wide.sentence.endswith("between 6.1.19 and 6.1.20, 2 builds between them")
+    assert "docs/bisect.md" in list(trend_lines([wide]))[-1]
+
+
+def test_a_move_on_one_build_is_the_testbeds() -> None:
+    found = [
+        dataclasses.replace(one, scenarios=(measured(value),)) for one, value in zip(runs(STEP), STEP, strict=True)
+    ]
+    move = told(found)[0]
+    assert move.command == ""
+    assert move.sentence.endswith("on one and the same build, 6.18.44 #1 SMP: the testbed moved, not the build")
+
+
+def test_what_must_be_equal_splits_a_series_and_what_a_build_chooses_does_not() -> None:
+    before, after = runs(levels((20, 1e6))), runs(levels((8, 0.95e6)), cpu_model="another CPU")
+    later = [dataclasses.replace(one, started=one.started + 30 * DAY) for one in after]
+    assert told([*before, *later]) == ()
+    assert len(series_of([*before, *later])) == 4
+    chosen = runs(levels((8, 0.95e6)), mitigations="others", config="another")
+    later = [dataclasses.replace(one, started=one.started + 30 * DAY) for one in chosen]
+    assert len(told([*before, *later])) == 2
+
+
+def test_of_two_builds_the_candidate_is_the_one() -> None:
+    sides = (SideResult(side="baseline", build="old"), SideResult(side="candidate", build="new"))
+    one = dataclasses.replace(measured(1e6), sides=sides)
+    assert {point.build for series in series_of([result(one)]) for point in series.points} == {"new"}
+
+
+def test_a_result_that_tells_the_pdr_only_beside_its_measurands_has_it_in_a_series() -> None:
+    one = dataclasses.replace(scenario("PASS"), measurands=())
+    (series,) = series_of([result(one)])
+    assert (series.measurand, series.points[0].value) == ("PDR", 1e6)
+
+
+def test_only_what_moved_lately_is_told_when_asked() -> None:
+    found = runs(levels((20, 1e6), (20, 0.95e6), (10, 1e6)))
+    assert len(told(found)) == 4
+    assert {move.after.build for move in told(found, last=15)} == {"6.1.40"}
+    assert told(found, last=5) == ()
+
+
+def test_times_decide_the_order() -> None:
+    found = runs(STEP)
+    random.Random(3).shuffle(found)
+    assert told(found) == told(runs(STEP))
+
+
+def test_points_that_are_no_numbers_are_left_out() -> None:
+    points = tuple(
+        Point(build=str(n), time=float(n), value=(0.0, math.nan)[n % 2] if n % 5 == 0 else 1e6, verdict=Verdict.PASS)
+        for n in range(40)
+    )
+    series = Series(
+        scenario="s", title="S", testbed="t", fingerprint="f", measurand="PDR", unit="", better="higher", points=points
+    )
+    assert moves([series]) == ()
+
+
+# --- the command ---
+
+
+def test_the_command_tells_what_got_worse_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = written(tmp_path / "results", runs(STEP))
+    assert main(["trend", str(folder), str(folder)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [line[:11] for line in lines[::3]] == ["WORSE: PDR ", "WORSE: cost"]
+    assert lines[1].startswith("  IPv6 routing on local-netns (") and lines[1].endswith("20 runs before, 8 since")
+    assert lines[2] == "  ./ci/gate --kernel 'linux 6.1.20.deb' --against 'linux 6.1.19.deb'"
+
+
+def test_the_command_is_silent_where_nothing_moved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = written(tmp_path / "results", runs(levels((30, 1e6))))
+    for form in ("text", "markdown"):
+        assert main(["trend", str(folder), "--format", form]) == 0
+        assert capsys.readouterr() == ("", "")
+
+
+def test_better_alone_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = written(tmp_path / "results", runs(levels((20, 1e6), (8, 1.05e6))))
+    assert main(["trend", str(folder), "--last", "10"]) == 0
+    assert capsys.readouterr().out.startswith("BETTER: ")
+
+
+def test_json_has_both_ends_and_how_much_was_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = written(tmp_path / "results", runs(STEP))
+    assert main(["trend", str(folder), "--format", "json", "--least", "2%"]) == 1
+    record = json.loads(capsys.readouterr().out)
+    assert (record["series"], record["points"], record["left_out"], len(record["moves"])) == (2, 56, 0, 2)
+    one = record["moves"][0]
+    assert (one["before"]["build"], one["after"]["build"], one["worse"]) == ("6.1.19", "6.1.20", True)
+    assert one["lower"] < one["change"] < one["upper"] < 0
+
+
+@pytest.mark.parametrize("evil", ["<script>x</script>", "a | b", "`x`", "a\n# b", "x" * 300, "\u202eядро", "@all"])
+def test_a_hostile_build_is_harmless(evil: str) -> None:
+    (move, *_) = told(runs(STEP))
+    series = dataclasses.replace(move.series, title=evil, testbed=evil, measurand=evil)
+    ends = {name: dataclasses.replace(getattr(move, name), build=evil + name) for name in ("before", "after")}
+    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(
+        trend_markdown([dataclasses.replace(move, series=series, **ends)])
+    )  # fmt: skip
+    kinds = {one.type for token in tokens for one in (token, *(token.children or ()))}
+    assert not {"html_block", "html_inline", "heading_open", "link_open", "em_open"} & kinds
+    assert sum(token.type == "td_open" for token in tokens) == 7
+
+
+def test_no_result_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trend", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"pdrgate: there is no result in {tmp_path}; name a folder of runs\n"
+
+
+# --- the page ---
+
+
+class Page(HTMLParser):
+    """Tags, attributes and text; every tag that is not void is closed in order."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.text = ""
+        self._open: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_startendtag(tag, attrs)
+        if tag not in ("meta", "br"):
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self._open:
+            self.text += data
+
+
+def page_of(found: list[RunResult]) -> Page:
+    series = series_of(found)
+    return Page(trend_page(series, moves(series), len(found)))
+
+
+def test_the_page_draws_each_series_with_its_points_and_tells_what_moved_in_words() -> None:
+    page = page_of(runs(STEP))
+    assert page.text.count("PDR went down by 4.8% (-5.2% to -4.4%) between 6.1.19 and 6.1.20") == 1
+    assert "2 got worse" in page.text and "▼ -4.8%" in page.text
+    drawn = [value for name, value in page.attributes if name == "href" and value == "#PASS"]
+    assert len(drawn) == 2 * len(STEP) + 1  # and one in the legend
+    told = [value for name, value in page.attributes if name == "aria-label"]
+    assert [one.split(",")[0] for one in told] == ["PDR of 28 runs", "cost of 28 runs"]
+    assert all("between 6.1.19 and 6.1.20" in one for one in told)
+
+
+def test_the_page_needs_nothing_else() -> None:
+    page = page_of(runs(STEP))
+    assert not {"script", "link", "img", "iframe", "object"} & set(page.tags)
+    assert all(value.startswith("#") for name, value in page.attributes if name in ("href", "src"))
+
+
+def test_each_verdict_has_a_shape_of_its_own() -> None:
+    found = [
+        dataclasses.replace(one, scenarios=(dataclasses.replace(one.scenarios[0], verdict=verdict),))
+        for one, verdict in zip(runs(levels((len(Verdict), 1e6))), Verdict, strict=True)
+    ]
+    page = page_of(found)
+    used = {value for name, value in page.attributes if name == "href"}
+    assert used == {f"#{verdict}" for verdict in Verdict}
+    shapes = [value for name, value in page.attributes if name == "d" and not value.startswith("M8")][: len(Verdict)]
+    classes = [value for name, value in page.attributes if name == "class" and value.startswith("mark")]
+    # PASS and NO_BASELINE are a full disc and an empty one.
+    assert len(set(zip(shapes, classes, strict=True))) == len(Verdict)
+
+
+def test_points_stay_within_their_chart_whatever_they_are() -> None:
+    found = runs([*levels((10, 1e6)), 1.0, 1e12, *levels((10, 1e6))])
+    page = page_of(found)
+    places = [value for name, value in page.attributes if name == "transform"]
+    assert len(places) == 2 * len(found)
+    for place in places:
+        x, y = map(float, place.removeprefix("translate(").partition(")")[0].split())
+        assert 0 <= x <= 480 and 0 <= y <= 190
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_a_short_history_has_a_page(count: int) -> None:
+    assert "Nothing got worse" in page_of(runs(levels((count, 1e6)))).text
+
+
+def test_nothing_in_a_history_becomes_html() -> None:
+    evil = "<script>alert('x')</script>\" onload=\"'&amp;"
+    found = [
+        dataclasses.replace(
+            one,
+            run=evil,
+            command=f"./ci/gate --kernel {shlex.quote(evil)}",
+            scenarios=(dataclasses.replace(one.scenarios[0], title=evil, sides=(
+                SideResult(side="candidate", build=evil + str(number)),)),),
+        )
+        for number, one in enumerate(runs(STEP, testbed=evil))
+    ]  # fmt: skip
+    page = page_of(found)
+    assert "script" not in page.tags
+    assert not any(name.startswith("on") for name, _ in page.attributes)
+    assert page.text.count(evil) > 5
+
+
+def test_the_command_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = written(tmp_path / "results", runs(levels((30, 1e6))))
+    assert main(["trend", str(folder), "--page", str(tmp_path / "trend.html")]) == 0
+    assert capsys.readouterr().out == ""
+    assert "Nothing got worse" in (tmp_path / "trend.html").read_text()
