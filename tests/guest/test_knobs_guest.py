@@ -133,28 +133,37 @@ def test_queues_that_go_come_back_with_what_they_had(guest: Guest, port: str) ->
         assert snapshot(guest, [port]) == before
 
 
-@pytest.mark.parametrize(
-    ("make", "lack"),
-    [
-        (lambda port: rings(port, {"rx": 512}), "takes at most rx=256 of rings"),
-        (lambda port: channels(port, {"combined": 3}), "takes at most combined=2 of channels"),
-        (lambda port: IndirectionTable(port, "equal=3"), "has 2 receive queues, too few for equal=3"),
-        (lambda port: pause_frames(port, {"rx": True}), "has no pause frames that can be set"),
-        (lambda port: coalescing(port, {"adaptive-rx": True}), "has no adaptive-rx among its interrupt coalescing"),
-        (lambda port: idle_latency(0), "has no CPU idle states to choose from"),
-        (lambda port: Smt("on"), "cannot be switched on"),
-        (lambda port: Irqbalance("on"), "has no service irqbalance to start"),
-    ],
-)  # fmt: skip
-def test_what_a_guest_lacks_is_a_skip(guest: Guest, port: str, make, lack: str) -> None:  # type: ignore[no-untyped-def]
-    knobs = KnobSet()
-    assert not knobs.apply(guest, make(port), "skip")
-    assert lack in knobs.skipped[0]
+class TestNothingIsLeftBehind:
+    """By what cannot be had: looked at once, after all of them, for it takes an emulated guest two seconds."""
 
+    @pytest.fixture(scope="class")
+    def untouched(self, guest: Guest, at_rest: Mapping[str, str]) -> Iterator[str]:
+        """The port's name."""
+        name = guest.interfaces()[MAC]
+        yield name
+        assert snapshot(guest, [name]) == at_rest
 
-def test_coalescing_that_the_driver_refuses_leaves_nothing_behind(guest: Guest, port: str) -> None:
-    with pytest.raises(TestbedError, match=r"ethtool -C .* rx-frames 4. on guest:.* Invalid argument"):
-        KnobSet().apply(guest, coalescing(port, {"rx-frames": 4}))
+    @pytest.mark.parametrize(
+        ("make", "lack"),
+        [
+            (lambda port: rings(port, {"rx": 512}), "takes at most rx=256 of rings"),
+            (lambda port: channels(port, {"combined": 3}), "takes at most combined=2 of channels"),
+            (lambda port: IndirectionTable(port, "equal=3"), "has 2 receive queues, too few for equal=3"),
+            (lambda port: pause_frames(port, {"rx": True}), "has no pause frames that can be set"),
+            (lambda port: coalescing(port, {"adaptive-rx": True}), "has no adaptive-rx among its interrupt coalescing"),
+            (lambda port: idle_latency(0), "has no CPU idle states to choose from"),
+            (lambda port: Smt("on"), "cannot be switched on"),
+            (lambda port: Irqbalance("on"), "has no service irqbalance to start"),
+        ],
+    )  # fmt: skip
+    def test_is_a_skip_where_a_guest_lacks_it(self, guest: Guest, untouched: str, make, lack: str) -> None:  # type: ignore[no-untyped-def]
+        knobs = KnobSet()
+        assert not knobs.apply(guest, make(untouched), "skip")
+        assert lack in knobs.skipped[0]
+
+    def test_coalescing_that_the_driver_refuses(self, guest: Guest, untouched: str) -> None:
+        with pytest.raises(TestbedError, match=r"ethtool -C .* rx-frames 4. on guest:.* Invalid argument"):
+            KnobSet().apply(guest, coalescing(untouched, {"rx-frames": 4}))
 
 
 def test_a_testbed_file_s_knobs_are_the_guest_s(boot_testbed, cloud, config) -> None:  # type: ignore[no-untyped-def]
