@@ -53,7 +53,7 @@ class Ended:
         return [(entry["status"], entry.get("statusDetails", {}).get("message", "")) for entry in results]
 
 
-def run(command: list[str], output: Path, cwd: Path = ROOT, timeout: float = 300) -> Ended:
+def run(command: list[str], output: Path, cwd: Path = ROOT, timeout: float = 900) -> Ended:
     done = subprocess.run(
         command, cwd=cwd, capture_output=True, text=True, timeout=timeout, check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT / "libraries")},
