@@ -189,9 +189,11 @@ def run_gate(options: RunOptions, folder: Path, why: str = "", *, resume: bool =
             ) from None
         raise
     finally:
-        _give_to_caller(folder)
+        give_to_caller(folder)
         if options.history is not None and options.history.file is not None:
-            _give_file_to_caller(options.history.file)
+            give_file_to_caller(options.history.file)
+        if options.noise is not None:
+            give_file_to_caller(options.noise)
     try:
         result: RunResult | None = read_result(folder / RESULT_FILE)
     except DataError:
@@ -229,10 +231,10 @@ def _page(folder: Path, result: RunResult) -> None:
                 print(made.sentence)
     except PdrGateError as error:
         print(f"summary.html is not written: {error}")
-    _give_to_caller(folder)
+    give_to_caller(folder)
 
 
-def _give_to_caller(folder: Path) -> None:
+def give_to_caller(folder: Path) -> None:
     """What root measured for somebody who used sudo is theirs, with the folder of runs if it was made just now."""
     uid, gid = os.environ.get("SUDO_UID"), os.environ.get("SUDO_GID")
     if os.geteuid() != 0 or uid is None or gid is None:
@@ -244,8 +246,8 @@ def _give_to_caller(folder: Path) -> None:
             os.chown(path, int(uid), int(gid), follow_symlinks=False)
 
 
-def _give_file_to_caller(file: Path) -> None:
-    """A history that root made in somebody's folder is theirs; they import into it without sudo."""
+def give_file_to_caller(file: Path) -> None:
+    """A file beside the runs that root made in somebody's folder is theirs: a history, to import into without sudo."""
     uid, gid = os.environ.get("SUDO_UID"), os.environ.get("SUDO_GID")
     if os.geteuid() != 0 or uid is None or gid is None:
         return
@@ -266,6 +268,7 @@ def variables(options: RunOptions, *, resume: bool) -> dict[str, str]:
         options,
         testbed=found(options.testbed).resolve(),
         baseline=options.baseline.resolve() if options.baseline else None,
+        noise=options.noise.resolve() if options.noise else None,
         kernel=absolute(options.kernel),
         bpf=absolute(options.bpf),
         against=absolute(options.against),
@@ -274,7 +277,8 @@ def variables(options: RunOptions, *, resume: bool) -> dict[str, str]:
     texts = {name.upper(): str(value) for name, value in anywhere.written().items() if name not in _NOT_FOR_SUITES}
     # Empty where there is none, so that a suite can say `Skip If    not $BASELINE`.
     texts["HISTORY"] = "" if anywhere.history is None else anywhere.history.url or anywhere.history.text
-    return texts | {"BASELINE": str(anywhere.baseline or ""), "RESUME": str(resume)}
+    paths = {"BASELINE": str(anywhere.baseline or ""), "NOISE": str(anywhere.noise or "")}
+    return texts | paths | {"RESUME": str(resume)}
 
 
 def _robot(options: RunOptions, folder: Path, resume: bool) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import random
 import sys
 import tempfile
 from pathlib import Path
@@ -18,10 +19,13 @@ import pdrgate.search.mlr  # noqa: F401, I001  # first: see pdrgate.launch
 from curves import EarlyLoss
 from fake_testbed import FakeTestbed
 
+import pdrgate.gate.session as session
 import pdrgate.keywords.testbed as keywords
 from pdrgate.cli import main
 from pdrgate.errors import GeneratorError
 from pdrgate.gate.session import Session
+from pdrgate.safety.journal import Journal
+from pdrgate.testbeds import TestbedConfig
 from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, SimulatedSut
 from pdrgate.trial import Trial
 
@@ -42,6 +46,21 @@ class MortalSut(SimulatedSut):
         return super().measure(load, duration)
 
 
+class Boots(FakeTestbed):
+    """A testbed of which each that is opened is a boot with a level of its own."""
+
+    def __init__(self, saturation: float, sut: SimulatedSut, kernel: str, deviation: float, seed: int) -> None:
+        super().__init__(sut, kernel=kernel)
+        self._saturation = saturation
+        self._deviation = deviation
+        self._source = random.Random(seed)
+
+    def open_with(self, config: TestbedConfig, journal: Journal) -> FakeTestbed:
+        level = self._saturation * (1 + self._source.gauss(0, self._deviation))
+        sut = SimulatedSut(IdealCurve(level), Behaviour(0.002), seed=self._source.getrandbits(16), ceiling=Ceiling(4e6))
+        return FakeTestbed(sut, boot=f"boot-{level:.0f}", kernel=self.kernel)
+
+
 def simulated(
     saturation: float = 1e6,
     noise: float = 0.002,
@@ -53,20 +72,24 @@ def simulated(
     fails_at: int = 0,
     breaks_at: int = 0,
     loses_from: float | None = None,
+    boots: float = 0.0,
 ) -> FakeTestbed:
-    """What the SUT is like: loads in packets/s, the rest relative; ``loses_from`` as a part of the saturation."""
+    """What the SUT is like: loads in packets/s, the rest relative; ``loses_from`` as a part of the saturation.
+
+    Args:
+        boots: what its boots deviate by.
+    """
     behaviour = Behaviour(noise=noise, modes=modes, drift=drift)
     curve = IdealCurve(saturation) if loses_from is None else EarlyLoss(saturation, loses_from)
     sut = MortalSut(curve, behaviour, seed=seed, ceiling=Ceiling(ceiling))
     sut.fails_at, sut.breaks_at = fails_at, breaks_at
-    return FakeTestbed(sut, kernel=kernel)
+    return Boots(saturation, sut, kernel, boots, seed) if boots else FakeTestbed(sut, kernel=kernel)
 
 
 if __name__ == "__main__":
     testbed = simulated(**json.loads(sys.argv[1]))
     with tempfile.TemporaryDirectory() as state:
-        keywords.Session = functools.partial(  # type: ignore[misc,assignment]
-            Session, opener=testbed.open_with, state=Path(state)
-        )
+        patched = functools.partial(Session, opener=testbed.open_with, state=Path(state))
+        keywords.Session = session.Session = patched  # type: ignore[misc,assignment]
         code = main(sys.argv[2:])
     sys.exit(code)

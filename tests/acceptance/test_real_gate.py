@@ -123,6 +123,24 @@ def test_without_options_it_is_a_guest_of_constant_speed(tmp_path):
     assert "its CPU held at" in ended.result["testbed"]["sentence"]
 
 
+def test_a_testbed_is_calibrated(tmp_path):
+    """Namespaces set up anew, three pairs of them: what they deviate by is kept, or the machine was in the way."""
+    ended = run(
+        [str(PDRGATE), "calibrate", SMOKE[-1], *SMOKE[:-2], "--pairs", "3", "--output", str(tmp_path)], tmp_path
+    )
+    verdict = ended.result["verdict"]
+    assert verdict in MEASURED, ended.stdout
+    (scenario,) = ended.result["scenarios"]
+    if ended.code == 2:
+        assert verdict in ("DISTURBED", "GENERATOR_LIMITED", "ERROR")
+        return
+    assert ended.code == 0, ended.stdout
+    kept = (tmp_path / "noise.jsonl").read_text().splitlines()
+    assert len(kept) == 1
+    assert scenario["comparison"]["pairs"] == 3
+    assert "3 pairs, 6 boots; what they deviate by" in ended.stdout
+
+
 def test_robot_alone_runs_the_same_suites(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "robot", "--pythonpath", "libraries", "--include", "ipv4ANDlarge-buffers",

@@ -45,8 +45,9 @@ def test_a_getter_never_answers_with_an_earlier_tests_trial(suite):
 SEARCHED = ["Search Partial Drop Rate", "Measurement Should Be Stable"]
 
 
-def test_two_tests_of_one_scenario_both_stay_and_the_graver_one_is_the_runs(suite):
+def test_two_tests_of_one_scenario_both_stay_and_the_graver_one_is_the_runs(suite, boots_are_known):
     baseline = suite({"First": [*SEARCHED, "PDR Should Not Have Regressed"]})
+    boots_are_known(baseline)
     assert baseline.code == 0, baseline.stdout
     ended = suite(
         {
@@ -65,8 +66,9 @@ def test_two_tests_of_one_scenario_both_stay_and_the_graver_one_is_the_runs(suit
     assert sum(entry["trials"] for entry in ended.result["scenarios"]) == len(trials)
 
 
-def test_a_second_question_of_a_test_has_its_own_tolerance(suite):
+def test_a_second_question_of_a_test_has_its_own_tolerance(suite, boots_are_known):
     baseline = suite({"First": [*SEARCHED, "PDR Should Not Have Regressed"]})
+    boots_are_known(baseline)
     ended = suite(
         {
             "Both": [

@@ -54,7 +54,8 @@ def test_first_run_has_no_baseline_and_passes(first_run):
         (0.98e6, "INCONCLUSIVE", 1, "the interval spans the tolerance"),
     ],
 )
-def test_against_a_baseline(simulated_gate, first_run, saturation, verdict, code, words):
+def test_against_a_baseline(simulated_gate, boots_are_known, first_run, saturation, verdict, code, words):
+    boots_are_known(first_run)
     ended = simulated_gate(
         "--baseline", str(first_run.folder), saturation=saturation, seed=2, noise=0.004, kernel="6.1.1-simulated"
     )
@@ -64,6 +65,30 @@ def test_against_a_baseline(simulated_gate, first_run, saturation, verdict, code
     comparison = ended.result["scenarios"][0]["comparison"]
     assert comparison["differs"]["kernel"] == ["6.1.0-simulated", "6.1.1-simulated"]
     assert comparison["lower"] <= comparison["change"] <= comparison["upper"]
+
+
+def test_where_nobody_knows_what_boots_deviate_by_no_boot_is_called_slower(simulated_gate, first_run):
+    """Every fifth unchanged build once was, where boots deviate by 2 %."""
+    ended = simulated_gate("--baseline", str(first_run.folder), saturation=0.9e6, seed=2)
+    sentence = assert_all_agree(ended, "INCONCLUSIVE", 1)
+    assert sentence.endswith("measure it once: pdrgate calibrate resources/testbeds/steady-guest.yaml")
+    assert f"change {ended.result['scenarios'][0]['comparison']['change']:+.1%}" in sentence
+
+
+def test_a_testbed_is_calibrated_and_later_runs_go_by_it(simulated_gate, tmp_path):
+    """Of boots that deviate by 0.2 %: one boot of an equal build passes, one of a slower build is a regression."""
+    calibrated = simulated_gate("--pairs", "8", command="calibrate", boots=0.002)
+    assert calibrated.code == 0, calibrated.stdout + calibrated.stderr
+    assert re.search(r"\n  PDR +0\.[1-5]\d% +0\.[1-4]\d% ", calibrated.stdout), calibrated.stdout
+    assert "a tolerance of 2% of PDR needs 4 pairs; one boot against a stored one resolves 0." in calibrated.stdout
+    baseline = simulated_gate(boots=0.002, seed=2)
+    for number, (saturation, verdict, code) in enumerate(((1e6, "PASS", 0), (0.95e6, "REGRESSION", 1))):
+        ended = simulated_gate("--baseline", str(baseline.folder), boots=0.002, seed=3 + number, saturation=saturation)
+        sentence = assert_all_agree(ended, verdict, code)
+        assert "calibrate" not in sentence
+        for change in ended.result["scenarios"][0]["comparison"]["changes"]:
+            assert change["boots_deviate"] == pytest.approx(0.002, abs=0.0015)
+    assert len((tmp_path / "results" / "noise.jsonl").read_text().splitlines()) == 4
 
 
 def test_two_modes_are_unstable(simulated_gate):
@@ -96,8 +121,9 @@ def test_a_run_that_died_is_resumed_without_repeating_trials(simulated_gate):
     assert "from the resumed run" in resumed.stdout
 
 
-def test_a_folder_of_runs_is_a_baseline_for_every_kernel_and_never_moves(simulated_gate, tmp_path):
+def test_a_folder_of_runs_is_a_baseline_for_every_kernel_and_never_moves(simulated_gate, boots_are_known, tmp_path):
     first = simulated_gate()
+    boots_are_known(first)
     assert first.result["verdict"] == "NO_BASELINE"
     for seed, kernel in ((2, "6.1.0-simulated"), (3, "6.12.0-other")):
         later = simulated_gate("--baseline", str(tmp_path / "results"), seed=seed, kernel=kernel)
@@ -166,7 +192,7 @@ def test_a_reader_that_leaves_early_changes_no_verdict(tmp_path, merged):
         gate.stdout.close()
         errors = "" if merged else gate.stderr.read()
         assert (gate.wait(300), errors) == (0, "")
-    (folder,) = tmp_path.iterdir()
+    (folder,) = (path for path in tmp_path.iterdir() if path.is_dir())
     assert json.loads((folder / "result.json").read_text())["verdict"] == "NO_BASELINE"
 
 

@@ -10,6 +10,9 @@ curve itself is ill: there pdrgate's own trials are simulated one by one. Second
 alone, the search included, median over the comparisons of unchanged builds.
 
 - pdrgate: pairs of boots, a sequential likelihood ratio test, and the checks on levels and ratios.
+- one boot: six repeats of one boot against those of a stored one, where 8 pairs of equal boots have told what boots
+  deviate by.
+- repeats: the same by the repeats alone (Fieller's interval, Welch's degrees of freedom); what pdrgate once did.
 - interval: pairs of boots, t-intervals at 99 % from the sixth pair on, at 95 % in the end; what pdrgate once did.
 - MLR+2%: one MLRsearch a side, REGRESSION below -2 %.
 - MLR+jumpavg: the same two results, in one group or in two (jumpavg, as in FD.io CSIT).
@@ -45,18 +48,20 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fakes"))
 
 from curves import EarlyLoss, Livelock
 
+from pdrgate.gate.judging import CONFIDENCE, compare
 from pdrgate.gate.plan import grid, round_order
-from pdrgate.gate.profile import BOOT_GRID, BOOT_WIDTH, PROFILES, STEADY_TOP_TRIALS
+from pdrgate.gate.profile import BOOT_GRID, BOOT_WIDTH, PROFILES, STEADY_TOP_TRIALS, TOP_TRIALS
 from pdrgate.gate.replicate import Measurands
 from pdrgate.gate.shape import shape_of
 from pdrgate.measurands import PartialDropRate, SaturationThroughput, Sweep
-from pdrgate.replication import PairsRule, Samples
+from pdrgate.replication import NoiseFloor, Observation, ObservedBoot, PairsRule, Samples
+from pdrgate.replication.samples import gravest_change
 from pdrgate.results.model import Side
 from pdrgate.search import mlr
 from pdrgate.search.goals import NDR, PDR, Goal
 from pdrgate.search.mlr import search
 from pdrgate.stability import Reading
-from pdrgate.stats.intervals import paired_change_interval, t_quantile
+from pdrgate.stats.intervals import change_interval, paired_change_interval, t_quantile
 from pdrgate.traffic.simulated import Behaviour, IdealCurve, LoadLoss, SimulatedSut
 from pdrgate.trial import Trial
 
@@ -121,6 +126,12 @@ Method = Callable[[Sut, float, float, random.Random], Answer]
 _SHORT_SEARCH = 5 * QUICK.boot_trial
 _BOOT = (len(BOOT_GRID) + STEADY_TOP_TRIALS) * QUICK.boot_trial
 """Traffic of a boot of constant speed: the grid, the top trials beyond its own, and one below the knee."""
+_OF_A_BOOT = WITHIN / math.sqrt(STEADY_TOP_TRIALS)
+"""Deviation of a boot's value from its level."""
+_CALIBRATED = 8
+"""Pairs of equal boots that have told what boots deviate by."""
+_RUN = QUICK.repeats * (len(QUICK.grid) + TOP_TRIALS) * QUICK.trial_duration
+"""Traffic of a single run, without its search."""
 
 
 def _pairs(
@@ -157,6 +168,41 @@ def pdrgate(sut: Sut, change: float, tolerance: float, source: random.Random) ->
             told.change - change, told.lower <= change <= told.upper,
         )  # fmt: skip
     raise AssertionError("the rule ends at its most pairs")
+
+
+def one_boot(sut: Sut, change: float, tolerance: float, source: random.Random) -> Answer:
+    boots = [CAPACITY * sut.level(source) * (1 + source.gauss(0, _OF_A_BOOT)) for _ in range(2 * _CALIBRATED)]
+    seen = tuple(
+        ObservedBoot(build="same", boot=str(number), pair=number // 2 + 1, values=dict.fromkeys(NAMES, value))
+        for number, value in enumerate(boots)
+    )
+    found = compare(
+        _repeats(sut, change, tolerance, source), "stored", NoiseFloor.seen([Observation(when=0.0, boots=seen)], 0.0)
+    )
+    told = found[0]
+    holds = told.lower <= change <= told.upper
+    return Answer(str(gravest_change(found).verdict), 1, 2 * _RUN, told.change - change, holds)
+
+
+def repeats(sut: Sut, change: float, tolerance: float, source: random.Random) -> Answer:
+    each = 1 - (1 - CONFIDENCE) / len(NAMES)
+    found = []
+    for one in _repeats(sut, change, tolerance, source):
+        told = change_interval(one.candidate, one.baseline, each).interval
+        low, high = told.low < -tolerance, told.high < -tolerance
+        found.append("REGRESSION" if high else "INCONCLUSIVE" if low else "PASS")
+    return Answer(min(found, key=("REGRESSION", "INCONCLUSIVE", "PASS").index), 1, 2 * _RUN)
+
+
+def _repeats(sut: Sut, change: float, tolerance: float, source: random.Random) -> list[Samples]:
+    levels = CAPACITY * sut.level(source), CAPACITY * (1 + change) * sut.level(source, candidate=True)
+    return [
+        Samples(
+            name, "packets/s", "higher", tolerance,
+            *(tuple(level * (1 + source.gauss(0, WITHIN)) for _ in range(QUICK.repeats)) for level in levels),
+        )
+        for name in NAMES
+    ]  # fmt: skip
 
 
 def interval(sut: Sut, change: float, tolerance: float, source: random.Random) -> Answer:
@@ -242,8 +288,9 @@ def _grouped(old: list[float], new: list[float]) -> str:
 
 
 METHODS: dict[str, Method] = {
-    "pdrgate": pdrgate, "interval": interval, "MLR+2%": mlr_fixed, "MLR+jumpavg": mlr_jumpavg, "jumpavg 10": jumpavg_10,
-    "Welch": welch, "sweep": sweep, "t-threshold": t_threshold, "fence": fence,
+    "pdrgate": pdrgate, "one boot": one_boot, "repeats": repeats, "interval": interval, "MLR+2%": mlr_fixed,
+    "MLR+jumpavg": mlr_jumpavg, "jumpavg 10": jumpavg_10, "Welch": welch, "sweep": sweep, "t-threshold": t_threshold,
+    "fence": fence,
 }  # fmt: skip
 
 
@@ -383,7 +430,7 @@ def main() -> None:
         "flips by 3 % from boot to boot": Sut(0.005, flips=0.03),
     }
     changes = (0.0, -options.tolerance, -2 * options.tolerance + options.tolerance**2)
-    told: dict[str, tuple[Summary, Summary, Summary]] = {}
+    told: dict[tuple[str, str], tuple[Summary, Summary, Summary]] = {}
     with ProcessPoolExecutor(2) as pool:
         many = partial(pool.map, run)
         for title, group in (("boots deviate by", suts), ("", odd)):
@@ -397,18 +444,18 @@ def main() -> None:
             )  # fmt: skip
             for name, method in keys:
                 same, edge, slower = next(found), next(found), next(found)
-                if method == "pdrgate":
-                    told[name] = (same, edge, slower)
+                if method in _TELLING:
+                    told[name, method] = (same, edge, slower)
                 print(
                     f"{name:<36}{method:<13}" + _shares(same) + "".join(f"{edge.shares.get(w, 0):>9.1%}" for w in _SAID)
                     + _shares(slower) + f"{same.boots:>7.0f}{same.seconds:>9.0f}", flush=True
                 )  # fmt: skip
-        print(f"\n{'pdrgate, boots deviate by':<36}{'error of the change':>30}{'97.5 % interval holds it':>33}")
+        print(f"\n{'boots deviate by':<36}{'error of the change':>30}{'97.5 % interval holds it':>33}")
         print(f"{'':<36}" + "".join(f"{change:>10.1%}" for change in changes) + f"{'':3}"
               + "".join(f"{change:>10.1%}" for change in changes))  # fmt: skip
-        for name in suts:
-            print(f"{name:<36}" + "".join(f"{one.error:>+10.2%}" for one in told[name]) + f"{'':3}"
-                  + "".join(f"{one.holds:>10.1%}" for one in told[name]), flush=True)  # fmt: skip
+        for name, method in itertools.product(suts, _TELLING):
+            print(f"{name:<10}{method:<26}" + "".join(f"{one.error:>+10.2%}" for one in told[name, method]) + f"{'':3}"
+                  + "".join(f"{one.holds:>10.1%}" for one in told[name, method]), flush=True)  # fmt: skip
         print(
             f"\n{'pdrgate, unchanged builds':<49}"
             f"{'PASS':>7}{'REGR':>7}{'IMPR':>6}{'INC':>6}{'UNST':>7}{'boots':>7}{'seconds':>9}"
@@ -422,6 +469,8 @@ def main() -> None:
 
 
 _SAID = ("PASS", "REGRESSION")
+_TELLING = ("pdrgate", "one boot")
+"""Methods of which the change that they tell is looked at."""
 
 
 def _shares(found: Summary) -> str:

@@ -14,6 +14,7 @@ from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
 from pdrgate.gate.session import Session
+from pdrgate.history.noise import NoiseStore
 from pdrgate.observers.environment import Environment
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import CounterObserver, Observer
@@ -146,8 +147,15 @@ def gate(session: Session, scenario: Scenario | None = None, tolerance: float = 
 
 
 def new_session(
-    testbed: FakeTestbed, folder: Path, watcher: Watcher, state: Path, options: Options = QUICK, *, resume: bool = False
+    testbed: FakeTestbed,
+    folder: Path,
+    watcher: Watcher,
+    state: Path,
+    options: Options = QUICK,
+    *,
+    resume: bool = False,
+    noise: NoiseStore | None = None,
 ) -> Session:
     """A session on a fake testbed, with a record, locks and journals of its own."""
     record = RunRecord(folder, options.profile, resume=resume)
-    return Session(CONFIG, options, record, watcher, opener=testbed.open_with, state=state)
+    return Session(CONFIG, options, record, watcher, noise=noise, opener=testbed.open_with, state=state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import re
 from collections.abc import Callable, Sequence
@@ -11,24 +12,31 @@ from typing import Any
 import pytest
 from curves import EarlyLoss, Livelock
 from fake_testbed import CONFIG, QUICK, FakeTestbed, Killed, Watcher
+from known_noise import KnownNoise
 
 import pdrgate.gate.build_comparison as module
 from pdrgate.crashes.faults import Crash
-from pdrgate.errors import DataError, TestbedError
+from pdrgate.errors import DataError, TestbedError, UsageError
 from pdrgate.gate.boots import Build
 from pdrgate.gate.build_comparison import BuildComparison, Plan
+from pdrgate.gate.equal_builds import compare_with_itself
 from pdrgate.gate.file_comparison import compare_files
+from pdrgate.gate.options import Options
 from pdrgate.gate.pairs_file import PAIRS_FILE
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.guests.guest import GuestError
+from pdrgate.history.noise import NoiseStore
 from pdrgate.history.results import read_result
+from pdrgate.replication import NoiseFloor
 from pdrgate.reports.console import verdict_table
+from pdrgate.reports.noise import noise_lines
 from pdrgate.results.model import BootResult, RunResult, Side
 from pdrgate.results.verdict import Verdict
 from pdrgate.safety.journal import Journal
 from pdrgate.stability import read_trials
+from pdrgate.testbeds import load_testbed
 from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 from pdrgate.trial import Trial
 from pdrgate.units import Rate
@@ -124,9 +132,11 @@ def comparison(
     resume: bool = False,
     watcher: Watcher | None = None,
     name: str = "b",
+    noise: NoiseStore | None = None,
+    asked: Options = QUICK,
 ) -> tuple[Session, BuildComparison]:
     record = RunRecord(tmp_path / "run", "quick", resume=resume)
-    session = Session(CONFIG, QUICK, record, watcher or Watcher(), state=tmp_path / "state")
+    session = Session(CONFIG, asked, record, watcher or Watcher(), noise=noise, state=tmp_path / "state")
     builds: dict[Side, Build] = {
         "baseline": Build("baseline", "linux-a", machine.boots("a", baseline)),
         "candidate": Build("candidate", f"linux-{name}", machine.boots(name, candidate)),
@@ -290,6 +300,87 @@ def test_both_pdrs_their_intervals_and_the_boots_are_told_at_the_end(tmp_path: P
     comparison = result.scenarios[0].comparison
     assert comparison is not None
     assert comparison.confidence == 0.975  # 95 % for two measurands together
+
+
+# --- The noise of the testbed ---
+
+
+def noisy(tmp_path: Path, noise: KnownNoise, **options: Any) -> tuple[BuildComparison, RunResult, Watcher]:
+    watcher = Watcher()
+    subject, result, _ = compared(tmp_path, STEADY, STEADY, watcher=watcher, noise=noise, **options)
+    return subject, result, watcher
+
+
+def test_a_comparison_says_first_what_can_be_resolved_and_adds_what_it_saw(tmp_path: Path) -> None:
+    noise = KnownNoise(None)
+    _, result, watcher = noisy(tmp_path / "first", noise)
+    assert "what this testbed resolves is not known yet (0 pairs of boots so far)" in watcher.sentences
+    ((key, conditions, seen),) = noise.kept
+    assert len({boot.build for boot in seen.boots}) == 2
+    assert [boot.pair for boot in seen.boots] == [1, 1, 2, 2, 3, 3, 4, 4]
+    assert seen.boots[0].values == result.scenarios[0].boots[0].values
+    assert seen.boots[0].within["saturation throughput"].count >= 8
+    assert "kernel" not in conditions
+    _, _, watcher = noisy(tmp_path / "second", noise)
+    (said,) = (one for one in watcher.sentences if one.startswith("this testbed resolves a tolerance of "))
+    assert said.endswith("; 4 pairs so far)")
+    assert watcher.sentences.index(said) < next(
+        number for number, one in enumerate(watcher.sentences) if one.startswith("pair 1 ")
+    )
+    assert {one for one, _, _ in noise.kept} == {key}
+
+
+def test_a_tolerance_that_no_pairs_resolve_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
+    machine = Machine()
+    session, subject = comparison(tmp_path, STEADY, STEADY, machine, noise=KnownNoise(0.1))
+    with pytest.raises(UsageError, match=r"48 pairs resolve a tolerance of 5\.48% of PDR, and 2\.00% was asked for"):
+        subject.measure()
+    subject.finish()
+    session.close()
+    assert machine.up == 0
+    assert read_result(tmp_path / "run").scenarios[0].trials == 0
+    asked = dataclasses.replace(QUICK, below_noise=True)
+    _, result, _ = noisy(tmp_path / "all the same", KnownNoise(0.1), asked=asked)
+    assert result.verdict is Verdict.PASS
+
+
+def test_a_build_that_flips_tells_nothing_of_the_testbed(tmp_path: Path) -> None:
+    noise = KnownNoise(None)
+    watcher = Watcher()
+    flips = [1e6, 0.8e6, 0.8e6, 1e6, 1e6, 0.8e6, 1e6, 0.8e6]
+    _, result, _ = compared(tmp_path, STEADY, flips, watcher=watcher, noise=noise, pairs=16)
+    assert result.verdict is Verdict.UNSTABLE
+    assert noise.kept == []
+
+
+def test_a_build_against_itself_is_measured_in_all_pairs(tmp_path: Path) -> None:
+    noise, machine = KnownNoise(None), Machine()
+    record = RunRecord(tmp_path / "run", "quick")
+    booted = machine.boots("a", STEADY)
+    session = Session(
+        CONFIG, QUICK, record, Watcher(), noise=noise, state=tmp_path / "state", opener=lambda config, own: booted(own)
+    )
+    session.take()
+    subject = compare_with_itself(session, Scenario(), "", 6)
+    session.close()
+    assert subject.observed
+    assert len(machine.booted) == 12
+    ((_, _, seen),) = noise.kept
+    assert len({boot.build for boot in seen.boots}) == 1
+    floor = NoiseFloor.seen([seen], seen.when)
+    assert (floor.pairs, floor.boots) == (6, 12)
+    assert floor.of(PDR).boots is not None
+    assert any(
+        line.startswith("  a tolerance of 2% of PDR needs 4 pairs; one boot ")
+        for line in noise_lines(floor, {PDR: 0.02})
+    )
+
+
+def test_what_boots_builds_needs_one(tmp_path: Path) -> None:
+    config = load_testbed(Path("resources/testbeds/local-vm.yaml"))
+    session = Session(config, QUICK, RunRecord(tmp_path / "run", "quick"), Watcher())
+    with pytest.raises(UsageError, match=r"^testbed local-vm \(.*\) boots builds; name one with --kernel$"):
+        compare_with_itself(session, Scenario(), "", 6)
 
 
 # --- Boots ---

@@ -93,14 +93,29 @@ def test_a_comparison_in_json_has_the_change_that_was_computed(
     sut = SimulatedSut(IdealCurve(0.9e6), Behaviour(0.002), seed=5)
     slower.write_text("".join(f"{trial.to_json()}\n" for trial in sut.repeat(LOADS, 1.0, 10)))
     for candidate, verdict, accepted in ((slower, "REGRESSION", True), (unstable, "UNSTABLE", False)):
-        assert main(["compare", str(stable), str(candidate), "--format", "json"]) == 1
+        assert main(["compare", str(stable), str(candidate), "--format", "json", "--boots-deviate", "0.1%"]) == 1
         told = json.loads(capsys.readouterr().out)
         assert told["verdict"] == verdict
         assert told["comparison"]["accepted"] is accepted
         assert told["comparison"]["change"] < -0.05
         assert [change["measurand"] for change in told["comparison"]["changes"]] == ["PDR", "saturation throughput"]
-    assert main(["compare", str(stable), str(slower), "--tolerance", "20%"]) == 0
+    assert main(["compare", str(stable), str(slower), "--tolerance", "20%", "--boots-deviate", "0.1%"]) == 0
     assert capsys.readouterr().out.startswith("PASS: not slower: ")
+
+
+def test_of_boots_of_which_nobody_knows_what_they_deviate_by_none_is_slower(
+    stable: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slower = tmp_path / "slower" / "trials.jsonl"
+    slower.parent.mkdir()
+    sut = SimulatedSut(IdealCurve(0.9e6), Behaviour(0.002), seed=5)
+    slower.write_text("".join(f"{trial.to_json()}\n" for trial in sut.repeat(LOADS, 1.0, 10)))
+    assert main(["compare", str(stable), str(slower)]) == 1
+    told = capsys.readouterr().out
+    assert told.startswith("INCONCLUSIVE: one boot of each does not tell: saturation throughput 899.9 kpps ")
+    assert told.endswith("decides nothing; measure it once: pdrgate calibrate\n")
+    assert main(["compare", str(stable), str(stable)]) == 0
+    assert capsys.readouterr().out.startswith("NO_BASELINE: not judged: PDR ")
 
 
 def test_the_options_reach_the_assessment(stable: Path, capsys: pytest.CaptureFixture[str]) -> None:

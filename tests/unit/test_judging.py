@@ -7,10 +7,11 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from known_noise import floor
 
 from pdrgate.errors import DataError, UsageError
 from pdrgate.gate.judging import check_tolerance, compare, comparison, judged, shown, summarised
-from pdrgate.replication import Samples
+from pdrgate.replication import NoiseFloor, Samples
 from pdrgate.results.model import Better
 from pdrgate.results.verdict import Verdict
 
@@ -32,8 +33,17 @@ def samples(
     return Samples(name, unit, better, tolerance, baseline, candidate)
 
 
-def verdict(candidate: tuple[float, ...], tolerance: float = 0.02, baseline: tuple[float, ...] = BASE) -> Verdict:
-    return judged(compare([samples(candidate, tolerance, baseline)], "b")).verdict
+SAME_BOOT = floor(0.0)
+"""Boots do not deviate: the interval is that of the repeats."""
+
+
+def verdict(
+    candidate: tuple[float, ...],
+    tolerance: float = 0.02,
+    baseline: tuple[float, ...] = BASE,
+    known: NoiseFloor | None = SAME_BOOT,
+) -> Verdict:
+    return judged(compare([samples(candidate, tolerance, baseline)], "b", known)).verdict
 
 
 @pytest.mark.parametrize(
@@ -56,7 +66,7 @@ def test_the_direction_counts(factor: float, expected: Verdict) -> None:
 
 @pytest.mark.parametrize(("factor", "expected"), [(1.1, Verdict.REGRESSION), (0.9, Verdict.IMPROVEMENT)])
 def test_where_lower_is_better_more_is_a_regression(factor: float, expected: Verdict) -> None:
-    found = judged(compare([samples(times(factor), name="cost", better="lower", unit="cycles")], "b"))
+    found = judged(compare([samples(times(factor), name="cost", better="lower", unit="cycles")], "b", SAME_BOOT))
     assert found.verdict is expected
 
 
@@ -75,7 +85,7 @@ def test_without_tolerance_equals_are_a_pass_only_when_they_are_equal() -> None:
 
 
 def test_the_reason_tells_all_numbers() -> None:
-    changes = compare([samples(times(0.9))], "old/result.json")
+    changes = compare([samples(times(0.9))], "old/result.json", SAME_BOOT)
     reason = str(judged(changes))
     assert reason.startswith("REGRESSION: slower: PDR 900 kpps against 1 Mpps, change -10.0% (-10.")
     assert reason.endswith("at 95% confidence), tolerance 2.0%")
@@ -94,7 +104,9 @@ def test_the_sentence_says_which_measurand_is_worse_and_what_the_other_does() ->
         (1.0, 0.8, "slower: saturation throughput ", "PDR 1 Mpps against 1 Mpps, change +0.0%"),
         (1.0, 1.0, "not slower: PDR ", "saturation throughput 1 Mpps against 1 Mpps, change +0.0%"),
     ):
-        found = judged(compare([samples(times(pdr)), samples(times(saturation), name="saturation throughput")], "old"))
+        found = judged(
+            compare([samples(times(pdr)), samples(times(saturation), name="saturation throughput")], "old", SAME_BOOT)
+        )
         assert found.verdict is (Verdict.PASS if pdr == saturation else Verdict.REGRESSION)
         assert found.reason.startswith(leads)
         assert other in found.reason

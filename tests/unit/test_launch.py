@@ -44,6 +44,8 @@ ALL_SAID = RunOptions(
     against="b.o",
     boots=6,
     budget=Duration(0.1),
+    noise=Path("results/noise.jsonl"),
+    below_noise=True,
     bisect=True,
     history=Address.parse("runs.db"),
 )
@@ -119,6 +121,7 @@ def test_robot_gets_what_was_asked_in_units_and_with_whole_paths() -> None:
         "BASELINE": str(Path.cwd() / "results"), "REQUIRE_BASELINE": "True", "READING": "tolerant", "WAIT": "600 s",
         "KERNEL": f"vmlinuz,modules={Path.cwd() / 'lib'}", "BPF": "a.o", "AGAINST": "b.o", "BOOTS": "6",
         "BUDGET": "0.1 s", "RESUME": "True", "HISTORY": str(Path.cwd() / "runs.db"),
+        "NOISE": str(Path.cwd() / "results/noise.jsonl"), "BELOW_NOISE": "True",
     }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from counting_testbed import CountingTestbed
 from fake_testbed import CONFIG, FakeTestbed, Watcher, gate, new_session
+from known_noise import KnownNoise
 from made_results import result, scenario
 
 import pdrgate.gate.measurer as measurer
@@ -291,7 +292,7 @@ def single(folder: Path, path: dict[str, float], baseline: Path | None = None) -
     sut = SimulatedSut(IdealCurve(1e6), Behaviour(0.003), seed=7, ceiling=Ceiling(4e6))
     testbed = CountingTestbed(sut, lambda: path)
     asked = Options(profile="quick", baseline=baseline)
-    with new_session(testbed, folder, Watcher(), folder.parent / "state", asked) as session:
+    with new_session(testbed, folder, Watcher(), folder.parent / "state", asked, noise=KnownNoise()) as session:
         gate(session)
     assert testbed.rested_busy
     assert all(testbed.rested_busy)

@@ -68,7 +68,7 @@ def test_fingerprints_that_cannot_be_read_are_told_in_one_line(tmp_path: Path, c
     with_a_trial(tmp_path)
     (tmp_path / FINGERPRINTS_FILE).write_text(content)
     with pytest.raises(
-        DataError, match=rf"^cannot resume {tmp_path}: .*fingerprints\.json cannot be read .*a new run$"
+        DataError, match=rf"^cannot go on from {tmp_path}: .*fingerprints\.json cannot be read .*a new run$"
     ):
         RunRecord(tmp_path, "quick", resume=True)
 

@@ -77,3 +77,25 @@ def test_every_field_of_a_question_is_in_its_name() -> None:
 def test_the_goal_is_in_the_title_where_it_is_not_the_usual_one() -> None:
     assert Scenario(loss_ratio=0.1).title.endswith(", PDR@10.00%")
     assert Scenario(loss_ratio=1e-5).title.endswith(", PDR at 1e-05 loss")
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        Scenario(),
+        Scenario("xdp-ipv4-routing", "2 cpus", 512, "imix"),
+        Scenario("ipv4-routing", "unpinned", 512, 128, flows=7, directions=2, probe_rate=10),
+        Scenario("srv6-end", frame_size=1518, loss_ratio=0.1, width=0.05),
+    ],
+    ids=lambda scenario: scenario.name,
+)
+def test_a_scenario_is_had_by_its_name(scenario: Scenario) -> None:
+    found = Scenario.named(scenario.name)
+    assert found.name == scenario.name
+    assert found.loss_ratio == pytest.approx(scenario.loss_ratio)
+
+
+@pytest.mark.parametrize("name", ["", "default", "ipv6-routing", "ipv6-routing-1cpu-4096-64B-fast"])
+def test_names_of_no_scenario(name: str) -> None:
+    with pytest.raises(UsageError, match=r"take a name from a result, such as ipv6-routing-1cpu-4096-64B$"):
+        Scenario.named(name)

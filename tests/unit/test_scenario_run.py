@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from curves import EarlyLoss, Livelock
 from fake_testbed import CONFIG, QUICK, FakeTestbed, Killed, Watcher, gate, new_session
+from known_noise import KnownNoise
 
 from pdrgate.errors import DataError, StorageError, TestbedError, UsageError
 from pdrgate.gate.baseline import Baselines
@@ -21,6 +23,7 @@ from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
 from pdrgate.gate.session import Session
 from pdrgate.history.results import read_result
+from pdrgate.replication import Observation
 from pdrgate.reports.console import verdict_table
 from pdrgate.results.model import RunResult
 from pdrgate.results.verdict import Judgement, Verdict
@@ -52,6 +55,7 @@ class Gate:
         self.root = root
         self.state = state
         self.watcher = Watcher()
+        self.noise = KnownNoise()
 
     def __call__(
         self,
@@ -70,7 +74,7 @@ class Gate:
         )
         testbed = FakeTestbed(subject, kernel=kernel)
         self.watcher = Watcher()
-        with new_session(testbed, folder, self.watcher, self.state, chosen) as session:
+        with new_session(testbed, folder, self.watcher, self.state, chosen, noise=self.noise) as session:
             subject, judgement = gate(session, scenario)
             session.record.write(finished=True)
         assert not testbed.open
@@ -175,6 +179,54 @@ def test_against_a_baseline(run_gate: Gate, capacity: float, verdict: Verdict) -
     assert comparison.differs["kernel"] == ("6.17", "6.18")
     assert [change.measurand for change in comparison.changes] == ["PDR", "saturation throughput"]
     assert comparison.accepted
+
+
+def test_equal_builds_are_not_judged_until_it_is_known_what_boots_deviate_by(run_gate: Gate) -> None:
+    """From the boots of single runs alone: a fifth run of one build is compared by what the four before deviated by."""
+    run_gate.noise = KnownNoise(None)
+    verdicts = []
+    for number in range(6):
+        judgement, result = run_gate(f"runs/{number}", sut(seed=number, noise=0.001), "runs")
+        verdicts.append(judgement.verdict)
+        comparison = result.scenarios[0].comparison
+        if number:
+            # What was compared, judged or not, is no baseline of a folder.
+            assert comparison is not None
+            assert comparison.baseline.endswith("runs/0/result.json")
+            known = comparison.changes[0].boots_deviate
+            assert (known is not None) == (number > 3)
+            assert known is None or known < 0.003
+            unknown = "not judged: ", "measure it once: pdrgate calibrate no-file.yaml"
+            assert all((words in judgement.reason) == (number < 4) for words in unknown)
+    assert verdicts == [Verdict.NO_BASELINE] * 4 + [Verdict.PASS] * 2
+    assert [len(observation.boots) for _, _, observation in run_gate.noise.kept] == [1] * 6
+    required, _ = run_gate("required", sut(seed=7), "runs/0", require_baseline=True, profile="quick")
+    assert required.verdict is Verdict.PASS
+    run_gate.noise = KnownNoise(None)
+    required, _ = run_gate("unknown", sut(seed=7), "runs/0", require_baseline=True)
+    assert required.verdict is Verdict.INCONCLUSIVE
+
+
+def test_what_boots_deviate_by_costs_no_verdict_where_it_cannot_be_had(run_gate: Gate) -> None:
+    class Gone(KnownNoise):
+        def observations(self, testbed: str) -> list[Observation]:
+            raise DataError("cannot read noise.jsonl: Input/output error")
+
+        def add(self, testbed: str, conditions: Mapping[str, str], observation: Observation) -> None:
+            raise StorageError("cannot write noise.jsonl: No space left on device")
+
+    run_gate("old", sut())
+    run_gate.noise = Gone()
+    judgement, _ = run_gate("new", sut(0.9e6, seed=2), "old")
+    assert judgement.verdict is Verdict.INCONCLUSIVE
+    assert "the noise of this testbed is not known: cannot read noise.jsonl" in "; ".join(run_gate.watcher.sentences)
+    assert "what boots deviate by is not kept: cannot write noise.jsonl" in "; ".join(run_gate.watcher.sentences)
+
+
+def test_an_unstable_run_tells_nothing_of_boots(run_gate: Gate) -> None:
+    judgement, _ = run_gate("run", sut(seed=1, modes=(1.0, 0.8)))
+    assert judgement.verdict is Verdict.UNSTABLE
+    assert run_gate.noise.kept == []
 
 
 def test_loss_that_begins_earlier_is_a_lower_pdr_at_an_unchanged_saturation_throughput(run_gate: Gate) -> None:
@@ -380,7 +432,8 @@ def test_each_tolerance_is_asked_anew_and_the_gravest_answer_is_the_tests(run_ga
     """The second question of a test once got the first one's answer."""
     run_gate("old", sut())
     folder = run_gate.root / "new"
-    with new_session(FakeTestbed(sut(0.9e6, seed=2)), folder, Watcher(), run_gate.state) as session:
+    testbed = FakeTestbed(sut(0.9e6, seed=2))
+    with new_session(testbed, folder, Watcher(), run_gate.state, noise=KnownNoise()) as session:
         subject = ScenarioRun(session, Scenario(), baselines=Baselines(run_gate.root / "old", folder))
         subject.prepare()
         subject.search()

@@ -10,6 +10,7 @@ import click
 
 from pdrgate import __version__
 from pdrgate.cli.assess import assess
+from pdrgate.cli.calibrate import calibrate
 from pdrgate.cli.compare import compare
 from pdrgate.cli.doctor import doctor
 from pdrgate.cli.fetch import fetch
@@ -31,7 +32,7 @@ def cli(debug: bool) -> None:
     """
 
 
-for _command in (gate, doctor, restore, assess, compare, report, history, fetch, trend):
+for _command in (gate, doctor, calibrate, restore, assess, compare, report, history, fetch, trend):
     cli.add_command(_command)
 
 

@@ -15,22 +15,48 @@ from pdrgate.units import Ratio
 @click.argument("candidate", type=PathType())
 @click.option("--tolerance", type=RatioType(), default="2%", show_default=True, help="Loss of PDR that is accepted.")
 @click.option("--loss", type=RatioType(), default="0.5%", show_default=True, help="The PLR that defines the PDR.")
+@click.option(
+    "--noise",
+    metavar="FILE",
+    type=PathType(),
+    help="Where 'pdrgate calibrate' has kept what boots deviate by.  [default: noise.jsonl beside CANDIDATE's folder]",
+)
+@click.option(
+    "--boots-deviate",
+    metavar="RATIO",
+    type=RatioType(),
+    help="What boots are known to deviate by, where no file tells.",
+)
 @click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
-def compare(baseline: Path, candidate: Path, tolerance: Ratio, loss: Ratio, form: str) -> int:
+def compare(
+    baseline: Path,
+    candidate: Path,
+    tolerance: Ratio,
+    loss: Ratio,
+    noise: Path | None,
+    boots_deviate: Ratio | None,
+    form: str,
+) -> int:
     """Say whether the trials in CANDIDATE show a lower PDR or saturation throughput than those in BASELINE.
 
     Each is a trials.jsonl, a result file of PASTRAMI, or a directory of one; all its repeats are taken together. Of the
     trials of a comparison of builds, BASELINE gives those of its baseline and CANDIDATE those of its candidate: name
-    such a run twice, and its pairs of boots are judged again. Exits as gate does. Trials taken in one boot do not show
-    what the next boot will give: replicate boots, not trials.
+    such a run twice, and its pairs of boots are judged again. Exits as gate does. Trials of one boot do not show what
+    the next one gives: where what boots deviate by is not known, one boot against one boot is never a REGRESSION.
     """
     import json
 
     import msgspec
 
     from pdrgate.gate.file_comparison import compare_files
+    from pdrgate.history.noise import NOISE_FILE, NoiseFile
 
-    comparison, judgement = compare_files(baseline, candidate, float(tolerance), float(loss), note)
+    folder = candidate.absolute() if candidate.is_dir() else candidate.absolute().parent
+    comparison, judgement = compare_files(
+        baseline, candidate, float(tolerance), float(loss), note,
+        noise=NoiseFile(noise or folder.parent / NOISE_FILE),
+        boots_deviate=None if boots_deviate is None else float(boots_deviate),
+    )  # fmt: skip
     if form == "json":
         record = {"verdict": judgement.verdict, "reason": judgement.reason}
         click.echo(json.dumps(record | {"comparison": msgspec.to_builtins(comparison)}, indent=1))

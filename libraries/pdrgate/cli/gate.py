@@ -91,6 +91,15 @@ FEWEST_BOOTS = 3
     help="A database to put the run into: a SQLite file, or postgresql://user@host/database.",
 )
 @click.option("--require-baseline", is_flag=True, help="Fail, before measuring, where there is no baseline.")
+@click.option(
+    "--noise",
+    metavar="FILE",
+    type=PathType(),
+    help="Where what boots deviate by is kept.  [default: noise.jsonl in the folder of --output]",
+)
+@click.option(
+    "--below-noise", is_flag=True, help="Compare builds though the tolerance is below what this testbed resolves."
+)
 @click.option("--resume", metavar="RUN", type=PathType(), help="Continue the run in this folder.")
 @click.option("--reading", type=click.Choice(["strict", "tolerant", "published"]), default="strict", show_default=True)
 @click.option(
@@ -119,6 +128,7 @@ def gate(context: click.Context, /, output: Path, resume: Path | None, **asked: 
     UNSTABLE, INCONCLUSIVE), with 2 when the testbed or a tool is at fault (DISTURBED, GENERATOR_LIMITED, ERROR).
     """
     from pdrgate.gate.options import RunOptions
+    from pdrgate.history.noise import NOISE_FILE
     from pdrgate.launch import check, default_testbed, new_folder, run_gate
 
     if resume is not None:
@@ -135,6 +145,7 @@ def gate(context: click.Context, /, output: Path, resume: Path | None, **asked: 
         check(options)
         return run_gate(options, folder, resume=True)
     why = ""
+    asked["noise"] = asked["noise"] or output / NOISE_FILE
     if asked["testbed"] is None:
         asked["testbed"], why = default_testbed(asked["kernel"] is not None)
     options = _asked(**asked)

@@ -33,6 +33,12 @@ class Baseline:
         """By measurand, the samples of the baseline."""
         return {one.name: one.samples for one in self.scenario.measurands}
 
+    @property
+    def boots(self) -> int:
+        """That the samples are of: one, or those of a build that was compared with another."""
+        whole = [boot for boot in self.scenario.boots if boot.side == "candidate" and not boot.failure]
+        return len(whole) or 1
+
 
 class Baselines:
     """What a run was given to compare with: one result, or a folder of runs. It is read when the run begins.
@@ -100,7 +106,8 @@ def _in_result(
             differing.append(f"{key} {there} there, {here} here")
     if differing:
         return None, (len(differing), f"{source} is not comparable: {'; '.join(differing)}")
-    if entry.verdict not in accepted or entry.pdr is None:
+    was_compared = accepted is _ANCHORS and entry.comparison is not None
+    if entry.verdict not in accepted or entry.pdr is None or was_compared:
         stable = "stable " if entry.verdict not in _STABLE else ""
         what = f"holds no {stable}PDR of this scenario" if stable or entry.pdr is None else "was compared itself"
         return None, (0, f"{source} {what} (it was {entry.verdict})")

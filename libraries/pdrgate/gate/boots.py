@@ -86,6 +86,7 @@ class Boots:
     Args:
         together: whether both boots of a pair can be up at once, and are measured in turn.
         told: gets each trial, and whether it is one of the run that is resumed.
+        known: gets the fingerprint of the first boot, before anything is measured; what it raises ends the comparison.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class Boots:
         *,
         together: bool,
         told: Callable[[Trial, bool], None],
+        known: Callable[[Mapping[str, str]], None] = lambda fingerprint: None,
     ) -> None:
         self.session = session
         self.scenario = scenario
@@ -116,6 +118,7 @@ class Boots:
         """What a user can do where the machine disturbs."""
         self._together = together
         self._told = told
+        self._known = known
         self._searched: set[Side] = set()
         self._centres: dict[Side, float] = {}
         self._ahead: dict[Side, Testbed] = {}
@@ -285,6 +288,12 @@ class Boots:
             raise DataError(
                 f"boots of the {build.side} {build.label} cannot be taken together: {'; '.join(told)}; start a new run"
             )
+        if not any(one.fingerprint for one in self.sides.values()):
+            try:
+                self._known(subject.fingerprint)
+            except BaseException:
+                self._release(subject)
+                raise
         self.sides[build.side] = replace(
             self.sides[build.side], environment=subject.environment.to_dict(), fingerprint=subject.fingerprint
         )

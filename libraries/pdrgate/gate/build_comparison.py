@@ -18,6 +18,7 @@ from pdrgate.gate.boots import SIDES, BootError, Boots, Build
 from pdrgate.gate.disturbance import Disturbance
 from pdrgate.gate.interference import interference
 from pdrgate.gate.judging import check_tolerance, comparison, judged, shown, summarised, told
+from pdrgate.gate.noise import as_observed, check_resolvable, noise_floor, remember, resolvable_in_words
 from pdrgate.gate.packet_cost import counted, function_changes
 from pdrgate.gate.pairs_file import PairsFile, StoredStep
 from pdrgate.gate.progress import Progress
@@ -46,7 +47,8 @@ from pdrgate.stability import Assessment
 from pdrgate.stability import Verdict as Stability
 from pdrgate.trial import Trial, by_boot
 
-MEASURANDS = (PartialDropRate, SaturationThroughput, Cost)
+_Compared = PartialDropRate | SaturationThroughput | Cost
+MEASURANDS: tuple[type[_Compared], ...] = (PartialDropRate, SaturationThroughput, Cost)
 """What is compared, where all boots have it, the one that the run is about first."""
 
 _MOST_FAILURES = 2
@@ -69,9 +71,13 @@ class Plan:
     """Whether the boots of a pair are up at once and measured in turn."""
     comparisons: int = 1
     """Of the whole run, this one included."""
+    whole: bool = False
+    """Whether all pairs are measured, whatever the first ones show."""
 
 
 DEFAULT_BUDGET = 540.0
+_TELLING = frozenset({Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.INCONCLUSIVE})
+"""What a comparison ends with that tells how boots of its testbed deviate."""
 
 
 class BuildComparison:
@@ -86,7 +92,9 @@ class BuildComparison:
         self.builds = builds
         self.plan = plan
         self.test = test
-        self._boots = Boots(session, scenario, builds, together=plan.together, told=self._told)
+        self._boots = Boots(
+            session, scenario, builds, together=plan.together, told=self._told, known=self._begin_on
+        )  # fmt: skip
         self.boots: list[BootResult] = []
         self.shape: Shape | None = None
         """Once all pairs are measured."""
@@ -188,6 +196,7 @@ class BuildComparison:
         self.session.leave()
         final = judgement or self.judgement or Judgement(Verdict.ERROR, "the comparison ended before its verdict")
         self.judgement = final
+        self._remember()
         self.session.record.add(self.result(final))
         return final
 
@@ -248,7 +257,7 @@ class BuildComparison:
         accepted = self.plan.tolerance if tolerance is None else tolerance
         samples = [
             Samples(
-                one.name, one.unit, one.better, self.session.options.cost_tolerance if one is Cost else accepted,
+                one.name, one.unit, one.better, self._tolerance(one, accepted),
                 self.samples(one.name, "baseline"), self.samples(one.name, "candidate"),
             )
             for one in self._compared
@@ -257,10 +266,14 @@ class BuildComparison:
 
     @property
     def _rule(self) -> PairsRule:
-        return PairsRule(most=self.plan.pairs, comparisons=self.plan.comparisons)
+        rule = PairsRule(most=self.plan.pairs, comparisons=self.plan.comparisons)
+        return replace(rule, fewest=rule.most, fewest_scattered=rule.most) if self.plan.whole else rule
+
+    def _tolerance(self, measurand: type[_Compared], asked: float) -> float:
+        return self.session.options.cost_tolerance if measurand is Cost else asked
 
     @property
-    def _compared(self) -> tuple[type[PartialDropRate] | type[SaturationThroughput] | type[Cost], ...]:
+    def _compared(self) -> tuple[type[_Compared], ...]:
         """What all boots have: the cost of a packet is not counted everywhere."""
         whole = [boot for boot in self.boots if not boot.failure]
         return tuple(one for one in MEASURANDS if all(one.name in boot.values for boot in whole))
@@ -300,6 +313,44 @@ class BuildComparison:
 
     def _weighed(self, judgement: Judgement | None) -> Judgement | None:
         return self.disturbance.weighed(judgement, self._boots.remedy)
+
+    # --- The testbed's noise ---
+
+    def _begin_on(self, fingerprint: Mapping[str, str]) -> None:
+        """Say what can be told apart on the testbed that it is; refuse to look for less."""
+        floor = noise_floor(self.session.noise, fingerprint, self.session.observer)
+        tolerances = {one.name: self._tolerance(one, self.plan.tolerance) for one in MEASURANDS}
+        if self.session.noise is not None:
+            self.session.observer.said(resolvable_in_words(floor, tolerances))
+        if not self.session.options.below_noise:
+            check_resolvable(floor, tolerances, self.plan.pairs)
+
+    def _remember(self) -> None:
+        """What ratios deviate by does not depend on a true change: each comparison tells of the testbed.
+
+        One that was disturbed does not, and a build that flips tells of itself, unless it is the same on both sides.
+        """
+        if not self.observed:
+            return
+        trials = by_boot(self._trials)
+        whole = sorted((boot for boot in self.boots if not boot.failure), key=lambda boot: (boot.pair, boot.side))
+        seen = [
+            as_observed(
+                self._boots.sides[boot.side].fingerprint, boot.boot, boot.values, trials.get(boot.boot, ()),
+                label=self.builds[boot.side].label, pair=boot.pair,
+            )
+            for boot in whole
+        ]  # fmt: skip
+        remember(self.session.noise, self._boots.sides["candidate"].fingerprint, seen, self.session.observer)
+
+    @property
+    def observed(self) -> bool:
+        """Whether it has ended in something that tells how boots of its testbed deviate."""
+        if self.shape is None or self.judgement is None:
+            return False
+        one_build = len({build.label for build in self.builds.values()}) == 1
+        verdict = self.judgement.verdict
+        return verdict in _TELLING or (verdict is Verdict.UNSTABLE and one_build)
 
     # --- Boots that failed, and how it goes ---
 

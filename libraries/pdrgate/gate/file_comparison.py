@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pdrgate.errors import DataError
-from pdrgate.gate.judging import check_tolerance, compare, comparison, judged, told
+from pdrgate.gate.judging import check_tolerance, compare, comparison, judged, remedy_of_boots, told
+from pdrgate.gate.noise import conditions, noise_floor
 from pdrgate.gate.options import COST_TOLERANCE
+from pdrgate.gate.record import read_fingerprints
 from pdrgate.gate.replicate import Measurands
 from pdrgate.gate.shape import shape_of
+from pdrgate.history.noise import NoiseStore
 from pdrgate.measurands import Cost, PartialDropRate, SaturationThroughput, replicate_of
-from pdrgate.replication import PairsRule, Samples
+from pdrgate.replication import NoiseFloor, PairsRule, Samples
 from pdrgate.results.model import ChangeResult, ComparisonResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.goals import PDR
@@ -21,7 +24,7 @@ from pdrgate.stability import Assessment, Reading, assess, expand, read_experime
 from pdrgate.stability import Verdict as Stability
 from pdrgate.stability.curve import LoadLossCurve, first_past
 from pdrgate.stats.intervals import mean
-from pdrgate.trial import Trial
+from pdrgate.trial import Trial, by_boot
 
 _MEASURANDS = (PartialDropRate, SaturationThroughput, Cost)
 _SIDES: tuple[Side, Side] = ("baseline", "candidate")
@@ -39,6 +42,17 @@ class _Set:
     paired: bool
     trials: tuple[Trial, ...]
 
+    @property
+    def boots(self) -> int:
+        """That the trials are of."""
+        return len(by_boot(self.trials)) or 1
+
+    @property
+    def fingerprint(self) -> Mapping[str, str]:
+        """What the first trial was made under, as its run has it; empty where it lies in no run. Raises DataError."""
+        folder = self.path if self.path.is_dir() else self.path.parent
+        return read_fingerprints(folder).get(self.trials[0].fingerprint, {})
+
 
 def compare_files(
     baseline: Path,
@@ -46,6 +60,9 @@ def compare_files(
     tolerance: float,
     plr_threshold: float,
     told_of: Callable[[str], None] = lambda sentence: None,
+    *,
+    noise: NoiseStore | None = None,
+    boots_deviate: float | None = None,
 ) -> tuple[ComparisonResult | None, Judgement]:
     """Assess both sides, then compare their PDRs and saturation throughputs.
 
@@ -55,6 +72,8 @@ def compare_files(
 
     Args:
         told_of: gets a sentence on each file that is left out, see `expand`.
+        noise: where what boots deviate by is kept, for trials whose run lies around them.
+        boots_deviate: what it is stated to be.
 
     Raises:
         DataError: a file holds no trials, or trials of different scenarios.
@@ -81,17 +100,30 @@ def compare_files(
         few = min((first, second), key=lambda one: len(one.values[PartialDropRate.name]))
         count = len(few.values[PartialDropRate.name])
         raise DataError(f"{few.path} has {count} repeats of a saturated load; a comparison needs two or more")
+    floor = NoiseFloor()
     if paired:
         changes, failure = _by_pairs(known, first, second, plr_threshold)
     else:
-        changes = compare(known, str(baseline))
+        if boots_deviate is not None:
+            floor = NoiseFloor.stated([one.measurand for one in known], boots_deviate)
+        else:
+            floor = _floor(noise, first, second)
+        changes = compare(known, str(baseline), floor, (second.boots, first.boots))
     found = comparison(
         changes, str(baseline), {}, pairs=len(pairs) if paired else 0, why_not=failure.reason if failure else ""
     )
     if failure is not None:
         numbers = "; ".join(told(change) for change in changes)
         return found, Judgement(failure.verdict, f"{failure.reason}; not accepted therefore: {numbers}")
-    return found, judged(changes)
+    remedy = "" if paired else remedy_of_boots(changes, floor, "")
+    return found, judged(changes).remarked(remedy)
+
+
+def _floor(noise: NoiseStore | None, first: _Set, second: _Set) -> NoiseFloor:
+    """What is known of the testbed that both sets are of."""
+    own = [one.fingerprint for one in (first, second)]
+    one_testbed = conditions(own[0]) == conditions(own[1])
+    return noise_floor(noise, own[1]) if one_testbed else NoiseFloor()
 
 
 def _by_pairs(

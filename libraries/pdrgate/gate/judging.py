@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pdrgate.errors import DataError, UsageError
 from pdrgate.gate.packet_cost import at_odds, cost_in_words, percent
 from pdrgate.measurands import Cost
-from pdrgate.replication import Samples
+from pdrgate.replication import NoiseFloor, Samples
 from pdrgate.replication.samples import gravest_change
 from pdrgate.results.model import Better, ChangeResult, ComparisonResult, FunctionChange, MeasurandResult
 from pdrgate.results.verdict import Judgement, Verdict
@@ -22,6 +23,7 @@ _LEADS = {
     Verdict.IMPROVEMENT: "faster",
     Verdict.PASS: "not slower",
     Verdict.INCONCLUSIVE: "the interval spans the tolerance",
+    Verdict.NO_BASELINE: "not judged",
 }
 
 
@@ -31,17 +33,54 @@ def check_tolerance(tolerance: float) -> None:
         raise UsageError(f"a tolerance of {tolerance:.1%} has no meaning; use 0% or more, and less than 100%")
 
 
-def compare(samples: Sequence[Samples], source: str) -> tuple[ChangeResult, ...]:
-    """The changes of samples that were not taken in pairs, at 95 % for all of them together.
+def compare(
+    samples: Sequence[Samples], source: str, floor: NoiseFloor | None = None, boots: tuple[int, int] = (1, 1)
+) -> tuple[ChangeResult, ...]:
+    """The changes of samples that were not taken in pairs, at 95 % for all of them together; see `Samples.change`.
+
+    Where boots were seen to dip, one that is slower may be such a boot, and is no REGRESSION.
+
+    Args:
+        floor: what is known of the testbed's noise.
+        boots: that the samples of candidate and baseline are of.
 
     Raises:
         DataError: a side has fewer than two samples, or the baseline scatters so much that no change can be told.
     """
     each = 1.0 - (1.0 - CONFIDENCE) / len(samples)
+    noise = {one.measurand: (floor or NoiseFloor()).of(one.measurand) for one in samples}
     try:
-        return tuple(one.change(each) for one in samples)
+        changes = [one.change(each, noise[one.measurand].known_boots, boots) for one in samples]
     except ValueError as error:
         raise DataError(f"cannot compare with {source}: {error}") from error
+    return tuple(
+        replace(one, verdict=Verdict.INCONCLUSIVE)
+        if one.verdict is Verdict.REGRESSION and noise[one.measurand].dips
+        else one
+        for one in changes
+    )
+
+
+def remedy_of_boots(changes: Sequence[ChangeResult], floor: NoiseFloor, testbed: str) -> str:
+    """What to do where one boot against one boot has told nothing, in words; empty where it has.
+
+    Args:
+        testbed: the arguments of ``pdrgate calibrate``.
+    """
+    decisive = gravest_change(changes)
+    if decisive.evidence is not None or decisive.verdict not in (Verdict.INCONCLUSIVE, Verdict.NO_BASELINE):
+        return ""
+    if decisive.boots_deviate is None:
+        return (
+            "what boots deviate by is not known on this testbed, and without that one boot against one boot decides "
+            f"nothing; measure it once: {f'pdrgate calibrate {testbed}'.rstrip()}"
+        )
+    noise = floor.of(decisive.measurand)
+    dips = f"{noise.dips} of {noise.seen} boots dip here, and " if noise.dips else ""
+    return (
+        f"{dips}boots deviate by {decisive.boots_deviate:.2%} here: compare pairs of boots, with --kernel or --bpf and "
+        "--against"
+    )
 
 
 def judged(changes: Sequence[ChangeResult], functions: Sequence[FunctionChange] = ()) -> Judgement:
@@ -64,7 +103,7 @@ def judged(changes: Sequence[ChangeResult], functions: Sequence[FunctionChange] 
         clauses += [cost_in_words(one, functions) if one.measurand == Cost.name else told(one) for one in others]
     clauses.insert(1, _evidence_in_words(decisive))
     reason = "; ".join(filter(None, [*clauses, at_odds(changes)]))
-    if decisive.verdict is Verdict.INCONCLUSIVE and not _is_the_tolerance(decisive):
+    if decisive.verdict is Verdict.INCONCLUSIVE and decisive.evidence is not None and not _is_the_tolerance(decisive):
         reason += "; repeat more often or on a quieter machine"
     return Judgement(decisive.verdict, reason)
 
@@ -162,4 +201,11 @@ def shown(value: float, unit: str) -> str:
 
 
 def _lead(change: ChangeResult) -> str:
+    if change.verdict is Verdict.INCONCLUSIVE and change.evidence is None and not _spans(change):
+        return "one boot of each does not tell"
     return _LEADS[change.verdict]
+
+
+def _spans(change: ChangeResult) -> bool:
+    """Whether the interval reaches to both sides of the tolerance."""
+    return change.lower <= (-change.tolerance if change.better == "higher" else change.tolerance) <= change.upper

@@ -47,6 +47,8 @@ class Options:
     """To wait for another run on this machine to end."""
     history: Address | None = None
     """The database that the run puts itself into when it ends; None: into none."""
+    below_noise: bool = False
+    """Whether builds are compared though the tolerance is below what the testbed resolves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +74,8 @@ class RunOptions(Options):
     """Of each build, at most."""
     budget: Duration | None = None
     """After this time no pair of boots is begun; None: nine minutes, or what six pairs take."""
+    noise: Path | None = None
+    """Where what boots deviate by is kept; None: nowhere."""
     bisect: bool = False
     """Whether the exit code is for ``git bisect run``."""
 

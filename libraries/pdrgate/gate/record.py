@@ -51,7 +51,7 @@ class RunRecord:
         self.trials = TrialFile(path)
         self.earlier: tuple[Trial, ...] = tuple(read_trials(path)) if resume and path.stat().st_size else ()
         """The trials of the run that is resumed."""
-        self._fingerprints: dict[str, dict[str, str]] = _read_fingerprints(folder) if resume else {}
+        self._fingerprints: dict[str, dict[str, str]] = read_fingerprints(folder) if resume else {}
 
     @property
     def scenarios(self) -> tuple[ScenarioResult, ...]:
@@ -157,7 +157,12 @@ def _put_aside(path: Path) -> Path | None:
     return aside
 
 
-def _read_fingerprints(folder: Path) -> dict[str, dict[str, str]]:
+def read_fingerprints(folder: Path) -> dict[str, dict[str, str]]:
+    """By digest, the fingerprints of the trials of the run in ``folder``; nothing where there are none.
+
+    Raises:
+        DataError: they cannot be read.
+    """
     path = folder / FINGERPRINTS_FILE
     try:
         found = json.loads(path.read_text())
@@ -165,4 +170,4 @@ def _read_fingerprints(folder: Path) -> dict[str, dict[str, str]]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, AttributeError, TypeError) as error:
-        raise DataError(f"cannot resume {folder}: {path} cannot be read ({error}); start a new run") from error
+        raise DataError(f"cannot go on from {folder}: {path} cannot be read ({error}); start a new run") from error

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.errors import UsageError
@@ -12,6 +14,21 @@ from pdrgate.traffic.frames import Frames
 
 DEFAULT_FLOWS = 256
 DEFAULT_LOSS, DEFAULT_WIDTH = 0.005, 0.01
+
+
+_WORDS: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
+    (re.compile(r"(unpinned)"), "pinning", str),
+    (re.compile(r"(\d)cpus?"), "pinning", lambda count: f"{count} cpu{'s' * (count != '1')}"),
+    (re.compile(r"(\d+)"), "buffer", int),
+    (re.compile(r"(imix)"), "frame_size", str),
+    (re.compile(r"(\d+)B"), "frame_size", int),
+    (re.compile(r"(bidirectional)"), "directions", lambda word: 2),
+    (re.compile(r"(\d+)flows"), "flows", int),
+    (re.compile(r"([\d.]+)probes"), "probe_rate", float),
+    (re.compile(r"loss([\d.]+)"), "loss_ratio", lambda percent: float(percent) / 100),
+    (re.compile(r"width([\d.]+)"), "width", lambda percent: float(percent) / 100),
+)
+"""The words of a scenario's name, what they say, and how they are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +95,20 @@ class Scenario:
         if self.width is not None and self.width != DEFAULT_WIDTH:
             words.append(f"width{100 * self.width:g}")
         return "-".join(words)
+
+    @classmethod
+    def named(cls, name: str) -> Scenario:
+        """The scenario that has this `name`. Raises UsageError when there is none."""
+        path = max((one for one in DATA_PATHS if name.startswith(f"{one}-")), key=len, default="")
+        found: dict[str, Any] = {"data_path": path}
+        for word in name.removeprefix(f"{path}-").split("-") if path else ():
+            for pattern, key, read in _WORDS:
+                if (match := pattern.fullmatch(word)) and key not in found:
+                    found[key] = read(match[1])
+                    break
+        if path and "frame_size" in found and (scenario := cls(**found)).name == name:
+            return scenario
+        raise UsageError(f"there is no scenario {name!r}; take a name from a result, such as {cls().name}")
 
     @property
     def title(self) -> str:

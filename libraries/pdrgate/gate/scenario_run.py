@@ -10,7 +10,17 @@ from pdrgate.errors import DataError, TestbedError
 from pdrgate.gate.baseline import Baseline, Baselines, besides_the_kernel, differing_entries
 from pdrgate.gate.disturbance import Disturbance, remedy
 from pdrgate.gate.interference import interference
-from pdrgate.gate.judging import check_tolerance, compare, comparison, judged, shown, summarised, told
+from pdrgate.gate.judging import (
+    check_tolerance,
+    compare,
+    comparison,
+    judged,
+    remedy_of_boots,
+    shown,
+    summarised,
+    told,
+)
+from pdrgate.gate.noise import as_observed, noise_floor, remember
 from pdrgate.gate.packet_cost import counted, function_changes
 from pdrgate.gate.plan import further_load, grid, is_highest, round_order
 from pdrgate.gate.profile import TOP_TRIALS
@@ -21,7 +31,7 @@ from pdrgate.gate.session import Session
 from pdrgate.gate.subject import Subject, goals_of
 from pdrgate.measurands import REPEAT, Ask, Cost, Sweep
 from pdrgate.observers.accounting import total
-from pdrgate.replication import Samples
+from pdrgate.replication import NoiseFloor, Samples
 from pdrgate.results.losses import LossResult, compared
 from pdrgate.results.model import (
     ChangeResult,
@@ -82,6 +92,8 @@ class ScenarioRun:
         """Why there is none."""
         self._failure: Judgement | None = None
         """Why there is nothing to compare."""
+        self._floor = NoiseFloor()
+        """What is known of the testbed's noise, before this run adds to it."""
         self._deadline: float | None = None
 
     @property
@@ -185,6 +197,7 @@ class ScenarioRun:
         check_tolerance(tolerance)
         if self.assessment is None:
             raise TestbedError("there is nothing to judge; search the PDR and repeat trials around it first")
+        self._floor = noise_floor(self.session.noise, self.subject.fingerprint, self.session.observer)
         changes = self._changes(tolerance)
         if changes:
             assert self._baseline is not None
@@ -201,7 +214,14 @@ class ScenarioRun:
                 judgement = judgement.remarked(self._places(judgement), f"not accepted therefore: {numbers}")
         elif changes:
             judgement = judged(changes, self.comparison.functions if self.comparison else ())
-            judgement = judgement.remarked(self.disturbance.remark(), self._places(judgement))
+            if judgement.verdict is Verdict.NO_BASELINE and self.session.options.require_baseline:
+                judgement = Judgement(Verdict.INCONCLUSIVE, judgement.reason)
+            calibrated = f"{_as_typed(self.session.config.source)} {self._not_the_default}"
+            judgement = judgement.remarked(
+                self.disturbance.remark(),
+                self._places(judgement),
+                remedy_of_boots(changes, self._floor, calibrated.strip()),
+            )
         else:
             judgement = Judgement(Verdict.NO_BASELINE, self._numbers())
             judgement = judgement.remarked(self.disturbance.remark(), self._no_baseline)
@@ -218,6 +238,7 @@ class ScenarioRun:
         self.release()
         final = judgement or self.judgement or Judgement(Verdict.ERROR, "the scenario ended before its verdict")
         self.judgement = final
+        self._remember()
         self.session.record.add(self.result(final))
         return final
 
@@ -305,7 +326,26 @@ class ScenarioRun:
             for one in self.measurands
             if len(one.samples) > 1 and len(theirs.get(one.name, ())) > 1
         ]  # fmt: skip
-        return compare(samples, self._baseline.source) if samples else ()
+        boots = (1, self._baseline.boots)
+        return compare(samples, self._baseline.source, self._floor, boots) if samples else ()
+
+    def _remember(self) -> None:
+        """One more boot for what boots deviate by, where its curve can be trusted."""
+        if self._failure is not None or self.assessment is None:
+            return
+        # Namespaces that are made anew are a boot of their own; a machine that goes on is not.
+        own = (
+            self.subject.boot
+            if self.session.config.boots_builds
+            else f"{self.session.record.folder.name}-{self.subject.boot}"
+        )
+        boot = as_observed(self.subject.fingerprint, own, {one.name: one.value for one in self.measurands}, self.trials)
+        remember(self.session.noise, self.subject.fingerprint, (boot,), self.session.observer)
+
+    @property
+    def _not_the_default(self) -> str:
+        """The option that names another scenario than the one that is calibrated by default."""
+        return "" if self.scenario.name == Scenario().name else f"--scenario {self.scenario.name}"
 
     def _places(self, judgement: Judgement) -> str:
         """Where both builds lose packets, in a clause; of a verdict that this explains."""

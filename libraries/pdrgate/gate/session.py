@@ -11,6 +11,7 @@ from pdrgate.gate.options import Options
 from pdrgate.gate.profile import PROFILES
 from pdrgate.gate.progress import Observer
 from pdrgate.gate.record import RunRecord
+from pdrgate.history.noise import NoiseStore
 from pdrgate.results.model import TestbedResult
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease
@@ -26,6 +27,7 @@ class Session:
     in it.
 
     Args:
+        noise: where what boots deviate by is kept; None: nowhere, and nothing is known.
         opener: makes the testbed that the file describes.
         state: where the locks and journals of runs lie.
 
@@ -40,6 +42,7 @@ class Session:
         record: RunRecord,
         observer: Observer,
         *,
+        noise: NoiseStore | None = None,
         opener: Callable[[TestbedConfig, Journal], Testbed] = open_testbed,
         state: Path = STATE_DIR,
     ) -> None:
@@ -48,6 +51,7 @@ class Session:
         self.profile = PROFILES[options.profile]
         self.record = record
         self.observer = observer
+        self.noise = noise
         self._opener = opener
         self._state = state
         self._own: Testbed | None = None
@@ -60,7 +64,7 @@ class Session:
         """Take what the testbed needs and set it up."""
         self.take()
         try:
-            self._own = self.begin(lambda journal: self._opener(self.config, journal))
+            self._own = self.begin(self.make)
             self._tell(self._own)  # it is up: an opener waits for what it opens
         except BaseException:
             self.close()
@@ -77,6 +81,10 @@ class Session:
         except BaseException:
             self.close()
             raise
+
+    def make(self, journal: Journal) -> Testbed:
+        """Another testbed as the file describes it, see `begin`."""
+        return self._opener(self.config, journal)
 
     @property
     def testbed(self) -> Testbed:

@@ -87,7 +87,7 @@ class BuildKeywords:
 
         def build(side: Side, source: str) -> Build:
             loaded = bpf_build(source, kind)
-            return Build(side, loaded.label, session.config.open, loaded.path)
+            return Build(side, loaded.label, session.make, loaded.path)
 
         self._compare(build, (baseline, candidate), boots, tolerance, budget)
 

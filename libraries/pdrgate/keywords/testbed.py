@@ -17,6 +17,7 @@ from pdrgate.gate.profile import profile as named_profile
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.session import Session
 from pdrgate.history.address import Address
+from pdrgate.history.noise import NoiseFile
 from pdrgate.keywords.log import RobotObserver
 from pdrgate.keywords.state import OpenTestbed, State
 from pdrgate.stability import Reading
@@ -53,6 +54,8 @@ class TestbedKeywords:
         alias: str = "testbed",
         cost_tolerance: Ratio = COST_TOLERANCE,
         history: str = "",
+        noise: Path | None = None,
+        below_noise: bool = False,
     ) -> None:
         """Sets up the testbed that the file ``testbed`` describes, and puts it back when the suite ends.
 
@@ -73,6 +76,8 @@ class TestbedKeywords:
         | ``require_baseline`` | Whether a scenario that has no baseline is an error, told before it is measured. |
         | ``cost_tolerance`` | Growth of the instructions per packet that is accepted, where they are counted. |
         | ``history``  | A database that the run puts itself into when it ends: a SQLite file, or a PostgreSQL URL. |
+        | ``noise``    | The file that keeps what boots deviate by; without it no single boot is slower than another. |
+        | ``below_noise`` | Whether builds are compared though the tolerance is below what the testbed resolves. |
         | ``resume``   | Whether the trials in the output directory are this run's, and need not be made again. |
         """
         builtin = BuiltIn()
@@ -100,9 +105,11 @@ class TestbedKeywords:
                 wait=wait,
                 cost_tolerance=cost_tolerance,
                 history=where,
+                below_noise=below_noise,
             )
             baselines = Baselines(given, folder) if given else None
-            session = Session(config, options, record, RobotObserver())
+            kept = NoiseFile(noise) if noise and str(noise) not in _NOT_GIVEN else None
+            session = Session(config, options, record, RobotObserver(), noise=kept)
             if config.waits_for_build:
                 session.take()  # builds are booted by the test
             else:

@@ -1,6 +1,17 @@
-"""How often is measured (floor 3): samples of two builds, and the rule that ends a comparison. It knows no packets."""
+"""How often is measured (floor 3): samples of two builds, the rule that ends a comparison, and what equal builds
+deviate by. It knows no packets."""
 
+from pdrgate.replication.noise import MeasurandNoise, NoiseFloor, Observation, ObservedBoot, Scatter
 from pdrgate.replication.rule import PairsRule, Standing
 from pdrgate.replication.samples import Samples
 
-__all__ = ["PairsRule", "Samples", "Standing"]
+__all__ = [
+    "MeasurandNoise",
+    "NoiseFloor",
+    "Observation",
+    "ObservedBoot",
+    "PairsRule",
+    "Samples",
+    "Scatter",
+    "Standing",
+]

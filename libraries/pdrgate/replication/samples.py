@@ -8,7 +8,16 @@ from dataclasses import dataclass, replace
 
 from pdrgate.results.model import Better, ChangeResult, Evidence
 from pdrgate.results.verdict import Verdict
-from pdrgate.stats.intervals import Change, change_interval, log_ratios, mean, paired_change_interval, sample_deviation
+from pdrgate.stats.intervals import (
+    Change,
+    change_interval,
+    change_interval_of_boots,
+    log_ratios,
+    mean,
+    paired_change_interval,
+    sample_deviation,
+)
+from pdrgate.stats.pooled import Deviation
 from pdrgate.stats.sequential import log_likelihood_ratio, resolvable
 
 
@@ -55,9 +64,23 @@ class Samples:
             ),
         )
 
-    def change(self, confidence: float) -> ChangeResult:
-        """The change of samples that were not taken in pairs; see `change_interval`. Raises ValueError as that."""
-        return self._judged(change_interval(self.candidate, self.baseline, confidence), confidence)
+    def change(
+        self, confidence: float, between: Deviation | None = None, boots: tuple[int, int] = (1, 1)
+    ) -> ChangeResult:
+        """The change of samples that were not taken in pairs. Raises ValueError as the interval does.
+
+        Args:
+            between: what the logs of boots deviate by, see `change_interval_of_boots`. Where nobody knows, repeats tell
+                what the same boots would give again, see `change_interval`, and nothing of the next ones: a change for
+                the worse is INCONCLUSIVE then, and one that is none is not judged.
+            boots: that the samples of candidate and baseline are of.
+        """
+        if between is not None:
+            found = change_interval_of_boots(self.candidate, self.baseline, between, confidence, boots=boots)
+            return replace(self._judged(found, confidence), boots_deviate=between.value)
+        judged = self._judged(change_interval(self.candidate, self.baseline, confidence), confidence)
+        worse = judged.verdict in (Verdict.REGRESSION, Verdict.INCONCLUSIVE)
+        return replace(judged, verdict=Verdict.INCONCLUSIVE if worse else Verdict.NO_BASELINE)
 
     def _judged(self, change: Change, confidence: float) -> ChangeResult:
         low, high = change.interval.low, change.interval.high
@@ -91,7 +114,7 @@ def gravest_change(changes: Sequence[ChangeResult]) -> ChangeResult:
 
     Of several for the worse the one that is worst against its tolerance.
     """
-    order = (Verdict.REGRESSION, Verdict.INCONCLUSIVE, Verdict.IMPROVEMENT, Verdict.PASS)
+    order = (Verdict.REGRESSION, Verdict.INCONCLUSIVE, Verdict.NO_BASELINE, Verdict.IMPROVEMENT, Verdict.PASS)
 
     def rank(change: ChangeResult) -> tuple[int, float]:
         worse = change.change if change.better == "higher" else -change.change

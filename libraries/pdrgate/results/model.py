@@ -79,9 +79,12 @@ class ChangeResult:
     unit: str
     better: Better
     verdict: Verdict
-    """PASS, IMPROVEMENT, REGRESSION or INCONCLUSIVE, of this measurand alone."""
+    """PASS, IMPROVEMENT, REGRESSION or INCONCLUSIVE, of this measurand alone; NO_BASELINE where it is not judged."""
     evidence: Evidence | None = None
     """Of changes that were measured in pairs."""
+    boots_deviate: float | None = None
+    """Of changes that were not: what logs of boots deviate by, which the interval holds too; None: nobody knows, and it
+    is that of the repeats alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from pdrgate.stats.intervals import (
     Change,
     Interval,
     change_interval,
+    change_interval_of_boots,
     delta_ucl,
     difference_interval,
     log_ratios,
@@ -22,25 +23,30 @@ from pdrgate.stats.intervals import (
     t_quantile,
 )
 from pdrgate.stats.modes import Modes, critical_separation, two_modes
-from pdrgate.stats.robust import winsorised
+from pdrgate.stats.pooled import Deviation, pooled
+from pdrgate.stats.robust import dips, winsorised
 from pdrgate.stats.sequential import log_likelihood_ratio, resolvable
 
 __all__ = [
     "Autocorrelation",
     "Change",
+    "Deviation",
     "Interval",
     "Modes",
     "Trend",
     "change_interval",
+    "change_interval_of_boots",
     "common_trend",
     "critical_separation",
     "delta_ucl",
     "difference_interval",
+    "dips",
     "lag1_autocorrelation",
     "log_likelihood_ratio",
     "log_ratios",
     "mean",
     "paired_change_interval",
+    "pooled",
     "resolvable",
     "sample_deviation",
     "t_interval",

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from pdrgate.stats.pooled import Deviation
 from pdrgate.stats.robust import winsorised
 
 
@@ -139,6 +140,46 @@ def change_interval(candidate: Sequence[float], baseline: Sequence[float], confi
     half = math.sqrt(candidate_term * (1 - baseline_term) + ratio**2 * baseline_term)
     low, high = ((ratio + sign * half) / (1 - baseline_term) - 1 for sign in (-1, 1))
     return Change(ratio - 1, Interval(low, high))
+
+
+def change_interval_of_boots(
+    candidate: Sequence[float],
+    baseline: Sequence[float],
+    between: Deviation,
+    confidence: float = 0.95,
+    *,
+    boots: tuple[int, int] = (1, 1),
+) -> Change:
+    """The change (candidate - baseline) / baseline between builds of which few boots were measured, with its interval.
+
+    Each mean is off by its boots as well as by its values: to the variance of the difference of their logs either side
+    adds d^2 / m + s^2 / n, with d the deviation between boots that is known from elsewhere, m the boots, and s the
+    relative deviation of the n values. Degrees of freedom by Satterthwaite (Biometrics Bull. 2, 1946), those of d among
+    them.
+
+    Args:
+        between: deviation of the logs of boots' values.
+        boots: that the values of candidate and baseline are of.
+
+    Raises:
+        ValueError: a sample has fewer than two values, or a mean that is not positive.
+    """
+    _need_two(candidate, "a change interval")
+    _need_two(baseline, "a change interval")
+    centres = mean(candidate), mean(baseline)
+    if min(centres) <= 0:
+        raise ValueError("a mean is not positive: a change relative to it is undefined")
+    # What is known of boots is one number for both sides.
+    parts = [(between.value**2 * sum(1 / count for count in boots), between.freedom)]
+    for values, centre in zip((candidate, baseline), centres, strict=True):
+        parts.append(((sample_deviation(values) / centre) ** 2 / len(values), len(values) - 1.0))
+    total = math.fsum(variance for variance, _ in parts)
+    change = math.log(centres[0] / centres[1])
+    if total == 0:
+        return Change(math.expm1(change), Interval(math.expm1(change), math.expm1(change)))
+    freedom = 1 / math.fsum((variance / total) ** 2 / known for variance, known in parts)
+    half = _two_sided(confidence, freedom) * math.sqrt(total)
+    return Change(math.expm1(change), Interval(math.expm1(change - half), math.expm1(change + half)))
 
 
 def paired_change_interval(candidate: Sequence[float], baseline: Sequence[float], confidence: float = 0.95) -> Change:

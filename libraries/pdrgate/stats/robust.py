@@ -13,6 +13,9 @@ _REACH = 3.0
 """Deviations from the median that a value may count for."""
 _MAD_OF_NORMAL = 0.674490
 """Median absolute deviation of normal values, in deviations."""
+_DIP, _LEAST_DIP = 6.0, 0.05
+"""A dip lies that many deviations below the median, of logs at least so much: of 16 normal values one does in
+some of a thousand samples, however much they deviate."""
 
 
 def winsorised(values: Sequence[float]) -> tuple[float, ...]:
@@ -31,3 +34,17 @@ def winsorised(values: Sequence[float]) -> tuple[float, ...]:
     if reach == 0 or sum(abs(value - centre) > reach for value in found) > len(found) // _ONE_OF:
         return found
     return tuple(min(max(value, centre - reach), centre + reach) for value in found)
+
+
+def dips(values: Sequence[float]) -> tuple[bool, ...]:
+    """Which values lie far below the others: six deviations below the median, and at least 0.05.
+
+    The values are logs, so that 0.05 is 5 %. The deviation is told by the median absolute one, as for `winsorised`;
+    of fewer than `FEWEST` values nobody knows which dip.
+    """
+    if len(values) < FEWEST:
+        return (False,) * len(values)
+    centre = statistics.median(values)
+    deviation = statistics.median(abs(value - centre) for value in values) / _MAD_OF_NORMAL
+    reach = max(_DIP * deviation, _LEAST_DIP)
+    return tuple(value < centre - reach for value in values)

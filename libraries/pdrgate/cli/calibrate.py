@@ -1,0 +1,125 @@
+"""``pdrgate calibrate``: what do boots of one build deviate by on this testbed?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pdrgate.cli.parameters import BuildType, DurationType, PathType
+from pdrgate.errors import EXIT_PASS
+from pdrgate.units import Duration
+
+if TYPE_CHECKING:
+    from pdrgate.gate.progress import Progress
+
+
+class _Console:
+    """An observer that tells what it is told, but no trials: pairs are what counts here."""
+
+    def __init__(self, to_stderr: bool) -> None:
+        self._to_stderr = to_stderr
+
+    def said(self, sentence: str) -> None:
+        click.echo(f"  {sentence}", err=self._to_stderr)
+
+    def measured(self, progress: Progress) -> None:
+        pass
+
+
+@click.command()
+@click.argument("testbed", metavar="[TESTBED]", required=False, type=PathType())
+@click.option("--kernel", metavar="BUILD", type=BuildType(), help="A kernel to boot; else the testbed file's own.")
+@click.option("--pairs", type=click.IntRange(2, 500), default=8, show_default=True, help="Of boots of that one build.")
+@click.option(
+    "--scenario",
+    metavar="NAME",
+    default="ipv6-routing-1cpu-4096-64B",
+    show_default=True,
+    help="What is measured, as results call it.",
+)
+@click.option(
+    "--profile", type=click.Choice(["smoke", "quick", "standard", "pastrami"]), default="quick", show_default=True
+)
+@click.option("--output", metavar="FOLDER", default="results", show_default=True, type=PathType())
+@click.option(
+    "--noise",
+    metavar="FILE",
+    type=PathType(),
+    help="Where it is kept.  [default: noise.jsonl in the folder of --output]",
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--wait",
+    metavar="TIME",
+    type=DurationType(),
+    default="0 s",
+    show_default=True,
+    help="Wait for another run here to end.",
+)
+def calibrate(
+    testbed: Path | None,
+    kernel: str | None,
+    pairs: int,
+    scenario: str,
+    profile: str,
+    output: Path,
+    noise: Path | None,
+    form: str,
+    wait: Duration,
+) -> int:
+    """Measure what boots of one build deviate by on TESTBED, and keep it for the gate.
+
+    TESTBED is a testbed file; without one it is the gate's own default. Pairs of boots of one build are compared: what
+    they deviate by says which tolerance a number of pairs resolves, and lets one boot be compared with a stored one.
+    Where nothing boots (namespaces), the testbed is set up anew each time.
+
+    Exits with 0 when it is known, with 2 when the testbed or the machine kept it from being measured.
+    """
+    import json
+
+    import msgspec
+
+    from pdrgate.gate.equal_builds import compare_with_itself
+    from pdrgate.gate.noise import DEFAULT_TOLERANCES, noise_floor
+    from pdrgate.gate.options import Options
+    from pdrgate.gate.profile import profile as named_profile
+    from pdrgate.gate.record import RunRecord
+    from pdrgate.gate.scenario import Scenario
+    from pdrgate.gate.session import Session
+    from pdrgate.history.noise import NOISE_FILE, NoiseFile
+    from pdrgate.launch import default_testbed, found, give_file_to_caller, give_to_caller, new_folder
+    from pdrgate.reports.noise import noise_lines
+    from pdrgate.testbeds import load_testbed
+
+    asked = Scenario.named(scenario)
+    config = load_testbed(found(testbed or default_testbed(builds=False)[0]))
+    options = Options(profile=named_profile(profile).name, wait=wait, below_noise=True)
+    folder = new_folder(output)
+    file = noise or output / NOISE_FILE
+    console = _Console(to_stderr=form == "json")
+    record = RunRecord(folder, options.profile)
+    session = Session(config, options, record, console, noise=NoiseFile(file))
+    try:
+        session.take()
+        comparison = compare_with_itself(session, asked, kernel or "", pairs)
+    finally:
+        session.close()
+        record.write(finished=True)
+        record.close()
+        give_to_caller(folder)
+        give_file_to_caller(file)
+    judgement = comparison.judgement
+    assert judgement is not None
+    if not comparison.observed:
+        click.echo(str(judgement))
+        return judgement.verdict.exit_code
+    if not judgement.verdict.passes:
+        console.said(f"the two sides are one build, and yet: {judgement}")
+    floor = noise_floor(session.noise, comparison.result().fingerprint)
+    if form == "json":
+        click.echo(json.dumps(msgspec.to_builtins(floor), indent=1))
+    else:
+        click.echo("\n".join(["", *noise_lines(floor, DEFAULT_TOLERANCES), f"  kept in {file}"]))
+    return EXIT_PASS

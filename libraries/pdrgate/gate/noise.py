@@ -1,0 +1,134 @@
+"""The noise floor of the testbed that is measured on: what is known of it, and what a measurement adds."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+
+from pdrgate.errors import PdrGateError, UsageError
+from pdrgate.gate.fingerprint import CHOSEN_BY_KERNEL, KERNEL, digest
+from pdrgate.gate.options import COST_TOLERANCE
+from pdrgate.gate.progress import Observer
+from pdrgate.history.noise import NoiseStore
+from pdrgate.measurands import REPEAT, Cost, PartialDropRate, SaturationThroughput
+from pdrgate.measurands.measurand import SATURATION
+from pdrgate.replication import MeasurandNoise, NoiseFloor, Observation, ObservedBoot, PairsRule, Scatter
+from pdrgate.stats.intervals import sample_deviation
+from pdrgate.trial import Trial
+
+_TOLD_PAIRS = (4, 16)
+_TOLERANCE = 0.02
+DEFAULT_TOLERANCES: Mapping[str, float] = {
+    PartialDropRate.name: _TOLERANCE, SaturationThroughput.name: _TOLERANCE, Cost.name: COST_TOLERANCE
+}  # fmt: skip
+"""By measurand, what a run accepts unless it is asked for another."""
+
+
+def conditions(fingerprint: Mapping[str, str]) -> dict[str, str]:
+    """The entries of a fingerprint that make a testbed what it is, whatever build it runs."""
+    builds = KERNEL | CHOSEN_BY_KERNEL
+    return {key: value for key, value in fingerprint.items() if key not in builds}
+
+
+def noise_floor(
+    store: NoiseStore | None, fingerprint: Mapping[str, str], observer: Observer | None = None
+) -> NoiseFloor:
+    """What is known of a testbed; nothing where there is no store, no fingerprint, or it cannot be read.
+
+    Args:
+        observer: is told when the store cannot be read; a verdict comes all the same.
+    """
+    if store is None or not fingerprint:
+        return NoiseFloor()
+    try:
+        return NoiseFloor.seen(store.observations(digest(conditions(fingerprint))), time.time())
+    except PdrGateError as error:
+        if observer is not None:
+            observer.said(f"the noise of this testbed is not known: {error}")
+        return NoiseFloor()
+
+
+def remember(
+    store: NoiseStore | None, fingerprint: Mapping[str, str], boots: Sequence[ObservedBoot], observer: Observer
+) -> None:
+    """Keep what boots came to; that it cannot be kept changes no verdict."""
+    if store is None or not fingerprint or not boots:
+        return
+    known = conditions(fingerprint)
+    try:
+        store.add(digest(known), known, Observation(when=time.time(), boots=tuple(boots)))
+    except PdrGateError as error:
+        observer.said(f"what boots deviate by is not kept: {error}")
+
+
+def build_of(fingerprint: Mapping[str, str], label: str = "") -> str:
+    """What tells a build from others on one testbed."""
+    entries = {key: fingerprint.get(key, "") for key in KERNEL | CHOSEN_BY_KERNEL}
+    return digest(entries | {"build": label})
+
+
+def as_observed(
+    fingerprint: Mapping[str, str],
+    boot: str,
+    values: Mapping[str, float],
+    trials: Sequence[Trial],
+    *,
+    label: str = "",
+    pair: int = 0,
+) -> ObservedBoot:
+    """A boot as it is kept.
+
+    Args:
+        values: by measurand.
+        trials: of its replicates.
+    """
+    return ObservedBoot(
+        build=build_of(fingerprint, label), boot=boot, pair=pair, values=dict(values), within=_within(trials)
+    )
+
+
+def _within(trials: Sequence[Trial]) -> dict[str, Scatter]:
+    """What trials at the highest load of the curve deviate by: those that tell the saturation throughput."""
+    sound = [trial for trial in trials if trial.sound and trial.phase in (REPEAT, SATURATION)]
+    highest = max((trial.intended_load for trial in sound), default=0.0)
+    rates = [trial.forwarding_rate for trial in sound if trial.intended_load == highest]
+    rates = [math.log(rate) for rate in rates if rate > 0]
+    if len(rates) < 2:
+        return {}
+    return {SaturationThroughput.name: Scatter(deviation=sample_deviation(rates), count=len(rates))}
+
+
+def resolvable_in_words(floor: NoiseFloor, tolerances: Mapping[str, float]) -> str:
+    """What can be told apart on a testbed, of the measurand that asks for most; what to do where nobody knows.
+
+    Args:
+        tolerances: by measurand, what is accepted.
+    """
+    hardest = _hardest(floor, tolerances)
+    if hardest is None:
+        return f"what this testbed resolves is not known yet ({floor.pairs} pairs of boots so far)"
+    told = ", ".join(f"{100 * (hardest.resolves(pairs) or 0.0):.2g} % with {pairs} pairs" for pairs in _TOLD_PAIRS)
+    return f"this testbed resolves a tolerance of {told} ({hardest.measurand}; {floor.pairs} pairs so far)"
+
+
+def check_resolvable(floor: NoiseFloor, tolerances: Mapping[str, float], most: int) -> None:
+    """Raises UsageError when a tolerance is below what the most pairs resolve; what is not known refuses nothing."""
+    most = max(most, PairsRule().most)
+    for measurand, tolerance in tolerances.items():
+        least = floor.of(measurand).resolves(most)
+        if least is not None and tolerance < least:
+            raise UsageError(
+                f"on this testbed {most} pairs resolve a tolerance of {least:.2%} of {measurand}, and {tolerance:.2%} "
+                "was asked for; ask for more, take a quieter testbed, or go on all the same with --below-noise"
+            )
+
+
+def _hardest(floor: NoiseFloor, tolerances: Mapping[str, float]) -> MeasurandNoise | None:
+    """The one that needs most pairs for its tolerance, of those that are known."""
+    shares = {
+        name: least / max(tolerance, 1e-9)
+        for name, tolerance in tolerances.items()
+        if (least := floor.of(name).resolves(_TOLD_PAIRS[0])) is not None
+    }
+    return floor.of(max(shares, key=shares.__getitem__)) if shares else None

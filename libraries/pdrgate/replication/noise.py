@@ -1,0 +1,221 @@
+"""The noise floor of a testbed: what boots and pairs of boots of equal builds deviate by, and what that resolves."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pdrgate.replication.rule import PairsRule
+from pdrgate.stats.drift import trend
+from pdrgate.stats.intervals import log_ratios, mean
+from pdrgate.stats.pooled import Deviation, Weighed, pooled
+from pdrgate.stats.robust import FEWEST, dips
+from pdrgate.stats.sequential import resolvable
+
+HALF_LIFE = 30 * 86400.0
+"""Seconds after which an observation weighs half: machines change, and so do their users."""
+KNOWN = 2.0
+"""Degrees of freedom from which on a deviation is known: those of four boots, until half a month later."""
+_STATED = 1e6
+"""Those of a deviation that needs no measuring."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scatter:
+    """Of trials within a boot: the deviation of their logs, and how many there are."""
+
+    deviation: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedBoot:
+    """What a boot came to."""
+
+    build: str
+    """What tells the build from others; boots of one build are replicates."""
+    boot: str
+    """What tells the boot from others."""
+    pair: int = 0
+    """Which it is one of; 0: none."""
+    values: Mapping[str, float]
+    """By measurand."""
+    within: Mapping[str, Scatter] = field(default_factory=dict)
+    """By measurand, where a boot's trials tell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """Boots that were measured in one comparison or one run, on one testbed as its fingerprint has it."""
+
+    when: float
+    """Seconds of the epoch."""
+    boots: tuple[ObservedBoot, ...]
+    """Pairs have the baseline's boot first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasurandNoise:
+    """Of one measurand; deviations are of logs. None is what is not known."""
+
+    measurand: str
+    pairs: Deviation | None = None
+    """Of pairs' ratios, lone ones that lie apart pulled in as a comparison does."""
+    boots: Deviation | None = None
+    """From boot to boot of a build, boots that dip left out."""
+    within: Deviation | None = None
+    """From trial to trial within a boot."""
+    drift: float | None = None
+    """Relative change from the first to the last pair of the newest comparison."""
+    dips: int = 0
+    """Boots that lie far below the others of their build."""
+    seen: int = 0
+    """Boots that were looked at for that."""
+
+    @property
+    def known_boots(self) -> Deviation | None:
+        """The deviation between boots, where as many were seen as make it one."""
+        return self.boots if self.boots is not None and self.boots.freedom >= KNOWN else None
+
+    def resolves(self, pairs: int) -> float | None:
+        """The least tolerance that so many pairs decide, in some 95 of 100 comparisons of equal builds."""
+        if self.pairs is None or self.pairs.freedom < KNOWN:
+            return None
+        odds = PairsRule().pass_odds
+        # Twice the tolerance is what the rule tells from nothing.
+        return -math.expm1(-resolvable(self.pairs.value, pairs, odds) / 2)
+
+    def needs(self, tolerance: float) -> int | None:
+        """The fewest pairs that decide a tolerance; None where the rule's most do not, or nobody knows."""
+        rule = PairsRule()
+        counts = range(rule.fewest, rule.most + 1, 2)
+        return next((n for n in counts if (least := self.resolves(n)) is not None and least <= tolerance), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseFloor:
+    """Of one testbed."""
+
+    measurands: Mapping[str, MeasurandNoise] = field(default_factory=dict)
+    pairs: int = 0
+    """That it rests on."""
+    boots: int = 0
+    """Those of pairs included."""
+    measured: float | None = None
+    """When the newest observation was made, seconds of the epoch; None: there is none."""
+
+    def of(self, measurand: str) -> MeasurandNoise:
+        """What is known of a measurand, if nothing else that nothing is."""
+        return self.measurands.get(measurand, MeasurandNoise(measurand=measurand))
+
+    @classmethod
+    def stated(cls, measurands: Iterable[str], boots_deviate: float) -> NoiseFloor:
+        """One that a person states: what the logs of boots deviate by, of all these measurands."""
+        known = Deviation(boots_deviate, _STATED)
+        return cls(measurands={name: MeasurandNoise(measurand=name, boots=known) for name in measurands})
+
+    @classmethod
+    def seen(cls, observations: Iterable[Observation], now: float) -> NoiseFloor:
+        """The floor that observations of one testbed come to.
+
+        Each weighs half as much as one that is `HALF_LIFE` younger, and so do its degrees of freedom. What boots
+        deviate by is told within each comparison, and by the boots of single runs of one build, at whatever times: the
+        larger of the two, for a stored result is of another time. What is not positive and finite is passed over.
+
+        Args:
+            now: seconds of the epoch.
+        """
+        sound = sorted((_sound(one) for one in observations), key=lambda one: one.when)
+        sound = [one for one in sound if one.boots]
+        weights = [min(1.0, 0.5 ** ((now - one.when) / HALF_LIFE)) for one in sound]
+        names = dict.fromkeys(name for one in sound for boot in one.boots for name in boot.values)
+        return cls(
+            measurands={name: _noise(name, sound, weights) for name in names},
+            pairs=sum(len(_pairs(one)) for one in sound),
+            boots=len({boot.boot for one in sound for boot in one.boots}),
+            measured=sound[-1].when if sound else None,
+        )  # fmt: skip
+
+
+def _noise(name: str, observations: Sequence[Observation], weights: Sequence[float]) -> MeasurandNoise:
+    ratios, within = [], []
+    drift = None
+    paired: dict[tuple[int, str], dict[str, list[Weighed]]] = defaultdict(lambda: defaultdict(list))
+    alone: dict[str, dict[str, list[Weighed]]] = defaultdict(lambda: defaultdict(list))
+    for number, (one, weight) in enumerate(zip(observations, weights, strict=True)):
+        pairs = [
+            (first.values[name], second.values[name])
+            for first, second in _pairs(one)
+            if name in first.values and name in second.values
+        ]
+        if len(pairs) > 1:
+            ratios.append([(ratio, weight) for ratio in log_ratios(*zip(*pairs, strict=True))])
+            found = trend([math.sqrt(first * second) for first, second in pairs])
+            drift = found.change if found is not None else drift
+        for boot in one.boots:
+            if name in boot.values:
+                own = paired[number, boot.build] if boot.pair else alone[boot.build]
+                own[boot.boot].append((math.log(boot.values[name]), weight))
+            if (scatter := boot.within.get(name)) is not None and scatter.count > 1:
+                within.append((scatter, weight))
+    (compared, dips_compared), (run, dips_run) = (_levels(list(levels.values())) for levels in (paired, alone))
+    return MeasurandNoise(
+        measurand=name, pairs=pooled(ratios), boots=_larger(compared, run), within=_within(within), drift=drift,
+        dips=sum(dips_compared) + sum(dips_run), seen=len(dips_compared) + len(dips_run),
+    )  # fmt: skip
+
+
+def _levels(groups: Sequence[Mapping[str, Sequence[Weighed]]]) -> tuple[Deviation | None, list[bool]]:
+    """What boots deviate by, those that dip left out, and which do, where there are boots enough to tell.
+
+    What was measured twice in one boot is one boot.
+    """
+    left: list[list[Weighed]] = []
+    dipped: list[bool] = []
+    for group in groups:
+        boots = [(mean([value for value, _ in own]), max(weight for _, weight in own)) for own in group.values()]
+        low = dips([value for value, _ in boots])
+        left.append([boot for boot, dip in zip(boots, low, strict=True) if not dip])
+        dipped += low if len(boots) >= FEWEST else ()
+    return pooled(left), dipped
+
+
+def _larger(one: Deviation | None, other: Deviation | None) -> Deviation | None:
+    """Of two that are known the larger; else the one that is known better."""
+    found = [each for each in (one, other) if each is not None]
+    known = [each for each in found if each.freedom >= KNOWN]
+    if known:
+        return max(known, key=lambda each: each.value)
+    return max(found, key=lambda each: each.freedom, default=None)
+
+
+def _within(scatters: Sequence[tuple[Scatter, float]]) -> Deviation | None:
+    freedom = math.fsum(weight * (one.count - 1) for one, weight in scatters)
+    if not freedom:
+        return None
+    squares = math.fsum(weight * (one.count - 1) * one.deviation**2 for one, weight in scatters)
+    return Deviation(math.sqrt(squares / freedom), freedom)
+
+
+def _pairs(observation: Observation) -> list[tuple[ObservedBoot, ObservedBoot]]:
+    """Those that are whole, in measured order."""
+    found: dict[int, list[ObservedBoot]] = defaultdict(list)
+    for boot in observation.boots:
+        if boot.pair:
+            found[boot.pair].append(boot)
+    return [(own[0], own[1]) for _, own in sorted(found.items()) if len(own) == 2]
+
+
+def _sound(observation: Observation) -> Observation:
+    boots = [
+        ObservedBoot(
+            build=boot.build, boot=boot.boot, pair=boot.pair,
+            values={name: value for name, value in boot.values.items() if 0 < value < math.inf},
+            within={name: one for name, one in boot.within.items() if 0 <= one.deviation < math.inf},
+        )
+        for boot in observation.boots
+    ]  # fmt: skip
+    known = math.isfinite(observation.when)
+    return Observation(when=observation.when, boots=tuple(boot for boot in boots if boot.values) if known else ())

@@ -1,0 +1,55 @@
+"""A store of noise in memory, which says of every testbed what a test wants it to."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+
+from pdrgate.measurands import Cost, PartialDropRate, SaturationThroughput
+from pdrgate.replication import NoiseFloor, Observation, ObservedBoot
+
+NAMES = (PartialDropRate.name, SaturationThroughput.name, Cost.name)
+
+
+def spread(deviation: float, count: int = 16) -> list[float]:
+    """So many values around 0 of just that deviation, a multiple of four; in pairs their differences are as of
+    independent ones."""
+    scale = deviation * math.sqrt((count - 1) / count)
+    signs = (1, -1, -1, 1, 1, 1, -1, -1)
+    return [scale * signs[number % 8] for number in range(count)]
+
+
+def observed(levels: Sequence[float], *, when: float, paired: bool = True, build: str = "one") -> Observation:
+    """Boots of one build that came to these logs, in pairs where they are that."""
+    boots = tuple(
+        ObservedBoot(
+            build=build, boot=f"boot-{number}", pair=number // 2 + 1 if paired else 0,
+            values={name: 1e6 * math.exp(level) for name in NAMES},
+        )
+        for number, level in enumerate(levels)
+    )  # fmt: skip
+    return Observation(when=when, boots=boots)
+
+
+def floor(deviation: float, boots: int = 16) -> NoiseFloor:
+    """Of a testbed whose boots deviate by that."""
+    return NoiseFloor.seen([observed(spread(deviation, boots), when=0.0)], 0.0)
+
+
+class KnownNoise:
+    """Satisfies ``NoiseStore``.
+
+    Args:
+        deviation: between boots, of all that is measured; None: nothing is known yet.
+    """
+
+    def __init__(self, deviation: float | None = 0.001) -> None:
+        self.kept: list[tuple[str, Mapping[str, str], Observation]] = []
+        self._known = [] if deviation is None else [observed(spread(deviation), when=time.time())]
+
+    def observations(self, testbed: str) -> list[Observation]:
+        return [*self._known, *(one for key, _, one in self.kept if key == testbed)]
+
+    def add(self, testbed: str, conditions: Mapping[str, str], observation: Observation) -> None:
+        self.kept.append((testbed, conditions, observation))

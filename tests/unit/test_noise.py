@@ -1,0 +1,297 @@
+"""What boots of a testbed deviate by: from observations to what can be told apart, and what is kept of them."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from known_noise import KnownNoise, floor, observed, spread
+
+from pdrgate.errors import DataError, UsageError
+from pdrgate.gate.judging import compare, judged, remedy_of_boots
+from pdrgate.gate.noise import check_resolvable, conditions, resolvable_in_words
+from pdrgate.history.noise import NoiseFile
+from pdrgate.replication import NoiseFloor, Observation, ObservedBoot, PairsRule, Samples, Scatter
+from pdrgate.replication.noise import HALF_LIFE
+from pdrgate.results.verdict import Verdict
+from pdrgate.stats.pooled import pooled
+from pdrgate.stats.robust import dips
+
+PDR = "PDR"
+
+
+# --- Deviations of several groups ---
+
+
+def test_a_pooled_deviation_is_around_the_mean_of_each_group() -> None:
+    found = pooled([[(1.0, 1.0), (3.0, 1.0)], [(101.0, 1.0), (103.0, 1.0)], [(7.0, 1.0)]])
+    assert found is not None
+    assert (found.value, found.freedom) == (pytest.approx(math.sqrt(2)), 2.0)
+    assert pooled([[(1.0, 1.0)], []]) is None
+
+
+@given(st.lists(st.floats(-1, 1), min_size=2, max_size=20), st.floats(0.01, 1.0))
+def test_equal_weights_change_how_well_it_is_known_and_nothing_else(values: list[float], weight: float) -> None:
+    full, less = pooled([[(one, 1.0) for one in values]]), pooled([[(one, weight) for one in values]])
+    assert full is not None
+    assert less is not None
+    assert less.value == pytest.approx(full.value, abs=1e-9)
+    assert less.freedom == pytest.approx(weight * (len(values) - 1))
+
+
+def test_a_dip_lies_far_below_the_others() -> None:
+    rest = [0.001 * math.sin(number) for number in range(15)]
+    assert sum(dips([*rest, -0.2])) == 1
+    assert not any(dips([*rest, 0.2]))
+    assert not any(dips([*rest, -0.02]))  # not far enough to be one
+    assert not any(dips([0.0] * 6 + [-0.5]))  # too few to tell
+    source = random.Random(1)
+    assert sum(any(dips([source.gauss(0, 0.05) for _ in range(16)])) for _ in range(400)) <= 4
+
+
+# --- The floor ---
+
+
+def test_pairs_and_boots_of_one_build() -> None:
+    source = random.Random(1)
+    found = NoiseFloor.seen([observed([source.gauss(0, 0.01) for _ in range(400)], when=0.0)], 0.0)
+    assert (found.pairs, found.boots, found.measured) == (200, 400, 0.0)
+    pdr = found.of(PDR)
+    assert pdr.boots is not None
+    assert pdr.pairs is not None
+    assert pdr.boots.value == pytest.approx(0.01, rel=0.1)
+    assert pdr.pairs.value == pytest.approx(0.01 * math.sqrt(2), rel=0.1)
+    assert pdr.pairs.freedom == 199
+    assert found.of("latency").known_boots is None
+
+
+def test_what_moves_both_boots_of_a_pair_is_in_the_boots_and_not_in_the_pairs() -> None:
+    levels = [0.03 * (number // 2) + 0.001 * (number * 7 % 5) for number in range(16)]
+    pdr = NoiseFloor.seen([observed(levels, when=0.0)], 0.0).of(PDR)
+    assert pdr.pairs is not None
+    assert pdr.boots is not None
+    assert pdr.drift is not None
+    assert pdr.pairs.value < 0.004 < 0.05 < pdr.boots.value
+    assert pdr.drift == pytest.approx(0.03 * 7, rel=0.05)
+
+
+def test_what_is_old_is_forgotten() -> None:
+    four = [observed(spread(0.01, 4), when=0.0)]
+    assert NoiseFloor.seen(four, 0.0).of(PDR).known_boots is not None
+    assert NoiseFloor.seen(four, HALF_LIFE / 2).of(PDR).known_boots is not None
+    assert NoiseFloor.seen(four, HALF_LIFE).of(PDR).known_boots is None
+    # A clock that was wrong makes nothing weigh more.
+    assert NoiseFloor.seen(four, -HALF_LIFE).of(PDR).boots == NoiseFloor.seen(four, 0.0).of(PDR).boots
+    noisier = [*four, observed(spread(0.03, 4), when=HALF_LIFE)]
+    boots = NoiseFloor.seen(noisier, HALF_LIFE).of(PDR).boots
+    assert boots is not None
+    assert boots.value == pytest.approx(math.sqrt((0.5 * 3 * 0.01**2 + 3 * 0.03**2) / 4.5))
+
+
+def test_single_runs_of_one_build_tell_what_days_deviate_by() -> None:
+    """Boots of one hour agree; what is stored is of another day, so the larger of the two deviations counts."""
+    hour = observed(spread(0.001), when=0.0)
+    days = [
+        Observation(when=0.0, boots=(ObservedBoot(build="one", boot=f"run-{n}", values={PDR: 1e6 * (1 + 0.01 * n)}),))
+        for n in range(5)
+    ]
+    boots = NoiseFloor.seen([hour, *days], 0.0).of(PDR).boots
+    assert boots is not None
+    assert boots.value == pytest.approx(0.0155, abs=0.0005)
+    assert boots.freedom == 4
+    # Of other builds nothing follows, and a boot that was measured twice is one.
+    others = [
+        Observation(when=0.0, boots=(ObservedBoot(build=str(n), boot=f"run-{n}", values={PDR: 1e6 + n}),))
+        for n in range(5)
+    ]
+    assert NoiseFloor.seen(others, 0.0).of(PDR).boots is None
+    twice = [
+        Observation(when=0.0, boots=(ObservedBoot(build="one", boot="b", values={PDR: 1e6 + n}),)) for n in range(5)
+    ]
+    assert NoiseFloor.seen(twice, 0.0).of(PDR).boots is None
+
+
+def test_boots_that_dip_are_counted_and_left_out() -> None:
+    levels = spread(0.002)
+    levels[5] = -0.3
+    pdr = NoiseFloor.seen([observed(levels, when=0.0)], 0.0).of(PDR)
+    assert (pdr.dips, pdr.seen) == (1, 16)
+    assert pdr.boots is not None
+    assert pdr.boots.value < 0.003
+
+
+def test_what_is_no_number_is_passed_over() -> None:
+    def boot(number: int, value: float) -> ObservedBoot:
+        within = {PDR: Scatter(deviation=math.nan if number else 0.1, count=3)}
+        return ObservedBoot(build="one", boot=str(number), pair=number // 2 + 1, values={PDR: value}, within=within)
+
+    values = (1e6, math.nan, math.inf, -1.0, 0.0, 1.1e6)
+    found = NoiseFloor.seen(
+        [Observation(when=0.0, boots=tuple(boot(n, value) for n, value in enumerate(values))),
+         Observation(when=math.nan, boots=(boot(9, 1e6),))], 0.0
+    )  # fmt: skip
+    assert found.boots == 2
+    assert found.of(PDR).pairs is None
+    assert found.of(PDR).within is not None
+
+
+def test_more_pairs_resolve_less_and_the_rule_agrees() -> None:
+    pdr = floor(0.01 / math.sqrt(2)).of(PDR)
+    assert pdr.pairs is not None
+    least = [pdr.resolves(pairs) or 0.0 for pairs in (4, 8, 16, 48)]
+    assert least == sorted(least, reverse=True)
+    needed = pdr.needs(0.02)
+    assert needed is not None
+    assert (pdr.resolves(needed) or 1.0) <= 0.02 < (pdr.resolves(needed - 2) or 0.0)
+    assert pdr.needs(0.0001) is None
+    source = random.Random(1)
+    passed = 0
+    for _ in range(200):
+        ratios = [math.exp(source.gauss(0, pdr.pairs.value)) for _ in range(needed)]
+        pairs = Samples(PDR, "packets/s", "higher", 0.02, (1e6,) * needed, tuple(1e6 * ratio for ratio in ratios))
+        standing = PairsRule(most=needed, fewest=needed, fewest_scattered=needed).standing([pairs])
+        passed += standing.verdict is Verdict.PASS
+    assert passed >= 0.93 * 200
+
+
+# --- One boot against one boot ---
+
+
+def one_boot_each(
+    change: float, deviation: float, known: NoiseFloor | None, rounds: int = 1000, seed: int = 1
+) -> tuple[Counter[str], float]:
+    """Shares of the verdicts on simulated boots, six repeats each, PDR and throughput of one level; how often the
+    interval holds the true change."""
+    source = random.Random(seed)
+    said: Counter[str] = Counter()
+    held = 0
+    for _ in range(rounds):
+        levels = [1e6 * math.exp(source.gauss(0, deviation)) for _ in range(2)]
+        levels[1] *= 1 + change
+        samples = [
+            Samples(
+                name, "packets/s", "higher", 0.02,
+                *(tuple(level * math.exp(source.gauss(0, 0.003)) for _ in range(6)) for level in levels),
+            )
+            for name in (PDR, "saturation throughput")
+        ]  # fmt: skip
+        changes = compare(samples, "simulated", known)
+        said[str(judged(changes).verdict)] += 1
+        held += changes[0].lower <= change <= changes[0].upper
+    return said, held / rounds
+
+
+@pytest.mark.parametrize("deviation", [0.002, 0.005, 0.01, 0.02, 0.05])
+def test_an_unchanged_build_is_slower_in_less_than_one_of_a_hundred(deviation: float) -> None:
+    """By its repeats alone it once was every fifth time, at 2 %."""
+    said, held = one_boot_each(0.0, deviation, floor(deviation))
+    assert said["REGRESSION"] <= 10
+    assert held >= 0.965  # 97.5 % of each of two
+    if deviation <= 0.002:
+        assert said["PASS"] >= 950
+
+
+def test_where_the_floor_is_known_from_few_boots_it_errs_as_seldom() -> None:
+    source = random.Random(2)
+    said: Counter[str] = Counter()
+    held = 0.0
+    for seed in range(250):
+        known = NoiseFloor.seen([observed([source.gauss(0, 0.02) for _ in range(6)], when=0.0)], 0.0)
+        found, share = one_boot_each(0.0, 0.02, known, rounds=4, seed=seed)
+        said += found
+        held += share / 250
+    assert said["REGRESSION"] <= 10
+    assert held >= 0.965
+
+
+def test_a_slow_build_is_seen_where_boots_agree_and_left_open_where_they_do_not() -> None:
+    assert one_boot_each(-0.04, 0.002, floor(0.002), rounds=200)[0]["REGRESSION"] >= 190
+    assert one_boot_each(-0.04, 0.02, floor(0.02), rounds=200)[0]["PASS"] <= 2
+
+
+@pytest.mark.parametrize("change", [0.0, -0.1])
+def test_without_a_floor_no_boot_is_slower_and_none_passes(change: float) -> None:
+    said, _ = one_boot_each(change, 0.02, None, rounds=200)
+    assert set(said) <= {"INCONCLUSIVE", "NO_BASELINE"}
+    assert said["INCONCLUSIVE"] == 200 or not change
+
+
+def test_where_boots_dip_one_boot_is_never_slower() -> None:
+    levels = spread(0.001)
+    levels[3] = -0.3
+    dipping = NoiseFloor.seen([observed(levels, when=0.0)], 0.0)
+    slow = [Samples(PDR, "packets/s", "higher", 0.02, (1e6, 1.001e6, 1e6), (7e5, 7.01e5, 7e5))]
+    changes = compare(slow, "old", dipping)
+    assert judged(changes).verdict is Verdict.INCONCLUSIVE
+    assert remedy_of_boots(changes, dipping, "").startswith("1 of 16 boots dip here, and boots deviate by 0.10% here: ")
+    assert judged(compare(slow, "old", floor(0.001))).verdict is Verdict.REGRESSION
+
+
+# --- What is said, and what is refused ---
+
+
+def test_what_can_be_told_apart_is_said_of_the_hardest() -> None:
+    tolerances = {PDR: 0.02, "cost": 0.01}
+    assert resolvable_in_words(floor(0.005), tolerances) == (
+        "this testbed resolves a tolerance of 2.1 % with 4 pairs, 0.54 % with 16 pairs (cost; 8 pairs so far)"
+    )
+    assert "is not known yet (0 pairs of boots so far)" in resolvable_in_words(NoiseFloor(), tolerances)
+
+
+def test_a_tolerance_below_what_all_pairs_resolve_is_refused() -> None:
+    noisy = floor(0.05)
+    check_resolvable(noisy, {PDR: 0.05}, 48)
+    check_resolvable(NoiseFloor(), {PDR: 0.0}, 48)
+    with pytest.raises(
+        UsageError, match=r"^on this testbed 48 pairs resolve a tolerance of 2\.78% of PDR, and 1\.00% "
+    ):
+        check_resolvable(noisy, {PDR: 0.01}, 8)
+    check_resolvable(noisy, {PDR: 0.01}, 500)
+
+
+def test_a_testbed_is_the_same_whatever_build_it_runs() -> None:
+    entries = {"testbed": "a", "kernel": "6.1", "mitigations": "none", "cpu_model": "x"}
+    assert conditions(entries) == {"testbed": "a", "cpu_model": "x"}
+
+
+# --- The file ---
+
+
+def test_observations_are_kept_by_testbed(tmp_path: Path) -> None:
+    file = NoiseFile(tmp_path / "results" / "noise.jsonl")
+    assert file.observations("a") == []
+    first, second = observed(spread(0.01, 4), when=1.0), observed(spread(0.02, 4), when=2.0)
+    file.add("a", {"testbed": "one"}, first)
+    file.add("b", {"testbed": "other a"}, second)
+    assert file.observations("a") == [first]
+    assert file.observations("b") == [second]
+
+
+@pytest.mark.parametrize(
+    "damage", [b"\x00" * 40, b'{"testbed": "a", "observ', b"[" * 5000, b'{"testbed": "a", "when": 1}\n']
+)
+def test_damage_costs_the_line_that_it_hits(tmp_path: Path, damage: bytes) -> None:
+    file = NoiseFile(tmp_path / "noise.jsonl")
+    one = observed(spread(0.01, 4), when=1.0)
+    file.add("a", {}, one)
+    with file.path.open("ab") as raw:
+        raw.write(damage)  # a machine that lost its power
+    assert file.observations("a") == [one]
+    file.add("a", {}, one)
+    assert file.observations("a") == [one, one]
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"^cannot read .*: Is a directory; name another file with --noise$"):
+        NoiseFile(tmp_path).observations("a")
+
+
+def test_a_store_in_memory_is_one_too() -> None:
+    store = KnownNoise(None)
+    store.add("a", {}, observed([0.0, 0.0], when=0.0))
+    assert len(store.observations("a")) == 1
