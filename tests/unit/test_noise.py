@@ -123,6 +123,13 @@ def test_boots_that_dip_are_counted_and_left_out() -> None:
     assert (pdr.dips, pdr.seen) == (1, 16)
     assert pdr.boots is not None
     assert pdr.boots.value < 0.003
+    # Nor do they make a testbed one that resolves nothing.
+    assert pdr.pairs is not None
+    assert pdr.pairs.value < 0.004
+    levels[9] = -0.5
+    two = NoiseFloor.seen([observed(levels, when=0.0)], 0.0)
+    assert resolvable_in_words(two, {PDR: 0.02}).endswith(" (PDR; 8 pairs so far, 2 of 16 boots dipped)")
+    check_resolvable(two, {PDR: 0.02}, 48)
 
 
 def test_what_is_no_number_is_passed_over() -> None:

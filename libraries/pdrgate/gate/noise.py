@@ -109,7 +109,8 @@ def resolvable_in_words(floor: NoiseFloor, tolerances: Mapping[str, float]) -> s
     if hardest is None:
         return f"what this testbed resolves is not known yet ({floor.pairs} pairs of boots so far)"
     told = ", ".join(f"{100 * (hardest.resolves(pairs) or 0.0):.2g} % with {pairs} pairs" for pairs in _TOLD_PAIRS)
-    return f"this testbed resolves a tolerance of {told} ({hardest.measurand}; {floor.pairs} pairs so far)"
+    dips = f", {hardest.dips} of {hardest.seen} boots dipped" if hardest.dips else ""
+    return f"this testbed resolves a tolerance of {told} ({hardest.measurand}; {floor.pairs} pairs so far{dips})"
 
 
 def check_resolvable(floor: NoiseFloor, tolerances: Mapping[str, float], most: int) -> None:

@@ -62,7 +62,7 @@ class MeasurandNoise:
 
     measurand: str
     pairs: Deviation | None = None
-    """Of pairs' ratios, lone ones that lie apart pulled in as a comparison does."""
+    """Of pairs' ratios, those of boots that dip left out, lone ones that lie apart pulled in as a comparison does."""
     boots: Deviation | None = None
     """From boot to boot of a build, boots that dip left out."""
     within: Deviation | None = None
@@ -140,46 +140,57 @@ class NoiseFloor:
 
 
 def _noise(name: str, observations: Sequence[Observation], weights: Sequence[float]) -> MeasurandNoise:
-    ratios, within = [], []
-    drift = None
-    paired: dict[tuple[int, str], dict[str, list[Weighed]]] = defaultdict(lambda: defaultdict(list))
-    alone: dict[str, dict[str, list[Weighed]]] = defaultdict(lambda: defaultdict(list))
+    paired: _Levels = defaultdict(lambda: defaultdict(list))
+    alone: _Levels = defaultdict(lambda: defaultdict(list))
+    within = []
+    for number, (one, weight) in enumerate(zip(observations, weights, strict=True)):
+        for boot in one.boots:
+            if name in boot.values:
+                own = paired[number, boot.build] if boot.pair else alone[0, boot.build]
+                own[boot.boot].append((math.log(boot.values[name]), weight))
+            if (scatter := boot.within.get(name)) is not None and scatter.count > 1:
+                within.append((scatter, weight))
+    (compared, dips_compared, seen_compared), (run, dips_run, seen_run) = map(_of_boots, (paired, alone))
+    ratios, drift = [], None
     for number, (one, weight) in enumerate(zip(observations, weights, strict=True)):
         pairs = [
             (first.values[name], second.values[name])
             for first, second in _pairs(one)
-            if name in first.values and name in second.values
+            if name in first.values
+            and name in second.values
+            and not {(number, boot.build, boot.boot) for boot in (first, second)} & dips_compared
         ]
         if len(pairs) > 1:
             ratios.append([(ratio, weight) for ratio in log_ratios(*zip(*pairs, strict=True))])
             found = trend([math.sqrt(first * second) for first, second in pairs])
             drift = found.change if found is not None else drift
-        for boot in one.boots:
-            if name in boot.values:
-                own = paired[number, boot.build] if boot.pair else alone[boot.build]
-                own[boot.boot].append((math.log(boot.values[name]), weight))
-            if (scatter := boot.within.get(name)) is not None and scatter.count > 1:
-                within.append((scatter, weight))
-    (compared, dips_compared), (run, dips_run) = (_levels(list(levels.values())) for levels in (paired, alone))
     return MeasurandNoise(
         measurand=name, pairs=pooled(ratios), boots=_larger(compared, run), within=_within(within), drift=drift,
-        dips=sum(dips_compared) + sum(dips_run), seen=len(dips_compared) + len(dips_run),
+        dips=len(dips_compared) + len(dips_run), seen=seen_compared + seen_run,
     )  # fmt: skip
 
 
-def _levels(groups: Sequence[Mapping[str, Sequence[Weighed]]]) -> tuple[Deviation | None, list[bool]]:
-    """What boots deviate by, those that dip left out, and which do, where there are boots enough to tell.
+_Levels = dict[tuple[int, str], dict[str, list[Weighed]]]
+"""By observation and build, the logs of each boot."""
+
+
+def _of_boots(groups: _Levels) -> tuple[Deviation | None, set[tuple[int, str, str]], int]:
+    """What boots deviate by, those that dip left out; which do; and of how many that can be told.
 
     What was measured twice in one boot is one boot.
     """
     left: list[list[Weighed]] = []
-    dipped: list[bool] = []
-    for group in groups:
-        boots = [(mean([value for value, _ in own]), max(weight for _, weight in own)) for own in group.values()]
-        low = dips([value for value, _ in boots])
-        left.append([boot for boot, dip in zip(boots, low, strict=True) if not dip])
-        dipped += low if len(boots) >= FEWEST else ()
-    return pooled(left), dipped
+    dipped: set[tuple[int, str, str]] = set()
+    seen = 0
+    for (number, build), group in groups.items():
+        boots = {
+            boot: (mean([value for value, _ in own]), max(weight for _, weight in own)) for boot, own in group.items()
+        }
+        low = dict(zip(boots, dips([value for value, _ in boots.values()]), strict=True))
+        left.append([each for boot, each in boots.items() if not low[boot]])
+        dipped |= {(number, build, boot) for boot, dip in low.items() if dip}
+        seen += len(boots) if len(boots) >= FEWEST else 0
+    return pooled(left), dipped, seen
 
 
 def _larger(one: Deviation | None, other: Deviation | None) -> Deviation | None:
