@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pdrgate.errors import DataError
 from pdrgate.gate.judging import check_tolerance, compare, comparison, judged, remedy_of_boots, told
-from pdrgate.gate.noise import conditions, noise_floor
+from pdrgate.gate.noise import noise_floor
 from pdrgate.gate.options import COST_TOLERANCE
 from pdrgate.gate.record import read_fingerprints
 from pdrgate.gate.replicate import Measurands
@@ -17,6 +17,7 @@ from pdrgate.gate.shape import shape_of
 from pdrgate.history.noise import NoiseStore
 from pdrgate.measurands import Cost, PartialDropRate, SaturationThroughput, replicate_of
 from pdrgate.replication import NoiseFloor, PairsRule, Samples
+from pdrgate.results.fingerprint import conditions
 from pdrgate.results.model import ChangeResult, ComparisonResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.goals import PDR

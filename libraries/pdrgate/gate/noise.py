@@ -7,13 +7,13 @@ import time
 from collections.abc import Mapping, Sequence
 
 from pdrgate.errors import PdrGateError, UsageError
-from pdrgate.gate.fingerprint import CHOSEN_BY_KERNEL, KERNEL, digest
 from pdrgate.gate.options import COST_TOLERANCE
 from pdrgate.gate.progress import Observer
 from pdrgate.history.noise import NoiseStore
 from pdrgate.measurands import REPEAT, Cost, PartialDropRate, SaturationThroughput
 from pdrgate.measurands.measurand import SATURATION
 from pdrgate.replication import MeasurandNoise, NoiseFloor, Observation, ObservedBoot, PairsRule, Scatter
+from pdrgate.results.fingerprint import CHOSEN_BY_KERNEL, KERNEL, conditions, digest, series
 from pdrgate.stats.intervals import sample_deviation
 from pdrgate.trial import Trial
 
@@ -23,12 +23,6 @@ DEFAULT_TOLERANCES: Mapping[str, float] = {
     PartialDropRate.name: _TOLERANCE, SaturationThroughput.name: _TOLERANCE, Cost.name: COST_TOLERANCE
 }  # fmt: skip
 """By measurand, what a run accepts unless it is asked for another."""
-
-
-def conditions(fingerprint: Mapping[str, str]) -> dict[str, str]:
-    """The entries of a fingerprint that make a testbed what it is, whatever build it runs."""
-    builds = KERNEL | CHOSEN_BY_KERNEL
-    return {key: value for key, value in fingerprint.items() if key not in builds}
 
 
 def noise_floor(
@@ -42,7 +36,7 @@ def noise_floor(
     if store is None or not fingerprint:
         return NoiseFloor()
     try:
-        return NoiseFloor.seen(store.observations(digest(conditions(fingerprint))), time.time())
+        return NoiseFloor.seen(store.observations(series(fingerprint)), time.time())
     except PdrGateError as error:
         if observer is not None:
             observer.said(f"the noise of this testbed is not known: {error}")
@@ -55,9 +49,8 @@ def remember(
     """Keep what boots came to; that it cannot be kept changes no verdict."""
     if store is None or not fingerprint or not boots:
         return
-    known = conditions(fingerprint)
     try:
-        store.add(digest(known), known, Observation(when=time.time(), boots=tuple(boots)))
+        store.add(series(fingerprint), conditions(fingerprint), Observation(when=time.time(), boots=tuple(boots)))
     except PdrGateError as error:
         observer.said(f"what boots deviate by is not kept: {error}")
 

@@ -36,7 +36,12 @@ def series(fingerprint: Mapping[str, str]) -> str:
     It is what a history follows over builds. `may_differ` is looser where one of two fingerprints does not tell a
     setting: such results are comparable when somebody names one of them, and no series.
     """
-    return digest({key: value for key, value in fingerprint.items() if key not in KERNEL | CHOSEN_BY_KERNEL})
+    return digest(conditions(fingerprint))
+
+
+def conditions(fingerprint: Mapping[str, str]) -> dict[str, str]:
+    """The entries that make a testbed and a question what they are, whatever build is measured."""
+    return {key: value for key, value in fingerprint.items() if key not in KERNEL | CHOSEN_BY_KERNEL}
 
 
 def build(fingerprint: Mapping[str, str], label: str = "") -> str:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from pdrgate.gate.fingerprint import CHOSEN_BY_KERNEL, KERNEL, UNKNOWN, digest
+from pdrgate.results.fingerprint import UNKNOWN, series
 from pdrgate.results.model import MeasurandResult, RunResult, ScenarioResult
 from pdrgate.trend.series import Point, Series
 
@@ -36,14 +36,14 @@ def series_of(results: Iterable[RunResult]) -> tuple[Series, ...]:
                 key = _Key(
                     scenario.name,
                     scenario.fingerprint.get("testbed") or result.testbed.name,
-                    _same(scenario),
+                    series(scenario.fingerprint),
                     measurand.name,
                 )
-                series = found.get(key) or Series(
+                so_far = found.get(key) or Series(
                     scenario=key.scenario, title=scenario.title, testbed=key.testbed, fingerprint=key.fingerprint,
                     measurand=key.measurand, unit=measurand.unit, better=measurand.better, points=(),
                 )  # fmt: skip
-                found[key] = replace(series, points=(*series.points, _point(result, scenario, measurand)))
+                found[key] = replace(so_far, points=(*so_far.points, _point(result, scenario, measurand)))
     return tuple(found.values())
 
 
@@ -54,12 +54,6 @@ def _measurands(scenario: ScenarioResult) -> Iterator[MeasurandResult]:
         yield MeasurandResult(
             name=_PDR, unit="packets/s", better="higher", value=pdr.load, lower=pdr.lower, upper=pdr.upper
         )
-
-
-def _same(scenario: ScenarioResult) -> str:
-    """The digest of what must be equal: of a kernel's own choices each build may make others."""
-    of_build = KERNEL | CHOSEN_BY_KERNEL
-    return digest({key: value for key, value in scenario.fingerprint.items() if key not in of_build})
 
 
 def _point(result: RunResult, scenario: ScenarioResult, measurand: MeasurandResult) -> Point:
