@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from pdrgate.stats import common_trend, lag1_autocorrelation, trend, wander
+from pdrgate.stats import lag1_autocorrelation, trend, wander
 
 distinct = st.lists(st.integers(min_value=1, max_value=10**6), min_size=4, max_size=25, unique=True).map(
     lambda values: [float(value) for value in values]
@@ -25,7 +22,9 @@ def test_the_trend_is_scipys_theil_sen_and_exact_kendall(values: list[float]) ->
     slope = scipy_stats.theilslopes(values)[0]
     assert found.change == pytest.approx(slope * (len(values) - 1) / np.median(values))
     expected = scipy_stats.kendalltau(range(len(values)), values, method="exact").pvalue
-    assert found.p_value == pytest.approx(expected, rel=1e-9)
+    assert found.p_value == pytest.approx(expected, rel=1e-9) or (
+        len(values) >= 10 and found.p_value > expected  # where neighbours are alike
+    )
 
 
 def test_a_straight_rise_changes_by_its_ends_over_the_median() -> None:
@@ -55,31 +54,21 @@ def test_a_long_series_uses_the_normal_approximation() -> None:
     assert found.p_value == pytest.approx(expected, rel=0.05)
 
 
-def test_the_common_trend_of_two_series_is_exact() -> None:
-    # Every pair of orders of four values is equally likely: count those at least as far from 0 as ours.
-    def score(order: tuple[int, ...]) -> int:
-        return sum((late > early) - (late < early) for early, late in itertools.combinations(order, 2))
-
-    single = Counter(score(order) for order in itertools.permutations(range(4)))
-    ours = score((0, 1, 3, 2)) + score((0, 1, 2, 3))
-    extreme = sum(
-        times * others
-        for (first, times), (second, others) in itertools.product(single.items(), single.items())
-        if abs(first + second) >= ours
-    )
-    found = common_trend([[10.0, 11.0, 13.0, 12.0], [10.0, 11.0, 12.0, 13.0]])
-    assert found is not None
-    assert found.p_value == pytest.approx(extreme / 24**2)
+def test_neighbours_alike_rise_by_themselves_and_that_is_no_trend() -> None:
+    random = np.random.default_rng(5)
+    rounds, runs, alike = 300, 30, 0.9
+    steps = random.normal(size=(rounds, runs))
+    for number in range(1, runs):
+        steps[:, number] = alike * steps[:, number - 1] + np.sqrt(1 - alike**2) * steps[:, number]
+    rising = sum(found is not None and found.p_value <= 0.002 for found in map(trend, (100 + steps).tolist()))
+    # With the p-value of independent values it is 30 % of them.
+    assert rising / rounds <= 0.06
 
 
-def test_series_of_five_say_together_what_none_says_alone() -> None:
-    rising = [100.0, 101.0, 102.0, 103.0, 104.0]
-    alone, together = trend(rising), common_trend([rising] * 4)
-    assert alone is not None
-    assert together is not None
-    assert alone.p_value > 0.01 > 1e-6 > together.p_value
-    assert together.change == pytest.approx(alone.change)
-    assert common_trend([[1.0], [2.0]]) is None
+def test_a_trend_under_noise_keeps_nearly_all_of_its_significance() -> None:
+    random = np.random.default_rng(6)
+    noisy = 100 - np.linspace(0, 3, 18) + 0.3 * random.normal(size=(100, 18))
+    assert sum(found is not None and found.p_value <= 0.002 for found in map(trend, noisy.tolist())) >= 90
 
 
 def test_alternation_and_waves_have_the_autocorrelation_they_should() -> None:

@@ -172,7 +172,7 @@ class ScenarioRun:
         pdr = pdr_of(self.measurands)
         self.assessment = assess(
             repeats, reading=self.session.options.reading, plr_threshold=result.goal.loss_ratio,
-            pdr=pdr.load if pdr else None, source=self.scenario.name,
+            spare_dips=True, pdr=pdr.load if pdr else None, source=self.scenario.name,
         )  # fmt: skip
         unstable = stability_failure(self.assessment, calibration)
         self._failure = self._failure or unstable or self._no_pdr(measurands, replicates)

@@ -93,7 +93,8 @@ def shape_of(
     assessments = {
         side: assess(
             [trial for trial in own if trial.phase == REPEAT], reading=reading, plr_threshold=loss_ratio,
-            over_time=False, pdr=mean(samples[PartialDropRate.name][side]), source=f"{scenario} {side}",
+            over_time=False, spare_dips=True, pdr=mean(samples[PartialDropRate.name][side]),
+            source=f"{scenario} {side}",
         )
         for side, own in trials.items()
     }  # fmt: skip

@@ -18,7 +18,8 @@ from pdrgate.results.model import (
 from pdrgate.stability import checks as _checks
 from pdrgate.stability.checks import Bounds, Check
 from pdrgate.stability.curve import LoadLossCurve, LoadPoint, PdrEstimate
-from pdrgate.stability.drift import MOST_SERIES, Repeats, repeats_that_matter, trend_past_the_pdr
+from pdrgate.stability.dips import without_lone_dips
+from pdrgate.stability.drift import Repeats, Scatter, looks, repeats_that_matter, scatters, trials_past_the_pdr
 from pdrgate.stability.saturation import (
     DEFAULT_ETA,
     DEFAULT_PLR_THRESHOLD,
@@ -27,7 +28,6 @@ from pdrgate.stability.saturation import (
     Saturation,
     detect_saturation,
 )
-from pdrgate.stats.drift import Trend
 from pdrgate.trial import Trial
 
 
@@ -64,8 +64,8 @@ class Assessment:
     saturation: Saturation
     """In the chosen reading."""
     repeats: tuple[Repeats, ...]
-    common_trend: Trend | None
-    """What the throughputs past the PDR share."""
+    together: Repeats | None
+    """All trials past the PDR."""
     checks: tuple[Check, ...]
     verdict: Verdict
     notes: tuple[str, ...] = ()
@@ -104,8 +104,8 @@ class Assessment:
             loads=tuple(map(_load_result, self.curve.points, self.saturation.tir)),
             generator_limited_loads=self.curve.limited_loads,
             drift=DriftResult(
-                trend_past_pdr=self.common_trend.change if self.common_trend else None,
-                trend_past_pdr_p=self.common_trend.p_value if self.common_trend else None,
+                trend_past_pdr=self.together.trend.change if self.together and self.together.trend else None,
+                trend_past_pdr_p=self.together.trend.p_value if self.together and self.together.trend else None,
                 series=tuple(repeats.result() for repeats in self.repeats),
             ),
             checks=tuple(
@@ -157,6 +157,7 @@ def assess(
     confidence: float = 0.95,
     bounds: Bounds | None = None,
     over_time: bool = True,
+    spare_dips: bool = False,
     pdr: float | None = None,
     source: str = "",
     notes: tuple[str, ...] = (),
@@ -167,6 +168,8 @@ def assess(
     those of another build: what differs from boot to boot, or as time goes by, is then told by the two together.
 
     Args:
+        spare_dips: leave lone dips out of what the checks on loss, saturation and spread judge, as trials on a machine
+            ask that others use too. The curve and its labels are of all trials.
         pdr: the PDR in packets/s, where trials of its own have told it; else it is where the curve crosses the
             threshold. All that names a PDR names this one.
 
@@ -175,33 +178,40 @@ def assess(
     """
     bounds = bounds or Bounds()
     plr_threshold, eta = float(plr_threshold), float(eta)  # plain numbers, for they are stored
+    trials = list(trials)
     curve = LoadLossCurve.from_trials(trials, confidence)
-    by_reading = {
-        each: detect_saturation(
+
+    def saturation_of(curve: LoadLossCurve, reading: Reading) -> Saturation:
+        return detect_saturation(
             curve.loads,
             curve.steady_plrs,
             throughputs=curve.throughputs,
-            reading=each,
+            reading=reading,
             plr_threshold=plr_threshold,
             eta=eta,
         )
-        for each in Reading
-    }
+
+    by_reading = {each: saturation_of(curve, each) for each in Reading}
     saturation = by_reading[reading]
+    undipped = without_lone_dips(trials, bounds.each) if spare_dips else trials
+    dips = len(trials) - len(undipped)
+    judged = LoadLossCurve.from_trials(undipped, confidence) if dips else curve
+    saturated = saturation_of(judged, reading) if dips else saturation
     crossing = curve.pdr(plr_threshold)
     known = crossing if pdr is None else replace(crossing, load=pdr)
-    repeats = repeats_that_matter(curve, plr_threshold, bounds.false_alarm / MOST_SERIES)
-    common = trend_past_the_pdr(curve, plr_threshold)
-    enough = _checks.check_enough_data(curve, plr_threshold, bounds)
+    level = bounds.each / looks(curve)
+    repeats = repeats_that_matter(curve, plr_threshold, level)
+    together = trials_past_the_pdr(undipped, judged, curve, plr_threshold, level)
+    enough = _checks.check_enough_data(judged, plr_threshold, bounds, curve)
     checks: tuple[Check, ...] = (enough,)
     if curve.points:
         checks = (
             _checks.check_saturation(
-                curve, saturation, known, reading=reading, plr_threshold=plr_threshold, eta=eta, bounds=bounds
+                judged, saturated, known, reading=reading, plr_threshold=plr_threshold, eta=eta, bounds=bounds
             ),
-            _checks.check_low_load_loss(curve, known, plr_threshold, bounds),
+            _checks.check_low_load_loss(judged, known, plr_threshold, bounds),
             _checks.check_livelock(curve, bounds),
-            *(_over_time(repeats, common, bounds) if over_time else ()),
+            *(_over_time(repeats, together, scatters(judged, plr_threshold), bounds) if over_time else ()),
             enough,
         )
     return Assessment(
@@ -213,20 +223,23 @@ def assess(
         pdr=crossing,
         saturation=saturation,
         repeats=repeats,
-        common_trend=common,
+        together=together,
         checks=checks,
-        verdict=_verdict(curve, saturation, checks),
-        notes=notes + _notes(curve),
+        verdict=_verdict(judged, saturated, checks),
+        notes=notes + _notes(curve, dips),
     )
 
 
-def _over_time(repeats: tuple[Repeats, ...], common: Trend | None, bounds: Bounds) -> tuple[Check, ...]:
+def _over_time(
+    repeats: tuple[Repeats, ...], together: Repeats | None, scatter: tuple[Scatter, ...], bounds: Bounds
+) -> tuple[Check, ...]:
+    past = () if together is None else (together,)
     return (
-        _checks.check_trend(repeats, common, bounds),
-        _checks.check_autocorrelation(repeats, bounds),
+        _checks.check_trend((*repeats, *past), bounds),
+        _checks.check_autocorrelation((*repeats, *past), bounds),
         # Not of the series of PDRs: interpolating across the knee folds one mode of throughput into two of PDR.
-        _checks.check_two_modes([series for series in repeats if series.load is not None], bounds),
-        _checks.check_spread(repeats, bounds),
+        _checks.check_two_modes([*(series for series in repeats if series.load is not None), *past], bounds),
+        _checks.check_spread(scatter, bounds),
     )
 
 
@@ -244,7 +257,7 @@ def _verdict(curve: LoadLossCurve, saturation: Saturation, checks: tuple[Check, 
     return Verdict.STABLE
 
 
-def _notes(curve: LoadLossCurve) -> tuple[str, ...]:
+def _notes(curve: LoadLossCurve, dips: int) -> tuple[str, ...]:
     notes = [f"{curve.left_out} generator-limited repeats left out"] if curve.left_out else []
     if loads := len(curve.limited_loads):
         notes.append(f"{loads} load{'s' * (loads != 1)} left out, where all repeats were generator-limited")
@@ -252,4 +265,7 @@ def _notes(curve: LoadLossCurve) -> tuple[str, ...]:
         notes.append(f"{disturbed} disturbed repeat{'s' * (disturbed != 1)} left out")
     if loads := len(curve.disturbed_loads):
         notes.append(f"{loads} load{'s' * (loads != 1)} left out, where the machine disturbed the repeats")
+    if dips:
+        dipped = "1 repeat dips" if dips == 1 else f"{dips} repeats dip"
+        notes.append(f"{dipped}, as on a shared machine: left out of the checks on loss, saturation and spread")
     return tuple(notes)

@@ -2,24 +2,40 @@
 
 Not every load matters. Far below the PDR the throughput is the load, whatever the SUT does. So a series is the PDR of
 each repeat, and the throughput at the first load past the PDR and at the potential saturation point, where it is the
-SUT's capacity.
+SUT's capacity. Few repeats say little each; so there is one more series, of all trials past the PDR.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from pdrgate.results.model import SeriesResult
 from pdrgate.stability.curve import LoadLossCurve, first_past
-from pdrgate.stats.drift import Autocorrelation, Trend, common_trend, lag1_autocorrelation, trend, wander
+from pdrgate.stats.drift import Autocorrelation, Trend, lag1_autocorrelation, trend, wander
 from pdrgate.stats.intervals import mean, sample_deviation
 from pdrgate.stats.modes import Modes, two_modes
+from pdrgate.trial import Trial
 from pdrgate.units import Rate
 
 MOST_SERIES = 3
-MOST_TRENDS = MOST_SERIES + 1
-"""Each series' own and the common one."""
+"""Beside that of all trials past the PDR."""
+WANDER_MIN_RUNS = 15
+"""Values that tell a trend or wandering of one run from chance: with fewer the bound on neighbours comes near what
+neighbours can be alike, and three repeats of three loads, each relative to its median, are often in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """How far a quantity deviates from repeat to repeat."""
+
+    quantity: str
+    deviation: float
+    """Relative to its mean."""
+    freedom: int
+    """Degrees of it: values less the means that were taken of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +52,10 @@ class Repeats:
     modes: Modes | None
     wander: float
     """Largest minus smallest mean of four consecutive parts, relative to the mean."""
+    each: str = "repeat"
+    """What gave one value."""
+    references: int = 0
+    """Of the values, those that others were compared with to tell modes."""
 
     @classmethod
     def of(cls, quantity: str, load: float | None, values: tuple[float, ...], false_alarm: float) -> Repeats:
@@ -55,6 +75,11 @@ class Repeats:
         """Sample deviation relative to the mean; None below two values or for a mean of 0."""
         centre = mean(self.values) if self.values else 0.0
         return sample_deviation(self.values) / centre if len(self.values) > 1 and centre else None
+
+    @property
+    def scatter(self) -> Scatter | None:
+        """Their deviation with what it rests on; None below two values or for a mean of 0."""
+        return None if self.deviation is None else Scatter(self.quantity, self.deviation, len(self.values) - 1)
 
     @property
     def halves(self) -> float | None:
@@ -86,10 +111,76 @@ def repeats_that_matter(curve: LoadLossCurve, plr_threshold: float, false_alarm:
     return tuple(_series(curve, plr_threshold, false_alarm))
 
 
-def trend_past_the_pdr(curve: LoadLossCurve, plr_threshold: float) -> Trend | None:
-    """The trend that the throughputs at all loads past the PDR share; None when there are none, or no repeats."""
+def looks(curve: LoadLossCurve) -> int:
+    """How many series are long enough to look at neighbours: they share a level."""
+    runs = max((point.runs for point in curve.points), default=0)
+    return 1 + (MOST_SERIES if runs >= WANDER_MIN_RUNS else 0)
+
+
+def trials_past_the_pdr(
+    trials: Sequence[Trial], judged: LoadLossCurve, curve: LoadLossCurve, plr_threshold: float, false_alarm: float
+) -> Repeats | None:
+    """All trials past the PDR as one series of throughputs, in measured order; None when there are none.
+
+    Each is taken relative to the median of its load, and in packets/s by the mean of these.
+
+    Args:
+        trials: those of ``judged``.
+        curve: of all trials, lone dips included: they may be a mode.
+    """
+    past = first_past(judged.steady_plrs, plr_threshold)
+    if past is None:
+        return None
+    middles = {point.load: median(point.throughputs) for point in judged.points[past:]}
+    if not all(middles.values()):
+        return None
+    scale = mean(list(middles.values()))
+    values = tuple(
+        scale * trial.intended_load * trial.delivery_ratio / middles[trial.intended_load]
+        for trial in trials
+        if trial.sound and trial.intended_load in middles
+    )
+    saturated = [point.throughputs for point in curve.points if point.load in middles]
+    return Repeats(
+        quantity="throughput past the PDR",
+        load=None,
+        values=values,
+        trend=trend(values),
+        autocorrelation=lag1_autocorrelation(values, false_alarm),
+        # Many repeats of a load tell it by themselves, and have outliers that set the loads apart.
+        modes=_modes_together(saturated, scale) if len(saturated[0]) < WANDER_MIN_RUNS else None,
+        wander=wander(values),
+        each="trial",
+        references=len(saturated),
+    )
+
+
+def _modes_together(rates: Sequence[Sequence[float]], scale: float) -> Modes | None:
+    """The modes of the rates at several loads, each relative to the best of its load, which itself tells nothing then.
+
+    Not to the median: where half of the trials at a load are slow, it is neither level. The first load may lie between
+    two levels, and cut the higher one off; so the others are looked at without it, too.
+    """
+    found = [
+        two_modes([scale * value / max(own) for own in some for value in sorted(own)[:-1]])
+        for some in (rates, rates[1:])
+    ]
+    return max((one for one in found if one is not None), key=lambda one: one.excess, default=None)
+
+
+def scatters(curve: LoadLossCurve, plr_threshold: float) -> tuple[Scatter, ...]:
+    """The deviation of the PDR and of the throughput at the two loads past it, and of that past the PDR as a whole.
+
+    The last is the pooled deviation of the loads past the PDR, each about its own mean: few repeats tell more together.
+    """
+    found = [one.scatter for one in _series(curve, plr_threshold, 0.5)]
     past = first_past(curve.steady_plrs, plr_threshold)
-    return None if past is None else common_trend([point.throughputs for point in curve.points[past:]])
+    rates = [] if past is None else [point.throughputs for point in curve.points[past:] if point.throughput]
+    freedom = sum(len(own) - 1 for own in rates)
+    if freedom:
+        squares = sum((len(own) - 1) * (sample_deviation(own) / mean(own)) ** 2 for own in rates if len(own) > 1)
+        found.append(Scatter("throughput past the PDR", math.sqrt(squares / freedom), freedom))
+    return tuple(one for one in found if one is not None)
 
 
 def _series(curve: LoadLossCurve, plr_threshold: float, false_alarm: float) -> Iterator[Repeats]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pdrgate.stability.checks import Bounds, Check, check_autocorrelation, check_trend, check_two_modes
 from pdrgate.stability.drift import Repeats
+from pdrgate.stats.drift import LAG1_MIN_RUNS, TREND_MIN_RUNS
 from pdrgate.stats.intervals import mean
 from pdrgate.stats.modes import two_modes
 
@@ -17,17 +18,17 @@ def steady(quantity: str, values: tuple[float, ...], bounds: Bounds | None = Non
     That its values scatter is no fault: the interval of their mean tells it, and more of them narrow it.
     """
     bounds = bounds or Bounds()
-    series = (Repeats.of(quantity, None, values, bounds.false_alarm),)
+    series = (Repeats.of(quantity, None, values, bounds.each),)
     return (
-        check_trend(series, None, bounds),
-        check_autocorrelation(series, bounds),
+        check_trend(series, bounds, TREND_MIN_RUNS),
+        check_autocorrelation(series, bounds, LAG1_MIN_RUNS),
     )
 
 
 def one_level(quantity: str, values: tuple[float, ...], bounds: Bounds | None = None) -> Check:
     """The check that a rate (packets/s) does not flip between two levels, such as a build's PDR from boot to boot."""
     bounds = bounds or Bounds()
-    return check_two_modes((Repeats.of(quantity, None, values, bounds.false_alarm),), bounds)
+    return check_two_modes((Repeats.of(quantity, None, values, bounds.each),), bounds)
 
 
 def one_level_within(quantity: str, boots: Iterable[Sequence[float]], bounds: Bounds | None = None) -> Check:

@@ -3,7 +3,6 @@
 from pdrgate.stats.drift import (
     Autocorrelation,
     Trend,
-    common_trend,
     lag1_autocorrelation,
     trend,
     wander,
@@ -36,7 +35,6 @@ __all__ = [
     "Trend",
     "change_interval",
     "change_interval_of_boots",
-    "common_trend",
     "critical_separation",
     "delta_ucl",
     "difference_interval",

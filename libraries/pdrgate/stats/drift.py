@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 TREND_MIN_RUNS = 4
 LAG1_MIN_RUNS = 10
 _EXACT_UP_TO = 60
+_DIGITS = 9
+"""Of what a series leaves beside its slope; more are those of floating numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +46,13 @@ class Autocorrelation:
 
 
 def trend(values: Sequence[float]) -> Trend | None:
-    """Theil-Sen slope times n - 1 over the median, with the exact two-sided p-value of Kendall's S.
+    """Theil-Sen slope times n - 1 over the median, with the two-sided p-value of Kendall's S.
 
     The p-value is exact for independent values of any distribution without ties, and too large (never too small)
-    with ties. None for fewer than 4 values, where no trend can be told from chance, and for a median of 0.
+    with ties. Values of which neighbours are alike rise and fall by themselves: from 10 values on, where what is left
+    of them without the slope has a positive lag-1 autocorrelation r of the ranks, the variance of S is that of
+    n (1 - r) / (1 + r) values (Hamed and Rao, J. Hydrology 204, 1998, for r at lag k = r^k), and the p-value the
+    larger of the two. None for fewer than 4 values, where no trend can be told from chance, and for a median of 0.
     """
     n = len(values)
     series = np.asarray(values, dtype=np.float64)
@@ -57,28 +62,13 @@ def trend(values: Sequence[float]) -> Trend | None:
     early, late = np.triu_indices(n, k=1)
     rises = series[late] - series[early]
     slope = float(np.median(rises / (late - early)))
-    change = slope * (n - 1) / abs(middle)
-    return Trend(change, _kendall_p(_score(values), n), _kendall_p(n * (n - 1) // 2, n))
-
-
-def common_trend(series: Sequence[Sequence[float]]) -> Trend | None:
-    """The trend that several series, measured over the same time, share: what five repeats alone can never show.
-
-    The sum of their Kendall scores against its exact distribution for independent series (Hirsch and Slack's
-    seasonal test without its normal approximation), and the median of their changes. Each series must have 60 values
-    or fewer; None when no series has a trend of its own to speak of (see ``trend``).
-    """
-    found = [(each, own) for each in series if len(each) <= _EXACT_UP_TO and (own := trend(each)) is not None]
-    if not found:
-        return None
-    distribution = np.ones(1)
-    score = pairs = 0
-    for each, _ in found:
-        distribution = np.convolve(distribution, _inversions(len(each)))
-        score += _score(each)
-        pairs += len(each) * (len(each) - 1) // 2
-    p_value = min(1.0, 2 * float(distribution[: (pairs - abs(score)) // 2 + 1].sum()))
-    return Trend(float(np.median([own.change for _, own in found])), p_value, min(1.0, 2 * float(distribution[0])))
+    score = int(np.sign(rises).sum())
+    p_value = _kendall_p(score, n)
+    left = series / middle - slope / middle * np.arange(n)
+    alike = _lag1(left.round(_DIGITS)) if n >= LAG1_MIN_RUNS else 0.0
+    if alike > 0:
+        p_value = max(p_value, _normal_p(score, n, (1 + alike) / max(1 - alike, 1 / n)))
+    return Trend(slope * (n - 1) / abs(middle), p_value, _kendall_p(n * (n - 1) // 2, n))
 
 
 def lag1_autocorrelation(values: Sequence[float], false_alarm: float = 0.01) -> Autocorrelation | None:
@@ -91,14 +81,12 @@ def lag1_autocorrelation(values: Sequence[float], false_alarm: float = 0.01) -> 
     n = len(values)
     if n < LAG1_MIN_RUNS:
         return None
-    ranks = _ranks(np.asarray(values, dtype=np.float64))
-    ranks -= ranks.mean()
-    power = float((ranks**2).sum())
-    if power == 0.0:
+    series = np.asarray(values, dtype=np.float64)
+    if (series == series[0]).all():
         return None
     deviation = (n - 2) / (n * math.sqrt(n - 1))
     bound = -1 / n + NormalDist().inv_cdf(1 - false_alarm) * deviation
-    return Autocorrelation(float((ranks[1:] * ranks[:-1]).sum()) / power, bound)
+    return Autocorrelation(_lag1(series), bound)
 
 
 def wander(values: Sequence[float], blocks: int = 4) -> float:
@@ -113,21 +101,27 @@ def wander(values: Sequence[float], blocks: int = 4) -> float:
     return (max(means) - min(means)) / abs(float(series.mean()))
 
 
-def _score(values: Sequence[float]) -> int:
-    """Kendall's S: pairs that rise minus pairs that fall."""
-    series = np.asarray(values, dtype=np.float64)
-    early, late = np.triu_indices(len(values), k=1)
-    return int(np.sign(series[late] - series[early]).sum())
+def _lag1(series: NDArray[np.float64]) -> float:
+    """Lag-1 autocorrelation of the ranks; 0 for equal values."""
+    ranks = _ranks(series)
+    ranks -= ranks.mean()
+    power = float((ranks**2).sum())
+    return float((ranks[1:] * ranks[:-1]).sum()) / power if power else 0.0
 
 
 def _kendall_p(score: int, n: int) -> float:
     """Two-sided P(|S| >= |score|) when all n! orders are equally likely."""
     if n > _EXACT_UP_TO:
-        deviation = math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
-        return min(1.0, 2 * (1 - NormalDist().cdf((abs(score) - 1) / deviation))) if score else 1.0
+        return _normal_p(score, n, 1.0)
     # S = pairs - 2 * inversions, so |S| >= s means at most (pairs - s) / 2 inversions, or as many from the top.
     most = (n * (n - 1) // 2 - abs(score)) // 2
     return min(1.0, 2 * float(_inversions(n)[: most + 1].sum()))
+
+
+def _normal_p(score: int, n: int, inflated: float) -> float:
+    """The same by the normal approximation, with so many times the variance of independent values."""
+    deviation = math.sqrt(inflated * n * (n - 1) * (2 * n + 5) / 18)
+    return min(1.0, 2 * NormalDist().cdf(-(abs(score) - 1) / deviation)) if score else 1.0
 
 
 @lru_cache(maxsize=128)

@@ -34,7 +34,12 @@ class Modes:
     @property
     def significant(self) -> bool:
         """True when the sample has two modes."""
-        return self.separation > self.bound
+        return self.excess > 0
+
+    @property
+    def excess(self) -> float:
+        """How far the separation lies beyond its bound."""
+        return self.separation - self.bound
 
     @property
     def gap(self) -> float:

@@ -86,6 +86,8 @@ class Behaviour:
     """Capacities to flip between, relative to the curve, equally likely per trial."""
     correlation: float = 0.0
     """Lag-1 correlation of the noise from trial to trial."""
+    dips: float = 0.0
+    """Share of the trials in which the machine takes 20 to 70 % of the capacity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,4 +165,6 @@ class SimulatedSut:
         fresh = float(self._random.standard_t(3) / math.sqrt(3) if how.heavy_tails else self._random.normal())
         self._wave = how.correlation * self._wave + math.sqrt(1 - how.correlation**2) * fresh
         mode = how.modes[int(self._random.integers(len(how.modes)))]
+        if how.dips and self._random.random() < how.dips:
+            mode *= 1.0 - self._random.uniform(0.2, 0.7)
         return mode * (1.0 + how.drift * self._trials) * (1.0 + how.noise * self._wave)

@@ -1,0 +1,51 @@
+"""Lone dips: trials in which a shared machine, as far as one can tell, took the SUT's CPU away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Final
+
+from pdrgate.trial import Trial
+
+_ONE_OF: Final = 36
+"""Of as many trials one dips on a shared machine: what is no fault of the SUT."""
+_DEPTH: Final = 0.05
+"""Less than the median of its load that a trial must forward; what dips less moves no mean by much."""
+_REACH: Final = 4.0
+"""And so many deviations, by the median absolute one."""
+_MAD_OF_NORMAL: Final = 0.674490
+_FEWEST: Final = 3
+"""Repeats of a load, to tell a dip; of as many, one may be."""
+
+
+def without_lone_dips(trials: Sequence[Trial], false_alarm: float) -> list[Trial]:
+    """The trials, without the few that forwarded far less than others at their load; all, if they are not few.
+
+    Few are no more than one of 36 trials would be but for a chance of ``false_alarm``, and one of three at a load. A
+    SUT that is slow more often is no victim of its machine, and all its trials count.
+    """
+    by_load: dict[float, list[Trial]] = {}
+    for trial in trials:
+        if trial.sound:
+            by_load.setdefault(trial.intended_load, []).append(trial)
+    dips = {id(trial) for own in by_load.values() for trial in _dips(own)}
+    if len(dips) > _most(sum(map(len, by_load.values())), false_alarm):
+        return list(trials)
+    return [trial for trial in trials if id(trial) not in dips]
+
+
+def _dips(own: Sequence[Trial]) -> list[Trial]:
+    """Those of the trials at one load."""
+    middle = median(trial.delivery_ratio for trial in own)
+    deviation = median(abs(trial.delivery_ratio - middle) for trial in own) / _MAD_OF_NORMAL
+    least = middle - max(_DEPTH * middle, _REACH * deviation)
+    found = [trial for trial in own if trial.delivery_ratio < least]
+    return found if len(found) <= len(own) // _FEWEST else []
+
+
+def _most(trials: int, false_alarm: float) -> int:
+    """The number of dips that one of 36 trials exceeds with no more than that probability."""
+    from scipy.special import bdtrc  # as in stats, at its first use: it takes its time
+
+    return next(most for most in range(trials + 1) if bdtrc(most, trials, 1 / _ONE_OF) <= false_alarm)
