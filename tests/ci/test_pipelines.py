@@ -51,7 +51,7 @@ fi
 exit "$CODE"
 """
 REPORT = f"""#!/bin/bash
-[[ $1/$2/$3/$4 != report/*/20261101-120000/--format/markdown ]] || exec echo '| the table |'
+[[ $REAL || $1/$2/$3/$4 != report/*/20261101-120000/--format/markdown ]] || exec echo '| the table |'
 PYTHONPATH={ROOT / "libraries"} exec {sys.executable} -m pdrgate.cli "$@"
 """
 
@@ -115,10 +115,12 @@ def work(tmp_path: Path) -> Iterator[Work]:
 
 class TestGateFromEnv:
     def test_its_options_are_those_of_the_environment(self, work: Work) -> None:
-        done = work.gate(KERNEL="k.deb", AGAINST="b.deb", BPF="", COST_TOLERANCE="2%", WAIT="1 h", BASELINE="results")
+        done = work.gate(
+            KERNEL="k.deb", AGAINST="b.deb", BPF="", COST_TOLERANCE="2%", HISTORY="h.db", BASELINE="results"
+        )
         assert (done.returncode, done.stderr) == (0, "")
         assert sorted(work.options) == sorted(
-            ["--output=results", "--kernel=k.deb", "--against=b.deb", "--cost-tolerance=2%", "--wait=1 h",
+            ["--output=results", "--kernel=k.deb", "--against=b.deb", "--cost-tolerance=2%", "--history=h.db",
              "--baseline=results"]
         )  # fmt: skip
         assert work.told("summary.md") == "| the table |\n"
@@ -151,6 +153,10 @@ class TestGateFromEnv:
         assert done.stdout == work.told("console.txt") == "a run\npdrgate: no `QEMU`\n"
         if verdict == "none":
             assert work.told("summary.md") == f"**pdrgate** `{told.replace('`', chr(39))}`\n"
+
+    def test_its_summary_is_the_run_as_markdown(self, work: Work) -> None:
+        assert work.gate(RESULT=encoded(result(scenario())).decode(), REAL="1").returncode == 0
+        assert work.told("summary.md").startswith("**NO_BASELINE:** because\n")
 
     def test_a_result_that_cannot_be_read_is_a_fault(self, work: Work) -> None:
         assert work.gate(RESULT="{", SAID="the end").returncode == 2
