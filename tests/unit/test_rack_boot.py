@@ -48,8 +48,8 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         testbed = object.__new__(RackTestbed)
         testbed._afterwards, testbed._own_lock = [], None
         parts: dict[str, Any] = {
-            "_knobs": closing("puts knobs back"), "_source": closing("ends the generator"),
-            "_router": closing("leaves"), "_machine": closing("leaves"),
+            "_drops": closing("counts no more"), "_knobs": closing("puts knobs back"),
+            "_source": closing("ends the generator"), "_router": closing("leaves"), "_machine": closing("leaves"),
         }  # fmt: skip
         for name, part in parts.items():
             setattr(testbed, name, part)
@@ -70,6 +70,7 @@ def test_the_default_kernel_comes_back_after_everything_was_put_back(steps: list
     assert steps == ["starts 6.1", "opens the testbed"]
     testbed.close()
     assert steps[2:] == [
+        "counts no more",
         "puts knobs back",
         "ends the generator",
         "leaves",
