@@ -15,9 +15,8 @@ from typing import Any
 import pytest
 from known_noise import observed, spread
 
-from pdrgate.gate.fingerprint import digest
-from pdrgate.gate.noise import conditions
 from pdrgate.history.noise import NOISE_FILE, NoiseFile
+from pdrgate.results.fingerprint import series
 
 ROOT = Path(__file__).parents[2]
 PDRGATE = Path(sys.executable).parent / "pdrgate"
@@ -81,10 +80,8 @@ def boots_are_known(tmp_path: Path):
 
     def know(ended: Ended, output: str = "results") -> None:
         for scenario in ended.result["scenarios"]:
-            known = conditions(scenario["fingerprint"])
-            NoiseFile(tmp_path / output / NOISE_FILE).add(
-                digest(known), known, observed(spread(0.001), when=time.time())
-            )
+            seen = observed(spread(0.001), when=time.time())
+            NoiseFile(tmp_path / output / NOISE_FILE).add(series(scenario["fingerprint"]), {}, seen)
 
     return know
 

@@ -14,10 +14,11 @@ from known_noise import KnownNoise, floor, observed, spread
 
 from pdrgate.errors import DataError, UsageError
 from pdrgate.gate.judging import compare, judged, remedy_of_boots
-from pdrgate.gate.noise import check_resolvable, conditions, resolvable_in_words
+from pdrgate.gate.noise import check_resolvable, resolvable_in_words
 from pdrgate.history.noise import NoiseFile
 from pdrgate.replication import NoiseFloor, Observation, ObservedBoot, PairsRule, Samples, Scatter
 from pdrgate.replication.noise import HALF_LIFE
+from pdrgate.results.fingerprint import conditions
 from pdrgate.results.verdict import Verdict
 from pdrgate.stats.pooled import pooled
 from pdrgate.stats.robust import dips

@@ -13,7 +13,7 @@ from pdrgate.history.noise import NoiseStore
 from pdrgate.measurands import REPEAT, Cost, PartialDropRate, SaturationThroughput
 from pdrgate.measurands.measurand import SATURATION
 from pdrgate.replication import MeasurandNoise, NoiseFloor, Observation, ObservedBoot, PairsRule, Scatter
-from pdrgate.results.fingerprint import CHOSEN_BY_KERNEL, KERNEL, conditions, digest, series
+from pdrgate.results.fingerprint import build, conditions, series
 from pdrgate.stats.intervals import sample_deviation
 from pdrgate.trial import Trial
 
@@ -55,12 +55,6 @@ def remember(
         observer.said(f"what boots deviate by is not kept: {error}")
 
 
-def build_of(fingerprint: Mapping[str, str], label: str = "") -> str:
-    """What tells a build from others on one testbed."""
-    entries = {key: fingerprint.get(key, "") for key in KERNEL | CHOSEN_BY_KERNEL}
-    return digest(entries | {"build": label})
-
-
 def as_observed(
     fingerprint: Mapping[str, str],
     boot: str,
@@ -77,7 +71,7 @@ def as_observed(
         trials: of its replicates.
     """
     return ObservedBoot(
-        build=build_of(fingerprint, label), boot=boot, pair=pair, values=dict(values), within=_within(trials)
+        build=build(fingerprint, label), boot=boot, pair=pair, values=dict(values), within=_within(trials)
     )
 
 

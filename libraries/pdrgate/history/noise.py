@@ -26,7 +26,7 @@ class NoiseStore(Protocol):
         """Keep one more; when this returns, it is on disk.
 
         Args:
-            testbed: digest of what must be equal for observations to be of one testbed.
+            testbed: what must be equal for observations to be of one testbed, see `pdrgate.results.fingerprint.series`.
             conditions: the entries that it is the digest of, for people.
 
         Raises:
