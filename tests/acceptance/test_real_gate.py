@@ -131,10 +131,11 @@ def test_a_testbed_is_calibrated(tmp_path):
     verdict = ended.result["verdict"]
     assert verdict in MEASURED, ended.stdout
     (scenario,) = ended.result["scenarios"]
-    if ended.code == 2:
-        assert verdict in ("DISTURBED", "GENERATOR_LIMITED", "ERROR")
+    if ended.code:
+        # What a busy machine comes to is told, and nothing is learned from it.
+        assert f"\n{verdict}: {ended.result['reason']}" in ended.stdout
+        assert not (tmp_path / "noise.jsonl").exists()
         return
-    assert ended.code == 0, ended.stdout
     kept = (tmp_path / "noise.jsonl").read_text().splitlines()
     assert len(kept) == 1
     assert scenario["comparison"]["pairs"] == 3
