@@ -1,4 +1,4 @@
-"""Floor 4: what moved over a series of builds, and between which of them. A trend alarm; the gate judges one build."""
+"""Floor 3: what moved over a series of builds, and between which of them. A trend alarm; the gate judges one build."""
 
 from pdrgate.trend.moves import CONFIDENCE, Move, moves
 from pdrgate.trend.results import series_of
