@@ -170,9 +170,12 @@ def config() -> GuestConfig:
 
 @pytest.fixture
 def boot_testbed(
-    booting: None, journal: Journal, config: GuestConfig, tmp_path: Path
+    machine: None, journal: Journal, config: GuestConfig, tmp_path: Path
 ) -> Iterator[Callable[..., VmTestbed]]:
-    """Makes testbeds on which nothing is measured, beside whatever else the machine does; they end with the test."""
+    """Makes testbeds on which nothing is measured; they end with the test.
+
+    Not beside runs of other tests, which would take their namespaces for something that was left.
+    """
     made: list[VmTestbed] = []
 
     def boot(build: KernelBuild, **options: object) -> VmTestbed:

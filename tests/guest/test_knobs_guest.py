@@ -38,7 +38,7 @@ from pdrgate.knobs import (
 )
 from pdrgate.safety.journal import NAMESPACE_PREFIX, Journal
 
-pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine")]
 
 MAC = "02:70:64:72:01:01"
 DEADLINE = 180.0
@@ -46,18 +46,18 @@ DEADLINE = 180.0
 
 @pytest.fixture(scope="module")
 def guest(
-    booting: None, cloud: KernelBuild, config: GuestConfig, tmp_path_factory: pytest.TempPathFactory
+    machine: None, cloud: KernelBuild, config: GuestConfig, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Guest]:
     """Two virtual CPUs and one port of two queues, RSS by QEMU. One boot serves all: each test puts all back."""
     folder = tmp_path_factory.mktemp("guest")
     namespace = f"{NAMESPACE_PREFIX}-{secrets.token_hex(3)}-tg"
-    machine = dataclasses.replace(config, vcpus=2)
+    two = dataclasses.replace(config, vcpus=2)
     with Journal.begin(folder / "state") as journal:
         journal.namespace(namespace)
         subprocess.run(("ip", "netns", "add", namespace), check=True)
         try:
             ports = [NetworkPort("t0", MAC, queues=2)]
-            with Guest(cloud, machine, journal, folder, ports=ports, namespace=namespace) as guest:
+            with Guest(cloud, two, journal, folder, ports=ports, namespace=namespace) as guest:
                 guest.wait(DEADLINE)
                 guest.run("ip", "link", "set", guest.interfaces()[MAC], "up")
                 yield guest

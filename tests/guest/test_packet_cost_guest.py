@@ -18,7 +18,7 @@ from pdrgate.testbeds.vm import VmTestbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.trial import Trial
 
-pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine")]
 
 OVERLOAD, DURATION = 120_000.0, 0.25
 LOSS = 0.005

@@ -22,7 +22,7 @@ from pdrgate.testbeds import load_testbed
 from pdrgate.testbeds.vm import DEFAULT_BUFFER, VmTestbed
 from pdrgate.traffic.frames import Frames
 
-pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine")]
 
 ROOT = Path(__file__).parents[2]
 LOW = 4e3
@@ -160,7 +160,6 @@ def test_a_build_that_does_not_boot_leaves_nothing(boot_testbed, cloud, config, 
     assert newly_left(before) == {}
 
 
-@pytest.mark.usefixtures("machine")  # it counts what there is of ours
 def test_a_namespace_that_could_not_be_deleted_is_deleted_by_the_next_close(
     cloud, config, journal, tmp_path, left_behind, newly_left
 ):
@@ -209,7 +208,6 @@ sys.stdin.readline()
 """
 
 
-@pytest.mark.usefixtures("machine")  # it counts what there is of ours
 def test_a_killed_owner_leaves_no_guest_and_recovery_the_rest(cloud, tmp_path, left_behind, newly_left):
     before = left_behind()
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "libraries")}
