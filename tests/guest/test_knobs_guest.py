@@ -36,9 +36,9 @@ from pdrgate.knobs import (
     snapshot,
     xps,
 )
-from pdrgate.safety.journal import NAMESPACE_PREFIX, Journal
+from pdrgate.safety.journal import Journal
 
-pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine")]
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
 
 MAC = "02:70:64:72:01:01"
 DEADLINE = 180.0
@@ -46,14 +46,13 @@ DEADLINE = 180.0
 
 @pytest.fixture(scope="module")
 def guest(
-    machine: None, cloud: KernelBuild, config: GuestConfig, tmp_path_factory: pytest.TempPathFactory
+    booting: None, cloud: KernelBuild, config: GuestConfig, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Guest]:
     """Two virtual CPUs and one port of two queues, RSS by QEMU. One boot serves all: each test puts all back."""
     folder = tmp_path_factory.mktemp("guest")
-    namespace = f"{NAMESPACE_PREFIX}-{secrets.token_hex(3)}-tg"
+    namespace = f"t-knobs-{secrets.token_hex(3)}"  # no run's: others look for what those leave
     two = dataclasses.replace(config, vcpus=2)
     with Journal.begin(folder / "state") as journal:
-        journal.namespace(namespace)
         subprocess.run(("ip", "netns", "add", namespace), check=True)
         try:
             ports = [NetworkPort("t0", MAC, queues=2)]
@@ -133,15 +132,16 @@ def test_queues_that_go_come_back_with_what_they_had(guest: Guest, port: str) ->
         assert snapshot(guest, [port]) == before
 
 
+@pytest.fixture(scope="class")
+def untouched(guest: Guest, at_rest: Mapping[str, str]) -> Iterator[str]:
+    """The port's name, for tests that are to leave nothing behind all together."""
+    name = guest.interfaces()[MAC]
+    yield name
+    assert snapshot(guest, [name]) == at_rest
+
+
 class TestNothingIsLeftBehind:
     """By what cannot be had: looked at once, after all of them, for it takes an emulated guest two seconds."""
-
-    @pytest.fixture(scope="class")
-    def untouched(self, guest: Guest, at_rest: Mapping[str, str]) -> Iterator[str]:
-        """The port's name."""
-        name = guest.interfaces()[MAC]
-        yield name
-        assert snapshot(guest, [name]) == at_rest
 
     @pytest.mark.parametrize(
         ("make", "lack"),
