@@ -103,9 +103,9 @@ def check(options: RunOptions) -> None:
             raise UsageError(f"there is no suite {suite}; name one with --suite, such as robot/gate")
     _check_scenarios(options)
     if options.baseline is not None:
-        from pdrgate.gate.baseline import Baselines
+        from pdrgate.gate.baseline import baselines
 
-        Baselines(options.baseline, options.baseline / "of no run")
+        baselines(options, options.baseline / "of no run")
 
 
 def _check_scenarios(options: RunOptions) -> None:
@@ -267,7 +267,7 @@ def variables(options: RunOptions, *, resume: bool) -> dict[str, str]:
     anywhere = dataclasses.replace(
         options,
         testbed=found(options.testbed).resolve(),
-        baseline=options.baseline.resolve() if options.baseline else None,
+        baseline=_anywhere(options.baseline),
         noise=options.noise.resolve() if options.noise else None,
         kernel=absolute(options.kernel),
         bpf=absolute(options.bpf),
@@ -279,6 +279,12 @@ def variables(options: RunOptions, *, resume: bool) -> dict[str, str]:
     texts["HISTORY"] = "" if anywhere.history is None else anywhere.history.url or anywhere.history.text
     paths = {"BASELINE": str(anywhere.baseline or ""), "NOISE": str(anywhere.noise or "")}
     return texts | paths | {"RESUME": str(resume)}
+
+
+def _anywhere(baseline: Path | None) -> Path | None:
+    from pdrgate.gate.baseline import name_in_history
+
+    return baseline if baseline is None or name_in_history(baseline) else baseline.resolve()
 
 
 def _robot(options: RunOptions, folder: Path, resume: bool) -> int:

@@ -13,9 +13,11 @@ import pytest
 from made_results import FINGERPRINT, compared, pdr, result, scenario, trial, written
 from sqlalchemy import func, select
 
-from pdrgate.errors import DataError
+from pdrgate.errors import DataError, PdrGateError
+from pdrgate.history.database.baselines import LATEST_GREEN, cost, measured, pin, pins, pooled, unpin
 from pdrgate.history.database.connection import Database
 from pdrgate.history.database.importing import Import, add, sources
+from pdrgate.history.database.noise import Deviation, add_deviation, deviations
 from pdrgate.history.database.queries import Series, Wanted, all_series, entries, points
 from pdrgate.history.database.tables import (
     Base,
@@ -278,3 +280,74 @@ class HistoryContract:
             ) in listed  # fmt: skip
             assert sorted(one.points for one in listed) == [1, 3]
             assert points(connection, series(FINGERPRINT)) == found
+
+    # --- Baselines ---
+
+    def test_a_name_stays_with_its_build_until_somebody_pins_another(self, filled: Database) -> None:
+        with filled.writing() as connection:
+            assert [one.label for one in pin(connection, "a", "release")[1]] == ["6.18.44"]
+            before, now = pin(connection, "c", "release")
+            assert ([one.label for one in before], [one.label for one in now]) == (["6.18.44"], ["linux-6.19"])
+            pin(connection, "c", "main", side="baseline")
+            assert [(one.name, one.label, one.run) for one in pins(connection)] == [
+                ("main", "linux-6.18.44", "c"), ("release", "linux-6.19", "c"),
+            ]  # fmt: skip
+            unpin(connection, "release")
+            assert [one.name for one in pins(connection)] == ["main"]
+
+    @pytest.mark.parametrize(
+        ("run", "name", "said"),
+        [
+            ("nope", "x", "the history has no run nope; put it in first: pdrgate history import nope"),
+            ("a", LATEST_GREEN, "'latest-green' is no name for a baseline; choose another"),
+            ("e", "x", "the history has 2 runs called e; name its folder"),
+            ("f", "x", "the run f measured no build that can be told from others; name another run"),
+        ],
+    )
+    def test_what_cannot_be_pinned(self, database: Database, tmp_path: Path, run: str, name: str, said: str) -> None:
+        for folder, started in (("a", 1.0), ("e", 2.0), ("other/e", 3.0)):
+            written(tmp_path / folder, scenario(), started=started)
+        written(tmp_path / "f", started=4.0)
+        imported(database, tmp_path)
+        with pytest.raises(PdrGateError) as error, database.writing() as connection:
+            pin(connection, run, name)
+        assert str(error.value) == said
+        with database.writing() as connection:
+            pin(connection, str(tmp_path / "other" / "e"), "by its folder")
+
+    def test_a_baseline_is_all_stable_boots_of_its_build(self, database: Database, tmp_path: Path) -> None:
+        written(tmp_path / "a", scenario(per_run=(1.02e6, 1.0e6, 0.98e6)), started=1.0)
+        written(tmp_path / "b", compared("REGRESSION", boots=(1.1e6, 0.9e6)), started=2.0)
+        written(tmp_path / "c", scenario("UNSTABLE", per_run=(5e6, 6e6)), started=3.0)
+        written(tmp_path / "d", scenario("PASS", kernel="6.19"), started=4.0)
+        imported(database, tmp_path)
+        with database.writing() as connection:
+            pin(connection, "a", "release")
+            found = measured(connection, "release")
+            assert [(one.run, one.boots) for one in found] == [
+                ("b", ({"PDR": 1.1e6}, {"PDR": 0.9e6})), ("a", ()),
+            ]  # fmt: skip
+            (only,), boots = pooled(found)
+            assert (boots, only.name, only.samples, only.value) == (3, "PDR", (1.1e6, 0.9e6, 1e6), 1e6)
+            assert only.lower is not None
+            assert only.lower < 0.9e6
+            (single,), boots = pooled(found[1:])
+            assert (boots, single.samples) == (1, (1.02e6, 1.0e6, 0.98e6))
+            costed = cost(connection, found[0].side)
+            assert costed is not None
+            assert (costed.instructions, costed.functions[0].name) == (5000.0, "ip6_forward")
+            assert cost(connection, found[1].side) is None
+            assert [one.run for one in measured(connection, LATEST_GREEN) if one.green] == ["d", "a"]
+            with pytest.raises(DataError, match=r"^no build is pinned as 6; there are: release; 'pdrgate hist"):
+                measured(connection, "6")
+
+    def test_what_equal_builds_deviate_by(self, database: Database) -> None:
+        known = [
+            Deviation(series="s", measurand="PDR", measured=float(number), pairs=12, deviation=0.01 * number)
+            for number in (1, 2, 3)
+        ]
+        with database.writing() as connection:
+            for one in known:
+                add_deviation(connection, one)
+            assert deviations(connection, "s", "PDR", limit=2) == (known[2], known[1])
+            assert deviations(connection, "s", "cost") == ()

@@ -20,7 +20,9 @@ from sqlalchemy import create_engine
 from pdrgate.errors import DataError, StorageError, UsageError
 from pdrgate.gate.record import not_in_history
 from pdrgate.history.address import Address
+from pdrgate.history.database.baselines import pin
 from pdrgate.history.database.connection import Database
+from pdrgate.history.database.importing import add
 from pdrgate.history.database.schema import VERSION_TABLE, bring_up_to_date
 from pdrgate.history.database.tables import Base
 
@@ -104,6 +106,22 @@ def test_the_steps_lead_to_the_tables(database: Database) -> None:
             connection, opts={"version_table": VERSION_TABLE, "compare_type": True, "compare_server_default": True}
         )
         assert compare_metadata(context, Base.metadata) == []
+
+
+def test_an_older_history_is_brought_up_to_date_when_it_is_opened(file: Path, tmp_path: Path) -> None:
+    file.parent.mkdir()
+    engine = create_engine(f"sqlite:///{file}")
+    with engine.begin() as connection:
+        bring_up_to_date(connection, str(file), "0001")
+        add(connection, written(tmp_path / "a", scenario(), trials=2))
+    engine.dispose()
+    with sqlite3.connect(file) as before:
+        assert before.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchall() == [("0001",)]
+        assert before.execute("SELECT name FROM sqlite_master WHERE name = 'pins'").fetchall() == []
+    with opened(file) as database:
+        assert (count(database)["runs"], count(database)["trials"]) == (1, 2)
+        with database.writing() as connection:
+            pin(connection, "a", "release")
 
 
 def test_a_newer_history_is_refused_by_name(database: Database, file: Path) -> None:

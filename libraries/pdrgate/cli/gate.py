@@ -82,7 +82,10 @@ FEWEST_BOOTS = 3
     "--baseline",
     metavar="PATH",
     type=PathType(),
-    help="A result.json, the folder of a run, or a folder of runs.",
+    help="A result.json, the folder of a run, a folder of runs, or history:NAME, a build that the history names.",
+)
+@click.option(
+    "--any-fingerprint", is_flag=True, help="Compare with history:NAME though it was measured on other terms."
 )
 @click.option(
     "--history",
@@ -165,6 +168,7 @@ def _asked(**given: Any) -> RunOptions:
         UsageError: options that do not go together.
     """
     from pdrgate.builds.bpf_build import bpf_build
+    from pdrgate.gate.baseline import name_in_history
     from pdrgate.gate.options import RunOptions
     from pdrgate.stability import Reading
 
@@ -176,6 +180,10 @@ def _asked(**given: Any) -> RunOptions:
         raise UsageError("--kernel or --bpf and --against go together: boots of both builds are compared")
     if options.against and options.baseline is not None:
         raise UsageError("--baseline and --against do not go together: what is measured in turn needs no stored result")
+    if name_in_history(options.baseline) and options.history is None:
+        raise UsageError(f"--baseline {options.baseline} is of a history; name that with --history FILE_OR_URL")
+    if options.any_fingerprint and not name_in_history(options.baseline):
+        raise UsageError("--any-fingerprint is for --baseline history:NAME; a file or a folder must be comparable")
     if options.require_baseline and options.baseline is None:
         raise UsageError("--require-baseline asks for a baseline; name a run or a folder of runs with --baseline")
     if options.bisect and not options.against:

@@ -120,6 +120,68 @@ def list_(form: str, where: Address, limit: int, **filters: Any) -> int:
     return EXIT_PASS
 
 
+@history.command("pin")
+@click.argument("run", metavar="RUN")
+@click.option("--name", metavar="NAME", required=True, help="What to call it: v6.12, release, main.")
+@click.option(
+    "--side",
+    type=click.Choice(["candidate", "baseline"]),
+    default="candidate",
+    show_default=True,
+    help="Which build, where the run compared two.",
+)
+@_where
+def pin_(run: str, name: str, side: str, where: Address) -> int:
+    """Let NAME stand for the build that RUN measured, for 'pdrgate gate --baseline history:NAME'.
+
+    RUN is a run's folder, or its name. A name stays with its build until somebody pins it to another: a build that
+    passed against it does not take its place.
+    """
+    from pdrgate.history.database.baselines import pin
+
+    with _opened(where) as opened, opened.writing() as connection:
+        before, now = pin(connection, run, name, side)
+    was = ", ".join(one.label for one in before if one.build not in {each.build for each in now})
+    click.echo(
+        f"{name} is {', '.join(one.label for one in now)} (run {now[0].run})" + (f"; it was {was}" if was else "")
+    )
+    return EXIT_PASS
+
+
+@history.command("unpin")
+@click.argument("name", metavar="NAME")
+@_where
+def unpin_(name: str, where: Address) -> int:
+    """Forget NAME. What was measured stays."""
+    from pdrgate.history.database.baselines import unpin
+
+    with _opened(where) as opened, opened.writing() as connection:
+        unpin(connection, name)
+    return EXIT_PASS
+
+
+@history.command("baselines")
+@_form
+@_where
+def baselines_(form: str, where: Address) -> int:
+    """Print the names, and the builds that they stand for."""
+    import json
+
+    import msgspec
+
+    from pdrgate.history.database.baselines import pins
+
+    with _opened(where) as opened, opened.reading() as connection:
+        found = pins(connection)
+    if form == "json":
+        click.echo(json.dumps({"baselines": msgspec.to_builtins(found)}, indent=1))
+    elif found:
+        click.echo("\n".join(f"{one.name}  {one.label}  (run {one.run})" for one in found))
+    else:
+        click.echo("no build is pinned; 'pdrgate history pin RUN --name NAME' pins one")
+    return EXIT_PASS
+
+
 @contextlib.contextmanager
 def _opened(where: Address, *, create: bool = False) -> Iterator[Database]:
     from pdrgate.history.database.connection import Database

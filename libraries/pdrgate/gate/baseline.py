@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
-from pdrgate.errors import DataError
+from pdrgate.errors import DataError, UsageError
+from pdrgate.gate.options import Options
+from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, read_result, results_below
-from pdrgate.measurands import Cost
+from pdrgate.measurands import Cost, PartialDropRate
 from pdrgate.results.fingerprint import KERNEL, difference, may_differ
-from pdrgate.results.model import RunResult, ScenarioResult
-from pdrgate.results.verdict import Verdict
+from pdrgate.results.model import PdrResult, RunResult, ScenarioResult
+from pdrgate.results.verdict import STABLE, Verdict
 
-_STABLE = frozenset({
-    Verdict.PASS, Verdict.IMPROVEMENT, Verdict.NO_BASELINE, Verdict.REGRESSION, Verdict.INCONCLUSIVE
-})  # fmt: skip
+if TYPE_CHECKING:
+    from pdrgate.history.database.baselines import Measured
+
+_IN_HISTORY = "history:"
+_ALWAYS = ("scenario", "method")
+"""Entries that are equal, or there is nothing to compare."""
 _ANCHORS = frozenset({Verdict.NO_BASELINE})
 """Of a folder of runs, those that were compared with nothing. A run that passed against one of them is none itself:
 else each build could be a little slower than the one before it, and all of them pass."""
@@ -27,17 +33,49 @@ class Baseline:
 
     source: str
     scenario: ScenarioResult
+    boots: int = 1
+    """That its samples are of."""
 
     @property
     def samples(self) -> dict[str, tuple[float, ...]]:
         """By measurand, the samples of the baseline."""
         return {one.name: one.samples for one in self.scenario.measurands}
 
-    @property
-    def boots(self) -> int:
-        """That the samples are of: one, or those of a build that was compared with another."""
-        whole = [boot for boot in self.scenario.boots if boot.side == "candidate" and not boot.failure]
-        return len(whole) or 1
+
+class BaselineSource(Protocol):
+    """What a run was given to compare with, read when the run begins."""
+
+    def find(self, fingerprint: Mapping[str, str]) -> tuple[Baseline | None, str]:
+        """The baseline for a scenario with ``fingerprint``, or None and why there is none.
+
+        Raises:
+            DataError: one was named, and it cannot serve.
+        """
+
+
+def name_in_history(path: Path | None) -> str:
+    """The NAME of ``history:NAME``; empty where a path is a path."""
+    text = str(path or "")
+    return text.removeprefix(_IN_HISTORY) if text.startswith(_IN_HISTORY) else ""
+
+
+def baselines(options: Options, own: Path) -> BaselineSource | None:
+    """What the options of a run name to compare with; None where they name nothing.
+
+    Args:
+        own: the folder of the run that asks, which is no baseline of its own.
+
+    Raises:
+        DataError, StorageError: it is not there, or cannot be read.
+        UsageError: a baseline of a history, and no history.
+    """
+    if options.baseline is None:
+        return None
+    if not (name := name_in_history(options.baseline)):
+        return Baselines(options.baseline, own)
+    if options.history is None:
+        raise UsageError(f"the baseline {options.baseline} is of a history; name that with --history FILE_OR_URL")
+    return HistoryBaselines(options.history, name, own, any_fingerprint=options.any_fingerprint)
 
 
 class Baselines:
@@ -74,7 +112,7 @@ class Baselines:
         """
         refusals: list[tuple[int, str]] = []
         for source, result in self._results:
-            found, refusal = _in_result(source, result, fingerprint, _STABLE if self.named else _ANCHORS)
+            found, refusal = _in_result(source, result, fingerprint, STABLE if self.named else _ANCHORS)
             if found is not None:
                 return found, ""
             refusals.append(refusal)
@@ -83,6 +121,74 @@ class Baselines:
         if not refusals:
             return None, f"there is no result in {self.path} yet"
         return None, f"no result in {self.path} can serve; the nearest, {min(refusals)[1]}"
+
+
+class HistoryBaselines:
+    """A name in a history: the build that it is pinned to, by all boots of it that were stable.
+
+    A pinned build stays the same whatever passes against it, so that no sum of small losses passes. The name
+    `LATEST_GREEN`, for those who want that, is the newest build that passed. What was measured under another
+    fingerprint serves only with ``any_fingerprint``.
+
+    Raises:
+        StorageError: the history is not there, or cannot be read.
+        DataError: it has no baseline of that name.
+    """
+
+    def __init__(self, where: Address, name: str, own: Path, *, any_fingerprint: bool = False) -> None:
+        from pdrgate.history.database.baselines import cost, measured
+        from pdrgate.history.database.connection import Database
+
+        self.name = name
+        self._any = any_fingerprint
+        with Database.open(where) as history, history.reading() as connection:
+            found = measured(connection, name)
+            self._found = [one for one in found if one.source != str(own.resolve())]
+            # Of each build in each series the newest; the history may be gone when it is asked for.
+            newest = {(one.series, one.build): one.side for one in reversed(self._found)}
+            self._costs = {key: cost(connection, side) for key, side in newest.items()}
+
+    def find(self, fingerprint: Mapping[str, str]) -> tuple[Baseline | None, str]:
+        """As `BaselineSource`; of `LATEST_GREEN` nothing is an answer, of a build that somebody pinned it is none."""
+        from pdrgate.history.database.baselines import LATEST_GREEN
+
+        asked = f"{_IN_HISTORY}{self.name}"
+        same = [one for one in self._found if all(one.fingerprint.get(key) == fingerprint.get(key) for key in _ALWAYS)]
+        fitting = [one for one in same if not _differing(one.fingerprint, fingerprint)]
+        if not fitting and self._any:
+            nearest = sorted(same, key=lambda one: len(_differing(one.fingerprint, fingerprint)))
+            fitting = [one for one in same if one.series == nearest[0].series] if nearest else []
+        if self.name == LATEST_GREEN:
+            green = next((one for one in fitting if one.green), None)
+            fitting = [one for one in fitting if green is not None and one.build == green.build]
+        if fitting:
+            return self._pooled(fitting, asked, fingerprint), ""
+        if self.name == LATEST_GREEN:
+            return None, f"no comparable result in the history has passed yet ({asked})"
+        if not same:
+            names = ", ".join(sorted({one.fingerprint.get("scenario", "") for one in self._found})) or "none"
+            raise DataError(f"the baseline cannot serve: {asked} was not measured in this scenario (but in: {names})")
+        near = min(same, key=lambda one: len(_differing(one.fingerprint, fingerprint)))
+        differing = "; ".join(_differing(near.fingerprint, fingerprint))
+        raise DataError(
+            f"the baseline cannot serve: {asked} is not comparable: {differing} (run {near.run}); measure it anew, or "
+            "compare in spite of that with --any-fingerprint"
+        )
+
+    def _pooled(self, fitting: Sequence[Measured], asked: str, fingerprint: Mapping[str, str]) -> Baseline:
+        from pdrgate.history.database.baselines import pooled
+
+        newest = fitting[0]
+        measurands, boots = pooled(fitting)
+        forced = "; of another fingerprint, as was asked" if _differing(newest.fingerprint, fingerprint) else ""
+        pdr = next((one for one in measurands if one.name == PartialDropRate.name), None)
+        scenario = ScenarioResult(
+            name=newest.fingerprint["scenario"], title="", verdict=Verdict.NO_BASELINE, reason="",
+            fingerprint=newest.fingerprint, measurands=measurands, cost=self._costs[newest.series, newest.build],
+            pdr=PdrResult(load=pdr.value, lower=pdr.lower, upper=pdr.upper) if pdr else None,
+        )  # fmt: skip
+        source = f"{asked} ({newest.label}, {boots} boot{'s' * (boots != 1)} in {len(fitting)} runs{forced})"
+        return Baseline(source, scenario, boots)
 
 
 def _in_result(
@@ -98,24 +204,30 @@ def _in_result(
     theirs = entry.fingerprint
     if theirs.get("method") != fingerprint.get("method"):
         return None, (999, f"{source} was measured by an older pdrgate, which counted rates otherwise; measure it anew")
-    free = may_differ(theirs, fingerprint)
-    differing = []
-    for key in sorted((theirs.keys() | fingerprint.keys()) - free):
-        if theirs.get(key) != fingerprint.get(key):
-            there, here = difference(theirs.get(key, "unknown"), fingerprint.get(key, "unknown"))
-            differing.append(f"{key} {there} there, {here} here")
-    if differing:
+    if differing := _differing(theirs, fingerprint):
         return None, (len(differing), f"{source} is not comparable: {'; '.join(differing)}")
     was_compared = accepted is _ANCHORS and entry.comparison is not None
     if entry.verdict not in accepted or entry.pdr is None or was_compared:
-        stable = "stable " if entry.verdict not in _STABLE else ""
+        stable = "stable " if entry.verdict not in STABLE else ""
         what = f"holds no {stable}PDR of this scenario" if stable or entry.pdr is None else "was compared itself"
         return None, (0, f"{source} {what} (it was {entry.verdict})")
     few = [one for one in entry.measurands if len(one.samples) < 2 and one.name != Cost.name]
     if few or not entry.measurands:
         count = len(few[0].samples) if few else 0
         return None, (0, f"{source} has {count} repeats; a comparison needs two or more")
-    return Baseline(str(source), entry), (0, "")
+    # Of a comparison, its measurands are the candidate's, a sample for each boot.
+    whole = [boot for boot in entry.boots if boot.side == "candidate" and not boot.failure]
+    return Baseline(str(source), entry, len(whole) or 1), (0, "")
+
+
+def _differing(theirs: Mapping[str, str], ours: Mapping[str, str]) -> list[str]:
+    """What keeps two results from being compared, in words."""
+    told = []
+    for key in sorted((theirs.keys() | ours.keys()) - may_differ(theirs, ours)):
+        if theirs.get(key) != ours.get(key):
+            there, here = difference(theirs.get(key, "unknown"), ours.get(key, "unknown"))
+            told.append(f"{key} {there} there, {here} here")
+    return told
 
 
 def differing_entries(theirs: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, tuple[str | None, str | None]]:

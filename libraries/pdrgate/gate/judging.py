@@ -10,10 +10,12 @@ from pdrgate.errors import DataError, UsageError
 from pdrgate.gate.packet_cost import at_odds, cost_in_words, percent
 from pdrgate.measurands import Cost
 from pdrgate.replication import NoiseFloor, Samples
+from pdrgate.replication.noise import KNOWN
 from pdrgate.replication.samples import gravest_change
 from pdrgate.results.model import Better, ChangeResult, ComparisonResult, FunctionChange, MeasurandResult
 from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.stats.intervals import mean, t_interval
+from pdrgate.stats.intervals import mean, sample_deviation, t_interval
+from pdrgate.stats.pooled import Deviation
 from pdrgate.units import Rate
 
 CONFIDENCE = 0.95
@@ -50,7 +52,9 @@ def compare(
     each = 1.0 - (1.0 - CONFIDENCE) / len(samples)
     noise = {one.measurand: (floor or NoiseFloor()).of(one.measurand) for one in samples}
     try:
-        changes = [one.change(each, noise[one.measurand].known_boots, boots) for one in samples]
+        changes = [
+            one.change(each, noise[one.measurand].known_boots or _of_boots(one, boots[1]), boots) for one in samples
+        ]
     except ValueError as error:
         raise DataError(f"cannot compare with {source}: {error}") from error
     return tuple(
@@ -59,6 +63,14 @@ def compare(
         else one
         for one in changes
     )
+
+
+def _of_boots(samples: Samples, boots: int) -> Deviation | None:
+    """What the boots of a baseline deviate by, where it has a sample of each, and enough to tell."""
+    own = samples.baseline
+    if len(own) != boots or boots - 1 < KNOWN or min(own) <= 0:
+        return None
+    return Deviation(sample_deviation([math.log(value) for value in own]), boots - 1.0)
 
 
 def remedy_of_boots(changes: Sequence[ChangeResult], floor: NoiseFloor, testbed: str) -> str:

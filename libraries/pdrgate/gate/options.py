@@ -37,7 +37,9 @@ class Options:
 
     profile: ProfileName
     baseline: Path | None = None
-    """A result.json, the folder of a run, or a folder of runs."""
+    """A result.json, the folder of a run, a folder of runs, or ``history:NAME``, a build that the history names."""
+    any_fingerprint: bool = False
+    """Whether what the history names may have been measured under another fingerprint."""
     require_baseline: bool = False
     """Whether a scenario without a baseline is an error."""
     reading: Reading = Reading.STRICT

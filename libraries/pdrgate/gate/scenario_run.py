@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from pdrgate.errors import DataError, TestbedError
-from pdrgate.gate.baseline import Baseline, Baselines, besides_the_kernel, differing_entries
+from pdrgate.gate.baseline import Baseline, BaselineSource, besides_the_kernel, differing_entries
 from pdrgate.gate.disturbance import Disturbance, remedy
 from pdrgate.gate.interference import interference
 from pdrgate.gate.judging import (
@@ -71,7 +71,7 @@ class ScenarioRun:
     """
 
     def __init__(
-        self, session: Session, scenario: Scenario, *, baselines: Baselines | None = None, test: str = ""
+        self, session: Session, scenario: Scenario, *, baselines: BaselineSource | None = None, test: str = ""
     ) -> None:
         self.session = session
         self.test = test

@@ -9,7 +9,7 @@ from typing import Any
 from assertionengine import AssertionOperator, verify_assertion
 
 from pdrgate.errors import TestbedError, UsageError
-from pdrgate.gate.baseline import Baselines
+from pdrgate.gate.baseline import BaselineSource
 from pdrgate.gate.build_comparison import BuildComparison
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
@@ -24,7 +24,7 @@ class OpenTestbed:
     """A testbed that a suite has opened. It is that suite's, and of the suites below it, until the suite ends."""
 
     session: Session
-    baselines: Baselines | None
+    baselines: BaselineSource | None
     suite: str
     alias: str
 

@@ -11,7 +11,7 @@ from robot.api.types import Secret
 from robot.libraries.BuiltIn import BuiltIn
 
 from pdrgate.errors import PdrGateError
-from pdrgate.gate.baseline import Baselines
+from pdrgate.gate.baseline import baselines
 from pdrgate.gate.options import COST_TOLERANCE, NO_WAIT, Options, command_of_run
 from pdrgate.gate.profile import profile as named_profile
 from pdrgate.gate.record import RunRecord
@@ -56,6 +56,7 @@ class TestbedKeywords:
         history: str = "",
         noise: Path | None = None,
         below_noise: bool = False,
+        any_fingerprint: bool = False,
     ) -> None:
         """Sets up the testbed that the file ``testbed`` describes, and puts it back when the suite ends.
 
@@ -69,7 +70,8 @@ class TestbedKeywords:
 
         | =Argument= | =Meaning= |
         | ``profile``  | How much time a verdict may cost: quick, standard or pastrami. |
-        | ``baseline`` | What to compare with: a result.json, the folder of a run, or a folder of runs. |
+        | ``baseline`` | What to compare with: a result.json, the folder of a run, a folder of runs, or history:NAME. |
+        | ``any_fingerprint`` | Whether history:NAME may have been measured under another fingerprint. |
         | ``reading``  | How PASTRAMI's entry into saturation is read: strict, tolerant or published. |
         | ``wait``     | How long to wait for another run to let go of what this one needs. |
         | ``password`` | For a SUT over SSH that takes no key. |
@@ -106,8 +108,9 @@ class TestbedKeywords:
                 cost_tolerance=cost_tolerance,
                 history=where,
                 below_noise=below_noise,
+                any_fingerprint=any_fingerprint,
             )
-            baselines = Baselines(given, folder) if given else None
+            found = baselines(options, folder)
             kept = NoiseFile(noise) if noise and str(noise) not in _NOT_GIVEN else None
             session = Session(config, options, record, RobotObserver(), noise=kept)
             if config.waits_for_build:
@@ -118,7 +121,7 @@ class TestbedKeywords:
             record.fail(str(error))
             raise
         suite = str(builtin.get_variable_value("${SUITE NAME}"))
-        self._state.testbeds.append(OpenTestbed(session, baselines, suite, alias))
+        self._state.testbeds.append(OpenTestbed(session, found, suite, alias))
         # Robot may die without ending its suites, of a full disk for one.
         atexit.register(session.close)
         self.share_connections()

@@ -42,6 +42,11 @@ class Verdict(StrEnum):
         return self.exit_code == EXIT_PASS
 
 
+STABLE = frozenset({
+    Verdict.PASS, Verdict.IMPROVEMENT, Verdict.NO_BASELINE, Verdict.REGRESSION, Verdict.INCONCLUSIVE
+})  # fmt: skip
+"""Those of measurements that can be trusted, whatever they came to."""
+
 # Evidence against the build outranks a fault of the testbed, which outranks doubt.
 _GRAVITY = (
     Verdict.REGRESSION, Verdict.UNSTABLE, Verdict.ERROR, Verdict.GENERATOR_LIMITED, Verdict.DISTURBED,

@@ -95,9 +95,9 @@ def entries(connection: Connection, wanted: Wanted = EVERYTHING) -> list[Entry]:
     change = aliased(Change)
     asked = (
         select(
-            Run.name.label("run"), Run.source, Result.started, Run.testbed, Result.scenario, _label().label("build"),
-            Result.verdict, Result.reason, Result.trials, Measurand.value.label("pdr"), Measurand.lower,
-            Measurand.upper, change.change,
+            Run.name.label("run"), Run.source, Result.started, Run.testbed, Result.scenario,
+            build_label().label("build"), Result.verdict, Result.reason, Result.trials, Measurand.value.label("pdr"),
+            Measurand.lower, Measurand.upper, change.change,
         )
         .join(Run, Run.id == Result.run_id)
         .outerjoin(Side, and_(Side.result_id == Result.id, Side.side != "baseline"))
@@ -134,7 +134,7 @@ def points(
     digest = fingerprint if isinstance(fingerprint, str) else series(fingerprint)
     asked = (
         select(
-            _label().label("build"), Side.build.label("digest"), Side.started.label("time"), Measurand.value,
+            build_label().label("build"), Side.build.label("digest"), Side.started.label("time"), Measurand.value,
             Measurand.lower, Measurand.upper, Result.verdict, Run.name.label("run"),
         )
         .join(Measurand, Measurand.side_id == Side.id)
@@ -168,7 +168,7 @@ def all_series(connection: Connection, wanted: Wanted = EVERYTHING) -> list[Seri
     return [Series(**row) for row in connection.execute(asked).mappings()]
 
 
-def _label() -> ColumnElement[str]:
+def build_label() -> ColumnElement[str]:
     """A build as a person knows it."""
     return func.coalesce(func.nullif(Side.label, ""), Side.kernel, "")
 

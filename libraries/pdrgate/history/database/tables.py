@@ -256,3 +256,36 @@ class TrialRow(Base):
     disturbed: Mapped[str]
 
     __table_args__ = (Index("trials_by_run", "run_id", "scenario"),)
+
+
+class Pin(Base):
+    """A build that a name stands for. Several, where a run measured several, one a testbed for instance."""
+
+    __tablename__ = "pins"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    build: Mapped[str] = mapped_column(primary_key=True)
+    """Its digest."""
+    label: Mapped[str]
+    """As a person knows it."""
+    run: Mapped[str]
+    """The run that was named."""
+    pinned: Mapped[float]
+
+
+class Noise(Base):
+    """What pairs of boots of one and the same build deviated by, on one testbed and scenario."""
+
+    __tablename__ = "noise"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    series: Mapped[str]
+    """`pdrgate.results.fingerprint.series`: equal where noise is comparable."""
+    measurand: Mapped[str]
+    measured: Mapped[float]
+    """When."""
+    pairs: Mapped[int]
+    deviation: Mapped[float]
+    """Of the logs of the pairs' ratios."""
+
+    __table_args__ = (Index("noise_by_series", "series", "measurand", "measured"),)

@@ -1,0 +1,221 @@
+"""Baselines: names for builds, and what all boots of a build come to."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, select
+
+from pdrgate.errors import DataError, UsageError
+from pdrgate.history.database.queries import build_label
+from pdrgate.history.database.tables import Boot, Cost, Fingerprint, Function, Measurand, Pin, Result, Run, Side
+from pdrgate.results.model import CostResult, FunctionResult, MeasurandResult
+from pdrgate.results.verdict import STABLE, Verdict
+from pdrgate.stats.intervals import mean, sample_deviation, t_interval
+from pdrgate.stats.pooling import pooled_mean
+
+LATEST_GREEN = "latest-green"
+"""A name that nobody can give: of the newest build that passed."""
+_MOST = 500
+"""Results, the newest ones, that baselines are made of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pinned:
+    """A build that a name stands for."""
+
+    name: str
+    build: str
+    label: str
+    run: str
+    pinned: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A build as one run measured it in one scenario."""
+
+    run: str
+    source: str
+    build: str
+    label: str
+    series: str
+    fingerprint: Mapping[str, str]
+    green: bool
+    measurands: tuple[MeasurandResult, ...]
+    boots: tuple[Mapping[str, float], ...]
+    """Of each boot of a comparison, its values by measurand; empty for a run of one build, which is one boot."""
+    side: int
+    """For `cost`."""
+
+
+# --- Names ---
+
+
+def pin(connection: Connection, run: str, name: str, side: str = "candidate") -> tuple[list[Pinned], list[Pinned]]:
+    """Let ``name`` stand for the build that ``run`` measured, and for no other; what it stood for comes first.
+
+    Args:
+        run: its name, or its folder.
+        side: which build of a comparison.
+
+    Raises:
+        DataError: there is no such run, or it holds no such build.
+        UsageError: the name is taken by what it means.
+    """
+    if name == LATEST_GREEN or not name.strip():
+        raise UsageError(f"{name!r} is no name for a baseline; choose another")
+    found = _run(connection, run)
+    asked = select(Side.build, build_label().label("label")).join(Result, Result.id == Side.result_id)
+    builds = connection.execute(
+        asked.where(Result.run_id == found.id, Side.side.in_(("", side)), Side.build != "").order_by(Side.id)
+    )
+    rows = {
+        row.build: {"name": name, "build": row.build, "label": row.label, "run": found.name, "pinned": time.time()}
+        for row in builds
+    }
+    if not rows:
+        raise DataError(f"the run {found.name} measured no build that can be told from others; name another run")
+    before = [one for one in pins(connection) if one.name == name]
+    connection.execute(delete(Pin).where(Pin.name == name))
+    connection.execute(insert(Pin), list(rows.values()))
+    return before, [Pinned(**row) for row in rows.values()]
+
+
+def unpin(connection: Connection, name: str) -> None:
+    """Forget a name; what was measured stays. Raises DataError when it stands for nothing."""
+    if not connection.execute(delete(Pin).where(Pin.name == name)).rowcount:
+        raise DataError(_unknown(connection, name))
+
+
+def pins(connection: Connection) -> list[Pinned]:
+    """All names, and what they stand for."""
+    asked = select(Pin.name, Pin.build, Pin.label, Pin.run, Pin.pinned).order_by(Pin.name, Pin.label)
+    return [Pinned(**row) for row in connection.execute(asked).mappings()]
+
+
+def _run(connection: Connection, run: str) -> Row[int, str]:
+    folder = str(Path(run).resolve())
+    asked = select(Run.id, Run.name).order_by(Run.started)
+    rows = connection.execute(asked.where(Run.source == folder)).all()
+    rows = rows or connection.execute(asked.where(Run.name == Path(run).name)).all()
+    if not rows:
+        raise DataError(f"the history has no run {run}; put it in first: pdrgate history import {run}")
+    if len(rows) > 1:
+        raise DataError(f"the history has {len(rows)} runs called {run}; name its folder")
+    return rows[0]
+
+
+def _unknown(connection: Connection, name: str) -> str:
+    known = ", ".join(sorted({one.name for one in pins(connection)})) or "none"
+    return f"no build is pinned as {name}; there are: {known}; 'pdrgate history pin RUN --name {name}' makes one"
+
+
+# --- What was measured of them ---
+
+
+def measured(connection: Connection, name: str) -> list[Measured]:
+    """All stable results of the builds that a name stands for, the newest first; of `LATEST_GREEN`, of all builds.
+
+    Raises:
+        DataError: the name stands for nothing.
+    """
+    builds = {one.build for one in pins(connection) if one.name == name}
+    if not builds and name != LATEST_GREEN:
+        raise DataError(_unknown(connection, name))
+    asked = (
+        select(
+            Side.id, Side.build, build_label().label("label"), Side.series, Side.side, Result.verdict, Run.name,
+            Run.source, Fingerprint.entries,
+        )
+        .join(Result, Result.id == Side.result_id)
+        .join(Run, Run.id == Result.run_id)
+        .join(Fingerprint, Fingerprint.digest == Side.fingerprint)
+        .where(Result.verdict.in_([one.value for one in STABLE]))
+        .order_by(Result.started.desc(), Side.id.desc())
+        .limit(_MOST)
+    )  # fmt: skip
+    rows = connection.execute(asked.where(Side.build.in_(builds)) if builds else asked).all()
+    sides = [row.id for row in rows]
+    measurands = _by_side(connection, Measurand, sides)
+    boots = _by_side(connection, Boot, sides)
+    return [
+        Measured(
+            run=row.name, source=row.source, build=row.build, label=row.label, series=row.series,
+            fingerprint=row.entries, side=row.id,
+            green=Verdict(row.verdict).passes and row.side != "baseline",
+            measurands=tuple(_measurand(one) for one in measurands.get(row.id, ())),
+            boots=tuple(one["values"] for one in boots.get(row.id, ()) if one["pair"] and not one["failure"]),
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+def pooled(found: Sequence[Measured]) -> tuple[tuple[MeasurandResult, ...], int]:
+    """What all boots of a build come to, by measurand, and how many boots there are.
+
+    With two boots or more, a measurand's samples are one a boot, so that what boots deviate by is part of every
+    interval; their mean is the `pooled_mean`. A single boot has its repeats for samples, as a run of its own has.
+    """
+    names = {one.name: one for each in reversed(found) for one in each.measurands}
+    boots = sum(len(each.boots) or 1 for each in found)
+    return tuple(_pooled(found, one) for one in names.values()), boots
+
+
+def cost(connection: Connection, side: int) -> CostResult | None:
+    """What a packet cost in a `Measured`; None where it was not counted."""
+    row = connection.execute(select(Cost.__table__).where(Cost.side_id == side)).mappings().first()
+    if row is None:
+        return None
+    functions = connection.execute(
+        select(Function.name, Function.instructions, Function.calls, Function.deviation)
+        .where(Function.side_id == side)
+        .order_by(Function.instructions.desc(), Function.name)
+    ).mappings()
+    told = {key: value for key, value in row.items() if key != "side_id"}
+    return CostResult(**told, functions=tuple(FunctionResult(**one) for one in functions))
+
+
+def _pooled(found: Sequence[Measured], like: MeasurandResult) -> MeasurandResult:
+    values: list[float] = []
+    errors: list[float] = []
+    samples: tuple[float, ...] = ()
+    for each in found:
+        own = next((one for one in each.measurands if one.name == like.name), None)
+        if each.boots:
+            told = [boot[like.name] for boot in each.boots if like.name in boot]
+            values += told
+            errors += [0.0] * len(told)
+        elif own is not None:
+            samples = own.samples
+            values.append(own.value)
+            few = len(own.samples) < 2
+            errors.append(0.0 if few else sample_deviation(own.samples) / math.sqrt(len(own.samples)))
+    if len(values) > 1:
+        # What boots deviate by stays as it is; only their mean is the better known one.
+        shift = pooled_mean(values, errors) - mean(values)
+        samples = tuple(value + shift for value in values)
+    elif not samples:
+        samples = tuple(values)
+    interval = t_interval(samples) if len(samples) > 1 else None
+    return MeasurandResult(
+        name=like.name, unit=like.unit, better=like.better, value=mean(samples), samples=samples,
+        lower=interval.low if interval else None, upper=interval.high if interval else None,
+    )  # fmt: skip
+
+
+def _measurand(row: Mapping[str, Any]) -> MeasurandResult:
+    told = {key: value for key, value in row.items() if key != "side_id"}
+    return MeasurandResult(**told | {"samples": tuple(row["samples"])})
+
+
+def _by_side(connection: Connection, table: type[Any], sides: Collection[int]) -> dict[int, list[Mapping[str, Any]]]:
+    found: dict[int, list[Mapping[str, Any]]] = {}
+    for row in connection.execute(select(table.__table__).where(table.side_id.in_(sides))).mappings():
+        found.setdefault(row["side_id"], []).append(dict(row))
+    return found
