@@ -18,6 +18,7 @@ from pdrgate.history.database.baselines import LATEST_GREEN, cost, measured, pin
 from pdrgate.history.database.connection import Database
 from pdrgate.history.database.importing import Import, add, sources
 from pdrgate.history.database.noise import Deviation, add_deviation, deviations
+from pdrgate.history.database.pruning import give_back, prune
 from pdrgate.history.database.queries import Series, Wanted, all_series, entries, points
 from pdrgate.history.database.tables import (
     Base,
@@ -351,3 +352,19 @@ class HistoryContract:
                 add_deviation(connection, one)
             assert deviations(connection, "s", "PDR", limit=2) == (known[2], known[1])
             assert deviations(connection, "s", "cost") == ()
+
+    # --- Pruning ---
+
+    def test_what_is_old_goes_but_for_pinned_builds(self, filled: Database) -> None:
+        with filled.writing() as connection:
+            pin(connection, "b", "kept")
+        with filled.writing() as connection:
+            assert prune(connection, 3.5) == 1
+            assert [one.run for one in entries(connection)] == ["d", "c", "b"]  # c measured the build as well
+            assert prune(connection, 3.5) == 0
+            unpin(connection, "kept")
+            assert prune(connection, 9.0) == 3
+        assert count(filled) == {}
+        give_back(filled)
+        with filled.reading() as connection:
+            assert entries(connection) == []

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,6 +79,52 @@ def test_filters(where: list[str], options: list[str], runs: list[str], capsys: 
     told = capsys.readouterr().out.splitlines()
     assert len(told) - 1 == len(runs)
     assert runs or told == ["nothing of that kind is in the history"]
+
+
+def test_csv_has_a_row_for_each_measurand_of_each_build(where: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert main(["history", "export", *where]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [(one["run"], one["side"], one["build"], one["value"], one["change"]) for one in rows] == [
+        ("a", "", "6.18.44", "1000000.0", ""),
+        ("b", "baseline", "linux-6.18.44", "1000000.0", ""),
+        ("b", "candidate", "linux-6.19", "1000000.0", "-0.01"),
+    ]
+    assert main(["history", "export", "--what", "trials", "--build", "6.18.44", "--output", "trials.csv", *where]) == 0
+    assert capsys.readouterr().out == "trials.csv: 2 rows\n"
+    with Path("trials.csv").open() as stream:
+        trials = list(csv.DictReader(stream))
+    assert [(one["run"], one["intended_load"], one["under_way"]) for one in trials] == [
+        ("a", "1000.0", "[1, 2, 3]"), ("a", "2000.0", "[1, 2, 3]"),
+    ]  # fmt: skip
+
+
+def test_parquet_holds_the_same(where: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    capsys.readouterr()
+    assert main(["history", "export", "--format", "parquet", "--output", "x.parquet", *where]) == 0
+    assert capsys.readouterr().out == "x.parquet: 3 rows\n"
+    rows = parquet.read_table("x.parquet").to_pylist()
+    assert [(one["run"], one["value"], one["change"]) for one in rows] == [
+        ("a", 1e6, None), ("b", 1e6, None), ("b", 1e6, -0.01),
+    ]  # fmt: skip
+
+
+def test_parquet_without_what_writes_it(
+    where: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert main(["history", "export", "--format", "parquet", "--output", "x.parquet", *where]) == 2
+    assert capsys.readouterr().err == "pdrgate: Parquet takes pyarrow; install it: pip install 'pdrgate[parquet]'\n"
+    assert main(["history", "export", "--format", "parquet", *where]) == 64
+
+
+def test_prune(where: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["history", "pin", "b", "--name", "release", *where]) == 0
+    capsys.readouterr()
+    assert main(["history", "prune", "--older-than", "1d", *where]) == 0
+    assert capsys.readouterr().out == "1 runs are deleted; those of pinned builds are kept\n"
+    assert main(["history", "prune", *where]) == 64
 
 
 def test_what_cannot_be_read_keeps_nothing_else_out(

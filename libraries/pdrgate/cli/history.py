@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import click
 
 from pdrgate.cli.parameters import AddressType, DurationType, PathType
-from pdrgate.errors import EXIT_FAULT, EXIT_PASS, DataError
+from pdrgate.errors import EXIT_FAULT, EXIT_PASS, DataError, StorageError, UsageError
 from pdrgate.history.address import Address
 from pdrgate.results.verdict import Verdict
+from pdrgate.units import Duration
 
 if TYPE_CHECKING:
     from pdrgate.history.database.connection import Database
@@ -180,6 +182,64 @@ def baselines_(form: str, where: Address) -> int:
     else:
         click.echo("no build is pinned; 'pdrgate history pin RUN --name NAME' pins one")
     return EXIT_PASS
+
+
+@history.command("prune")
+@click.option("--older-than", metavar="AGE", type=DurationType(), required=True, help="Such as 90d.")
+@_where
+def prune_(older_than: Duration, where: Address) -> int:
+    """Delete runs that are older, but for those of builds that are pinned. Their folders stay as they are."""
+    from pdrgate.history.database.pruning import give_back, prune
+
+    with _opened(where) as opened:
+        with opened.writing() as connection:
+            gone = prune(connection, time.time() - older_than)
+        give_back(opened)
+    click.echo(f"{gone} runs are deleted; those of pinned builds are kept")
+    return EXIT_PASS
+
+
+@history.command("export")
+@_filters
+@click.option("--format", "form", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True)
+@click.option(
+    "--what",
+    type=click.Choice(["measurands", "trials"]),
+    default="measurands",
+    show_default=True,
+    help="A row for each measurand of each build in a scenario, or for each trial of their runs.",
+)
+@click.option("--output", metavar="FILE", type=PathType(), help="[default: standard output, of CSV]")
+@_where
+def export_(
+    form: str, what: Literal["measurands", "trials"], output: Path | None, where: Address, **filters: Any
+) -> int:
+    """Write what the history holds as one flat table, for other programs."""
+    from pdrgate.history.database.export import flat, write_csv, write_parquet
+
+    if form == "parquet" and output is None:
+        raise UsageError("Parquet is no text; name a file with --output")
+    with _opened(where) as opened, opened.reading() as connection:
+        rows = flat(connection, what, _wanted(filters))
+        if output is None:
+            write_csv(rows, sys.stdout)
+            return EXIT_PASS
+        if form == "parquet":
+            count = write_parquet(rows, output)
+        else:
+            with _written(output) as stream:
+                count = write_csv(rows, stream)
+    click.echo(f"{output}: {count} rows")
+    return EXIT_PASS
+
+
+@contextlib.contextmanager
+def _written(file: Path) -> Iterator[TextIO]:
+    try:
+        with file.open("w", newline="", encoding="utf-8") as stream:
+            yield stream
+    except OSError as error:
+        raise StorageError(f"cannot write {file}: {error.strerror}; choose another with --output") from error
 
 
 @contextlib.contextmanager

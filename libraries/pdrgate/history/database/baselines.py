@@ -21,7 +21,7 @@ from pdrgate.stats.pooling import pooled_mean
 
 LATEST_GREEN = "latest-green"
 """A name that nobody can give: of the newest build that passed."""
-_MOST = 500
+_MOST = 200
 """Results, the newest ones, that baselines are made of."""
 
 

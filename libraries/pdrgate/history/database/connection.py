@@ -73,6 +73,14 @@ class Database:
         with _told(self.address), self.engine.connect() as connection, connection.begin():
             yield connection
 
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[sqlite3.Connection]:
+        """SQLite's own connection, without a transaction: for what takes none."""
+        with _told(self.address), contextlib.closing(self.engine.raw_connection()) as raw:
+            connection = raw.driver_connection
+            assert isinstance(connection, sqlite3.Connection)
+            yield connection
+
     def close(self) -> None:
         """Let go of it; may be called twice."""
         self.engine.dispose()

@@ -103,7 +103,7 @@ def entries(connection: Connection, wanted: Wanted = EVERYTHING) -> list[Entry]:
         .outerjoin(Side, and_(Side.result_id == Result.id, Side.side != "baseline"))
         .outerjoin(Measurand, and_(Measurand.side_id == Side.id, Measurand.name == PDR))
         .outerjoin(change, and_(change.result_id == Result.id, change.measurand == PDR))
-        .where(*_matching(wanted))
+        .where(*matching(wanted))
         .order_by(Result.started.desc(), Result.id.desc())
         .limit(wanted.limit)
     )  # fmt: skip
@@ -161,7 +161,7 @@ def all_series(connection: Connection, wanted: Wanted = EVERYTHING) -> list[Seri
         .join(Measurand, Measurand.side_id == Side.id)
         .join(Result, Result.id == Side.result_id)
         .join(Run, Run.id == Result.run_id)
-        .where(Side.series != "", Side.side != "baseline", Result.verdict.is_not(None), *_matching(wanted))
+        .where(Side.series != "", Side.side != "baseline", Result.verdict.is_not(None), *matching(wanted))
         .group_by(Side.series, Result.scenario, Measurand.name)
         .order_by(Result.scenario, Side.series, Measurand.name)
     )  # fmt: skip
@@ -173,7 +173,8 @@ def build_label() -> ColumnElement[str]:
     return func.coalesce(func.nullif(Side.label, ""), Side.kernel, "")
 
 
-def _matching(wanted: Wanted) -> list[ColumnElement[bool]]:
+def matching(wanted: Wanted) -> list[ColumnElement[bool]]:
+    """The conditions of a query on results and their sides."""
     conditions: list[ColumnElement[bool]] = []
     if wanted.scenario:
         conditions.append(_like(Result.scenario, wanted.scenario))

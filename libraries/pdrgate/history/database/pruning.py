@@ -1,0 +1,30 @@
+"""Lets go of old runs; what a name stands for is kept."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, delete, select
+
+from pdrgate.history.database.connection import Database
+from pdrgate.history.database.tables import Environment, Fingerprint, Pin, Result, Run, Side
+
+
+def prune(connection: Connection, before: float) -> int:
+    """Delete the runs that started earlier, with all that they measured, and say how many there were.
+
+    Args:
+        before: seconds of the epoch. Runs of a pinned build stay, however old.
+    """
+    pinned = (
+        select(Result.run_id).join(Side, Side.result_id == Result.id).where(Side.build.in_(select(Pin.build)))
+    )  # fmt: skip
+    gone = connection.execute(delete(Run).where(Run.started < before, Run.id.not_in(pinned))).rowcount
+    for table, used in ((Fingerprint, Side.fingerprint), (Environment, Side.environment)):
+        connection.execute(delete(table).where(table.digest.not_in(select(used).where(used.is_not(None)))))
+    return gone
+
+
+def give_back(database: Database) -> None:
+    """Make a SQLite file as small as what it holds; a server does so by itself, in time."""
+    if database.address.file is not None:
+        with database.alone() as connection:
+            connection.execute("VACUUM")
