@@ -214,6 +214,7 @@ def measure(database: Database, folder: Path, results: int, trials: int) -> dict
                 ask(connection)
             times.append(1000 * (time.perf_counter() - began))
         found[name] = (statistics.median(times[1:]), max(times[1:]))  # the first asking fills caches
+        print(f"  {name}: {found[name][0]:.1f} ms", flush=True)
     return found
 
 
