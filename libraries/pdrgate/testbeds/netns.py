@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Network, IPv6Address, IPv6Network
 from typing import Any
@@ -214,14 +215,14 @@ class NetnsTestbed:
         for number in range(1, len(self._hops) + 1):
             ends += (Place.interface(_INGRESS).of(f"hop{number}"), Place.interface(_EGRESS).of(f"hop{number}"))
         ends.append(Place.interface(_TG_PORTS[1]).of("tg"))
+        errors: dict[Place, int] = defaultdict(int)
+        for counter, value in counters.items():
+            if counter.name.endswith(_XMIT_ERRORS):
+                errors[counter.place] += value
         found: dict[Counter, int] = {}
         for at, receiver in enumerate(ends):
             sender = ends[at ^ 1]
-            frames = sum(
-                value
-                for counter, value in counters.items()
-                if counter.place == Place.driver(sender.name).of(sender.node) and counter.name.endswith(_XMIT_ERRORS)
-            )
+            frames = errors[Place.driver(sender.name).of(sender.node)]
             wire = Place.wire(receiver.name).of(receiver.node)
             found[Counter(wire, "frames")] = frames
             found[Counter(wire, "skbs")] = counters[Counter(sender, "tx_dropped")] - frames
