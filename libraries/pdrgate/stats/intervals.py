@@ -9,9 +9,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from statistics import NormalDist
-
-import numpy as np
 
 from pdrgate.stats.pooled import Deviation
 from pdrgate.stats.robust import winsorised
@@ -210,27 +207,6 @@ def log_ratios(candidate: Sequence[float], baseline: Sequence[float]) -> tuple[f
     if not all(0 < value < math.inf for value in (*candidate, *baseline)):
         raise ValueError("a value is not positive: a change relative to it is undefined")
     return winsorised([math.log(value / base) for value, base in zip(candidate, baseline, strict=True)])
-
-
-def pseudo_median(values: Sequence[float], confidence: float = 0.95) -> tuple[float, Interval]:
-    """The Hodges-Lehmann estimate of a centre, and its interval: the median of all means of two, and Wilcoxon's.
-
-    A tenth of wild values hardly moves it, and of normal ones it uses 95 % of what they tell (Hodges and Lehmann,
-    Ann. Math. Stat. 34, 1963). The interval takes the normal approximation of the signed rank statistic; fewer than
-    six values cannot tell one of 95 %, and get that of their extremes.
-
-    Raises:
-        ValueError: the sample is empty, or the confidence not in (0, 1).
-    """
-    if not values or not 0 < confidence < 1:
-        raise ValueError(f"no centre of {len(values)} values at a confidence of {confidence!r}")
-    series = np.asarray(values, dtype=np.float64)
-    first, second = np.triu_indices(len(series))
-    means = np.sort((series[first] + series[second]) / 2)
-    n = len(series)
-    reach = NormalDist().inv_cdf(0.5 + confidence / 2) * math.sqrt(n * (n + 1) * (2 * n + 1) / 24)
-    outer = max(0, math.floor(n * (n + 1) / 4 - reach - 0.5))
-    return float(np.median(means)), Interval(float(means[outer]), float(means[len(means) - 1 - outer]))
 
 
 def _two_sided(confidence: float, freedom: float) -> float:
