@@ -79,13 +79,18 @@ class MeasurandNoise:
         """The deviation between boots, where as many were seen as make it one."""
         return self.boots if self.boots is not None and self.boots.freedom >= KNOWN else None
 
-    def resolves(self, pairs: int) -> float | None:
-        """The least tolerance that so many pairs decide, in some 95 of 100 comparisons of equal builds."""
+    def resolves(self, pairs: int, *, at_best: bool = False) -> float | None:
+        """The least tolerance that so many pairs decide, in some 95 of 100 comparisons of equal builds.
+
+        Args:
+            at_best: with the smallest deviation that agrees with what was seen: of few pairs it is hardly known.
+        """
         if self.pairs is None or self.pairs.freedom < KNOWN:
             return None
         odds = PairsRule().pass_odds
+        deviation = self.pairs.at_least() if at_best else self.pairs.value
         # Twice the tolerance is what the rule tells from nothing.
-        return -math.expm1(-resolvable(self.pairs.value, pairs, odds) / 2)
+        return -math.expm1(-resolvable(deviation, pairs, odds) / 2)
 
     def needs(self, tolerance: float) -> int | None:
         """The fewest pairs that decide a tolerance; None where the rule's most do not, or nobody knows."""
