@@ -168,6 +168,27 @@ def test_the_command_tells_what_got_worse_and_fails(tmp_path: Path, capsys: pyte
     assert lines[2] == "  ./ci/gate --kernel 'linux 6.1.20.deb' --against 'linux 6.1.19.deb'"
 
 
+def test_a_history_tells_the_same_as_the_folders_that_it_was_made_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = written(tmp_path / "results", runs(levels((20, 1e6), (20, 0.9e6))))
+    history = str(tmp_path / "runs.db")
+    assert main(["history", "import", str(folder), "--history", history]) == 0
+    told = []
+    for source in ([str(folder)], ["--history", history]):
+        capsys.readouterr()
+        assert main(["trend", *source, "--format", "json"]) == 1
+        record = json.loads(capsys.readouterr().out)
+        told.append([(move["measurand"], move["before"], move["after"], move["change"]) for move in record["moves"]])
+    assert told[0] == told[1] != []
+
+
+@pytest.mark.parametrize("source", [[], [".", "--history", "runs.db"]])
+def test_one_source_is_named(source: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trend", *source]) == 64
+    assert "name folders of runs, or a history" in capsys.readouterr().err
+
+
 def test_the_command_is_silent_where_nothing_moved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = written(tmp_path / "results", runs(levels((30, 1e6))))
     for form in ("text", "markdown"):

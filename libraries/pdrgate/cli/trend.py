@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from pdrgate.cli.parameters import PathType, RatioType
-from pdrgate.errors import EXIT_FAIL, EXIT_PASS, DataError
+from pdrgate.cli.parameters import AddressType, PathType, RatioType
+from pdrgate.errors import EXIT_FAIL, EXIT_PASS, DataError, UsageError
+from pdrgate.history.address import Address
 from pdrgate.units import Ratio
+
+if TYPE_CHECKING:
+    from pdrgate.trend import Series
 
 
 @click.command()
-@click.argument("folders", metavar="RESULTS...", nargs=-1, required=True, type=PathType())
+@click.argument("folders", metavar="RESULTS...", nargs=-1, type=PathType())
+@click.option(
+    "--history",
+    "where",
+    metavar="FILE_OR_URL",
+    type=AddressType(),
+    help="Look at a history instead, a SQLite file or postgresql://user@host/database.",
+)
 @click.option("--least", type=RatioType(), default="1%", show_default=True, help="Smaller changes are not told.")
 @click.option(
     "--last", metavar="N", type=click.IntRange(1), help="Tell only what moved within the last N runs of its series."
 )
 @click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
 @click.option("--page", metavar="FILE", type=PathType(), help="Draw all of it on one HTML page.")
-def trend(folders: tuple[Path, ...], least: Ratio, last: int | None, form: str, page: Path | None) -> int:
+def trend(
+    folders: tuple[Path, ...], where: Address | None, least: Ratio, last: int | None, form: str, page: Path | None
+) -> int:
     """Say what got worse, or better, over the runs in RESULTS, and between which builds; nothing when nothing moved.
 
     RESULTS is a folder of runs, or a run's. Runs are taken in the order in which they began. Those that were UNSTABLE,
@@ -29,20 +43,18 @@ def trend(folders: tuple[Path, ...], least: Ratio, last: int | None, form: str, 
     """
     import json
 
-    from pdrgate.history.results import results_below
     from pdrgate.reports.trend import trend_lines, trend_markdown, trend_record
-    from pdrgate.trend import moves, series_of
+    from pdrgate.trend import moves
 
-    results = {file.resolve(): result for folder in folders for file, result in results_below(folder)}
-    if not results:
-        raise DataError(f"there is no result in {' or '.join(map(str, folders))}; name a folder of runs")
-    series = series_of(results.values())
+    if bool(folders) == (where is not None):
+        raise UsageError("name folders of runs, or a history with --history FILE_OR_URL, and not both")
+    series, runs = _of_results(folders) if where is None else _of_history(where)
     found = moves(series, float(least), last)
     if page is not None:
         from pdrgate.reports.files import written
         from pdrgate.reports.trend_page import trend_page
 
-        written(page, trend_page(series, found, len(results)).encode())
+        written(page, trend_page(series, found, runs).encode())
     if form == "json":
         click.echo(json.dumps(trend_record(series, found), indent=1, allow_nan=False))
     elif form == "markdown":
@@ -51,3 +63,26 @@ def trend(folders: tuple[Path, ...], least: Ratio, last: int | None, form: str, 
         for line in trend_lines(found):
             click.echo(line)
     return EXIT_FAIL if any(move.worse for move in found) else EXIT_PASS
+
+
+def _of_results(folders: tuple[Path, ...]) -> tuple[tuple[Series, ...], int]:
+    """The series of the runs in folders, and how many runs there are."""
+    from pdrgate.history.results import results_below
+    from pdrgate.trend import series_of
+
+    results = {file.resolve(): result for folder in folders for file, result in results_below(folder)}
+    if not results:
+        raise DataError(f"there is no result in {' or '.join(map(str, folders))}; name a folder of runs")
+    return series_of(results.values()), len(results)
+
+
+def _of_history(where: Address) -> tuple[tuple[Series, ...], int]:
+    """The same of a history."""
+    from pdrgate.history.database.connection import Database
+    from pdrgate.history.database.trends import kept_series
+
+    with Database.open(where) as history, history.reading() as connection:
+        found = kept_series(connection)
+    if not found:
+        raise DataError(f"there is no result in {where}; put some in with 'pdrgate history import RUN...'")
+    return found, len({point.run for one in found for point in one.points})

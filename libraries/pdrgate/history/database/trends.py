@@ -1,0 +1,27 @@
+"""The series that a trend is looked for in, as a history keeps them."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from pdrgate.history.database import queries
+from pdrgate.trend import Point, Series
+
+
+def kept_series(connection: Connection) -> tuple[Series, ...]:
+    """All series of a history, each point one build as one run found it, the oldest first."""
+    return tuple(_series(connection, one) for one in queries.all_series(connection))
+
+
+def _series(connection: Connection, known: queries.Series) -> Series:
+    return Series(
+        scenario=known.scenario, title=known.scenario, testbed=known.testbed, fingerprint=known.digest,
+        measurand=known.measurand, unit=known.unit, better=known.better,
+        points=tuple(
+            Point(
+                build=one.build, time=one.time, value=one.value, lower=one.lower, upper=one.upper, verdict=one.verdict,
+                run=one.run,
+            )
+            for one in queries.points(connection, known.digest, known.measurand)
+        ),
+    )  # fmt: skip
