@@ -41,7 +41,7 @@ def test_first_run_has_no_baseline_and_passes(first_run):
     assert pdr["lower"] <= 1e6 / 0.995 <= pdr["upper"]
     for name in ("log.html", "report.html", "xunit.xml", "trials.jsonl", "allure-results", "plots"):
         assert str(ended.folder / name) in ended.stdout
-    assert len(list((ended.folder / "plots").glob("*.png"))) == 4
+    assert len(list((ended.folder / "plots").glob("*.png"))) == 5
     assert "data:image/png" in (ended.folder / "log.html").read_text()
 
 
@@ -93,9 +93,9 @@ def test_a_testbed_is_calibrated_and_later_runs_go_by_it(simulated_gate, tmp_pat
 
 def test_two_modes_are_unstable(simulated_gate):
     sentence = assert_all_agree(simulated_gate(modes=[1.0, 0.8]), "UNSTABLE", 1)
-    assert re.search(r"deviates by [\d.]+ % from repeat to repeat, needs <= 5 %|TIR [\d.]+ after PDR", sentence), (
-        sentence
-    )
+    assert re.search(
+        r"past the PDR flips between|deviates by [\d.]+ % from repeat to repeat|TIR [\d.]+ after", sentence
+    ), sentence
 
 
 def test_a_slow_generator_is_a_testbed_fault(simulated_gate):

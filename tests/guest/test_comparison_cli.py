@@ -41,7 +41,7 @@ def environment(**changes: str) -> dict[str, str]:
 
 
 def result_of(output: Path) -> RunResult:
-    (folder,) = output.iterdir()
+    (folder,) = (path for path in output.iterdir() if path.is_dir())
     return read_result(folder)
 
 
@@ -117,7 +117,7 @@ def interrupted(
         told = "".join([*lines, run.stdout.read()])
         code = run.wait(60)
     guests = len(left_behind()["guests"])
-    (folder,) = output.iterdir()
+    (folder,) = (path for path in output.iterdir() if path.is_dir())
     first, pairs = read_result(folder), len((folder / "pairs.jsonl").read_text().splitlines())
     again = subprocess.run(
         [*PDRGATE, "gate", "--resume", str(folder)],

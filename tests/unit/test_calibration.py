@@ -31,6 +31,11 @@ def test_a_search_goes_no_further_than_the_generator_and_as_far_where_the_sut_fo
     assert Calibration(1e6, 0.0).search_load == pytest.approx(0.9e6)
 
 
+def test_a_sut_that_forwards_nothing_when_it_is_flooded_may_be_far_slower_than_the_generator() -> None:
+    assert Calibration(7e6, 4_500.0).min_load == pytest.approx(6.75)
+    assert Calibration(7e6, 0.0).min_load == pytest.approx(6.3)
+
+
 def test_the_best_counts_once_it_was_shown_twice() -> None:
     """Cold caches and a missed CPU make trials that say nothing of what the generator can do."""
     rates = iter([(100, 100), (1_400_000, 900_000), (2_000_000, 800_000), (2_050_000, 850_000), (1, 1)])

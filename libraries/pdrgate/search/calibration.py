@@ -45,8 +45,11 @@ class Calibration:
 
     @property
     def min_load(self) -> float:
-        """The lowest load worth a trial."""
-        return max(1.0, self.search_load / _SPAN)
+        """The lowest load worth a trial.
+
+        A slow SUT may get no packet out while it is flooded, and forward a thousandth of the ceiling all the same.
+        """
+        return max(1.0, self.search_load / (_SPAN if self.forwarding_rate > 0 else _SPAN**2))
 
 
 def calibrate(measure: Measure, duration: float, flat_out: float = FLAT_OUT) -> Calibration:
