@@ -174,7 +174,8 @@ def test_reasons_explain_no_more_than_was_lost():
 def test_what_is_counted_nowhere_is_a_fault():
     found = losses(trial({}, forwarded=9990))
     assert (
-        found.fault == "10 lost packets (0.10% of the offered packets) are counted nowhere: a fault of the measurement"
+        found.fault == "10 lost packets (0.10% of the offered packets) are counted nowhere: a place without a counter, "
+        "such as a full cpumap, or a fault of the measurement"
     )
     assert found.sentence() == "10 packets lost: 10 unexplained"
     assert losses(trial({}, forwarded=9999)).fault == ""

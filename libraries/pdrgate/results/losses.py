@@ -66,7 +66,8 @@ class LossResult:
         share = f"{abs(self.unexplained) / self.offered:.2%} of the offered packets"
         if self.unexplained > 0:
             return (
-                f"{thousands(self.unexplained)} lost packets ({share}) are counted nowhere: a fault of the measurement"
+                f"{thousands(self.unexplained)} lost packets ({share}) are counted nowhere: a place without a counter, "
+                "such as a full cpumap, or a fault of the measurement"
             )
         return (
             f"places counted {thousands(-self.unexplained)} packets more than were lost ({share}): a fault of the "
