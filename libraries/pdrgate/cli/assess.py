@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from pdrgate.cli.parameters import PathType, RatioType, note
+from pdrgate.cli.parameters import PathType, RatioType, note, text_or_json
 from pdrgate.units import Ratio
 
 
 @click.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=PathType())
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@text_or_json
 @click.option(
     "--reading",
     type=click.Choice(["strict", "tolerant", "published"]),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pdrgate.cli.parameters import BuildType, DurationType, PathType
+from pdrgate.cli.parameters import BuildType, PathType, output_option, profile_option, text_or_json, wait_option
 from pdrgate.errors import EXIT_PASS
 from pdrgate.units import Duration
 
@@ -39,25 +39,16 @@ class _Console:
     show_default=True,
     help="What is measured, as results call it.",
 )
-@click.option(
-    "--profile", type=click.Choice(["smoke", "quick", "standard", "pastrami"]), default="quick", show_default=True
-)
-@click.option("--output", metavar="FOLDER", default="results", show_default=True, type=PathType())
+@profile_option
+@output_option
 @click.option(
     "--noise",
     metavar="FILE",
     type=PathType(),
     help="Where it is kept.  [default: noise.jsonl in the folder of --output]",
 )
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option(
-    "--wait",
-    metavar="TIME",
-    type=DurationType(),
-    default="0 s",
-    show_default=True,
-    help="Wait for another run here to end.",
-)
+@text_or_json
+@wait_option
 def calibrate(
     testbed: Path | None,
     kernel: str | None,

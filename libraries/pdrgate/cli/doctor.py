@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from pdrgate.cli.parameters import DurationType, PathType
+from pdrgate.cli.parameters import PathType, output_option, text_or_json, wait_option
 from pdrgate.errors import EXIT_FAULT, EXIT_PASS
 from pdrgate.units import Duration
 
@@ -16,16 +16,9 @@ from pdrgate.units import Duration
 @click.command()
 @click.argument("testbed", metavar="TESTBED", type=PathType())
 @click.option("--kernel", metavar="BUILD", help="A kernel to boot, for a testbed that boots kernels.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("--output", metavar="FOLDER", default="results", show_default=True, type=PathType())
-@click.option(
-    "--wait",
-    metavar="TIME",
-    type=DurationType(),
-    default="0 s",
-    show_default=True,
-    help="Wait for another run here to end.",
-)
+@text_or_json
+@output_option
+@wait_option
 def doctor(testbed: Path, kernel: str | None, form: str, output: Path, wait: Duration) -> int:
     """Look at TESTBED before it measures: what is missing, what would disturb, and what to do about it.
 

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pdrgate.cli.parameters import AddressType, BuildType, DurationType, PathType, RatioType
+from pdrgate.cli.parameters import (
+    AddressType,
+    BuildType,
+    DurationType,
+    PathType,
+    RatioType,
+    output_option,
+    profile_option,
+    wait_option,
+)
 from pdrgate.errors import UsageError
 
 if TYPE_CHECKING:
@@ -58,9 +67,7 @@ FEWEST_BOOTS = 3
     show_default=True,
     help="Tests to run, by tag or Robot tag pattern (small-buffers, ipv4, ipv6ANDlarge-buffers); 'all' runs all.",
 )
-@click.option(
-    "--profile", type=click.Choice(["smoke", "quick", "standard", "pastrami"]), default="quick", show_default=True
-)
+@profile_option
 @click.option(
     "--tolerance",
     metavar="RATIO",
@@ -77,7 +84,7 @@ FEWEST_BOOTS = 3
     show_default=True,
     help="Growth of the instructions per packet that is accepted.",
 )
-@click.option("--output", metavar="FOLDER", default="results", show_default=True, type=PathType())
+@output_option
 @click.option(
     "--baseline",
     metavar="PATH",
@@ -105,14 +112,7 @@ FEWEST_BOOTS = 3
 )
 @click.option("--resume", metavar="RUN", type=PathType(), help="Continue the run in this folder.")
 @click.option("--reading", type=click.Choice(["strict", "tolerant", "published"]), default="strict", show_default=True)
-@click.option(
-    "--wait",
-    metavar="TIME",
-    type=DurationType(),
-    default="0 s",
-    show_default=True,
-    help="Wait for another run here to end.",
-)
+@wait_option
 @click.option("--bisect", is_flag=True, help="Exit for 'git bisect run': 0 good, 1 bad, 125 cannot be told.")
 @click.option(
     "--suite",

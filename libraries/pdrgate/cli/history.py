@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import click
 
-from pdrgate.cli.parameters import AddressType, DurationType, PathType
+from pdrgate.cli.parameters import AddressType, DurationType, PathType, text_or_json
 from pdrgate.errors import EXIT_FAULT, EXIT_PASS, DataError, StorageError, UsageError
 from pdrgate.history.address import Address
 from pdrgate.results.verdict import Verdict
@@ -32,7 +32,6 @@ _where = click.option(
     show_default=True,
     help="A SQLite file, or postgresql://user@host/database.",
 )
-_form = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 
 
 class SinceType(click.ParamType[float]):
@@ -100,7 +99,7 @@ def import_(paths: tuple[Path, ...], where: Address) -> int:
 @history.command("list")
 @_filters
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="The newest so many.")
-@_form
+@text_or_json
 @_where
 def list_(form: str, where: Address, limit: int, **filters: Any) -> int:
     """Print what the history holds, the newest first."""
@@ -163,7 +162,7 @@ def unpin_(name: str, where: Address) -> int:
 
 
 @history.command("baselines")
-@_form
+@text_or_json
 @_where
 def baselines_(form: str, where: Address) -> int:
     """Print the names, and the builds that they stand for."""

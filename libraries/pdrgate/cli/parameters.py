@@ -1,4 +1,4 @@
-"""What the command line says, as the values of pdrgate; and notes beside a command's output."""
+"""What the command line says, as the values of pdrgate; options that commands share, and notes beside an output."""
 
 from __future__ import annotations
 
@@ -79,6 +79,21 @@ class BuildType(click.ParamType[str]):
         if not str(value).strip():
             self.fail("it is empty; name a file or a package, or leave the option out", param, ctx)
         return str(value)
+
+
+profile_option = click.option(
+    "--profile", type=click.Choice(["smoke", "quick", "standard", "pastrami"]), default="quick", show_default=True
+)
+output_option = click.option("--output", metavar="FOLDER", default="results", show_default=True, type=PathType())
+wait_option = click.option(
+    "--wait",
+    metavar="TIME",
+    type=DurationType(),
+    default="0 s",
+    show_default=True,
+    help="Wait for another run here to end.",
+)
+text_or_json = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 
 
 def note(sentence: str) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
 from typing import Final
 
+from pdrgate.stats.robust import deviation_about_median
 from pdrgate.trial import Trial
 
 _ONE_OF: Final = 36
@@ -14,7 +14,6 @@ _DEPTH: Final = 0.05
 """Less than the median of its load that a trial must forward; what dips less moves no mean by much."""
 _REACH: Final = 4.0
 """And so many deviations, by the median absolute one."""
-_MAD_OF_NORMAL: Final = 0.674490
 _FEWEST: Final = 3
 """Repeats of a load, to tell a dip; of as many, one may be."""
 
@@ -37,8 +36,7 @@ def without_lone_dips(trials: Sequence[Trial], false_alarm: float) -> list[Trial
 
 def _dips(own: Sequence[Trial]) -> list[Trial]:
     """Those of the trials at one load."""
-    middle = median(trial.delivery_ratio for trial in own)
-    deviation = median(abs(trial.delivery_ratio - middle) for trial in own) / _MAD_OF_NORMAL
+    middle, deviation = deviation_about_median([trial.delivery_ratio for trial in own])
     least = middle - max(_DEPTH * middle, _REACH * deviation)
     found = [trial for trial in own if trial.delivery_ratio < least]
     return found if len(found) <= len(own) // _FEWEST else []

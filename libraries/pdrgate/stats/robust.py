@@ -18,6 +18,12 @@ _DIP, _LEAST_DIP = 6.0, 0.05
 some of a thousand samples, however much they deviate."""
 
 
+def deviation_about_median(values: Sequence[float]) -> tuple[float, float]:
+    """The median, and the deviation of normal values with the same median absolute one: what lies apart has no say."""
+    centre = statistics.median(values)
+    return centre, statistics.median(abs(value - centre) for value in values) / _MAD_OF_NORMAL
+
+
 def winsorised(values: Sequence[float]) -> tuple[float, ...]:
     """The values, with the few pulled in that lie further than three deviations from the median.
 
@@ -29,8 +35,8 @@ def winsorised(values: Sequence[float]) -> tuple[float, ...]:
     found = tuple(values)
     if len(found) < FEWEST:
         return found
-    centre = statistics.median(found)
-    reach = _REACH * statistics.median(abs(value - centre) for value in found) / _MAD_OF_NORMAL
+    centre, deviation = deviation_about_median(found)
+    reach = _REACH * deviation
     if reach == 0 or sum(abs(value - centre) > reach for value in found) > len(found) // _ONE_OF:
         return found
     return tuple(min(max(value, centre - reach), centre + reach) for value in found)
@@ -44,7 +50,6 @@ def dips(values: Sequence[float]) -> tuple[bool, ...]:
     """
     if len(values) < FEWEST:
         return (False,) * len(values)
-    centre = statistics.median(values)
-    deviation = statistics.median(abs(value - centre) for value in values) / _MAD_OF_NORMAL
+    centre, deviation = deviation_about_median(values)
     reach = max(_DIP * deviation, _LEAST_DIP)
     return tuple(value < centre - reach for value in values)

@@ -26,6 +26,8 @@ class Point:
     """Of its 95 % interval."""
     verdict: Verdict
     run: str = ""
+    digest: str = ""
+    """Equal for two points of one and the same build; empty where that is not known."""
     option: str = ""
     """The words that name the build to the gate, such as ``--kernel linux.deb``; empty where nobody knows them."""
 

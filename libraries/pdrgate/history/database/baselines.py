@@ -17,7 +17,7 @@ from pdrgate.history.database.tables import Boot, Cost, Fingerprint, Function, M
 from pdrgate.results.model import CostResult, FunctionResult, MeasurandResult
 from pdrgate.results.verdict import STABLE, Verdict
 from pdrgate.stats.intervals import mean, sample_deviation, t_interval
-from pdrgate.stats.pooling import pooled_mean
+from pdrgate.stats.pooled import pooled_mean
 
 LATEST_GREEN = "latest-green"
 """A name that nobody can give: of the newest build that passed."""

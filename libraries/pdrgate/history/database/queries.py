@@ -12,6 +12,7 @@ from pdrgate.history.database.tables import Change, Measurand, Result, Run, Side
 from pdrgate.results.fingerprint import series
 from pdrgate.results.model import Better
 from pdrgate.results.verdict import Verdict
+from pdrgate.trend import Point
 
 PDR = "PDR"
 
@@ -55,25 +56,6 @@ class Entry:
     upper: float | None
     change: float | None
     """Of the PDR against the baseline, a fraction; None where none was compared with."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
-    """One build's value of a measurand, in a series of builds on one testbed."""
-
-    build: str
-    """What a person called it; else the kernel's release."""
-    digest: str
-    """Equal for two points of one and the same build."""
-    time: float
-    """Start of the run, seconds of the epoch."""
-    value: float
-    lower: float | None
-    """Of the 95 % interval; None where there were too few samples for one."""
-    upper: float | None
-    verdict: Verdict
-    """Of the scenario, this measurand's or not: UNSTABLE and DISTURBED values are told too."""
-    run: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

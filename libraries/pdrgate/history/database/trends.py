@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from pdrgate.history.database import queries
-from pdrgate.trend import Point, Series
+from pdrgate.trend import Series
 
 
 def kept_series(connection: Connection) -> tuple[Series, ...]:
@@ -17,11 +17,5 @@ def _series(connection: Connection, known: queries.Series) -> Series:
     return Series(
         scenario=known.scenario, title=known.scenario, testbed=known.testbed, fingerprint=known.digest,
         measurand=known.measurand, unit=known.unit, better=known.better,
-        points=tuple(
-            Point(
-                build=one.build, time=one.time, value=one.value, lower=one.lower, upper=one.upper, verdict=one.verdict,
-                run=one.run,
-            )
-            for one in queries.points(connection, known.digest, known.measurand)
-        ),
+        points=queries.points(connection, known.digest, known.measurand),
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pdrgate.stats.pooling import pooled_mean
+from pdrgate.stats.pooled import pooled_mean
 
 
 def test_groups_that_deviate_by_more_than_their_errors_weigh_alike() -> None:
