@@ -3,15 +3,36 @@ what they start."""
 
 from __future__ import annotations
 
+import ctypes
+import os
 import signal
+import subprocess
+from pathlib import Path
 
 import pytest
 
 _HOLD_THE_MACHINE = ("machine", "nothing_left_by_runs")
 """Fixtures of tests of guests that take a lease of it, or start runs that do."""
 
+_CLONE_NEWNS = 0x00020000
+
 # Also where they were started in the background of a shell that ignores it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Of several processes each has a /run/netns of its own: none takes another's namespaces for something left."""
+    if hasattr(config, "workerinput") and os.geteuid() == 0:
+        _unshare_namespaces()
+
+
+def _unshare_namespaces() -> None:
+    """Only where this may be: else the processes see each other's, as other runs on this machine do."""
+    if ctypes.CDLL(None).unshare(_CLONE_NEWNS) == 0:
+        names = Path("/run/netns")
+        names.mkdir(exist_ok=True)
+        subprocess.run(("mount", "--make-rprivate", "/"), check=True)
+        subprocess.run(("mount", "-t", "tmpfs", "none", names), check=True)
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the marks in the same hook

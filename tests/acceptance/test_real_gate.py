@@ -30,7 +30,9 @@ def traces() -> dict[str, object]:
     return {
         "namespaces": sorted(name for name in namespaces if name.startswith("pdrgate")),
         "workers": sorted(
-            path.parent.name for path in Path("/proc").glob("[0-9]*/comm") if _read(path) == "pdrgate-traffic"
+            path.parent.name
+            for path in Path("/proc").glob("[0-9]*/comm")
+            if _read(path) == "pdrgate-traffic" and _mounts(path.parent) == _mounts(Path("/proc/self"))
         ),
         "backlog": Path("/proc/sys/net/core/netdev_max_backlog").read_text(),
         "nice": {path.read_text(): _nice(path.parent) for path in threads},
@@ -46,6 +48,14 @@ def at_rest() -> dict[str, object]:
 def _read(path: Path) -> str:
     try:
         return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _mounts(process: Path) -> str:
+    """Its namespace of mounts: other processes of the tests have another, see tests/conftest.py."""
+    try:
+        return str((process / "ns/mnt").readlink())
     except OSError:
         return ""
 

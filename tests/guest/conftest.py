@@ -170,12 +170,9 @@ def config() -> GuestConfig:
 
 @pytest.fixture
 def boot_testbed(
-    machine: None, journal: Journal, config: GuestConfig, tmp_path: Path
+    booting: None, journal: Journal, config: GuestConfig, tmp_path: Path
 ) -> Iterator[Callable[..., VmTestbed]]:
-    """Makes testbeds on which nothing is measured; they end with the test.
-
-    Not beside runs of other tests, which would take their namespaces for something that was left.
-    """
+    """Makes testbeds on which nothing is measured; they end with the test."""
     made: list[VmTestbed] = []
 
     def boot(build: KernelBuild, **options: object) -> VmTestbed:

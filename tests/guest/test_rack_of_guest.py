@@ -22,7 +22,7 @@ from pdrgate.testbeds.rack import RackTestbed
 from pdrgate.testbeds.traffic_source import EmbeddedSource
 from pdrgate.traffic.frames import Frames
 
-pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine")]
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
 
 MACS = ("02:70:64:72:02:01", "02:70:64:72:02:02")
 TAPS = ("t0", "t1")

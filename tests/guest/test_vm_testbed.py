@@ -22,7 +22,7 @@ from pdrgate.testbeds import load_testbed
 from pdrgate.testbeds.vm import DEFAULT_BUFFER, VmTestbed
 from pdrgate.traffic.frames import Frames
 
-pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine")]
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
 
 ROOT = Path(__file__).parents[2]
 LOW = 4e3

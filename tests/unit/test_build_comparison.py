@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ from pdrgate.results.model import BootResult, RunResult, Side
 from pdrgate.results.verdict import Verdict
 from pdrgate.safety.journal import Journal
 from pdrgate.stability import read_trials
-from pdrgate.testbeds import load_testbed
+from pdrgate.testbeds import Pinning, load_testbed
 from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 from pdrgate.trial import Trial
 from pdrgate.units import Rate
@@ -68,6 +69,10 @@ class Machine:
         """Whether its guests' speed is constant."""
         self.up = 0
         self.most_up = 0
+        self.refuses: tuple[int, ...] = ()
+        """Boots that cannot be set up."""
+        self.set_up_by: list[str] = []
+        """The threads that set boots up."""
         self._crashes = crashes
         self._dies = dies
         """Boots whose kernel dies in the middle of their trials."""
@@ -85,6 +90,7 @@ class Machine:
             curve = IdealCurve(speed) if isinstance(speed, float) else speed
             sut = SimulatedSut(curve, Behaviour(0.003), seed=number, ceiling=Ceiling(self._ceiling))
             booted = _Booted(self, sut, f"boot-{number}", name, dies=number in self._dies)
+            booted.refuses = number in self.refuses
             if self.emulated is not None:
                 booted.accelerator = "tcg" if number in self.emulated else "kvm"
             return booted
@@ -94,6 +100,13 @@ class Machine:
 
 class _Booted(FakeTestbed):
     accelerator = ""
+    refuses = False
+
+    def pin(self, pinning: Pinning) -> None:
+        if self.refuses:
+            raise TestbedError(f"{self.kernel} has no interrupts")
+        self._machine.set_up_by.append(threading.current_thread().name)
+        super().pin(pinning)
 
     def describe(self) -> dict[str, str]:
         return super().describe() | ({"accelerator": self.accelerator} if self.accelerator else {})
@@ -187,6 +200,7 @@ def test_boots_of_constant_speed_overlap(tmp_path: Path) -> None:
     # The next pair comes up while one is measured, and none that is not measured.
     assert machine.most_up == 4
     assert len(machine.booted) == 8
+    assert ["ahead" in name for name in machine.set_up_by] == [False] * 2 + [True] * 6
 
 
 def test_boots_of_constant_speed_that_do_not_come_up_ahead_are_told_in_their_turn(tmp_path: Path) -> None:
@@ -196,6 +210,28 @@ def test_boots_of_constant_speed_that_do_not_come_up_ahead_are_told_in_their_tur
     assert result.verdict is Verdict.PASS
     assert subject.samples(PDR, "baseline")
     assert not [boot for boot in subject.boots if boot.failure]
+
+
+def test_boots_that_cannot_be_set_up_ahead_are_told_in_their_turn(tmp_path: Path) -> None:
+    machine = Machine()
+    machine.steady, machine.refuses = True, (4,)
+    subject, result, _ = compared(tmp_path, STEADY, STEADY, machine)
+    assert result.verdict is Verdict.PASS
+    assert [(boot.side, boot.pair, boot.failure) for boot in subject.boots if boot.failure] == [
+        ("candidate", 2, "b has no interrupts")
+    ]
+    assert len(subject.samples(PDR, "candidate")) == 4
+
+
+def test_a_run_that_is_interrupted_while_boots_are_set_up_ahead_leaves_none(tmp_path: Path) -> None:
+    machine = Machine()
+    machine.steady = True
+    session, subject = comparison(tmp_path, STEADY, STEADY, machine, watcher=Watcher(kill_after=30))
+    with pytest.raises(Killed):
+        subject.measure()
+    assert not [thread for thread in threading.enumerate() if "ahead" in thread.name]
+    session.close()
+    assert machine.up == 0
 
 
 def test_less_capacity_lowers_both_measurands(tmp_path: Path) -> None:

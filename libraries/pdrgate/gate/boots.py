@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -121,8 +122,9 @@ class Boots:
         self._known = known
         self._searched: set[Side] = set()
         self._centres: dict[Side, float] = {}
-        self._ahead: dict[Side, Testbed] = {}
-        """Boots of the next pair that are coming up already."""
+        self._ahead: dict[Side, tuple[Subject, Future[None]]] = {}
+        """Boots of the next pair, and whether they are set up already."""
+        self._meanwhile = ThreadPoolExecutor(1, "boots-ahead")
         self._steady = False
         """Whether the boots' speed is constant."""
         self._most: dict[Side, float] = {}
@@ -213,13 +215,13 @@ class Boots:
         self, group: Sequence[Side], number: int, *, search_only: bool = False, another: bool = False
     ) -> list[_Boot]:
         started: list[_Boot] = []
-        booting: list[Testbed] = []
+        booting: list[Subject] = []
         try:
             for side in group:
                 booting += [self._begun(side, number)]  # one by one, too
-            for side, testbed in zip(group, booting, strict=True):
+            for side, subject in zip(group, booting, strict=True):
                 # One by one: what was started before a failure must be released.
-                started.append(self._start(self.builds[side], testbed, number))
+                started.append(self._start(self.builds[side], subject))
             if _unlike(started):
                 # One of them fell back to emulation: so will both the next time, and nothing was measured yet.
                 self.session.observer.said("the two guests do not run by the same accelerator: both are booted again")
@@ -236,51 +238,62 @@ class Boots:
                         Sweep(round_order(self.loads, number), self.session.profile.boot_trial)
                     )
                 if another and all(one.subject.testbed.steady for one in started):
-                    self._begin_ahead(group)
+                    self._begin_ahead(group, number + 1)
                 measure_in_turn(started)
         finally:
             self._leave(started, booting)
         return started
 
-    def _leave(self, started: Sequence[_Boot], testbeds: Sequence[Testbed]) -> None:
+    def _leave(self, started: Sequence[_Boot], booting: Sequence[Subject]) -> None:
         for one in reversed(started):
             self._release(one.subject)
-        self.session.leave(testbeds)
+        self.session.leave([subject.testbed for subject in booting])
 
-    def _begin_ahead(self, group: Sequence[Side]) -> None:
-        """Let the next boots come up while these are measured: others do not change a constant speed."""
+    def close(self) -> None:
+        """Wait until nothing is set up any more beside trials; what was is the session's to leave."""
+        self._meanwhile.shutdown(cancel_futures=True)
+
+    def _begin_ahead(self, group: Sequence[Side], number: int) -> None:
+        """Let the next boots come up and be set up while these are measured: that does not change a constant speed."""
         for side in group:
             try:
-                self._ahead[side] = self.session.begin(self.builds[side].boot)
+                subject = self._subject(side, number)
             except TestbedError:
                 return  # it is tried again, and told, when its turn comes
+            self._ahead[side] = subject, self._meanwhile.submit(subject.set_up)
 
-    def _begun(self, side: Side, number: int) -> Testbed:
-        build = self.builds[side]
-        self.session.observer.said(f"boot {number} of the {side}, {build.label}")
-        if (ahead := self._ahead.pop(side, None)) is not None:
-            return ahead
+    def _begun(self, side: Side, number: int) -> Subject:
+        self.session.observer.said(f"boot {number} of the {side}, {self.builds[side].label}")
+        if side in self._ahead:
+            return self._ahead[side][0]
         try:
-            return self.session.begin(build.boot)
+            return self._subject(side, number)
         except TestbedError as error:
             raise BootError(side, error) from error
 
-    def _start(self, build: Build, testbed: Testbed, number: int) -> _Boot:
-        boot = ""
-        introduce = build.side not in self._searched
+    def _subject(self, side: Side, number: int) -> Subject:
+        build = self.builds[side]
+        testbed = self.session.begin(build.boot)
+        # Namespaces made anew are a start of the SUT too, though its kernel stays.
+        boot = "" if isinstance(testbed, Booting) else f"{testbed.boot}-{side}-{number}"
+        return Subject(
+            self.session, self.scenario, testbed, Identity(side, build.label, number, boot, build.program),
+            told=self._told, introduce=side not in self._searched,
+        )  # fmt: skip
+
+    def _start(self, build: Build, subject: Subject) -> _Boot:
+        testbed = subject.testbed
         try:
-            self.session.ready(testbed, introduce)
-            # Namespaces made anew are a start of the SUT too, though its kernel stays.
-            boot = testbed.boot if isinstance(testbed, Booting) else f"{testbed.boot}-{build.side}-{number}"
-            identity = Identity(build.side, build.label, number, boot, build.program)
-            subject = Subject(self.session, self.scenario, testbed, identity, told=self._told, introduce=introduce)
+            if (ahead := self._ahead.pop(build.side, None)) is not None:
+                ahead[1].result()
+            self.session.ready(testbed, subject.introduce)
             try:
                 subject.prepare()
             except BaseException:
                 self._release(subject)
                 raise
         except TestbedError as error:
-            raise BootError(build.side, error, boot) from error
+            raise BootError(build.side, error, subject.boot) from error
         self.carried, self.sut_cpus, self.uncounted = subject.carried, testbed.sut_cpus, subject.uncounted
         self._steady, self.remedy = testbed.steady, remedy(testbed)
         if told := differences(self.sides[build.side].fingerprint, subject.fingerprint):

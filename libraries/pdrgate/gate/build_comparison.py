@@ -8,6 +8,7 @@ of their ratio. Where it cannot, the boots of a pair follow each other, A B, the
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -118,7 +119,7 @@ class BuildComparison:
 
     def measure(self) -> None:
         """Pairs of boots until the rule has its answer; sets a judgement when there is nothing to compare."""
-        with PairsFile(self.session.record.folder) as file:
+        with contextlib.closing(self._boots), PairsFile(self.session.record.folder) as file:
             self._resume(file)
             while self.judgement is None and self._standing().verdict is None and not self._time_is_up():
                 known = len(self.boots)

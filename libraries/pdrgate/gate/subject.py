@@ -19,13 +19,14 @@ from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.measurands import Ask
 from pdrgate.observers.environment import Environment
+from pdrgate.observers.watching import Observer
 from pdrgate.results.fingerprint import difference, digest
 from pdrgate.results.model import CalibrationResult, Side
 from pdrgate.search.calibration import Calibration, calibrate
 from pdrgate.search.goals import Goal
 from pdrgate.search.mlr import SearchResult, search
 from pdrgate.search.patience import Patience
-from pdrgate.testbeds import Testbed
+from pdrgate.testbeds import Booting, Testbed
 from pdrgate.traffic.generator import Generator, in_words
 from pdrgate.trial import Trial
 from pdrgate.units import Rate
@@ -47,7 +48,7 @@ class Identity:
 
 
 class Subject:
-    """A SUT from `prepare` to `release`.
+    """A SUT from `prepare` to `release`; its part of that, `set_up`, may be done before, beside other SUTs' trials.
 
     Args:
         told: gets each trial, and whether it is one of the run that is resumed.
@@ -79,8 +80,10 @@ class Subject:
         """Why the cost of a packet is not counted; empty when it is."""
         self.calibration: Calibration | None = None
         self._told = told
-        self._introduce = introduce
+        self.introduce = introduce
         self._path: DataPath | None = None
+        self._observers: tuple[Observer, ...] = ()
+        self._is_set_up = False
         self._generator: Generator | None = None
         self._measurer: Measurer | None = None
         self._log: KernelLog | None = None
@@ -90,24 +93,36 @@ class Subject:
         """All of this subject so far, those of the run that is resumed included."""
         return self._measurer.trials if self._measurer else []
 
-    def prepare(self) -> None:
-        """Set the SUT up for the scenario and start the generator. Raises TestbedError."""
+    def set_up(self) -> None:
+        """Wait for the SUT and set it up for the scenario, once, touching nothing else. Raises TestbedError."""
+        if self._is_set_up:
+            return
         testbed, scenario = self.testbed, self.scenario
+        if isinstance(testbed, Booting):
+            testbed.ready()
         self.boot = self.identity.boot or testbed.boot
         self.environment = testbed.environment()
-        self.session.record.note_environment(self.environment.to_dict())
         self._log = _kernel_log(testbed)
         self._path = data_path(scenario.data_path, self.identity.program)
         self._path.apply(testbed.hops)
         testbed.set_buffer(scenario.buffer)
         testbed.pin(scenario.pinning)
+        self._observers = tuple(testbed.observers())
+        self._is_set_up = True
+
+    def prepare(self) -> None:
+        """Set the SUT up for the scenario, and start the generator. Raises TestbedError."""
+        testbed, scenario = self.testbed, self.scenario
+        self.set_up()
+        assert self._path is not None
+        self.session.record.note_environment(self.environment.to_dict())
         self._generator = testbed.generator(self._path.family)
         if not self._path.by_kernel:
             probe(self._path, testbed, self._generator, scenario.frames)
         self.carried = self._path.sentence()
         self._measurer = self._new_measurer()
         self.uncounted = uncounted(testbed)
-        if self._introduce:
+        if self.introduce:
             carried = "" if self._path.by_kernel else f" ({self.carried})"
             generator = in_words(self._generator.describe())
             self.session.observer.said(f"{scenario.title}{carried}; generator {generator}")
@@ -211,7 +226,7 @@ class Subject:
         self._refuse_other_trials(belonging)
         record.note_fingerprint(made, self.fingerprint)
         return Measurer(
-            self._generator, self.scenario.frames, self.testbed.observers(), record.trials, belonging,
+            self._generator, self.scenario.frames, self._observers, record.trials, belonging,
             earlier=record.earlier, on_trial=self._told, check=self._check, busy=busy_of(self.testbed),
         )  # fmt: skip
 

@@ -346,7 +346,7 @@ class VmTestbed:
         guest = self.guest
         if guest.meter is None or self.uncounted:
             return ()
-        return (FunctionObserver(guest.meter, lambda: read_symbols(guest, guest.build.image)),)
+        return (FunctionObserver(guest.meter, read_symbols(guest, guest.build.image)),)
 
     @property
     def uncounted(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from pdrgate.guests.metering.meter import Executed, VcpuMeter
 from pdrgate.guests.metering.symbols import Symbols, condensed
@@ -21,45 +21,27 @@ _SETTLED = 0.15
 class FunctionObserver:
     """Reads what the guest's CPU has executed before and after each trial, which costs the guest nothing.
 
-    Symbols are read before the first trial, at the machine's full speed: by then the data path is set up, and BPF
-    programs that come later are code without a name.
-
     Args:
-        symbols: reads them from the guest; raises TestbedError.
+        symbols: of the guest once its data path is set up; BPF programs that come later are code without a name.
     """
 
-    def __init__(self, meter: VcpuMeter, symbols: Callable[[], Symbols]) -> None:
+    def __init__(self, meter: VcpuMeter, symbols: Symbols) -> None:
         self._meter = meter
-        self._read_symbols = symbols
-        self._symbols: Symbols | None = None
+        self._symbols = symbols
         self._before: Executed | None = None
         self._since = 0.0
 
     def begin(self) -> None:
-        if self._symbols is None:
-            with unheld(self._meter):
-                self._symbols = self._read_symbols()
         self._since = time.monotonic()
         self._before = self._meter.executed()
 
     def end(self) -> Observation:
         before, self._before = self._before, None
-        if before is None or self._symbols is None:
+        if before is None:
             return Observation()
         counted, after = time.monotonic() - self._since, self._meter.executed()
         functions = condensed(self._symbols.functions(after.since(before)), LEAST)
         return Observation(functions=functions, counted=counted)
-
-
-@contextlib.contextmanager
-def unheld(meter: VcpuMeter) -> Iterator[None]:
-    """Let the guest's CPU be as fast as it can meanwhile."""
-    speed = meter.speed
-    meter.hold(0)
-    try:
-        yield
-    finally:
-        meter.hold(speed)
 
 
 @contextlib.contextmanager
