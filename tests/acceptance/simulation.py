@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
 
-import pdrgate.search.mlr  # noqa: F401, I001  # first: see pdrgate.launch
+import pdrgate.search.mlr  # noqa: F401, I001  # first: see pdrgate.launch.running
 from curves import EarlyLoss
 from fake_testbed import FakeTestbed
 

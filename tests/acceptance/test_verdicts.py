@@ -20,7 +20,9 @@ def assert_all_agree(ended: Ended, verdict: str, code: int) -> str:
     assert ended.code == code, ended.stdout + ended.stderr
     assert ended.result["verdict"] == verdict, ended.stdout
     sentence = f"{verdict}: {ended.result['reason']}"
-    assert sentence in ended.stdout
+    # The first line after the measurement; and no other says it again.
+    assert f"\n\n{sentence}\n" in ended.stdout
+    assert ended.stdout.count(ended.result["reason"]) == 1
     status, message = ended.robot_messages[DEFAULT_TEST]
     if code == 0:
         assert status == "PASS"
@@ -39,8 +41,8 @@ def test_first_run_has_no_baseline_and_passes(first_run):
     assert "--baseline" in sentence
     pdr = ended.result["scenarios"][0]["pdr"]
     assert pdr["lower"] <= 1e6 / 0.995 <= pdr["upper"]
-    for name in ("log.html", "report.html", "xunit.xml", "trials.jsonl", "allure-results", "plots"):
-        assert str(ended.folder / name) in ended.stdout
+    told = ended.stdout.partition(f"\nresults: {ended.folder}\n")[2].split()
+    assert {"log.html", "report.html", "xunit.xml", "trials.jsonl", "allure-results", "plots"} <= set(told)
     assert len(list((ended.folder / "plots").glob("*.png"))) == 5
     assert "data:image/png" in (ended.folder / "log.html").read_text()
 
@@ -221,5 +223,10 @@ def test_trials_of_a_run_can_be_assessed_again(first_run):
     assert done.returncode == 0
 
 
-def test_it_runs_from_any_folder_and_finds_its_own_suites(simulated_gate, tmp_path):
-    assert simulated_gate(cwd=tmp_path).code == 0
+def test_it_runs_from_any_folder_and_finds_its_own_suites_quietly(simulated_gate, tmp_path):
+    ended = simulated_gate("--quiet", cwd=tmp_path)
+    assert ended.code == 0
+    assert ended.stdout.startswith("NO_BASELINE: ")
+    assert "\n  PDR " in ended.stdout
+    assert "search" not in ended.stdout and "results:" not in ended.stdout
+    assert ended.stderr == ""

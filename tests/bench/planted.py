@@ -25,7 +25,7 @@ from pdrgate.builds.named_build import named_build
 from pdrgate.gate.boots import SIDES, Build
 from pdrgate.gate.build_comparison import BuildComparison, Plan
 from pdrgate.gate.options import Options
-from pdrgate.gate.progress import Progress
+from pdrgate.gate.progress import Progress, Upcoming
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
@@ -42,6 +42,8 @@ class Silent:
     """An observer that tells nobody."""
 
     def said(self, sentence: str) -> None: ...
+
+    def measuring(self, upcoming: Upcoming) -> None: ...
 
     def measured(self, progress: Progress) -> None: ...
 

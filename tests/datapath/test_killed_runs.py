@@ -14,7 +14,7 @@ import pytest
 
 from pdrgate.errors import EXIT_FAULT
 from pdrgate.gate.options import Options
-from pdrgate.gate.progress import Progress
+from pdrgate.gate.progress import Progress, Upcoming
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.session import Session
 from pdrgate.history.results import read_result
@@ -44,6 +44,9 @@ from pdrgate.testbeds import load_testbed
 class Teller:
     def said(self, sentence):
         print("said", sentence, flush=True)
+
+    def measuring(self, upcoming):
+        pass
 
     def measured(self, progress):
         print("measured", progress.number, flush=True)
@@ -80,6 +83,9 @@ class Watcher:
 
     def said(self, sentence: str) -> None:
         self.sentences.append(sentence)
+
+    def measuring(self, upcoming: Upcoming) -> None:
+        pass
 
     def measured(self, progress: Progress) -> None:
         raise AssertionError("nothing was to be measured")

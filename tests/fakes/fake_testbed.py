@@ -9,7 +9,7 @@ from typing import ClassVar
 from pdrgate.data_paths.catalogue import Hop
 from pdrgate.gate.baseline import Baselines
 from pdrgate.gate.options import Options
-from pdrgate.gate.progress import Progress
+from pdrgate.gate.progress import Progress, Upcoming
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
@@ -121,11 +121,15 @@ class Watcher:
 
     def __init__(self, kill_after: int | None = None) -> None:
         self.sentences: list[str] = []
+        self.upcoming: list[Upcoming] = []
         self.progress: list[Progress] = []
         self._kill_after = kill_after
 
     def said(self, sentence: str) -> None:
         self.sentences.append(sentence)
+
+    def measuring(self, upcoming: Upcoming) -> None:
+        self.upcoming.append(upcoming)
 
     def measured(self, progress: Progress) -> None:
         self.progress.append(progress)

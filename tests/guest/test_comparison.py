@@ -17,7 +17,7 @@ from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.gate.boots import SIDES, Build
 from pdrgate.gate.build_comparison import BuildComparison, Plan
 from pdrgate.gate.options import Options
-from pdrgate.gate.progress import Progress
+from pdrgate.gate.progress import Progress, Upcoming
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
@@ -68,6 +68,9 @@ def test_a_full_disk_keeps_what_was_measured(cloud: KernelBuild, tmp_path: Path)
 
 class _Silent:
     def said(self, sentence: str) -> None:
+        pass
+
+    def measuring(self, upcoming: Upcoming) -> None:
         pass
 
     def measured(self, progress: Progress) -> None:

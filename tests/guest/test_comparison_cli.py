@@ -152,8 +152,8 @@ def test_a_build_is_gated_against_itself(interrupted: Interrupted, cloud: Kernel
     (entry,) = result.scenarios
     assert [boot.kernel for boot in entry.boots] == [cloud.release] * 4
     assert len({boot.boot for boot in entry.boots}) == 4
-    assert "pair 1 of at most 3: baseline " in interrupted.told
-    assert "pair 2 of at most 3: baseline " in interrupted.again.stdout
+    assert "pair 1 of at most 3: PDR " in interrupted.told
+    assert "pair 2 of at most 3: PDR " in interrupted.again.stdout
     assert interrupted.told.count("boot 1 of the candidate") == 1
     assert "boot 1 of the candidate" not in interrupted.again.stdout
 

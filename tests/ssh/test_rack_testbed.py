@@ -250,6 +250,9 @@ class Teller:
     def said(self, sentence):
         print("said", sentence, flush=True)
 
+    def measuring(self, upcoming):
+        pass
+
     def measured(self, progress):
         print("measured", progress.number, flush=True)
 

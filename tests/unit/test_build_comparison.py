@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from console_lines import verdict_lines
 from curves import EarlyLoss, Livelock
 from fake_testbed import CONFIG, QUICK, FakeTestbed, Killed, Watcher
 from known_noise import KnownNoise
@@ -24,6 +25,7 @@ from pdrgate.gate.equal_builds import compare_with_itself
 from pdrgate.gate.file_comparison import compare_files
 from pdrgate.gate.options import Options
 from pdrgate.gate.pairs_file import PAIRS_FILE
+from pdrgate.gate.progress import Estimate
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
@@ -31,7 +33,6 @@ from pdrgate.guests.guest import GuestError
 from pdrgate.history.noise import NoiseStore
 from pdrgate.history.results import read_result
 from pdrgate.replication import NoiseFloor
-from pdrgate.reports.console import verdict_table
 from pdrgate.reports.noise import noise_lines
 from pdrgate.results.model import BootResult, RunResult, Side
 from pdrgate.results.verdict import Verdict
@@ -327,8 +328,8 @@ def test_the_trials_of_a_comparison_are_compared_again_pair_by_pair(tmp_path: Pa
 
 def test_both_pdrs_their_intervals_and_the_boots_are_told_at_the_end(tmp_path: Path) -> None:
     _, result, _ = compared(tmp_path, STEADY, [0.85e6, 0.84e6, 0.86e6])
-    table = "\n".join(verdict_table(result))
-    assert "buffer 4096 packets, 64-byte frames: REGRESSION" in table
+    table = "\n".join(verdict_lines(result))
+    assert table.startswith("REGRESSION: ")
     for measurand in (PDR, SATURATION):
         assert re.search(rf"{measurand} .* -1[45]\.\d% \(-", table)
     assert "linux-a" in table
@@ -716,3 +717,23 @@ def test_a_budget_that_nobody_named_is_enough_for_a_verdict(
     doubtful = [0.99e6, 0.95e6, 1e6, 0.97e6]
     subject, _, _ = compared(tmp_path, STEADY, doubtful, clock.slow(Machine(), seconds), budget=None, together=False)
     assert abs(len(subject.samples(PDR, "baseline")) - pairs) <= 1
+
+
+def test_the_time_that_is_left_is_that_of_the_pairs_that_the_rule_may_want(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It once was the time until no further pair is begun: 8:45, and 44 seconds later all had ended."""
+    clock = Clock(monkeypatch)
+    session, subject = comparison(tmp_path, STEADY, [0.85e6], clock.slow(Machine(), 10.0), budget=540.0)
+    watcher = session.observer = Watcher()
+    subject.measure()
+    subject.finish()
+    session.close()
+    left: dict[int, Estimate | None] = {}
+    for progress in watcher.progress:
+        left.setdefault(progress.trial.pair, progress.left)
+    assert list(left) == [1, 2, 3, 4]
+    assert left[1] is None
+    # Both boots of a pair have come up when its first trial ends: no clock goes on after that.
+    assert left[2] is not None and left[2].least == 3 * 20.0 - 20.0 and left[2].most > 400
+    assert left[4] is not None and left[4].least == 0 and left[4].most < left[2].most / 4

@@ -163,7 +163,7 @@ def test_what_the_command_line_does_not_say_is_what_the_options_have_by_themselv
         **{
             name: value
             for name, value in gate.make_context("gate", []).params.items()
-            if name not in ("output", "resume", "testbed")
+            if name not in ("output", "resume", "quiet", "testbed")
         },
         testbed=Path("one.yaml"),
     )
@@ -171,6 +171,7 @@ def test_what_the_command_line_does_not_say_is_what_the_options_have_by_themselv
     assert {one.name for one in gate.params} == {one.name for one in dataclasses.fields(RunOptions)} | {
         "output",
         "resume",
+        "quiet",
     }
     asked = {name: getattr(options, name) for name in needed}
     assert options == RunOptions(**asked)

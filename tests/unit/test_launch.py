@@ -161,7 +161,7 @@ def test_the_command_that_a_result_tells_asks_for_the_same_again(asked: RunOptio
     asked.keep(tmp_path)
     front, *words = shlex.split(command_of_run(tmp_path))
     context = cli.commands["gate"].make_context("gate", words)
-    given = {name: value for name, value in context.params.items() if name not in ("output", "resume")}
+    given = {name: value for name, value in context.params.items() if name not in ("output", "resume", "quiet")}
     assert front == "./ci/gate"
     assert _asked(**given) == asked
 

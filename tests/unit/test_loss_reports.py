@@ -3,11 +3,11 @@
 import dataclasses
 
 import msgspec
+from console_lines import verdict_lines
 from made_results import result, scenario
 
 from pdrgate.history.results import read_result, write_result
 from pdrgate.reports import plots
-from pdrgate.reports.console import verdict_table
 from pdrgate.reports.plots.losses import _bars
 from pdrgate.reports.scenario import fragments, pictures
 from pdrgate.results.losses import LossResult, PlaceLoss
@@ -31,8 +31,8 @@ TWO = dataclasses.replace(
 
 def test_the_console_has_a_sentence_for_each_build():
     sentence = "12 840 packets lost: 12 700 in the receive ring of in0 (ethtool -G), 140 without a route"
-    assert f"  {sentence}" in verdict_table(result(SINGLE))
-    told = verdict_table(result(TWO))
+    assert f"  {sentence}" in verdict_lines(result(SINGLE))
+    told = verdict_lines(result(TWO))
     assert f"  baseline: {sentence}" in told
     assert "  candidate: 2 000 packets lost: 900 in the qdisc fq_codel of out0 (limit), 1 100 unexplained" in told
     assert any(line.startswith("  candidate: 1 100 lost packets (0.11% of the offered packets) are") for line in told)

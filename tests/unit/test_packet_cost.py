@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from console_lines import verdict_lines
 from counting_testbed import CountingTestbed
 from fake_testbed import CONFIG, FakeTestbed, Watcher, gate, new_session
 from known_noise import KnownNoise
@@ -29,7 +30,6 @@ from pdrgate.gate.session import Session
 from pdrgate.history.results import read_result
 from pdrgate.measurands.measurand import SATURATION
 from pdrgate.reports import plots, tables
-from pdrgate.reports.console import verdict_table
 from pdrgate.reports.scenario import fragments, pictures
 from pdrgate.results.model import (
     ChangeResult,
@@ -324,7 +324,7 @@ def shown_result() -> RunResult:
 
 
 def test_the_console_ends_with_the_five_largest_sure_changes():
-    lines = verdict_table(shown_result())
+    lines = verdict_lines(shown_result())
     at = lines.index("  instructions per packet changed in 63 functions, the largest 5 changes:")
     assert [line.split() for line in lines[at + 1 :]] == [
         ["FUNCTION", "BEFORE", "AFTER", "CHANGE"],

@@ -201,3 +201,33 @@ def test_where_boots_scatter_eight_pairs_are_the_fewest() -> None:
         own = tuple(levels[:pairs])
         found = RULE.standing([Samples("PDR", "packets/s", "higher", 0.02, own, tuple(value * 1.001 for value in own))])
         assert (found.verdict is None) is (pairs < 8)
+
+
+# --- How many pairs it may still want ---
+
+
+def test_before_two_pairs_only_the_rule_bounds_the_outlook() -> None:
+    for pairs in range(2):
+        assert RULE.outlook(both(around(1.0, pairs), around(1.0, pairs, seed=2))) == (4, 48)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "deviation", "pairs", "expected"),
+    [(0.9, 0.003, 3, (4, 4)), (1.0, 0.003, 3, (4, 6)), (0.98, 0.02, 9, (10, 48)), (1.0, 0.01, 48, (48, 48))],
+)
+def test_evidence_that_grows_fast_promises_few_pairs(
+    ratio: float, deviation: float, pairs: int, expected: tuple[int, int]
+) -> None:
+    assert RULE.outlook([samples(around(ratio, pairs, deviation))]) == expected
+
+
+def test_most_comparisons_end_where_the_outlook_after_two_pairs_said() -> None:
+    source, held, ended = random.Random(3), 0, 0
+    for _ in range(120):
+        ratio, deviation = source.choice([1.0, 1.0, 0.99, 0.95]), source.choice([0.003, 0.01, 0.02])
+        ratios = [ratio * (1 + source.gauss(0, deviation)) for _ in range(RULE.most)]
+        least, most = RULE.outlook([samples(ratios[:2])])
+        pairs = next(number for number in range(2, 49) if RULE.standing([samples(ratios[:number])]).verdict is not None)
+        held += least <= pairs <= most
+        ended += 1
+    assert held / ended > 0.8

@@ -14,10 +14,7 @@ from made_results import pdr, result, scenario, written
 
 from pdrgate.cli import main
 from pdrgate.errors import DataError
-from pdrgate.gate.progress import Progress
-from pdrgate.gate.scenario import Scenario
 from pdrgate.history.results import RESULT_FILE, read_result, write_result
-from pdrgate.reports.console import trial_line, verdict_table
 from pdrgate.reports.junit import junit
 from pdrgate.reports.measurands import measurand_rows
 from pdrgate.reports.remake import Told, remake
@@ -327,42 +324,6 @@ def test_failures_are_the_builds_and_errors_the_testbeds() -> None:
     assert [case.get("name") for case in suite][-1] == EVIL
     assert suite[0][0].get("message") == "REGRESSION: because"
     assert junit(result(run="\0\x1b"))
-
-
-# --- the console ---
-
-
-def test_the_last_table_names_each_measurand_and_fits() -> None:
-    lines = verdict_table(result(compared(), scenario("PASS")))
-    assert lines[0] == "IPv6 routing: REGRESSION"
-    rows = {line[2:24].strip(): line for line in lines[4:6]}
-    assert lines[3].split() == ["MEASURAND", "VALUE", "95", "%", "INTERVAL", "BASELINE", "CHANGE"]
-    assert rows["PDR"].split()[1:] == [
-        *("1", "Mpps", "990", "kpps", "..", "1.01", "Mpps", "1", "Mpps"),
-        *("-10.0%", "(-12.0%", "to", "-8.0%)"),
-    ]
-    assert rows["saturation throughput"].split()[2:4] == ["900", "kpps"]
-    assert max(map(len, lines)) <= 100
-    assert lines[6] == "IPv6 routing: PASS"
-
-
-def test_without_a_baseline_there_are_no_columns_for_one() -> None:
-    assert verdict_table(result(scenario()))[2].split() == ["MEASURAND", "VALUE", "95", "%", "INTERVAL"]
-
-
-def test_a_change_that_the_verdict_does_not_rest_on_is_told_with_what_stands_against_it() -> None:
-    doubtful = compared()
-    assert doubtful.comparison is not None
-    refused = dataclasses.replace(doubtful.comparison, accepted=False, why_not="the baseline drifts")
-    lines = verdict_table(result(dataclasses.replace(doubtful, comparison=refused)))
-    assert "  the verdict does not rest on the change: the baseline drifts" in lines
-
-
-def test_search_bounds_are_never_called_a_pdr() -> None:
-    trial = Trial(1e6, 1.0, 1_000_000, 1_000_000, sending_time=1.0, phase="search")
-    for bounds in ((None, None), (1e6, None), (None, 1e6), (1e6, 1.1e6)):
-        line = trial_line(Progress(Scenario(), trial, 3, False, *bounds, 60.0))
-        assert "PDR" not in line and "bounds" in line
 
 
 def test_a_stored_result_makes_the_same_page_twice(tmp_path: Path) -> None:

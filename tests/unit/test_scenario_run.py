@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from console_lines import verdict_lines
 from curves import EarlyLoss, Livelock
 from fake_testbed import CONFIG, QUICK, FakeTestbed, Killed, Watcher, gate, new_session
 from known_noise import KnownNoise
@@ -24,7 +25,6 @@ from pdrgate.gate.scenario_run import ScenarioRun
 from pdrgate.gate.session import Session
 from pdrgate.history.results import read_result
 from pdrgate.replication import Observation
-from pdrgate.reports.console import verdict_table
 from pdrgate.results.model import RunResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stability import read_trials
@@ -153,9 +153,11 @@ def test_the_time_that_is_left_follows_what_repeats_take(run_gate: Gate, monkeyp
     run_gate("first", sut(curve=EarlyLoss(1e6, begins=0.8)))
     left: dict[int, float] = {}
     for progress in run_gate.watcher.progress:
-        left[progress.trial.repeat] = progress.left
-    assert left[0] == PLAN.estimate
-    assert left[1] == PLAN.repeats_time
+        assert progress.left is not None
+        left[progress.trial.repeat] = progress.left.most
+        assert 0 <= progress.left.least <= progress.left.most
+    assert left[0] == PLAN.search_time[1] + 1.25 * PLAN.repeats_time
+    assert left[1] == 1.25 * PLAN.repeats_time
     # Loss that begins early takes a PDR more trials to tell than is planned for.
     trials = [progress.trial for progress in run_gate.watcher.progress if progress.trial.repeat == 1]
     assert left[2] == pytest.approx(PLAN.trials_time(len(trials) * (PLAN.repeats - 1)))
@@ -277,7 +279,7 @@ def test_one_unstable_run_tells_one_pdr(run_gate: Gate) -> None:
     told = str(Rate(entry.pdr.load))
     assert f"PDR {told} against" in judgement.reason
     assert set(PDRS.findall(judgement.reason)) == {told}
-    assert any(told in line for line in verdict_table(result))
+    assert any(told in line for line in verdict_lines(result))
 
 
 def test_no_capacity_at_all_is_unstable(run_gate: Gate) -> None:

@@ -12,7 +12,7 @@ from pdrgate.errors import EXIT_PASS
 from pdrgate.units import Duration
 
 if TYPE_CHECKING:
-    from pdrgate.gate.progress import Progress
+    from pdrgate.gate.progress import Progress, Upcoming
 
 
 class _Console:
@@ -23,6 +23,9 @@ class _Console:
 
     def said(self, sentence: str) -> None:
         click.echo(f"  {sentence}", err=self._to_stderr)
+
+    def measuring(self, upcoming: Upcoming) -> None:
+        pass
 
     def measured(self, progress: Progress) -> None:
         pass

@@ -113,6 +113,7 @@ FEWEST_BOOTS = 3
 @click.option("--resume", metavar="RUN", type=PathType(), help="Continue the run in this folder.")
 @click.option("--reading", type=click.Choice(["strict", "tolerant", "published"]), default="strict", show_default=True)
 @wait_option
+@click.option("--quiet", "-q", is_flag=True, help="Print the verdict and its evidence, and nothing else.")
 @click.option("--bisect", is_flag=True, help="Exit for 'git bisect run': 0 good, 1 bad, 125 cannot be told.")
 @click.option(
     "--suite",
@@ -124,7 +125,7 @@ FEWEST_BOOTS = 3
     show_default=True,
 )
 @click.pass_context
-def gate(context: click.Context, /, output: Path, resume: Path | None, **asked: Any) -> int:
+def gate(context: click.Context, /, output: Path, resume: Path | None, quiet: bool, **asked: Any) -> int:
     """Measure the data path and say whether it is stable, and as fast as its baseline.
 
     Exits with 0 when the gate passes (PASS, IMPROVEMENT, NO_BASELINE), with 1 when the build fails it (REGRESSION,
@@ -146,7 +147,7 @@ def gate(context: click.Context, /, output: Path, resume: Path | None, **asked: 
         folder = resume if resume.exists() else output / resume
         options = RunOptions.of_run(folder)
         check(options)
-        return run_gate(options, folder, resume=True)
+        return run_gate(options, folder, resume=True, quiet=quiet)
     why = ""
     asked["noise"] = asked["noise"] or output / NOISE_FILE
     if asked["testbed"] is None:
@@ -155,7 +156,7 @@ def gate(context: click.Context, /, output: Path, resume: Path | None, **asked: 
     check(options)
     folder = new_folder(output)
     options.keep(folder)
-    return run_gate(options, folder, why)
+    return run_gate(options, folder, why, quiet=quiet)
 
 
 def _asked(**given: Any) -> RunOptions:

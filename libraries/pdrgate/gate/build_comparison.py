@@ -9,6 +9,7 @@ of their ratio. Where it cannot, the boots of a pair follow each other, A B, the
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from pdrgate.gate.judging import check_tolerance, comparison, judged, shown, sum
 from pdrgate.gate.noise import as_observed, check_resolvable, noise_floor, remember, resolvable_in_words
 from pdrgate.gate.packet_cost import counted, function_changes
 from pdrgate.gate.pairs_file import PairsFile, StoredStep
-from pdrgate.gate.progress import Progress
+from pdrgate.gate.progress import Estimate, Progress
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import pdr_of
 from pdrgate.gate.session import Session
@@ -114,6 +115,8 @@ class BuildComparison:
         self._spent = 0.0
         """Seconds that earlier starts of this comparison took."""
         self._began = time.monotonic()
+        self._ends = [0.0]
+        """Seconds from the begin of this start to the end of each of its pairs, 0 the first."""
 
     # --- What a suite calls ---
 
@@ -132,6 +135,8 @@ class BuildComparison:
                 except BootError as failed:
                     self._failed(failed)
                 if len(self.boots) > known:
+                    if not self.boots[-1].failure:
+                        self._ends.append(time.monotonic() - self._began)
                     file.append(self._stored(self.boots[known:]))
                     self._tell()
         if self.judgement is None:
@@ -174,9 +179,19 @@ class BuildComparison:
         return differing_entries(*(self._boots.sides[side].fingerprint for side in SIDES))
 
     @property
-    def left(self) -> float:
-        """Seconds until no further pair is begun."""
-        return max(0.0, self._budget - self._elapsed)
+    def left(self) -> Estimate | None:
+        """What the comparison still takes: as many pairs as the rule may want, and the budget allows; None before the
+        first pair has shown what one takes.
+        """
+        if len(self._ends) < 2:
+            return None
+        # The first of a start is slower than all others: both builds are searched.
+        counted = self._ends[1:] if len(self._ends) > 2 else self._ends
+        each = (counted[-1] - counted[0]) / (len(counted) - 1)
+        since = time.monotonic() - self._began - self._ends[-1]
+        allowed = math.ceil(max(0.0, self._budget - self._elapsed + since) / each) if each else self.plan.pairs
+        least, most = (min(number - self._pairs, allowed) for number in self._rule.outlook(self._samples()))
+        return Estimate(max(0.0, least * each - since), max(0.0, most * each - since))
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -255,15 +270,17 @@ class BuildComparison:
         return True
 
     def _standing(self, tolerance: float | None = None, *, ended: bool = False) -> Standing:
+        return self._rule.standing(self._samples(tolerance), ended=ended)
+
+    def _samples(self, tolerance: float | None = None) -> list[Samples]:
         accepted = self.plan.tolerance if tolerance is None else tolerance
-        samples = [
+        return [
             Samples(
                 one.name, one.unit, one.better, self._tolerance(one, accepted),
                 self.samples(one.name, "baseline"), self.samples(one.name, "candidate"),
             )
             for one in self._compared
         ]  # fmt: skip
-        return self._rule.standing(samples, ended=ended)
 
     @property
     def _rule(self) -> PairsRule:
@@ -383,17 +400,16 @@ class BuildComparison:
         """Where the comparison stands after a pair."""
         if self.boots[-1].failure:
             return
-        values = ", ".join(
-            f"{side} {one.name} {shown(self.samples(one.name, side)[-1], one.unit)}"
-            for one in self._compared
-            for side in SIDES
-        )
-        changes = [
-            f"{one.measurand} {one.change:+.1%} ({one.lower:+.1%} to {one.upper:+.1%})"
+        so_far = {
+            one.measurand: f", so far {one.change:+.1%} ({one.lower:+.1%} to {one.upper:+.1%})"
             for one in self._standing().changes
-        ]
-        standing = f"; change so far: {', '.join(changes)}" if changes else ""
-        self.session.observer.said(f"pair {self._pairs} of at most {self.plan.pairs}: {values}{standing}")
+        }
+        told = []
+        for one in self._compared:
+            baseline, candidate = (self.samples(one.name, side)[-1] for side in SIDES)
+            ours, theirs = shown(candidate, one.unit), shown(baseline, one.unit)
+            told.append(f"{one.name} {ours} against {theirs}{so_far.get(one.name, '')}")
+        self.session.observer.said(f"pair {self._pairs} of at most {self.plan.pairs}: {'; '.join(told)}")
 
     def _told(self, trial: Trial, replayed: bool) -> None:
         self._count += 1

@@ -22,6 +22,8 @@ _OVERHEAD = 0.08
 """Seconds that a trial takes besides its traffic, about: what is under way drains, counters are read."""
 _PDR_TRIALS = 3
 """In a repeat, about; as many as it takes."""
+_EASY = 0.25
+"""Of its budget, what a search takes whose curve is smooth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +59,11 @@ class Profile:
         return self.trials_time(self.repeats * (len(self.grid) + TOP_TRIALS - 1 + _PDR_TRIALS))
 
     @property
-    def estimate(self) -> float:
-        """About how many seconds one scenario takes, the traffic of the search taken as half its budget."""
+    def search_time(self) -> tuple[float, float]:
+        """Seconds that calibration and search take, about: from an easy curve's to those of the whole budget."""
         share = 1 + _OVERHEAD / self.goals[-1].final_trial_duration
-        return 3 * (self.calibration_duration + _OVERHEAD) + self.search_budget / 2 * share + self.repeats_time
+        calibration = 3 * (self.calibration_duration + _OVERHEAD)
+        return calibration + _EASY * self.search_budget * share, calibration + self.search_budget * share
 
 
 def _goal(goal: Goal, width: float, initial: float, final: float, total: float) -> Goal:

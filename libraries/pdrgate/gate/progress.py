@@ -6,7 +6,31 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pdrgate.gate.scenario import Scenario
+from pdrgate.results.model import Side
 from pdrgate.trial import Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """How long something still takes, in seconds: from and to, for what is measured decides how much is wanted."""
+
+    least: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class Upcoming:
+    """A trial that begins now."""
+
+    phase: str
+    load: float
+    """Packets/s; 0 where nothing is sent."""
+    duration: float
+    """Seconds."""
+    side: Side | None = None
+    """Of which of two builds."""
+    pair: int = 0
+    """Number of the pair of boots, from 1; 0 where there are no pairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +46,8 @@ class Progress:
     lower: float | None
     upper: float | None
     """What the trials so far say of the PDR's goal: the highest load that holds, the lowest that does not."""
-    left: float
-    """Seconds that the scenario still takes, by what is known so far."""
+    left: Estimate | None
+    """What the scenario still takes, by what is known so far; None where nothing is."""
 
 
 class Observer(Protocol):
@@ -31,6 +55,9 @@ class Observer(Protocol):
 
     def said(self, sentence: str) -> None:
         """Something happened that a person wants to know."""
+
+    def measuring(self, upcoming: Upcoming) -> None:
+        """A trial begins."""
 
     def measured(self, progress: Progress) -> None:
         """A trial ended."""

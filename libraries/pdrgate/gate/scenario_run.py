@@ -24,7 +24,7 @@ from pdrgate.gate.noise import as_observed, noise_floor, remember
 from pdrgate.gate.packet_cost import counted, function_changes
 from pdrgate.gate.plan import further_load, grid, is_highest, round_order
 from pdrgate.gate.profile import TOP_TRIALS
-from pdrgate.gate.progress import Progress
+from pdrgate.gate.progress import Estimate, Progress
 from pdrgate.gate.replicate import Measurands, Replicate, measure_in_turn
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
@@ -58,6 +58,8 @@ from pdrgate.units import Rate
 
 LOAD = "load"
 """Phase of a trial that a suite asked for by its load."""
+_WAVERING = 1.25
+"""What repeats take at most, about, of what is planned for: a PDR takes as many trials as tell it."""
 
 
 class ScenarioRun:
@@ -94,7 +96,10 @@ class ScenarioRun:
         """Why there is nothing to compare."""
         self._floor = NoiseFloor()
         """What is known of the testbed's noise, before this run adds to it."""
-        self._deadline: float | None = None
+        self._ends = (0.0, 0.0)
+        """When the step that is going on ends, by the clock: at the earliest, at the latest."""
+        self._after = 0.0
+        """Seconds that the steps after it take at least."""
 
     @property
     def scenario(self) -> Scenario:
@@ -108,7 +113,8 @@ class ScenarioRun:
 
     def prepare(self) -> None:
         """Set the SUT up for the scenario and start the generator. Raises TestbedError."""
-        self._foresee(self.session.profile.estimate)
+        profile = self.session.profile
+        self._foresee(*profile.search_time, then=(profile.repeats_time, _WAVERING * profile.repeats_time))
         self.subject.prepare()
 
     def measure_load(self, load: float, duration: float) -> Trial:
@@ -146,8 +152,8 @@ class ScenarioRun:
         if centre is None:
             raise TestbedError("the search found no load to repeat trials around")
         loads = set(grid(centre, profile.grid, calibration.max_load))
-        before = len(self.trials)
-        self._foresee(profile.repeats_time)
+        before, began = len(self.trials), time.monotonic()
+        self._foresee(profile.repeats_time, _WAVERING * profile.repeats_time)
         first = Replicate(self.subject, (Sweep(round_order(loads, 0), profile.trial_duration),), 1)
         measure_in_turn([first])
         while (load := further_load(first.trials, result.goal.loss_ratio, calibration.max_load)) is not None:
@@ -163,9 +169,9 @@ class ScenarioRun:
         for number, one in enumerate(replicates, start=1):
             one.steps = measurands.steps(Sweep(round_order(loads, number - 1), profile.trial_duration))
             measure_in_turn([one])
-            # As many trials as it took to tell the PDR, it will take again.
-            each = (len(self.trials) - before) / number
-            self._foresee(profile.trials_time(each * (profile.repeats - number)))
+            # As many trials as it took to tell the PDR, it will take again; of a resumed run they took no time.
+            each = max(profile.trials_time(len(self.trials) - before), time.monotonic() - began) / number
+            self._foresee(*2 * (each * (profile.repeats - number),))
         self._summarise(measurands, replicates)
         self.cost = counted([one.trials for one in replicates], result.goal.loss_ratio)
         repeats = [trial for one in replicates for trial in one.trials if trial.phase == REPEAT]
@@ -229,9 +235,11 @@ class ScenarioRun:
         return judgement
 
     @property
-    def left(self) -> float:
-        """Seconds the scenario still takes, by what is known so far."""
-        return max(0.0, (self._deadline or 0.0) - time.monotonic())
+    def left(self) -> Estimate:
+        """What the scenario still takes, by what is known so far."""
+        now = time.monotonic()
+        least, most = (max(0.0, end - now) for end in self._ends)
+        return Estimate(max(self._after, least), max(self._after, most))
 
     def finish(self, judgement: Judgement | None = None) -> Judgement:
         """Put the SUT back and record the scenario; ``judgement`` is for one that ended by an error."""
@@ -282,8 +290,11 @@ class ScenarioRun:
         """Of the repeats; of a scenario that did not come to them, of all trials."""
         return total([trial for trial in self.trials if trial.repeat] or self.trials)
 
-    def _foresee(self, seconds: float) -> None:
-        self._deadline = time.monotonic() + seconds
+    def _foresee(self, least: float, most: float, then: tuple[float, float] = (0.0, 0.0)) -> None:
+        """Seconds that the step which begins now takes, and those after it."""
+        now = time.monotonic()
+        self._ends = now + least + then[0], now + most + then[1]
+        self._after = then[0]
 
     def _summarise(self, measurands: Measurands, replicates: list[Replicate]) -> None:
         found = []

@@ -15,6 +15,7 @@ from pdrgate.gate.fingerprint import fingerprint
 from pdrgate.gate.measurer import Belonging, Measurer
 from pdrgate.gate.probe import probe
 from pdrgate.gate.profile import Profile
+from pdrgate.gate.progress import Upcoming
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.measurands import Ask
@@ -141,6 +142,7 @@ class Subject:
         """One trial."""
         if self._measurer is None:
             raise TestbedError("the SUT is not set up for a scenario; begin with what it routes")
+        self.session.observer.measuring(Upcoming(phase, load, duration, self.identity.side, self.identity.pair))
         return self._measurer.measure(load, duration, phase, goal, repeat)
 
     def measure_patiently(self, ask: Ask, patience: Patience, repeat: int = 0) -> Trial:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich.text import Text
 from robot.api import logger
 from robotlibcore import DynamicCore
 
@@ -16,6 +17,7 @@ from pdrgate.keywords.measuring import MeasuringKeywords
 from pdrgate.keywords.scenario import ScenarioKeywords
 from pdrgate.keywords.state import RunningTest, State
 from pdrgate.keywords.testbed import TestbedKeywords
+from pdrgate.reports.console.screen import verdict_text
 from pdrgate.results.verdict import INTERRUPTED, Judgement, Verdict
 from pdrgate.units import Duration, Rate, Ratio
 
@@ -97,6 +99,7 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
     def end_test(self, data: Any, result: Any) -> None:
         """Put the SUT back and record the verdict, however the test ended."""
         test, self._state.test = self._state.test, RunningTest()
+        self._state.screen.status("")
         measurement = test.measurement
         if measurement is None:
             if result.failed and self._state.record is not None:
@@ -112,7 +115,16 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
             return
         if result.failed and not judgement.verdict.passes:
             result.message = str(judgement)
-        logger.console(f"  {measurement.scenario.title}\n  {judgement}\n")
+        self._tell(measurement.scenario.title, judgement)
+
+    def _tell(self, title: str, judgement: Judgement) -> None:
+        """Say what a test came to, as far as the gate does not when all has ended."""
+        screen, ended = self._state.screen, len(self._state.record.scenarios if self._state.record else ())
+        if not self._state.by_gate:
+            screen.line(f"  {title}")
+            screen.line(f"  {judgement}")
+        elif ended < self._state.tests:
+            screen.line(Text.assemble(f"  {ended} of {self._state.tests}: ", verdict_text(judgement.verdict)))
 
     def start_suite(self, data: Any, result: Any) -> None:
         """Testbeds are opened by suites, and a run has as many chances to err as tests."""

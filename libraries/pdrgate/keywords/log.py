@@ -11,10 +11,11 @@ import allure
 from allure_commons.types import AttachmentType
 from robot.api import logger
 
-from pdrgate.gate.progress import Progress
+from pdrgate.gate.progress import Estimate, Progress, Upcoming
 from pdrgate.gate.record import RunRecord
 from pdrgate.observers.accounting import losses
-from pdrgate.reports.console import trial_line
+from pdrgate.reports.console.screen import Screen
+from pdrgate.reports.console.trials import status_line, trial_line
 from pdrgate.reports.scenario import fragments, pictures
 from pdrgate.results.model import ScenarioResult
 from pdrgate.trial import Trial
@@ -23,12 +24,18 @@ from pdrgate.trial import Trial
 class RobotObserver:
     """An `Observer` that writes to the console, where people wait, and to the log, where they look things up."""
 
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._left: Estimate | None = None
+
     def said(self, sentence: str) -> None:
         logger.info(sentence)
-        logger.console(f"  {sentence}")
+        self._screen.line(f"  {sentence}")
+
+    def measuring(self, upcoming: Upcoming) -> None:
+        self._screen.status(status_line(upcoming, self._left))
 
     def measured(self, progress: Progress) -> None:
-        line = trial_line(progress)
         trial = progress.trial
         stolen = [
             f"{place}.{name} +{gain}"
@@ -38,9 +45,11 @@ class RobotObserver:
         ]
         found = losses(trial) if trial.counters_after else None
         told = [found.sentence(), found.fault] if found is not None and found.lost else []
-        logger.info("  ".join(filter(None, [line, *told, *stolen])))
+        logger.info("  ".join(filter(None, [trial_line(progress).plain, *told, *stolen])))
         logger.debug(trial.to_json())
-        logger.console(line)
+        self._left = progress.left
+        self._screen.status(status_line(None, self._left))
+        self._screen.line(trial_line(progress, self._screen.width), cut=True)
 
 
 def show_scenario(

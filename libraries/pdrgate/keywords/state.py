@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import io
+import sys
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from assertionengine import AssertionOperator, verify_assertion
@@ -16,6 +19,7 @@ from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
 from pdrgate.gate.session import Session
 from pdrgate.history.address import Address
+from pdrgate.reports.console.screen import Screen
 from pdrgate.trial import Trial
 
 
@@ -68,6 +72,13 @@ class State:
     test: RunningTest = field(default_factory=RunningTest)
     histories: list[Address] = field(default_factory=list)
     """What the run puts itself into when it ends."""
+    by_gate: bool = False
+    """Whether ``pdrgate gate`` started Robot: it tells the verdict when all has ended, and Robot writes nothing."""
+
+    @cached_property
+    def screen(self) -> Screen:
+        """Where the lines of the run go; made with the first of them."""
+        return Screen(sys.__stdout__ or io.StringIO(), live=self.by_gate)
 
     @property
     def current(self) -> OpenTestbed:

@@ -87,9 +87,12 @@ class TestbedKeywords:
         given = baseline if baseline and str(baseline) not in _NOT_GIVEN else None
         chosen = named_profile(profile)
         if self._state.record is None:
-            self._state.record = RunRecord(folder, chosen.name, resume=resume, command=command_of_run(folder))
+            command = command_of_run(folder)
+            self._state.by_gate = bool(command)
+            self._state.record = RunRecord(folder, chosen.name, resume=resume, command=command)
             if self._state.record.put_aside is not None:
-                RobotObserver().said(f"trials of an earlier run are kept as {self._state.record.put_aside.name}")
+                observer = RobotObserver(self._state.screen)
+                observer.said(f"trials of an earlier run are kept as {self._state.record.put_aside.name}")
         record = self._state.record
         session: Session | None = None
         try:
@@ -112,7 +115,7 @@ class TestbedKeywords:
             )
             found = baselines(options, folder)
             kept = NoiseFile(noise) if noise and str(noise) not in _NOT_GIVEN else None
-            session = Session(config, options, record, RobotObserver(), noise=kept)
+            session = Session(config, options, record, RobotObserver(self._state.screen), noise=kept)
             if config.waits_for_build:
                 session.take()  # builds are booted by the test
             else:

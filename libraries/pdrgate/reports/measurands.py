@@ -30,6 +30,8 @@ class MeasurandRow:
     """What pairs say of the change: ``over 1000 : 1 worse``."""
     resolves: str = ""
     """The least tolerance that as many such pairs decide."""
+    number: str = ""
+    """The value where its unit is known, or there is no room for it; that of a rate is part of it."""
 
 
 def measurand_rows(scenario: ScenarioResult) -> list[MeasurandRow]:
@@ -80,13 +82,13 @@ def _row(
 ) -> MeasurandRow:
     # Results of older versions tell the PDR's change only.
     told = change or (comparison if name == PDR else None)
-    value = interval = ""
+    value = number = interval = ""
     if one is not None:
-        value = in_words(one.value, one.unit)
+        value, number = in_words(one.value, one.unit), _number(one.value, one.unit)
         if one.lower is not None and one.upper is not None:
             interval = f"{_number(one.lower, one.unit)} .. {_number(one.upper, one.unit)}"
     elif change is not None:
-        value = in_words(change.candidate, change.unit)
+        value, number = in_words(change.candidate, change.unit), _number(change.candidate, change.unit)
     return MeasurandRow(
         name=name,
         value=value,
@@ -97,6 +99,7 @@ def _row(
         verdict=change.verdict if change else None,
         evidence=_evidence(change),
         resolves=f"{change.evidence.resolves:.1%}" if change and change.evidence else "",
+        number=number,
     )
 
 

@@ -1,0 +1,50 @@
+"""The folders of runs: a new one, the newest, and whose they are."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from pathlib import Path
+
+from pdrgate.errors import StorageError
+
+LATEST = "latest"
+"""A link to the newest run's folder, beside it."""
+
+
+def new_folder(output: Path) -> Path:
+    """A folder for a new run below ``output``, named by time; a second run in the same second gets a suffix."""
+    name = time.strftime("%Y%m%d-%H%M%S")
+    for suffix in ("", *(f"-{number}" for number in range(2, 100))):
+        folder = output / f"{name}{suffix}"
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise StorageError(f"cannot make {folder}: {error.strerror}; choose another with --output") from error
+        return folder
+    raise StorageError(f"cannot make a new folder in {output}; choose another with --output")
+
+
+def give_to_caller(folder: Path) -> None:
+    """What root measured for somebody who used sudo is theirs, with the folder of runs if it was made just now."""
+    uid, gid = os.environ.get("SUDO_UID"), os.environ.get("SUDO_GID")
+    if os.geteuid() != 0 or uid is None or gid is None:
+        return
+    runs = folder.parent
+    made = runs.stat().st_uid == 0 and runs.absolute().parent.stat().st_uid == int(uid)
+    for path in (*((runs,) if made else ()), folder, *folder.rglob("*")):
+        with contextlib.suppress(OSError):
+            os.chown(path, int(uid), int(gid), follow_symlinks=False)
+
+
+def give_file_to_caller(file: Path) -> None:
+    """A file beside the runs that root made in somebody's folder is theirs: a history, to import into without sudo."""
+    uid, gid = os.environ.get("SUDO_UID"), os.environ.get("SUDO_GID")
+    if os.geteuid() != 0 or uid is None or gid is None:
+        return
+    with contextlib.suppress(OSError):
+        if file.stat().st_uid == 0 and file.absolute().parent.stat().st_uid == int(uid):
+            os.chown(file, int(uid), int(gid))

@@ -1,0 +1,130 @@
+"""Starts Robot on the gate's suites, and tells what it came to. Robot does the rest."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.text import Text
+
+from pdrgate.errors import EXIT_FAULT, EXIT_PASS, EXIT_UNTESTABLE, DataError, PdrGateError, StorageError
+from pdrgate.gate.options import RunOptions
+from pdrgate.launch.folders import give_file_to_caller, give_to_caller
+from pdrgate.launch.streams import outlives_its_reader, told_to
+from pdrgate.launch.suites import ALL, PACKAGE, found, variables
+from pdrgate.results.model import RunResult
+
+_INTERRUPTED = 130
+_NO_TEST, _ROBOT_INTERRUPTED = 252, 253
+"""Robot's exit codes."""
+_LITTLE_SPACE = 64 << 10
+"""Bytes: with less, a full disk is why anything went wrong."""
+
+
+@outlives_its_reader("stdout")
+@outlives_its_reader("stderr")
+def run_gate(options: RunOptions, folder: Path, why: str = "", *, resume: bool = False, quiet: bool = False) -> int:
+    """Run the suites into ``folder``, print the verdicts, and return the exit code of the contract.
+
+    Args:
+        why: what was chosen for the user and why, as a sentence.
+        resume: whether the folder's trials are this run's.
+        quiet: whether verdict and evidence are all that is printed.
+    """
+    from pdrgate.history.results import RESULT_FILE, read_result
+    from pdrgate.reports.console.ending import show_files, show_verdict
+    from pdrgate.reports.console.screen import Screen, verdict_text
+    from pdrgate.results.verdict import INTERRUPTED, Verdict
+
+    (folder / RESULT_FILE).unlink(missing_ok=True)  # a resumed run writes its own
+    screen = Screen(sys.stdout)
+    with told_to(None if quiet else sys.stdout):
+        begun = Screen(sys.stdout)
+        begun.line(f"pdrgate run {folder.name}: profile {options.profile}, tolerance {options.tolerance.text}")
+        if why:
+            begun.line(f"  {why}")
+        code = _measured(options, folder, resume)
+    try:
+        result: RunResult | None = read_result(folder / RESULT_FILE)
+    except DataError:
+        result = None
+    if not quiet:
+        screen.line("")
+    if result is None:
+        reason = "no test was run" if code == _NO_TEST else "Robot ended without a result"
+        told = f": {reason}; see the messages above and {folder / 'log.html'}"
+        screen.line(Text.assemble(verdict_text(Verdict.ERROR), told))
+        if code == _ROBOT_INTERRUPTED:
+            return _INTERRUPTED
+        return EXIT_UNTESTABLE if options.bisect else EXIT_FAULT
+    show_verdict(result, screen)
+    for sentence in _page(folder, result):
+        screen.line(sentence)
+    if not quiet:
+        screen.line("")
+        show_files(folder, screen)
+    if code == _ROBOT_INTERRUPTED or result.reason == INTERRUPTED:
+        screen.line("")
+        screen.line(f"interrupted; continue with: --resume {folder}")
+        return _INTERRUPTED
+    if options.bisect:
+        return result.verdict.bisect_code
+    exit_code = result.verdict.exit_code
+    # A test can fail for a reason of its own, such as an assertion of the suite on the PDR.
+    return exit_code if exit_code != EXIT_PASS or code == 0 else 1
+
+
+def _measured(options: RunOptions, folder: Path, resume: bool) -> int:
+    """What Robot ends with; whatever becomes of it, the files are the caller's."""
+    try:
+        return _robot(options, folder, resume)
+    except Exception:
+        # Robot's own output is on the same disk as ours.
+        if shutil.disk_usage(folder).free < _LITTLE_SPACE:
+            raise StorageError(
+                f"No space left on device for {folder}; all trials are kept: make room, then --resume {folder}"
+            ) from None
+        raise
+    finally:
+        give_to_caller(folder)
+        if options.history is not None and options.history.file is not None:
+            give_file_to_caller(options.history.file)
+        if options.noise is not None:
+            give_file_to_caller(options.noise)
+
+
+def _page(folder: Path, result: RunResult) -> Iterator[str]:
+    """Write summary.html and the pictures; that they cannot be written changes no verdict, and is told."""
+    from pdrgate.reports.remake import Told, make_page
+
+    try:
+        for made in make_page(folder, result):
+            if isinstance(made, Told):
+                yield made.sentence
+    except PdrGateError as error:
+        yield f"summary.html is not written: {error}"
+    give_to_caller(folder)
+
+
+def _robot(options: RunOptions, folder: Path, resume: bool) -> int:
+    """Robot's own exit code."""
+    # MLRsearch looks at the whole stack and at all modules ten times when it is imported: half a second within Robot.
+    import pdrgate.search.mlr  # noqa: F401, I001
+    from robot.run import run  # type: ignore[import-untyped]  # only robot.api is typed
+
+    include = [] if ALL in options.scenarios else list(options.scenarios)
+    code: int = run(
+        *(str(found(suite)) for suite in options.suites),
+        include=include,
+        name="pdrgate",
+        pythonpath=[str(PACKAGE.parent)],
+        variable=[f"{name}:{value}" for name, value in variables(options, resume=resume).items()],
+        listener=[f"allure_robotframework:{folder / 'allure-results'}"],
+        outputdir=str(folder),
+        xunit="xunit.xml",
+        console="none",
+        stdout=None,
+    )
+    return code

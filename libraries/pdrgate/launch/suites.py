@@ -1,0 +1,130 @@
+"""What a run is asked for, looked at before Robot starts: testbed, suites, scenarios."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import platform
+import shutil
+from pathlib import Path
+
+from pdrgate.errors import UsageError
+from pdrgate.gate.options import RunOptions
+
+PACKAGE = Path(__file__).parents[1]
+"""Where suites and testbed files are looked for when the working directory has none: ``robot/``, ``resources/``."""
+ALL = "all"
+"""The scenario that is every test."""
+_NOT_FOR_SUITES = ("suites", "scenarios", "bisect")
+"""Options that are done with when suites run."""
+
+
+def default_testbed(builds: bool) -> tuple[Path, str]:
+    """The testbed of a run that names none, and why it is that one.
+
+    Args:
+        builds: whether kernel builds are handed over.
+    """
+    from pdrgate.guests.qemu import PROGRAM
+
+    folder = Path("resources/testbeds")
+    if builds:
+        return folder / "local-vm.yaml", "testbed local-vm: the builds are booted in guests; --testbed names another"
+    if platform.machine() != "x86_64":
+        lacking = f"guests are x86, and this machine is {platform.machine()}"
+    elif shutil.which(PROGRAM) is None:
+        lacking = f"{PROGRAM} is not installed: ./ci/bootstrap --vm"
+    else:
+        return folder / "steady-guest.yaml", (
+            "testbed steady-guest: a guest of constant speed gives an answer that repeats on a machine that others use "
+            "too; for the running kernel itself, on a quiet machine: --testbed resources/testbeds/local-netns.yaml"
+        )
+    return folder / "local-netns.yaml", (
+        f"testbed local-netns: no guest of constant speed can be had ({lacking}); on a machine that others use too the "
+        "answer may not repeat"
+    )
+
+
+def found(path: Path) -> Path:
+    """The path as given, or, when there is nothing, the same path among the files that come with pdrgate."""
+    own = PACKAGE / path
+    return own if not path.exists() and own.exists() else path
+
+
+def check(options: RunOptions) -> None:
+    """Tell at once, and not from within a suite, what cannot work. Raises TestbedError, UsageError, DataError."""
+    from pdrgate.testbeds import load_testbed
+
+    config = load_testbed(found(options.testbed))
+    if options.kernel and not config.boots_builds:
+        raise UsageError(
+            f"testbed {config.name} boots no kernels; leave out --testbed, or name one of kind local-vm such as "
+            "resources/testbeds/local-vm.yaml, or a rack whose SUT is a machine reached by SSH"
+        )
+    if options.bpf:
+        from pdrgate.builds.bpf_build import bpf_build
+
+        kind = bpf_build(options.bpf).kind
+        bpf_build(options.against, kind)
+        if config.waits_for_build:
+            raise UsageError(
+                f"eBPF objects are compared on one kernel; name it as sut.kernel in {config.source}, such as "
+                "linux-image-amd64"
+            )
+    for suite in options.suites:
+        if not found(suite).exists():
+            raise UsageError(f"there is no suite {suite}; name one with --suite, such as robot/gate")
+    _check_scenarios(options)
+    if options.baseline is not None:
+        from pdrgate.gate.baseline import baselines
+
+        baselines(options, options.baseline / "of no run")
+
+
+def _check_scenarios(options: RunOptions) -> None:
+    """Raises UsageError at a pattern that no test of the suites matches, which Robot would pass over in silence."""
+    from robot.api import TestSuite
+    from robot.errors import DataError as NoSuite  # type: ignore[import-untyped]
+    from robot.model import TagPatterns  # type: ignore[import-untyped]
+
+    try:
+        tests = list(TestSuite.from_file_system(*(found(suite) for suite in options.suites)).all_tests)
+    except NoSuite as error:
+        raise UsageError(f"{' and '.join(map(str, options.suites))}: {error}; name a suite with --suite") from error
+    for pattern in options.scenarios:
+        if pattern != ALL and not any(TagPatterns([pattern]).match(test.tags) for test in tests):
+            tags = sorted({tag for test in tests for tag in test.tags})
+            near = difflib.get_close_matches(pattern, tags, 1)
+            meant = f"did you mean {near[0]}? " if near else ""
+            raise UsageError(f"no test has the tag {pattern}; {meant}there are {', '.join(tags)}, and {ALL}")
+
+
+def variables(options: RunOptions, *, resume: bool) -> dict[str, str]:
+    """The Robot variables of a run, which resources/gate.resource declares: one per option, of the same name.
+
+    Robot's own ``--variable`` has texts, so these are texts too; the types of the keywords' arguments read both. Paths
+    are absolute: a suite may lie anywhere.
+    """
+    from pdrgate.builds.kernel_build import absolute
+
+    anywhere = dataclasses.replace(
+        options,
+        testbed=found(options.testbed).resolve(),
+        baseline=_anywhere(options.baseline),
+        noise=options.noise.resolve() if options.noise else None,
+        kernel=absolute(options.kernel),
+        bpf=absolute(options.bpf),
+        against=absolute(options.against),
+        history=options.history.absolute() if options.history else None,
+    )
+    texts = {name.upper(): str(value) for name, value in anywhere.written().items() if name not in _NOT_FOR_SUITES}
+    # Empty where there is none, so that a suite can say `Skip If    not $BASELINE`.
+    texts["HISTORY"] = "" if anywhere.history is None else anywhere.history.url or anywhere.history.text
+    paths = {"BASELINE": str(anywhere.baseline or ""), "NOISE": str(anywhere.noise or "")}
+    return texts | paths | {"RESUME": str(resume)}
+
+
+def _anywhere(baseline: Path | None) -> Path | None:
+    from pdrgate.gate.baseline import name_in_history
+
+    return baseline if baseline is None or name_in_history(baseline) else baseline.resolve()

@@ -1,0 +1,102 @@
+"""The end of a run: its verdict, and for each scenario the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.text import Text
+
+from pdrgate.reports.console.screen import Screen, verdict_text
+from pdrgate.reports.costs import cost_lines
+from pdrgate.reports.losses import loss_lines
+from pdrgate.reports.measurands import MeasurandRow, measurand_rows
+from pdrgate.reports.printable import printable
+from pdrgate.results.model import RunResult, ScenarioResult
+
+_FILES = (
+    "summary.html", "summary.md", "log.html", "report.html", "xunit.xml", "output.xml", "result.json", "trials.jsonl",
+    "allure-results", "plots",
+)  # fmt: skip
+_HEAD = ("MEASURAND", "VALUE", "95 % INTERVAL", "BASELINE", "CHANGE")
+_MARGIN, _GAP = 2, 2
+
+
+def show_verdict(result: RunResult, screen: Screen) -> None:
+    """The verdict and its reason, then the evidence: each thing once."""
+    screen.line(Text.assemble(verdict_text(result.verdict), f": {printable(result.reason)}"))
+    rows = [row for scenario in result.scenarios for row in measurand_rows(scenario)]
+    columns = _Columns.fitting(rows, screen.width)
+    for scenario in result.scenarios:
+        screen.line("")
+        title = Text(printable(scenario.title), style="bold")
+        if len(result.scenarios) > 1:
+            title = Text.assemble(title, ": ", verdict_text(scenario.verdict))
+        screen.line(title)
+        for told in _told(scenario, result):
+            screen.line(f"  {told}")
+        for line in columns.lines(measurand_rows(scenario)):
+            screen.line(line, cut=True)
+        for told in (*cost_lines(scenario), *loss_lines(scenario)):
+            screen.line(f"  {told}", cut=told.startswith(" "))  # what is set in further is a table
+
+
+def show_files(folder: Path, screen: Screen) -> None:
+    """Where the files of a run lie, those that exist."""
+    screen.line(f"results: {folder}")
+    screen.line(f"  {'  '.join(name for name in _FILES if (folder / name).exists())}")
+
+
+class _Columns:
+    """A table of measurands of which all scenarios' rows are in line."""
+
+    def __init__(self, names: Sequence[str], rows: Sequence[MeasurandRow], *, units: bool) -> None:
+        self._names = names
+        self._units = units
+        cells = [names, *(self._cells(row) for row in rows)]
+        self._widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+
+    @classmethod
+    def fitting(cls, rows: Sequence[MeasurandRow], width: int | None) -> _Columns:
+        """As much as fits: all, then without units, then without the value's interval, and without the baseline."""
+        names = list(_HEAD) if any(row.change for row in rows) else list(_HEAD[:3])
+        columns = cls(names, rows, units=True)
+        for left_out in ("", "95 % INTERVAL", "BASELINE"):
+            if width is None or columns.width <= width:
+                break
+            names = [name for name in names if name != left_out or "CHANGE" not in names]
+            columns = cls(names, rows, units=False)
+        return columns
+
+    @property
+    def width(self) -> int:
+        return _MARGIN + sum(self._widths) + _GAP * (len(self._widths) - 1)
+
+    def lines(self, rows: Sequence[MeasurandRow]) -> Iterator[str]:
+        """The head, and a line per row; nothing without rows."""
+        for cells in (self._names, *map(self._cells, rows)) if rows else ():
+            told = (
+                f"{cell:{'>' if number else '<'}{width}s}"
+                for number, (cell, width) in enumerate(zip(cells, self._widths, strict=True))
+            )
+            yield f"{' ' * _MARGIN}{(' ' * _GAP).join(told)}".rstrip()
+
+    def _cells(self, row: MeasurandRow) -> list[str]:
+        value = row.value if self._units else row.number
+        known = dict(zip(_HEAD, (row.name, value, row.interval, row.baseline, row.change), strict=True))
+        return [printable(known[name]) or "-" for name in self._names]
+
+
+def _told(scenario: ScenarioResult, result: RunResult) -> Iterator[str]:
+    """What is said of a scenario in words, and not of the run already."""
+    if scenario.reason != result.reason:
+        yield scenario.reason
+    if scenario.sides:
+        boots = [sum(not boot.failure for boot in scenario.boots if boot.side == one.side) for one in scenario.sides]
+        names = [f"{one.side} {one.build}, {number} boots" for one, number in zip(scenario.sides, boots, strict=True)]
+        yield "; ".join(names)
+    comparison = scenario.comparison
+    if comparison is not None and not comparison.accepted:
+        # The reason begins with it, where it is what the verdict rests on.
+        against = "" if scenario.reason.startswith(comparison.why_not) else f": {comparison.why_not}"
+        yield f"the verdict does not rest on the change{against}"

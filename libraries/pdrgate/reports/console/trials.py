@@ -1,0 +1,117 @@
+"""A line for each trial that ended, and one on what is going on now."""
+
+from __future__ import annotations
+
+import math
+
+from rich.text import Text
+
+from pdrgate.gate.progress import Estimate, Progress, Upcoming
+from pdrgate.reports.printable import printable
+from pdrgate.trial import Trial
+from pdrgate.units import Duration, Rate
+
+_WORTH_TELLING = 1e-3
+_PHASES = {"calibration": "calibrate"}
+_SIDE = 9
+"""Columns of the longer of the two words."""
+_WORDS, _TIME = 58, 26
+"""Columns of outcome and bounds in words, and of the time left: all trials of a run have the same."""
+
+
+def trial_line(progress: Progress, width: int | None = None) -> Text:
+    """A trial that ended: of which build, load, loss, the search bounds by now, time left.
+
+    Args:
+        width: columns; where there are too few, first the time left is left out, then words. None for any number.
+    """
+    trial = progress.trial
+    side = f"{trial.side:{_SIDE}s} " if trial.side else ""
+    phase = printable(_PHASES.get(trial.phase, trial.phase))
+    head = f"  {progress.number:3d} {side}{phase:10s} {Rate(trial.intended_load)!s:>10s}  "
+    bounds = _bounds(progress.lower, progress.upper)
+    room = math.inf if width is None else width - len(head)
+    if room < _WORDS:
+        told = f"{head}{_brief_outcome(trial):15s}  {bounds.removeprefix('unknown')}"
+    else:
+        mark = "from the resumed run" if progress.replayed else left_in_words(progress.left)
+        told = f"{head}{_outcome(trial):28s}  {f'bounds {bounds}':28s}"
+        told += f"  {mark}" if room >= _WORDS + _TIME else ""
+    line = Text(told.rstrip())
+    if not trial.sound:
+        line.stylize("magenta", len(head))
+    elif progress.replayed:
+        line.stylize("dim")
+    return line
+
+
+def status_line(upcoming: Upcoming | None, left: Estimate | None) -> str:
+    """What is going on: how long it takes yet, and the trial that is running; empty where neither is known."""
+    told = [left_in_words(left)]
+    if upcoming is not None:
+        of = f"pair {upcoming.pair}, {upcoming.side}: " if upcoming.side else ""
+        load = f" at {Rate(upcoming.load)}" if upcoming.load else ""
+        phase = _PHASES.get(upcoming.phase, upcoming.phase)
+        told.append(f"{of}{phase}{load} for {Duration(upcoming.duration)}")
+    said = "; ".join(filter(None, told))
+    return f"  {said}" if said else ""
+
+
+def left_in_words(left: Estimate | None) -> str:
+    """``about 1:20 to 3:00 left``; empty where nobody knows."""
+    if left is None:
+        return ""
+    least, most = _rounded(left.least), _rounded(left.most)
+    if most == 0:
+        return "a few seconds left"
+    return f"about {_clock(most)} left" if least == most else f"about {_clock(least)} to {_clock(most)} left"
+
+
+def _rounded(seconds: float) -> int:
+    """To what can be foreseen: 5 s, above two minutes 10 s, above ten a minute."""
+    step = 5 if seconds < 120 else 10 if seconds < 600 else 60
+    return step * round(seconds / step)
+
+
+def _clock(seconds: int) -> str:
+    hours, rest = divmod(seconds, 3600)
+    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
+
+
+def _outcome(trial: Trial) -> str:
+    if trial.generator_limited:
+        return f"generator: {Rate(trial.offered_load)}"
+    if trial.disturbed:
+        return printable(f"disturbed: {trial.disturbed}")
+    steady = f" (steady {trial.steady_loss_ratio:.2%})" if _hides_loss(trial) else ""
+    latency = "" if trial.latency is None else f" p99 {trial.latency.p99 * 1e6:.0f} us"
+    return f"{_loss(trial)}{steady}{latency}"
+
+
+def _brief_outcome(trial: Trial) -> str:
+    """The loss that the load is judged by, or that it tells nothing."""
+    if not trial.sound:
+        return "generator short" if trial.generator_limited else "disturbed"
+    return f"steady {trial.steady_loss_ratio:.2%}" if _hides_loss(trial) else _loss(trial)
+
+
+def _loss(trial: Trial) -> str:
+    return "no loss" if not trial.lost else f"loss {trial.loss_ratio:.2%}"
+
+
+def _hides_loss(trial: Trial) -> bool:
+    """Whether the queue grew: that is what the load is judged by."""
+    return trial.steady_loss_ratio > trial.loss_ratio + _WORTH_TELLING
+
+
+def _bounds(lower: float | None, upper: float | None) -> str:
+    """Search bounds, which are no PDR."""
+    match lower, upper:
+        case None, float(high):
+            return f"< {Rate(high)}"
+        case float(low), None:
+            return f">= {Rate(low)}"
+        case float(low), float(high):
+            (number, unit), whole = str(Rate(low)).split(), str(Rate(high))
+            return f"{number if whole.endswith(f' {unit}') else Rate(low)} .. {whole}"
+    return "unknown"
