@@ -63,7 +63,9 @@ def run(command: list[str], output: Path, cwd: Path = ROOT, timeout: float = 900
         command, cwd=cwd, capture_output=True, text=True, timeout=timeout, check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT / "libraries")},
     )  # fmt: skip
-    folders = sorted(path for path in output.glob("*") if path.is_dir()) if output.exists() else []
+    folders = (
+        sorted(path for path in output.glob("*") if path.is_dir() and not path.is_symlink()) if output.exists() else []
+    )
     return Ended(done.returncode, done.stdout, done.stderr, folders[-1] if folders else None)
 
 

@@ -108,7 +108,7 @@ def start(output: Path, profile: str = "quick") -> subprocess.Popen[str]:
 
 
 def only_folder(output: Path) -> Path:
-    (folder,) = (path for path in output.iterdir() if path.is_dir())
+    (folder,) = (path for path in output.iterdir() if path.is_dir() and not path.is_symlink())
     return folder
 
 

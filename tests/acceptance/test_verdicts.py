@@ -123,6 +123,16 @@ def test_a_run_that_died_is_resumed_without_repeating_trials(simulated_gate):
     assert "from the resumed run" in resumed.stdout
 
 
+def test_json_has_the_result_and_people_read_beside_it(simulated_gate, tmp_path, first_run):
+    ended = simulated_gate("--format", "json", "--baseline", str(first_run.folder.parent / "latest"), seed=2)
+    assert json.loads(ended.stdout) == ended.result
+    assert f"\n\n{ended.result['verdict']}: {ended.result['reason']}\n" in ended.stderr
+    assert " search " in ended.stderr
+    assert ended.result["scenarios"][0]["comparison"]["baseline"] == str(first_run.folder / "result.json")
+    assert str(first_run.folder) in ended.result["command"]
+    assert (tmp_path / "results" / "latest").resolve() == ended.folder
+
+
 def test_a_folder_of_runs_is_a_baseline_for_every_kernel_and_never_moves(simulated_gate, boots_are_known, tmp_path):
     first = simulated_gate()
     boots_are_known(first)
@@ -194,7 +204,7 @@ def test_a_reader_that_leaves_early_changes_no_verdict(tmp_path, merged):
         gate.stdout.close()
         errors = "" if merged else gate.stderr.read()
         assert (gate.wait(300), errors) == (0, "")
-    (folder,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    (folder,) = (path for path in tmp_path.iterdir() if path.is_dir() and not path.is_symlink())
     assert json.loads((folder / "result.json").read_text())["verdict"] == "NO_BASELINE"
 
 

@@ -66,7 +66,7 @@ def run(output: Path, options: list[str]) -> tuple[RunResult, float]:
         elif not began:
             began = time.monotonic()
     process.wait()
-    folders = list(output.glob("*/result.json"))
+    folders = list(output.glob("2*/result.json"))
     if len(folders) != 1:
         sys.exit("".join(text))
     return read_result(folders[0]), time.monotonic() - began

@@ -148,8 +148,10 @@ class TestGateFromEnv:
     def test_what_came_of_it(self, work: Work, code: int, verdict: str, exit_code: int, told: str) -> None:
         (work.folder / "results/20261031-120000").mkdir(parents=True)
         (work.folder / "results/20261031-120000/result.json").write_text('{"verdict": "PASS", "reason": "earlier"}')
+        (work.folder / "results/latest").symlink_to("20261031-120000")
         done = work.gate(code=code, verdict=verdict, SAID="a run\npdrgate: no `QEMU`")
         assert (done.returncode, work.told()) == (exit_code, f"{told}\n")
+        assert not (work.folder / "results/latest").is_symlink()
         assert done.stdout == work.told("console.txt") == "a run\npdrgate: no `QEMU`\n"
         if verdict == "none":
             assert work.told("summary.md") == f"**pdrgate** `{told.replace('`', chr(39))}`\n"

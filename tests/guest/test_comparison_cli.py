@@ -41,7 +41,7 @@ def environment(**changes: str) -> dict[str, str]:
 
 
 def result_of(output: Path) -> RunResult:
-    (folder,) = (path for path in output.iterdir() if path.is_dir())
+    (folder,) = (path for path in output.iterdir() if path.is_dir() and not path.is_symlink())
     return read_result(folder)
 
 
@@ -117,7 +117,7 @@ def interrupted(
         told = "".join([*lines, run.stdout.read()])
         code = run.wait(60)
     guests = len(left_behind()["guests"])
-    (folder,) = (path for path in output.iterdir() if path.is_dir())
+    (folder,) = (path for path in output.iterdir() if path.is_dir() and not path.is_symlink())
     first, pairs = read_result(folder), len((folder / "pairs.jsonl").read_text().splitlines())
     again = subprocess.run(
         [*PDRGATE, "gate", "--resume", str(folder)],

@@ -20,6 +20,8 @@ from pdrgate.results.verdict import Verdict
 from pdrgate.stability.checks import Bounds
 from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, SimulatedSut
 
+NO_FIELDS = ("output", "resume", "quiet", "form", "list_scenarios")
+"""Options that are no part of what a run is asked for."""
 NETNS = "resources/testbeds/local-netns.yaml"
 LOADS = [4e5, 6e5, 8e5, 9.5e5, 1.1e6, 1.3e6, 1.5e6]
 
@@ -163,16 +165,12 @@ def test_what_the_command_line_does_not_say_is_what_the_options_have_by_themselv
         **{
             name: value
             for name, value in gate.make_context("gate", []).params.items()
-            if name not in ("output", "resume", "quiet", "testbed")
+            if name not in (*NO_FIELDS, "testbed")
         },
         testbed=Path("one.yaml"),
     )
     needed = {"suites", "testbed", "scenarios", "profile", "tolerance"}
-    assert {one.name for one in gate.params} == {one.name for one in dataclasses.fields(RunOptions)} | {
-        "output",
-        "resume",
-        "quiet",
-    }
+    assert {one.name for one in gate.params} == {one.name for one in dataclasses.fields(RunOptions)} | set(NO_FIELDS)
     asked = {name: getattr(options, name) for name in needed}
     assert options == RunOptions(**asked)
 
@@ -338,3 +336,48 @@ def test_verdicts_as_git_bisect_takes_them() -> None:
     assert codes.pop("PASS") == codes.pop("IMPROVEMENT") == 0
     assert codes.pop("REGRESSION") == 1
     assert set(codes.values()) == {125}
+
+
+def test_scenarios_are_listed_as_text_and_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gate", "--list-scenarios", "--scenario", "srv6"]) == 0
+    head, row = capsys.readouterr().out.splitlines()
+    assert head.startswith("Srv6: How fast does this kernel end IPv6 segments")
+    assert row == "  One CPU, Large Buffers  srv6"
+    assert main(["gate", "--list-scenarios", "--format", "json"]) == 0
+    assert {"default", "kernel-build"} <= {tag for one in json.loads(capsys.readouterr().out) for tag in one["tags"]}
+    assert main(["gate", "--list-scenarios", "--scenario", "nothing"]) == 64
+
+
+COMPLETIONS = {
+    ("pdrgate", "ga"): ["gate"],
+    ("pdrgate", "gate", "--list-"): ["--list-scenarios"],
+    ("pdrgate", "gate", "--profile", "s"): ["smoke", "standard"],
+    ("pdrgate", "gate", "--scenario", "small"): ["small-buffers"],
+    ("pdrgate", "gate", "--suite", "none", "--scenario", "small"): [],
+    ("pdrgate", "history", "pr"): ["prune"],
+    ("pdrgate", "report", "libr"): ["the shell's own files"],
+}
+
+
+def test_bash_completes_as_the_reference_says(tmp_path: Path) -> None:
+    """Bash itself calls the function that it was told of; where files are meant it is to look for them itself."""
+    program = tmp_path / "pdrgate"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m pdrgate.cli "$@"\n')
+    program.chmod(0o755)
+    asked = "\n".join(
+        f"COMP_WORDS=({' '.join(words)}) COMP_CWORD={len(words) - 1} COMPREPLY=(); _pdrgate_completion pdrgate; "
+        'echo "${COMPREPLY[*]}"'
+        for words in COMPLETIONS
+    )
+    script = f"""
+        compopt() {{ [[ $1$2 != "-odefault" ]] || COMPREPLY=("the shell's own files"); }}
+        eval "$(_PDRGATE_COMPLETE=bash_source pdrgate)"
+        [[ $(complete -p pdrgate) == *_pdrgate_completion* ]] || exit 1
+        {asked}
+    """
+    environment = {
+        **os.environ, "PYTHONPATH": str(Path(pdrgate.__file__).parents[1]), "PATH": f"{tmp_path}:{os.environ['PATH']}"
+    }  # fmt: skip
+    done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [" ".join(proposed) for proposed in COMPLETIONS.values()]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_results import scenario, written
 from robot.running import ResourceFile  # type: ignore[import-untyped]
 
 from pdrgate.cli import cli
@@ -17,7 +18,9 @@ from pdrgate.cli.gate import _asked
 from pdrgate.errors import DataError, UsageError
 from pdrgate.gate.options import RunOptions, command_of_run
 from pdrgate.history.address import Address
-from pdrgate.launch import check, variables
+from pdrgate.history.results import read_result, results_below
+from pdrgate.launch import check, followed, listed, variables
+from pdrgate.launch.folders import mark_latest
 from pdrgate.stability import Reading
 from pdrgate.units import Duration, Ratio
 
@@ -161,7 +164,7 @@ def test_the_command_that_a_result_tells_asks_for_the_same_again(asked: RunOptio
     asked.keep(tmp_path)
     front, *words = shlex.split(command_of_run(tmp_path))
     context = cli.commands["gate"].make_context("gate", words)
-    given = {name: value for name, value in context.params.items() if name not in ("output", "resume", "quiet")}
+    given = {name: value for name, value in context.params.items() if name in RunOptions.__dataclass_fields__}
     assert front == "./ci/gate"
     assert _asked(**given) == asked
 
@@ -197,3 +200,44 @@ def test_a_suite_without_tests_is_told_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "empty.robot").write_text("*** Settings ***\nDocumentation    Nothing yet\n")
     with pytest.raises(UsageError, match=r"empty\.robot: .* contains no tests"):
         check(dataclasses.replace(OPTIONS, suites=(tmp_path / "empty.robot",)))
+
+
+# --- The newest run, and the scenarios there are ---
+
+
+def test_latest_is_the_run_that_ended_last_and_a_baseline_is_the_run_it_stood_for(tmp_path: Path) -> None:
+    for name in ("20261101-120000", "20261102-120000"):
+        written(tmp_path / name, scenario(), started=float(name[:8]))
+        mark_latest(tmp_path / name)
+        assert followed(tmp_path / "latest") == tmp_path / name
+        assert followed(tmp_path / "latest" / "result.json") == tmp_path / name / "result.json"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["20261101-120000", "20261102-120000", "latest"]
+    # It is no further run.
+    assert [file.parent.name for file, _ in results_below(tmp_path)] == ["20261102-120000", "20261101-120000"]
+    assert read_result(tmp_path / "latest").run == "20261102-120000"
+
+
+@pytest.mark.parametrize("own", ["file", "folder"])
+def test_what_somebody_else_calls_latest_stays(own: str, tmp_path: Path) -> None:
+    theirs = tmp_path / "latest"
+    _ = theirs.mkdir() if own == "folder" else theirs.write_text("mine")
+    mark_latest(tmp_path / "20261101-120000")
+    assert not theirs.is_symlink()
+    assert followed(theirs) == theirs
+    assert list(tmp_path.iterdir()) == [theirs]
+
+
+def test_a_folder_that_takes_no_link_costs_the_link_only(tmp_path: Path) -> None:
+    mark_latest(tmp_path / "none" / "20261101-120000")
+    assert not (tmp_path / "none").exists()
+
+
+def test_scenarios_are_listed_with_the_tags_that_choose_them() -> None:
+    by_default = listed((Path("robot/gate"),), ("default",))
+    assert [(one.suite, one.test) for one in by_default] == [("Ipv6 Routing", "One CPU, Large Buffers")]
+    assert set(by_default[0].tags) == {"default", "ipv6", "large-buffers"}
+    every = listed((Path("robot/gate"),))
+    assert len(every) > 12 and all(one.about and one.tags for one in every)
+    assert len(listed((Path("robot/gate"),), ("ipv4", "srv6"))) == sum(
+        bool({"ipv4", "srv6"} & set(one.tags)) for one in every
+    )

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 import click
+from click.shell_completion import shell_complete
 
 from pdrgate import __version__
 from pdrgate.cli.assess import assess
@@ -20,6 +21,9 @@ from pdrgate.cli.report import report
 from pdrgate.cli.restore import restore
 from pdrgate.cli.trend import trend
 from pdrgate.errors import EXIT_FAULT, EXIT_STOP, EXIT_UNTESTABLE, EXIT_USAGE, PdrGateError
+
+_COMPLETION = "_PDRGATE_COMPLETE"
+"""What a shell asks with for completions, as click names it."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -38,6 +42,8 @@ for _command in (gate, doctor, calibrate, restore, assess, compare, report, hist
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
+    if (instruction := os.environ.get(_COMPLETION)) is not None:
+        return shell_complete(cli, {}, "pdrgate", _COMPLETION, instruction)
     debug = False
     words = list(sys.argv[1:] if arguments is None else arguments)
 

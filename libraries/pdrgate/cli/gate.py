@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -18,13 +19,25 @@ from pdrgate.cli.parameters import (
     profile_option,
     wait_option,
 )
-from pdrgate.errors import UsageError
+from pdrgate.errors import EXIT_PASS, UsageError
 
 if TYPE_CHECKING:
     from pdrgate.gate.options import RunOptions
 
+_SUITES = Path("robot/gate")
 FEWEST_BOOTS = 3
 """A curve whose loads were measured less often supports no PDR (the checks of the repeats need three of each)."""
+
+
+def _tags(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """What --scenario may be, for a shell."""
+    from pdrgate.launch import listed
+
+    try:
+        tags = {tag for test in listed(context.params.get("suites") or (_SUITES,)) for tag in test.tags}
+    except UsageError:
+        return []  # the run will tell
+    return [tag for tag in (*sorted(tags), "all") if tag.startswith(incomplete)]
 
 
 @click.command()
@@ -65,6 +78,7 @@ FEWEST_BOOTS = 3
     multiple=True,
     default=["default"],
     show_default=True,
+    shell_complete=_tags,
     help="Tests to run, by tag or Robot tag pattern (small-buffers, ipv4, ipv6ANDlarge-buffers); 'all' runs all.",
 )
 @profile_option
@@ -121,11 +135,29 @@ FEWEST_BOOTS = 3
     metavar="PATH",
     type=PathType(),
     multiple=True,
-    default=["robot/gate"],
+    default=[str(_SUITES)],
     show_default=True,
 )
+@click.option("--list-scenarios", is_flag=True, help="List the tests that there are, with their tags, and end.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="json: result.json on standard output, and the lines for people on standard error.",
+)
 @click.pass_context
-def gate(context: click.Context, /, output: Path, resume: Path | None, quiet: bool, **asked: Any) -> int:
+def gate(
+    context: click.Context,
+    /,
+    output: Path,
+    resume: Path | None,
+    quiet: bool,
+    form: Literal["text", "json"],
+    list_scenarios: bool,
+    **asked: Any,
+) -> int:
     """Measure the data path and say whether it is stable, and as fast as its baseline.
 
     Exits with 0 when the gate passes (PASS, IMPROVEMENT, NO_BASELINE), with 1 when the build fails it (REGRESSION,
@@ -133,22 +165,27 @@ def gate(context: click.Context, /, output: Path, resume: Path | None, quiet: bo
     """
     from pdrgate.gate.options import RunOptions
     from pdrgate.history.noise import NOISE_FILE
-    from pdrgate.launch import check, default_testbed, new_folder, run_gate
+    from pdrgate.launch import Telling, check, default_testbed, followed, new_folder, run_gate
 
+    telling = Telling(form, quiet)
+    given = {
+        option.name: option.opts[0]
+        for option in context.command.params
+        if option.name in asked and context.get_parameter_source(option.name) is click.core.ParameterSource.COMMANDLINE
+    }
+    if list_scenarios:
+        _list(asked["suites"], asked["scenarios"] if "scenarios" in given else ("all",), form)
+        return EXIT_PASS
     if resume is not None:
-        given = [
-            option.opts[0]
-            for option in context.command.params
-            if option.name in asked
-            and context.get_parameter_source(option.name) is click.core.ParameterSource.COMMANDLINE
-        ]
         if given:
-            raise UsageError(f"--resume takes the options of the run that it continues; leave out {given[0]}")
-        folder = resume if resume.exists() else output / resume
+            named = next(iter(given.values()))
+            raise UsageError(f"--resume takes the options of the run that it continues; leave out {named}")
+        folder = followed(resume if resume.exists() else output / resume)
         options = RunOptions.of_run(folder)
         check(options)
-        return run_gate(options, folder, resume=True, quiet=quiet)
+        return run_gate(options, folder, resume=True, telling=telling)
     why = ""
+    asked["baseline"] = asked["baseline"] and followed(asked["baseline"])
     asked["noise"] = asked["noise"] or output / NOISE_FILE
     if asked["testbed"] is None:
         asked["testbed"], why = default_testbed(asked["kernel"] is not None)
@@ -156,7 +193,25 @@ def gate(context: click.Context, /, output: Path, resume: Path | None, quiet: bo
     check(options)
     folder = new_folder(output)
     options.keep(folder)
-    return run_gate(options, folder, why, quiet=quiet)
+    return run_gate(options, folder, why, telling=telling)
+
+
+def _list(suites: Sequence[Path], patterns: Sequence[str], form: str) -> None:
+    """Print the tests that there are, by suite, with the tags that choose them."""
+    import json
+    from itertools import groupby
+
+    from pdrgate.launch import listed
+
+    tests = listed(suites, patterns)
+    if form == "json":
+        click.echo(json.dumps([dataclasses.asdict(one) for one in tests], indent=1))
+        return
+    width = max(len(one.test) for one in tests)
+    for (name, about), found in groupby(tests, key=lambda one: (one.suite, one.about)):
+        click.echo(f"{name}: {about}")
+        for one in found:
+            click.echo(f"  {one.test:{width}s}  {' '.join(one.tags)}")
 
 
 def _asked(**given: Any) -> RunOptions:

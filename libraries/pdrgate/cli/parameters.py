@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from pdrgate.errors import UnitError, UsageError
 from pdrgate.history.address import Address
@@ -41,7 +42,14 @@ class DurationType(click.ParamType[Duration]):
             self.fail(str(error), param, ctx)
 
 
-class PathType(click.ParamType[Path]):
+class _FileCompletion:
+    """Has the shell propose files."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(incomplete, type="file")]
+
+
+class PathType(_FileCompletion, click.ParamType[Path]):
     """A path. Empty text names none: pathlib would take it for the working directory."""
 
     name = "path"
@@ -53,7 +61,7 @@ class PathType(click.ParamType[Path]):
         return Path(value)
 
 
-class AddressType(click.ParamType[Address]):
+class AddressType(_FileCompletion, click.ParamType[Address]):
     """Where a history is: a file, or the URL of a server."""
 
     name = "history"
@@ -66,7 +74,7 @@ class AddressType(click.ParamType[Address]):
             self.fail(str(error), param, ctx)
 
 
-class BuildType(click.ParamType[str]):
+class BuildType(_FileCompletion, click.ParamType[str]):
     """What a person calls a build: a path, perhaps with parts, or a package.
 
     Empty text, of an unset shell variable for one, is refused: no comparison would be made, and nobody told.

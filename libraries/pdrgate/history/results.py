@@ -17,6 +17,8 @@ from pdrgate.history.upgrade import OLDEST, upgraded
 from pdrgate.results.model import SCHEMA, RunResult
 
 RESULT_FILE = "result.json"
+LATEST = "latest"
+"""A link in a folder of runs, to the one that ended last."""
 _ADVICE = "name a result.json or the folder of a run"
 _WHERE = re.compile(r"^(?P<fault>.*?)(?: - at `(?:key in )?\$\.?(?P<place>.*?)`)?$", re.DOTALL)
 """msgspec's messages: ``Expected `float`, got `str` - at `$.scenarios[0].pdr.load` ``."""
@@ -86,7 +88,8 @@ def decoded(raw: bytes, file: str) -> RunResult:
 def results_below(folder: Path) -> Iterator[tuple[Path, RunResult]]:
     """The readable results of ``folder`` and of the run folders directly in it, the newest first."""
     found = []
-    for file in [folder / RESULT_FILE, *folder.glob(f"*/{RESULT_FILE}")]:
+    runs = (one for one in folder.glob("*") if one.name != LATEST or not one.is_symlink())  # it is one of the others
+    for file in (one / RESULT_FILE for one in (folder, *runs) if (one / RESULT_FILE).is_file()):
         try:
             found.append((file, read_result(file)))
         except DataError:

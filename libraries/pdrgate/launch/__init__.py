@@ -1,9 +1,10 @@
 """Floor 6: starts Robot on the gate's suites, which is what ``pdrgate gate`` does."""
 
-from pdrgate.launch.folders import give_file_to_caller, give_to_caller, new_folder
-from pdrgate.launch.running import run_gate
-from pdrgate.launch.suites import check, default_testbed, found, variables
+from pdrgate.launch.folders import followed, give_file_to_caller, give_to_caller, new_folder
+from pdrgate.launch.running import Telling, run_gate
+from pdrgate.launch.suites import Listed, check, default_testbed, found, listed, variables
 
 __all__ = [
-    "check", "default_testbed", "found", "give_file_to_caller", "give_to_caller", "new_folder", "run_gate", "variables",
+    "Listed", "Telling", "check", "default_testbed", "followed", "found", "give_file_to_caller", "give_to_caller",
+    "listed", "new_folder", "run_gate", "variables",
 ]  # fmt: skip

@@ -8,9 +8,7 @@ import time
 from pathlib import Path
 
 from pdrgate.errors import StorageError
-
-LATEST = "latest"
-"""A link to the newest run's folder, beside it."""
+from pdrgate.history.results import LATEST
 
 
 def new_folder(output: Path) -> Path:
@@ -26,6 +24,28 @@ def new_folder(output: Path) -> Path:
             raise StorageError(f"cannot make {folder}: {error.strerror}; choose another with --output") from error
         return folder
     raise StorageError(f"cannot make a new folder in {output}; choose another with --output")
+
+
+def mark_latest(folder: Path) -> None:
+    """Let ``latest`` beside a run's folder be it. What cannot be linked, or is somebody's own file, stays as it is."""
+    link, partial = folder.parent / LATEST, folder.parent / f".{LATEST}-{os.getpid()}"
+    if link.exists() and not link.is_symlink():
+        return
+    with contextlib.suppress(OSError):
+        partial.symlink_to(folder.name)
+        try:
+            give_file_to_caller(partial)
+            partial.replace(link)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def followed(path: Path) -> Path:
+    """The path, and what ``latest`` in it stands for by now: it will be another run soon."""
+    for one in (path, path.parent):
+        if one.name == LATEST and one.is_symlink():
+            return one.parent / one.readlink() / path.relative_to(one)
+    return path
 
 
 def give_to_caller(folder: Path) -> None:
@@ -46,5 +66,5 @@ def give_file_to_caller(file: Path) -> None:
     if os.geteuid() != 0 or uid is None or gid is None:
         return
     with contextlib.suppress(OSError):
-        if file.stat().st_uid == 0 and file.absolute().parent.stat().st_uid == int(uid):
-            os.chown(file, int(uid), int(gid))
+        if file.lstat().st_uid == 0 and file.absolute().parent.stat().st_uid == int(uid):
+            os.chown(file, int(uid), int(gid), follow_symlinks=False)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from rich.text import Text
 
 from pdrgate.errors import EXIT_FAULT, EXIT_PASS, EXIT_UNTESTABLE, DataError, PdrGateError, StorageError
 from pdrgate.gate.options import RunOptions
-from pdrgate.launch.folders import give_file_to_caller, give_to_caller
+from pdrgate.history.results import RESULT_FILE, read_result
+from pdrgate.launch.folders import give_file_to_caller, give_to_caller, mark_latest
 from pdrgate.launch.streams import outlives_its_reader, told_to
 from pdrgate.launch.suites import ALL, PACKAGE, found, variables
 from pdrgate.results.model import RunResult
@@ -23,17 +27,40 @@ _LITTLE_SPACE = 64 << 10
 """Bytes: with less, a full disk is why anything went wrong."""
 
 
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """How a run is told."""
+
+    form: Literal["text", "json"] = "text"
+    """With JSON standard output has the result, and nothing else; what people read goes to standard error."""
+    quiet: bool = False
+    """Whether verdict and evidence are all that people read."""
+
+
 @outlives_its_reader("stdout")
 @outlives_its_reader("stderr")
-def run_gate(options: RunOptions, folder: Path, why: str = "", *, resume: bool = False, quiet: bool = False) -> int:
-    """Run the suites into ``folder``, print the verdicts, and return the exit code of the contract.
+def run_gate(
+    options: RunOptions, folder: Path, why: str = "", *, resume: bool = False, telling: Telling | None = None
+) -> int:
+    """Run the suites into ``folder``, tell the verdicts, and return the exit code of the contract.
 
     Args:
         why: what was chosen for the user and why, as a sentence.
         resume: whether the folder's trials are this run's.
-        quiet: whether verdict and evidence are all that is printed.
     """
-    from pdrgate.history.results import RESULT_FILE, read_result
+    told = telling or Telling()
+    if told.form == "text":
+        return _run(options, folder, why, resume, told.quiet)
+    out = sys.stdout
+    with told_to(sys.stderr):
+        code = _run(options, folder, why, resume, told.quiet)
+    with contextlib.suppress(FileNotFoundError):  # why there is none was told
+        out.write((folder / RESULT_FILE).read_text(encoding="utf-8"))
+        out.flush()
+    return code
+
+
+def _run(options: RunOptions, folder: Path, why: str, resume: bool, quiet: bool) -> int:
     from pdrgate.reports.console.ending import show_files, show_verdict
     from pdrgate.reports.console.screen import Screen, verdict_text
     from pdrgate.results.verdict import INTERRUPTED, Verdict
@@ -89,6 +116,7 @@ def _measured(options: RunOptions, folder: Path, resume: bool) -> int:
         raise
     finally:
         give_to_caller(folder)
+        mark_latest(folder)
         if options.history is not None and options.history.file is not None:
             give_file_to_caller(options.history.file)
         if options.noise is not None:

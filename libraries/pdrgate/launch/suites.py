@@ -6,6 +6,8 @@ import dataclasses
 import difflib
 import platform
 import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pdrgate.errors import UsageError
@@ -74,29 +76,49 @@ def check(options: RunOptions) -> None:
     for suite in options.suites:
         if not found(suite).exists():
             raise UsageError(f"there is no suite {suite}; name one with --suite, such as robot/gate")
-    _check_scenarios(options)
+    listed(options.suites, options.scenarios)
     if options.baseline is not None:
         from pdrgate.gate.baseline import baselines
 
         baselines(options, options.baseline / "of no run")
 
 
-def _check_scenarios(options: RunOptions) -> None:
-    """Raises UsageError at a pattern that no test of the suites matches, which Robot would pass over in silence."""
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A test that a run may choose."""
+
+    suite: str
+    about: str
+    """What the suite is for."""
+    test: str
+    tags: tuple[str, ...]
+
+
+def listed(suites: Sequence[Path], patterns: Sequence[str] = (ALL,)) -> list[Listed]:
+    """The tests of these suites that the patterns choose, in order.
+
+    Raises:
+        UsageError: a suite cannot be read, or a pattern chooses none, which Robot would pass over in silence.
+    """
     from robot.api import TestSuite
     from robot.errors import DataError as NoSuite  # type: ignore[import-untyped]
     from robot.model import TagPatterns  # type: ignore[import-untyped]
 
     try:
-        tests = list(TestSuite.from_file_system(*(found(suite) for suite in options.suites)).all_tests)
+        tests = list(TestSuite.from_file_system(*(found(suite) for suite in suites)).all_tests)
     except NoSuite as error:
-        raise UsageError(f"{' and '.join(map(str, options.suites))}: {error}; name a suite with --suite") from error
-    for pattern in options.scenarios:
+        raise UsageError(f"{' and '.join(map(str, suites))}: {error}; name a suite with --suite") from error
+    for pattern in patterns:
         if pattern != ALL and not any(TagPatterns([pattern]).match(test.tags) for test in tests):
             tags = sorted({tag for test in tests for tag in test.tags})
             near = difflib.get_close_matches(pattern, tags, 1)
             meant = f"did you mean {near[0]}? " if near else ""
             raise UsageError(f"no test has the tag {pattern}; {meant}there are {', '.join(tags)}, and {ALL}")
+    return [
+        Listed(test.parent.name, test.parent.doc, test.name, tuple(test.tags))
+        for test in tests
+        if ALL in patterns or TagPatterns(patterns).match(test.tags)
+    ]
 
 
 def variables(options: RunOptions, *, resume: bool) -> dict[str, str]:
