@@ -57,6 +57,11 @@ class KernelBuild:
     note: str = ""
     """Why it is another one than was asked for."""
 
+    @property
+    def label(self) -> str:
+        """What results call it."""
+        return f"{self.name} ({self.release})"
+
 
 class BuildError(TestbedError):
     """What was handed over is no kernel that could be booted."""

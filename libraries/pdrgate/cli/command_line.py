@@ -20,6 +20,7 @@ from pdrgate.cli.history import history
 from pdrgate.cli.report import report
 from pdrgate.cli.restore import restore
 from pdrgate.cli.trend import trend
+from pdrgate.cli.watch import watch
 from pdrgate.errors import EXIT_FAULT, EXIT_STOP, EXIT_UNTESTABLE, EXIT_USAGE, PdrGateError
 
 _COMPLETION = "_PDRGATE_COMPLETE"
@@ -36,7 +37,7 @@ def cli(debug: bool) -> None:
     """
 
 
-for _command in (gate, doctor, calibrate, restore, assess, compare, report, history, fetch, trend):
+for _command in (gate, doctor, calibrate, restore, assess, compare, report, history, fetch, trend, watch):
     cli.add_command(_command)
 
 

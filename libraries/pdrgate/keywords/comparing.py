@@ -59,7 +59,7 @@ class BuildKeywords:
             def boot(journal: Journal) -> Testbed:
                 return session.config.boot(named, journal, session.record.folder / "consoles", session.observer.said)
 
-            return Build(side, f"{named.name} ({named.release})", boot)
+            return Build(side, named.label, boot)
 
         self._compare(build, (baseline, candidate), boots, tolerance, budget)
 

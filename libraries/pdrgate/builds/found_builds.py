@@ -1,0 +1,60 @@
+"""Kernel builds that others put somewhere: into a folder, or into the distribution's archive."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from pdrgate.builds.kernel_build import BuildError, KernelBuild, kernel_build
+
+
+def builds_at(place: str, cache: Path | None = None) -> list[KernelBuild]:
+    """The builds at a place, as their names are counted: 6.9 before 6.10.
+
+    What lies in a folder and is no kernel is passed over, a package that is still being copied too.
+
+    Args:
+        place: a folder of packages, images or build trees; a build itself; or packages of the distribution, by a
+            pattern with ``*`` such as ``linux-image-6.1.*-amd64``.
+
+    Raises:
+        BuildError: there is nothing of the kind.
+        StorageError: the cache cannot be written.
+    """
+    path = Path(place)
+    if "*" in place and "/" not in place:
+        return [kernel_build(name, cache=cache) for name in _packages(place)]
+    if not path.is_dir():
+        return [kernel_build(place, cache=cache)]
+    try:
+        return [kernel_build(place, cache=cache)]
+    except BuildError:
+        return [build for child in sorted(path.iterdir(), key=_counted) if (build := _build(child, cache)) is not None]
+
+
+def _build(path: Path, cache: Path | None) -> KernelBuild | None:
+    try:
+        return kernel_build(path, cache=cache)
+    except BuildError:
+        return None
+
+
+def _packages(pattern: str) -> list[str]:
+    """Names of packages that apt knows."""
+    try:
+        told = subprocess.run(
+            ("apt-cache", "pkgnames", pattern.partition("*")[0]), capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise BuildError(f"{pattern}: apt-cache does not say which packages there are: {error}") from error
+    found = sorted((Path(name) for name in told.stdout.split() if fnmatchcase(name, pattern)), key=_counted)
+    if not found:
+        raise BuildError(f"{pattern}: apt knows no such package; run apt-get update, or name another")
+    return [path.name for path in found]
+
+
+def _counted(path: Path) -> list[tuple[int, str]]:
+    """By its name, numbers as such."""
+    return [(int(word), "") if word.isdigit() else (-1, word) for word in re.split(r"(\d+)", path.name)]
