@@ -116,12 +116,13 @@ def work(tmp_path: Path) -> Iterator[Work]:
 class TestGateFromEnv:
     def test_its_options_are_those_of_the_environment(self, work: Work) -> None:
         done = work.gate(
-            KERNEL="k.deb", AGAINST="b.deb", BPF="", COST_TOLERANCE="2%", HISTORY="h.db", BASELINE="results"
-        )
+            KERNEL="k.deb", AGAINST="b.deb", BPF="", COST_TOLERANCE="2%", HISTORY="h.db", BASELINE="results",
+            SPIKE_IN="true",
+        )  # fmt: skip
         assert (done.returncode, done.stderr) == (0, "")
         assert sorted(work.options) == sorted(
             ["--output=results", "--kernel=k.deb", "--against=b.deb", "--cost-tolerance=2%", "--history=h.db",
-             "--baseline=results"]
+             "--baseline=results", "--spike-in"]
         )  # fmt: skip
         assert work.told("summary.md") == "| the table |\n"
 

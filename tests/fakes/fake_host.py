@@ -13,9 +13,11 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from ipaddress import ip_network
 from types import TracebackType
 from typing import Any, Self
 
+from pdrgate.data_paths.contract import NETWORKS
 from pdrgate.hosts.host import DEFAULT_TIMEOUT, CommandError, Completed
 
 CPU = "/sys/devices/system/cpu"
@@ -55,6 +57,9 @@ class FakeDevice:
     default_qdisc: str = "noqueue"
     qdisc: list[dict[str, Any]] = field(default_factory=list)
     """With a handle; empty when the default is in place."""
+    clsact: bool = False
+    egress_filter: int | None = None
+    """Instructions of its program."""
     neighbours: dict[str, tuple[str, str]] = field(default_factory=dict)
     """MAC address and state by IP address."""
     rounds: Callable[[str, int], int] = lambda name, value: value
@@ -71,6 +76,8 @@ class FakeHost:
 
     files: dict[str, str] = field(default_factory=dict)
     devices: dict[str, FakeDevice] = field(default_factory=dict)
+    routes: dict[str, list[str]] = field(default_factory=dict)
+    """By network, those of protocol 211 within it."""
     rules: str = ""
     service: str | None = None
     """Of irqbalance, as systemd tells: active or inactive; None without systemd."""
@@ -88,7 +95,9 @@ class FakeHost:
         """All that can be changed, to compare."""
         # A table that is what the driver would make is as good as one of the driver's.
         devices = {name: vars(one) | {"table_is_set": None} for name, one in self.devices.items()}
-        return copy.deepcopy((self.files, devices, self.rules, self.service, sorted(self.processes.values())))
+        return copy.deepcopy(
+            (self.files, devices, self.routes, self.rules, self.service, sorted(self.processes.values()))
+        )
 
     # --- A Host ---
 
@@ -202,7 +211,23 @@ class FakeHost:
             case ("-j", "qdisc", "show", "dev", name):
                 device = self.devices[name]
                 default = {"kind": device.default_qdisc, "handle": "0:", "root": True, "options": {}}
-                return json.dumps(device.qdisc or [default])
+                clsact = [{"kind": "clsact", "handle": "ffff:"}] if device.clsact else []
+                return json.dumps([*(device.qdisc or [default]), *clsact])
+            case ("qdisc", what, "dev", name, "clsact"):
+                if self.devices[name].clsact is (what == "add"):
+                    raise ToolError("Error: Exclusivity flag on, cannot modify.")
+                self.devices[name].clsact, self.devices[name].egress_filter = what == "add", None
+            case ("-j", "filter", "show", "dev", name, "egress", "pref", _):
+                length = self.devices[name].egress_filter
+                program = {"handle": "0x1", "bytecode": {"length": length}}
+                return "[]" if length is None else json.dumps([{"kind": "bpf"}, {"kind": "bpf", "options": program}])
+            case ("filter", "delete", "dev", name, "egress", "pref", _):
+                self.devices[name].egress_filter = None
+            case ("filter", "add", "dev", name, "egress", "protocol", "all", "pref", _, "handle", "1", *program):
+                assert self.devices[name].clsact
+                length, *code = program[-1].split(",")
+                assert len(code) == int(length)
+                self.devices[name].egress_filter = int(length)
             case ("qdisc", "delete", "dev", name, "root"):
                 if not self.devices[name].qdisc:
                     raise ToolError("Error: Cannot delete qdisc with handle of zero.")
@@ -226,9 +251,26 @@ class FakeHost:
                 self.devices[name].neighbours[to] = (mac, "permanent")
             case ("neighbour", "delete", to, "dev", name):
                 del self.devices[name].neighbours[to]
+            case ("-j", "-4" | "-6", "route", "show", "root", network, "proto", "211"):
+                return json.dumps([{"dst": route} for route in self.routes.get(network, ())])
+            case (_, "route", "add", "unreachable", *route, "proto", "211"):
+                self.routes.setdefault(self._network(route[0]), []).append(" ".join(route))
+            case (_, "route", "delete", "unreachable", *route, "proto", "211"):
+                own = self.routes[network := self._network(route[0])]
+                own.remove(" ".join(route))
+                if not own:
+                    del self.routes[network]
             case _:
                 raise AssertionError(words)
         return ""
+
+    @staticmethod
+    def _network(route: str) -> str:
+        """The whole network that it lies in; those of tests are the generator's."""
+        return next(
+            str(one) for networks in NETWORKS.values() for one in (networks.forward, networks.reverse)
+            if ip_network(route).version == one.version and ip_network(route).subnet_of(one)  # type: ignore[arg-type]
+        )  # fmt: skip
 
     # --- ethtool ---
 

@@ -316,6 +316,8 @@ def test_a_reader_that_leaves_early_is_no_error(stable: Path) -> None:
         (["--kernel", "a", "--against", "b", "--testbed", NETNS], 64, "boots no kernels"),
         (["--kernel", "a"], 64, "--against go together"),
         (["--bpf", "a.o", "--kernel", "b", "--against", "c"], 64, "--kernel and --bpf do not go together"),
+        (["--spike-in"], 64, "--spike-in slows the baseline of a comparison down; name one: --kernel BUILD --against"),
+        (["--spike-in", "--kernel", "a", "--against", "b", "--tolerance", "0%"], 64, "twice 0% is none; ask for more"),
         (["--resume", "x", "--boots", "3"], 64, "leave out --boots"),
         (["--bpf", "none.o", "--against", "c"], 2, "none.o: cannot read it"),
     ],

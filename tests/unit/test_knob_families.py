@@ -26,6 +26,7 @@ from pdrgate.knobs import (
     coalescing,
     device_interrupts,
     each,
+    egress_filter,
     flow_hash,
     idle_latency,
     in_turn,
@@ -39,6 +40,7 @@ from pdrgate.knobs import (
     rfs_off,
     rings,
     rps,
+    side_routes,
     sysctl,
     xps,
 )
@@ -66,6 +68,9 @@ EVERY_KNOB: list[tuple[Knob, str]] = [
     (RootQdisc("eth0", "pfifo limit 77"), "qdisc of eth0: pfifo limit 77"),
     (neighbours("eth0", {"192.0.2.1": MAC, "2001:DB8::1": MAC}), "static neighbours of eth0: 192.0.2.1=02"),
     (FirewallRules("none"), "firewall rules: none"),
+    (egress_filter("eth0", 57), "filter at the egress of eth0: clsact=yes filter=57"),
+    (side_routes("2001:2:0:1::/64", 48), "routes beside those to 2001:2:0:1::/64: 48"),
+    (side_routes("198.18.0.0/16", 3), "routes beside those to 198.18.0.0/16: 3"),
     (Governor("performance"), "CPU frequency governor: performance"),
     (idle_latency(2), "idle states: those left within 2 us"),
     (Turbo("off"), "turbo: off"),
@@ -152,6 +157,8 @@ def test_what_belongs_to_the_machine_is_told_from_what_is_a_namespaces(knob: Kno
         (InterruptAffinity("v0", each([0])), "v0 on fake has no interrupts of its own"),
         (InterruptAffinity("eth0", in_turn([0, 9])), "fake has no CPU 9 online"),
         (RootQdisc("x9", "pfifo"), "fake has no interface x9"),
+        (egress_filter("x9", 1), "fake has no interface x9"),
+        (side_routes("2001:2:0:1::/64", 49), "there are at most 48 of them"),
         (neighbours("x9", {"192.0.2.1": MAC}), "fake has no interface x9"),
         (Governor("ondemand"), "fake has no frequency governor ondemand for policy0, only performance powersave"),
     ],
@@ -271,6 +278,25 @@ def test_a_driver_that_says_yes_and_does_nothing(
 
 
 # --- What is special about a family ---
+
+
+def test_a_filter_hangs_on_what_is_there_and_takes_away_no_more_than_itself(host: FakeHost) -> None:
+    host.devices["eth0"].clsact = True
+    with KnobSet() as knobs:
+        knobs.apply(host, egress_filter("eth0", 8))
+        knobs.apply(host, egress_filter("eth0", 300))
+        assert host.devices["eth0"].egress_filter == 300
+    assert (host.devices["eth0"].clsact, host.devices["eth0"].egress_filter) == (True, None)
+
+
+def test_routes_beside_a_network_are_for_other_addresses_or_other_services(host: FakeHost) -> None:
+    knobs = KnobSet()
+    for network, count in (("2001:2:0:1::/64", 2), ("198.18.0.0/16", 2), ("2001:2:0:1::/64", 1)):
+        knobs.apply(host, side_routes(network, count))
+    assert host.routes == {
+        "2001:2:0:1::/64": ["2001:2:0:1:8000::/65"],
+        "198.18.0.0/16": ["198.18.0.0/16 tos 0x04", "198.18.0.0/16 tos 0x08"],
+    }
 
 
 def test_interrupts_are_those_of_the_device_and_shared_out_by_queue(host: FakeHost) -> None:

@@ -49,6 +49,7 @@ ALL_SAID = RunOptions(
     budget=Duration(0.1),
     noise=Path("results/noise.jsonl"),
     below_noise=True,
+    spike_in=True,
     bisect=True,
     history=Address.parse("runs.db"),
 )
@@ -125,7 +126,7 @@ def test_robot_gets_what_was_asked_in_units_and_with_whole_paths() -> None:
         "KERNEL": f"vmlinuz,modules={Path.cwd() / 'lib'}", "BPF": "a.o", "AGAINST": "b.o", "BOOTS": "6",
         "BUDGET": "0.1 s", "RESUME": "True", "HISTORY": str(Path.cwd() / "runs.db"),
         "NOISE": str(Path.cwd() / "results/noise.jsonl"), "BELOW_NOISE": "True",
-        "ANY_FINGERPRINT": "False",
+        "ANY_FINGERPRINT": "False", "SPIKE_IN": "True",
     }  # fmt: skip
 
 
@@ -157,7 +158,7 @@ def test_the_resource_declares_each_variable_that_a_run_sets_with_the_same_defau
     [
         OPTIONS,
         dataclasses.replace(ALL_SAID, bpf="", baseline=None, require_baseline=False, kernel="a 'kernel' $(x).deb"),
-        dataclasses.replace(ALL_SAID, kernel="", bpf="", against="", bisect=False),
+        dataclasses.replace(ALL_SAID, kernel="", bpf="", against="", bisect=False, spike_in=False),
     ],
 )
 def test_the_command_that_a_result_tells_asks_for_the_same_again(asked: RunOptions, tmp_path: Path) -> None:

@@ -124,6 +124,9 @@ def _tags(context: click.Context, parameter: click.Parameter, incomplete: str) -
 @click.option(
     "--below-noise", is_flag=True, help="Compare builds though the tolerance is below what this testbed resolves."
 )
+@click.option(
+    "--spike-in", is_flag=True, help="Show of builds that pass that they could have failed: plant a slowdown."
+)
 @click.option("--resume", metavar="RUN", type=PathType(), help="Continue the run in this folder.")
 @click.option("--reading", type=click.Choice(["strict", "tolerant", "published"]), default="strict", show_default=True)
 @wait_option
@@ -242,6 +245,10 @@ def _asked(**given: Any) -> RunOptions:
         raise UsageError("--any-fingerprint is for --baseline history:NAME; a file or a folder must be comparable")
     if options.require_baseline and options.baseline is None:
         raise UsageError("--require-baseline asks for a baseline; name a run or a folder of runs with --baseline")
+    if options.spike_in and not options.against:
+        raise UsageError("--spike-in slows the baseline of a comparison down; name one: --kernel BUILD --against BUILD")
+    if options.spike_in and not options.tolerance:
+        raise UsageError("--spike-in plants a slowdown of twice the tolerance, and twice 0% is none; ask for more")
     if options.bisect and not options.against:
         raise UsageError("--bisect needs a build that is known to be good: --kernel BUILD --against GOOD")
     if options.against and options.scenarios == ("default",):

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pdrgate.data_paths.slowdowns import Planted
 from pdrgate.errors import DataError, PdrGateError, TestbedError
 from pdrgate.gate.disturbance import remedy
 from pdrgate.gate.plan import grid, round_order
@@ -42,6 +43,8 @@ class Build:
     boot: Callable[[Journal], Testbed]
     program: Path | None = None
     """The eBPF object that is the build, on one kernel for both sides."""
+    planted: Planted | None = None
+    """What slows its boots down, see `pdrgate.gate.spike_in`."""
 
 
 @dataclass
@@ -121,6 +124,8 @@ class Boots:
         self._told = told
         self._known = known
         self._searched: set[Side] = set()
+        self._introduced: set[Side] = set()
+        """Sides of which a boot has been told of in words."""
         self._centres: dict[Side, float] = {}
         self._ahead: dict[Side, tuple[Subject, Future[None]]] = {}
         """Boots of the next pair, and whether they are set up already."""
@@ -276,10 +281,10 @@ class Boots:
         testbed = self.session.begin(build.boot)
         # Namespaces made anew are a start of the SUT too, though its kernel stays.
         boot = "" if isinstance(testbed, Booting) else f"{testbed.boot}-{side}-{number}"
+        identity = Identity(side, build.label, number, boot, build.program, build.planted)
         return Subject(
-            self.session, self.scenario, testbed, Identity(side, build.label, number, boot, build.program),
-            told=self._told, introduce=side not in self._searched,
-        )  # fmt: skip
+            self.session, self.scenario, testbed, identity, told=self._told, introduce=side not in self._introduced
+        )
 
     def _start(self, build: Build, subject: Subject) -> _Boot:
         testbed = subject.testbed
@@ -294,6 +299,7 @@ class Boots:
                 raise
         except TestbedError as error:
             raise BootError(build.side, error, subject.boot) from error
+        self._introduced.add(build.side)
         self.carried, self.sut_cpus, self.uncounted = subject.carried, testbed.sut_cpus, subject.uncounted
         self._steady, self.remedy = testbed.steady, remedy(testbed)
         if told := differences(self.sides[build.side].fingerprint, subject.fingerprint):

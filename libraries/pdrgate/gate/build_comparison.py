@@ -19,7 +19,7 @@ from pdrgate.gate.baseline import besides_the_kernel, differing_entries
 from pdrgate.gate.boots import SIDES, BootError, Boots, Build
 from pdrgate.gate.disturbance import Disturbance
 from pdrgate.gate.interference import interference
-from pdrgate.gate.judging import check_tolerance, comparison, judged, shown, summarised, told
+from pdrgate.gate.judging import check_tolerance, comparison, judged, proven, shown, summarised, told
 from pdrgate.gate.noise import as_observed, check_resolvable, noise_floor, remember, resolvable_in_words
 from pdrgate.gate.packet_cost import counted, function_changes
 from pdrgate.gate.pairs_file import PairsFile, StoredStep
@@ -42,6 +42,7 @@ from pdrgate.results.model import (
     ScenarioResult,
     Side,
     SideResult,
+    SpikeInResult,
 )
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.bounds import known_bounds
@@ -101,6 +102,8 @@ class BuildComparison:
         self.shape: Shape | None = None
         """Once all pairs are measured."""
         self.comparison: ComparisonResult | None = None
+        self.spike_in: SpikeInResult | None = None
+        """Whether it could have failed, see `pdrgate.gate.spike_in`."""
         self.judgement: Judgement | None = None
         self.interference = ""
         self.disturbance = Disturbance()
@@ -171,8 +174,25 @@ class BuildComparison:
             remark = "" if veto.verdict is Verdict.DISTURBED else self.disturbance.remark()
             self.judgement = veto.remarked(remark, self._places(veto.verdict), f"not accepted therefore: {numbers}")
             return self.judgement
-        self.judgement = found.remarked(*self._remarks(found.verdict))
+        self.judgement = proven(found, self.spike_in).remarked(*self._remarks(found.verdict))
         return self.judgement
+
+    def beside(self, builds: Mapping[Side, Build]) -> BuildComparison:
+        """Another one of the same scenario, by the same plan and at the same loads, once these are known.
+
+        Args:
+            builds: both boot what is this one's baseline.
+        """
+        other = BuildComparison(self.session, self.scenario, builds, self.plan, test=self.test)
+        known = self._boots.sides["baseline"]
+        other._boots.loads = self._boots.loads
+        other._boots.sides = {side: replace(known, side=side, build=build.label) for side, build in builds.items()}
+        return other
+
+    @property
+    def loads(self) -> tuple[float, ...]:
+        """Those that all boots are offered, packets/s; empty until they are known."""
+        return self._boots.loads
 
     @property
     def _differs(self) -> Mapping[str, tuple[str | None, str | None]]:
@@ -237,6 +257,7 @@ class BuildComparison:
             measurands=candidate.measurands,
             assessment=candidate.assessment,
             comparison=self.comparison,
+            spike_in=self.spike_in,
             interference=self.interference,
             complaints=candidate.complaints,
             sides=sides,

@@ -6,13 +6,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pdrgate.errors import DataError, UsageError
+from pdrgate.errors import EXIT_FAULT, DataError, UsageError
 from pdrgate.gate.packet_cost import at_odds, cost_in_words, percent
 from pdrgate.measurands import Cost
 from pdrgate.replication import NoiseFloor, Samples
 from pdrgate.replication.noise import KNOWN
 from pdrgate.replication.samples import gravest_change
-from pdrgate.results.model import Better, ChangeResult, ComparisonResult, FunctionChange, MeasurandResult
+from pdrgate.results.model import (
+    Better,
+    ChangeResult,
+    ComparisonResult,
+    FunctionChange,
+    MeasurandResult,
+    SpikeInResult,
+)
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stats.intervals import mean, sample_deviation, t_interval
 from pdrgate.stats.pooled import Deviation
@@ -118,6 +125,29 @@ def judged(changes: Sequence[ChangeResult], functions: Sequence[FunctionChange] 
     if decisive.verdict is Verdict.INCONCLUSIVE and decisive.evidence is not None and not _is_the_tolerance(decisive):
         reason += "; repeat more often or on a quieter machine"
     return Judgement(decisive.verdict, reason)
+
+
+def proven(found: Judgement, spike_in: SpikeInResult | None) -> Judgement:
+    """A verdict as it stands after a slowdown was planted to see whether it is found.
+
+    A PASS that could not have failed is none: the comparison is INCONCLUSIVE, and no fault of the build's. Where the
+    machine kept that from being seen, its fault is the verdict. Where nothing could be planted, the PASS says so.
+    """
+    if spike_in is None or found.verdict is not Verdict.PASS:
+        return found
+    if spike_in.verdict is None or spike_in.slowdown is None:
+        return found.remarked(f"no slowdown was planted: {spike_in.reason}")
+    planted = f"a planted slowdown of {spike_in.slowdown:.1%}"
+    changes = spike_in.comparison.changes if spike_in.comparison else ()
+    after = f" after {spike_in.comparison.pairs} pairs" if spike_in.comparison else ""
+    if spike_in.found:
+        by = ", ".join(one.measurand for one in changes if one.verdict is Verdict.REGRESSION)
+        return found.remarked(f"{planted} was found ({spike_in.verdict}{after}, by {by})")
+    if spike_in.verdict.exit_code == EXIT_FAULT:
+        unknown = f"whether this comparison could have failed is not known: with {planted}, {spike_in.reason}"
+        return Judgement(spike_in.verdict, unknown).remarked(f"without it: {found.reason}")
+    failed = f"this comparison could not have failed: {planted} was not found ({spike_in.verdict}{after})"
+    return Judgement(Verdict.INCONCLUSIVE, failed).remarked(found.reason)
 
 
 def told(change: ChangeResult) -> str:

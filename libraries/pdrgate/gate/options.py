@@ -51,6 +51,8 @@ class Options:
     """The database that the run puts itself into when it ends; None: into none."""
     below_noise: bool = False
     """Whether builds are compared though the tolerance is below what the testbed resolves."""
+    spike_in: bool = False
+    """Whether a comparison of builds that passes must show that it could have failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import shlex
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pdrgate import __version__
 from pdrgate.errors import DataError, PdrGateError, StorageError
@@ -19,6 +20,8 @@ from pdrgate.results.verdict import Verdict, gravest
 from pdrgate.stability import read_trials
 from pdrgate.trial import Trial
 
+SPIKE_IN_TRIALS = "spike-in.jsonl"
+"""Trials with a slowdown that was planted: nothing that reads the run's own may take them for the build's."""
 FINGERPRINTS_FILE = "fingerprints.json"
 """By digest, the fingerprints of a run's trials: what must be equal for a trial to stand for another."""
 
@@ -52,6 +55,22 @@ class RunRecord:
         self.earlier: tuple[Trial, ...] = tuple(read_trials(path)) if resume and path.stat().st_size else ()
         """The trials of the run that is resumed."""
         self._fingerprints: dict[str, dict[str, str]] = read_fingerprints(folder) if resume else {}
+        self._spike_in: Self | None = None
+
+    @property
+    def spike_in(self) -> Self:
+        """The same for what is measured with a planted slowdown: its trials have a file of their own.
+
+        Raises as the record itself does, when it is first asked for.
+        """
+        if self._spike_in is None:
+            other = copy.copy(self)
+            path = self.folder / SPIKE_IN_TRIALS
+            other.put_aside = None if self.resumed else _put_aside(path)
+            other.trials = TrialFile(path)
+            other.earlier = tuple(read_trials(path)) if self.resumed and path.stat().st_size else ()
+            self._spike_in = other
+        return self._spike_in
 
     @property
     def scenarios(self) -> tuple[ScenarioResult, ...]:
@@ -120,6 +139,8 @@ class RunRecord:
     def close(self) -> None:
         """End writing trials; may be called twice."""
         self.trials.close()
+        if self._spike_in is not None:
+            self._spike_in.trials.close()
 
 
 def not_in_history(where: Address, folder: Path, patience: float = 30.0) -> str:

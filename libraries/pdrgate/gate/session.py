@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import contextlib
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Self
 
@@ -12,6 +13,7 @@ from pdrgate.gate.profile import PROFILES
 from pdrgate.gate.progress import Observer
 from pdrgate.gate.record import RunRecord
 from pdrgate.history.noise import NoiseStore
+from pdrgate.knobs import ChangeLog
 from pdrgate.results.model import TestbedResult
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease
@@ -127,6 +129,22 @@ class Session:
         if sentence and sentence not in self._said:
             self._said.add(sentence)
             self.observer.said(sentence)
+
+    @property
+    def changes(self) -> ChangeLog:
+        """Where changes of the SUT are noted before they are made. Raises TestbedError when nothing is taken."""
+        if self._journal is None:
+            raise TestbedError("nothing is taken yet; begin with the keyword Open Testbed")
+        return self._journal
+
+    @contextlib.contextmanager
+    def recorded_in(self, record: RunRecord) -> Iterator[None]:
+        """What is measured meanwhile is another record's."""
+        own, self.record = self.record, record
+        try:
+            yield
+        finally:
+            self.record = own
 
     def leave(self, testbeds: Collection[Testbed] | None = None) -> None:
         """Put testbeds of its own back; None: all of them."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pdrgate.crashes.kernel_log import KernelLog, read_kernel_log
 from pdrgate.data_paths.catalogue import DataPath, data_path
+from pdrgate.data_paths.slowdowns import Planted
 from pdrgate.errors import DataError, PdrGateError, TestbedError
 from pdrgate.gate.counting import busy_of, uncounted
 from pdrgate.gate.fingerprint import fingerprint
@@ -18,6 +19,7 @@ from pdrgate.gate.profile import Profile
 from pdrgate.gate.progress import Upcoming
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
+from pdrgate.knobs import KnobSet
 from pdrgate.measurands import Ask
 from pdrgate.observers.environment import Environment
 from pdrgate.observers.watching import Observer
@@ -46,6 +48,8 @@ class Identity:
     """What tells this start of the SUT from all others; else what the testbed says."""
     program: Path | None = None
     """The eBPF object that the data path runs; else pdrgate's own, where it runs one."""
+    planted: Planted | None = None
+    """What slows it down, so that it is seen whether that is found."""
 
 
 class Subject:
@@ -88,6 +92,7 @@ class Subject:
         self._generator: Generator | None = None
         self._measurer: Measurer | None = None
         self._log: KernelLog | None = None
+        self._planted = KnobSet(None if testbed.disposable else session.changes)
 
     @property
     def trials(self) -> list[Trial]:
@@ -121,6 +126,7 @@ class Subject:
         if not self._path.by_kernel:
             probe(self._path, testbed, self._generator, scenario.frames)
         self.carried = self._path.sentence()
+        self.plant(self.identity.planted)
         self._measurer = self._new_measurer()
         self.uncounted = uncounted(testbed)
         if self.introduce:
@@ -128,6 +134,14 @@ class Subject:
             generator = in_words(self._generator.describe())
             self.session.observer.said(f"{scenario.title}{carried}; generator {generator}")
             self.session.say_once(self.uncounted)
+
+    def plant(self, planted: Planted | None) -> None:
+        """Put a slowdown into the data path, in place of the one before; None: none. Raises TestbedError."""
+        self._planted.restore()
+        for hop in self.testbed.hops if planted is not None else ():
+            assert planted is not None
+            for knob in planted.knobs(hop):
+                self._planted.apply(hop.host, knob)
 
     def ask(self, scenario: Scenario) -> None:
         """Change what is asked of the SUT as it is set up: the goal. Trials from here on belong to the new question."""
@@ -194,10 +208,11 @@ class Subject:
         if ending and self.testbed.disposable:
             self._path = None
         if self._path is not None:
-            try:
-                failures = [sentence for sentence in self._path.restore() if not sentence.startswith("put back")]
-            except PdrGateError as error:
-                failures = [str(error)]
+            for restore in (self._planted.restore, self._path.restore):
+                try:
+                    failures += [sentence for sentence in restore() if not sentence.startswith("put back")]
+                except PdrGateError as error:
+                    failures.append(str(error))
             self._path = None
         for failure in failures:
             self.session.observer.said(failure)

@@ -12,6 +12,7 @@ from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.boots import SIDES, Build
 from pdrgate.gate.build_comparison import BuildComparison, Plan
+from pdrgate.gate.spike_in import spike_in
 from pdrgate.keywords.log import show_scenario
 from pdrgate.keywords.state import State
 from pdrgate.results.model import Side
@@ -47,6 +48,10 @@ class BuildKeywords:
         docs/bare-metal.md. From the fourth pair on the comparison ends as soon as an unchanged build can be told from
         one that is worse by twice the ``tolerance``, in PDR, saturation throughput and (with a tolerance of its own)
         the cost of a packet; after ``budget`` no boot is begun. Without one that is 9 minutes, or what six pairs take.
+
+        On a testbed that was opened with ``spike_in`` a comparison that passes is followed by one of the baseline that
+        was slowed down by twice the ``tolerance`` with the baseline: it must be a REGRESSION, or the first could not
+        have failed, and is INCONCLUSIVE.
 
         Fails with ERROR when two boots of a build fail (a panic, a hang, no answer). `Measurement Should Be Stable`
         then judges the trials of both builds, `PDR Should Not Have Regressed` compares what their boots came to.
@@ -116,6 +121,9 @@ class BuildKeywords:
         comparison.measure()
         if comparison.judgement is None:
             comparison.judge(plan.tolerance)
+            if session.options.spike_in:
+                comparison.spike_in = spike_in(comparison)
+                comparison.judge(plan.tolerance)
         show_scenario(comparison.result(), comparison.trials, session.record)
         if comparison.judgement is not None and comparison.shape is None:
             raise AssertionError(str(comparison.judgement))

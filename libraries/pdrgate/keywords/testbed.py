@@ -57,6 +57,7 @@ class TestbedKeywords:
         noise: Path | None = None,
         below_noise: bool = False,
         any_fingerprint: bool = False,
+        spike_in: bool = False,
     ) -> None:
         """Sets up the testbed that the file ``testbed`` describes, and puts it back when the suite ends.
 
@@ -80,6 +81,7 @@ class TestbedKeywords:
         | ``history``  | A database that the run puts itself into when it ends: a SQLite file, or a PostgreSQL URL. |
         | ``noise``    | The file that keeps what boots deviate by; without it no single boot is slower than another. |
         | ``below_noise`` | Whether builds are compared though the tolerance is below what the testbed resolves. |
+        | ``spike_in`` | Whether a comparison of builds that passes must find a slowdown that was planted, too. |
         | ``resume``   | Whether the trials in the output directory are this run's, and need not be made again. |
         """
         builtin = BuiltIn()
@@ -112,6 +114,7 @@ class TestbedKeywords:
                 history=where,
                 below_noise=below_noise,
                 any_fingerprint=any_fingerprint,
+                spike_in=spike_in,
             )
             found = baselines(options, folder)
             kept = NoiseFile(noise) if noise and str(noise) not in _NOT_GIVEN else None

@@ -7,6 +7,7 @@ reads all that knobs can turn.
 
 from pdrgate.knobs.cpu import Governor, IdleLatency, Smt, Turbo, idle_latency
 from pdrgate.knobs.cpu_shares import each, in_turn
+from pdrgate.knobs.egress_filter import MOST_INSTRUCTIONS, EgressFilter, egress_filter
 from pdrgate.knobs.ethtool import EthtoolSettings, channels, coalescing, pause_frames, rings
 from pdrgate.knobs.file_knob import FileKnob, device_attribute, mtu, sysctl, threaded_napi
 from pdrgate.knobs.firewall import NO_RULES, FirewallRules
@@ -21,15 +22,17 @@ from pdrgate.knobs.qdisc import RootQdisc
 from pdrgate.knobs.queues import QueueFiles, rfs_off, rps, rps_cpus, rps_knobs, rps_off, xps
 from pdrgate.knobs.records import knob_from_record, of_whole_machine
 from pdrgate.knobs.rss import FlowHash, IndirectionTable, flow_hash
+from pdrgate.knobs.side_routes import SideRoutes, most_side_routes, side_routes
 from pdrgate.knobs.snapshot import snapshot
 from pdrgate.knobs.threads import KernelThreadNice
 
 __all__ = [
-    "ANY", "NO_RULES", "ChangeLog", "EthtoolFeatures", "EthtoolSettings", "FileKnob", "FirewallRules", "FlowHash",
-    "Governor", "IdleLatency", "IndirectionTable", "InterruptAffinity", "Irqbalance", "KernelThreadNice", "Knob",
-    "KnobSet", "Missing", "PlannedKnob", "QueueFiles", "RootQdisc", "Smt", "StaticNeighbours", "Turbo", "channels",
-    "coalescing", "contradictions", "device_attribute", "device_interrupts", "each", "flow_hash", "idle_latency",
-    "in_turn", "knob_from_record", "knobs_text", "mtu", "neighbours", "of_whole_machine", "offloads", "pause_frames",
-    "plan_knobs", "put_back", "rfs_off", "rings", "rps", "rps_cpus", "rps_knobs", "rps_off", "snapshot",
-    "static_neighbours", "sysctl", "sysctls", "threaded_napi", "xps",
+    "ANY", "MOST_INSTRUCTIONS", "NO_RULES", "ChangeLog", "EgressFilter", "EthtoolFeatures", "EthtoolSettings",
+    "FileKnob", "FirewallRules", "FlowHash", "Governor", "IdleLatency", "IndirectionTable", "InterruptAffinity",
+    "Irqbalance", "KernelThreadNice", "Knob", "KnobSet", "Missing", "PlannedKnob", "QueueFiles", "RootQdisc",
+    "SideRoutes", "Smt", "StaticNeighbours", "Turbo", "channels", "coalescing", "contradictions", "device_attribute",
+    "device_interrupts", "each", "egress_filter", "flow_hash", "idle_latency", "in_turn", "knob_from_record",
+    "knobs_text", "most_side_routes", "mtu", "neighbours", "of_whole_machine", "offloads", "pause_frames",
+    "plan_knobs", "put_back", "rfs_off", "rings", "rps", "rps_cpus", "rps_knobs", "rps_off", "side_routes",
+    "snapshot", "static_neighbours", "sysctl", "sysctls", "threaded_napi", "xps",
 ]  # fmt: skip

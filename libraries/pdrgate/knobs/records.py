@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from pdrgate.knobs.cpu import Governor, IdleLatency, Smt, Turbo
+from pdrgate.knobs.egress_filter import EgressFilter
 from pdrgate.knobs.ethtool import EthtoolSettings
 from pdrgate.knobs.file_knob import NETWORK_FILES, FileKnob
 from pdrgate.knobs.firewall import FirewallRules
@@ -18,6 +19,7 @@ from pdrgate.knobs.port_network import PortNetwork
 from pdrgate.knobs.qdisc import RootQdisc
 from pdrgate.knobs.queues import QueueFiles
 from pdrgate.knobs.rss import FlowHash, IndirectionTable
+from pdrgate.knobs.side_routes import SideRoutes
 from pdrgate.knobs.threads import KernelThreadNice
 
 _KINDS: dict[str, type[Any]] = {
@@ -32,6 +34,8 @@ _KINDS: dict[str, type[Any]] = {
     "neighbours": StaticNeighbours,
     "port-network": PortNetwork,
     "firewall": FirewallRules,
+    "egress-filter": EgressFilter,
+    "side-routes": SideRoutes,
     "kernel-thread-nice": KernelThreadNice,
     "governor": Governor,
     "idle-latency": IdleLatency,

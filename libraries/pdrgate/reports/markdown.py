@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pdrgate.reports.costs import INLINED, largest_changes
 from pdrgate.reports.gfm import block, code, cut, table, text
 from pdrgate.reports.measurands import MeasurandRow, change_rows, measurand_rows
+from pdrgate.reports.spike_in import spike_in_lines
 from pdrgate.results.model import ComparisonResult, FunctionChange, RunResult, ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.units import Ratio
@@ -135,6 +136,8 @@ def _remarks(scenario: ScenarioResult, result: RunResult) -> Iterator[str]:
     comparison = scenario.comparison
     if comparison is not None and not comparison.accepted:
         yield f"{of}the verdict does not rest on the change: {text(comparison.why_not)}"
+    for line in spike_in_lines(scenario):
+        yield f"{of}{text(line)}"
     if scenario.interference:
         yield f"{of}meanwhile {text(scenario.interference)}"
     for boot in scenario.boots:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from pdrgate.reports import tables
 from pdrgate.reports.losses import by_build
+from pdrgate.reports.spike_in import spike_in_table
 from pdrgate.results.model import AssessmentResult, CostResult, ScenarioResult, SearchResult
 from pdrgate.trial import Trial
 
@@ -111,6 +112,8 @@ def fragments(scenario: ScenarioResult) -> Iterator[str]:
 
 def details(scenario: ScenarioResult) -> Iterator[str]:
     """The tables that the measurands' one rests on."""
+    if scenario.spike_in is not None:
+        yield spike_in_table(scenario.spike_in)
     if scenario.comparison is not None and scenario.comparison.functions:
         yield tables.function_changes_table(scenario.comparison)
     for label, cost in _costs(scenario):

@@ -155,6 +155,30 @@ class ComparisonResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SpikeInResult:
+    """Whether a comparison that passed could have failed: the baseline, slowed down on purpose, against itself."""
+
+    wanted: float
+    """By how much more work a packet was to take: what makes it slower by twice the tolerance."""
+    planted: str = ""
+    """What was put into the packets' way, in words; empty where nothing could be."""
+    slowdown: float | None = None
+    """By how much more work a packet took, as trials of one boot told; None where nothing was planted."""
+    verdict: Verdict | None = None
+    """Of that comparison; None where there was none."""
+    reason: str
+    """Of that verdict; else why nothing was planted."""
+    comparison: ComparisonResult | None = None
+    """None where it came to no change."""
+    trials: int = 0
+
+    @property
+    def found(self) -> bool:
+        """Whether the slowdown was told."""
+        return self.verdict is Verdict.REGRESSION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GoalResult:
     """Where the search for one goal ended (RFC 9971): bounds, and never the PDR itself."""
 
@@ -356,6 +380,8 @@ class ScenarioResult:
     measurands: tuple[MeasurandResult, ...] = ()
     assessment: AssessmentResult | None = None
     comparison: ComparisonResult | None = None
+    spike_in: SpikeInResult | None = None
+    """Of a comparison of builds that passed, where that was asked for."""
     interference: str = ""
     """Who else had the SUT's CPUs meanwhile; empty when nobody did."""
     complaints: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ from pdrgate.reports.costs import cost_lines
 from pdrgate.reports.losses import loss_lines
 from pdrgate.reports.measurands import MeasurandRow, measurand_rows
 from pdrgate.reports.printable import printable
+from pdrgate.reports.spike_in import spike_in_lines
 from pdrgate.results.model import RunResult, ScenarioResult
 
 _FILES = (
@@ -37,7 +38,7 @@ def show_verdict(result: RunResult, screen: Screen) -> None:
             screen.line(f"  {told}")
         for line in columns.lines(measurand_rows(scenario)):
             screen.line(line, cut=True)
-        for told in (*cost_lines(scenario), *loss_lines(scenario)):
+        for told in (*cost_lines(scenario), *loss_lines(scenario), *spike_in_lines(scenario)):
             screen.line(f"  {told}", cut=told.startswith(" "))  # what is set in further is a table
 
 

@@ -1,0 +1,72 @@
+"""Work that packets do not need, put in their way: slowdowns of a size that can be chosen, for each data path.
+
+No knob of theirs is part of what a build does: a classifier that matches nothing at the ports' egress, where the
+kernel's router and tc programs hand packets over; routes beside the packets' own, where an XDP program asks the
+kernel's tables. Both cost a packet as many instructions as there are steps, times a constant, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pdrgate.data_paths.catalogue import DATA_PATHS
+from pdrgate.data_paths.contract import NETWORKS, Hop
+from pdrgate.knobs import MOST_INSTRUCTIONS, Knob, egress_filter, most_side_routes, side_routes
+
+
+@dataclass(frozen=True, slots=True)
+class Slowdown:
+    """One kind of it."""
+
+    name: str
+    words: str
+    """What is planted, with ``{}`` for the number of its steps."""
+    most: int
+    """Steps."""
+    knobs: Callable[[Hop, int], tuple[Knob, ...]]
+    """What puts so many steps into the way through a hop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """A slowdown of some size."""
+
+    slowdown: Slowdown
+    steps: int
+    """From 1 on."""
+
+    def knobs(self, hop: Hop) -> tuple[Knob, ...]:
+        """What plants it in a hop."""
+        return self.slowdown.knobs(hop, self.steps)
+
+    def __str__(self) -> str:
+        return self.slowdown.words.format(self.steps)
+
+
+def slowdowns(data_path: str) -> tuple[Slowdown, ...]:
+    """Those that a data path has a place for, the one that can be large first; see `DATA_PATHS` for its name."""
+    kind = DATA_PATHS[data_path]
+    if kind.program == "xdp":
+        return (_beside(kind.family),)  # what XDP redirects passes no filter
+    if kind.program == "tc" or kind.segments:
+        return (_AT_EGRESS,)
+    return (_AT_EGRESS, _beside(kind.family))
+
+
+def _filters(hop: Hop, steps: int) -> tuple[Knob, ...]:
+    return tuple(egress_filter(port.interface, steps) for port in hop.ports)
+
+
+_AT_EGRESS = Slowdown(
+    "egress-filter", "a filter of {} BPF instructions at each port's egress", MOST_INSTRUCTIONS, _filters
+)
+
+
+def _beside(family: int) -> Slowdown:
+    networks = [str(network) for network in (NETWORKS[family].forward, NETWORKS[family].reverse)]
+
+    def knobs(hop: Hop, steps: int) -> tuple[Knob, ...]:
+        return tuple(side_routes(network, steps) for network in networks)
+
+    return Slowdown("side-routes", "{} routes beside the packets' own", min(map(most_side_routes, networks)), knobs)

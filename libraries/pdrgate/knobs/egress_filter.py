@@ -1,0 +1,89 @@
+"""A filter at the egress of a port that matches no packet: work that is known, in the way of every packet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pdrgate.errors import TestbedError
+from pdrgate.hosts.host import Host
+from pdrgate.knobs.states import includes, mixture, parse_state, state_text
+
+MOST_INSTRUCTIONS = 1500
+"""Of one filter: tc puts no longer program into its message to the kernel."""
+
+_PLACE = ("pref", "21121")
+"""That nobody else's filter has."""
+_NONE = "none"
+_LOAD, _NO_MATCH = "0 0 0 0", "6 0 0 0"
+"""Classic BPF: a constant into the accumulator, and the end, with no match."""
+
+
+@dataclass(frozen=True, slots=True)
+class EgressFilter:
+    """A classifier of so many BPF instructions for all that leaves by a device: ``clsact=yes filter=300``.
+
+    The qdisc clsact, which such filters hang on, is added where it is not there, and taken away with them again.
+    """
+
+    device: str
+    value: str
+
+    def describe(self) -> str:
+        return f"filter at the egress of {self.device}: {self.value}"
+
+    def lacking(self, host: Host) -> str | None:
+        return f"{host.name} has no interface {self.device}" if self.gone(host) else None
+
+    def gone(self, host: Host) -> bool:
+        return not host.exists(f"/sys/class/net/{self.device}")
+
+    def read(self, host: Host) -> str:
+        return state_text(self._read(host))
+
+    def apply(self, host: Host) -> None:
+        self._set(host, self.value)
+
+    def restore(self, host: Host, old: str) -> None:
+        self._set(host, old)
+
+    def holds(self, actual: str, wanted: str) -> bool:
+        return includes(parse_state(actual), parse_state(wanted))
+
+    def halfway(self, actual: str, old: str, wanted: str) -> bool:
+        return mixture(parse_state(actual), parse_state(old), parse_state(wanted))
+
+    def to_record(self) -> dict[str, str]:
+        return {"kind": "egress-filter", "device": self.device}
+
+    def _read(self, host: Host) -> dict[str, str]:
+        qdiscs = host.run_json("tc", "-j", "qdisc", "show", "dev", self.device)
+        if not any(one["kind"] == "clsact" for one in qdiscs):
+            return {"clsact": "no", "filter": _NONE}
+        known = host.run_json("tc", "-j", "filter", "show", "dev", self.device, "egress", *_PLACE)
+        lengths = [one["options"]["bytecode"]["length"] for one in known if "bytecode" in one.get("options", {})]
+        return {"clsact": "yes", "filter": str(lengths[0]) if lengths else _NONE}
+
+    def _set(self, host: Host, text: str) -> None:
+        now, wanted = self._read(host), parse_state(text)
+        hook = ("dev", self.device, "egress")
+        if now["filter"] not in (_NONE, wanted["filter"]):
+            host.run("tc", "filter", "delete", *hook, *_PLACE)
+        if (now["clsact"], wanted["clsact"]) == ("no", "yes"):
+            host.run("tc", "qdisc", "add", "dev", self.device, "clsact")
+        if wanted["filter"] not in (_NONE, now["filter"]):
+            program = ",".join([wanted["filter"], *[_LOAD] * (int(wanted["filter"]) - 1), _NO_MATCH])
+            host.run(
+                "tc", "filter", "add", *hook, "protocol", "all", *_PLACE, "handle", "1", "bpf", "bytecode", program
+            )
+        if (now["clsact"], wanted["clsact"]) == ("yes", "no"):
+            host.run("tc", "qdisc", "delete", "dev", self.device, "clsact")
+        if not includes(back := self._read(host), wanted):
+            raise TestbedError(
+                f"set the filter at the egress of {self.device} on {host.name} to {text}, but it reads back "
+                f"{state_text(back)}; does a service there set tc filters?"
+            )
+
+
+def egress_filter(device: str, instructions: int) -> EgressFilter:
+    """A filter of 1 to `MOST_INSTRUCTIONS` instructions."""
+    return EgressFilter(device, f"clsact=yes filter={instructions}")
