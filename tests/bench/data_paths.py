@@ -32,6 +32,7 @@ from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.testbeds import Testbed
 from pdrgate.testbeds.netns import NetnsTestbed
 from pdrgate.testbeds.vm import VmTestbed
+from pdrgate.traffic.delivery import counted_by
 from pdrgate.traffic.frames import Frames
 
 FLAT_OUT = {"netns": 20e6, "guest": 400e3}
@@ -92,7 +93,7 @@ def measure(title: str, path: DataPath, testbed: Testbed, options: argparse.Name
         path.apply(testbed.hops)
         testbed.set_buffer(BUFFER)
         testbed.pin("1 cpu")
-        generator = testbed.generator(path.family)
+        generator = counted_by(path.arrivals, testbed.generator(path.family))
         frames = Frames(path.family, segments=kind is not None and kind.segments)
         try:
             probe(path, testbed, generator, frames)

@@ -43,7 +43,7 @@ class CountingTestbed(FakeTestbed):
         yield
         self.busy_now = False
 
-    def observers(self) -> tuple[Observer, ...]:
+    def observers(self, shared: bool = False) -> tuple[Observer, ...]:
         return (*super().observers(), self)
 
     def begin(self) -> None:

@@ -79,7 +79,7 @@ class FakeTestbed:
     def counters(self) -> Reading:
         return {Counter(Place.interface("simulated"), "trials"): len(self.calls)}
 
-    def observers(self) -> tuple[Observer, ...]:
+    def observers(self, shared: bool = False) -> tuple[Observer, ...]:
         return (CounterObserver(self.counters),)
 
     def set_buffer(self, packets: int) -> None:

@@ -1,4 +1,4 @@
-"""XDP, tc and SRv6 in guests with kernels of the distribution: loaded there, verified there, and counted."""
+"""XDP, tc, SRv6 and UDP delivery in guests with kernels of the distribution: loaded, verified and counted there."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from pdrgate.builds.bpf_build import BpfBuildError, own_build
 from pdrgate.data_paths.catalogue import DATA_PATHS, XdpRouting, data_path
 from pdrgate.gate.probe import probe
+from pdrgate.traffic.delivery import counted_by
 from pdrgate.traffic.frames import Frames
 
 pytestmark = pytest.mark.guest
@@ -25,7 +26,7 @@ def test_every_data_path_in_one_guest(shared_testbed, flavour: str, request: pyt
         frames = Frames(kind.family, segments=kind.segments)
         try:
             path.apply(testbed.hops)
-            generator = testbed.generator(kind.family)
+            generator = counted_by(path.arrivals, testbed.generator(kind.family))
             try:
                 probe(path, testbed, generator, frames)
                 counted = path.redirected()

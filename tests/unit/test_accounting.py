@@ -39,6 +39,31 @@ def test_a_drop_of_the_backlog_is_one_drop_wherever_it_shows():
     assert found.sentence() == "300 packets lost: 300 in the backlog of CPU 1 (netdev_max_backlog)"
 
 
+def test_what_receivers_got_is_no_loss_and_each_tells_what_its_own_socket_dropped():
+    """RcvbufErrors and the kernel's reason count the same once more."""
+    found = losses(
+        trial(
+            {
+                "receiver0": {"received": 4000, "dropped": 700},
+                "receiver1": {"received": 5000, "dropped": 0},
+                "hop1/udp": {"InDatagrams": 9010, "InErrors": 705, "RcvbufErrors": 705},
+                "hop1/drops": {"SOCKET_RCVBUFF __udp_enqueue_schedule_skb": 705},
+                "cpu1/backlog": {"dropped": 300},
+                "hop1/in0": {"rx_dropped": 300},
+            },
+            forwarded=9000,
+            offered=10_015,
+        )
+    )
+    assert places(found) == {
+        "in full socket buffers of receiver 0": 700,
+        "in the backlog of CPU 1": 300,
+        "delivered to a socket of the SUT at hop1": 10,
+        "in full socket buffers at hop1": 5,
+    }
+    assert found.unexplained == 0
+
+
 def test_what_the_ring_of_a_veth_had_no_room_for_is_not_in_the_backlog():
     found = losses(
         trial(

@@ -156,7 +156,7 @@ class DisturbedTestbed(FakeTestbed):
         self.sut_cpus = (1,)
         self._disturber = Disturber(says)
 
-    def observers(self) -> tuple[Observer, ...]:
+    def observers(self, shared: bool = False) -> tuple[Observer, ...]:
         return (CounterObserver(self.counters), self._disturber)
 
 

@@ -112,6 +112,14 @@ def test_bytes_on_the_wire(family: Literal[4, 6], size: int, wire: int, probe: i
     assert (frames.wire_size, frames.probe_size) == (wire, probe)
 
 
+def test_there_is_room_for_a_mark_and_a_number() -> None:
+    for family, size in ((4, 64), (6, 74)):
+        frames = Frames(family, mark=7)  # type: ignore[arg-type]
+        part = template(frames, path(family), tag=TAG, probe_tag=PROBE_TAG)  # type: ignore[arg-type]
+        assert part.plain_size == frames.wire_size == size
+        assert len(part.plain) + 8 <= size - 4
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -122,6 +130,7 @@ def test_bytes_on_the_wire(family: Literal[4, 6], size: int, wire: int, probe: i
         ({"flows": MAX_FLOWS + 1}, f"{MAX_FLOWS + 1} flows are out of range; use 1 to {MAX_FLOWS}"),
         ({"vary": "colours"}, "flows cannot vary by 'colours'; use ports or addresses"),
         ({"directions": 3}, "3 directions do not exist; use 1 or 2"),
+        ({"mark": 7, "probe_rate": 10}, "packets that a receiver reads cannot be latency probes; send none"),
         ({"probe_rate": -1}, "probe rate -1 is out of range; use 0 to 50000 probes/s"),
         ({"probe_rate": float("nan")}, "probe rate nan is out of range; use 0 to 50000 probes/s"),
         ({"probe_rate": 50_001}, "probe rate 50001 is out of range; use 0 to 50000 probes/s"),

@@ -26,6 +26,13 @@ def beat(slowdown: float = 0.0, loads: float = 0.0, **changes: int) -> str:
     return disturbance(dataclasses.replace(QUIET, **changes), 1, Slowdown(slowdown, loads))
 
 
+def test_packet_work_that_waits_for_programs_of_the_sut_is_no_disturbance() -> None:
+    waits = dataclasses.replace(QUIET, withheld=300 * MS, longest_withheld=20 * MS, packets_waited=350 * MS, stalls=1)
+    assert "others had CPU 1" in disturbance(waits, 1, Slowdown())
+    assert disturbance(waits, 1, Slowdown(), shared=True).startswith("CPU 1 stood still")
+    assert "others" not in disturbance(waits, 1, Slowdown(), shared=True)
+
+
 def test_a_quiet_trial_is_sound() -> None:
     assert beat() == ""
 
@@ -135,7 +142,7 @@ def test_an_answer_of_another_version_is_told() -> None:
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A shell script in the place of the compiled program."""
     path = tmp_path / "heartbeat"
-    monkeypatch.setattr(module.native, "build", lambda: NativeParts(path, path, path))
+    monkeypatch.setattr(module.native, "build", lambda: NativeParts(path, path, path, path))
     return path
 
 

@@ -36,6 +36,11 @@ def test_a_single_trial_has_no_average() -> None:
     assert interference([trial(0.5, cpu1__process_ticks=SECOND // 10)], (1,)) == "other processes had 20% of CPU 1"
 
 
+def test_the_time_of_programs_that_receive_is_nobody_elses() -> None:
+    own = trial(cpu1__process_ticks=SECOND // 2, cpu1__steal_ticks=SECOND // 20, receiver0__received=7)
+    assert interference([own], (1,)) == "the hypervisor's other guests had 5% of CPU 1"
+
+
 def test_the_hypervisor_is_told_apart() -> None:
     found = interference([trial(cpu1__process_ticks=SECOND // 4, cpu1__steal_ticks=SECOND // 20)], (1,))
     assert found == "other processes had 25% of CPU 1 and the hypervisor's other guests had 5% of CPU 1"

@@ -31,12 +31,30 @@ def test_scenarios_have_names_titles_and_frames() -> None:
         (
             {"data_path": "bridge"},
             "there is no data path 'bridge'; there are ipv6-routing, ipv4-routing, xdp-ipv6-routing, xdp-ipv4-routing, "
-            "tc-redirect, srv6-end",
+            "tc-redirect, srv6-end, udp-delivery, udp6-delivery",
         ),
         ({"pinning": "3 cpus"}, "there is no pinning '3 cpus'; there are unpinned, 1 cpu, 2 cpus"),
         ({"buffer": 0}, "a receive buffer of 0 packets makes no sense; use 512, 1000 or 4096"),
         ({"frame_size": 9000}, "frame size 9000 is out of range; use 64 to 1518 bytes (with FCS)"),
         ({"directions": 0}, "0 directions do not exist; use 1 or 2"),
+        ({"receivers": 2}, "ipv6-routing has no receivers; use udp-delivery"),
+        ({"data_path": "udp-delivery", "receivers": 9}, "9 receivers are out of range; use 1 to 8"),
+        (
+            {"data_path": "udp-delivery", "socket_buffer": 1},
+            "socket buffers of 1 KiB make no sense; use 1024, 2048 or 4096",
+        ),
+        (
+            {"data_path": "udp-delivery", "call": "read"},
+            "receivers cannot call 'read'; there are recvmsg and recvmmsg",
+        ),
+        (
+            {"data_path": "udp-delivery", "busy_poll": -1},
+            "busy polling for -1 us makes no sense; use 50, or 0 for none",
+        ),
+        (
+            {"data_path": "udp-delivery", "directions": 2},
+            "udp-delivery ends at the SUT, and nothing comes from behind it; send one way",
+        ),
     ],
 )
 def test_scenarios_that_do_not_exist(values: dict[str, object], message: str) -> None:
@@ -68,10 +86,24 @@ def test_different_questions_have_different_names() -> None:
 
 
 def test_every_field_of_a_question_is_in_its_name() -> None:
-    other = {"data_path": "ipv4-routing", "pinning": "2 cpus", "frame_size": 128}
+    other = {
+        "data_path": "ipv4-routing", "pinning": "2 cpus", "frame_size": 128, "directions": 2, "receivers": 2,
+        "socket_buffer": 4096, "call": "recvmmsg",
+    }  # fmt: skip
     for field in dataclasses.fields(Scenario):
-        value = other.get(field.name, 2 if field.name == "directions" else 0.25 if "." in str(field.default) else 77)
-        assert dataclasses.replace(Scenario(), **{field.name: value}).name != Scenario().name
+        delivers = field.name in ("receivers", "socket_buffer", "call", "busy_poll")
+        plain = Scenario("udp-delivery") if delivers else Scenario()
+        value = other.get(field.name, 0.25 if "." in str(field.default) else 77)
+        assert dataclasses.replace(plain, **{field.name: value}).name != plain.name
+
+
+def test_a_delivery_says_who_receives() -> None:
+    scenario = Scenario("udp-delivery", receivers=4, socket_buffer=1024, call="recvmmsg", busy_poll=50)
+    assert scenario.title.endswith(
+        "64-byte frames, 4 receivers by recvmmsg, socket buffers of 1 MiB, busy polling for 50 us"
+    )
+    assert Scenario("udp-delivery").title.endswith("1 receiver by recvmsg, a socket buffer of 2 MiB")
+    assert Scenario().delivery is None
 
 
 def test_the_goal_is_in_the_title_where_it_is_not_the_usual_one() -> None:
@@ -86,6 +118,7 @@ def test_the_goal_is_in_the_title_where_it_is_not_the_usual_one() -> None:
         Scenario("xdp-ipv4-routing", "2 cpus", 512, "imix"),
         Scenario("ipv4-routing", "unpinned", 512, 128, flows=7, directions=2, probe_rate=10),
         Scenario("srv6-end", frame_size=1518, loss_ratio=0.1, width=0.05),
+        Scenario("udp6-delivery", receivers=4, socket_buffer=1024, call="recvmmsg", busy_poll=50),
     ],
     ids=lambda scenario: scenario.name,
 )

@@ -238,6 +238,7 @@ def test_a_counter_that_starts_to_grow_stays_in_both_readings():
         (Place.backlog(1), "cpu1/backlog"),
         (Place("ip6").of("hop2"), "hop2/ip6"),
         (Place.vcpu(0), "vcpu0"),
+        (Place.receiver(7), "receiver7"),
         (Place.heartbeat(3), "cpu3/heartbeat"),
         (Place.wire("in0").of("hop1"), "hop1/in0/wire"),
         (Place.qdisc("eth0.100"), "eth0.100/qdisc"),

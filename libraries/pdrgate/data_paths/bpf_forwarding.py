@@ -46,6 +46,10 @@ class _BpfPath:
     def by_kernel(self) -> bool:
         return False
 
+    @property
+    def arrivals(self) -> None:
+        return None
+
     def redirected(self) -> int | None:
         if self._uncounted or not self._counters:
             return None

@@ -8,12 +8,14 @@ from typing import Literal, NamedTuple
 from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError, ProgramKind, bpf_build
 from pdrgate.data_paths.bpf_forwarding import TcRedirect, XdpRouting
 from pdrgate.data_paths.contract import NETWORKS, DataPath, Hop, Networks, Port, segment
+from pdrgate.data_paths.receivers import CALLS, MOST_RECEIVERS, Call, Receivers
 from pdrgate.data_paths.routing import Routing, SegmentRouting
+from pdrgate.data_paths.udp_delivery import UdpDelivery
 from pdrgate.errors import TestbedError
 
 __all__ = [
-    "DATA_PATHS", "NETWORKS", "DataPath", "Hop", "Networks", "Port", "Routing", "SegmentRouting", "TcRedirect",
-    "XdpRouting", "data_path", "segment",
+    "CALLS", "DATA_PATHS", "MOST_RECEIVERS", "NETWORKS", "Call", "DataPath", "Hop", "Networks", "Port", "Receivers",
+    "Routing", "SegmentRouting", "TcRedirect", "UdpDelivery", "XdpRouting", "data_path", "segment",
 ]  # fmt: skip
 
 
@@ -28,6 +30,8 @@ class Kind(NamedTuple):
     """What its program is for; None when it runs none."""
     segments: bool = False
     """Whether its traffic has a segment routing header."""
+    delivers: bool = False
+    """Whether packets end at the SUT, at `Receivers`."""
 
 
 DATA_PATHS: dict[str, Kind] = {
@@ -37,15 +41,18 @@ DATA_PATHS: dict[str, Kind] = {
     "xdp-ipv4-routing": Kind("IPv4 routing by XDP", 4, "xdp"),
     "tc-redirect": Kind("redirection by tc", 6, "tc"),
     "srv6-end": Kind("SRv6 End", 6, segments=True),
+    "udp-delivery": Kind("UDP delivery", 4, delivers=True),
+    "udp6-delivery": Kind("UDP delivery over IPv6", 6, delivers=True),
 }
 """By the names that suites may use."""
 
 
-def data_path(name: str, program: BpfBuild | Path | None = None) -> DataPath:
+def data_path(name: str, program: BpfBuild | Path | None = None, receivers: Receivers | None = None) -> DataPath:
     """A new data path of that name.
 
     Args:
         program: an eBPF object to run in place of pdrgate's own, the build under test.
+        receivers: who receives, where packets end at the SUT.
 
     Raises:
         BpfBuildError: the object holds no program for this data path, or the data path runs none.
@@ -63,4 +70,6 @@ def data_path(name: str, program: BpfBuild | Path | None = None) -> DataPath:
         return XdpRouting(kind.family, program)
     if kind.program == "tc":
         return TcRedirect(program)
+    if kind.delivers:
+        return UdpDelivery(kind.family, receivers or Receivers())
     return SegmentRouting() if kind.segments else Routing(kind.family)

@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 
 from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.hosts.host import Host
+from pdrgate.traffic.delivery import Arrivals
 
 
 class Steering(Protocol):
@@ -44,6 +45,8 @@ class Hop:
     host: Host
     ingress: Port
     egress: Port
+    cpus: tuple[int, ...] = field(default=(), kw_only=True)
+    """The host's CPUs that are the SUT's, where others are not; its programs stay on them."""
 
     @property
     def ports(self) -> tuple[Port, Port]:
@@ -86,6 +89,10 @@ class DataPath(Protocol):
     @property
     def by_kernel(self) -> bool:
         """Whether the kernel's own router forwards, so that its counters of forwarded packets tell."""
+
+    @property
+    def arrivals(self) -> Arrivals | None:
+        """Who receives the packets where they end at the SUT; None where they come back. Known once it is applied."""
 
     def sentence(self) -> str:
         """The mode, and why it is not a faster one, in words."""

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pdrgate.data_paths.catalogue import DATA_PATHS
+from pdrgate.data_paths.catalogue import CALLS, DATA_PATHS, Call, Receivers
 from pdrgate.errors import UsageError
 from pdrgate.testbeds.protocol import PINNINGS, Pinning
 from pdrgate.traffic.frames import Frames
 
 DEFAULT_FLOWS = 256
 DEFAULT_LOSS, DEFAULT_WIDTH = 0.005, 0.01
+_USUAL = Receivers()
 
 
 _WORDS: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
@@ -25,6 +26,10 @@ _WORDS: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
     (re.compile(r"(bidirectional)"), "directions", lambda word: 2),
     (re.compile(r"(\d+)flows"), "flows", int),
     (re.compile(r"([\d.]+)probes"), "probe_rate", float),
+    (re.compile(r"(\d+)receivers"), "receivers", int),
+    (re.compile(r"(\d+)KiB"), "socket_buffer", int),
+    (re.compile(rf"({'|'.join(CALLS)})"), "call", str),
+    (re.compile(r"(\d+)usbusy"), "busy_poll", int),
     (re.compile(r"loss([\d.]+)"), "loss_ratio", lambda percent: float(percent) / 100),
     (re.compile(r"width([\d.]+)"), "width", lambda percent: float(percent) / 100),
 )
@@ -49,6 +54,13 @@ class Scenario:
     directions: Literal[1, 2] = 1
     probe_rate: float = 0.0
     """Latency probes per second."""
+    receivers: int = _USUAL.count
+    """Programs that receive, where the data path delivers; so the next three."""
+    socket_buffer: int = _USUAL.buffer
+    """KiB."""
+    call: Call = _USUAL.call
+    busy_poll: int = _USUAL.busy_poll
+    """Microseconds."""
     loss_ratio: float = DEFAULT_LOSS
     """The PDR's goal: the load holds while no more than this is lost."""
     width: float | None = None
@@ -61,7 +73,20 @@ class Scenario:
             raise UsageError(f"there is no pinning {self.pinning!r}; there are {', '.join(PINNINGS)}")
         if not 1 <= self.buffer <= 1_000_000:
             raise UsageError(f"a receive buffer of {self.buffer} packets makes no sense; use 512, 1000 or 4096")
+        if self.delivery is None and self._receivers != _USUAL:
+            raise UsageError(f"{self.data_path} has no receivers; use udp-delivery")
+        if self.delivery is not None and self.directions == 2:
+            raise UsageError(f"{self.data_path} ends at the SUT, and nothing comes from behind it; send one way")
         _ = self.frames  # its own checks
+
+    @property
+    def delivery(self) -> Receivers | None:
+        """Who receives, where the data path delivers."""
+        return self._receivers if DATA_PATHS[self.data_path].delivers else None
+
+    @property
+    def _receivers(self) -> Receivers:
+        return Receivers(self.receivers, self.socket_buffer, self.call, self.busy_poll)
 
     @property
     def frames(self) -> Frames:
@@ -90,6 +115,14 @@ class Scenario:
             words.append(f"{self.flows}flows")
         if self.probe_rate:
             words.append(f"{self.probe_rate:g}probes")
+        if self.receivers != _USUAL.count:
+            words.append(f"{self.receivers}receivers")
+        if self.socket_buffer != _USUAL.buffer:
+            words.append(f"{self.socket_buffer}KiB")
+        if self.call != _USUAL.call:
+            words.append(self.call)
+        if self.busy_poll != _USUAL.busy_poll:
+            words.append(f"{self.busy_poll}usbusy")
         if self.loss_ratio != DEFAULT_LOSS:
             words.append(f"loss{100 * self.loss_ratio:g}")
         if self.width is not None and self.width != DEFAULT_WIDTH:
@@ -116,6 +149,8 @@ class Scenario:
         more = ", both directions" if self.directions == 2 else ""
         if self.flows != DEFAULT_FLOWS:
             more += f", {self.flows} flows"
+        if self.delivery is not None:
+            more += f", {self.delivery}"
         if self.probe_rate:
             more += f", {self.probe_rate:g} probes/s"
         if self.loss_ratio != DEFAULT_LOSS:

@@ -30,6 +30,7 @@ from pdrgate.search.goals import Goal
 from pdrgate.search.mlr import SearchResult, search
 from pdrgate.search.patience import Patience
 from pdrgate.testbeds import Booting, Testbed
+from pdrgate.traffic.delivery import counted_by
 from pdrgate.traffic.generator import Generator, in_words
 from pdrgate.trial import Trial
 from pdrgate.units import Rate
@@ -109,11 +110,11 @@ class Subject:
         self.boot = self.identity.boot or testbed.boot
         self.environment = testbed.environment()
         self._log = _kernel_log(testbed)
-        self._path = data_path(scenario.data_path, self.identity.program)
+        self._path = data_path(scenario.data_path, self.identity.program, scenario.delivery)
         self._path.apply(testbed.hops)
         testbed.set_buffer(scenario.buffer)
         testbed.pin(scenario.pinning)
-        self._observers = tuple(testbed.observers())
+        self._observers = tuple(testbed.observers(shared=self._path.arrivals is not None))
         self._is_set_up = True
 
     def prepare(self) -> None:
@@ -122,7 +123,7 @@ class Subject:
         self.set_up()
         assert self._path is not None
         self.session.record.note_environment(self.environment.to_dict())
-        self._generator = testbed.generator(self._path.family)
+        self._generator = counted_by(self._path.arrivals, testbed.generator(self._path.family))
         if not self._path.by_kernel:
             probe(self._path, testbed, self._generator, scenario.frames)
         self.carried = self._path.sentence()

@@ -6,9 +6,10 @@ from typing import Literal
 
 from robot.api.deco import keyword
 
+from pdrgate.data_paths.catalogue import Call
 from pdrgate.keywords.state import State
 from pdrgate.testbeds import Pinning
-from pdrgate.units import Rate
+from pdrgate.units import Duration, Rate
 
 
 class ScenarioKeywords:
@@ -25,6 +26,7 @@ class ScenarioKeywords:
         | ``xdp-ipv6-routing``, ``xdp-ipv4-routing`` | An XDP program routes, by the kernel's tables. |
         | ``tc-redirect``                            | A tc program sends each packet out of the other port. |
         | ``srv6-end``                               | Each hop is a segment of the packets' routing header. |
+        | ``udp-delivery``, ``udp6-delivery``        | The packets end at programs that read UDP sockets. |
         """
         self._state.describe(data_path=name)
 
@@ -40,6 +42,23 @@ class ScenarioKeywords:
         On namespaces that is the backlog of a CPU, on a network card its receive ring.
         """
         self._state.describe(buffer=packets)
+
+    @keyword
+    def set_receivers(self, count: int = 1, call: Call = "recvmsg", busy_poll: Duration = Duration(0)) -> None:  # noqa: B008
+        """Sets who receives where the data path delivers UDP: 1 to 8 programs, which share a port by SO_REUSEPORT.
+
+        ``call`` is the system call that they make: ``recvmsg`` for one packet, ``recvmmsg`` for as many as wait. With
+        ``busy_poll``, such as ``50 us``, it looks for packets itself before it sleeps.
+        """
+        self._state.describe(receivers=count, call=call, busy_poll=round(busy_poll * 1e6))
+
+    @keyword
+    def set_socket_buffers(self, size: float) -> None:
+        """Sets the bytes that are asked for each receiver's socket buffer, in MiB.
+
+        The kernel doubles them, and charges each packet what it takes in memory, which is more than its bytes.
+        """
+        self._state.describe(socket_buffer=round(size * 1024))
 
     @keyword
     def set_frame_size(self, size: int | Literal["imix"]) -> None:

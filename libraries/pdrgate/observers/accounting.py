@@ -8,6 +8,7 @@ lost, and no second time:
 * a backlog has what its CPU dropped, as far as the ports' ``rx_dropped`` tell that these were the SUT's packets: CPUs
   are shared with all namespaces of a machine;
 * a port has what is left of its ``rx_dropped``;
+* a receiver at an end host has what its socket had no room for;
 * a qdisc, an XDP program, IP, UDP and conntrack have what they alone count;
 * the kernel's own reasons for drops, which tell of nearly all of them once more, say what is left then, and no more.
 
@@ -26,6 +27,7 @@ from pdrgate.trial import Trial
 
 _UNSPECIFIED = "NOT_SPECIFIED"
 _XDP = re.compile(r"xdp.*drop")
+_FULL = "in full socket buffers"
 _PORTS = ("interface", "wire", "driver")
 _PROGRAMS = ("clsact", "ingress")
 """Qdiscs that hold no packets, but tc programs and filters."""
@@ -84,7 +86,7 @@ _REASONS = {
     "IP_INADDRERRORS": ("for an address that is not forwarded to", "forwarding"),
     "IP_RPFILTER": ("at the reverse path filter", "rp_filter"),
     "PKT_TOO_BIG": ("too big for the next link", "MTU"),
-    "SOCKET_RCVBUFF": ("in full socket buffers", "rmem"),
+    "SOCKET_RCVBUFF": (_FULL, "rmem"),
     "PROTO_MEM": ("for want of memory for sockets", "udp_mem"),
     "NO_SOCKET": ("for a UDP port without a socket", ""),
     "NEIGH_FAILED": ("without a neighbour", "ip neigh"),
@@ -222,15 +224,24 @@ def _protocols(gains: _Gains) -> Iterator[PlaceLoss]:
             for names, where, hint in _IP:
                 if packets := max(gained.get(name, 0) for name in names):
                     yield PlaceLoss(where=where + _hop(place), hint=hint, packets=packets)
+    # What programs of ours receive is what was forwarded, and each tells what its own socket dropped.
+    received = full_ones = 0
+    for place, gained in gains.of("receiver"):
+        received += gained.get("received", 0)
+        full_ones += gained.get("dropped", 0)
+        yield PlaceLoss(
+            where=f"{_FULL} of receiver {place.name}", hint="rmem, or its CPU", packets=gained.get("dropped", 0)
+        )
     for kind in ("udp", "udp6"):
         for place, gained in gains.of(kind):
             full = gained.get("RcvbufErrors", 0)
             other = gained.get("InErrors", 0) - full
+            of_ours, of_others = min(full, full_ones), gained.get("InDatagrams", 0) - received
             for packets, where, hint in (
-                (full, "in full socket buffers", "rmem"),
+                (full - of_ours, _FULL, "rmem"),
                 (gained.get("NoPorts", 0), "for a UDP port without a socket", ""),
                 (other, "with errors of UDP", ""),
-                (gained.get("InDatagrams", 0), "delivered to a socket of the SUT", ""),
+                (of_others, "delivered to a socket of the SUT", ""),
             ):
                 if packets > 0:
                     yield PlaceLoss(where=where + _hop(place), hint=hint, packets=packets)

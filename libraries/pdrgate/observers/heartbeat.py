@@ -134,8 +134,12 @@ def _slower(known: list[int], took: int) -> float:
     return max(0.0, took / max(1, known[int(_REFERENCE * len(known))]) - 1.0)
 
 
-def disturbance(watched: Watched, cpu: int, slowdown: Slowdown) -> str:
-    """Why a trial that was watched tells nothing of the SUT; empty for a sound one."""
+def disturbance(watched: Watched, cpu: int, slowdown: Slowdown, *, shared: bool = False) -> str:
+    """Why a trial that was watched tells nothing of the SUT; empty for a sound one.
+
+    Args:
+        shared: whether programs of the SUT's own have the CPU too: packet work that waits for them is the SUT's.
+    """
     elapsed = max(1, watched.elapsed)
     told = []
     if watched.stalls:
@@ -143,7 +147,9 @@ def disturbance(watched: Watched, cpu: int, slowdown: Slowdown) -> str:
             f"CPU {cpu} stood still for up to {watched.longest_stall / 1e6:.1f} ms, {watched.stalled / elapsed:.1%} of "
             "the trial"
         )
-    if watched.withheld > MOST_WITHHELD * elapsed or watched.longest_withheld > LONGEST_WITHHELD * _NS:
+    if shared:
+        pass
+    elif watched.withheld > MOST_WITHHELD * elapsed or watched.longest_withheld > LONGEST_WITHHELD * _NS:
         told.append(
             f"others had CPU {cpu} for up to {watched.longest_withheld / 1e6:.1f} ms, {watched.withheld / elapsed:.1%} "
             "of the trial, while packets waited"
@@ -214,10 +220,14 @@ class HeartbeatObserver:
 
     What it learns of their pace is of one SUT in one scenario: packets that leave more or less in the caches make beats
     that are a little slower or faster, and a build must not be called disturbed for what it does there.
+
+    Args:
+        shared: see `disturbance`.
     """
 
-    def __init__(self, heartbeats: Sequence[Heartbeat]) -> None:
+    def __init__(self, heartbeats: Sequence[Heartbeat], *, shared: bool = False) -> None:
         self._heartbeats = tuple(heartbeats)
+        self._shared = shared
         self._paces = {one.cpu: Pace() for one in self._heartbeats}
 
     def begin(self) -> None:
@@ -229,6 +239,6 @@ class HeartbeatObserver:
         for one in self._heartbeats:
             watched = Watched.of(one.turn())
             after = watched.reading(one.cpu)
-            told = disturbance(watched, one.cpu, self._paces[one.cpu].slowdown(watched))
+            told = disturbance(watched, one.cpu, self._paces[one.cpu].slowdown(watched), shared=self._shared)
             observation |= Observation(dict.fromkeys(after, 0), after, disturbed=told)
         return observation

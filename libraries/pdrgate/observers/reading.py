@@ -10,24 +10,24 @@ from typing import Literal, Self
 
 PlaceKind = Literal[
     "interface", "wire", "qdisc", "driver", "cpu", "vcpu", "backlog", "heartbeat", "ip", "ip6", "udp", "udp6",
-    "conntrack", "drops",
+    "conntrack", "drops", "receiver",
 ]  # fmt: skip
 
 _OF_PORTS: tuple[PlaceKind, ...] = ("wire", "qdisc", "driver")
 _OF_CPUS: tuple[PlaceKind, ...] = ("backlog", "heartbeat")
 _OF_HOSTS: tuple[PlaceKind, ...] = ("ip", "ip6", "udp", "udp6", "conntrack", "drops")
 _NODE = re.compile(r"(hop\d+|tg)/(.+)")
-_CPU = re.compile(r"(v?cpu)(\d+)(?:/(\w+))?")
+_CPU = re.compile(r"(v?cpu|receiver)(\d+)(?:/(\w+))?")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
     """Where something is counted: an interface, the wire into it, its qdiscs or its driver; a CPU, its backlog or
-    heartbeat; a guest's CPU; a layer of a host's protocols."""
+    heartbeat; a guest's CPU; a layer of a host's protocols; a program that receives."""
 
     kind: PlaceKind
     name: str = ""
-    """The interface, or the number of the CPU."""
+    """The interface, or the number of the CPU or the receiver."""
     node: str = ""
     """Whose it is, where a testbed has several: ``hop2``, ``tg``. Empty for the SUT's machine."""
 
@@ -71,6 +71,11 @@ class Place:
         """What a heartbeat saw of a CPU."""
         return cls("heartbeat", str(number))
 
+    @classmethod
+    def receiver(cls, number: int) -> Self:
+        """A program that receives packets at an end host."""
+        return cls("receiver", str(number))
+
     def of(self, node: str) -> Self:
         """The same place of a node."""
         return dataclasses.replace(self, node=node)
@@ -88,6 +93,7 @@ class Place:
     def __str__(self) -> str:
         """``hop1/in0``, ``hop1/out0/qdisc``, ``cpu1``, ``cpu1/backlog``, ``hop2/ip6``: what trials.jsonl has."""
         own = {"interface": self.name, "cpu": f"cpu{self.name}", "vcpu": f"vcpu{self.name}"}
+        own["receiver"] = f"receiver{self.name}"
         own |= {kind: f"cpu{self.name}/{kind}" for kind in _OF_CPUS}
         own |= {kind: f"{self.name}/{kind}" for kind in _OF_PORTS}
         text = own.get(self.kind, self.kind)

@@ -228,17 +228,17 @@ class NetnsTestbed:
             found[Counter(wire, "skbs")] = counters[Counter(sender, "tx_dropped")] - frames
         return found
 
-    def observers(self) -> tuple[Observer, ...]:
+    def observers(self, shared: bool = False) -> tuple[Observer, ...]:
         """The counters around each trial, those of dropped packets by the kernel's reasons, and within a heartbeat on
         the CPUs that forward."""
-        return (CounterObserver(self.counters), *self._drops.observers(), *self._heartbeat())
+        return (CounterObserver(self.counters), *self._drops.observers(), *self._heartbeat(shared))
 
     def _count_drops(self) -> DropReasons:
         namespaces = (self._tg_namespace, *self._sut_namespaces)
         nodes = ("tg", *(f"hop{number}" for number in range(1, len(self._hops) + 1)))
         return drop_reasons_here(self._local, dict(zip(map(inode, namespaces), nodes, strict=True)))
 
-    def _heartbeat(self) -> tuple[Observer, ...]:
+    def _heartbeat(self, shared: bool = False) -> tuple[Observer, ...]:
         """Nothing where there can be none: a container may have no real-time threads."""
         try:
             for cpu in self._steered if self._watched else ():
@@ -247,7 +247,9 @@ class NetnsTestbed:
         except TestbedError as error:
             self._watched = False
             self._skipped.append(f"{error}; whether the machine disturbs a trial is not seen")
-        return (HeartbeatObserver([self._heartbeats[cpu] for cpu in self._steered]),) if self._watched else ()
+        if not self._watched:
+            return ()
+        return (HeartbeatObserver([self._heartbeats[cpu] for cpu in self._steered], shared=shared),)
 
     def describe(self) -> dict[str, str]:
         """What makes results of this testbed comparable: part of the fingerprint."""
@@ -338,6 +340,7 @@ class NetnsTestbed:
                     macs[2 * number + 3],
                     self._steerings[1] if number == len(hosts) - 1 else None,
                 ),
+                cpus=self._cpus.sut,
             )
             for number, host in enumerate(hosts)
         )

@@ -65,8 +65,13 @@ class Testbed(Protocol):
     def counters(self) -> Reading:
         """The SUT's counters now."""
 
-    def observers(self) -> tuple[Observer, ...]:
-        """What watches its trials, see `pdrgate.observers.watching`."""
+    def observers(self, shared: bool = False) -> tuple[Observer, ...]:
+        """What watches its trials, see `pdrgate.observers.watching`.
+
+        Args:
+            shared: whether programs of the SUT's own, such as receivers, share its CPUs. That packet work waits for
+                them is no disturbance.
+        """
 
     def check(self) -> tuple[str, ...]:
         """What has gone wrong with the SUT since the last call, in sentences, though it goes on; see each testbed.

@@ -233,7 +233,7 @@ class RackTestbed:
             # Reading changes nothing: when the connection was lost on the way, it is made again for a second try.
             return read_counters(self._router, self._interfaces)
 
-    def observers(self) -> tuple[Observer, ...]:
+    def observers(self, shared: bool = False) -> tuple[Observer, ...]:
         """The counters around each trial, those of dropped packets by the kernel's reasons among them."""
         return (CounterObserver(self.counters), *self._drops.observers())
 

@@ -332,7 +332,7 @@ class VmTestbed:
             found[Counter(place, "other_ticks")] = machine[Counter(place, "process_ticks")] - own
         return found
 
-    def observers(self) -> tuple[Observer, ...]:
+    def observers(self, shared: bool = False) -> tuple[Observer, ...]:
         """The counters around each trial; within them, so that reading does not take long, what the kernel executes and
         the CPU's constant speed."""
         counters: tuple[Observer, ...] = (CounterObserver(self.counters), *self._drops.observers())

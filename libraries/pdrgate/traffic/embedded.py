@@ -26,7 +26,8 @@ from typing import Any, Literal
 
 from pdrgate.errors import GeneratorError, TestbedError, UsageError
 from pdrgate.traffic import native
-from pdrgate.traffic.frames import FCS, Frames, Path, Template, template
+from pdrgate.traffic.frames import FCS, MARKED_PORT, Frames, Path, Template, template
+from pdrgate.traffic.generator import packets
 from pdrgate.traffic.native.wire import Direction, Request, header
 from pdrgate.trial import Latency, Trial
 
@@ -93,17 +94,11 @@ class EmbeddedGenerator:
         return {"name": "embedded", "engine": self.engine, "chosen": self._why}
 
     def trial(self, load: float, duration: float, frames: Frames) -> Trial:
-        if not (math.isfinite(load) and load > 0):
-            raise UsageError(f"a trial at a load of {load} packets/s has no meaning; give a load above 0")
-        if not (math.isfinite(duration) and duration > 0):
-            raise UsageError(f"a trial of {duration} s has no meaning; give a duration above 0")
+        count = packets(load, duration)
         if frames.directions > len(self._paths):
             raise UsageError("traffic in both directions needs a testbed with two paths; this one has one")
         if frames.imix:
             raise UsageError("the embedded generator sends frames of one size; give a frame size, or use TRex for IMIX")
-        count = max(1, round(load * duration))
-        if count >= 1 << 31:
-            raise UsageError(f"{count} packets are too many for one trial; shorten the duration below 2^31 packets")
         started = time.time()
         try:
             self._send(self._request(count, load, duration, frames))
@@ -150,10 +145,7 @@ class EmbeddedGenerator:
                 stream.close()
 
     def _request(self, count: int, load: float, duration: float, frames: Frames) -> Request:
-        tag = next(self._tags, None)
-        if tag is None:
-            self._tags = iter(_TAGS)
-            tag = next(self._tags)
+        tag = self._tag() if frames.mark is None else MARKED_PORT
         probe_every = 0
         if frames.probe_rate:
             probe_every = max(2, round(load / frames.probe_rate))
@@ -170,7 +162,7 @@ class EmbeddedGenerator:
             count=count,
             period_q16=round(duration * 1e9 * 65536 / count),
             duration=max(1, round(duration * 1e9)),
-            quiet=round(_QUIET * 1e9),
+            quiet=round(_QUIET * 1e9) if frames.mark is None else 0,  # else nothing comes back to wait for
             limit=round(_DRAIN_LIMIT * 1e9),
             live=int(self.engine == "xdp"),
             batch=min(_MAX_BATCH, max(1, math.ceil(load * _BATCH_SPAN))),
@@ -186,7 +178,17 @@ class EmbeddedGenerator:
             cookie=self._cookie,
             tag=tag,
             probe_tag=tag + 1,
+            marked=int(frames.mark is not None),
+            mark=frames.mark or 0,
         )
+
+    def _tag(self) -> int:
+        """The UDP port that the next trial's packets are told by."""
+        tag = next(self._tags, None)
+        if tag is None:
+            self._tags = iter(_TAGS)
+            tag = next(self._tags)
+        return tag
 
     def _send(self, request: Request) -> None:
         assert self._worker.stdin is not None

@@ -16,7 +16,7 @@ from typing import Literal
 from pdrgate.errors import UsageError
 
 FCS = 4
-PROBE_PAYLOAD = 8
+PROBE_PAYLOAD = MARK_PAYLOAD = 8
 _ETHERNET = 14
 _UDP = 8
 _IP = {4: 20, 6: 40}
@@ -24,6 +24,8 @@ _ROUTING, _SEGMENT_ROUTING = 43, 4
 _MOST_SEGMENTS = 8
 _SOURCE_PORT = 1024
 MAX_FLOWS = 16384
+MARKED_PORT = 28772
+"""Where marked packets go, whatever the trial: somebody reads a socket of that UDP port."""
 IMIX = ((64, 7), (570, 4), (1518, 1))
 """Frame sizes with FCS of the simple Internet mix, and how many of twelve frames have each."""
 
@@ -49,6 +51,9 @@ class Frames:
     """Whether a segment routing header (RFC 8754) leads each packet through the segments of its path."""
     imix: bool = False
     """The sizes of ``IMIX`` instead of ``size``, which has no meaning then."""
+    mark: int | None = None
+    """What each payload begins with, 32 bits, before the packet's number of 32 bits: so whoever reads a socket tells a
+    trial's packets. They go to `MARKED_PORT` then. None: nobody reads them."""
 
     def __post_init__(self) -> None:
         if self.family not in (4, 6):
@@ -63,6 +68,8 @@ class Frames:
             raise UsageError(f"{self.directions!r} directions do not exist; use 1 or 2")
         if not 0 <= self.probe_rate <= 50_000:
             raise UsageError(f"probe rate {self.probe_rate} is out of range; use 0 to 50000 probes/s")
+        if self.mark is not None and self.probe_rate:
+            raise UsageError("packets that a receiver reads cannot be latency probes; send none")
         if self.segments and self.family != 6:
             raise UsageError("IPv4 has no segment routing header; use IPv6")
 
@@ -81,7 +88,7 @@ class Frames:
     @property
     def wire_size(self) -> int:
         """Bytes of a plain frame with FCS; with a routing header there may be more, see `Template`."""
-        return max(self.size, self.header + FCS)
+        return max(self.size, self.header + FCS + (0 if self.mark is None else MARK_PAYLOAD))
 
     @property
     def probe_size(self) -> int:
@@ -191,7 +198,8 @@ def template(frames: Frames, path: Path, *, tag: int, probe_tag: int) -> Templat
         ethernet += struct.pack("!H", 0x86DD if ipv6 else 0x0800)
         return ethernet + ip + source + destination.packed + routing + udp, words_sum(pseudo + udp), ip_sum
 
-    plain_size = max(frames.wire_size, frames.header + len(routing) + FCS)
+    payload = 0 if frames.mark is None else MARK_PAYLOAD
+    plain_size = max(frames.wire_size, frames.header + len(routing) + payload + FCS)
     probe_size = max(frames.probe_size, frames.header + len(routing) + PROBE_PAYLOAD + FCS)
     plain, csum_sum, ip_sum = headers(plain_size, tag)
     # Plain and probe IPv4 headers differ in their length, and so in their header sum, unless the frames are as long.

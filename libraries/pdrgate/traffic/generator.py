@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Protocol
 
+from pdrgate.errors import UsageError
 from pdrgate.traffic.frames import Frames
 from pdrgate.trial import Trial
 
@@ -31,6 +33,22 @@ class Generator(Protocol):
 
     def close(self) -> None:
         """Stop the generator and free what it holds; may be called twice."""
+
+
+def packets(load: float, duration: float) -> int:
+    """How many packets a trial of ``load`` packets/s for ``duration`` seconds has.
+
+    Raises:
+        UsageError: such a trial has no meaning, or too many packets.
+    """
+    if not (math.isfinite(load) and load > 0):
+        raise UsageError(f"a trial at a load of {load} packets/s has no meaning; give a load above 0")
+    if not (math.isfinite(duration) and duration > 0):
+        raise UsageError(f"a trial of {duration} s has no meaning; give a duration above 0")
+    count = max(1, round(load * duration))
+    if count >= 1 << 31:
+        raise UsageError(f"{count} packets are too many for one trial; shorten the duration below 2^31 packets")
+    return count
 
 
 def in_words(about: Mapping[str, str]) -> str:

@@ -1,4 +1,5 @@
-"""Builds the compiled parts from the C sources in this folder: the generator's, and the heartbeat that watches a CPU.
+"""Builds the compiled parts from the C sources in this folder: the generator's, the heartbeat that watches a CPU,
+and the receivers of an end host.
 
 The programs and the BPF object are compiled once per version of their sources, with the machine's own compilers, into a
 cache folder; nothing is compiled where no data path is measured.
@@ -23,11 +24,17 @@ _PACKAGES = {"gcc": "gcc libc6-dev", "clang": "clang"}
 
 @dataclass(frozen=True, slots=True)
 class NativeParts:
-    """Paths of the generator's worker and its BPF object, and of the heartbeat."""
+    """Paths of the generator's worker and its BPF object, of the heartbeat, and of the receivers."""
 
     worker: Path
     bpf: Path
     heartbeat: Path
+    receiver: Path
+    """Statically linked: it runs on any host of this machine's architecture."""
+
+    @property
+    def all(self) -> tuple[Path, ...]:
+        return (self.worker, self.bpf, self.heartbeat, self.receiver)
 
 
 def build(cache: Path | None = None) -> NativeParts:
@@ -41,8 +48,9 @@ def build(cache: Path | None = None) -> NativeParts:
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     folder = (cache or cache_folder()) / f"native-{digest.hexdigest()[:16]}"
-    parts = NativeParts(folder / "pdrgate-traffic", folder / "traffic.bpf.o", folder / "pdrgate-heartbeat")
-    if parts.worker.exists() and parts.bpf.exists() and parts.heartbeat.exists():
+    names = ("pdrgate-traffic", "traffic.bpf.o", "pdrgate-heartbeat", "pdrgate-receiver")
+    parts = NativeParts(*(folder / name for name in names))
+    if all(part.exists() for part in parts.all):
         return parts
     for compiler, packages in _PACKAGES.items():
         if shutil.which(compiler) is None:
@@ -70,6 +78,7 @@ def build(cache: Path | None = None) -> NativeParts:
         )
         _compile(["gcc", "-O2", "-Wall", str(_SOURCES / "worker.c"), "-lbpf", "-pthread"], parts.worker)
         _compile(["gcc", "-O2", "-Wall", str(_SOURCES / "heartbeat.c"), "-pthread"], parts.heartbeat)
+        _compile(["gcc", "-Os", "-Wall", "-static", "-s", str(_SOURCES / "receiver.c")], parts.receiver)
     return parts
 
 

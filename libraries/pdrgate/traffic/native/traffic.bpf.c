@@ -161,6 +161,13 @@ int send(struct xdp_md *ctx)
 		__builtin_memcpy(payload, &wire, PROBE_PAYLOAD);
 		sum += (stamp >> 48) + ((stamp >> 32) & 0xffff) + ((stamp >> 16) & 0xffff) + (stamp & 0xffff);
 		c->probes++;
+	} else if (c->asked.marked) {
+		__u64 mark = bpf_cpu_to_be64((__u64)c->asked.mark << 32 | (__u32)i);
+
+		if (payload + MARK_PAYLOAD > end)
+			return XDP_ABORTED;
+		__builtin_memcpy(payload, &mark, MARK_PAYLOAD);
+		sum += (c->asked.mark >> 16) + (c->asked.mark & 0xffff) + ((i >> 16) & 0xffff) + (i & 0xffff);
 	} else if (c->asked.probe_every) {
 		/* The page may have held a probe before: its stamp is not in this frame's checksum. */
 #pragma unroll

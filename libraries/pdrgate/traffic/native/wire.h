@@ -9,7 +9,7 @@
 
 #include "latency.h"
 
-#define WIRE_VERSION 2
+#define WIRE_VERSION 3
 #define LOOKS 16			/* looks at what is under way, at equal steps of the sending time */
 #define MAX_BATCH 64
 #define MAX_FRAME 1514			/* bytes without FCS */
@@ -17,6 +17,7 @@
 #define HEADER_V6 62			/* Ethernet + IPv6 + UDP */
 #define ROUTING_MAX 152			/* an IPv6 routing header of nine segments: eight hops and the end */
 #define PROBE_PAYLOAD 8			/* the sending time, CLOCK_MONOTONIC ns */
+#define MARK_PAYLOAD 8			/* the trial's mark and the packet's number, 32 bits each, big-endian */
 #define HEADER_MAX (HEADER_V6 + ROUTING_MAX + PROBE_PAYLOAD)
 
 /* One direction of traffic: how its frames look. */
@@ -50,6 +51,8 @@ struct request {
 	__u32 plain_len, probe_len;	/* bytes without FCS */
 	__u32 cookie;			/* last word of every destination address */
 	__u32 tag, probe_tag;		/* UDP destination ports of this trial */
+	__u32 marked;			/* each payload begins with `mark` and the packet's number; no probes then */
+	__u32 mark;
 	struct direction dir[2];
 };
 

@@ -192,6 +192,11 @@ static uint32_t fill(uint8_t *frame, uint64_t i)
 		memcpy(frame + header, &big, PROBE_PAYLOAD);
 		sum += (stamp >> 48) + ((stamp >> 32) & 0xffff) + ((stamp >> 16) & 0xffff) + (stamp & 0xffff);
 		control->probes++;
+	} else if (control->asked.marked) {
+		uint32_t mark[2] = { htonl(control->asked.mark), htonl((uint32_t)i) };
+
+		memcpy(frame + header, mark, MARK_PAYLOAD);
+		sum += (control->asked.mark >> 16) + (control->asked.mark & 0xffff) + ((i >> 16) & 0xffff) + (i & 0xffff);
 	}
 	wire = fold(sum);
 	wire = htons(wire ? wire : 0xffff);
@@ -379,6 +384,8 @@ static const char *out_of_range(const struct request *asked)
 		return "plain_len";
 	if (asked->probe_every && (asked->probe_len < header + PROBE_PAYLOAD || asked->probe_len > MAX_FRAME))
 		return "probe_len";
+	if (asked->marked && (asked->probe_every || asked->plain_len < header + MARK_PAYLOAD))
+		return "marked";
 	if (asked->vary_offset > header - 2)
 		return "vary_offset";
 	return NULL;

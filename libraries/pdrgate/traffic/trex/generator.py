@@ -6,13 +6,13 @@ import base64
 import contextlib
 import dataclasses
 import hashlib
-import math
 import secrets
 from collections.abc import Sequence
 from typing import Any
 
 from pdrgate.errors import GeneratorError, TestbedError, UsageError
 from pdrgate.traffic.frames import Frames, Path
+from pdrgate.traffic.generator import packets
 from pdrgate.traffic.trex import outcome, pcap
 from pdrgate.traffic.trex.config import TRexConfig
 from pdrgate.traffic.trex.process import RefusedError, Worker, WorkerLostError
@@ -90,13 +90,7 @@ class TRexGenerator:
         return about
 
     def trial(self, load: float, duration: float, frames: Frames) -> Trial:
-        if not (math.isfinite(load) and load > 0):
-            raise UsageError(f"a trial at a load of {load} packets/s has no meaning; give a load above 0")
-        if not (math.isfinite(duration) and duration > 0):
-            raise UsageError(f"a trial of {duration} s has no meaning; give a duration above 0")
-        count = max(1, round(load * duration))
-        if count >= 1 << 31:
-            raise UsageError(f"{count} packets are too many for one trial; shorten the duration below 2^31 packets")
+        count = packets(load, duration)
         if self._closed:
             raise GeneratorError("the connection to TRex was closed; open another generator for further trials")
         self._streams(count, duration, frames)  # a mistake in what was asked is told before anything is sent

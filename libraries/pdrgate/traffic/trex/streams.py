@@ -71,8 +71,10 @@ def streams(
         captures: packets of each direction, sent in turn instead of ``frames``.
 
     Raises:
-        UsageError: more directions than paths or captures, or probes asked for with captures.
+        UsageError: more directions than paths or captures, probes asked for with captures, or marked packets.
     """
+    if frames.mark is not None:
+        raise UsageError("TRex does not number the packets that a receiver reads; use the embedded generator")
     if frames.directions > len(paths):
         raise UsageError("traffic in both directions needs a testbed with two paths; this one has one")
     if captures and frames.directions > len(captures):

@@ -1,0 +1,149 @@
+"""Receivers at an end host: processes of ours that read UDP sockets there, and how they are asked.
+
+They are a program of ours (`traffic/native/receiver.c`) and no existing tool, for what a PDR needs none tells: how many
+packets had been delivered *when sending ended* and how many drained later, each packet once, at any rate, and what each
+socket dropped meanwhile. iperf3 counts per interval of its own control connection, which an end host at its limit
+starves; sockperf and netperf want a sender of their own.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import gzip
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pdrgate.errors import TestbedError, UsageError
+from pdrgate.hosts.host import CommandError, Host, HostError, Running
+from pdrgate.observers.reading import Place
+from pdrgate.traffic import native
+from pdrgate.traffic.delivery import Delivered
+from pdrgate.traffic.frames import MARKED_PORT
+
+Call = Literal["recvmsg", "recvmmsg"]
+CALLS: tuple[Call, ...] = ("recvmsg", "recvmmsg")
+MOST_RECEIVERS = 8
+_LARGEST_BUFFER = 1 << 20
+"""KiB. The kernel doubles what it is asked for, into 32 bits with a sign."""
+_QUIET, _LIMIT = 0.050, 2.0
+"""Seconds without a packet that end a drain, and of draining at most."""
+_NS = 1e9
+_USAGE = 64
+"""The program's exit code when it is asked for nothing: it runs there."""
+_RUN_TIMEOUT = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Receivers:
+    """Who receives at the end host, and how. Raises UsageError for what does not exist."""
+
+    count: int = 1
+    """Processes; several share the port by SO_REUSEPORT, and the kernel gives each flow to one of them."""
+    buffer: int = 2048
+    """KiB that are asked for each socket's buffer. The kernel doubles them, and charges each packet more than its
+    bytes."""
+    call: Call = "recvmsg"
+    """The system call: for one packet, or for as many as wait."""
+    busy_poll: int = 0
+    """Microseconds for which a call looks for packets itself before it sleeps (SO_BUSY_POLL); 0: it sleeps at once."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.count <= MOST_RECEIVERS:
+            raise UsageError(f"{self.count} receivers are out of range; use 1 to {MOST_RECEIVERS}")
+        if not 4 <= self.buffer < _LARGEST_BUFFER:
+            raise UsageError(f"socket buffers of {self.buffer} KiB make no sense; use 1024, 2048 or 4096")
+        if self.call not in CALLS:
+            raise UsageError(f"receivers cannot call {self.call!r}; there are {' and '.join(CALLS)}")
+        if not 0 <= self.busy_poll <= 1_000_000:
+            raise UsageError(f"busy polling for {self.busy_poll} us makes no sense; use 50, or 0 for none")
+
+    def __str__(self) -> str:
+        """``4 receivers by recvmmsg, socket buffers of 2 MiB, busy polling for 50 us``."""
+        size = f"{self.buffer / 1024:g} MiB" if self.buffer >= 1024 else f"{self.buffer} KiB"
+        polls = f", busy polling for {self.busy_poll} us" if self.busy_poll else ""
+        several = "s" * (self.count > 1)
+        return f"{self.count} receiver{several} by {self.call}, {'' if several else 'a '}socket buffer{several} of " + (
+            f"{size}{polls}"
+        )
+
+
+class ReceiverProgram:
+    """The receivers on a host, from `__init__` to `close`; an `Arrivals`.
+
+    They are asked through two named pipes, so that it is the same on this machine, in a guest and over SSH.
+
+    Args:
+        cpus: that receivers get in turn; none: as the host's scheduler likes.
+
+    Raises:
+        TestbedError: they cannot be built, do not run there, or the kernel refuses a socket as it is asked for.
+    """
+
+    def __init__(self, host: Host, receivers: Receivers, family: Literal[4, 6], cpus: Collection[int] = ()) -> None:
+        self._host = host
+        self._running: Running | None = None
+        self._folder = host.run("mktemp", "-d", "/tmp/pdrgate-recv.XXXXXX").stdout.strip()
+        try:
+            program = self._put()
+            host.run("mkfifo", f"{self._folder}/control", f"{self._folder}/answer")
+            self._running = host.start(
+                program, self._folder, str(family), str(MARKED_PORT), str(receivers.count),
+                str(receivers.buffer * 1024), receivers.call, str(receivers.busy_poll),
+                ",".join(map(str, cpus)) or "-",
+            )  # fmt: skip
+            self._answer()
+        except BaseException:
+            with contextlib.suppress(TestbedError):
+                self.close()
+            raise
+
+    def begin(self, mark: int, count: int, duration: float) -> None:
+        self._ask(f"begin {mark} {count} {round(duration * _NS)}")
+
+    def end(self, sending_time: float) -> Delivered:
+        told = self._ask(f"end {round(sending_time * _NS)} {round(_QUIET * _NS)} {round(_LIMIT * _NS)}")
+        each: list[dict[str, int]] = told["receivers"]
+        return Delivered(
+            received=sum(one["received"] for one in each),
+            by_look=tuple(told["delivered"]),
+            stray=sum(one["stray"] + one["duplicates"] for one in each),
+            counters={str(Place.receiver(number)): one for number, one in enumerate(each)},
+        )
+
+    def close(self) -> None:
+        """End them; may be called twice. Raises TestbedError when the host cannot be asked."""
+        running, self._running = self._running, None
+        if running is not None:
+            running.stop()
+        if self._folder:
+            self._host.run("rm", "-rf", self._folder)
+            self._folder = ""
+
+    def _put(self) -> str:
+        """Where the program lies on the host, once it is seen to run there."""
+        path = f"{self._folder}/pdrgate-receiver"
+        packed = base64.b64encode(gzip.compress(native.build().receiver.read_bytes())).decode()
+        self._host.write(f"{path}.b64", packed)
+        unpack = 'base64 -d <"$1.b64" | gzip -d >"$1" && chmod 700 "$1" && rm "$1.b64"'
+        self._host.run("sh", "-c", unpack, "sh", path, timeout=_RUN_TIMEOUT)
+        if (tried := self._host.run(path, check=False)).exit_code != _USAGE:
+            raise CommandError(self._host.name, "the receivers' program, which this machine has built,", tried)
+        return path
+
+    def _ask(self, line: str) -> dict[str, Any]:
+        try:
+            self._host.write(f"{self._folder}/control", f"{line}\n")
+            return self._answer()
+        except HostError as error:
+            raise TestbedError(
+                f"the receivers on {self._host.name} do not answer ({error}); have they the CPU time to?"
+            ) from error
+
+    def _answer(self) -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(self._host.read(f"{self._folder}/answer"))
+        if "error" in told:
+            raise TestbedError(f"the receivers on {self._host.name}: {told['error']}")
+        return told

@@ -1,0 +1,84 @@
+"""Traffic that ends at the SUT: its packets are counted by who receives them there, not by the generator's own port.
+
+The generator marks and numbers its packets. What was delivered while sending went on the receivers tell from their own
+clock (`traffic/native/receiver.c`), so that no message is under way while the SUT is at its limit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import secrets
+from dataclasses import dataclass
+from typing import Protocol
+
+from pdrgate.traffic.frames import Frames
+from pdrgate.traffic.generator import Generator, packets
+from pdrgate.trial import Readings, Trial
+
+_MARKS = 1 << 32
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """What became of a trial's packets, as who received them counts."""
+
+    received: int
+    """This trial's, each once."""
+    by_look: tuple[int, ...]
+    """Those that had been received at each of the generator's looks (`LOOKS`), the last when sending ended."""
+    stray: int
+    """Packets of others, and second copies."""
+    counters: Readings
+    """By receiver, what each counted from 0 on."""
+
+
+class Arrivals(Protocol):
+    """Who receives packets at the SUT. Both methods raise TestbedError when nobody does any more."""
+
+    def begin(self, mark: int, count: int, duration: float) -> None:
+        """Count the packets of a trial from here on: so many, with this mark, to be sent in ``duration`` seconds."""
+
+    def end(self, sending_time: float) -> Delivered:
+        """Wait until no more come, and tell of them. Sending took ``sending_time`` seconds."""
+
+
+def counted_by(arrivals: Arrivals | None, generator: Generator) -> Generator:
+    """The generator, its packets counted by who receives them at the SUT; as it is where nobody does."""
+    return generator if arrivals is None else DeliveredTraffic(generator, arrivals)
+
+
+class DeliveredTraffic:
+    """A generator whose packets end at the SUT; satisfies `Generator`.
+
+    Args:
+        generator: one that can mark packets; it is closed with this one.
+    """
+
+    def __init__(self, generator: Generator, arrivals: Arrivals) -> None:
+        self._generator = generator
+        self._arrivals = arrivals
+        self._marks = itertools.count(secrets.randbelow(_MARKS))
+        """Other ones in each run: what an earlier one left on the way is nobody's."""
+
+    def describe(self) -> dict[str, str]:
+        return self._generator.describe()
+
+    def trial(self, load: float, duration: float, frames: Frames) -> Trial:
+        mark = next(self._marks) % _MARKS
+        self._arrivals.begin(mark, packets(load, duration), duration)
+        sent = self._generator.trial(load, duration, dataclasses.replace(frames, mark=mark))
+        delivered = self._arrivals.end(max(duration, sent.sending_time))
+        return dataclasses.replace(
+            sent,
+            forwarded=delivered.received,
+            drained=delivered.received - delivered.by_look[-1],
+            # Nothing has come back to the generator: all that it had sent at a look it takes to be under way.
+            under_way=tuple(max(0, sent - got) for sent, got in zip(sent.under_way, delivered.by_look, strict=True)),
+            stray=sent.stray + delivered.stray,
+            counters_before={place: dict.fromkeys(counters, 0) for place, counters in delivered.counters.items()},
+            counters_after=delivered.counters,
+        )
+
+    def close(self) -> None:
+        self._generator.close()

@@ -1,0 +1,93 @@
+"""UDP delivery in a namespace: who received, what was dropped where, and nothing is left."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+from typing import Literal
+
+import pytest
+from tests.datapath.test_routing import state
+
+from pdrgate.data_paths.catalogue import Receivers, data_path
+from pdrgate.observers.accounting import losses
+from pdrgate.observers.reading import nested
+from pdrgate.observers.watching import watching
+from pdrgate.testbeds.netns import NetnsTestbed
+from pdrgate.traffic.delivery import counted_by
+from pdrgate.traffic.frames import Frames
+from pdrgate.trial import Trial
+
+pytestmark = pytest.mark.datapath
+
+LOW, DURATION = 20e3, 0.1
+FLAT_OUT = 5e6
+FEW = 50
+"""Packets that the machine may lose besides."""
+
+
+@pytest.fixture(scope="module")
+def testbed(make_testbed) -> NetnsTestbed:
+    testbed = make_testbed(hops=2)
+    testbed.set_buffer(4096)
+    testbed.pin("1 cpu")
+    return testbed
+
+
+@contextlib.contextmanager
+def delivering(testbed: NetnsTestbed, family: Literal[4, 6], receivers: Receivers) -> Iterator[object]:
+    path = data_path("udp-delivery" if family == 4 else "udp6-delivery", receivers=receivers)
+    try:
+        path.apply(testbed.hops)
+        generator = counted_by(path.arrivals, testbed.generator(family))
+        try:
+
+            def measure(load: float) -> Trial:
+                with watching(testbed.observers(shared=True)) as watch:
+                    trial = generator.trial(load, DURATION, Frames(family))
+                seen = watch.observation
+                return dataclasses.replace(
+                    trial,
+                    counters_before={**nested(seen.before), **trial.counters_before},
+                    counters_after={**nested(seen.after), **trial.counters_after},
+                )
+
+            yield measure
+        finally:
+            generator.close()
+    finally:
+        path.restore()
+
+
+@pytest.mark.parametrize(
+    ("family", "receivers"),
+    [(4, Receivers(4)), (6, Receivers(2, call="recvmmsg")), (4, Receivers(busy_poll=50))],
+    ids=["four", "ipv6", "busy"],
+)
+def test_each_packet_is_delivered_once(testbed: NetnsTestbed, family: Literal[4, 6], receivers: Receivers) -> None:
+    before = state(testbed)
+    with delivering(testbed, family, receivers) as measure:
+        trial = measure(LOW)
+    assert state(testbed) == before
+    assert trial.offered == LOW * DURATION
+    assert trial.lost <= FEW
+    each = [counters for place, counters in trial.counters_after.items() if place.startswith("receiver")]
+    assert sum(one["received"] for one in each) == trial.forwarded
+    assert len(each) == receivers.count
+    assert all(one["received"] and not one["duplicates"] for one in each)
+    account = losses(trial)
+    assert abs(account.unexplained) <= FEW, account.sentence()
+
+
+def test_what_a_small_socket_buffer_has_no_room_for(testbed: NetnsTestbed) -> None:
+    with delivering(testbed, 4, Receivers(buffer=4)) as measure:
+        trial = measure(FLAT_OUT)
+    account = losses(trial)
+    assert account.most is not None
+    assert account.most.where == "in full socket buffers of receiver 0"
+    assert trial.counters_after["receiver0"]["dropped"] == account.most.packets > 1000
+    assert abs(account.unexplained) <= FEW + account.lost // 1000, account.sentence()
+    # What was still queued when sending ended is not counted into the rate.
+    assert trial.forwarding_rate <= trial.offered_load
+    assert trial.steady_loss_ratio > 0.1

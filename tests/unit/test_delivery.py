@@ -1,0 +1,86 @@
+"""Traffic that ends at the SUT: what a trial has of the generator, and what of who received."""
+
+from __future__ import annotations
+
+import pytest
+
+from pdrgate.errors import UsageError
+from pdrgate.traffic.delivery import Delivered, counted_by
+from pdrgate.traffic.frames import Frames
+from pdrgate.trial import LOOKS, Trial
+
+SENT_BY_LOOK = tuple(1000 * look // LOOKS for look in range(1, LOOKS + 1))
+
+
+class Sender:
+    """A generator whose packets all leave, and of which none comes back."""
+
+    def __init__(self) -> None:
+        self.frames: list[Frames] = []
+        self.open = True
+
+    def describe(self) -> dict[str, str]:
+        return {"name": "sender", "engine": "none"}
+
+    def trial(self, load: float, duration: float, frames: Frames) -> Trial:
+        self.frames.append(frames)
+        return Trial(
+            load, duration, 1000, 0, stray=2, under_way=SENT_BY_LOOK, sending_time=duration * 1.0005, started=1.0
+        )
+
+    def close(self) -> None:
+        self.open = False
+
+
+class Receiver:
+    """One that gets half of what is sent at once, and 100 packets more in the end."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[object, ...]] = []
+
+    def begin(self, mark: int, count: int, duration: float) -> None:
+        self.asked.append(("begin", mark, count, duration))
+
+    def end(self, sending_time: float) -> Delivered:
+        self.asked.append(("end", sending_time))
+        halves = tuple(sent // 2 for sent in SENT_BY_LOOK)
+        return Delivered(600, halves, 3, {"receiver0": {"received": 600, "dropped": 400}})
+
+
+def test_a_trial_has_what_was_sent_and_what_was_received() -> None:
+    sender, receiver = Sender(), Receiver()
+    generator = counted_by(receiver, sender)
+    trial = generator.trial(1000.0, 1.0, Frames(4))
+    assert (trial.offered, trial.forwarded, trial.drained, trial.stray) == (1000, 600, 100, 5)
+    assert trial.under_way == tuple(sent - sent // 2 for sent in SENT_BY_LOOK)
+    assert trial.delivery_ratio == 0.5  # when sending ended
+    assert trial.loss_ratio == 0.4
+    assert trial.steady_loss_ratio == pytest.approx(0.5, abs=0.01)
+    assert trial.counter_changes == {"receiver0": {"received": 600, "dropped": 400}}
+    assert generator.describe() == sender.describe()
+    generator.close()
+    assert not sender.open
+
+
+def test_each_trial_has_a_mark_of_its_own_that_its_receivers_know() -> None:
+    sender, receiver = Sender(), Receiver()
+    generator = counted_by(receiver, sender)
+    for _ in range(2):
+        generator.trial(1000.0, 1.0, Frames(4))
+    begun = [asked for asked in receiver.asked if asked[0] == "begin"]
+    assert [frames.mark for frames in sender.frames] == [asked[1] for asked in begun]
+    assert begun[0][1] != begun[1][1]
+    assert begun[0][2:] == (1000, 1.0)
+    assert receiver.asked[1] == ("end", pytest.approx(1.0005))
+
+
+def test_nobody_is_asked_for_a_trial_that_has_no_meaning() -> None:
+    receiver = Receiver()
+    with pytest.raises(UsageError, match="a trial at a load of 0 packets/s has no meaning"):
+        counted_by(receiver, Sender()).trial(0, 1.0, Frames(4))
+    assert receiver.asked == []
+
+
+def test_where_packets_come_back_the_generator_counts_them() -> None:
+    sender = Sender()
+    assert counted_by(None, sender) is sender
