@@ -27,6 +27,7 @@ from pdrgate.history.results import read_result
 from pdrgate.replication import Observation
 from pdrgate.results.model import RunResult
 from pdrgate.results.verdict import Judgement, Verdict
+from pdrgate.search.calibration import FLAT_OUT
 from pdrgate.stability import read_trials
 from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, LoadLoss, RealisticCurve, SimulatedSut
 from pdrgate.trial import Trial
@@ -362,6 +363,22 @@ def test_a_sut_that_collapses_under_overload_still_gets_its_pdr(run_gate: Gate, 
     pdr = result.scenarios[0].pdr
     assert pdr is not None
     assert pdr.load == pytest.approx(1e6 / 0.995, rel=0.015)
+
+
+def test_a_sut_that_collapses_far_below_the_generators_ceiling_is_not_searched_there(run_gate: Gate) -> None:
+    """At its ceiling a generator wavers: an end host that delivers 1 % when it is flooded was GENERATOR_LIMITED."""
+    asked: list[float] = []
+
+    class Asked(SimulatedSut):
+        def measure(self, load: float, duration: float) -> Trial:
+            asked.append(load)
+            return super().measure(load, duration)
+
+    _, result = run_gate("run", Asked(Livelock(20e3, 2.5, left=0.1), Behaviour(0.002), ceiling=CEILING))
+    pdr = result.scenarios[0].pdr
+    assert pdr is not None
+    assert pdr.load == pytest.approx(20e3 / 0.995, rel=0.015)
+    assert max(load for load in asked if load < FLAT_OUT) < 100e3
 
 
 # --- What is asked ---

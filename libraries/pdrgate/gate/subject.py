@@ -185,12 +185,24 @@ class Subject:
         def measure(load: float, duration: float) -> Trial:
             return self.measure(load, duration, SEARCH, goal=goals[-1].name)
 
-        budget = self.session.profile.search_budget
-        found = search(measure, goals, min_load=calibration.min_load, max_load=calibration.search_load, budget=budget)
-        if found.at_its_end and calibration.search_load < calibration.max_load:
-            # Flat out the SUT forwarded less than it can: it suffers from overload.
-            found = search(measure, goals, min_load=calibration.min_load, max_load=calibration.max_load, budget=budget)
-        return found
+        budget, top = self.session.profile.search_budget, calibration.search_load
+        while True:
+            found = search(measure, goals, min_load=calibration.min_load, max_load=top, budget=budget)
+            if not found.at_its_end or top >= calibration.max_load:
+                return found
+            # Flat out the SUT forwarded less than it can: it suffers from overload. What it holds may be little beside
+            # what the generator can send.
+            top = self._overload(top, goals[-1].loss_ratio)
+
+    def _overload(self, held: float, loss_ratio: float) -> float:
+        """The first load, doubling from one that is held, that loses too much; at most the highest worth a trial."""
+        calibration = self.calibrate()
+        load, duration = held, self.session.profile.calibration_duration
+        while load < calibration.max_load:
+            load = min(2 * load, calibration.max_load)
+            if self.measure(load, duration, CALIBRATION).steady_loss_ratio > loss_ratio:
+                break
+        return load
 
     def release(self, *, ending: bool = False) -> None:
         """Stop the generator, ask what the kernel complained of, and put the SUT back; may be called twice.
