@@ -98,7 +98,7 @@ STEPPED = Slowdown("steps", "{} steps", 1000, lambda hop, steps: (Steps(str(step
 class Path6:
     """A data path that needs no host."""
 
-    name, family, mode, by_kernel = "ipv6-routing", 6, "kernel", True
+    name, family, mode, by_kernel, arrivals = "ipv6-routing", 6, "kernel", True, None
 
     def apply(self, hops: Sequence[Hop]) -> None: ...
 
