@@ -49,6 +49,8 @@ def test_a_run_puts_itself_into_the_history(simulated_gate, tmp_path: Path, caps
     assert (ended.code, ended.stderr) == (0, "")
     (line,) = listed(history, capsys)
     assert line.split()[2:6] == [ended.folder.name, "ipv6-routing-1cpu-4096-64B", "6.1.0-simulated", "NO_BASELINE"]
+    with sqlite3.connect(history) as connection:
+        assert connection.execute("SELECT count(*) FROM noise").fetchall() == [(1,)]
     assert main(["history", "import", str(ended.folder), "--history", str(history)]) == 0
     assert f"there already (1 results, {ended.result['scenarios'][0]['trials']} trials)" in capsys.readouterr().out
 

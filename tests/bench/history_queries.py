@@ -29,7 +29,7 @@ from pdrgate.history.address import Address
 from pdrgate.history.database.baselines import LATEST_GREEN, cost, measured, pin, pins
 from pdrgate.history.database.connection import Database
 from pdrgate.history.database.importing import add
-from pdrgate.history.database.noise import Deviation, add_deviation, deviations
+from pdrgate.history.database.noise import observations
 from pdrgate.history.database.queries import Wanted, all_series, entries, points
 from pdrgate.history.database.tables import (
     Boot,
@@ -38,18 +38,22 @@ from pdrgate.history.database.tables import (
     Fingerprint,
     Function,
     Measurand,
+    Noise,
     Result,
     Run,
     Side,
     TrialRow,
 )
-from pdrgate.results.fingerprint import build, digest, series
+from pdrgate.results.fingerprint import build, conditions, digest, series
 from pdrgate.results.verdict import Verdict
 
 ASKED = 20
 TESTBEDS, SCENARIOS, KERNELS, FUNCTIONS = 4, 5, 500, 10
 CHUNK = 2_000
 """Runs to an insert."""
+COMPARISONS = 1000
+"""That have told what boots deviate by, on each testbed in each scenario."""
+NAMES = ("PDR", "saturation throughput", "cost")
 VERDICTS = ["PASS"] * 16 + ["NO_BASELINE", "REGRESSION", "UNSTABLE", "DISTURBED"]
 
 
@@ -77,13 +81,31 @@ def fill(database: Database, results: int, trials: int) -> None:
             for table, rows in made.items():
                 put(connection, table, rows)
     with database.writing() as connection:
-        for number in range(200):
-            own = series(fingerprint_of(number, 0))
-            add_deviation(connection, Deviation(series=own, measurand="PDR", measured=number, pairs=12, deviation=0.01))
+        put(connection, Noise, made_noise(random))
         if connection.dialect.name == "postgresql":
-            for table in ("runs", "results", "sides", "boots", "trials"):
+            for table in ("runs", "results", "sides", "boots", "trials", "noise"):
                 connection.execute(text(f"SELECT setval('{table}_id_seq', (SELECT max(id) FROM {table}))"))
             connection.execute(text("ANALYZE"))  # as its own autovacuum would in a minute
+
+
+def made_noise(random: Random) -> list[dict[str, Any]]:
+    """Comparisons of four pairs on each testbed, in each scenario."""
+    found = []
+    for number in range(COMPARISONS * TESTBEDS * SCENARIOS):
+        own = fingerprint_of(number, number // TESTBEDS % SCENARIOS)
+        boots = [
+            {
+                "build": f"build-{boot % 2}", "boot": f"boot-{number}-{boot}", "pair": boot // 2 + 1,
+                "values": {name: 1e6 * random.gauss(1, 0.01) for name in NAMES},
+                "within": {"saturation throughput": {"deviation": 0.003, "count": 8}},
+            }
+            for boot in range(8)
+        ]  # fmt: skip
+        found.append({
+            "id": number + 1, "key": f"key-{number}", "testbed": series(own), "measured": 1.7e9 + 600.0 * number,
+            "conditions": conditions(own), "boots": json.dumps(boots),
+        })  # fmt: skip
+    return found
 
 
 def put(connection: Connection, table: type[Any], rows: list[dict[str, Any]]) -> None:
@@ -138,7 +160,7 @@ def made_rows(random: Random, runs: range, trials: int) -> dict[type[Any], list[
                     "side_id": key, "name": name, "unit": "packets/s", "better": "higher", "value": value,
                     "lower": 0.99 * value, "upper": 1.01 * value, "samples": [value] * 6,
                 }
-                for name in ("PDR", "saturation throughput", "cost")
+                for name in NAMES
             )  # fmt: skip
             found[Boot].append({
                 "id": key, "side_id": key, "pair": 0, "boot": f"boot-{run}", "kernel": own["kernel"],
@@ -172,6 +194,7 @@ def made_rows(random: Random, runs: range, trials: int) -> dict[type[Any], list[
 def questions(folder: Path) -> dict[str, Callable[[Connection], object]]:
     """What is asked, by what it is; those of the gate have a star."""
     asked = fingerprint_of(7, 2)
+    noise = series(fingerprint_of(3, 0))
     runs = iter(
         [written(folder / f"run-{number}", compared(), started=2e9 + number, trials=100) for number in range(ASKED + 1)]
     )
@@ -184,7 +207,7 @@ def questions(folder: Path) -> dict[str, Callable[[Connection], object]]:
         "* put a run of 100 trials in": lambda connection: add(connection, next(runs)),
         "* baseline by name, with its functions": baseline,
         "* baseline latest-green": lambda connection: measured(connection, LATEST_GREEN),
-        "* deviations of equal builds": lambda connection: deviations(connection, series(fingerprint_of(3, 0)), "PDR"),
+        "* what boots of a testbed came to, the newest 500": lambda connection: observations(connection, noise),
         "* points of a trend, the newest 500": lambda connection: points(connection, asked, limit=500),
         "points of a trend, all 5,000": lambda connection: points(connection, asked),
         "names of baselines": pins,

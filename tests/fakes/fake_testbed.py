@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -158,7 +159,7 @@ def new_session(
     options: Options = QUICK,
     *,
     resume: bool = False,
-    noise: NoiseStore | None = None,
+    noise: Sequence[NoiseStore] = (),
 ) -> Session:
     """A session on a fake testbed, with a record, locks and journals of its own."""
     record = RunRecord(folder, options.profile, resume=resume)

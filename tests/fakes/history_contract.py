@@ -6,10 +6,12 @@ A derived class has a fixture ``database``: an open history with nothing in it.
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 from pathlib import Path
 
 import pytest
+from known_noise import observed, spread
 from made_results import FINGERPRINT, compared, pdr, result, scenario, trial, written
 from sqlalchemy import func, select
 
@@ -17,7 +19,7 @@ from pdrgate.errors import DataError, PdrGateError
 from pdrgate.history.database.baselines import LATEST_GREEN, cost, measured, pin, pins, pooled, unpin
 from pdrgate.history.database.connection import Database
 from pdrgate.history.database.importing import Import, add, sources
-from pdrgate.history.database.noise import Deviation, add_deviation, deviations
+from pdrgate.history.database.noise import HistoryNoise, observations
 from pdrgate.history.database.pruning import give_back, prune
 from pdrgate.history.database.queries import Series, Wanted, all_series, entries, points
 from pdrgate.history.database.tables import (
@@ -33,7 +35,9 @@ from pdrgate.history.database.tables import (
     Side,
     TrialRow,
 )
+from pdrgate.history.noise import NOISE_FILE, NoiseFile
 from pdrgate.history.results import write_result
+from pdrgate.replication import NoiseFloor
 from pdrgate.results.fingerprint import build, digest, series
 from pdrgate.results.verdict import Verdict
 
@@ -342,20 +346,47 @@ class HistoryContract:
             with pytest.raises(DataError, match=r"^no build is pinned as 6; there are: release; 'pdrgate hist"):
                 measured(connection, "6")
 
-    def test_what_equal_builds_deviate_by(self, database: Database) -> None:
-        known = [
-            Deviation(series="s", measurand="PDR", measured=float(number), pairs=12, deviation=0.01 * number)
-            for number in (1, 2, 3)
-        ]
-        with database.writing() as connection:
-            for one in known:
-                add_deviation(connection, one)
-            assert deviations(connection, "s", "PDR", limit=2) == (known[2], known[1])
-            assert deviations(connection, "s", "cost") == ()
+    # --- What boots deviate by ---
+
+    def test_what_boots_came_to_is_kept_by_testbed(self, database: Database) -> None:
+        store = HistoryNoise(database.address)
+        assert store.observations("a") == []
+        known = [observed(spread(0.01, 4), when=float(number)) for number in (1, 2, 3)]
+        for one in (known[1], known[0], known[2], known[0]):  # the last is there already
+            store.add("a", {"testbed": "rack"}, one)
+        store.add("b", {}, known[0])
+        assert store.observations("a") == known
+        assert store.observations("b") == known[:1]
+        assert NoiseFloor.seen(store.observations("a"), 3.0) == NoiseFloor.seen(known, 3.0)
+        with database.reading() as connection:
+            assert observations(connection, "a", newest=2) == known[1:]
+        assert count(database) == {"noise": 4}
+
+    def test_what_no_database_takes_as_a_number_costs_the_observation_alone(self, database: Database) -> None:
+        store = HistoryNoise(database.address)
+        store.add("a", {}, observed([math.nan, math.inf], when=1.0))
+        store.add("a", {}, sound := observed([0.0, 0.1], when=2.0))
+        assert store.observations("a") == [sound]
+
+    def test_a_folder_of_results_brings_its_noise_along_once(self, database: Database, tmp_path: Path) -> None:
+        run = written(tmp_path / "20261101-120000", scenario())
+        file = NoiseFile(tmp_path / NOISE_FILE)
+        seen = [observed(spread(0.01, 4), when=float(number)) for number in (1, 2)]
+        file.add("a", {}, seen[0])
+        HistoryNoise(database.address).add("a", {}, seen[0])  # that run had --history
+        file.add("b", {}, seen[1])
+        first, second = imported(database, tmp_path), imported(database, file.path)
+        assert [(one.source, one.what, one.observations) for one in first] == [
+            (run, "added", 0), (file.path, "added", 1)
+        ]  # fmt: skip
+        assert [(one.what, one.observations) for one in second] == [("known", 0)]
+        assert str(first[1]) == f"{file.path}: added (1 new observations of what boots deviate by)"
+        assert HistoryNoise(database.address).observations("b") == seen[1:]
 
     # --- Pruning ---
 
     def test_what_is_old_goes_but_for_pinned_builds(self, filled: Database) -> None:
+        HistoryNoise(filled.address).add("a", {}, observed([0.0, 0.1], when=2.0))
         with filled.writing() as connection:
             pin(connection, "b", "kept")
         with filled.writing() as connection:

@@ -146,7 +146,7 @@ def comparison(
     resume: bool = False,
     watcher: Watcher | None = None,
     name: str = "b",
-    noise: NoiseStore | None = None,
+    noise: Sequence[NoiseStore] = (),
     asked: Options = QUICK,
 ) -> tuple[Session, BuildComparison]:
     record = RunRecord(tmp_path / "run", "quick", resume=resume)
@@ -344,7 +344,7 @@ def test_both_pdrs_their_intervals_and_the_boots_are_told_at_the_end(tmp_path: P
 
 def noisy(tmp_path: Path, noise: KnownNoise, **options: Any) -> tuple[BuildComparison, RunResult, Watcher]:
     watcher = Watcher()
-    subject, result, _ = compared(tmp_path, STEADY, STEADY, watcher=watcher, noise=noise, **options)
+    subject, result, _ = compared(tmp_path, STEADY, STEADY, watcher=watcher, noise=[noise], **options)
     return subject, result, watcher
 
 
@@ -369,7 +369,7 @@ def test_a_comparison_says_first_what_can_be_resolved_and_adds_what_it_saw(tmp_p
 
 def test_a_tolerance_that_no_pairs_resolve_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
     machine = Machine()
-    session, subject = comparison(tmp_path, STEADY, STEADY, machine, noise=KnownNoise(0.1))
+    session, subject = comparison(tmp_path, STEADY, STEADY, machine, noise=[KnownNoise(0.1)])
     with pytest.raises(
         UsageError, match=r"48 pairs resolve at best a tolerance of 3\.90% of PDR, and 2\.00% was asked for"
     ):
@@ -387,7 +387,7 @@ def test_a_build_that_flips_tells_nothing_of_the_testbed(tmp_path: Path) -> None
     noise = KnownNoise(None)
     watcher = Watcher()
     flips = [1e6, 0.8e6, 0.8e6, 1e6, 1e6, 0.8e6, 1e6, 0.8e6]
-    _, result, _ = compared(tmp_path, STEADY, flips, watcher=watcher, noise=noise, pairs=16)
+    _, result, _ = compared(tmp_path, STEADY, flips, watcher=watcher, noise=[noise], pairs=16)
     assert result.verdict is Verdict.UNSTABLE
     assert noise.kept == []
 
@@ -397,7 +397,13 @@ def test_a_build_against_itself_is_measured_in_all_pairs(tmp_path: Path) -> None
     record = RunRecord(tmp_path / "run", "quick")
     booted = machine.boots("a", STEADY)
     session = Session(
-        CONFIG, QUICK, record, Watcher(), noise=noise, state=tmp_path / "state", opener=lambda config, own: booted(own)
+        CONFIG,
+        QUICK,
+        record,
+        Watcher(),
+        noise=[noise],
+        state=tmp_path / "state",
+        opener=lambda config, own: booted(own),
     )
     session.take()
     subject = compare_with_itself(session, Scenario(), "", 6)

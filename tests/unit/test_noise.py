@@ -8,13 +8,16 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from fake_testbed import Watcher
 from hypothesis import given
 from hypothesis import strategies as st
 from known_noise import KnownNoise, floor, observed, spread
 
 from pdrgate.errors import DataError, UsageError
 from pdrgate.gate.judging import compare, judged, remedy_of_boots
-from pdrgate.gate.noise import check_resolvable, resolvable_in_words
+from pdrgate.gate.noise import check_resolvable, noise_floor, remember, resolvable_in_words
+from pdrgate.history.address import Address
+from pdrgate.history.database.noise import HistoryNoise
 from pdrgate.history.noise import NoiseFile
 from pdrgate.replication import NoiseFloor, Observation, ObservedBoot, PairsRule, Samples, Scatter
 from pdrgate.replication.noise import HALF_LIFE
@@ -297,6 +300,26 @@ def test_damage_costs_the_line_that_it_hits(tmp_path: Path, damage: bytes) -> No
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"^cannot read .*: Is a directory; name another file with --noise$"):
         NoiseFile(tmp_path).observations("a")
+
+
+def test_a_floor_is_that_of_all_stores_and_what_several_have_counts_once(tmp_path: Path) -> None:
+    """A worker's folder is empty each time; the history that all of them share is not."""
+    fingerprint = {"testbed": "rack"}
+    history = HistoryNoise(Address(file=tmp_path / "runs.db"))
+    file, gone = NoiseFile(tmp_path / "noise.jsonl"), NoiseFile(tmp_path)
+    watcher = Watcher()
+    assert noise_floor((file, history), fingerprint, watcher) == NoiseFloor()
+    boots = observed(spread(0.01, 4), when=1.0).boots
+    remember((file, gone, history), fingerprint, boots, watcher)
+    (told,) = watcher.sentences
+    assert told.startswith("what boots deviate by is not kept: cannot write ")
+    both, one = noise_floor((file, gone, history), fingerprint, watcher), noise_floor((history,), fingerprint)
+    assert (both.pairs, both.boots) == (one.pairs, one.boots) == (2, 4)
+    known = both.of(PDR).boots
+    assert known is not None
+    assert known.freedom == pytest.approx(3.0, abs=0.01)
+    assert "what is known of this testbed's noise cannot be read: cannot read " in watcher.sentences[-1]
+    assert noise_floor((history,), {"testbed": "another"}) == NoiseFloor()
 
 
 def test_a_store_in_memory_is_one_too() -> None:

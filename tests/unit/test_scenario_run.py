@@ -75,7 +75,7 @@ class Gate:
         )
         testbed = FakeTestbed(subject, kernel=kernel)
         self.watcher = Watcher()
-        with new_session(testbed, folder, self.watcher, self.state, chosen, noise=self.noise) as session:
+        with new_session(testbed, folder, self.watcher, self.state, chosen, noise=[self.noise]) as session:
             subject, judgement = gate(session, scenario)
             session.record.write(finished=True)
         assert not testbed.open
@@ -222,7 +222,7 @@ def test_what_boots_deviate_by_costs_no_verdict_where_it_cannot_be_had(run_gate:
     run_gate.noise = Gone()
     judgement, _ = run_gate("new", sut(0.9e6, seed=2), "old")
     assert judgement.verdict is Verdict.INCONCLUSIVE
-    assert "the noise of this testbed is not known: cannot read noise.jsonl" in "; ".join(run_gate.watcher.sentences)
+    assert "this testbed's noise cannot be read: cannot read noise.jsonl" in "; ".join(run_gate.watcher.sentences)
     assert "what boots deviate by is not kept: cannot write noise.jsonl" in "; ".join(run_gate.watcher.sentences)
 
 
@@ -452,7 +452,7 @@ def test_each_tolerance_is_asked_anew_and_the_gravest_answer_is_the_tests(run_ga
     run_gate("old", sut())
     folder = run_gate.root / "new"
     testbed = FakeTestbed(sut(0.9e6, seed=2))
-    with new_session(testbed, folder, Watcher(), run_gate.state, noise=KnownNoise()) as session:
+    with new_session(testbed, folder, Watcher(), run_gate.state, noise=[KnownNoise()]) as session:
         subject = ScenarioRun(session, Scenario(), baselines=Baselines(run_gate.root / "old", folder))
         subject.prepare()
         subject.search()

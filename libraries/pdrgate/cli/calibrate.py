@@ -7,12 +7,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pdrgate.cli.parameters import BuildType, PathType, output_option, profile_option, text_or_json, wait_option
+from pdrgate.cli.parameters import (
+    AddressType,
+    BuildType,
+    PathType,
+    output_option,
+    profile_option,
+    text_or_json,
+    wait_option,
+)
 from pdrgate.errors import EXIT_PASS
 from pdrgate.units import Duration
 
 if TYPE_CHECKING:
     from pdrgate.gate.progress import Progress, Upcoming
+    from pdrgate.history.address import Address
+    from pdrgate.history.noise import NoiseStore
 
 
 class _Console:
@@ -50,6 +60,12 @@ class _Console:
     type=PathType(),
     help="Where it is kept.  [default: noise.jsonl in the folder of --output]",
 )
+@click.option(
+    "--history",
+    metavar="FILE_OR_URL",
+    type=AddressType(),
+    help="A database to keep it in as well: a SQLite file, or postgresql://user@host/database.",
+)
 @text_or_json
 @wait_option
 def calibrate(
@@ -60,6 +76,7 @@ def calibrate(
     profile: str,
     output: Path,
     noise: Path | None,
+    history: Address | None,
     form: str,
     wait: Duration,
 ) -> int:
@@ -92,9 +109,14 @@ def calibrate(
     options = Options(profile=named_profile(profile).name, wait=wait, below_noise=True)
     folder = new_folder(output)
     file = noise or output / NOISE_FILE
+    stores: list[NoiseStore] = [NoiseFile(file)]
+    if history is not None:
+        from pdrgate.history.database.noise import HistoryNoise
+
+        stores.append(HistoryNoise(history))
     console = _Console(to_stderr=form == "json")
     record = RunRecord(folder, options.profile)
-    session = Session(config, options, record, console, noise=NoiseFile(file))
+    session = Session(config, options, record, console, noise=stores)
     try:
         session.take()
         comparison = compare_with_itself(session, asked, kernel or "", pairs)
@@ -103,7 +125,9 @@ def calibrate(
         record.write(finished=True)
         record.close()
         give_to_caller(folder)
-        give_file_to_caller(file)
+        for kept in (file, history.file if history else None):
+            if kept is not None:
+                give_file_to_caller(kept)
     judgement = comparison.judgement
     assert judgement is not None
     if not comparison.observed:
@@ -115,5 +139,6 @@ def calibrate(
     if form == "json":
         click.echo(json.dumps(msgspec.to_builtins(floor), indent=1))
     else:
-        click.echo("\n".join(["", *noise_lines(floor, DEFAULT_TOLERANCES), f"  kept in {file}"]))
+        places = f"{file} and {history}" if history else str(file)
+        click.echo("\n".join(["", *noise_lines(floor, DEFAULT_TOLERANCES), f"  kept in {places}"]))
     return EXIT_PASS

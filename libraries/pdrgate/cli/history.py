@@ -72,7 +72,7 @@ def history() -> None:
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PathType())
 @_where
 def import_(paths: tuple[Path, ...], where: Address) -> int:
-    """Put results into the history: the folders of runs, trials.jsonl, and result files of PASTRAMI.
+    """Put results into the history: the folders of runs, trials.jsonl, result files of PASTRAMI, and noise.jsonl.
 
     PATH is one of these, or a directory with any of them below it. What is there already is not put in twice; a run
     that was resumed since is brought up to date.

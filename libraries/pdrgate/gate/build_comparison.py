@@ -359,7 +359,7 @@ class BuildComparison:
         """Say what can be told apart on the testbed that it is; refuse to look for less."""
         floor = noise_floor(self.session.noise, fingerprint, self.session.observer)
         tolerances = {one.name: self._tolerance(one, self.plan.tolerance) for one in MEASURANDS}
-        if self.session.noise is not None:
+        if self.session.noise:
             self.session.observer.said(resolvable_in_words(floor, tolerances))
         if not self.session.options.below_noise:
             check_resolvable(floor, tolerances, self.plan.pairs)

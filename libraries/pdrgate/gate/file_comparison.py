@@ -124,7 +124,7 @@ def _floor(noise: NoiseStore | None, first: _Set, second: _Set) -> NoiseFloor:
     """What is known of the testbed that both sets are of."""
     own = [one.fingerprint for one in (first, second)]
     one_testbed = conditions(own[0]) == conditions(own[1])
-    return noise_floor(noise, own[1]) if one_testbed else NoiseFloor()
+    return noise_floor((noise,), own[1]) if noise is not None and one_testbed else NoiseFloor()
 
 
 def _by_pairs(

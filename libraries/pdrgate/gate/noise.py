@@ -6,6 +6,8 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from pdrgate.errors import PdrGateError, UsageError
 from pdrgate.gate.options import COST_TOLERANCE
 from pdrgate.gate.progress import Observer
@@ -26,33 +28,33 @@ DEFAULT_TOLERANCES: Mapping[str, float] = {
 
 
 def noise_floor(
-    store: NoiseStore | None, fingerprint: Mapping[str, str], observer: Observer | None = None
+    stores: Sequence[NoiseStore], fingerprint: Mapping[str, str], observer: Observer | None = None
 ) -> NoiseFloor:
-    """What is known of a testbed; nothing where there is no store, no fingerprint, or it cannot be read.
+    """What is known of a testbed, by all stores; nothing where there is none, no fingerprint, or they cannot be read.
 
     Args:
-        observer: is told when the store cannot be read; a verdict comes all the same.
+        observer: is told when a store cannot be read; a verdict comes all the same.
     """
-    if store is None or not fingerprint:
-        return NoiseFloor()
-    try:
-        return NoiseFloor.seen(store.observations(series(fingerprint)), time.time())
-    except PdrGateError as error:
-        if observer is not None:
-            observer.said(f"the noise of this testbed is not known: {error}")
-        return NoiseFloor()
+    found: dict[bytes, Observation] = {}  # several may have the same
+    for store in stores if fingerprint else ():
+        try:
+            found |= {msgspec.json.encode(one): one for one in store.observations(series(fingerprint))}
+        except PdrGateError as error:
+            if observer is not None:
+                observer.said(f"what is known of this testbed's noise cannot be read: {error}")
+    return NoiseFloor.seen(found.values(), time.time())
 
 
 def remember(
-    store: NoiseStore | None, fingerprint: Mapping[str, str], boots: Sequence[ObservedBoot], observer: Observer
+    stores: Sequence[NoiseStore], fingerprint: Mapping[str, str], boots: Sequence[ObservedBoot], observer: Observer
 ) -> None:
-    """Keep what boots came to; that it cannot be kept changes no verdict."""
-    if store is None or not fingerprint or not boots:
-        return
-    try:
-        store.add(series(fingerprint), conditions(fingerprint), Observation(when=time.time(), boots=tuple(boots)))
-    except PdrGateError as error:
-        observer.said(f"what boots deviate by is not kept: {error}")
+    """Keep what boots came to, in each store; that it cannot be kept changes no verdict."""
+    seen = Observation(when=time.time(), boots=tuple(boots))
+    for store in stores if fingerprint and boots else ():
+        try:
+            store.add(series(fingerprint), conditions(fingerprint), seen)
+        except PdrGateError as error:
+            observer.said(f"what boots deviate by is not kept: {error}")
 
 
 def as_observed(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -29,7 +29,7 @@ class Session:
     in it.
 
     Args:
-        noise: where what boots deviate by is kept; None: nowhere, and nothing is known.
+        noise: where what boots deviate by is kept; empty: nowhere, and nothing is known.
         opener: makes the testbed that the file describes.
         state: where the locks and journals of runs lie.
 
@@ -44,7 +44,7 @@ class Session:
         record: RunRecord,
         observer: Observer,
         *,
-        noise: NoiseStore | None = None,
+        noise: Sequence[NoiseStore] = (),
         opener: Callable[[TestbedConfig, Journal], Testbed] = open_testbed,
         state: Path = STATE_DIR,
     ) -> None:
@@ -53,7 +53,7 @@ class Session:
         self.profile = PROFILES[options.profile]
         self.record = record
         self.observer = observer
-        self.noise = noise
+        self.noise = tuple(noise)
         self._opener = opener
         self._state = state
         self._own: Testbed | None = None

@@ -37,6 +37,10 @@ _STARTS = 2
 """Of the boot in which a size is found; one failure can be the machine's."""
 _TRIALS, _TRIALS_UNSTEADY = 3, 9
 """For each size that is tried, where the SUT's speed is constant, and elsewhere."""
+_ROUNDS = 2
+"""From the first step to a size, and once more from there: the next steps may cost more than the further ones."""
+_CLOSE = 0.1
+"""Of the size that is wanted: no round is made for less."""
 _IDLE_TIME = 0.25
 _NEAR = 0.75, 1.5
 """Of the size that is wanted: a slowdown within is as good as that one."""
@@ -102,16 +106,19 @@ def sized(work: Callable[[int], float], most: int, wanted: float) -> tuple[int, 
     """How many steps come nearest to a slowdown, at least one, and what they come to.
 
     Args:
-        work: what a packet takes with so many steps, in any unit; linear from the first step on.
+        work: what a packet takes with so many steps, in any unit; about linear from the first step on.
         most: steps.
         wanted: more work, as a fraction.
     """
-    none, one, all_of_them = work(0), work(1), work(most)
-    each = (all_of_them - one) / max(1, most - 1)
-    left = none * (1.0 + wanted) - one
-    steps = min(most, 1 + max(0, round(left / each))) if each > 0 else most
-    found = {1: one, most: all_of_them}.get(steps) or work(steps)
-    return steps, found / none - 1.0
+    none, known = work(0), {1: work(1), most: work(most)}
+    each = (known[most] - known[1]) / max(1, most - 1)
+    steps = 1 if each > 0 else most
+    for _ in range(_ROUNDS if each > 0 else 0):
+        if abs(known[steps] / none - 1.0 - wanted) <= _CLOSE * wanted:
+            break
+        steps = min(most, max(1, steps + round((none * (1.0 + wanted) - known[steps]) / each)))
+        known[steps] = known.get(steps) or work(steps)
+    return steps, known[steps] / none - 1.0
 
 
 def _found(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -36,7 +36,9 @@ class NoiseStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Line:
+class Observed:
+    """An observation and whose it is, as `NoiseStore.add` takes it; a line of a `NoiseFile`."""
+
     testbed: str
     observation: Observation
     conditions: Mapping[str, str]
@@ -53,25 +55,29 @@ class NoiseFile:
         self.path = path
 
     def observations(self, testbed: str) -> list[Observation]:
+        return [one.observation for one in self._lines(testbed) if one.testbed == testbed]
+
+    def all(self) -> list[Observed]:
+        """Those of all testbeds. Raises DataError when the file cannot be read."""
+        return list(self._lines(""))
+
+    def _lines(self, holding: str) -> Iterator[Observed]:
+        """What the lines say that have this text somewhere."""
         try:
             content = self.path.read_bytes()
         except FileNotFoundError:
-            return []
+            return
         except OSError as error:
             raise DataError(f"cannot read {self.path}: {error.strerror}; name another file with --noise") from error
-        found = []
         for line in content.splitlines():
-            if testbed.encode() not in line:
+            if holding.encode() not in line:
                 continue
             try:
-                entry = msgspec.json.decode(line, type=_Line)
+                yield msgspec.json.decode(line, type=Observed)
             except (msgspec.MsgspecError, ValueError, RecursionError):
                 continue
-            if entry.testbed == testbed:
-                found.append(entry.observation)
-        return found
 
     def add(self, testbed: str, conditions: Mapping[str, str], observation: Observation) -> None:
-        line = _Line(testbed=testbed, observation=observation, conditions=conditions)
+        line = Observed(testbed=testbed, observation=observation, conditions=conditions)
         with LineFile(self.path) as file:
             file.append_line(msgspec.json.encode(line).decode())

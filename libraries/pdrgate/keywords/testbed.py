@@ -17,7 +17,7 @@ from pdrgate.gate.profile import profile as named_profile
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.session import Session
 from pdrgate.history.address import Address
-from pdrgate.history.noise import NoiseFile
+from pdrgate.history.noise import NoiseFile, NoiseStore
 from pdrgate.keywords.log import RobotObserver
 from pdrgate.keywords.state import OpenTestbed, State
 from pdrgate.stability import Reading
@@ -79,7 +79,7 @@ class TestbedKeywords:
         | ``require_baseline`` | Whether a scenario that has no baseline is an error, told before it is measured. |
         | ``cost_tolerance`` | Growth of the instructions per packet that is accepted, where they are counted. |
         | ``history``  | A database that the run puts itself into when it ends: a SQLite file, or a PostgreSQL URL. |
-        | ``noise``    | The file that keeps what boots deviate by; without it no single boot is slower than another. |
+        | ``noise``    | The file that keeps what boots deviate by, as ``history`` does too; else no boot is slower. |
         | ``below_noise`` | Whether builds are compared though the tolerance is below what the testbed resolves. |
         | ``spike_in`` | Whether a comparison of builds that passes must find a slowdown that was planted, too. |
         | ``resume``   | Whether the trials in the output directory are this run's, and need not be made again. |
@@ -117,7 +117,11 @@ class TestbedKeywords:
                 spike_in=spike_in,
             )
             found = baselines(options, folder)
-            kept = NoiseFile(noise) if noise and str(noise) not in _NOT_GIVEN else None
+            kept: list[NoiseStore] = [NoiseFile(noise)] if noise and str(noise) not in _NOT_GIVEN else []
+            if where is not None:
+                from pdrgate.history.database.noise import HistoryNoise  # SQLAlchemy: most runs do without
+
+                kept.append(HistoryNoise(where))
             session = Session(config, options, record, RobotObserver(self._state.screen), noise=kept)
             if config.waits_for_build:
                 session.take()  # builds are booted by the test

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, and_, delete, func, insert, or_, select, upda
 from sqlalchemy.dialects import postgresql, sqlite
 
 from pdrgate.errors import DataError
+from pdrgate.history.database.noise import add_observation
 from pdrgate.history.database.tables import (
     Boot,
     Change,
@@ -27,6 +28,7 @@ from pdrgate.history.database.tables import (
     Side,
     TrialRow,
 )
+from pdrgate.history.noise import NOISE_FILE, NoiseFile
 from pdrgate.history.results import RESULT_FILE, read_result
 from pdrgate.history.trials import TRIALS_FILE
 from pdrgate.results.fingerprint import build, digest, series
@@ -54,12 +56,16 @@ class Import:
     source: Path
     name: str
     what: Literal["added", "replaced", "known"]
-    results: int
-    trials: int
+    results: int = 0
+    trials: int = 0
+    observations: int = 0
+    """Of what boots deviate by: those that were not there yet."""
 
     def __str__(self) -> str:
         """One line for a person."""
         said = {"added": "added", "replaced": "brought up to date", "known": "there already"}[self.what]
+        if self.source.name == NOISE_FILE:
+            return f"{self.source}: {said} ({self.observations} new observations of what boots deviate by)"
         return f"{self.source}: {said} ({self.results} results, {self.trials} trials)"
 
 
@@ -90,7 +96,8 @@ class _Measured:
 
 
 def sources(paths: Iterable[Path]) -> list[Path]:
-    """What can be imported of paths: of a directory, the runs, the lone trials.jsonl and PASTRAMI's files below it.
+    """What can be imported of paths: of a directory, the runs, the lone trials.jsonl, PASTRAMI's files and noise.jsonl
+    below it.
 
     Raises:
         DataError: a path does not exist, or a directory holds nothing of that kind.
@@ -110,14 +117,15 @@ def sources(paths: Iterable[Path]) -> list[Path]:
             for file in path.rglob("*.txt")
             if not any(file.is_relative_to(folder) for folder in own) and _is_published(file)
         ]
-        if not runs and not lone and not theirs:
+        noise = sorted(path.rglob(NOISE_FILE))
+        if not runs and not lone and not theirs and not noise:
             raise DataError(f"{path}: no run and no file of trials below this directory; name the folder of a run")
-        found += sorted([*runs, *lone, *theirs])
+        found += [*sorted([*runs, *lone, *theirs]), *noise]
     return list(dict.fromkeys(found))
 
 
 def add(connection: Connection, path: Path) -> Import:
-    """Put one run, or one file of trials, into the history, in the transaction that is open.
+    """Put one run, one file of trials, or one of noise into the history, in the transaction that is open.
 
     A run that is there already stays as it is; one that was resumed since is replaced.
 
@@ -125,8 +133,11 @@ def add(connection: Connection, path: Path) -> Import:
         path: one of `sources`.
 
     Raises:
-        DataError: it is neither.
+        DataError: it is none of them.
     """
+    if path.name == NOISE_FILE:
+        fresh = sum([add_observation(connection, one) for one in NoiseFile(path).all()])
+        return Import(path, path.stem, "added" if fresh else "known", observations=fresh)
     source = _read(path)
     known = _known(connection, source)
     if known is None and not _insert_new(connection, Run, "key", _run_row(source)):

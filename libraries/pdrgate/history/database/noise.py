@@ -1,43 +1,70 @@
-"""What pairs of boots of one and the same build deviate by, as A/A comparisons showed."""
+"""What boots of testbeds came to, in a history: what CI workers share whose folders are empty each time."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Mapping
+from typing import Any
 
-from sqlalchemy import Connection, insert, select
+import msgspec
+from sqlalchemy import Connection, select
+from sqlalchemy.dialects import postgresql, sqlite
 
+from pdrgate.history.address import Address
+from pdrgate.history.database.connection import Database
 from pdrgate.history.database.tables import Noise
+from pdrgate.history.noise import Observed
+from pdrgate.replication import Observation, ObservedBoot
+
+NEWEST = 500
+"""Observations of a testbed that are read: what is older weighs next to nothing by then."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deviation:
-    """One A/A comparison of a measurand."""
+class HistoryNoise:
+    """A `NoiseStore` in a history; opened for each question, so that a server may come and go meanwhile."""
 
-    series: str
-    """`pdrgate.results.fingerprint.series` of the scenario's fingerprint."""
-    measurand: str
-    measured: float
-    """When, seconds of the epoch."""
-    pairs: int
-    deviation: float
-    """Of the logs of the pairs' ratios."""
+    def __init__(self, where: Address) -> None:
+        self.where = where
+
+    def observations(self, testbed: str) -> list[Observation]:
+        """As `NoiseStore`; nothing where there is no file yet. Raises StorageError, DataError."""
+        if self.where.file is not None and not self.where.file.exists():
+            return []
+        with Database.open(self.where) as history, history.reading() as connection:
+            return observations(connection, testbed)
+
+    def add(self, testbed: str, conditions: Mapping[str, str], observation: Observation) -> None:
+        """As `NoiseStore`. Raises StorageError, DataError."""
+        one = Observed(testbed=testbed, observation=observation, conditions=conditions)
+        with Database.open(self.where, create=True) as history, history.writing() as connection:
+            add_observation(connection, one)
 
 
-def add_deviation(connection: Connection, found: Deviation) -> None:
-    """Keep it."""
-    row = {
-        "series": found.series, "measurand": found.measurand, "measured": found.measured, "pairs": found.pairs,
-        "deviation": found.deviation,
+def add_observation(connection: Connection, one: Observed) -> bool:
+    """Keep it; False when it is there already."""
+    seen = one.observation
+    row: dict[str, Any] = {
+        "key": hashlib.sha256(msgspec.json.encode([one.testbed, seen])).hexdigest(), "testbed": one.testbed,
+        "measured": seen.when, "conditions": dict(one.conditions),
+        "boots": msgspec.json.encode(seen.boots).decode(),
     }  # fmt: skip
-    connection.execute(insert(Noise).values(row))
+    of = postgresql if connection.dialect.name == "postgresql" else sqlite
+    made = of.insert(Noise).values(row).on_conflict_do_nothing(index_elements=["key"]).returning(Noise.id)
+    return connection.execute(made).scalar() is not None
 
 
-def deviations(connection: Connection, series: str, measurand: str, limit: int = 100) -> tuple[Deviation, ...]:
-    """What is known of a series, the newest first."""
+def observations(connection: Connection, testbed: str, newest: int = NEWEST) -> list[Observation]:
+    """Those of a testbed, the oldest first; one that cannot be read is passed over."""
     asked = (
-        select(Noise.series, Noise.measurand, Noise.measured, Noise.pairs, Noise.deviation)
-        .where(Noise.series == series, Noise.measurand == measurand)
+        select(Noise.measured, Noise.boots)
+        .where(Noise.testbed == testbed)
         .order_by(Noise.measured.desc(), Noise.id.desc())
-        .limit(limit)
+        .limit(newest)
     )
-    return tuple(Deviation(**row) for row in connection.execute(asked).mappings())
+    found = []
+    for measured, boots in connection.execute(asked):
+        try:
+            found.append(Observation(when=measured, boots=msgspec.json.decode(boots, type=tuple[ObservedBoot, ...])))
+        except msgspec.MsgspecError:
+            continue
+    return found[::-1]

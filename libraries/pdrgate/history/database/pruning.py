@@ -5,11 +5,12 @@ from __future__ import annotations
 from sqlalchemy import Connection, delete, select
 
 from pdrgate.history.database.connection import Database
-from pdrgate.history.database.tables import Environment, Fingerprint, Pin, Result, Run, Side
+from pdrgate.history.database.tables import Environment, Fingerprint, Noise, Pin, Result, Run, Side
 
 
 def prune(connection: Connection, before: float) -> int:
-    """Delete the runs that started earlier, with all that they measured, and say how many there were.
+    """Delete the runs that started earlier, with all that they measured, and say how many there were; and what boots
+    deviated by then.
 
     Args:
         before: seconds of the epoch. Runs of a pinned build stay, however old.
@@ -18,6 +19,7 @@ def prune(connection: Connection, before: float) -> int:
         select(Result.run_id).join(Side, Side.result_id == Result.id).where(Side.build.in_(select(Pin.build)))
     )  # fmt: skip
     gone = connection.execute(delete(Run).where(Run.started < before, Run.id.not_in(pinned))).rowcount
+    connection.execute(delete(Noise).where(Noise.measured < before))
     for table, used in ((Fingerprint, Side.fingerprint), (Environment, Side.environment)):
         connection.execute(delete(table).where(table.digest.not_in(select(used).where(used.is_not(None)))))
     return gone

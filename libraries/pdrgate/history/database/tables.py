@@ -274,18 +274,20 @@ class Pin(Base):
 
 
 class Noise(Base):
-    """What pairs of boots of one and the same build deviated by, on one testbed and scenario."""
+    """What the boots of one comparison or run came to: see `pdrgate.replication.Observation`."""
 
     __tablename__ = "noise"
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    series: Mapped[str]
+    key: Mapped[str] = mapped_column(unique=True)
+    """The digest of all of it: what is put in twice is there once."""
+    testbed: Mapped[str]
     """`pdrgate.results.fingerprint.series`: equal where noise is comparable."""
-    measurand: Mapped[str]
     measured: Mapped[float]
     """When."""
-    pairs: Mapped[int]
-    deviation: Mapped[float]
-    """Of the logs of the pairs' ratios."""
+    conditions: Mapped[dict[str, Any]]
+    """The entries that ``testbed`` is the digest of, for people."""
+    boots: Mapped[str]
+    """JSON, as a line of noise.jsonl has it: hundreds of them are read at once."""
 
-    __table_args__ = (Index("noise_by_series", "series", "measurand", "measured"),)
+    __table_args__ = (Index("noise_by_testbed", "testbed", "measured"),)
