@@ -8,8 +8,9 @@ from assertionengine import AssertionOperator
 from robot.api.deco import keyword
 
 from pdrgate.errors import TestbedError
+from pdrgate.gate.build_comparison import BuildComparison
 from pdrgate.gate.scenario_run import ScenarioRun
-from pdrgate.keywords.log import show_scenario
+from pdrgate.keywords.log import show_evidence, show_scenario
 from pdrgate.keywords.state import State
 from pdrgate.results.verdict import Judgement
 from pdrgate.units import Ratio
@@ -42,7 +43,8 @@ class JudgingKeywords:
             _fail_unless_passing(measurement.judgement)
         else:
             # What was measured of the change is told also where it is not accepted.
-            _fail_unless_passing(measurement.judge(measurement.plan.tolerance) if measurement.stability() else None)
+            judgement = measurement.judge(measurement.plan.tolerance) if measurement.stability() else None
+            _fail_with_evidence(measurement, judgement)
 
     @keyword(name="PDR Should Not Have Regressed")
     def pdr_should_not_have_regressed(self, tolerance: Ratio = DEFAULT_TOLERANCE) -> str:
@@ -53,7 +55,7 @@ class JudgingKeywords:
         several times; the test's verdict is the gravest.
         """
         judgement = self._state.measured.judge(float(tolerance))
-        _fail_unless_passing(judgement)
+        _fail_with_evidence(self._state.measured, judgement)
         return str(judgement.verdict)
 
     @keyword
@@ -69,6 +71,13 @@ class JudgingKeywords:
             raise TestbedError("there is no verdict yet; search the PDR and judge it first")
         verdict = str(judgement.verdict)
         return self._state.test.check(verdict, assertion_operator, assertion_expected, "Verdict", message)
+
+
+def _fail_with_evidence(measurement: ScenarioRun | BuildComparison, judgement: Judgement | None) -> None:
+    """Robot unfolds what fails: there the evidence is seen without a click."""
+    if judgement is not None and not judgement.verdict.passes:
+        show_evidence(measurement.result(judgement))
+    _fail_unless_passing(judgement)
 
 
 def _fail_unless_passing(judgement: Judgement | None) -> None:

@@ -13,6 +13,7 @@ from pdrgate.errors import PdrGateError
 from pdrgate.gate.record import not_in_history
 from pdrgate.keywords.comparing import BuildKeywords
 from pdrgate.keywords.judging import JudgingKeywords
+from pdrgate.keywords.log import show_run, show_trials
 from pdrgate.keywords.measuring import MeasuringKeywords
 from pdrgate.keywords.scenario import ScenarioKeywords
 from pdrgate.keywords.state import RunningTest, State
@@ -89,6 +90,8 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
         try:
             return super().run_keyword(name, args, kwargs)
         except PdrGateError as error:
+            measurement = self._state.test.measurement
+            show_trials(measurement.trials if measurement is not None else ())
             raise AssertionError(f"{Verdict.ERROR}: {error}") from error
 
     def start_test(self, data: Any, result: Any) -> None:
@@ -104,6 +107,7 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
         if measurement is None:
             if result.failed and self._state.record is not None:
                 self._state.record.fail(_one_line(result.message.removeprefix(f"{Verdict.ERROR}: ")))
+                show_run(self._state.record.result(), result.parent)
             return
         try:
             judgement = measurement.finish(
@@ -115,6 +119,7 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
             return
         if result.failed and not judgement.verdict.passes:
             result.message = str(judgement)
+        show_run(measurement.session.record.result(), result.parent)
         self._tell(measurement.scenario.title, judgement)
 
     def _tell(self, title: str, judgement: Judgement) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import allure
 from allure_commons.types import AttachmentType
@@ -16,8 +15,11 @@ from pdrgate.gate.record import RunRecord
 from pdrgate.observers.accounting import losses
 from pdrgate.reports.console.screen import Screen
 from pdrgate.reports.console.trials import status_line, trial_line
-from pdrgate.reports.scenario import fragments, pictures
-from pdrgate.results.model import ScenarioResult
+from pdrgate.reports.evidence import Fold, evidence_html, fold_html, picture_html, scenario_html, trials_fold
+from pdrgate.reports.overview import gravest_scenario, overview
+from pdrgate.reports.remake import PLOTS_FOLDER
+from pdrgate.reports.scenario import Picture, main_picture, pictures
+from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.trial import Trial
 
 
@@ -45,8 +47,8 @@ class RobotObserver:
         ]
         found = losses(trial) if trial.counters_after else None
         told = [found.sentence(), found.fault] if found is not None and found.lost else []
-        logger.info("  ".join(filter(None, [trial_line(progress).plain, *told, *stolen])))
-        logger.debug(trial.to_json())
+        # Dozens of them before the first picture helped nobody: they are in the log once more, folded.
+        logger.debug("  ".join(filter(None, [trial_line(progress).plain, *told, *stolen])))
         self._left = progress.left
         self._screen.status(status_line(None, self._left))
         self._screen.line(trial_line(progress, self._screen.width), cut=True)
@@ -58,22 +60,51 @@ def show_scenario(
     record: RunRecord,
     only: Literal["search", "curve"] | None = None,
 ) -> None:
-    """Put a scenario's pictures into the log, the results folder and Allure, and its tables into the log.
+    """Put a scenario into the log, and its pictures into the results folder and Allure.
 
     Args:
-        only: the picture of the search, without tables; or all others, with them.
+        only: the search, folded; or all others.
     """
-    for picture in pictures(scenario, () if only == "curve" else trials, record.scenarios):
-        if only != "search" or picture.name.endswith("-search"):
-            _show(picture.png, picture.name, record.folder / "plots")
-    if only != "search":
-        for fragment in fragments(scenario):
-            logger.info(fragment, html=True)
+    shown = [
+        picture
+        for picture in pictures(scenario, () if only == "curve" else trials, record.scenarios)
+        if only != "search" or picture.name.endswith("-search")
+    ]
+    for picture in shown:
+        _keep(picture, record.folder / PLOTS_FOLDER)
+    if only == "search":
+        told = [picture_html(picture) for picture in shown]
+        logger.info(fold_html(Fold("The search, trial by trial", told)), html=True)
+    else:
+        logger.info(scenario_html(scenario, shown, trials), html=True)
 
 
-def _show(png: bytes, name: str, folder: Path) -> None:
+def show_evidence(scenario: ScenarioResult) -> None:
+    """Put what a verdict rests on into the log, where a keyword fails by it."""
+    logger.info(evidence_html(scenario), html=True)
+
+
+def show_trials(trials: Sequence[Trial]) -> None:
+    """Put the trials into the log of what came to no result."""
+    if trials:
+        logger.info(fold_html(trials_fold(trials)), html=True)
+
+
+def show_run(result: RunResult, suite: Any) -> None:
+    """Put what the run came to so far at the top of Robot's report and log: on the topmost suite above ``suite``.
+
+    Robot writes a suite's documentation and metadata when the suite ends, so that they may come last. Its keywords for
+    this would log all of it once more.
+    """
+    decisive = gravest_scenario(result)
+    told = overview(result, main_picture(decisive) if decisive is not None else None)
+    while suite.parent is not None:
+        suite = suite.parent
+    suite.doc = told.documentation
+    suite.metadata.update(told.metadata)
+
+
+def _keep(picture: Picture, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.png").write_bytes(png)
-    data = base64.b64encode(png).decode()
-    logger.info(f'<img alt="{name}" style="max-width:100%" src="data:image/png;base64,{data}">', html=True)
-    allure.attach(png, name=name, attachment_type=AttachmentType.PNG)
+    (folder / f"{picture.name}.png").write_bytes(picture.png)
+    allure.attach(picture.png, name=picture.name, attachment_type=AttachmentType.PNG)

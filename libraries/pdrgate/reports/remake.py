@@ -6,6 +6,9 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from robot.api import SuiteVisitor
 
 from pdrgate.errors import DataError
 from pdrgate.history.results import read_result
@@ -13,7 +16,8 @@ from pdrgate.history.trials import TRIALS_FILE
 from pdrgate.reports.files import written
 from pdrgate.reports.junit import junit
 from pdrgate.reports.markdown import MARKDOWN_FILE, run_markdown
-from pdrgate.reports.scenario import Picture, pictures
+from pdrgate.reports.overview import Overview, gravest_scenario, overview
+from pdrgate.reports.scenario import Picture, main_picture, pictures
 from pdrgate.reports.summary import SUMMARY_FILE, summary
 from pdrgate.results.model import RunResult
 from pdrgate.stability import read_trials
@@ -42,7 +46,7 @@ def remake(folder: Path) -> Iterator[Path | Told]:
     result = read_result(folder)
     yield from make_page(folder, result)
     if (folder / _OUTPUT).exists():
-        yield from _robots_own(folder)
+        yield from _robots_own(folder, result)
     else:
         yield written(folder / _XUNIT, junit(result))
         yield Told(f"{_LOG} and {_REPORT} are not made: they are Robot's, of {_OUTPUT}, and there is none in {folder}")
@@ -74,13 +78,27 @@ def _drawn(folder: Path, result: RunResult, trials: Sequence[Trial]) -> Mapping[
         raise DataError(f"the result in {folder} contradicts itself and cannot be drawn ({error!r})") from error
 
 
-def _robots_own(folder: Path) -> Iterator[Path | Told]:
+class _Headed(SuiteVisitor):  # type: ignore[misc]  # it ships no types
+    """Puts an overview at the top of Robot's pages."""
+
+    def __init__(self, told: Overview) -> None:
+        self._told = told
+
+    def start_suite(self, suite: Any) -> bool:
+        suite.doc = self._told.documentation
+        suite.metadata.update(self._told.metadata)
+        return False
+
+
+def _robots_own(folder: Path, result: RunResult) -> Iterator[Path | Told]:
     from robot.rebot import rebot  # type: ignore[import-untyped]  # only robot.api is typed
 
     wrong = io.StringIO()
+    decisive = gravest_scenario(result)
+    head = overview(result, main_picture(decisive) if decisive is not None else None)
     rebot(
         str(folder / _OUTPUT), outputdir=str(folder), log=_LOG, report=_REPORT, xunit=_XUNIT, stdout=io.StringIO(),
-        stderr=wrong,
+        stderr=wrong, prerebotmodifier=_Headed(head),
     )  # fmt: skip
     made = [folder / name for name in (_LOG, _REPORT, _XUNIT)]
     told = wrong.getvalue().strip()

@@ -65,7 +65,7 @@ def pictures(
 
     begin = stem(scenario, earlier)
     labels = [(side.side, side.build, side.measurands) for side in scenario.sides]
-    shown = (scenario.title, labels, scenario.boots, scenario.measurands, scenario.comparison)
+    shown = (scenario.title, scenario.verdict, labels, scenario.boots, scenario.measurands, scenario.comparison)
     drawn = _once(plots.pairs, scenario, told_by=shown)
     if drawn is not None:
         yield Picture(f"{begin}-pairs", "Pairs of boots", drawn)
@@ -92,6 +92,12 @@ def pictures(
                 yield Picture(f"{part.stem}-repeats", f"Repeats{of}", _once(plots.repeats, found, title=title))
 
 
+def main_picture(scenario: ScenarioResult) -> Picture | None:
+    """The one that shows what a scenario came to: its pairs of boots, else its load-loss curve; None without either."""
+    drawn = {picture.name.removeprefix(f"{stem(scenario)}-"): picture for picture in pictures(scenario)}
+    return next((drawn[name] for name in ("pairs", "load-loss", "candidate-load-loss") if name in drawn), None)
+
+
 def _once(draw: Callable[..., _Drawn], *shown: object, told_by: object = None, **words: object) -> _Drawn:
     """What ``draw`` makes of that, drawn once; the repr of that, or of ``told_by``, must tell all that is shown."""
     key = f"{draw.__name__}{told_by or shown!r}{words!r}"
@@ -112,18 +118,30 @@ def fragments(scenario: ScenarioResult) -> Iterator[str]:
 
 def details(scenario: ScenarioResult) -> Iterator[str]:
     """The tables that the measurands' one rests on."""
+    yield from key_tables(scenario)
+    yield from further_tables(scenario)
+
+
+def key_tables(scenario: ScenarioResult) -> Iterator[str]:
+    """Those that a reader wants first: which functions cost more, where packets were lost, whether to trust it."""
     if scenario.spike_in is not None:
         yield spike_in_table(scenario.spike_in)
     if scenario.comparison is not None and scenario.comparison.functions:
         yield tables.function_changes_table(scenario.comparison)
-    for label, cost in _costs(scenario):
-        yield tables.cost_table(cost, label)
     for label, losses in by_build(scenario):
         if losses.lost:
             yield tables.losses_table(losses, label)
     for part in _parts(scenario, (), ""):
         if part.assessment is not None:
             yield tables.checks_table(part.assessment, part.label)
+
+
+def further_tables(scenario: ScenarioResult) -> Iterator[str]:
+    """All others: each function, load, search and boot."""
+    for label, cost in _costs(scenario):
+        yield tables.cost_table(cost, label)
+    for part in _parts(scenario, (), ""):
+        if part.assessment is not None:
             yield tables.loads_table(part.assessment, part.label)
         if part.search is not None:
             yield tables.bounds_table(part.search, part.label)

@@ -17,12 +17,12 @@ from pdrgate.results.model import AssessmentResult
 INK, FAINT = "#1f2328", "#59636e"
 BLUE, RED, BROWN = "#0057b8", "#c8102e", "#7d5600"
 GREEN, ORANGE, VERMILION, PURPLE, SKY = "#00795a", "#e69f00", "#d55e00", "#8f4a86", "#56b4e9"
-_VERDICT_COLOURS = {
-    "STABLE": GREEN,
-    "UNSTABLE": "#b3261e",
-    "INCONCLUSIVE": "#8a6100",
-    "GENERATOR_LIMITED": "#5b5f97",
-}
+_VERDICT_COLOURS = (
+    dict.fromkeys(("STABLE", "PASS", "IMPROVEMENT", "NO_BASELINE"), GREEN)
+    | dict.fromkeys(("UNSTABLE", "REGRESSION"), "#b3261e")
+    | dict.fromkeys(("GENERATOR_LIMITED", "DISTURBED", "ERROR"), "#5b5f97")
+    | {"INCONCLUSIVE": "#8a6100"}
+)
 
 _WIDTH, _HEIGHT, _DPI = 10.0, 6.4, 110
 _LEFT, _TOP = 0.02, 0.975
@@ -53,13 +53,19 @@ styled = matplotlib.rc_context(
 """Decorates a function that draws, so that it does so in our style whatever the user's is."""
 
 
-def page(title: str, subtitle: str = "", found: AssessmentResult | None = None) -> Figure:
-    """An empty picture with its header: what it is of, and for an assessment its verdict, its label and the reason."""
+def page(title: str, subtitle: str = "", found: AssessmentResult | None = None, verdict: str = "") -> Figure:
+    """An empty picture with its header: what it is of, and for an assessment its verdict, its label and the reason.
+
+    Args:
+        verdict: a word to stand there in place of an assessment's.
+    """
     figure = Figure(figsize=(_WIDTH, _HEIGHT), dpi=_DPI)
     top = _line(figure, _TOP, _cut(title, 80), INK, size=_TITLE_SIZE, weight="bold")
     if found is not None:
-        _badge(figure, top, found)
-    if subtitle or found is not None:
+        _badge(figure, top, found.verdict, f" · {found.labels.get(found.reading, '')} ({found.reading} reading)")
+    elif verdict:
+        _badge(figure, top, verdict)
+    if subtitle or found is not None or verdict:
         top = _line(figure, top, _cut(subtitle, 80), FAINT)
     if found is not None and found.reason:
         for line in textwrap.wrap(f"{found.verdict}: {found.reason}", 132, max_lines=2, placeholder=" …"):
@@ -98,10 +104,10 @@ def _line(
     return top - _LINE_SPACING * size / 72 / _HEIGHT
 
 
-def _badge(figure: Figure, top: float, found: AssessmentResult) -> None:
-    label = f"{found.verdict.replace('_', ' ')} · {found.labels.get(found.reading, '')} ({found.reading} reading)"
+def _badge(figure: Figure, top: float, verdict: str, further: str = "") -> None:
+    label = f"{verdict.replace('_', ' ')}{further}"
     text = figure.text(1 - 1.5 * _LEFT, top, label, size=_TEXT_SIZE, color="white", weight="bold", ha="right", va="top")
-    colour = _VERDICT_COLOURS.get(found.verdict, INK)
+    colour = _VERDICT_COLOURS.get(verdict, INK)
     text.set_bbox({"boxstyle": "round,pad=0.25", "facecolor": colour, "edgecolor": colour})
 
 

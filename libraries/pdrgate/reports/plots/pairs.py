@@ -40,17 +40,21 @@ def pairs(scenario: ScenarioResult) -> bytes | None:
 def pairs_figure(scenario: ScenarioResult, columns: Sequence[_Column] | None = None) -> Figure:
     columns = _columns(scenario) if columns is None else columns
     labels = {side.side: f"{side.side}: {side.build}" for side in scenario.sides}
-    figure = page(scenario.title, "pairs of boots, one of each build")
+    figure = page(scenario.title, "pairs of boots, one of each build", verdict=scenario.verdict)
+    comparison = scenario.comparison
+    told = {one.measurand: one for one in (comparison.changes if comparison else ())}
     grid = figure.subplots(2, len(columns), sharex="col", squeeze=False)
     for column, (above, below) in zip(columns, grid.T, strict=True):
         baseline, candidate = labels.get("baseline", "baseline"), labels.get("candidate", "candidate")
         above.plot(column.numbers, column.baseline, "s-", color=ORANGE, markersize=5, linewidth=0.8, label=baseline)
         above.plot(column.numbers, column.candidate, "o-", color=BLUE, markersize=5, linewidth=0.8, label=candidate)
         unit = " (instr./packet)" if column.unit == Cost.unit else ""
-        above.set_title(f"{column.name}{unit}", loc="left", fontsize=10.5, fontweight="bold")
+        change = told.get(column.name)
+        final = f"\n{change.change:+.1%} ({change.lower:+.1%} to {change.upper:+.1%})" if change else ""
+        above.set_title(f"{column.name}{unit}{final}", loc="left", fontsize=10.5, fontweight="bold")
         above.set_ylabel("each boot")
         if column.unit != Cost.unit:  # thousands of instructions are no kiloinstructions
-            above.yaxis.set_major_formatter(EngFormatter(column.unit))
+            above.yaxis.set_major_formatter(EngFormatter("pps" if column.unit == "packets/s" else column.unit))
         _changes(below, column)
         below.set_xlabel("pair of boots")
         below.set_ylabel("change (%)")
