@@ -15,10 +15,11 @@ from pdrgate.errors import EXIT_PASS
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["files", "markdown"]),
+    type=click.Choice(["files", "markdown", "bmf", "benchstat", "openmetrics"]),
     default="files",
     show_default=True,
-    help="markdown makes no file: it prints what goes into a pull request, or into $GITHUB_STEP_SUMMARY.",
+    help="Others than files are printed: markdown for a pull request or $GITHUB_STEP_SUMMARY, bmf for Bencher, "
+    "Go's benchmark format for benchstat, OpenMetrics for Prometheus.",
 )
 def report(run: Path, form: str) -> int:
     """Make every report of RUN again, from what it stored.
@@ -35,6 +36,12 @@ def report(run: Path, form: str) -> int:
         from pdrgate.reports.markdown import run_markdown
 
         click.echo(run_markdown(read_result(run)), nl=False)
+        return EXIT_PASS
+    if form != "files":
+        from pdrgate.history.results import read_result
+        from pdrgate.reports.exports import EXPORTS
+
+        click.echo(EXPORTS[form](read_result(run)), nl=False)
         return EXIT_PASS
     from pdrgate.reports.remake import Told, remake
 

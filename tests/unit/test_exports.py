@@ -1,0 +1,128 @@
+"""Results in others' formats, read by the tools' own readers or by their published grammar."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+
+import jsonschema
+import pytest
+from made_results import compared, pdr, result, scenario, written
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics_families
+from prometheus_client.parser import text_string_to_metric_families as prometheus_families
+
+from pdrgate.cli import main
+from pdrgate.reports.exports import EXPORTS, bencher_metrics, go_benchmarks, open_metrics
+from pdrgate.results.model import MeasurandResult, RunResult
+
+COST = MeasurandResult(
+    name="cost", unit="instructions/packet", better="lower", value=5768.0, lower=5752.0, upper=5784.0, samples=(5770.0,)
+)
+HOSTILE = "<script>'\"{}\\n\\ a=b\x1b[31m\n\u202eÄ漢 -9" + 300 * "x"
+_NUMBERS = {key: {"type": "number"} for key in ("value", "lower_value", "upper_value")}
+_METRIC = {"type": "object", "properties": _NUMBERS, "required": ["value"], "additionalProperties": False}
+BMF = {"type": "object", "additionalProperties": {"type": "object", "additionalProperties": _METRIC}}
+"""What https://bencher.dev/bmf.json says, and nothing further."""
+BENCHMARK = re.compile(r"Benchmark[A-Z]\S* 1( [-+.\de]+ \S+)+")
+CONFIGURATION = re.compile(r"[a-z][^\sA-Z:]*: \S.*")
+UNIT = re.compile(r"Unit \S+ better=(higher|lower)")
+
+
+def two_builds() -> RunResult:
+    found = compared("REGRESSION")
+    return result(dataclasses.replace(found, measurands=(*found.measurands, COST)))
+
+
+def hostile() -> RunResult:
+    found = compared("UNSTABLE", candidate=HOSTILE)
+    sides = tuple(dataclasses.replace(side, build=HOSTILE) for side in found.sides)
+    evil = dataclasses.replace(found, name=HOSTILE, title=HOSTILE, sides=sides)
+    odd = dataclasses.replace(
+        scenario(), measurands=(dataclasses.replace(pdr(), name=HOSTILE, unit=HOSTILE),), pdr=None
+    )
+    return result(evil, odd, run=HOSTILE, profile=HOSTILE)
+
+
+RUNS = {
+    "two builds": two_builds(),
+    "one build": result(scenario()),
+    "one name twice": result(scenario(), scenario()),
+    "no result": result(scenario("ERROR", per_run=None)),
+    "nothing": result(),
+    "hostile": hostile(),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_bencher_takes_it(name: str) -> None:
+    told = json.loads(bencher_metrics(RUNS[name]))
+    jsonschema.validate(told, BMF)
+    assert all(0 < len(benchmark) <= 1024 and benchmark.isprintable() for benchmark in told)
+    assert all(0 < len(measure) <= 64 for benchmark in told.values() for measure in benchmark)
+
+
+def test_bencher_gets_the_candidate_with_its_intervals() -> None:
+    assert json.loads(bencher_metrics(two_builds())) == {
+        "ipv6-routing-1cpu-4096-64B": {
+            "pdr": {"value": 990000.0, "lower_value": 980000.0, "upper_value": 1000000.0},
+            "cost": {"value": 5768.0, "lower_value": 5752.0, "upper_value": 5784.0},
+        }
+    }
+    assert list(json.loads(bencher_metrics(RUNS["one name twice"]))) == [
+        "ipv6-routing-1cpu-4096-64B", "ipv6-routing-1cpu-4096-64B-2"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_benchstat_takes_each_line(name: str) -> None:
+    for line in go_benchmarks(RUNS[name]).splitlines():
+        assert not line or any(kind.fullmatch(line) for kind in (BENCHMARK, CONFIGURATION, UNIT)), line
+
+
+def test_benchstat_gets_each_boot_of_both_builds() -> None:
+    lines = go_benchmarks(two_builds()).splitlines()
+    assert lines[:5] == [
+        "pkg: pdrgate/local-netns", "testbed: local-netns", "profile: quick", "Unit pdr-packets/s better=higher",
+        "Unit cost-instructions/packet better=lower",
+    ]  # fmt: skip
+    at = lines.index("build: candidate linux-6.19")
+    assert lines.index("build: baseline linux-6.18.44") < at
+    name = "BenchmarkForwarding/scenario=ipv6-routing-1cpu-4096-64B 1"
+    assert lines[at + 1 :] == [
+        f"{name} 990990 pdr-packets/s 5770 cost-instructions/packet", f"{name} 989010 pdr-packets/s",
+        f"{name} 990000 pdr-packets/s",
+    ]  # fmt: skip
+    assert "build:" not in go_benchmarks(result(scenario()))  # else benchstat would keep two runs apart
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_prometheus_reads_it_as_open_metrics_and_as_its_older_format(name: str) -> None:
+    told = open_metrics(RUNS[name])
+    families = list(open_metrics_families(told))
+    assert len(families) == len(list(prometheus_families(told)))
+    assert {family.type for family in families} == {"gauge"}
+    seen = [(one.name, tuple(sorted(one.labels.items()))) for family in families for one in family.samples]
+    assert len(set(seen)) == len(seen)
+
+
+def test_open_metrics_has_values_changes_and_the_verdict() -> None:
+    families = {family.name: family for family in open_metrics_families(open_metrics(two_builds()))}
+    values = families["pdrgate_pdr_packets_per_second"]
+    assert values.unit == "packets_per_second"
+    assert {one.labels["side"]: one.value for one in values.samples} == {"baseline": 1e6, "candidate": 990000.0}
+    assert {one.labels["kernel"] for one in values.samples} == {"6.18.44", "6.19"}
+    (lower,) = families["pdrgate_change_lower_ratio"].samples
+    assert (lower.value, lower.labels["measurand"], lower.labels["verdict"]) == (-0.012, "PDR", "PASS")
+    verdicts = {one.labels["verdict"]: one.value for one in families["pdrgate_verdict"].samples}
+    assert (len(verdicts), verdicts.pop("REGRESSION"), sum(verdicts.values())) == (9, 1.0, 0.0)
+    assert "pdrgate_cost_instructions_per_packet" in families
+
+
+@pytest.mark.parametrize("form", EXPORTS)
+def test_the_command_prints_it_and_makes_no_file(form: str, tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = written(tmp_path / "run", compared())
+    before = sorted(folder.rglob("*"))
+    assert main(["report", str(folder), "--format", form]) == 0
+    assert capsys.readouterr().out == EXPORTS[form](result(compared(), run="run"))
+    assert sorted(folder.rglob("*")) == before
