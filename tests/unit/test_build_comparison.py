@@ -148,6 +148,7 @@ def comparison(
     name: str = "b",
     noise: Sequence[NoiseStore] = (),
     asked: Options = QUICK,
+    scenario: Scenario | None = None,
 ) -> tuple[Session, BuildComparison]:
     record = RunRecord(tmp_path / "run", "quick", resume=resume)
     session = Session(CONFIG, asked, record, watcher or Watcher(), noise=noise, state=tmp_path / "state")
@@ -156,7 +157,7 @@ def comparison(
         "candidate": Build("candidate", f"linux-{name}", machine.boots(name, candidate)),
     }
     session.take()
-    return session, BuildComparison(session, Scenario(), builds, Plan(pairs, budget, 0.02, together))
+    return session, BuildComparison(session, scenario or Scenario(), builds, Plan(pairs, budget, 0.02, together))
 
 
 def compared(
@@ -276,6 +277,44 @@ def test_a_baseline_that_loses_early_is_no_reason_to_call_the_candidate_slower(t
     comparison = result.scenarios[0].comparison
     assert comparison is not None
     assert comparison.change == pytest.approx(0.25, abs=0.03)
+
+
+@pytest.mark.parametrize("candidate", [3.0, 6.0])
+def test_a_build_that_livelocks_earlier_is_a_regression(tmp_path: Path, candidate: float) -> None:
+    """Both livelock beyond the curve, and hold as much as ever: only an overload tells."""
+    machine = Machine(ceiling=20e6)
+    overloaded = Scenario(overload=16)
+    baseline = [Livelock(speed, 12) for speed in STEADY]
+    earlier = [Livelock(speed, candidate) for speed in STEADY]
+    _, result, _ = compared(tmp_path, baseline, earlier, machine, scenario=overloaded)
+    assert result.verdict is Verdict.REGRESSION
+    assert result.reason.startswith("slower: livelock threshold ")
+    comparison = result.scenarios[0].comparison
+    assert comparison is not None
+    changes = {change.measurand: change for change in comparison.changes}
+    assert list(changes) == [PDR, SATURATION, "overload throughput", "livelock threshold"]
+    assert changes[PDR].verdict is Verdict.PASS
+    assert changes["overload throughput"].change == pytest.approx(0, abs=0.02)  # at 16 times both are down
+    assert changes["livelock threshold"].change < -0.3
+    assert changes["livelock threshold"].tolerance == 0.1
+
+
+def test_builds_that_livelock_alike_pass(tmp_path: Path) -> None:
+    _, result, _ = compared(
+        tmp_path, [Livelock(speed, 6) for speed in STEADY], [Livelock(speed, 6) for speed in STEADY],
+        Machine(ceiling=20e6), scenario=Scenario(overload=8),
+    )  # fmt: skip
+    assert result.verdict is Verdict.PASS, result.reason
+
+
+def test_a_build_that_begins_to_livelock_is_a_regression_of_both(tmp_path: Path) -> None:
+    livelocks = [Livelock(speed, 6) for speed in STEADY]
+    _, result, _ = compared(tmp_path, STEADY, livelocks, Machine(ceiling=20e6), scenario=Scenario(overload=8))
+    assert result.verdict is Verdict.REGRESSION
+    comparison = result.scenarios[0].comparison
+    assert comparison is not None
+    gone = {change.measurand for change in comparison.changes if change.verdict is Verdict.REGRESSION}
+    assert gone == {"overload throughput", "livelock threshold"}
 
 
 @pytest.mark.parametrize("together", [True, False])

@@ -37,6 +37,15 @@ def test_scenarios_have_names_titles_and_frames() -> None:
         ({"buffer": 0}, "a receive buffer of 0 packets makes no sense; use 512, 1000 or 4096"),
         ({"frame_size": 9000}, "frame size 9000 is out of range; use 64 to 1518 bytes (with FCS)"),
         ({"directions": 0}, "0 directions do not exist; use 1 or 2"),
+        (
+            {"overload": 2},
+            "an overload of 2 times makes no sense; use 2.5 to 1000, for curves have twice the PDR in any case",
+        ),
+        (
+            {"data_path": "udp-delivery", "receivers": 2, "cpu_shares": (97, 1, 1, 1)},
+            "CPU shares of 97/1/1/1 % are none for 2 receivers; give each at least 1, and not more than 100 in all",
+        ),
+        ({"data_path": "udp-delivery", "background": 65}, "65 processes beside are out of range; use 0 to 64"),
         ({"receivers": 2}, "ipv6-routing has no receivers; use udp-delivery"),
         ({"data_path": "udp-delivery", "receivers": 9}, "9 receivers are out of range; use 1 to 8"),
         (
@@ -88,10 +97,11 @@ def test_different_questions_have_different_names() -> None:
 def test_every_field_of_a_question_is_in_its_name() -> None:
     other = {
         "data_path": "ipv4-routing", "pinning": "2 cpus", "frame_size": 128, "directions": 2, "receivers": 2,
-        "socket_buffer": 4096, "call": "recvmmsg",
+        "socket_buffer": 4096, "call": "recvmmsg", "overload": 8,
+        "cpu_shares": (50,), "background": 2,
     }  # fmt: skip
     for field in dataclasses.fields(Scenario):
-        delivers = field.name in ("receivers", "socket_buffer", "call", "busy_poll")
+        delivers = field.name in ("receivers", "socket_buffer", "call", "busy_poll", "cpu_shares", "background")
         plain = Scenario("udp-delivery") if delivers else Scenario()
         value = other.get(field.name, 0.25 if "." in str(field.default) else 77)
         assert dataclasses.replace(plain, **{field.name: value}).name != plain.name
@@ -103,6 +113,8 @@ def test_a_delivery_says_who_receives() -> None:
         "64-byte frames, 4 receivers by recvmmsg, socket buffers of 1 MiB, busy polling for 50 us"
     )
     assert Scenario("udp-delivery").title.endswith("1 receiver by recvmsg, a socket buffer of 2 MiB")
+    shared = Scenario("udp-delivery", receivers=2, cpu_shares=(97, 1), background=1)
+    assert shared.title.endswith("socket buffers of 2 MiB, CPU shares of 97/1 %, beside 1 busy process")
     assert Scenario().delivery is None
 
 
@@ -118,7 +130,9 @@ def test_the_goal_is_in_the_title_where_it_is_not_the_usual_one() -> None:
         Scenario("xdp-ipv4-routing", "2 cpus", 512, "imix"),
         Scenario("ipv4-routing", "unpinned", 512, 128, flows=7, directions=2, probe_rate=10),
         Scenario("srv6-end", frame_size=1518, loss_ratio=0.1, width=0.05),
+        Scenario(overload=16, loss_ratio=0.1),
         Scenario("udp6-delivery", receivers=4, socket_buffer=1024, call="recvmmsg", busy_poll=50),
+        Scenario("udp-delivery", receivers=4, cpu_shares=(97, 1, 1, 1), background=2, overload=8),
     ],
     ids=lambda scenario: scenario.name,
 )

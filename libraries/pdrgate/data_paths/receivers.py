@@ -16,8 +16,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pdrgate.data_paths.cpu_groups import CpuGroups
 from pdrgate.errors import TestbedError, UsageError
-from pdrgate.hosts.host import CommandError, Host, HostError, Running
+from pdrgate.hosts.host import CommandError, Host, Running
 from pdrgate.observers.reading import Place
 from pdrgate.traffic import native
 from pdrgate.traffic.delivery import Delivered
@@ -26,6 +27,7 @@ from pdrgate.traffic.frames import MARKED_PORT
 Call = Literal["recvmsg", "recvmmsg"]
 CALLS: tuple[Call, ...] = ("recvmsg", "recvmmsg")
 MOST_RECEIVERS = 8
+_MOST_BACKGROUND = 64
 _LARGEST_BUFFER = 1 << 20
 """KiB. The kernel doubles what it is asked for, into 32 bits with a sign."""
 _QUIET, _LIMIT = 0.050, 2.0
@@ -34,6 +36,10 @@ _NS = 1e9
 _USAGE = 64
 """The program's exit code when it is asked for nothing: it runs there."""
 _RUN_TIMEOUT = 30.0
+_PATIENCE = 10
+"""Seconds for an answer."""
+_ASK = f'''[ -z "$1" ] || echo "$1" 1<>"$2"; exec timeout {_PATIENCE} cat "$3"'''
+"""The pipe is opened both ways, so that nobody waits for a program that has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,10 @@ class Receivers:
     """The system call: for one packet, or for as many as wait."""
     busy_poll: int = 0
     """Microseconds for which a call looks for packets itself before it sleeps (SO_BUSY_POLL); 0: it sleeps at once."""
+    shares: tuple[int, ...] = ()
+    """Of the CPU, in percent, one for each receiver: the weights of their cgroups; none: as the scheduler likes."""
+    background: int = 0
+    """Further processes of the same priority that want the CPU while a trial lasts."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= MOST_RECEIVERS:
@@ -59,14 +69,28 @@ class Receivers:
             raise UsageError(f"receivers cannot call {self.call!r}; there are {' and '.join(CALLS)}")
         if not 0 <= self.busy_poll <= 1_000_000:
             raise UsageError(f"busy polling for {self.busy_poll} us makes no sense; use 50, or 0 for none")
+        if self.shares and (len(self.shares) != self.count or min(self.shares) < 1 or sum(self.shares) > 100):
+            raise UsageError(
+                f"CPU shares of {self.shares_text} % are none for {self.count} receivers; give each at least 1, and "
+                "not more than 100 in all"
+            )
+        if not 0 <= self.background <= _MOST_BACKGROUND:
+            raise UsageError(f"{self.background} processes beside are out of range; use 0 to {_MOST_BACKGROUND}")
+
+    @property
+    def shares_text(self) -> str:
+        """``97/1/1/1``."""
+        return "/".join(map(str, self.shares))
 
     def __str__(self) -> str:
         """``4 receivers by recvmmsg, socket buffers of 2 MiB, busy polling for 50 us``."""
         size = f"{self.buffer / 1024:g} MiB" if self.buffer >= 1024 else f"{self.buffer} KiB"
-        polls = f", busy polling for {self.busy_poll} us" if self.busy_poll else ""
+        more = f", busy polling for {self.busy_poll} us" if self.busy_poll else ""
+        more += f", CPU shares of {self.shares_text} %" if self.shares else ""
+        more += f", beside {self.background} busy process{'es' * (self.background > 1)}" if self.background else ""
         several = "s" * (self.count > 1)
         return f"{self.count} receiver{several} by {self.call}, {'' if several else 'a '}socket buffer{several} of " + (
-            f"{size}{polls}"
+            f"{size}{more}"
         )
 
 
@@ -85,16 +109,19 @@ class ReceiverProgram:
     def __init__(self, host: Host, receivers: Receivers, family: Literal[4, 6], cpus: Collection[int] = ()) -> None:
         self._host = host
         self._running: Running | None = None
+        self._groups: CpuGroups | None = None
         self._folder = host.run("mktemp", "-d", "/tmp/pdrgate-recv.XXXXXX").stdout.strip()
         try:
             program = self._put()
             host.run("mkfifo", f"{self._folder}/control", f"{self._folder}/answer")
             self._running = host.start(
                 program, self._folder, str(family), str(MARKED_PORT), str(receivers.count),
-                str(receivers.buffer * 1024), receivers.call, str(receivers.busy_poll),
+                str(receivers.buffer * 1024), receivers.call, str(receivers.busy_poll), str(receivers.background),
                 ",".join(map(str, cpus)) or "-",
             )  # fmt: skip
-            self._answer()
+            processes = self._ask()["ready"]
+            if receivers.shares:
+                self._groups = CpuGroups(host, processes, receivers.shares)
         except BaseException:
             with contextlib.suppress(TestbedError):
                 self.close()
@@ -118,6 +145,9 @@ class ReceiverProgram:
         running, self._running = self._running, None
         if running is not None:
             running.stop()
+        groups, self._groups = self._groups, None
+        if groups is not None:
+            groups.close()
         if self._folder:
             self._host.run("rm", "-rf", self._folder)
             self._folder = ""
@@ -133,17 +163,15 @@ class ReceiverProgram:
             raise CommandError(self._host.name, "the receivers' program, which this machine has built,", tried)
         return path
 
-    def _ask(self, line: str) -> dict[str, Any]:
-        try:
-            self._host.write(f"{self._folder}/control", f"{line}\n")
-            return self._answer()
-        except HostError as error:
-            raise TestbedError(
-                f"the receivers on {self._host.name} do not answer ({error}); have they the CPU time to?"
-            ) from error
-
-    def _answer(self) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads(self._host.read(f"{self._folder}/answer"))
+    def _ask(self, line: str = "") -> dict[str, Any]:
+        """Say a line, if any, and read what is answered."""
+        pipes = (f"{self._folder}/control", f"{self._folder}/answer")
+        asked = self._host.run("sh", "-c", _ASK, "sh", line, *pipes, timeout=2 * _PATIENCE, check=False)
+        if asked.exit_code:
+            ended = self._running.stop() if self._running is not None else asked
+            said = f"; they ended with exit code {ended.exit_code}: {ended.stderr.strip() or 'without a word'}"
+            raise TestbedError(f"the receivers on {self._host.name} do not answer within {_PATIENCE} s{said}")
+        told: dict[str, Any] = json.loads(asked.stdout)
         if "error" in told:
             raise TestbedError(f"the receivers on {self._host.name}: {told['error']}")
         return told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from pathlib import Path
 from pdrgate.data_paths.slowdowns import Planted
 from pdrgate.errors import DataError, PdrGateError, TestbedError
 from pdrgate.gate.disturbance import remedy
-from pdrgate.gate.plan import grid, round_order
+from pdrgate.gate.plan import grid, overloads, round_order
 from pdrgate.gate.profile import BOOT_GRID, BOOT_WIDTH, STEADY_TOP_TRIALS
 from pdrgate.gate.replicate import Measurands, Replicate, measure_in_turn
 from pdrgate.gate.scenario import Scenario
@@ -359,7 +360,12 @@ class Boots:
         profile = self.session.profile
         width = max(BOOT_WIDTH, profile.finest_width)
         top = min(STEADY_TOP_TRIALS, profile.boot_top_trials) if self._steady else profile.boot_top_trials
-        return Measurands.at(self.loads, self.goal, profile.boot_trial, top_trials=top, width=width)
+        # Of a run that is resumed the ceiling is in what was found then.
+        known = [one.calibration.ceiling for one in self.sides.values() if one.calibration is not None]
+        return Measurands.at(
+            self.loads, self.goal, profile.boot_trial, top_trials=top, width=width,
+            overloads=overloads(max(self.loads), self.scenario.overload, min(known, default=math.inf)),
+        )  # fmt: skip
 
     def _release(self, subject: Subject) -> None:
         try:

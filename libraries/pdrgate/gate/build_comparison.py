@@ -19,7 +19,7 @@ from pdrgate.gate.baseline import besides_the_kernel, differing_entries
 from pdrgate.gate.boots import SIDES, BootError, Boots, Build
 from pdrgate.gate.disturbance import Disturbance
 from pdrgate.gate.interference import interference
-from pdrgate.gate.judging import check_tolerance, comparison, judged, proven, shown, summarised, told
+from pdrgate.gate.judging import check_tolerance, comparison, judged, proven, shown, summarised, told, tolerance_of
 from pdrgate.gate.noise import as_observed, check_resolvable, noise_floor, remember, resolvable_in_words
 from pdrgate.gate.packet_cost import counted, function_changes
 from pdrgate.gate.pairs_file import PairsFile, StoredStep
@@ -30,7 +30,7 @@ from pdrgate.gate.session import Session
 from pdrgate.gate.shape import Shape, shape_of
 from pdrgate.gate.subject import CALIBRATION, SEARCH
 from pdrgate.guests.guest import GuestError
-from pdrgate.measurands import Cost, PartialDropRate, SaturationThroughput
+from pdrgate.measurands import Cost, LivelockThreshold, OverloadThroughput, PartialDropRate, SaturationThroughput
 from pdrgate.observers.accounting import total
 from pdrgate.replication import PairsRule, Samples, Standing
 from pdrgate.results.losses import LossResult, compared
@@ -50,8 +50,10 @@ from pdrgate.stability import Assessment
 from pdrgate.stability import Verdict as Stability
 from pdrgate.trial import Trial, by_boot
 
-_Compared = PartialDropRate | SaturationThroughput | Cost
-MEASURANDS: tuple[type[_Compared], ...] = (PartialDropRate, SaturationThroughput, Cost)
+_Compared = PartialDropRate | SaturationThroughput | OverloadThroughput | LivelockThreshold | Cost
+MEASURANDS: tuple[type[_Compared], ...] = (
+    PartialDropRate, SaturationThroughput, OverloadThroughput, LivelockThreshold, Cost,
+)  # fmt: skip
 """What is compared, where all boots have it, the one that the run is about first."""
 
 _MOST_FAILURES = 2
@@ -309,7 +311,7 @@ class BuildComparison:
         return replace(rule, fewest=rule.most, fewest_scattered=rule.most) if self.plan.whole else rule
 
     def _tolerance(self, measurand: type[_Compared], asked: float) -> float:
-        return self.session.options.cost_tolerance if measurand is Cost else asked
+        return tolerance_of(measurand.name, asked, self.session.options.cost_tolerance)
 
     @property
     def _compared(self) -> tuple[type[_Compared], ...]:

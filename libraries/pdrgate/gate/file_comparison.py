@@ -8,14 +8,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdrgate.errors import DataError
-from pdrgate.gate.judging import check_tolerance, compare, comparison, judged, remedy_of_boots, told
+from pdrgate.gate.judging import check_tolerance, compare, comparison, judged, remedy_of_boots, told, tolerance_of
 from pdrgate.gate.noise import noise_floor
 from pdrgate.gate.options import COST_TOLERANCE
 from pdrgate.gate.record import read_fingerprints
 from pdrgate.gate.replicate import Measurands
 from pdrgate.gate.shape import shape_of
 from pdrgate.history.noise import NoiseStore
-from pdrgate.measurands import Cost, PartialDropRate, SaturationThroughput, replicate_of
+from pdrgate.measurands import (
+    Cost,
+    LivelockThreshold,
+    OverloadThroughput,
+    PartialDropRate,
+    SaturationThroughput,
+    replicate_of,
+)
+from pdrgate.measurands.measurand import OVERLOAD
 from pdrgate.replication import NoiseFloor, PairsRule, Samples
 from pdrgate.results.fingerprint import conditions
 from pdrgate.results.model import ChangeResult, ComparisonResult, Side
@@ -27,7 +35,10 @@ from pdrgate.stability.curve import LoadLossCurve, first_past
 from pdrgate.stats.intervals import mean
 from pdrgate.trial import Trial, by_boot
 
-_MEASURANDS = (PartialDropRate, SaturationThroughput, Cost)
+_Compared = PartialDropRate | SaturationThroughput | OverloadThroughput | LivelockThreshold | Cost
+_MEASURANDS: tuple[type[_Compared], ...] = (
+    PartialDropRate, SaturationThroughput, OverloadThroughput, LivelockThreshold, Cost,
+)  # fmt: skip
 _SIDES: tuple[Side, Side] = ("baseline", "candidate")
 _Values = dict[str, dict[int, float]]
 
@@ -146,7 +157,7 @@ def _by_pairs(
 
 
 def _samples(
-    measurand: type[PartialDropRate] | type[SaturationThroughput] | type[Cost],
+    measurand: type[_Compared],
     first: _Set,
     second: _Set,
     tolerance: float,
@@ -155,10 +166,10 @@ def _samples(
     def of(one: _Set) -> tuple[float, ...]:
         values = one.values[measurand.name]
         if pairs is not None and not values.keys() >= set(pairs):
-            return ()  # the cost of a packet is not counted everywhere
+            return ()  # not everything is measured everywhere
         return tuple(values[number] for number in (sorted(values) if pairs is None else pairs))
 
-    accepted = COST_TOLERANCE if measurand is Cost else tolerance
+    accepted = tolerance_of(measurand.name, tolerance, COST_TOLERANCE)
     return Samples(measurand.name, measurand.unit, measurand.better, accepted, of(first), of(second))
 
 
@@ -194,8 +205,8 @@ def _by_run(curve: LoadLossCurve, plr_threshold: float) -> _Values:
     beyond = curve.points[past + 1].throughputs if past is not None and past + 1 < len(curve.points) else ()
     pdrs = curve.pdr_per_run(plr_threshold) if beyond else ()
     return {
+        **{one.name: {} for one in _MEASURANDS},
         PartialDropRate.name: dict(enumerate(pdrs, 1)), SaturationThroughput.name: dict(enumerate(beyond, 1)),
-        Cost.name: {},
     }  # fmt: skip
 
 
@@ -204,7 +215,10 @@ def _by_replicate(trials: Sequence[Trial], plr_threshold: float) -> _Values:
     for count, ((_, pair, _), own) in enumerate(replicate_of(trials).items(), 1):
         loads = [trial.intended_load for trial in own if trial.phase == "repeat"] or [own[0].intended_load]
         goal = dataclasses.replace(PDR, loss_ratio=plr_threshold)
-        measurands = Measurands.at(loads, goal, own[0].intended_duration, top_trials=0, width=goal.width)
+        measurands = Measurands.at(
+            loads, goal, own[0].intended_duration, top_trials=0, width=goal.width,
+            overloads=sorted({trial.intended_load for trial in own if trial.phase == OVERLOAD}),
+        )  # fmt: skip
         for measurand in measurands.all:
             value = measurand.value(own)
             if value is not None:

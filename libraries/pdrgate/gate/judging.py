@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pdrgate.errors import EXIT_FAULT, DataError, UsageError
 from pdrgate.gate.packet_cost import at_odds, cost_in_words, percent
-from pdrgate.measurands import Cost
+from pdrgate.measurands import Cost, LivelockThreshold, OverloadThroughput
 from pdrgate.replication import NoiseFloor, Samples
 from pdrgate.replication.noise import KNOWN
 from pdrgate.replication.samples import gravest_change
@@ -26,6 +26,8 @@ from pdrgate.stats.pooled import Deviation
 from pdrgate.units import Rate
 
 CONFIDENCE = 0.95
+OVERLOAD_TOLERANCE = 0.1
+"""At least, of what is forwarded far beyond saturation: nobody runs there, and it scatters; a collapse matters."""
 _MANY = math.log(1000)
 _LEADS = {
     Verdict.REGRESSION: "slower",
@@ -34,6 +36,18 @@ _LEADS = {
     Verdict.INCONCLUSIVE: "the interval spans the tolerance",
     Verdict.NO_BASELINE: "not judged",
 }
+
+
+def tolerance_of(measurand: str, asked: float, cost: float) -> float:
+    """The change of a measurand for the worse that is accepted.
+
+    Args:
+        asked: of the PDR, and of what goes with it.
+        cost: of the cost of a packet.
+    """
+    if measurand == Cost.name:
+        return cost
+    return max(asked, OVERLOAD_TOLERANCE) if measurand in (OverloadThroughput.name, LivelockThreshold.name) else asked
 
 
 def check_tolerance(tolerance: float) -> None:

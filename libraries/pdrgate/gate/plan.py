@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 
 from pdrgate.stability.curve import LoadLossCurve
 from pdrgate.trial import Trial
 
 _FURTHER = 1.2
+_CURVE = 2.0
+"""Times what a SUT can take that the highest load of a curve is, about."""
 _MOST_LOADS = 16
 
 
@@ -19,6 +22,23 @@ def grid(pdr: float, factors: Sequence[float], max_load: float, highest: float =
     low, high = min(pdr, highest or pdr), max(pdr, highest)
     loads = {_rounded((low if factor < 1 else high) * factor) for factor in factors}
     return tuple(sorted(load for load in loads if load <= max_load))
+
+
+def overloads(highest: float, factor: float, max_load: float = math.inf) -> tuple[float, ...]:
+    """Loads far beyond saturation, rounded to 4 digits: doubling up to ``factor`` times what a SUT can take.
+
+    Args:
+        highest: of the curve, which is about twice what the SUT can take; packets/s.
+        factor: 0 where nothing is asked for beyond the curve.
+        max_load: what the generator can offer; loads above it are left out.
+    """
+    factors = []
+    step = 2 * _CURVE
+    while step < factor:
+        factors.append(step)
+        step *= 2
+    loads = (_rounded(highest / _CURVE * one) for one in (*factors, factor))
+    return tuple(load for load in loads if highest < load <= max_load)
 
 
 def further_load(trials: Sequence[Trial], plr_threshold: float, max_load: float) -> float | None:

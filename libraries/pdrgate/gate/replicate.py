@@ -7,7 +7,17 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pdrgate.gate.subject import Subject
-from pdrgate.measurands import Ask, Cost, Measurand, PartialDropRate, SaturationThroughput, Step, Sweep
+from pdrgate.measurands import (
+    Ask,
+    Cost,
+    LivelockThreshold,
+    Measurand,
+    OverloadThroughput,
+    PartialDropRate,
+    SaturationThroughput,
+    Step,
+    Sweep,
+)
 from pdrgate.search.goals import Goal
 from pdrgate.trial import Trial
 
@@ -22,23 +32,39 @@ class Measurands:
     saturation: SaturationThroughput
     pdr: PartialDropRate
     cost: Cost
+    overload: OverloadThroughput | None = None
+    """Where loads far beyond saturation are asked for."""
 
     @classmethod
-    def at(cls, loads: Collection[float], goal: Goal, duration: float, *, top_trials: int, width: float) -> Measurands:
-        """Those of a curve of these loads (packets/s), in trials of ``duration`` seconds."""
+    def at(
+        cls,
+        loads: Collection[float],
+        goal: Goal,
+        duration: float,
+        *,
+        top_trials: int,
+        width: float,
+        overloads: Sequence[float] = (),
+    ) -> Measurands:
+        """Those of a curve of these loads (packets/s), in trials of ``duration`` seconds; ``overloads`` lie beyond."""
         saturation = SaturationThroughput(max(loads), duration, top_trials, goal.loss_ratio)
         lowest = min(loads) / _SPAN
         pdr = PartialDropRate(saturation, goal.loss_ratio, width, duration, lowest)
-        return cls(saturation, pdr, Cost(min(loads), duration, goal.loss_ratio))
+        overload = OverloadThroughput(tuple(overloads), duration) if overloads else None
+        return cls(saturation, pdr, Cost(min(loads), duration, goal.loss_ratio), overload)
 
     @property
     def all(self) -> tuple[Measurand, ...]:
         """The PDR first: it is what a run is about."""
-        return (self.pdr, self.saturation, self.cost)
+        return (self.pdr, self.saturation, *self._beyond, self.cost)
 
     def steps(self, sweep: Sweep) -> tuple[Step, ...]:
         """A replicate's, in the order in which they are measured: the knee tells where to look for the PDR."""
-        return (sweep, self.saturation, self.pdr, self.cost)
+        return (sweep, self.saturation, self.pdr, *self._beyond, self.cost)
+
+    @property
+    def _beyond(self) -> tuple[Measurand, ...]:
+        return (self.overload, LivelockThreshold(self.overload)) if self.overload is not None else ()
 
 
 @dataclass

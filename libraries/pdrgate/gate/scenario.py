@@ -15,6 +15,7 @@ from pdrgate.traffic.frames import Frames
 DEFAULT_FLOWS = 256
 DEFAULT_LOSS, DEFAULT_WIDTH = 0.005, 0.01
 _USUAL = Receivers()
+_OVERLOADS = (2.5, 1000.0)
 
 
 _WORDS: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
@@ -30,6 +31,9 @@ _WORDS: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
     (re.compile(r"(\d+)KiB"), "socket_buffer", int),
     (re.compile(rf"({'|'.join(CALLS)})"), "call", str),
     (re.compile(r"(\d+)usbusy"), "busy_poll", int),
+    (re.compile(r"shares([\d.]+)"), "cpu_shares", lambda text: tuple(map(int, text.split(".")))),
+    (re.compile(r"(\d+)background"), "background", int),
+    (re.compile(r"overload([\d.]+)"), "overload", float),
     (re.compile(r"loss([\d.]+)"), "loss_ratio", lambda percent: float(percent) / 100),
     (re.compile(r"width([\d.]+)"), "width", lambda percent: float(percent) / 100),
 )
@@ -55,12 +59,18 @@ class Scenario:
     probe_rate: float = 0.0
     """Latency probes per second."""
     receivers: int = _USUAL.count
-    """Programs that receive, where the data path delivers; so the next three."""
+    """Programs that receive, where the data path delivers; so the next five."""
     socket_buffer: int = _USUAL.buffer
     """KiB."""
     call: Call = _USUAL.call
     busy_poll: int = _USUAL.busy_poll
     """Microseconds."""
+    cpu_shares: tuple[int, ...] = _USUAL.shares
+    """Percent, one for each receiver."""
+    background: int = _USUAL.background
+    """Busy processes beside the receivers."""
+    overload: float = 0.0
+    """Times what the SUT can take that it is offered besides, to see what it forwards then; 0: what the curve needs."""
     loss_ratio: float = DEFAULT_LOSS
     """The PDR's goal: the load holds while no more than this is lost."""
     width: float | None = None
@@ -73,6 +83,11 @@ class Scenario:
             raise UsageError(f"there is no pinning {self.pinning!r}; there are {', '.join(PINNINGS)}")
         if not 1 <= self.buffer <= 1_000_000:
             raise UsageError(f"a receive buffer of {self.buffer} packets makes no sense; use 512, 1000 or 4096")
+        if self.overload and not _OVERLOADS[0] <= self.overload <= _OVERLOADS[1]:
+            raise UsageError(
+                f"an overload of {self.overload:g} times makes no sense; use {_OVERLOADS[0]:g} to {_OVERLOADS[1]:g}, "
+                "for curves have twice the PDR in any case"
+            )
         if self.delivery is None and self._receivers != _USUAL:
             raise UsageError(f"{self.data_path} has no receivers; use udp-delivery")
         if self.delivery is not None and self.directions == 2:
@@ -86,7 +101,9 @@ class Scenario:
 
     @property
     def _receivers(self) -> Receivers:
-        return Receivers(self.receivers, self.socket_buffer, self.call, self.busy_poll)
+        return Receivers(
+            self.receivers, self.socket_buffer, self.call, self.busy_poll, self.cpu_shares, self.background
+        )
 
     @property
     def frames(self) -> Frames:
@@ -123,6 +140,12 @@ class Scenario:
             words.append(self.call)
         if self.busy_poll != _USUAL.busy_poll:
             words.append(f"{self.busy_poll}usbusy")
+        if self.cpu_shares:
+            words.append(f"shares{'.'.join(map(str, self.cpu_shares))}")
+        if self.background:
+            words.append(f"{self.background}background")
+        if self.overload:
+            words.append(f"overload{self.overload:g}")
         if self.loss_ratio != DEFAULT_LOSS:
             words.append(f"loss{100 * self.loss_ratio:g}")
         if self.width is not None and self.width != DEFAULT_WIDTH:
@@ -151,6 +174,8 @@ class Scenario:
             more += f", {self.flows} flows"
         if self.delivery is not None:
             more += f", {self.delivery}"
+        if self.overload:
+            more += f", up to {self.overload:g} times what it can take"
         if self.probe_rate:
             more += f", {self.probe_rate:g} probes/s"
         if self.loss_ratio != DEFAULT_LOSS:

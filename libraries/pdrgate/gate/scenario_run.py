@@ -19,17 +19,18 @@ from pdrgate.gate.judging import (
     shown,
     summarised,
     told,
+    tolerance_of,
 )
 from pdrgate.gate.noise import as_observed, noise_floor, remember
 from pdrgate.gate.packet_cost import counted, function_changes
-from pdrgate.gate.plan import further_load, grid, is_highest, round_order
+from pdrgate.gate.plan import further_load, grid, is_highest, overloads, round_order
 from pdrgate.gate.profile import TOP_TRIALS
 from pdrgate.gate.progress import Estimate, Progress
 from pdrgate.gate.replicate import Measurands, Replicate, measure_in_turn
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.gate.subject import Subject, goals_of
-from pdrgate.measurands import REPEAT, Ask, Cost, Sweep
+from pdrgate.measurands import REPEAT, Ask, Sweep
 from pdrgate.observers.accounting import total
 from pdrgate.replication import NoiseFloor, Samples
 from pdrgate.results.losses import LossResult, compared
@@ -162,8 +163,11 @@ class ScenarioRun:
                 self.subject.measure_patiently(Ask(load, profile.trial_duration, REPEAT), profile.patience, 1)
             )
         measurands = Measurands.at(
-            loads, result.goal, profile.trial_duration, top_trials=TOP_TRIALS, width=result.goal.width
-        )
+            loads, result.goal, profile.trial_duration, top_trials=TOP_TRIALS, width=result.goal.width,
+            overloads=overloads(max(loads), self.scenario.overload, calibration.max_load),
+        )  # fmt: skip
+        if self.scenario.overload and measurands.overload is None:
+            self.session.observer.said(f"no overload: the generator ends at {Rate(calibration.ceiling)}")
         replicates = [first]
         replicates += [Replicate(self.subject, (), number) for number in range(2, profile.repeats + 1)]
         for number, one in enumerate(replicates, start=1):
@@ -329,10 +333,10 @@ class ScenarioRun:
         if self._baseline is None:
             return ()
         theirs = self._baseline.samples
-        tolerances = {Cost.name: self.session.options.cost_tolerance}
+        cost = self.session.options.cost_tolerance
         samples = [
             Samples(
-                one.name, one.unit, one.better, tolerances.get(one.name, tolerance), theirs[one.name], one.samples
+                one.name, one.unit, one.better, tolerance_of(one.name, tolerance, cost), theirs[one.name], one.samples
             )
             for one in self.measurands
             if len(one.samples) > 1 and len(theirs.get(one.name, ())) > 1

@@ -52,6 +52,14 @@ class ScenarioKeywords:
         """
         self._state.describe(receivers=count, call=call, busy_poll=round(busy_poll * 1e6))
 
+    @keyword(name="Share CPU")
+    def share_cpu(self, *percent: int, background: int = 0) -> None:
+        """Gives each receiver a share of the CPU in percent, by the weights of cgroups (v2).
+
+        ``background`` is how many further processes of the same priority want the CPU while a trial lasts.
+        """
+        self._state.describe(cpu_shares=percent, background=background)
+
     @keyword
     def set_socket_buffers(self, size: float) -> None:
         """Sets the bytes that are asked for each receiver's socket buffer, in MiB.
@@ -59,6 +67,15 @@ class ScenarioKeywords:
         The kernel doubles them, and charges each packet what it takes in memory, which is more than its bytes.
         """
         self._state.describe(socket_buffer=round(size * 1024))
+
+    @keyword
+    def offer_overload(self, factor: float) -> None:
+        """Offers loads far beyond saturation besides, doubling up to ``factor`` times what the SUT can take.
+
+        So two more things are measured and judged by the PDR's tolerance: the overload throughput, forwarded at the
+        highest of them, and the livelock threshold, the load at which half of the most is forwarded.
+        """
+        self._state.describe(overload=factor)
 
     @keyword
     def set_frame_size(self, size: int | Literal["imix"]) -> None:

@@ -14,7 +14,7 @@ from typing import Protocol
 from pdrgate.results.model import Better
 from pdrgate.trial import Trial
 
-REPEAT, SATURATION, PDR_PHASE, COST, IDLE = "repeat", "saturation", "pdr", "cost", "idle"
+REPEAT, SATURATION, PDR_PHASE, OVERLOAD, COST, IDLE = "repeat", "saturation", "pdr", "overload", "cost", "idle"
 """Phases: why a trial of a replicate was measured. Nothing is sent in an idle one: what the SUT does by itself, beside
 a program that has its CPU."""
 
@@ -60,7 +60,7 @@ def replicate_of(trials: Iterable[Trial]) -> dict[tuple[str, int, int], list[Tri
     """The trials of replicates, by boot, pair and repeat, in measured order; what belongs to none is left out."""
     found: dict[tuple[str, int, int], list[Trial]] = {}
     for trial in trials:
-        if trial.phase in (REPEAT, SATURATION, PDR_PHASE, COST, IDLE) and (trial.pair or trial.repeat):
+        if trial.phase in (REPEAT, SATURATION, PDR_PHASE, OVERLOAD, COST, IDLE) and (trial.pair or trial.repeat):
             found.setdefault((trial.boot, trial.pair, trial.repeat), []).append(trial)
     return found
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The end host's receivers: processes that read UDP sockets and count the packets of a trial by their numbers.
  *
- *   pdrgate-receiver FOLDER FAMILY PORT RECEIVERS BUFFER CALL BUSY CPUS
+ *   pdrgate-receiver FOLDER FAMILY PORT RECEIVERS BUFFER CALL BUSY BACKGROUND CPUS
  *
  * FAMILY is 4 or 6, BUFFER the bytes that are asked for each socket's buffer, CALL recvmsg or recvmmsg, BUSY the
- * microseconds of busy polling (0: none), CPUS a list such as 1,3 that receivers get in turn, or -. Several receivers
- * share the port by SO_REUSEPORT. FOLDER holds two pipes that have been made before: `control`, from which one line is
- * read after the other, and `answer`, into which each is answered by a line of JSON. The first answer, {"ready":...},
- * comes unasked.
+ * microseconds of busy polling (0: none), BACKGROUND the number of further processes that want the CPU while a trial
+ * lasts, CPUS a list such as 1,3 that all of them get in turn, or -. Several receivers share the port by SO_REUSEPORT.
+ * FOLDER holds two pipes that have been made before: `control`, from which one line is read after the other, and
+ * `answer`, into which each is answered by a line of JSON. The first answer, {"ready":[...]}, comes unasked and has the
+ * receivers' process ids.
  *
  *   begin MARK COUNT DURATION    a trial of COUNT packets in DURATION ns
  *   end SENDING QUIET LIMIT      sending took SENDING ns: wait until nothing came for QUIET ns, at most LIMIT ns, and tell
@@ -50,6 +51,7 @@
 #endif
 
 #define MOST_RECEIVERS 8
+#define MOST_BACKGROUND 64
 #define MOST_PACKETS (1u << 31)
 #define MOST_FLOWS 65536		/* by their source port */
 #define SLOTS 4096
@@ -86,8 +88,8 @@ struct shared {
 static struct shared *shared;
 static _Atomic uint8_t *seen;		/* a bit for each number */
 static int sockets[MOST_RECEIVERS];
-static pid_t processes[MOST_RECEIVERS];
-static int receivers;
+static pid_t processes[MOST_RECEIVERS], background[MOST_BACKGROUND];
+static int receivers, backgrounds;
 static char answer_path[4096];
 
 static int64_t now(void)
@@ -330,6 +332,8 @@ static void begin(const char *line)
 		drops_before[i] = dropped(sockets[i]);
 		time_before[i] = cpu_time(processes[i]);
 	}
+	for (int i = 0; i < backgrounds; i++)
+		kill(background[i], SIGCONT);
 	answer("{\"begun\":%u}", mark);
 }
 
@@ -375,6 +379,8 @@ static void end(const char *line)
 			changed = now();
 		last = current;
 	}
+	for (int i = 0; i < backgrounds; i++)
+		kill(background[i], SIGSTOP);
 	if ((gone = waitpid(-1, NULL, WNOHANG)) > 0) {
 		answer("{\"error\":\"the receiver with process id %d has ended\"}", gone);
 		return;
@@ -410,34 +416,52 @@ static void *share(size_t size)
 	return memory;
 }
 
-static void start_receiver(int number, const char *cpus, bool many)
+/* A child that ends with us, on a CPU of its own choice or the one whose turn it is; 0 in the child. */
+static pid_t start(int number, const char *cpus, const char *kind)
 {
 	char name[16];
-	pid_t parent = getpid();
+	pid_t parent = getpid(), child;
 
 	pin(cpus, number);	/* which the child inherits */
-	processes[number] = fork();
-	if (processes[number] < 0)
-		fail("starting a receiver");
-	if (processes[number])
-		return;
+	child = fork();
+	if (child < 0)
+		fail("starting a process");
+	if (child)
+		return child;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
-	snprintf(name, sizeof(name), "pdrgate-recv/%d", number);
+	snprintf(name, sizeof(name), "pdrgate-%s/%d", kind, number);
 	prctl(PR_SET_NAME, name);
-	receive(sockets[number], &shared->of[number], many);
+	return 0;
+}
+
+static void start_all(const char *cpus, bool many)
+{
+	for (int i = 0; i < receivers; i++) {
+		processes[i] = start(i, cpus, "recv");
+		if (!processes[i])
+			receive(sockets[i], &shared->of[i], many);
+	}
+	for (int i = 0; i < backgrounds; i++) {
+		background[i] = start(i, cpus, "back");
+		if (!background[i]) {
+			raise(SIGSTOP);
+			for (volatile uint64_t work = 0;; work++)
+				;
+		}
+	}
 }
 
 int main(int argc, char **argv)
 {
-	char control_path[4096], line[256];
-	int family, port, buffer, busy;
+	char control_path[4096], line[256], ids[MOST_RECEIVERS * 12];
+	int family, port, buffer, busy, at = 0;
 	FILE *control;
 	bool many;
 
-	if (argc != 9) {
-		fprintf(stderr, "usage: pdrgate-receiver FOLDER FAMILY PORT RECEIVERS BUFFER CALL BUSY CPUS\n");
+	if (argc != 10) {
+		fprintf(stderr, "usage: pdrgate-receiver FOLDER FAMILY PORT RECEIVERS BUFFER CALL BUSY BACKGROUND CPUS\n");
 		return 64;
 	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -449,7 +473,8 @@ int main(int argc, char **argv)
 	buffer = atoi(argv[5]);
 	many = !strcmp(argv[6], "recvmmsg");
 	busy = atoi(argv[7]);
-	if (receivers < 1 || receivers > MOST_RECEIVERS)
+	backgrounds = atoi(argv[8]);
+	if (receivers < 1 || receivers > MOST_RECEIVERS || backgrounds < 0 || backgrounds > MOST_BACKGROUND)
 		return 64;
 	control = fopen(control_path, "r+");	/* not the end of file when whoever wrote a line closes it */
 	if (!control)
@@ -460,9 +485,10 @@ int main(int argc, char **argv)
 	seen = share(MOST_PACKETS / 8);
 	for (int i = 0; i < receivers; i++)
 		sockets[i] = open_socket(family, port, buffer, busy, receivers > 1);
+	start_all(argv[9], many);
 	for (int i = 0; i < receivers; i++)
-		start_receiver(i, argv[8], many);
-	answer("{\"ready\":true,\"nice\":%d}", getpriority(PRIO_PROCESS, 0));
+		at += snprintf(ids + at, sizeof(ids) - at, i ? ",%d" : "%d", processes[i]);
+	answer("{\"ready\":[%s]}", ids);
 	while (fgets(line, sizeof(line), control)) {
 		if (!strncmp(line, "begin ", 6))
 			begin(line);

@@ -1,0 +1,91 @@
+"""Far beyond saturation: what a SUT still forwards there, and from which load on it forwards less, a livelock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import ClassVar
+
+from pdrgate.measurands.measurand import OVERLOAD, REPEAT, SATURATION, Ask
+from pdrgate.results.model import Better
+from pdrgate.trial import Trial
+
+_OFFERED = 0.9
+"""Part of a load that must have been offered, for a trial to tell of it: flat out a generator may fall a little short,
+and the SUT is flooded all the same."""
+_HALF = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class OverloadThroughput:
+    """T(O) of PASTRAMI Eq. 4 at the highest of some loads far beyond saturation: the median forwarding rate, packets/s.
+
+    Where nothing at all was forwarded, it is less than one packet in a trial, and that is the value.
+    """
+
+    loads: tuple[float, ...]
+    """Rising, packets/s; all but the last are for `LivelockThreshold`."""
+    duration: float
+    """Of each trial, seconds."""
+    count: int = 2
+    """Trials at each load in a replicate."""
+
+    name: ClassVar[str] = "overload throughput"
+    unit: ClassVar[str] = "packets/s"
+    better: ClassVar[Better] = "higher"
+
+    def next(self, trials: Sequence[Trial]) -> Ask | None:
+        for load in self.loads:
+            if sum(one.phase == OVERLOAD and one.intended_load == load for one in trials) < self.count:
+                return Ask(load, self.duration, OVERLOAD)
+        return None
+
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        told = [one for one in telling(trials) if one.phase == OVERLOAD and one.intended_load == self.loads[-1]]
+        return max(median(one.forwarding_rate for one in told), 1.0 / self.duration) if told else None
+
+
+@dataclass(frozen=True, slots=True)
+class LivelockThreshold:
+    """The load, packets/s, at which a SUT forwards half of the most that it can, for being offered so much.
+
+    That is where f of PASTRAMI Eq. 4 is a half; between two loads the rate is taken to fall in a line, as in Eq. 5. A
+    SUT that does not fall so far has its threshold beyond the highest load, and that is the value.
+    """
+
+    overload: OverloadThroughput
+
+    name: ClassVar[str] = "livelock threshold"
+    unit: ClassVar[str] = "packets/s"
+    better: ClassVar[Better] = "higher"
+
+    def next(self, trials: Sequence[Trial]) -> Ask | None:
+        return None  # the trials of the overload tell it
+
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        at: dict[float, list[float]] = {}
+        for trial in telling(trials):
+            at.setdefault(trial.intended_load, []).append(trial.forwarding_rate)
+        if self.overload.loads[-1] not in at:
+            return None
+        rates = {load: median(found) for load, found in sorted(at.items())}
+        most = max(rates, key=lambda load: rates[load])
+        half = _HALF * rates[most]
+        before = most
+        for load in (load for load in rates if load > most):
+            if rates[load] < half:
+                return before + (load - before) * (rates[before] - half) / (rates[before] - rates[load])
+            before = load
+        return self.overload.loads[-1]
+
+
+def telling(trials: Sequence[Trial]) -> list[Trial]:
+    """Trials of a replicate that tell what its SUT forwards at their loads."""
+    return [
+        one
+        for one in trials
+        if one.phase in (REPEAT, SATURATION, OVERLOAD)
+        and not one.disturbed
+        and one.offered_load >= _OFFERED * one.intended_load
+    ]
