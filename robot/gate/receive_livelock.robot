@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation     What does an end host still deliver when it is offered far more than it can take, and from where on less?
+Documentation     What does an end host deliver when it is offered far more than it can take, and from where on less?
 
 Resource          ../../resources/gate.resource
 

@@ -34,7 +34,7 @@ import sys
 import time
 import types
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -134,11 +134,13 @@ _RUN = QUICK.repeats * (len(QUICK.grid) + TOP_TRIALS) * QUICK.trial_duration
 """Traffic of a single run, without its search."""
 
 
-def _pairs(
-    sut: Sut, change: float, source: random.Random, most: int
-) -> Iterator[dict[str, dict[Side, tuple[float, ...]]]]:
+_Values = dict[str, dict[Side, tuple[float, ...]]]
+"""By measurand and side, one of each boot."""
+
+
+def _pairs(sut: Sut, change: float, source: random.Random, most: int) -> Iterator[_Values]:
     """What is known after each pair."""
-    values: dict[str, dict[Side, tuple[float, ...]]] = {name: dict.fromkeys(SIDES, ()) for name in NAMES}
+    values: _Values = {name: dict.fromkeys(SIDES, ()) for name in NAMES}
     for _ in range(most):
         for side in SIDES:
             level = CAPACITY * sut.level(source, candidate=side == "candidate") * (1 + change * (side == "candidate"))
@@ -147,7 +149,7 @@ def _pairs(
         yield values
 
 
-def _samples(values: dict[str, dict[Side, tuple[float, ...]]], tolerance: float) -> list[Samples]:
+def _samples(values: _Values, tolerance: float) -> list[Samples]:
     return [
         Samples(name, "packets/s", "higher", tolerance, own["baseline"], own["candidate"])
         for name, own in values.items()
@@ -155,18 +157,48 @@ def _samples(values: dict[str, dict[Side, tuple[float, ...]]], tolerance: float)
 
 
 def pdrgate(sut: Sut, change: float, tolerance: float, source: random.Random) -> Answer:
+    return tried(sut, change, tolerance, source, 1)[0]
+
+
+def tried(
+    sut: Sut, change: float, tolerance: float, source: random.Random, tries: int, *, afresh: bool = False
+) -> list[Answer]:
+    """A comparison that is tried so often, whatever each of them says."""
+    answers: list[Answer] = []
+    earlier: list[_Values] = []
+    for _ in range(tries):
+        if afresh:
+            earlier.clear()
+        answer, own = _tried_once(sut, change, tolerance, source, earlier)
+        answers.append(answer)
+        earlier.append(own)
+    return answers
+
+
+def _tried_once(
+    sut: Sut, change: float, tolerance: float, source: random.Random, earlier: Sequence[_Values]
+) -> tuple[Answer, _Values]:
     rule = PairsRule()
+    pairs = {name: [tuple(zip(*one[name].values(), strict=True)) for one in earlier] for name in NAMES}
+    known = sum(len(one) for one in pairs[NAMES[0]])
     for number, values in enumerate(_pairs(sut, change, source, rule.most), 1):
-        standing = rule.standing(_samples(values, tolerance))
+        if number % 2:
+            continue  # the rule ends with an even number
+        samples = [one.after(pairs[one.measurand]) for one in _samples(values, tolerance)]
+        standing = rule.standing(samples, earlier=known)
         if standing.verdict is None:
             continue
-        shape = shape_of({}, values, reading=Reading.STRICT, loss_ratio=PDR.loss_ratio, scenario="simulated")
+        shape = shape_of(
+            {}, values, earlier=earlier, reading=Reading.STRICT, loss_ratio=PDR.loss_ratio,
+            scenario="simulated",
+        )  # fmt: skip
         veto = shape.veto(standing, {})
         told = standing.changes[0]
-        return Answer(
+        answer = Answer(
             str(veto.verdict if veto else standing.verdict), number, 2 * (_SHORT_SEARCH + number * _BOOT),
             told.change - change, told.lower <= change <= told.upper,
         )  # fmt: skip
+        return answer, values
     raise AssertionError("the rule ends at its most pairs")
 
 

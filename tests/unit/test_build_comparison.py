@@ -30,9 +30,11 @@ from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.guests.guest import GuestError
+from pdrgate.history.ledger import LEDGER_FILE, Ledger, LedgerFile
 from pdrgate.history.noise import NoiseStore
 from pdrgate.history.results import read_result
 from pdrgate.replication import NoiseFloor
+from pdrgate.reports.markdown import run_markdown
 from pdrgate.reports.noise import noise_lines
 from pdrgate.results.model import BootResult, RunResult, Side
 from pdrgate.results.verdict import Verdict
@@ -147,14 +149,15 @@ def comparison(
     watcher: Watcher | None = None,
     name: str = "b",
     noise: Sequence[NoiseStore] = (),
+    ledger: Ledger | None = None,
     asked: Options = QUICK,
     scenario: Scenario | None = None,
 ) -> tuple[Session, BuildComparison]:
     record = RunRecord(tmp_path / "run", "quick", resume=resume)
-    session = Session(CONFIG, asked, record, watcher or Watcher(), noise=noise, state=tmp_path / "state")
+    session = Session(CONFIG, asked, record, watcher or Watcher(), noise=noise, ledger=ledger, state=tmp_path / "state")
     builds: dict[Side, Build] = {
-        "baseline": Build("baseline", "linux-a", machine.boots("a", baseline)),
-        "candidate": Build("candidate", f"linux-{name}", machine.boots(name, candidate)),
+        "baseline": Build("baseline", "linux-a", machine.boots("a", baseline), identity="of a"),
+        "candidate": Build("candidate", f"linux-{name}", machine.boots(name, candidate), identity=f"of {name}"),
     }
     session.take()
     return session, BuildComparison(session, scenario or Scenario(), builds, Plan(pairs, budget, 0.02, together))
@@ -557,6 +560,60 @@ def test_boots_that_were_made_otherwise_are_not_taken_together(tmp_path: Path) -
 def test_new_warnings_of_the_candidates_kernel_are_told(tmp_path: Path) -> None:
     _, result, _ = compared(tmp_path, STEADY, STEADY, name="warns")
     assert result.scenarios[0].complaints == ("WARNING: at net/core/dev.c:1",)
+
+
+# --- Tried again ---
+
+
+def test_a_retry_goes_on_with_the_pairs_of_the_tries_before_it(tmp_path: Path) -> None:
+    """A retry that began anew was another chance to err, and CI takes the first that is green."""
+    ledger = LedgerFile(tmp_path / LEDGER_FILE)
+    doubtful = [0.99e6, 0.95e6, 1e6, 0.97e6]
+    _, first, _ = compared(tmp_path / "1", STEADY, doubtful, pairs=8, ledger=ledger)
+    assert first.verdict is Verdict.INCONCLUSIVE
+    assert "try" not in first.reason
+    watcher = Watcher()
+    _, second, machine = compared(
+        tmp_path / "2", STEADY, [0.85e6, 0.852e6], pairs=4, ledger=ledger, watcher=watcher
+    )  # fmt: skip
+    told = "this is try 2 of these two builds: 8 pairs of earlier ones (INCONCLUSIVE) count too, and with --afresh they"
+    assert sum(sentence.startswith(told) for sentence in watcher.sentences) == 1
+    assert told in second.reason
+    comparison = second.scenarios[0].comparison
+    assert comparison is not None
+    assert (comparison.pairs, comparison.earlier, comparison.tries) == (len(machine.booted) // 2, 8, 2)
+    assert comparison.changes[0].evidence is not None
+    assert comparison.changes[0].evidence.pairs == 8 + comparison.pairs
+    assert -0.14 < comparison.change < -0.03  # of the eight it was -2 %, of these alone -15 %
+    assert " pairs of boots and 8 of earlier tries, " in run_markdown(second)
+
+
+def test_a_retry_of_what_is_plain_takes_two_pairs_and_afresh_it_takes_four(tmp_path: Path) -> None:
+    ledger = LedgerFile(tmp_path / LEDGER_FILE)
+    asked = dataclasses.replace(QUICK, afresh=True)
+    for number, (asked_, pairs) in enumerate(((QUICK, 4), (QUICK, 2), (asked, 4), (QUICK, 2))):
+        subject, result, _ = compared(tmp_path / str(number), STEADY, [0.85e6, 0.853e6], ledger=ledger, asked=asked_)
+        assert result.verdict is Verdict.REGRESSION
+        assert len(subject.samples(PDR, "candidate")) == pairs
+    assert "4 pairs of earlier ones (REGRESSION) count" in result.reason
+
+
+def test_a_build_that_flips_is_found_over_tries(tmp_path: Path) -> None:
+    """Few boots may all come up at one of its levels; those of the tries before it tell."""
+    ledger = LedgerFile(tmp_path / LEDGER_FILE)
+    flips = [1e6, 0.8e6, 0.797e6, 1.003e6, 0.998e6]
+    _, first, _ = compared(tmp_path / "1", STEADY, flips, pairs=10, ledger=ledger)
+    assert first.verdict is Verdict.UNSTABLE
+    _, second, _ = compared(tmp_path / "2", STEADY, STEADY, pairs=10, ledger=ledger)
+    assert second.verdict is Verdict.UNSTABLE
+    assert "earlier ones (UNSTABLE) count too" in second.reason
+
+
+def test_a_try_without_a_shape_leaves_nothing(tmp_path: Path) -> None:
+    ledger = LedgerFile(tmp_path / LEDGER_FILE)
+    _, first, _ = compared(tmp_path / "1", STEADY, [0.5e6], Machine(crashes=(3, 4)), ledger=ledger)
+    assert first.verdict is Verdict.ERROR
+    assert not ledger.path.exists()
 
 
 # --- What stands against a change, and what does not ---

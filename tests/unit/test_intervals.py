@@ -15,10 +15,12 @@ from pdrgate.stats import (
     delta_ucl,
     difference_interval,
     mean,
+    paired_change_interval,
     sample_deviation,
     t_interval,
     t_quantile,
 )
+from pdrgate.stats.intervals import relative
 
 values = st.floats(min_value=-1e6, max_value=1e6).map(lambda value: round(value, 3))
 samples = st.lists(values, min_size=2, max_size=30)
@@ -130,3 +132,10 @@ def test_what_has_no_meaning_is_said() -> None:
         change_interval([1.0, 2.0], [-10.0, 11.0])
     with pytest.raises(ValueError, match="no t quantile"):
         t_quantile(1.0, 3)
+
+
+def test_values_that_differ_beyond_all_numbers_have_a_change_all_the_same() -> None:
+    """Its interval once ended the comparison as an error of the program's own."""
+    found = paired_change_interval([1e300, 1e-300], [1.0, 1.0], 0.975)
+    assert found.interval.low == -1.0
+    assert found.interval.high == relative(1e9) < math.inf

@@ -169,7 +169,7 @@ def _build(
     return KernelBuild(
         name=name, source=source, image=image.resolve(), release=release, version=version,
         modules=modules and modules.resolve(), config=config and config.resolve(),
-        config_sha256=None if config is None else _sha256(config), vmlinux=vmlinux and vmlinux.resolve(),
+        config_sha256=None if config is None else sha256_of(config), vmlinux=vmlinux and vmlinux.resolve(),
     )  # fmt: skip
 
 
@@ -240,7 +240,7 @@ def _from_packages(
 ) -> KernelBuild:
     folders = []
     for package in packages:
-        folder = cache / _sha256(package)[:16]
+        folder = cache / sha256_of(package)[:16]
         if not folder.exists():
             _unpack(package, folder)
         folders.append(folder)
@@ -330,6 +330,6 @@ def _begins(path: Path, magic: bytes) -> bool:
         raise BuildError(f"{path}: cannot read it: {error.strerror}") from error
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -121,6 +121,7 @@ def _tags(context: click.Context, parameter: click.Parameter, incomplete: str) -
     type=PathType(),
     help="Where what boots deviate by is kept.  [default: noise.jsonl in the folder of --output]",
 )
+@click.option("--afresh", is_flag=True, help="Forget earlier tries of the same two builds; else their pairs count too.")
 @click.option(
     "--below-noise", is_flag=True, help="Compare builds though the tolerance is below what this testbed resolves."
 )

@@ -46,6 +46,8 @@ class Build:
     """The eBPF object that is the build, on one kernel for both sides."""
     planted: Planted | None = None
     """What slows its boots down, see `pdrgate.gate.spike_in`."""
+    identity: str = ""
+    """The digest of its content; empty where nobody tells: then no try of it is known again."""
 
 
 @dataclass

@@ -29,10 +29,12 @@ from pdrgate.gate.scenario_run import pdr_of
 from pdrgate.gate.session import Session
 from pdrgate.gate.shape import Shape, shape_of
 from pdrgate.gate.subject import CALIBRATION, SEARCH
+from pdrgate.gate.tries import Earlier, Tries
 from pdrgate.guests.guest import GuestError
 from pdrgate.measurands import Cost, LivelockThreshold, OverloadThroughput, PartialDropRate, SaturationThroughput
 from pdrgate.observers.accounting import total
 from pdrgate.replication import PairsRule, Samples, Standing
+from pdrgate.replication.tries import Pairs
 from pdrgate.results.losses import LossResult, compared
 from pdrgate.results.model import (
     BootResult,
@@ -116,6 +118,10 @@ class BuildComparison:
         """Those of the pair that is being measured, repeats of disturbed ones included."""
         self._all: list[Trial] = []
         """Those of all pairs, the same."""
+        self._tries = Tries(
+            session.ledger, f"{session.record.folder.resolve()} {test}".rstrip(), afresh=session.options.afresh,
+            resumed=session.record.resumed, observer=session.observer,
+        )  # fmt: skip
         self._count = 0
         self._spent = 0.0
         """Seconds that earlier starts of this comparison took."""
@@ -133,7 +139,8 @@ class BuildComparison:
                 known = len(self.boots)
                 self._now.clear()
                 try:
-                    boots, trials = self._boots.measure(self._pairs + 1, another=self._rule.wants(self._pairs + 2))
+                    another = self._rule.wants(self._pairs + 2, self._tries.earlier.pairs)
+                    boots, trials = self._boots.measure(self._pairs + 1, another=another)
                     self.boots += boots
                     self._trials += trials
                     self.judgement = self._boots.failure
@@ -143,6 +150,7 @@ class BuildComparison:
                     if not self.boots[-1].failure:
                         self._ends.append(time.monotonic() - self._began)
                     file.append(self._stored(self.boots[known:]))
+                    self._find_tries()
                     self._tell()
         if self.judgement is None:
             self._assess()
@@ -169,14 +177,17 @@ class BuildComparison:
             veto = weighed
         self.comparison = comparison(
             standing.changes, self.builds["baseline"].label, self._differs, pairs=self._pairs,
+            earlier=self._earlier.pairs, tries=len(self._earlier.tries) + 1,
             why_not=veto.reason if veto else "", functions=functions,
         )  # fmt: skip
         if veto is not None:
             numbers = "; ".join(told(change) for change in standing.changes)
             remark = "" if veto.verdict is Verdict.DISTURBED else self.disturbance.remark()
-            self.judgement = veto.remarked(remark, self._places(veto.verdict), f"not accepted therefore: {numbers}")
+            self.judgement = veto.remarked(
+                remark, self._places(veto.verdict), f"not accepted therefore: {numbers}", self._earlier.in_words()
+            )
             return self.judgement
-        self.judgement = proven(found, self.spike_in).remarked(*self._remarks(found.verdict))
+        self.judgement = proven(found, self.spike_in).remarked(*self._remarks(found.verdict), self._earlier.in_words())
         return self.judgement
 
     def beside(self, builds: Mapping[Side, Build]) -> BuildComparison:
@@ -212,7 +223,8 @@ class BuildComparison:
         each = (counted[-1] - counted[0]) / (len(counted) - 1)
         since = time.monotonic() - self._began - self._ends[-1]
         allowed = math.ceil(max(0.0, self._budget - self._elapsed + since) / each) if each else self.plan.pairs
-        least, most = (min(number - self._pairs, allowed) for number in self._rule.outlook(self._samples()))
+        outlook = self._rule.outlook(self._samples(), self._earlier.pairs)
+        least, most = (min(number - self._pairs, allowed) for number in outlook)
         return Estimate(max(0.0, least * each - since), max(0.0, most * each - since))
 
     @property
@@ -235,6 +247,8 @@ class BuildComparison:
         final = judgement or self.judgement or Judgement(Verdict.ERROR, "the comparison ended before its verdict")
         self.judgement = final
         self._remember()
+        if self.shape is not None:
+            self._tries.keep(final.verdict, {one.name: self._paired(one.name) for one in self._compared})
         self.session.record.add(self.result(final))
         return final
 
@@ -293,17 +307,33 @@ class BuildComparison:
         return True
 
     def _standing(self, tolerance: float | None = None, *, ended: bool = False) -> Standing:
-        return self._rule.standing(self._samples(tolerance), ended=ended)
+        return self._rule.standing(self._samples(tolerance), earlier=self._earlier.pairs, ended=ended)
 
     def _samples(self, tolerance: float | None = None) -> list[Samples]:
+        """Those of all pairs that count, the ones of earlier tries first."""
         accepted = self.plan.tolerance if tolerance is None else tolerance
+        earlier = self._earlier
         return [
             Samples(
                 one.name, one.unit, one.better, self._tolerance(one, accepted),
                 self.samples(one.name, "baseline"), self.samples(one.name, "candidate"),
-            )
+            ).after(earlier.of(one.name))
             for one in self._compared
         ]  # fmt: skip
+
+    @property
+    def _earlier(self) -> Earlier:
+        """The tries that had all that is compared now."""
+        return self._tries.earlier.having([one.name for one in self._compared])
+
+    def _find_tries(self) -> None:
+        self._tries.find(
+            {side: self.builds[side].identity for side in SIDES},
+            {side: self._boots.sides[side].fingerprint for side in SIDES},
+        )
+
+    def _paired(self, measurand: str) -> Pairs:
+        return tuple(zip(self.samples(measurand, "baseline"), self.samples(measurand, "candidate"), strict=True))
 
     @property
     def _rule(self) -> PairsRule:
@@ -453,6 +483,7 @@ class BuildComparison:
         self.shape = shape_of(
             {side: [trial for trial in self._trials if trial.side == side] for side in SIDES},
             {one.name: {side: self.samples(one.name, side) for side in SIDES} for one in self._compared},
+            earlier=self._earlier.samples,
             reading=self.session.options.reading, loss_ratio=self._boots.goal.loss_ratio, scenario=self.scenario.name,
         )  # fmt: skip
         if not self._boots.steady:  # else trials tell of it themselves, where it mattered
@@ -503,6 +534,7 @@ class BuildComparison:
                     self._all += theirs
         self._count = len(self._trials)
         self._count_failures()
+        self._find_tries()
         if self.boots:
             self.session.observer.said(f"{self._pairs} pairs of boots are taken over from the run that is continued")
 

@@ -226,6 +226,8 @@ def comparison(
     differs: Mapping[str, tuple[str | None, str | None]],
     *,
     pairs: int = 0,
+    earlier: int = 0,
+    tries: int = 1,
     why_not: str = "",
     functions: Sequence[FunctionChange] = (),
 ) -> ComparisonResult:
@@ -233,8 +235,8 @@ def comparison(
     first = changes[0]
     return ComparisonResult(
         baseline=baseline, tolerance=first.tolerance, change=first.change, lower=first.lower, upper=first.upper,
-        confidence=first.confidence, changes=tuple(changes), pairs=pairs, accepted=not why_not, why_not=why_not,
-        differs=dict(differs), functions=tuple(functions),
+        confidence=first.confidence, changes=tuple(changes), pairs=pairs, earlier=earlier, tries=tries,
+        accepted=not why_not, why_not=why_not, differs=dict(differs), functions=tuple(functions),
     )  # fmt: skip
 
 

@@ -53,6 +53,8 @@ class Options:
     """Whether builds are compared though the tolerance is below what the testbed resolves."""
     spike_in: bool = False
     """Whether a comparison of builds that passes must show that it could have failed."""
+    afresh: bool = False
+    """Whether earlier tries of the same two builds are forgotten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,7 @@ class RunOptions(Options):
     budget: Duration | None = None
     """After this time no pair of boots is begun; None: nine minutes, or what six pairs take."""
     noise: Path | None = None
-    """Where what boots deviate by is kept; None: nowhere."""
+    """Where what boots deviate by is kept, and beside it the tries of builds; None: nowhere."""
     bisect: bool = False
     """Whether the exit code is for ``git bisect run``."""
 

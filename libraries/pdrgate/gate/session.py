@@ -12,6 +12,7 @@ from pdrgate.gate.options import Options
 from pdrgate.gate.profile import PROFILES
 from pdrgate.gate.progress import Observer
 from pdrgate.gate.record import RunRecord
+from pdrgate.history.ledger import Ledger
 from pdrgate.history.noise import NoiseStore
 from pdrgate.knobs import ChangeLog
 from pdrgate.results.model import TestbedResult
@@ -30,6 +31,7 @@ class Session:
 
     Args:
         noise: where what boots deviate by is kept; empty: nowhere, and nothing is known.
+        ledger: where tries of builds are kept for the next one; None: nowhere.
         opener: makes the testbed that the file describes.
         state: where the locks and journals of runs lie.
 
@@ -45,6 +47,7 @@ class Session:
         observer: Observer,
         *,
         noise: Sequence[NoiseStore] = (),
+        ledger: Ledger | None = None,
         opener: Callable[[TestbedConfig, Journal], Testbed] = open_testbed,
         state: Path = STATE_DIR,
     ) -> None:
@@ -54,6 +57,7 @@ class Session:
         self.record = record
         self.observer = observer
         self.noise = tuple(noise)
+        self.ledger = ledger
         self._opener = opener
         self._state = state
         self._own: Testbed | None = None

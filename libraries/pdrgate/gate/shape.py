@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from pdrgate.measurands import REPEAT, PartialDropRate, SaturationThroughput
 from pdrgate.replication import Standing
@@ -67,25 +68,31 @@ class Shape:
 
 
 def shape_of(
-    trials: Mapping[Side, Sequence[Trial]], samples: Samples, *, reading: Reading, loss_ratio: float, scenario: str
+    trials: Mapping[Side, Sequence[Trial]],
+    samples: Samples,
+    *,
+    earlier: Sequence[Samples] = (),
+    reading: Reading,
+    loss_ratio: float,
+    scenario: str,
 ) -> Shape:
     """The shape of a comparison.
 
     Args:
         trials: of all whole pairs, by side.
         samples: of the PDR and the saturation throughput, at least.
+        earlier: the same of earlier tries. Ratios are one series over all tries; the levels of boots are told by each
+            try for itself, for the machine may have another speed in each.
         loss_ratio: the PDR's.
     """
     ratios: list[Check] = []
     levels: list[Check] = []
+    tries = (*earlier, samples)
     for name in _TIMED:
-        own = samples[name]
-        both = tuple(new / old for new, old in zip(own["candidate"], own["baseline"], strict=True))
-        ratios += steady(f"candidate's {name} relative to the baseline's", both)
-        if all(_relative_deviation(values) > _ALIKE * _relative_deviation(both) for values in own.values()):
-            continue
-        levels += [one_level(f"{side}'s {name} from boot to boot", values) for side, values in own.items()]
-        levels.append(one_level_each(f"builds' {name} from boot to boot", own["baseline"], own["candidate"]))
+        told = [_ratios(one[name]) for one in tries]
+        ratios += steady(f"candidate's {name} relative to the baseline's", tuple(chain.from_iterable(told)))
+        for one, both in zip(tries, told, strict=True):
+            levels += _levels(name, one[name], both)
     levels += [
         one_level_within(f"{side}'s saturation throughput within its boots", _at_most(own))
         for side, own in trials.items()
@@ -98,7 +105,20 @@ def shape_of(
         )
         for side, own in trials.items()
     }  # fmt: skip
-    return Shape(len(samples[PartialDropRate.name]["baseline"]), assessments, tuple(levels), tuple(ratios))
+    pairs = sum(len(one[PartialDropRate.name]["baseline"]) for one in tries)
+    return Shape(pairs, assessments, tuple(levels), tuple(ratios))
+
+
+def _ratios(own: Mapping[Side, tuple[float, ...]]) -> tuple[float, ...]:
+    return tuple(new / old for new, old in zip(own["candidate"], own["baseline"], strict=True))
+
+
+def _levels(name: str, own: Mapping[Side, tuple[float, ...]], both: tuple[float, ...]) -> list[Check]:
+    """Whether the boots of each build have one level; none where the machine moves both builds alike."""
+    if all(_relative_deviation(values) > _ALIKE * _relative_deviation(both) for values in own.values()):
+        return []
+    each = [one_level(f"{side}'s {name} from boot to boot", values) for side, values in own.items()]
+    return [*each, one_level_each(f"builds' {name} from boot to boot", own["baseline"], own["candidate"])]
 
 
 def _relative_deviation(values: Sequence[float]) -> float:

@@ -84,7 +84,7 @@ def spike_in(comparison: BuildComparison) -> SpikeInResult | None:
             "for a packet, is compared with the baseline"
         )
         slow = dataclasses.replace(
-            baseline, side="candidate", label=f"{baseline.label} with {planted}", planted=planted
+            baseline, side="candidate", label=f"{baseline.label} with {planted}", planted=planted, identity=""
         )
         against = comparison.beside({"baseline": baseline, "candidate": slow})
         against.measure()

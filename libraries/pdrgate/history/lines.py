@@ -3,12 +3,39 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import json
 import os
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
+
+import msgspec
 
 from pdrgate.errors import DataError, StorageError
+
+_Line = TypeVar("_Line")
+
+
+def readable_lines(path: Path, holding: str, kind: type[_Line]) -> list[_Line]:
+    """The lines of a file that hold a text and can be read as ``kind``, the first first; none where there is no file.
+
+    A line that cannot be read, a torn one or one of another version, is passed over.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}; name another file with --noise") from error
+    found = []
+    for line in content.splitlines():
+        if holding.encode() in line:
+            with contextlib.suppress(msgspec.MsgspecError, ValueError, RecursionError):
+                found.append(msgspec.json.decode(line, type=kind))
+    return found
 
 
 class LineFile:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
-from pdrgate.errors import DataError
-from pdrgate.history.lines import LineFile
+from pdrgate.history.lines import LineFile, readable_lines
 from pdrgate.replication import Observation
 
 NOISE_FILE = "noise.jsonl"
@@ -55,27 +54,12 @@ class NoiseFile:
         self.path = path
 
     def observations(self, testbed: str) -> list[Observation]:
-        return [one.observation for one in self._lines(testbed) if one.testbed == testbed]
+        lines = readable_lines(self.path, testbed, Observed)
+        return [one.observation for one in lines if one.testbed == testbed]
 
     def all(self) -> list[Observed]:
         """Those of all testbeds. Raises DataError when the file cannot be read."""
-        return list(self._lines(""))
-
-    def _lines(self, holding: str) -> Iterator[Observed]:
-        """What the lines say that have this text somewhere."""
-        try:
-            content = self.path.read_bytes()
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise DataError(f"cannot read {self.path}: {error.strerror}; name another file with --noise") from error
-        for line in content.splitlines():
-            if holding.encode() not in line:
-                continue
-            try:
-                yield msgspec.json.decode(line, type=Observed)
-            except (msgspec.MsgspecError, ValueError, RecursionError):
-                continue
+        return readable_lines(self.path, "", Observed)
 
     def add(self, testbed: str, conditions: Mapping[str, str], observation: Observation) -> None:
         line = Observed(testbed=testbed, observation=observation, conditions=conditions)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from robot.api.deco import keyword
 
 from pdrgate.builds.bpf_build import bpf_build
+from pdrgate.builds.identity import identity
 from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.errors import TestbedError, UsageError
@@ -64,7 +65,7 @@ class BuildKeywords:
             def boot(journal: Journal) -> Testbed:
                 return session.config.boot(named, journal, session.record.folder / "consoles", session.observer.said)
 
-            return Build(side, named.label, boot)
+            return Build(side, named.label, boot, identity=identity(named))
 
         self._compare(build, (baseline, candidate), boots, tolerance, budget)
 
@@ -92,7 +93,7 @@ class BuildKeywords:
 
         def build(side: Side, source: str) -> Build:
             loaded = bpf_build(source, kind)
-            return Build(side, loaded.label, session.make, loaded.path)
+            return Build(side, loaded.label, session.make, loaded.path, identity=loaded.sha256)
 
         self._compare(build, (baseline, candidate), boots, tolerance, budget)
 

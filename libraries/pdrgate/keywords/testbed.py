@@ -17,6 +17,7 @@ from pdrgate.gate.profile import profile as named_profile
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.session import Session
 from pdrgate.history.address import Address
+from pdrgate.history.ledger import LEDGER_FILE, LedgerFile
 from pdrgate.history.noise import NoiseFile, NoiseStore
 from pdrgate.keywords.log import RobotObserver
 from pdrgate.keywords.state import OpenTestbed, State
@@ -58,6 +59,7 @@ class TestbedKeywords:
         below_noise: bool = False,
         any_fingerprint: bool = False,
         spike_in: bool = False,
+        afresh: bool = False,
     ) -> None:
         """Sets up the testbed that the file ``testbed`` describes, and puts it back when the suite ends.
 
@@ -80,6 +82,7 @@ class TestbedKeywords:
         | ``cost_tolerance`` | Growth of the instructions per packet that is accepted, where they are counted. |
         | ``history``  | A database that the run puts itself into when it ends: a SQLite file, or a PostgreSQL URL. |
         | ``noise``    | The file that keeps what boots deviate by, as ``history`` does too; else no boot is slower. |
+        | ``afresh``   | Whether earlier tries of the same two builds, kept beside ``noise``, are forgotten. |
         | ``below_noise`` | Whether builds are compared though the tolerance is below what the testbed resolves. |
         | ``spike_in`` | Whether a comparison of builds that passes must find a slowdown that was planted, too. |
         | ``resume``   | Whether the trials in the output directory are this run's, and need not be made again. |
@@ -115,14 +118,19 @@ class TestbedKeywords:
                 below_noise=below_noise,
                 any_fingerprint=any_fingerprint,
                 spike_in=spike_in,
+                afresh=afresh,
             )
             found = baselines(options, folder)
-            kept: list[NoiseStore] = [NoiseFile(noise)] if noise and str(noise) not in _NOT_GIVEN else []
+            beside = noise if noise and str(noise) not in _NOT_GIVEN else None
+            kept: list[NoiseStore] = [NoiseFile(beside)] if beside else []
             if where is not None:
                 from pdrgate.history.database.noise import HistoryNoise  # SQLAlchemy: most runs do without
 
                 kept.append(HistoryNoise(where))
-            session = Session(config, options, record, RobotObserver(self._state.screen), noise=kept)
+            session = Session(
+                config, options, record, RobotObserver(self._state.screen),
+                noise=kept, ledger=LedgerFile(beside.with_name(LEDGER_FILE)) if beside else None,
+            )  # fmt: skip
             if config.waits_for_build:
                 session.take()  # builds are booted by the test
             else:

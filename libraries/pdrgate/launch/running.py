@@ -14,6 +14,7 @@ from rich.text import Text
 
 from pdrgate.errors import EXIT_FAULT, EXIT_PASS, EXIT_UNTESTABLE, DataError, PdrGateError, StorageError
 from pdrgate.gate.options import RunOptions
+from pdrgate.history.ledger import LEDGER_FILE
 from pdrgate.history.results import RESULT_FILE, read_result
 from pdrgate.launch.folders import give_file_to_caller, give_to_caller, mark_latest
 from pdrgate.launch.streams import outlives_its_reader, told_to
@@ -121,6 +122,7 @@ def _measured(options: RunOptions, folder: Path, resume: bool) -> int:
             give_file_to_caller(options.history.file)
         if options.noise is not None:
             give_file_to_caller(options.noise)
+            give_file_to_caller(options.noise.with_name(LEDGER_FILE))
 
 
 def _page(folder: Path, result: RunResult) -> Iterator[str]:

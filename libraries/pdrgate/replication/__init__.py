@@ -1,9 +1,10 @@
-"""How often is measured (floor 3): samples of two builds, the rule that ends a comparison, and what equal builds
-deviate by. It knows no packets."""
+"""How often is measured (floor 3): samples of two builds, the rule that ends a comparison, what earlier
+tries have left, and what equal builds deviate by. It knows no packets."""
 
 from pdrgate.replication.noise import MeasurandNoise, NoiseFloor, Observation, ObservedBoot, Scatter
 from pdrgate.replication.rule import PairsRule, Standing
 from pdrgate.replication.samples import Samples
+from pdrgate.replication.tries import Try
 
 __all__ = [
     "MeasurandNoise",
@@ -14,4 +15,5 @@ __all__ = [
     "Samples",
     "Scatter",
     "Standing",
+    "Try",
 ]

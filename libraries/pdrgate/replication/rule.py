@@ -38,12 +38,14 @@ class PairsRule:
     """
 
     most: int = 48
-    """Pairs, at most."""
+    """Pairs of one try, at most."""
     fewest: int = 4
     """Before the comparison may end early: of fewer, the deviation is anybody's guess."""
     fewest_scattered: int = 8
     """The same where a build's own boots deviate by more than half the tolerance: from here on flips between two levels
     can be told from noise, and a dip from the rest."""
+    fewest_again: int = 2
+    """Of a retry that goes on with as many pairs of earlier tries: it measures in any case, whatever those say."""
     pass_odds: float = 100.0
     """Of an unchanged build against one slower by twice the tolerance, before PASS is said."""
     regression_odds: float = 200.0
@@ -53,14 +55,21 @@ class PairsRule:
     confidence: float = 0.95
     """Of the intervals, for all measurands together."""
 
-    def wants(self, pair: int) -> bool:
-        """Whether that pair is measured in any case, whatever the ones before it show."""
-        return pair <= min(self.fewest, self.most) or (pair % 2 == 0 and pair <= self.most)
+    def wants(self, pair: int, earlier: int = 0) -> bool:
+        """Whether that pair is measured in any case, whatever the ones before it show; ``earlier`` as in `standing`."""
+        fewest = max(self.fewest - earlier, self.fewest_again)
+        return pair <= min(fewest, self.most) or (pair % 2 == 0 and pair <= self.most)
 
-    def standing(self, samples: Sequence[Samples], *, ended: bool = False) -> Standing:
-        """What the pairs so far say; ``ended`` when no further pair will come."""
+    def standing(self, samples: Sequence[Samples], *, earlier: int = 0, ended: bool = False) -> Standing:
+        """What the pairs so far say.
+
+        Args:
+            earlier: how many of the pairs, the first of them, are of earlier tries, see `Samples.after`: further pairs
+                of the same test, so that it errs no oftener for being tried again.
+            ended: whether no further pair will come.
+        """
         pairs = min((len(one.candidate) for one in samples), default=0)
-        if pairs < 2:
+        if pairs - earlier < 2:
             return Standing((), Verdict.INCONCLUSIVE if ended else None)
         each = 1.0 - (1.0 - self.confidence) / len(samples)
         changes = tuple(one.paired_change(each, self.pass_odds) for one in samples)
@@ -70,31 +79,33 @@ class PairsRule:
             verdict = gravest_change(tested).verdict
             if verdict is not Verdict.INCONCLUSIVE:
                 return Standing(tested, verdict)
-        if not ended and pairs < self.most:
+        if not ended and pairs - earlier < self.most:
             return Standing(changes, None)
         left = tuple(replace(one, verdict=self._left(one, len(samples))) for one in changes)
         return Standing(left, gravest_change(left).verdict)
 
-    def outlook(self, samples: Sequence[Samples]) -> tuple[int, int]:
-        """Pairs in all that the comparison ends with, about, from and to.
+    def outlook(self, samples: Sequence[Samples], earlier: int = 0) -> tuple[int, int]:
+        """Pairs of this try that the comparison ends with, about, from and to; ``earlier`` as in `standing`.
 
         Evidence grows by about as much with each pair as it did so far. The longer end allows for a third of that: of
         400 made-up comparisons 88 % ended within these numbers after two pairs, 92 % after three.
         """
         pairs = min((len(one.candidate) for one in samples), default=0)
-        if pairs < 2:
-            return _even(max(self.fewest, pairs + 1)), self.most
+        if pairs - earlier < 2:
+            return _even(max(self.fewest - earlier, self.fewest_again, pairs - earlier + 1)), self.most
+        most = self.most + earlier
         fewest = self._fewest(samples) if pairs > 2 else self.fewest  # two values of a build deviate by anything
-        least = min(self.most, _even(max(fewest, pairs + 1)))
+        least = min(most, _even(max(fewest, pairs + 1)))
         worse: list[float] = []
         other: list[float] = []
-        for one in self.standing(samples).changes:
+        for one in self.standing(samples, earlier=earlier).changes:
             assert one.evidence is not None
             slower = one.evidence.slower
             odds = self.regression_odds * len(samples) * self.comparisons if slower > 0 else self.pass_odds
             (worse if slower > 0 else other).append(math.log(odds) * pairs / max(abs(slower), _NOTHING))
         likely = min(worse) if worse else max(other)  # one that is worse is enough; PASS needs all of them
-        return least, min(self.most, max(least, _even(math.ceil(min(_SLOWER * likely, self.most)))))
+        longest = min(most, max(least, _even(math.ceil(min(_SLOWER * likely, most)))))
+        return least - earlier, longest - earlier
 
     def _left(self, change: ChangeResult, measurands: int) -> Verdict:
         """The interval's verdict, but for a REGRESSION without evidence: there are many chances to err in a run."""

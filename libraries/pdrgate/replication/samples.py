@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from pdrgate.replication.tries import Pairs
 from pdrgate.results.model import Better, ChangeResult, Evidence
 from pdrgate.results.verdict import Verdict
 from pdrgate.stats.intervals import (
@@ -32,6 +33,27 @@ class Samples:
     """Relative change for the worse that is accepted, in [0, 1)."""
     baseline: tuple[float, ...]
     candidate: tuple[float, ...]
+
+    def after(self, tries: Iterable[Pairs]) -> Samples:
+        """The same with the pairs of earlier tries in front.
+
+        Each try's are moved to the level of these, both sides alike: on another day a machine may be faster, which is
+        no scatter of a build, and the ratios stay as they are. Of an odd number the last is left out, for only even
+        ones are fair to both builds.
+        """
+        earlier = [pairs[: len(pairs) // 2 * 2] for pairs in tries]
+        if not self.candidate or not any(earlier):
+            return self
+        level = _level(zip(self.baseline, self.candidate, strict=True))
+        moved = [
+            (first * scale, second * scale)
+            for pairs in earlier
+            if pairs
+            for scale in (level / _level(pairs),)
+            for first, second in pairs
+        ]
+        baseline, candidate = zip(*moved, strict=True)
+        return replace(self, baseline=(*baseline, *self.baseline), candidate=(*candidate, *self.candidate))
 
     def paired_change(self, confidence: float, odds: float) -> ChangeResult:
         """The change of samples that were taken in pairs; see `paired_change_interval`. Raises ValueError as that.
@@ -97,6 +119,11 @@ class Samples:
             better=self.better,
             verdict=_verdict(low, high, self.tolerance, self.better),
         )
+
+
+def _level(pairs: Iterable[tuple[float, float]]) -> float:
+    """The geometric mean of all values."""
+    return math.exp(mean([math.log(value) for pair in pairs for value in pair]))
 
 
 def _verdict(low: float, high: float, tolerance: float, better: Better) -> Verdict:

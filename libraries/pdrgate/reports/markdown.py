@@ -82,7 +82,7 @@ def _candidate(scenario: ScenarioResult) -> str:
 
 
 def _against(comparison: ComparisonResult) -> str:
-    pairs = f", {comparison.pairs} pairs of boots" if comparison.pairs else ""
+    pairs = f", {comparison.pairs_in_words}" if comparison.pairs else ""
     others = {
         one.measurand: Ratio(one.tolerance) for one in comparison.changes if one.tolerance != comparison.tolerance
     }

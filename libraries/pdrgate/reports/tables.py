@@ -173,7 +173,7 @@ def _compared(scenario: ScenarioResult) -> str:
     comparison = scenario.comparison
     if comparison is None:
         return "Measured"
-    pairs = f", {comparison.pairs} pairs of boots" if comparison.pairs else ""
+    pairs = f", {comparison.pairs_in_words}" if comparison.pairs else ""
     rests = "" if comparison.accepted else f"; the verdict does not rest on it: {comparison.why_not}"
     return f"Against {comparison.baseline}{pairs}, tolerance {Ratio(comparison.tolerance)}{rests}"
 

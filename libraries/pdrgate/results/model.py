@@ -145,6 +145,10 @@ class ComparisonResult:
     changes: tuple[ChangeResult, ...] = ()
     pairs: int = 0
     """Pairs of boots; 0 where repeats of two runs are compared."""
+    earlier: int = 0
+    """Pairs of earlier tries of the same two builds, which count too."""
+    tries: int = 1
+    """This one and those."""
     accepted: bool = True
     """Whether the verdict rests on it; ``why_not`` says what stands against it."""
     why_not: str = ""
@@ -152,6 +156,11 @@ class ComparisonResult:
     """Fingerprint entries that are not equal, baseline's value first: what this comparison is about."""
     functions: tuple[FunctionChange, ...] = ()
     """What of a packet's cost changed, the largest change first; empty where it was not counted."""
+
+    @property
+    def pairs_in_words(self) -> str:
+        """How many pairs of boots it rests on."""
+        return f"{self.pairs} pairs of boots" + (f" and {self.earlier} of earlier tries" if self.earlier else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

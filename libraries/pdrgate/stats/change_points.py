@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import ruptures
 
-from pdrgate.stats.intervals import t_quantile
+from pdrgate.stats.intervals import relative, t_quantile
 
 FEWEST = 3
 """Values that hold a level: two that dip in a row are rarer than builds that are slower."""
@@ -98,9 +98,9 @@ def change_points(values: Sequence[float], least: float = 0.01, confidence: floa
         ChangePoint(
             before=int(kept[move.before]),
             after=int(kept[move.after]),
-            change=math.expm1(move.size),
-            lower=math.expm1(move.size - reach * move.error),
-            upper=math.expm1(move.size + reach * move.error),
+            change=relative(move.size),
+            lower=relative(move.size - reach * move.error),
+            upper=relative(move.size + reach * move.error),
             creeps=move.creeps,
         )
         for move in _moves(series, ends, deviation, least)

@@ -38,6 +38,18 @@ class Change:
     interval: Interval
 
 
+_LARGEST_LOG = 700.0
+"""Its exponential is still a number."""
+
+
+def relative(log_ratio: float) -> float:
+    """The relative change that a log of a ratio means, 0.02 for log(1.02); what is beyond all numbers is 1e304.
+
+    Two values that differ a millionfold have an interval that no number ends.
+    """
+    return math.expm1(min(log_ratio, _LARGEST_LOG))
+
+
 def mean(values: Sequence[float]) -> float:
     """The arithmetic mean.
 
@@ -176,10 +188,10 @@ def change_interval_of_boots(
     total = math.fsum(variance for variance, _ in parts)
     change = math.log(centres[0] / centres[1])
     if total == 0:
-        return Change(math.expm1(change), Interval(math.expm1(change), math.expm1(change)))
+        return Change(relative(change), Interval(relative(change), relative(change)))
     freedom = 1 / math.fsum((variance / total) ** 2 / known for variance, known in parts)
     half = _two_sided(confidence, freedom) * math.sqrt(total)
-    return Change(math.expm1(change), Interval(math.expm1(change - half), math.expm1(change + half)))
+    return Change(relative(change), Interval(relative(change - half), relative(change + half)))
 
 
 def paired_change_interval(candidate: Sequence[float], baseline: Sequence[float], confidence: float = 0.95) -> Change:
@@ -193,7 +205,7 @@ def paired_change_interval(candidate: Sequence[float], baseline: Sequence[float]
     """
     logs = log_ratios(candidate, baseline)
     interval = t_interval(logs, confidence)
-    return Change(math.expm1(mean(logs)), Interval(math.expm1(interval.low), math.expm1(interval.high)))
+    return Change(relative(mean(logs)), Interval(relative(interval.low), relative(interval.high)))
 
 
 def log_ratios(candidate: Sequence[float], baseline: Sequence[float]) -> tuple[float, ...]:

@@ -1,0 +1,40 @@
+"""What tells a kernel build from every other one, by its content: its name and its version need not."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from pdrgate.builds.kernel_build import BuildError, KernelBuild, sha256_of
+from pdrgate.builds.kernel_modules import module_files
+
+
+def identity(build: KernelBuild) -> str:
+    """A digest: builds that share it are one and the same.
+
+    The image counts by its content. Modules may be gigabytes, and count by where they lie, their sizes and when they
+    were written: copied anew they are another build, and one that is written in place never passes for the old one. A
+    package is unpacked to where its own digest says, so it is always the same.
+
+    Raises:
+        BuildError: a file cannot be read.
+    """
+    try:
+        told = [build.release, build.version, build.config_sha256 or "", sha256_of(build.image), *_modules(build)]
+    except OSError as error:
+        raise BuildError(f"{build.name}: cannot read {error.filename}: {error.strerror}") from error
+    return hashlib.sha256("\n".join(told).encode(errors="surrogateescape")).hexdigest()
+
+
+def _modules(build: KernelBuild) -> Iterator[str]:
+    for _, path in module_files(build):
+        yield f"{path} {_written(path)}"
+
+
+def _written(path: Path) -> str:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return "not there"  # whoever needs it says so
+    return f"{found.st_size} {found.st_mtime_ns}"
