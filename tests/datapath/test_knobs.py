@@ -17,6 +17,7 @@ from pdrgate.cli import main
 from pdrgate.errors import EXIT_FAULT, EXIT_PASS, TestbedError
 from pdrgate.hosts.host import ShellHost, local_host, netns_host
 from pdrgate.knobs import (
+    MOST_INSTRUCTIONS,
     FirewallRules,
     InterruptAffinity,
     Irqbalance,
@@ -27,8 +28,10 @@ from pdrgate.knobs import (
     coalescing,
     device_interrupts,
     each,
+    egress_filter,
     flow_hash,
     in_turn,
+    most_side_routes,
     mtu,
     neighbours,
     offloads,
@@ -37,6 +40,7 @@ from pdrgate.knobs import (
     rfs_off,
     rings,
     rps,
+    side_routes,
     snapshot,
     sysctl,
     threaded_napi,
@@ -117,6 +121,30 @@ def test_a_real_device_takes_it_and_has_back_what_it_had(host: ShellHost, knob: 
         assert knob.holds(knob.read(host), knob.value)
         assert taken(host) != before
     assert taken(host) == before
+
+
+def test_work_in_the_way_of_packets_leaves_no_trace(host: ShellHost) -> None:
+    """What a spike-in plants, on ports with addresses and routes."""
+
+    def shown() -> list[str]:
+        commands = ("tc qdisc show", "ip -4 route show table all", "ip -6 route show table all")
+        return [host.run(*command.split()).stdout for command in commands]
+
+    for network, address in (("198.18.0.0/16", "10.211.0.2/24"), ("2001:2:0:1::/64", "fd00:211::2/64")):
+        host.run("ip", "address", "add", address, "dev", "s0", *(("nodad",) if ":" in address else ()))
+        host.run("ip", "route", "add", network, "dev", "s0")
+    before = shown()
+    with KnobSet() as knobs:
+        for knob in (
+            egress_filter("s0", 1), egress_filter("s0", MOST_INSTRUCTIONS),
+            *(side_routes(network, most_side_routes(network)) for network in ("198.18.0.0/16", "2001:2:0:1::/64")),
+        ):  # fmt: skip
+            assert knobs.apply(host, knob)
+            assert knob.holds(knob.read(host), knob.value)
+        assert shown() != before
+        for destination in ("198.18.0.9", "2001:2:0:1::9"):  # goes where it went
+            assert host.run_json("ip", "-j", "route", "get", destination)[0]["dev"] == "s0"
+    assert shown() == before
 
 
 def test_threaded_napi_where_a_veth_has_napi(host: ShellHost) -> None:

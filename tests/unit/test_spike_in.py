@@ -92,7 +92,7 @@ class Steps:
         return {"kind": "side-routes", "network": "2001:2:0:1::/64"}  # one that the journal knows
 
 
-STEPPED = Slowdown("steps", "{} steps", 1000, lambda hop, steps: (Steps(str(steps)),))
+STEPPED = Slowdown("steps", "one step", "{} steps", 1000, lambda hop, steps: (Steps(str(steps)),))
 
 
 class Path6:
@@ -300,7 +300,7 @@ def test_what_did_not_pass_is_not_asked_whether_it_could_have_failed(tmp_path: P
         (Machine(each=(0.0,)), r"1000 steps, as many as there can be, make -?0\.\d% more work for a packet"),
         (
             Machine(refuses="Error: TC classifier not found."),
-            r"the kernel does not take 1 steps \(`tc` on local failed with exit code 2: Error: TC classifier not",
+            r"the kernel does not take one step \(`tc` on local failed with exit code 2: Error: TC classifier not",
         ),
     ],
 )
@@ -318,13 +318,13 @@ def test_where_nothing_can_be_planted_the_pass_says_so(tmp_path: Path, machine: 
 def test_the_least_slowdown_above_is_taken_where_none_is_of_the_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    twofold = replace(STEPPED, name="twofold", words="{} double steps", knobs=lambda hop, n: (Steps(str(200 * n)),))
-    small = replace(STEPPED, name="small", words="{} small steps", most=3)
+    twofold = replace(STEPPED, name="twofold", one="one double step", knobs=lambda hop, n: (Steps(str(200 * n)),))
+    small = replace(STEPPED, name="small", several="{} small steps", most=3)
     monkeypatch.setattr(module, "slowdowns", lambda name: (twofold, small))
     _, result, _ = compared(tmp_path, Machine())
     found = result.scenarios[0].spike_in
     assert found is not None
-    assert found.planted == "1 double steps"
+    assert found.planted == "one double step"
     assert found.slowdown == pytest.approx(0.1, abs=0.01)
 
 

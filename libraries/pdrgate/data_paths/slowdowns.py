@@ -20,8 +20,10 @@ class Slowdown:
     """One kind of it."""
 
     name: str
-    words: str
-    """What is planted, with ``{}`` for the number of its steps."""
+    one: str
+    """What is planted of one step, in words."""
+    several: str
+    """The same of several, with ``{}`` for their number."""
     most: int
     """Steps."""
     knobs: Callable[[Hop, int], tuple[Knob, ...]]
@@ -41,7 +43,7 @@ class Planted:
         return self.slowdown.knobs(hop, self.steps)
 
     def __str__(self) -> str:
-        return self.slowdown.words.format(self.steps)
+        return self.slowdown.one if self.steps == 1 else self.slowdown.several.format(self.steps)
 
 
 def slowdowns(data_path: str) -> tuple[Slowdown, ...]:
@@ -59,8 +61,9 @@ def _filters(hop: Hop, steps: int) -> tuple[Knob, ...]:
 
 
 _AT_EGRESS = Slowdown(
-    "egress-filter", "a filter of {} BPF instructions at each port's egress", MOST_INSTRUCTIONS, _filters
-)
+    "egress-filter", "a filter of one BPF instruction at each port's egress",
+    "a filter of {} BPF instructions at each port's egress", MOST_INSTRUCTIONS, _filters,
+)  # fmt: skip
 
 
 def _beside(family: int) -> Slowdown:
@@ -69,4 +72,7 @@ def _beside(family: int) -> Slowdown:
     def knobs(hop: Hop, steps: int) -> tuple[Knob, ...]:
         return tuple(side_routes(network, steps) for network in networks)
 
-    return Slowdown("side-routes", "{} routes beside the packets' own", min(map(most_side_routes, networks)), knobs)
+    most = min(map(most_side_routes, networks))
+    return Slowdown(
+        "side-routes", "one route beside the packets' own", "{} routes beside the packets' own", most, knobs
+    )
