@@ -52,10 +52,17 @@ class Ended:
         return [str(fault.get("message")) for case in cases for fault in case if fault.tag in ("failure", "error")]
 
     @property
+    def xunit_tags(self) -> list[str]:
+        """What failed of a build, and what of testbed or tool."""
+        assert self.folder is not None
+        faults = ElementTree.parse(self.folder / "xunit.xml").iter()
+        return [fault.tag for fault in faults if fault.tag in ("failure", "error")]
+
+    @property
     def allure_statuses(self) -> list[tuple[str, str]]:
         assert self.folder is not None
         results = [json.loads(file.read_text()) for file in self.folder.glob("allure-results/*-result.json")]
-        return [(entry["status"], entry.get("statusDetails", {}).get("message", "")) for entry in results]
+        return [(entry["status"], entry.get("statusDetails", {}).get("trace", "")) for entry in results]
 
 
 def run(command: list[str], output: Path, cwd: Path = ROOT, timeout: float = 900) -> Ended:

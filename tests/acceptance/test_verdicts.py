@@ -31,7 +31,9 @@ def assert_all_agree(ended: Ended, verdict: str, code: int) -> str:
     else:
         assert (status, message) == ("FAIL", sentence)
         assert ended.xunit_failures == [sentence]
-        assert [(status, text) for status, text in ended.allure_statuses] == [("failed", sentence)]
+        ((status, text),) = ended.allure_statuses
+        assert (status, text) == ("failed" if code == 1 else "broken", sentence)
+        assert ended.xunit_tags == ["failure" if code == 1 else "error"]
     return sentence
 
 

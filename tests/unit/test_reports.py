@@ -15,7 +15,7 @@ from made_results import pdr, result, scenario, written
 from pdrgate.cli import main
 from pdrgate.errors import DataError
 from pdrgate.history.results import RESULT_FILE, read_result, write_result
-from pdrgate.reports.junit import junit
+from pdrgate.reports.junit import junit, retold
 from pdrgate.reports.measurands import measurand_rows
 from pdrgate.reports.remake import Told, remake
 from pdrgate.reports.scenario import Picture, fragments, pictures, stem
@@ -321,9 +321,44 @@ def test_failures_are_the_builds_and_errors_the_testbeds() -> None:
     assert {key: suite.get(key) for key in ("tests", "failures", "errors")} == {
         "tests": "4", "failures": "2", "errors": "1"
     }  # fmt: skip
-    assert [case.get("name") for case in suite][-1] == EVIL
-    assert suite[0][0].get("message") == "REGRESSION: because"
+    cases = suite.findall("testcase")
+    assert cases[-1].get("name") == EVIL
+    assert [(fault.tag, fault.get("type"), fault.get("message")) for case in cases for fault in case[1:]] == [
+        ("failure", "REGRESSION", "REGRESSION: because"), ("error", "ERROR", "ERROR: because"),
+        ("failure", "UNSTABLE", "UNSTABLE: because"),
+    ]  # fmt: skip
+    numbers = {one.get("name"): one.get("value") for one in cases[0].iter("property")}
+    assert (numbers["pdr (packets/s)"], numbers["pdr.upper (packets/s)"], numbers["kernel"]) == (
+        "1e+06", "1.01e+06", "6.18.44"
+    )  # fmt: skip
     assert junit(result(run="\0\x1b"))
+
+
+ROBOTS = b"""<?xml version="1.0"?><testsuite name="pdrgate" tests="3" errors="0" failures="2" skipped="1" time="1">
+<testsuite name="Gate" tests="3" errors="0" failures="2" skipped="1" time="1">
+<testcase classname="pdrgate.Gate" name="One" time="1"><skipped message="no builds"/></testcase>
+<testcase classname="pdrgate.Gate" name="One" time="1"><failure message="DISTURBED: stolen" type="AssertionError"/>
+</testcase>
+<testcase classname="pdrgate.Gate" name="Setup" time="0"><failure message="Parent suite setup failed:
+ERROR: no QEMU" type="AssertionError"/></testcase>
+<testcase classname="pdrgate.Gate" name="Mine" time="0"><failure message="1 != 2" type="AssertionError"/></testcase>
+</testsuite><properties><property name="Documentation" value="[data:image/png|x]"/></properties></testsuite>"""
+
+
+def test_robots_own_file_gets_errors_and_numbers() -> None:
+    found = dataclasses.replace(compared(), test="One", verdict=Verdict.DISTURBED, reason="stolen")
+    suite = ElementTree.fromstring(retold(ROBOTS, result(found)))
+    told = [(case.get("name"), one.tag) for case in suite.iter("testcase") for one in case if one.tag != "properties"]
+    assert told == [("One", "skipped"), ("One", "error"), ("Setup", "error"), ("Mine", "failure")]
+    for one in (suite, *suite.findall("testsuite")):
+        assert {key: one.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
+            "tests": "4", "failures": "1", "errors": "2", "skipped": "1"
+        }  # fmt: skip
+    numbers = {one.get("name"): one.get("value") for one in suite.iter("property")}
+    assert "Documentation" not in numbers
+    assert (numbers["testbed"], numbers["change.pdr (%)"], numbers["candidate"]) == ("local-netns", "-10", "linux-b")
+    with pytest.raises(ValueError, match="no element"):
+        retold(b"", result())
 
 
 def test_a_stored_result_makes_the_same_page_twice(tmp_path: Path) -> None:

@@ -26,8 +26,8 @@ def report(run: Path, form: str) -> int:
 
     RUN is a run's folder. Its result.json and trials.jsonl, of this version or an older one, make summary.html,
     summary.md and plots/*.png; its output.xml makes Robot's log.html, report.html and xunit.xml. Without output.xml,
-    xunit.xml is made of result.json. allure-results were written by a listener while the run went on, and stay as they
-    are.
+    xunit.xml is made of result.json. What a listener wrote into allure-results while the run went on gets verdict,
+    parameters, attachments and numbers anew.
 
     Prints the path of each file. Exits with 2 when RUN holds no result.
     """

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import allure
-from allure_commons.types import AttachmentType
 from robot.api import logger
 
 from pdrgate.gate.progress import Estimate, Progress, Upcoming
@@ -60,7 +58,7 @@ def show_scenario(
     record: RunRecord,
     only: Literal["search", "curve"] | None = None,
 ) -> None:
-    """Put a scenario into the log, and its pictures into the results folder and Allure.
+    """Put a scenario into the log, and its pictures into the results folder.
 
     Args:
         only: the search, folded; or all others.
@@ -107,4 +105,3 @@ def show_run(result: RunResult, suite: Any) -> None:
 def _keep(picture: Picture, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{picture.name}.png").write_bytes(picture.png)
-    allure.attach(picture.png, name=picture.name, attachment_type=AttachmentType.PNG)

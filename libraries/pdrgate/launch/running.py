@@ -127,9 +127,10 @@ def _measured(options: RunOptions, folder: Path, resume: bool) -> int:
 
 def _page(folder: Path, result: RunResult) -> Iterator[str]:
     """Write summary.html and the pictures; that they cannot be written changes no verdict, and is told."""
-    from pdrgate.reports.remake import Told, make_page
+    from pdrgate.reports.remake import Told, make_page, retell_xunit
 
     try:
+        retell_xunit(folder, result)
         for made in make_page(folder, result):
             if isinstance(made, Told):
                 yield made.sentence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,8 +14,9 @@ from robot.api import SuiteVisitor
 from pdrgate.errors import DataError
 from pdrgate.history.results import read_result
 from pdrgate.history.trials import TRIALS_FILE
+from pdrgate.reports.allure import tell_allure
 from pdrgate.reports.files import written
-from pdrgate.reports.junit import junit
+from pdrgate.reports.junit import junit, retold
 from pdrgate.reports.markdown import MARKDOWN_FILE, run_markdown
 from pdrgate.reports.overview import Overview, gravest_scenario, overview
 from pdrgate.reports.scenario import Picture, main_picture, pictures
@@ -52,6 +54,13 @@ def remake(folder: Path) -> Iterator[Path | Told]:
         yield Told(f"{_LOG} and {_REPORT} are not made: they are Robot's, of {_OUTPUT}, and there is none in {folder}")
 
 
+def retell_xunit(folder: Path, result: RunResult) -> None:
+    """Put faults and numbers into the xunit.xml that Robot wrote; nothing where it wrote none."""
+    path = folder / _XUNIT
+    with contextlib.suppress(FileNotFoundError, ValueError):  # a torn one stays as it is
+        written(path, retold(path.read_bytes(), result))
+
+
 def make_page(folder: Path, result: RunResult) -> Iterator[Path | Told]:
     """Make ``summary.html``, the pictures of a run, and ``summary.md``."""
     trials: Sequence[Trial] = ()
@@ -66,6 +75,7 @@ def make_page(folder: Path, result: RunResult) -> Iterator[Path | Told]:
             yield written(folder / PLOTS_FOLDER / f"{picture.name}.png", picture.png)
     yield written(folder / SUMMARY_FILE, summary(result, drawn).encode())
     yield written(folder / MARKDOWN_FILE, run_markdown(result).encode())
+    tell_allure(folder, result, drawn, trials)
 
 
 def _drawn(folder: Path, result: RunResult, trials: Sequence[Trial]) -> Mapping[int, Sequence[Picture]]:
@@ -105,4 +115,5 @@ def _robots_own(folder: Path, result: RunResult) -> Iterator[Path | Told]:
     if told:
         yield Told(f"{_LOG}, {_REPORT} and {_XUNIT} are not made again: {' '.join(told.splitlines()[0].split())}")
         return
+    retell_xunit(folder, result)
     yield from made

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from pdrgate.reports.gfm import cut
 from pdrgate.reports.printable import printable
 
 _BAR = str.maketrans({"|": "\N{BOX DRAWINGS LIGHT VERTICAL}"})
@@ -30,8 +31,8 @@ def bold(told: str) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of texts."""
-    lines = [[f"= {text(name)} =" if name else "" for name in head], *([text(cell) for cell in row] for row in rows)]
+    """A table of texts, of which a long one is cut: Robot's tables grow with them."""
+    lines = [[f"= {text(name)} =" if name else "" for name in head], *([text(cut(one)) for one in row] for row in rows)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from pdrgate.reports.plots.page import BLUE, FAINT, ORANGE, legend, page, png, styled
+from pdrgate.reports.plots.page import BLUE, FAINT, ORANGE, label, legend, page, png, styled
 from pdrgate.results.model import ScenarioResult
 
 _MOST = 15
@@ -31,7 +31,7 @@ def _changes(scenario: ScenarioResult) -> Figure:
         doubt = "" if row.sure else " (within what trials differ by)"
         text, end = f" {row.change:+.1f}{doubt}", max(row.before, row.after)
         axes.text(end, one, text, va="center", fontsize=8.5, color=FAINT)
-    axes.set_yticks(list(at), [row.function for row in rows])
+    axes.set_yticks(list(at), [label(row.function) for row in rows])
     axes.invert_yaxis()
     axes.margins(x=0.15)
     axes.set_xlabel("instructions per packet")
@@ -46,7 +46,7 @@ def _largest(scenario: ScenarioResult) -> Figure:
     figure = page(scenario.title, _SUBTITLE)
     axes = figure.subplots()
     axes.barh(range(len(rows)), [row.instructions for row in rows], 0.7, color=BLUE)
-    axes.set_yticks(range(len(rows)), [row.name for row in rows])
+    axes.set_yticks(range(len(rows)), [label(row.name) for row in rows])
     axes.invert_yaxis()
     axes.set_xlabel("instructions per packet")
     return figure

@@ -12,6 +12,7 @@ import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+from pdrgate.reports.printable import printable
 from pdrgate.results.model import AssessmentResult
 
 INK, FAINT = "#1f2328", "#59636e"
@@ -111,5 +112,11 @@ def _badge(figure: Figure, top: float, verdict: str, further: str = "") -> None:
     text.set_bbox({"boxstyle": "round,pad=0.25", "facecolor": colour, "edgecolor": colour})
 
 
+def label(name: str, length: int = 60) -> str:
+    """A name as a legend or an axis has room for it; a dollar in it begins no formula."""
+    return _cut(name, length).replace("$", r"\$")
+
+
 def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"
+    line = printable(text)
+    return line if len(line) <= length else f"{line[: length - 1]}…"

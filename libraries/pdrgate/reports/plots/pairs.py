@@ -10,11 +10,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from pdrgate.measurands import Cost
-from pdrgate.reports.plots.page import BLUE, FAINT, INK, ORANGE, RED, legend, page, png, styled
+from pdrgate.reports.plots.page import BLUE, FAINT, INK, ORANGE, RED, label, legend, page, png, styled
 from pdrgate.results.model import Better, BootResult, ScenarioResult
 from pdrgate.stats.intervals import paired_change_interval
 
 _MOST_MEASURANDS = 3
+_LABEL = 90
+"""Characters of a build in the legend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ def pairs(scenario: ScenarioResult) -> bytes | None:
 @styled
 def pairs_figure(scenario: ScenarioResult, columns: Sequence[_Column] | None = None) -> Figure:
     columns = _columns(scenario) if columns is None else columns
-    labels = {side.side: f"{side.side}: {side.build}" for side in scenario.sides}
+    labels = {side.side: label(f"{side.side}: {side.build}", _LABEL) for side in scenario.sides}
     figure = page(scenario.title, "pairs of boots, one of each build", verdict=scenario.verdict)
     comparison = scenario.comparison
     told = {one.measurand: one for one in (comparison.changes if comparison else ())}
