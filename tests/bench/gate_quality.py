@@ -6,7 +6,8 @@ No packet is sent: these say how rules behave and nothing about a machine. In th
 their own that deviates by so much, and trials in a boot by 0.3 % more; the candidate is unchanged, slower by the
 tolerance, and slower by twice that. The second shows what a SUT may do to a gate besides, unchanged and slower. In the
 third is how far the change that pdrgate tells is off, and whether its interval holds the true one. In the last, the
-curve itself is ill: there pdrgate's own trials are simulated one by one. Seconds are of traffic: sending
+curve itself is ill: there pdrgate's own trials are simulated one by one. At the end stand published experiments that
+are replayed, see pastrami_replay.py. Seconds are of traffic: sending
 alone, the search included, median over the comparisons of unchanged builds.
 
 - pdrgate: pairs of boots, a sequential likelihood ratio test, and the checks on levels and ratios.
@@ -47,6 +48,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fakes"))
 
 from curves import EarlyLoss, Livelock
+from pastrami_replay import table
 
 from pdrgate.gate.judging import CONFIDENCE, compare
 from pdrgate.gate.plan import grid, round_order
@@ -54,7 +56,7 @@ from pdrgate.gate.profile import BOOT_GRID, BOOT_WIDTH, PROFILES, STEADY_TOP_TRI
 from pdrgate.gate.replicate import Measurands
 from pdrgate.gate.shape import shape_of
 from pdrgate.measurands import PartialDropRate, SaturationThroughput, Sweep
-from pdrgate.replication import NoiseFloor, Observation, ObservedBoot, PairsRule, Samples
+from pdrgate.replication import NoiseFloor, Observation, ObservedBoot, PairsRule, Samples, Standing
 from pdrgate.replication.samples import gravest_change
 from pdrgate.results.model import Side
 from pdrgate.search import mlr
@@ -156,49 +158,59 @@ def _samples(values: _Values, tolerance: float) -> list[Samples]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A comparison that the rule has ended."""
+
+    samples: list[Samples]
+    """Of all pairs that count."""
+    standing: Standing
+    values: _Values
+    """Of its own pairs."""
+    pairs: int
+    """The same."""
+    taken_over: int
+    """Pairs of earlier tries."""
+
+
 def pdrgate(sut: Sut, change: float, tolerance: float, source: random.Random) -> Answer:
-    return tried(sut, change, tolerance, source, 1)[0]
+    return judged(tried(sut, change, tolerance, source, 1)[0], (), change)
+
+
+def judged(ended: Ended, earlier: Sequence[Ended], change: float) -> Answer:
+    shape = shape_of(
+        {}, ended.values, earlier=[one.values for one in earlier], reading=Reading.STRICT, loss_ratio=PDR.loss_ratio,
+        scenario="simulated",
+    )  # fmt: skip
+    veto = shape.veto(ended.standing, {})
+    told = ended.standing.changes[0]
+    return Answer(
+        str(veto.verdict if veto else ended.standing.verdict), ended.pairs,
+        2 * (_SHORT_SEARCH + ended.pairs * _BOOT), told.change - change, told.lower <= change <= told.upper,
+    )  # fmt: skip
 
 
 def tried(
     sut: Sut, change: float, tolerance: float, source: random.Random, tries: int, *, afresh: bool = False
-) -> list[Answer]:
+) -> list[Ended]:
     """A comparison that is tried so often, whatever each of them says."""
-    answers: list[Answer] = []
-    earlier: list[_Values] = []
+    found: list[Ended] = []
     for _ in range(tries):
-        if afresh:
-            earlier.clear()
-        answer, own = _tried_once(sut, change, tolerance, source, earlier)
-        answers.append(answer)
-        earlier.append(own)
-    return answers
+        found.append(_ended(sut, change, tolerance, source, () if afresh else found))
+    return found
 
 
-def _tried_once(
-    sut: Sut, change: float, tolerance: float, source: random.Random, earlier: Sequence[_Values]
-) -> tuple[Answer, _Values]:
+def _ended(sut: Sut, change: float, tolerance: float, source: random.Random, earlier: Sequence[Ended]) -> Ended:
     rule = PairsRule()
-    pairs = {name: [tuple(zip(*one[name].values(), strict=True)) for one in earlier] for name in NAMES}
-    known = sum(len(one) for one in pairs[NAMES[0]])
+    pairs = {name: [tuple(zip(*one.values[name].values(), strict=True)) for one in earlier] for name in NAMES}
+    known = sum(one.pairs for one in earlier)
     for number, values in enumerate(_pairs(sut, change, source, rule.most), 1):
         if number % 2:
             continue  # the rule ends with an even number
         samples = [one.after(pairs[one.measurand]) for one in _samples(values, tolerance)]
         standing = rule.standing(samples, earlier=known)
-        if standing.verdict is None:
-            continue
-        shape = shape_of(
-            {}, values, earlier=earlier, reading=Reading.STRICT, loss_ratio=PDR.loss_ratio,
-            scenario="simulated",
-        )  # fmt: skip
-        veto = shape.veto(standing, {})
-        told = standing.changes[0]
-        answer = Answer(
-            str(veto.verdict if veto else standing.verdict), number, 2 * (_SHORT_SEARCH + number * _BOOT),
-            told.change - change, told.lower <= change <= told.upper,
-        )  # fmt: skip
-        return answer, values
+        if standing.verdict is not None:
+            return Ended(samples, standing, values, number, known)
     raise AssertionError("the rule ends at its most pairs")
 
 
@@ -497,6 +509,7 @@ def main() -> None:
             ILL, pool.map(run_ill, ILL, comparisons, [options.tolerance] * len(ILL)), strict=True
         ):
             print(f"{name:<49}" + _shares(found_ill) + f"{found_ill.boots:>7.0f}{found_ill.seconds:>9.0f}", flush=True)
+    print("\n".join(table(options.comparisons, options.tolerance)))
     print(f"\n{options.comparisons} comparisons a cell, {time.monotonic() - began:.0f} s")
 
 

@@ -16,7 +16,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
-from gate_quality import Sut, tried
+from gate_quality import Sut, judged, tried
 
 _PASSING = ("PASS", "IMPROVEMENT")
 _GREEN = "green"
@@ -44,7 +44,10 @@ class Retried:
 
 def run_tried(sut: Sut, change: float, afresh: bool, comparisons: int, tolerance: float) -> Retried:
     source = random.Random(f"{sut} {change} {afresh}")
-    found = [tried(sut, change, tolerance, source, TRIES, afresh=afresh) for _ in range(comparisons)]
+    found = []
+    for _ in range(comparisons):
+        each = tried(sut, change, tolerance, source, TRIES, afresh=afresh)
+        found.append([judged(one, () if afresh else each[:number], change) for number, one in enumerate(each)])
     said = [[_GREEN if one.verdict in _PASSING else one.verdict for one in each] for each in found]
     words = {word for each in said for word in each}
     return Retried(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 import re
 from collections import Counter
@@ -231,3 +232,73 @@ def test_most_comparisons_end_where_the_outlook_after_two_pairs_said() -> None:
         held += least <= pairs <= most
         ended += 1
     assert held / ended > 0.8
+
+
+def ended_with(change: float, deviation: float, source: random.Random) -> tuple[float, float, bool]:
+    """The change of a comparison as the pairs have it and as it is told, and whether the told interval holds it."""
+    pdr: list[float] = []
+    while True:
+        pdr += [(1 + change) * math.exp(source.gauss(0, deviation)) for _ in range(2)]
+        given_ = [samples(pdr)]
+        standing = RULE.standing(given_)
+        if standing.verdict is not None:
+            (found,) = RULE.told(standing, given_)
+            return standing.changes[0].change, found.change, found.lower <= change <= found.upper
+
+
+@pytest.mark.parametrize(("change", "favours"), [(0.0, 1), (-0.03, -1)])
+def test_where_a_comparison_ends_favours_nothing_that_is_told(change: float, favours: int) -> None:
+    source = random.Random(1)
+    found = [ended_with(change, 0.04, source) for _ in range(150)]
+    seen, told = (favours * (sum(each) / len(found) - change) for each in list(zip(*found, strict=True))[:2])
+    assert seen > 0.0015
+    assert abs(told) < 0.6 * seen
+    assert sum(holds for _, _, holds in found) >= 0.92 * len(found)
+
+
+def test_what_is_plain_is_told_as_it_is() -> None:
+    given_ = both(around(1.0, 4), around(0.9, 4))
+    standing = RULE.standing(given_)
+    for seen, told in zip(standing.changes, RULE.told(standing, given_), strict=True):
+        assert told.change == pytest.approx(seen.change, abs=1e-4)
+        assert told.upper - told.lower == pytest.approx(seen.upper - seen.lower, rel=1e-3)
+        assert dataclasses.replace(told, change=seen.change, lower=seen.lower, upper=seen.upper) == seen
+
+
+def test_what_is_told_is_mirrored_where_less_is_better() -> None:
+    higher = samples(around(0.985, 20, 0.03))
+    lower = dataclasses.replace(
+        higher, better="lower", baseline=higher.candidate, candidate=higher.baseline, tolerance=1 / 0.98 - 1
+    )
+    (one,), (other,) = (RULE.told(RULE.standing([each], ended=True), [each]) for each in (higher, lower))
+    assert (1 + one.change) * (1 + other.change) == pytest.approx(1, abs=1e-6)
+    assert (1 + one.lower) * (1 + other.upper) == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("ratios", [[1.0] * 8, [1e-90, 1e90] * 4, [1e-200] * 7 + [1e-199], [1.0, 2.0]])
+@pytest.mark.parametrize("tolerance", [0.0, 0.02, 0.999])
+def test_odd_pairs_are_told_too(ratios: list[float], tolerance: float) -> None:
+    given_ = [samples(ratios, tolerance=tolerance)]
+    (found,) = RULE.told(RULE.standing(given_, ended=True), given_)
+    assert found.lower <= found.change <= found.upper
+    assert math.isfinite(found.lower) and math.isfinite(found.upper)
+
+
+def test_without_pairs_nothing_is_told() -> None:
+    given_ = [samples([1.0])]
+    assert RULE.told(RULE.standing(given_, ended=True), given_) == ()
+
+
+def test_at_the_end_half_the_odds_decide() -> None:
+    source = random.Random(4)
+    seen = set()
+    for _ in range(200):
+        ratios = [math.exp(source.gauss(0, 0.03)) for _ in range(8)]
+        open_ = RULE.standing([samples(ratios)])
+        if open_.verdict is None:
+            (change,) = open_.changes
+            assert change.evidence is not None
+            verdict = RULE.standing([samples(ratios)], ended=True).verdict
+            assert (verdict is Verdict.PASS) is (change.evidence.slower <= -math.log(50))
+            seen.add(verdict)
+    assert seen >= {Verdict.PASS, Verdict.INCONCLUSIVE}

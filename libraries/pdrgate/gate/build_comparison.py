@@ -169,19 +169,20 @@ class BuildComparison:
             self.judgement = failure
             return self.judgement
         functions = function_changes(*(self._cost(side) for side in SIDES))
-        found = judged(standing.changes, functions)
+        changes = self._rule.told(standing, self._samples(tolerance), self._earlier.pairs)
+        found = judged(changes, functions)
         veto = failure or self._veto(standing)
         doubt = veto or (found if found.verdict is Verdict.INCONCLUSIVE else None)
         weighed = self._weighed(doubt)
         if weighed is not None and weighed.verdict is Verdict.DISTURBED:
             veto = weighed
         self.comparison = comparison(
-            standing.changes, self.builds["baseline"].label, self._differs, pairs=self._pairs,
+            changes, self.builds["baseline"].label, self._differs, pairs=self._pairs,
             earlier=self._earlier.pairs, tries=len(self._earlier.tries) + 1,
             why_not=veto.reason if veto else "", functions=functions,
         )  # fmt: skip
         if veto is not None:
-            numbers = "; ".join(told(change) for change in standing.changes)
+            numbers = "; ".join(told(change) for change in changes)
             remark = "" if veto.verdict is Verdict.DISTURBED else self.disturbance.remark()
             self.judgement = veto.remarked(
                 remark, self._places(veto.verdict), f"not accepted therefore: {numbers}", self._earlier.in_words()

@@ -151,7 +151,7 @@ def _by_pairs(
         {one.measurand: {"baseline": one.baseline, "candidate": one.candidate} for one in samples},
         reading=Reading.STRICT, loss_ratio=plr_threshold, scenario="trials of",
     )  # fmt: skip
-    return standing.changes, shape.veto(
+    return PairsRule().told(standing, samples), shape.veto(
         standing, {side: str(one.path) for side, one in zip(_SIDES, (first, second), strict=True)}
     )
 
@@ -195,12 +195,12 @@ def _read(path: Path, side: Side, plr_threshold: float, told_of: Callable[[str],
         repeats, plr_threshold=plr_threshold, source=str(path), over_time=not paired, pdr=mean(pdrs) if pdrs else None
     )
     if not any(values.values()):
-        values = _by_run(found.curve, plr_threshold)
+        values = values_by_run(found.curve, plr_threshold)
     return _Set(path, found, values, paired, tuple(trials))
 
 
-def _by_run(curve: LoadLossCurve, plr_threshold: float) -> _Values:
-    """Samples of files without replicates (PASTRAMI's, older ones): those of the curve, run by run."""
+def values_by_run(curve: LoadLossCurve, plr_threshold: float) -> _Values:
+    """Samples of files without replicates (PASTRAMI's, older ones): those of the curve, by measurand and run."""
     past = first_past(curve.steady_plrs, plr_threshold)
     beyond = curve.points[past + 1].throughputs if past is not None and past + 1 < len(curve.points) else ()
     pdrs = curve.pdr_per_run(plr_threshold) if beyond else ()

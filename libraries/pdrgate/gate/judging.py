@@ -259,8 +259,8 @@ def shown(value: float, unit: str) -> str:
 
 
 def _lead(change: ChangeResult) -> str:
-    if change.verdict is Verdict.INCONCLUSIVE and change.evidence is None and not _spans(change):
-        return "one boot of each does not tell"
+    if change.verdict is Verdict.INCONCLUSIVE and not _spans(change):
+        return "one boot of each does not tell" if change.evidence is None else "the pairs do not tell"
     return _LEADS[change.verdict]
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from pdrgate.stats.intervals import mean, t_quantile
 
 _MOST = 700.0
@@ -48,6 +50,46 @@ def log_likelihood_ratio(values: Sequence[float], below: float, above: float) ->
     if low == 0 or high == 0:
         return _MOST if low == 0 else -_MOST
     return max(-_MOST, min(_MOST, count / 2 * math.log(high / low)))
+
+
+_SIMULATED = 1000
+"""Samples: the bias comes out to a thirtieth of their deviation, a tenth of what it is where it matters."""
+
+
+def stopping_bias(
+    centre: float,
+    deviation: float,
+    hypotheses: tuple[float, float],
+    log_odds: tuple[float, float],
+    looks: Sequence[int],
+) -> float:
+    """How far the mean of a sample is off on average that ends when `log_likelihood_ratio` reaches its bound.
+
+    Where it ends favours what it ends with: a mean that lies beyond a bound by chance is not given the values that
+    would bring it back. Told by samples of normal values around ``centre``, a parametric bootstrap: subtracted once, it
+    leaves a quarter to a third of the bias (Whitehead, On the bias of maximum likelihood estimation following a
+    sequential test, Biometrika 73, 1986, whose equation this is the first step of). The samples are always the same.
+
+    Args:
+        centre: mean of the values.
+        deviation: theirs, positive.
+        hypotheses: ``below`` and ``above`` of `log_likelihood_ratio`.
+        log_odds: at which the sample ends, for the low mean and for the high one.
+        looks: the numbers of values at which it is asked, rising; at the last it ends in any case.
+    """
+    source = np.random.default_rng(1)
+    half = source.standard_normal((_SIMULATED // 2, looks[-1]))
+    values = centre + deviation * np.concatenate([half, -half])
+    counts = np.asarray(looks)
+    means = np.cumsum(values, axis=1)[:, counts - 1] / counts
+    own = np.cumsum(values**2, axis=1)[:, counts - 1] - counts * means**2
+    below, above = hypotheses
+    low = own + counts * (means - np.minimum(means, below)) ** 2
+    high = own + counts * (means - np.maximum(means, above)) ** 2
+    ratios = counts / 2 * np.log(high / low)
+    ended = (ratios >= log_odds[0]) | (ratios <= -log_odds[1])
+    ended[:, -1] = True
+    return float(means[np.arange(len(means)), ended.argmax(axis=1)].mean() - centre)
 
 
 def resolvable(deviation: float, count: int, odds: float, power: float = 0.95) -> float:
