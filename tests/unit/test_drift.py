@@ -111,3 +111,16 @@ def test_wander_is_the_distance_of_the_parts() -> None:
     assert wander([1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 2.0, 2.0]) == pytest.approx(1.0)
     assert wander([1.0, 2.0]) == 0.0
     assert wander([0.0] * 8) == 0.0
+
+
+def test_a_million_values_have_a_trend_as_few_have() -> None:
+    """Each with each of them are more than any memory holds."""
+    count = 1_000_003
+    found = trend([1e6 + number for number in range(count)])
+    assert found is not None
+    assert found.change == pytest.approx((count - 1) / (1e6 + count / 2), rel=1e-5)  # parts differ by one value
+    assert found.p_value < 1e-6
+    source = np.random.default_rng(1)
+    still = trend((1e6 + source.normal(size=count)).tolist())
+    assert still is not None
+    assert still.p_value > 0.001

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -115,3 +116,45 @@ def test_other_scenarios_and_tolerances_without_meaning(tmp_path: Path) -> None:
     judgement = compare_files(short, short, 0.02, PDR.loss_ratio)[1]
     assert judgement.verdict is Verdict.INCONCLUSIVE
     assert "1 repeat at " in judgement.reason
+
+
+def changed(trials: Sequence[Trial], **fields: object) -> list[Trial]:
+    return [dataclasses.replace(trial, **fields) for trial in trials]  # type: ignore[arg-type]
+
+
+def odd_trials() -> dict[str, list[Trial]]:
+    """Trials as no sound testbed makes them."""
+    repeated, paired = list(repeats(IdealCurve(1e6), 20)), list(pairs([1e6] * 4, 1.0))
+    return {
+        "one trial": repeated[:1],
+        "equal ones": repeated[:1] * 40,
+        "one pair": [trial for trial in paired if trial.pair == 1],
+        "pairs that are equal": [
+            dataclasses.replace(trial, pair=pair) for trial in paired[:40] for pair in range(1, 5)
+        ],
+        "nothing came back": changed(repeated, forwarded=0, drained=0),
+        "nothing came back in pairs": changed(paired, forwarded=0, drained=0),
+        "all came back": [dataclasses.replace(trial, forwarded=trial.offered) for trial in repeated],
+        "as much as is counted": changed(repeated, offered=2**64, forwarded=2**64),
+        "for no time": changed(repeated, intended_duration=5e-324),
+        "at hardly any load": changed(paired, intended_load=5e-324),
+        "at the highest load": changed(paired, intended_load=2.0**64),
+    }
+
+
+@pytest.mark.parametrize("what", odd_trials())
+def test_odd_trials_end_in_a_verdict_or_in_a_sentence(tmp_path: Path, what: str) -> None:
+    """Never in an error of the program's own, nor in a number that is none."""
+    odd = odd_trials()[what]
+    sound = pairs([1e6] * 4, 1.0) if any(trial.pair for trial in odd) else repeats(IdealCurve(1e6), 1)
+    files = written(tmp_path / "odd.jsonl", odd), written(tmp_path / "sound.jsonl", sound)
+    for baseline, candidate in ((0, 0), (0, 1), (1, 0)):
+        try:
+            found, judgement = compare_files(files[baseline], files[candidate], 0.02, PDR.loss_ratio)
+        except DataError as error:
+            assert "\n" not in str(error)
+            continue
+        assert judgement.reason
+        if found is not None:
+            numbers = [(one.change, one.lower, one.upper) for one in found.changes]
+            assert all(math.isfinite(number) for each in numbers for number in each)

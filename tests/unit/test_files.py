@@ -238,6 +238,10 @@ BAD = {
         changed(forwarded=10**400) + "\n",
         "{path}, line 1: a count is beyond 64 bits; a trial belongs there",
     ),
+    "a load beyond every counter": (
+        changed(intended_load=1e308) + "\n",
+        "{path}, line 1: intended_load is 1e+308: a load above 0 packets/s belongs there",
+    ),
     "theirs: NaN": (
         "[[1000, 0], [NaN, 1]]\n",
         "{path}, line 1: [[1000, 0], [NaN, 1]] is not JSON (NaN is no number); "

@@ -218,10 +218,11 @@ class LoadLossCurve:
         runs = min(point.runs for point in deciding)
         points = deciding + tuple(point for point in self.points[len(deciding) :] if point.runs >= runs)
         loads = tuple(point.load for point in points)
+        rates = [point.throughputs for point in points]
         result = []
         for run in range(runs):
             losses = [point.steady.losses[run] for point in points]
-            throughputs = [point.throughputs[run] for point in points]
+            throughputs = [own[run] for own in rates]
             if first_past(losses, threshold) is None:
                 result.append(loads[-1])
             else:

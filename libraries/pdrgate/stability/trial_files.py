@@ -147,7 +147,7 @@ def _ours(path: Path, text: str) -> tuple[list[Trial], tuple[str, ...]]:
         if max(trial.offered, trial.forwarded, trial.unsent) > _LARGEST_COUNT:
             fail("a count is beyond 64 bits; a trial belongs there")
         rested = trial.phase == IDLE_PHASE
-        if trial.intended_load <= 0 and not rested:
+        if not 0 < trial.intended_load <= _LARGEST_COUNT and not rested:
             fail(f"intended_load is {trial.intended_load!r}: a load above 0 packets/s belongs there")
         if trial.intended_duration <= 0:
             fail(f"intended_duration is {trial.intended_duration!r}: a time above 0 s belongs there")
