@@ -5,10 +5,11 @@
 No packet is sent: these say how rules behave and nothing about a machine. In the first table boots have a level of
 their own that deviates by so much, and trials in a boot by 0.3 % more; the candidate is unchanged, slower by the
 tolerance, and slower by twice that. The second shows what a SUT may do to a gate besides, unchanged and slower. In the
-third is how far the change that pdrgate tells is off, and whether its interval holds the true one. In the last, the
-curve itself is ill: there pdrgate's own trials are simulated one by one. At the end stand published experiments that
-are replayed, see pastrami_replay.py. Seconds are of traffic: sending
-alone, the search included, median over the comparisons of unchanged builds.
+third is how far the mean of the pairs is off where pdrgate ends, and whether its interval holds the true change
+(coverage.py has what is told of it); and the same of one boot against a stored one. In the last, the curve itself is
+ill: there pdrgate's own trials are simulated one by one. At the end stand published experiments that are replayed, see
+pastrami_replay.py. Seconds are of traffic: sending alone, the search included, median over the comparisons of unchanged
+builds.
 
 - pdrgate: pairs of boots, a sequential likelihood ratio test, and the checks on levels and ratios.
 - one boot: six repeats of one boot against those of a stored one, where 8 pairs of equal boots have told what boots
