@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 from collections.abc import Iterator
 from typing import Literal
 
 import pytest
+from tests.datapath.conftest import comms
 from tests.datapath.test_routing import state
 
 from pdrgate.data_paths.catalogue import Receivers, data_path
@@ -78,6 +80,18 @@ def test_each_packet_is_delivered_once(testbed: NetnsTestbed, family: Literal[4,
     assert all(one["received"] and not one["duplicates"] for one in each)
     account = losses(trial)
     assert abs(account.unexplained) <= FEW, account.sentence()
+
+
+def test_receivers_have_the_priority_of_packet_work_on_their_cpu(testbed: NetnsTestbed) -> None:
+    """Below it they hardly ran when the SUT was flooded, and a livelock was measured that was ours."""
+    (cpu,) = testbed.sut_cpus[:1]
+    with delivering(testbed, 4, Receivers(2)):
+        found = {name: pid for pid, name in comms().items()}
+        for receiver in range(2):
+            pid = found[f"pdrgate-recv/{receiver}"]
+            assert os.sched_getaffinity(pid) <= set(testbed.sut_cpus)
+            assert os.getpriority(os.PRIO_PROCESS, pid) == os.getpriority(os.PRIO_PROCESS, found[f"ksoftirqd/{cpu}"])
+    assert not any(name.startswith("pdrgate-recv/") for name in comms().values())
 
 
 def test_what_a_small_socket_buffer_has_no_room_for(testbed: NetnsTestbed) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pdrgate.builds.bpf_build import BpfBuildError, own_build
-from pdrgate.data_paths.catalogue import DATA_PATHS, XdpRouting, data_path
+from pdrgate.data_paths.catalogue import DATA_PATHS, Receivers, XdpRouting, data_path
 from pdrgate.gate.probe import probe
 from pdrgate.traffic.delivery import counted_by
 from pdrgate.traffic.frames import Frames
@@ -45,6 +45,26 @@ def test_every_data_path_in_one_guest(shared_testbed, flavour: str, request: pyt
         for port in testbed.hops[0].ports:
             assert "xdp" not in testbed.guest.run_json("ip", "-j", "link", "show", "dev", port.interface)[0]
         assert "pdrgate" not in testbed.guest.run("ls", "/sys/fs/bpf").stdout
+
+
+def test_receivers_have_their_shares_of_a_guests_cpu(shared_testbed, cloud) -> None:
+    testbed = shared_testbed(cloud)
+    groups = ("sh", "-c", "cat /sys/fs/cgroup/pdrgate-*/cpu.weight")
+    path = data_path("udp-delivery", receivers=Receivers(4, shares=(97, 1, 1, 1), background=1))
+    try:
+        path.apply(testbed.hops)
+        assert sorted(testbed.guest.run(*groups).stdout.split()) == ["1", "1", "1", "97"]
+        generator = counted_by(path.arrivals, testbed.generator(4))
+        try:
+            trial = generator.trial(LOAD / 4, DURATION, Frames(4))
+        finally:
+            generator.close()
+        each = [counted["received"] for place, counted in trial.counters_after.items() if place.startswith("receiver")]
+        assert len(each) == 4
+        assert sum(each) == trial.forwarded > 0
+    finally:
+        assert path.restore() == []
+    assert testbed.guest.run(*groups, check=False).stdout == ""
 
 
 def test_virtio_has_native_xdp_and_generic_is_another_mode(shared_testbed, cloud) -> None:

@@ -18,7 +18,7 @@
  * that was delayed least came, less what was to pass before it was sent. They count into slots of time, and look back
  * from there at what had been delivered when. The clock is read once for some packets, never for each.
  *
- * Receivers have the priority of ksoftirqd, whatever that is here: so the kernel shares the CPU between taking packets
+ * Receivers have the priority that ksoftirqd has on their CPU: so the kernel shares the CPU between taking packets
  * in and handing them over as it does for any program where nobody has touched either.
  *
  * It is linked statically: it has to run wherever a kernel does.
@@ -207,19 +207,20 @@ static void receive(int socket, struct receiver *own, bool many)
 	}
 }
 
-/* The nice value of the kernel's threads that take packets in. */
-static int nice_of_ksoftirqd(void)
+/* The nice value of the kernel's thread that takes packets in on the first CPU of the list. */
+static int nice_of_ksoftirqd(const char *cpus)
 {
-	char path[64], name[32];
+	char path[64], name[32], wanted[32];
 
-	for (int pid = 2; pid < 4096; pid++) {
+	snprintf(wanted, sizeof(wanted), "ksoftirqd/%d\n", atoi(cpus));	/* "-": the first */
+	for (int pid = 2; pid < 1 << 15; pid++) {
 		FILE *file;
 		bool found;
 
 		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
 		if (!(file = fopen(path, "r")))
 			continue;
-		found = fgets(name, sizeof(name), file) && !strncmp(name, "ksoftirqd/", 10);
+		found = fgets(name, sizeof(name), file) && !strcmp(name, wanted);
 		fclose(file);
 		if (found)
 			return getpriority(PRIO_PROCESS, pid);
@@ -285,13 +286,28 @@ static int open_socket(int family, int port, int buffer, int busy, bool shares)
 	return fd;
 }
 
-/* Packets that found the socket's buffer full, since it was opened. */
-static uint32_t dropped(int fd)
+/* What the kernel tells of a socket's memory; 0 where it does not (before Linux 4.12). */
+static uint32_t told(int fd, int what)
 {
 	uint32_t memory[SK_MEMINFO_VARS] = { 0 };
 	socklen_t length = sizeof(memory);
 
-	return getsockopt(fd, SOL_SOCKET, SO_MEMINFO, memory, &length) ? 0 : memory[SK_MEMINFO_DROPS];
+	return getsockopt(fd, SOL_SOCKET, SO_MEMINFO, memory, &length) ? 0 : memory[what];
+}
+
+/* Packets that found the socket's buffer full, since it was opened. */
+static uint32_t dropped(int fd)
+{
+	return told(fd, SK_MEMINFO_DROPS);
+}
+
+/* Whether a receiver has not read all yet: one that hardly gets the CPU may be silent for long. */
+static bool anything_waits(void)
+{
+	for (int i = 0; i < receivers; i++)
+		if (told(sockets[i], SK_MEMINFO_RMEM_ALLOC))
+			return true;
+	return false;
 }
 
 /* CPU time that a process has had, ns. */
@@ -346,15 +362,23 @@ static uint64_t received(void)
 	return sum;
 }
 
-/* Packets that all receivers had `at` ns after packet 0 could first have come. */
-static uint64_t delivered_by(int64_t start, int64_t at)
+/* Packets that a receiver had `at` ns after packet 0 could first have come. */
+static uint64_t delivered_to(int receiver, int64_t start, int64_t at)
 {
 	int64_t last = (start + at - shared->first) / shared->slot;
 	uint64_t sum = 0;
 
+	for (int64_t slot = 0; slot < last && slot < SLOTS; slot++)
+		sum += shared->of[receiver].slots[slot];
+	return sum;
+}
+
+static uint64_t delivered_by(int64_t start, int64_t at)
+{
+	uint64_t sum = 0;
+
 	for (int i = 0; i < receivers; i++)
-		for (int64_t slot = 0; slot < last && slot < SLOTS; slot++)
-			sum += shared->of[i].slots[slot];
+		sum += delivered_to(i, start, at);
 	return sum;
 }
 
@@ -372,15 +396,16 @@ static void end(const char *line)
 		answer("{\"error\":\"asked for an end in words that are not understood\"}");
 		return;
 	}
-	while (last < shared->count && (clock = now()) - asked < (int64_t)limit && clock - changed < (int64_t)quiet) {
+	for (int i = 0; i < backgrounds; i++)
+		kill(background[i], SIGSTOP);
+	while (last < shared->count && (clock = now()) - asked < (int64_t)limit &&
+	       (clock - changed < (int64_t)quiet || anything_waits())) {
 		nanosleep(&pause, NULL);
 		current = received();
 		if (current != last)
 			changed = now();
 		last = current;
 	}
-	for (int i = 0; i < backgrounds; i++)
-		kill(background[i], SIGSTOP);
 	if ((gone = waitpid(-1, NULL, WNOHANG)) > 0) {
 		answer("{\"error\":\"the receiver with process id %d has ended\"}", gone);
 		return;
@@ -397,8 +422,9 @@ static void end(const char *line)
 		struct receiver *one = &shared->of[i];
 
 		at += snprintf(text + at, sizeof(text) - at,
-			       "%s{\"received\":%llu,\"duplicates\":%llu,\"late\":%llu,\"stray\":%llu,\"dropped\":%u,"
+			       "%s{\"received\":%llu,\"in_time\":%llu,\"duplicates\":%llu,\"late\":%llu,\"stray\":%llu,\"dropped\":%u,"
 			       "\"calls\":%llu,\"cpu_us\":%llu}", i ? "," : "", (unsigned long long)one->received,
+			       last ? (unsigned long long)delivered_to(i, start, (int64_t)sending) : 0ull,
 			       (unsigned long long)one->duplicates, (unsigned long long)one->late,
 			       (unsigned long long)one->stray, dropped(sockets[i]) - drops_before[i],
 			       (unsigned long long)one->calls,
@@ -453,6 +479,21 @@ static void start_all(const char *cpus, bool many)
 	}
 }
 
+/* Nobody of ours is left when we have ended. */
+static void leave(int signal)
+{
+	(void)signal;
+	for (int i = 0; i < receivers; i++)
+		if (processes[i] > 0)
+			kill(processes[i], SIGKILL);
+	for (int i = 0; i < backgrounds; i++)
+		if (background[i] > 0)
+			kill(background[i], SIGKILL);
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+	_exit(0);
+}
+
 int main(int argc, char **argv)
 {
 	char control_path[4096], line[256], ids[MOST_RECEIVERS * 12];
@@ -480,12 +521,13 @@ int main(int argc, char **argv)
 	if (!control)
 		return 1;
 	setvbuf(control, NULL, _IOLBF, 0);
-	take_priority(nice_of_ksoftirqd());
+	take_priority(nice_of_ksoftirqd(argv[9]));
 	shared = share(sizeof(*shared));
 	seen = share(MOST_PACKETS / 8);
 	for (int i = 0; i < receivers; i++)
 		sockets[i] = open_socket(family, port, buffer, busy, receivers > 1);
 	start_all(argv[9], many);
+	signal(SIGTERM, leave);
 	for (int i = 0; i < receivers; i++)
 		at += snprintf(ids + at, sizeof(ids) - at, i ? ",%d" : "%d", processes[i]);
 	answer("{\"ready\":[%s]}", ids);
