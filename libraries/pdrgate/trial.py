@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import msgspec
 
@@ -187,13 +187,17 @@ class Trial:
     @property
     def counter_changes(self) -> dict[str, dict[str, int]]:
         """What the counters gained during the trial, by place and name, where both readings have it and it changed."""
-        changes: dict[str, dict[str, int]] = {}
-        for place, before in self.counters_before.items():
-            after = self.counters_after.get(place, {})
-            gained = {name: after[name] - old for name, old in before.items() if name in after and after[name] != old}
-            if gained:
-                changes[place] = gained
-        return changes
+        return changes(self.counters_before, self.counters_after)
+
+    @property
+    def seconds(self) -> float:
+        """Of sending: the longer of the intended and the measured time."""
+        return max(self.intended_duration, self.sending_time)
+
+    @property
+    def asked(self) -> tuple[str, int, float, float]:
+        """What tells it from trials that something else was asked of."""
+        return self.phase, self.repeat, self.intended_load, self.intended_duration
 
     def to_json(self) -> str:
         """One line of JSON, the record that trials.jsonl holds."""
@@ -210,6 +214,68 @@ class Trial:
             return msgspec.convert(_upgraded(record), cls)
         except msgspec.ValidationError as error:
             raise ValueError(str(error)) from error
+
+
+class Stretch(Protocol):
+    """What trials and transfers have in common: a stretch of traffic, whose it is, and whether it tells of the SUT."""
+
+    @property
+    def scenario(self) -> str: ...
+
+    @property
+    def fingerprint(self) -> str: ...
+
+    @property
+    def boot(self) -> str: ...
+
+    @property
+    def side(self) -> str: ...
+
+    @property
+    def pair(self) -> int: ...
+
+    @property
+    def repeat(self) -> int: ...
+
+    @property
+    def phase(self) -> str: ...
+
+    @property
+    def disturbed(self) -> str: ...
+
+    @property
+    def counters_after(self) -> Readings: ...
+
+    @property
+    def counter_changes(self) -> dict[str, dict[str, int]]: ...
+
+    @property
+    def generator_limited(self) -> bool: ...
+
+    @property
+    def sound(self) -> bool: ...
+
+    @property
+    def seconds(self) -> float:
+        """That it lasted."""
+
+    @property
+    def asked(self) -> tuple[object, ...]:
+        """What tells it from others that something else was asked of; equal for one that was measured again."""
+
+
+AnyStretch = TypeVar("AnyStretch", bound=Stretch)
+
+
+def changes(before: Readings, after: Readings) -> dict[str, dict[str, int]]:
+    """What counters gained, by place and name, where both readings have it and it changed."""
+    found: dict[str, dict[str, int]] = {}
+    for place, old in before.items():
+        new = after.get(place, {})
+        gained = {name: new[name] - value for name, value in old.items() if name in new and new[name] != value}
+        if gained:
+            found[place] = gained
+    return found
 
 
 def placed(counters: Mapping[str, int]) -> dict[str, dict[str, int]]:
@@ -231,9 +297,9 @@ def _upgraded(record: Mapping[str, Any]) -> dict[str, Any]:
     return upgraded
 
 
-def by_boot(trials: Sequence[Trial]) -> dict[str, list[Trial]]:
-    """Trials by the boot they belong to, in the order in which boots began."""
-    found: dict[str, list[Trial]] = {}
+def by_boot(trials: Sequence[AnyStretch]) -> dict[str, list[AnyStretch]]:
+    """Trials, or transfers, by the boot they belong to, in the order in which boots began."""
+    found: dict[str, list[AnyStretch]] = {}
     for trial in trials:
         found.setdefault(trial.boot, []).append(trial)
     return found

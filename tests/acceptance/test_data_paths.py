@@ -62,3 +62,17 @@ def test_an_object_that_is_no_program_is_told_at_once(tmp_path: Path) -> None:
     ended = gate(tmp_path, "--bpf", str(tmp_path / "text.o"), "--against", str(good))
     assert (ended.code, ended.folder) == (2, None)
     assert "text.o: is no eBPF object" in ended.stderr
+
+
+def test_the_suite_of_tcp_tells_throughput_and_round_trips(tmp_path: Path) -> None:
+    ended = gate(tmp_path, "--scenario", "tcp-one", "--scenario", "tcp-knee")
+    assert ended.result["verdict"] in MEASURED, ended.stdout + ended.stderr
+    one, knee = ended.result["scenarios"]
+    assert one["name"] == "tcp-transfer-1cpu-4096-1024KiBwindow"
+    assert one["pdr"] is None  # a closed loop has none
+    assert [measurand["name"] for measurand in one["measurands"]][:2] == ["TCP throughput", "RTT inflation"]
+    assert one["transfers"]["rest_rtt"] > 0
+    assert knee["transfers"]["knees"]
+    assert ended.folder is not None
+    assert (ended.folder / "transfers.jsonl").stat().st_size
+    assert "TCP throughput" in (ended.folder / "summary.html").read_text()

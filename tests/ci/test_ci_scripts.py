@@ -80,7 +80,7 @@ def build():
     return types.SimpleNamespace(worker=worker)
 """,
 }
-TOOLS = ("ip", "ethtool", "gcc", "clang", "modprobe", "bpftool")
+TOOLS = ("ip", "ethtool", "gcc", "clang", "modprobe", "bpftool", "iperf3")
 
 
 def make_wheel(folder: Path, name: str) -> str:

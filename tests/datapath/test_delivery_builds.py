@@ -1,4 +1,4 @@
-"""The gate on UDP delivery in namespaces: a configuration that delivers less is a regression, an equal one is none."""
+"""The gate on end hosts in namespaces: a configuration that delivers less is a regression, an equal one is none."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import pytest
 from fake_testbed import Watcher
 from machine_noise import UNDECIDED
 
-from pdrgate.gate.boots import Build
-from pdrgate.gate.build_comparison import BuildComparison, Plan
+from pdrgate.gate.boots import SIDES, Build
+from pdrgate.gate.comparisons import AnyComparison, comparison_of
 from pdrgate.gate.options import Options
+from pdrgate.gate.pairs_comparison import Plan
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
+from pdrgate.history.transfers import TRANSFERS_FILE, read_transfers
 from pdrgate.results.verdict import Verdict
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import Testbed as AnyTestbed
@@ -26,13 +28,12 @@ pytestmark = pytest.mark.datapath
 
 ROOT = Path(__file__).parents[2]
 TOLERANCE = 0.1
-FILTER = "table ip slow {{\n chain in {{\n type filter hook input priority 0;\n{}\n }}\n}}\n".format(
-    "\n".join(f" udp dport {port} drop" for port in range(1, 401))
-)
-"""Rules of a firewall that each packet passes, and none drops."""
+UDP, TCP = Scenario("udp-delivery"), Scenario("tcp-transfer")
 
 
-def compared(folder: Path, configure: Callable[[AnyTestbed], None], pairs: int) -> BuildComparison:
+def compared(
+    folder: Path, configure: Callable[[AnyTestbed], None], pairs: int, scenario: Scenario = UDP
+) -> AnyComparison:
     """Namespaces as they are against the same after ``configure``, in pairs."""
     config = load_testbed(ROOT / "resources/testbeds/local-netns.yaml")
     options = Options(profile="smoke", wait=Duration.parse("10 min"))
@@ -56,7 +57,7 @@ def compared(folder: Path, configure: Callable[[AnyTestbed], None], pairs: int) 
     session.take()
     try:
         plan = Plan(pairs, None, TOLERANCE)
-        comparison = BuildComparison(session, Scenario("udp-delivery"), builds, plan)  # type: ignore[arg-type]
+        comparison = comparison_of(session, scenario, builds, plan)  # type: ignore[arg-type]
         comparison.measure()
         comparison.judge(TOLERANCE)
         comparison.finish()
@@ -65,9 +66,12 @@ def compared(folder: Path, configure: Callable[[AnyTestbed], None], pairs: int) 
         session.close()
 
 
-def filtered(testbed: AnyTestbed) -> None:
+def filtered(testbed: AnyTestbed, protocol: str = "udp", rules: int = 400) -> None:
+    """A firewall whose rules each packet passes, and none drops."""
     host = testbed.hops[0].host
-    host.write("/run/pdrgate-slow.nft", FILTER)
+    lines = "\n".join(f" {protocol} dport {port} drop" for port in range(1, rules + 1))
+    chain = f"chain in {{\n type filter hook input priority 0;\n{lines}\n }}"
+    host.write("/run/pdrgate-slow.nft", f"table ip slow {{\n {chain}\n}}\n")
     try:
         host.run("nft", "--file", "/run/pdrgate-slow.nft")
     finally:
@@ -85,5 +89,22 @@ def test_a_configuration_that_delivers_less_is_a_regression(tmp_path: Path) -> N
 
 def test_an_equal_configuration_is_none(tmp_path: Path) -> None:
     comparison = compared(tmp_path, lambda testbed: None, pairs=2)
+    assert comparison.judgement is not None
+    assert comparison.judgement.verdict is not Verdict.REGRESSION, comparison.judgement
+
+
+def test_a_configuration_that_transfers_less_by_tcp_is_a_regression(tmp_path: Path) -> None:
+    comparison = compared(tmp_path, lambda testbed: filtered(testbed, "tcp", 100), pairs=3, scenario=TCP)
+    assert comparison.judgement is not None
+    assert comparison.judgement.verdict in {Verdict.REGRESSION, *map(Verdict, UNDECIDED)}, comparison.judgement
+    baseline, candidate = (comparison.samples("TCP throughput", side) for side in SIDES)
+    if baseline:
+        assert sum(candidate) < 0.9 * sum(baseline)
+    transfers = read_transfers(tmp_path / "run" / TRANSFERS_FILE)
+    assert {(one.side, one.pair) for one in transfers} >= {(side, 1) for side in SIDES}
+
+
+def test_an_equal_configuration_is_none_by_tcp(tmp_path: Path) -> None:
+    comparison = compared(tmp_path, lambda testbed: None, pairs=3, scenario=TCP)
     assert comparison.judgement is not None
     assert comparison.judgement.verdict is not Verdict.REGRESSION, comparison.judgement

@@ -16,7 +16,7 @@ from curves import EarlyLoss, Livelock
 from fake_testbed import CONFIG, QUICK, FakeTestbed, Killed, Watcher
 from known_noise import KnownNoise
 
-import pdrgate.gate.build_comparison as module
+import pdrgate.gate.pairs_comparison as module
 from pdrgate.crashes.faults import Crash
 from pdrgate.errors import DataError, TestbedError, UsageError
 from pdrgate.gate.boots import Build

@@ -7,6 +7,7 @@ import itertools
 
 import pytest
 
+from pdrgate.data_paths.catalogue import TcpStreams
 from pdrgate.errors import UsageError
 from pdrgate.gate.scenario import Scenario
 from pdrgate.traffic.frames import Frames
@@ -31,7 +32,7 @@ def test_scenarios_have_names_titles_and_frames() -> None:
         (
             {"data_path": "bridge"},
             "there is no data path 'bridge'; there are ipv6-routing, ipv4-routing, xdp-ipv6-routing, xdp-ipv4-routing, "
-            "tc-redirect, srv6-end, udp-delivery, udp6-delivery",
+            "tc-redirect, srv6-end, udp-delivery, udp6-delivery, tcp-transfer, tcp6-transfer",
         ),
         ({"pinning": "3 cpus"}, "there is no pinning '3 cpus'; there are unpinned, 1 cpu, 2 cpus"),
         ({"buffer": 0}, "a receive buffer of 0 packets makes no sense; use 512, 1000 or 4096"),
@@ -98,11 +99,11 @@ def test_every_field_of_a_question_is_in_its_name() -> None:
     other = {
         "data_path": "ipv4-routing", "pinning": "2 cpus", "frame_size": 128, "directions": 2, "receivers": 2,
         "socket_buffer": 4096, "call": "recvmmsg", "overload": 8,
-        "cpu_shares": (50,), "background": 2,
+        "cpu_shares": (50,), "background": 2, "tcp": TcpStreams(2),
     }  # fmt: skip
     for field in dataclasses.fields(Scenario):
         delivers = field.name in ("receivers", "socket_buffer", "call", "busy_poll", "cpu_shares", "background")
-        plain = Scenario("udp-delivery") if delivers else Scenario()
+        plain = Scenario("udp-delivery" if delivers else "tcp-transfer" if field.name == "tcp" else "ipv6-routing")
         value = other.get(field.name, 0.25 if "." in str(field.default) else 77)
         assert dataclasses.replace(plain, **{field.name: value}).name != plain.name
 

@@ -17,8 +17,8 @@ from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.data_paths.contract import Hop, Port
 from pdrgate.data_paths.slowdowns import Planted, Slowdown, slowdowns
 from pdrgate.errors import DataError, TestbedError
+from pdrgate.gate import prepared_sut
 from pdrgate.gate import spike_in as module
-from pdrgate.gate import subject
 from pdrgate.gate.boots import Build
 from pdrgate.gate.build_comparison import BuildComparison, Plan
 from pdrgate.gate.file_comparison import compare_files
@@ -114,7 +114,7 @@ class Path6:
 
 @pytest.fixture(autouse=True)
 def only_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subject, "data_path", lambda *_: Path6())
+    monkeypatch.setattr(prepared_sut, "data_path", lambda *_: Path6())
     monkeypatch.setattr(module, "slowdowns", lambda name: (STEPPED,))
 
 

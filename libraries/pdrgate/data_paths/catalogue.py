@@ -7,15 +7,18 @@ from typing import Literal, NamedTuple
 
 from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError, ProgramKind, bpf_build
 from pdrgate.data_paths.bpf_forwarding import TcRedirect, XdpRouting
-from pdrgate.data_paths.contract import NETWORKS, DataPath, Hop, Networks, Port, segment
+from pdrgate.data_paths.contract import NETWORKS, DataPath, Hop, Networks, Port, Station, segment
 from pdrgate.data_paths.receivers import CALLS, MOST_RECEIVERS, Call, Receivers
 from pdrgate.data_paths.routing import Routing, SegmentRouting
+from pdrgate.data_paths.tcp_streams import CONTROLS, Direction, TcpStreams
+from pdrgate.data_paths.tcp_transfer import TcpTransfer
 from pdrgate.data_paths.udp_delivery import UdpDelivery
 from pdrgate.errors import TestbedError
 
 __all__ = [
-    "CALLS", "DATA_PATHS", "MOST_RECEIVERS", "NETWORKS", "Call", "DataPath", "Hop", "Networks", "Port", "Receivers",
-    "Routing", "SegmentRouting", "TcRedirect", "UdpDelivery", "XdpRouting", "data_path", "segment",
+    "CALLS", "CONTROLS", "DATA_PATHS", "MOST_RECEIVERS", "NETWORKS", "Call", "DataPath", "Direction", "Hop",
+    "Networks", "Port", "Receivers", "Routing", "SegmentRouting", "Station", "TcRedirect", "TcpStreams", "TcpTransfer",
+    "UdpDelivery", "XdpRouting", "data_path", "segment",
 ]  # fmt: skip
 
 
@@ -32,6 +35,8 @@ class Kind(NamedTuple):
     """Whether its traffic has a segment routing header."""
     delivers: bool = False
     """Whether packets end at the SUT, at `Receivers`."""
+    transfers: bool = False
+    """Whether its traffic is a closed loop, of `TcpStreams`."""
 
 
 DATA_PATHS: dict[str, Kind] = {
@@ -43,16 +48,24 @@ DATA_PATHS: dict[str, Kind] = {
     "srv6-end": Kind("SRv6 End", 6, segments=True),
     "udp-delivery": Kind("UDP delivery", 4, delivers=True),
     "udp6-delivery": Kind("UDP delivery over IPv6", 6, delivers=True),
+    "tcp-transfer": Kind("TCP", 4, transfers=True),
+    "tcp6-transfer": Kind("TCP over IPv6", 6, transfers=True),
 }
 """By the names that suites may use."""
 
 
-def data_path(name: str, program: BpfBuild | Path | None = None, receivers: Receivers | None = None) -> DataPath:
+def data_path(
+    name: str,
+    program: BpfBuild | Path | None = None,
+    receivers: Receivers | None = None,
+    streams: TcpStreams | None = None,
+) -> DataPath:
     """A new data path of that name.
 
     Args:
         program: an eBPF object to run in place of pdrgate's own, the build under test.
         receivers: who receives, where packets end at the SUT.
+        streams: of TCP, where it talks that.
 
     Raises:
         BpfBuildError: the object holds no program for this data path, or the data path runs none.
@@ -72,4 +85,6 @@ def data_path(name: str, program: BpfBuild | Path | None = None, receivers: Rece
         return TcRedirect(program)
     if kind.delivers:
         return UdpDelivery(kind.family, receivers or Receivers())
+    if kind.transfers:
+        return TcpTransfer(kind.family, streams or TcpStreams())
     return SegmentRouting() if kind.segments else Routing(kind.family)

@@ -39,6 +39,17 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True)
+class Station:
+    """The machine that a router faces, where that has a network stack of its own: it can talk to the SUT by TCP."""
+
+    host: Host
+    port: Port
+    """Its interface; the peer is the hop."""
+    cpu: int | None = None
+    """The CPU of its programs and its packet work; None: as its scheduler likes."""
+
+
+@dataclass(frozen=True, slots=True)
 class Hop:
     """One router of the SUT: forward traffic comes in at ``ingress`` and leaves by ``egress``."""
 
@@ -47,6 +58,8 @@ class Hop:
     egress: Port
     cpus: tuple[int, ...] = field(default=(), kw_only=True)
     """The host's CPUs that are the SUT's, where others are not; its programs stay on them."""
+    station: Station | None = field(default=None, kw_only=True)
+    """Who sends forward traffic to the first hop; None where only a generator is there."""
 
     @property
     def ports(self) -> tuple[Port, Port]:

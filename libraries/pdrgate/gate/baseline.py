@@ -207,9 +207,11 @@ def _in_result(
     if differing := _differing(theirs, fingerprint):
         return None, (len(differing), f"{source} is not comparable: {'; '.join(differing)}")
     was_compared = accepted is _ANCHORS and entry.comparison is not None
-    if entry.verdict not in accepted or entry.pdr is None or was_compared:
+    told = entry.pdr is not None or entry.transfers is not None  # a closed loop has no PDR
+    if entry.verdict not in accepted or not told or was_compared:
         stable = "stable " if entry.verdict not in STABLE else ""
-        what = f"holds no {stable}PDR of this scenario" if stable or entry.pdr is None else "was compared itself"
+        result_of = "result" if entry.transfers is not None else "PDR"
+        what = f"holds no {stable}{result_of} of this scenario" if stable or not told else "was compared itself"
         return None, (0, f"{source} {what} (it was {entry.verdict})")
     few = [one for one in entry.measurands if len(one.samples) < 2 and one.name != Cost.name]
     if few or not entry.measurands:

@@ -1,38 +1,30 @@
-"""Boots of two builds, a pair at a time: booted, searched once each, measured, and left."""
+"""Boots of two builds, a pair at a time: booted, asked, and left. What they are asked is a subclass's."""
 
 from __future__ import annotations
 
 import contextlib
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from pdrgate.data_paths.slowdowns import Planted
 from pdrgate.errors import DataError, PdrGateError, TestbedError
 from pdrgate.gate.disturbance import remedy
-from pdrgate.gate.plan import grid, overloads, round_order
-from pdrgate.gate.profile import BOOT_GRID, BOOT_WIDTH, STEADY_TOP_TRIALS
-from pdrgate.gate.replicate import Measurands, Replicate, measure_in_turn
+from pdrgate.gate.prepared_sut import Identity, PreparedSut, differences
+from pdrgate.gate.replicate import NextStep, Replicate, measure_in_turn
 from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.scenario_run import search_failure, searched
 from pdrgate.gate.session import Session
-from pdrgate.gate.subject import Identity, Subject, differences, goals_of
-from pdrgate.measurands import PartialDropRate, SaturationThroughput, Sweep
 from pdrgate.results.model import BootResult, Side, SideResult
-from pdrgate.results.verdict import Judgement, Verdict
+from pdrgate.results.verdict import Judgement
 from pdrgate.safety.journal import Journal
-from pdrgate.search.goals import Goal
 from pdrgate.testbeds import Booting, Testbed
-from pdrgate.trial import Trial
-from pdrgate.units import Rate
+from pdrgate.trial import AnyStretch
 
+AnyAsk = TypeVar("AnyAsk")
 SIDES: tuple[Side, Side] = ("baseline", "candidate")
-
-
-_PLACING = 0.05
-"""Relative width that is fine enough to place a grid by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +43,12 @@ class Build:
 
 
 @dataclass
-class _Boot:
-    """A boot that is up, with its trials. What goes wrong while it is measured is its own fault."""
+class Boot(Generic[AnyAsk, AnyStretch]):
+    """A boot that is up, with its trials or transfers. What goes wrong while it is measured is its own fault."""
 
     build: Build
-    subject: Subject
-    replicate: Replicate
+    subject: PreparedSut[AnyAsk, AnyStretch]
+    replicate: Replicate[AnyAsk, AnyStretch]
 
     def go_on(self) -> bool:
         with self.blamed():
@@ -84,15 +76,12 @@ class BootError(Exception):
         self.kernel = kernel
 
 
-class Boots:
+class Boots(ABC, Generic[AnyAsk, AnyStretch]):
     """Boots pairs of builds on one session's testbed and measures them.
-
-    The first boot of each build searches its bounds. All boots then measure one grid of loads around both, and as many
-    trials as tell their PDR.
 
     Args:
         together: whether both boots of a pair can be up at once, and are measured in turn.
-        told: gets each trial, and whether it is one of the run that is resumed.
+        told: gets each trial or transfer, and whether it is one of the run that is resumed.
         known: gets the fingerprint of the first boot, before anything is measured; what it raises ends the comparison.
     """
 
@@ -103,14 +92,14 @@ class Boots:
         builds: Mapping[Side, Build],
         *,
         together: bool,
-        told: Callable[[Trial, bool], None],
+        told: Callable[[AnyStretch, bool], None],
         known: Callable[[Mapping[str, str]], None] = lambda fingerprint: None,
     ) -> None:
         self.session = session
         self.scenario = scenario
         self.builds = builds
         self.loads: tuple[float, ...] = ()
-        """The grid, once it is known."""
+        """Of the grid, once it is known; of a closed loop there is none."""
         self.sides: dict[Side, SideResult] = {
             side: SideResult(side=side, build=build.label) for side, build in builds.items()
         }
@@ -126,19 +115,48 @@ class Boots:
         self._together = together
         self._told = told
         self._known = known
-        self._searched: set[Side] = set()
         self._introduced: set[Side] = set()
         """Sides of which a boot has been told of in words."""
-        self._centres: dict[Side, float] = {}
-        self._ahead: dict[Side, tuple[Subject, Future[None]]] = {}
+        self._ahead: dict[Side, tuple[PreparedSut[AnyAsk, AnyStretch], Future[None]]] = {}
         """Boots of the next pair, and whether they are set up already."""
         self._meanwhile = ThreadPoolExecutor(1, "boots-ahead")
         self._steady = False
         """Whether the boots' speed is constant."""
-        self._most: dict[Side, float] = {}
-        """By build, the highest load worth a trial when it was searched."""
 
-    def measure(self, number: int, *, another: bool = False) -> tuple[list[BootResult], list[Trial]]:
+    # --- What boots are asked ---
+
+    @abstractmethod
+    def _new_subject(self, testbed: Testbed, identity: Identity, introduce: bool) -> PreparedSut[AnyAsk, AnyStretch]:
+        """What is measured on, of a boot."""
+
+    @abstractmethod
+    def _search(self, one: Boot[AnyAsk, AnyStretch]) -> None:
+        """What must be known of each build before boots are asked; sets `failure` where there is nothing to ask."""
+
+    @abstractmethod
+    def _steps(self, number: int) -> Sequence[NextStep[AnyStretch, AnyAsk]]:
+        """What the boots of a pair are asked, once that is known."""
+
+    @abstractmethod
+    def _values(self, what: str, trials: Sequence[AnyStretch]) -> Mapping[str, float]:
+        """What a boot came to, by measurand; sets `failure` where that is nothing to compare.
+
+        Args:
+            what: the boot in words.
+        """
+
+    @property
+    @abstractmethod
+    def _searched(self) -> Collection[Side]:
+        """The builds that need no search any more."""
+
+    @abstractmethod
+    def forget_searches(self) -> None:
+        """Called when a boot failed: where not all is known yet, both builds are searched anew."""
+
+    # --- Pairs ---
+
+    def measure(self, number: int, *, another: bool = False) -> tuple[list[BootResult], list[AnyStretch]]:
         """Boot and measure pair ``number``; nothing comes of it where `failure` is set then.
 
         Args:
@@ -150,14 +168,14 @@ class Boots:
         """
         order = SIDES if number % 2 else SIDES[::-1]
         groups = [order] if self._together else [(side,) for side in order]
-        if not self._together and not self.loads:
-            # The grid lies around both: where boots follow each other, each build is searched in a boot of its own.
+        if not self._together:
+            # What is asked lies around both: where boots follow each other, each is searched in a boot of its own.
             for side in order:
                 if side not in self._searched:
                     self._group((side,), number, search_only=True)
                 if self.failure is not None:
                     return [], []
-        done: list[_Boot] = []
+        done: list[Boot[AnyAsk, AnyStretch]] = []
         for group in groups:
             done += self._group(group, number, another=another)
             if self.failure is not None:
@@ -167,63 +185,25 @@ class Boots:
             return [], []
         return results, [trial for one in done for trial in one.replicate.trials]
 
-    def forget_searches(self) -> None:
-        """Where a boot failed before the loads were known, both builds are searched anew."""
-        if not self.loads:
-            self._searched.clear()
-
     @property
     def steady(self) -> bool:
         """Whether the boots' speed is constant; known once there was one."""
         return self._steady
 
-    @property
-    def goal(self) -> Goal:
-        """The PDR's."""
-        return goals_of(self.session.profile, self.scenario)[-1]
-
-    def _unsaturated(self, what: str, trials: Sequence[Trial]) -> Judgement:
-        """Why a boot tells nothing of saturation."""
-        most = max(trial.intended_load for trial in trials)
-        if not any(trial.generator_limited for trial in trials):
-            return Judgement(
-                Verdict.INCONCLUSIVE,
-                f"{what} took all of {Rate(most)}, far more than the first boots did: the machine's speed is not the "
-                "same from boot to boot; see pdrgate doctor, and take a quieter machine",
-            )
-        ceiling = min(one.calibration.ceiling for one in self.sides.values() if one.calibration is not None)
-        return Judgement(
-            Verdict.GENERATOR_LIMITED,
-            f"the generator ends at {Rate(ceiling)}, too near the PDR to show saturation ({what} was offered "
-            f"{Rate(most)} at most); give the SUT less CPU, or use a faster generator",
-        )
-
-    def _boot_result(self, one: _Boot, number: int) -> BootResult:
+    def _boot_result(self, one: Boot[AnyAsk, AnyStretch], number: int) -> BootResult:
         """What a boot came to; sets `failure` when that is nothing to compare."""
-        measurands, trials = self._measurands, one.replicate.trials
-        values = {measurand.name: measurand.value(trials) for measurand in measurands.all}
         side = one.build.side
-        what = f"boot {number} of the {side} {one.build.label}"
-        if values[SaturationThroughput.name] == 0:
-            most = Rate(measurands.saturation.load)
-            self.failure = Judgement(Verdict.UNSTABLE, f"{what} forwards nothing when it is offered {most}: a livelock")
-        elif values[SaturationThroughput.name] is None:
-            self.failure = self._unsaturated(what, trials)
-        elif values[PartialDropRate.name] is None:
-            self.failure = Judgement(
-                Verdict.UNSTABLE, f"{what}: no load held a loss of {self.goal.loss_ratio:.1%}: there is no PDR to find"
-            )
+        values = self._values(f"boot {number} of the {side} {one.build.label}", one.replicate.trials)
         return BootResult(
-            side=side, pair=number, boot=one.subject.boot, kernel=one.kernel,
-            values={name: value for name, value in values.items() if value is not None},
+            side=side, pair=number, boot=one.subject.boot, kernel=one.kernel, values=values,
             complaints=tuple(one.subject.complaints),
         )  # fmt: skip
 
     def _group(
         self, group: Sequence[Side], number: int, *, search_only: bool = False, another: bool = False
-    ) -> list[_Boot]:
-        started: list[_Boot] = []
-        booting: list[Subject] = []
+    ) -> list[Boot[AnyAsk, AnyStretch]]:
+        started: list[Boot[AnyAsk, AnyStretch]] = []
+        booting: list[PreparedSut[AnyAsk, AnyStretch]] = []
         try:
             for side in group:
                 booting += [self._begun(side, number)]  # one by one, too
@@ -240,11 +220,8 @@ class Boots:
             for one in started:
                 self._search(one)
             if self.failure is None and not search_only:
-                self.loads = self.loads or self._grid()
                 for one in started:
-                    one.replicate.steps = self._measurands.steps(
-                        Sweep(round_order(self.loads, number), self.session.profile.boot_trial)
-                    )
+                    one.replicate.steps = self._steps(number)
                 if another and all(one.subject.testbed.steady for one in started):
                     self._begin_ahead(group, number + 1)
                 measure_in_turn(started)
@@ -252,7 +229,9 @@ class Boots:
             self._leave(started, booting)
         return started
 
-    def _leave(self, started: Sequence[_Boot], booting: Sequence[Subject]) -> None:
+    def _leave(
+        self, started: Sequence[Boot[AnyAsk, AnyStretch]], booting: Sequence[PreparedSut[AnyAsk, AnyStretch]]
+    ) -> None:
         for one in reversed(started):
             self._release(one.subject)
         self.session.leave([subject.testbed for subject in booting])
@@ -270,7 +249,7 @@ class Boots:
                 return  # it is tried again, and told, when its turn comes
             self._ahead[side] = subject, self._meanwhile.submit(subject.set_up)
 
-    def _begun(self, side: Side, number: int) -> Subject:
+    def _begun(self, side: Side, number: int) -> PreparedSut[AnyAsk, AnyStretch]:
         self.session.observer.said(f"boot {number} of the {side}, {self.builds[side].label}")
         if side in self._ahead:
             return self._ahead[side][0]
@@ -279,17 +258,15 @@ class Boots:
         except TestbedError as error:
             raise BootError(side, error) from error
 
-    def _subject(self, side: Side, number: int) -> Subject:
+    def _subject(self, side: Side, number: int) -> PreparedSut[AnyAsk, AnyStretch]:
         build = self.builds[side]
         testbed = self.session.begin(build.boot)
         # Namespaces made anew are a start of the SUT too, though its kernel stays.
         boot = "" if isinstance(testbed, Booting) else f"{testbed.boot}-{side}-{number}"
         identity = Identity(side, build.label, number, boot, build.program, build.planted)
-        return Subject(
-            self.session, self.scenario, testbed, identity, told=self._told, introduce=side not in self._introduced
-        )
+        return self._new_subject(testbed, identity, side not in self._introduced)
 
-    def _start(self, build: Build, subject: Subject) -> _Boot:
+    def _start(self, build: Build, subject: PreparedSut[AnyAsk, AnyStretch]) -> Boot[AnyAsk, AnyStretch]:
         testbed = subject.testbed
         try:
             if (ahead := self._ahead.pop(build.side, None)) is not None:
@@ -319,57 +296,9 @@ class Boots:
         self.sides[build.side] = replace(
             self.sides[build.side], environment=subject.environment.to_dict(), fingerprint=subject.fingerprint
         )
-        return _Boot(build, subject, Replicate(subject, ()))
+        return Boot(build, subject, Replicate(subject, ()))
 
-    def _search(self, one: _Boot) -> None:
-        """Calibrate and search, once for each build."""
-        side = one.build.side
-        if side in self._searched or self.loads or self.failure is not None:
-            return
-        with one.blamed():
-            found = one.subject.search(self._searched_goals)
-        assert one.subject.calibration is not None
-        self._searched.add(side)
-        self.sides[side] = replace(self.sides[side], search=searched(found), calibration=one.subject.calibrated())
-        failure = search_failure(found, one.subject.calibration)
-        if failure is not None:
-            self.failure = Judgement(failure.verdict, f"the {side} {one.build.label}: {failure.reason}")
-            return
-        result = found.results[-1]
-        self._most[side] = one.subject.calibration.max_load
-        self._centres[side] = result.lower or result.upper or 0.0
-
-    @property
-    def _searched_goals(self) -> tuple[Goal, ...]:
-        """Where boots' speed is constant the search is short: it places the grid, and each boot tells its own PDR."""
-        goals = goals_of(self.session.profile, self.scenario)
-        if not self._steady:
-            return goals
-        trial, width = self.session.profile.boot_trial, max(_PLACING, self.goal.width)
-        short = replace(
-            self.goal, width=width, initial_trial_duration=trial, final_trial_duration=trial, duration_sum=2 * trial,
-            preceding_targets=1,
-        )  # fmt: skip
-        return (short,)
-
-    def _grid(self) -> tuple[float, ...]:
-        centres = list(self._centres.values())
-        return grid(min(centres), BOOT_GRID, min(self._most.values()), highest=max(centres))
-
-    @property
-    def _measurands(self) -> Measurands:
-        """What all boots measure, once the loads are known."""
-        profile = self.session.profile
-        width = max(BOOT_WIDTH, profile.finest_width)
-        top = min(STEADY_TOP_TRIALS, profile.boot_top_trials) if self._steady else profile.boot_top_trials
-        # Of a run that is resumed the ceiling is in what was found then.
-        known = [one.calibration.ceiling for one in self.sides.values() if one.calibration is not None]
-        return Measurands.at(
-            self.loads, self.goal, profile.boot_trial, top_trials=top, width=width,
-            overloads=overloads(max(self.loads), self.scenario.overload, min(known, default=math.inf)),
-        )  # fmt: skip
-
-    def _release(self, subject: Subject) -> None:
+    def _release(self, subject: PreparedSut[Any, Any]) -> None:
         try:
             subject.release(ending=True)
         except PdrGateError as error:
@@ -377,6 +306,6 @@ class Boots:
             self.session.observer.said(str(error))
 
 
-def _unlike(started: Sequence[_Boot]) -> bool:
+def _unlike(started: Sequence[Boot[Any, Any]]) -> bool:
     """Whether guests that are to be compared run by different accelerators."""
     return len({one.subject.testbed.describe().get("accelerator") for one in started}) > 1

@@ -14,7 +14,7 @@ from pdrgate.hosts.cpus import format_cpu_list
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.patience import Patience
 from pdrgate.testbeds import Testbed
-from pdrgate.trial import Trial, by_boot
+from pdrgate.trial import AnyStretch, Stretch, by_boot
 
 _TOO_FEW_LEFT = 0.5
 """Of the wanted trials: where more are lost, what is left supports no verdict on the SUT."""
@@ -50,7 +50,7 @@ class Disturbance:
     """Times that a disturbed trial was measured again, at most."""
 
     @classmethod
-    def of(cls, trials: Sequence[Trial], patience: Patience = Patience()) -> Disturbance:  # noqa: B008  # frozen
+    def of(cls, trials: Sequence[Stretch], patience: Patience = Patience()) -> Disturbance:  # noqa: B008  # frozen
         """That of trials in measured order, of one boot or of several that were measured in turn.
 
         Args:
@@ -58,12 +58,12 @@ class Disturbance:
         """
         chains = [chain for own in by_boot(trials).values() for chain in _chains(own, patience)]
         disturbed = [trial for trial in trials if trial.disturbed]
-        time = sum(map(_seconds, trials))
+        time = sum(trial.seconds for trial in trials)
         return cls(
             wanted=len(chains),
             repeated=sum(len(chain) > 1 and any(trial.disturbed for trial in chain[:-1]) for chain in chains),
             lost=sum(bool(chain[-1].disturbed) for chain in chains),
-            time_share=sum(map(_seconds, disturbed)) / time if time else 0.0,
+            time_share=sum(trial.seconds for trial in disturbed) / time if time else 0.0,
             evidence=_evidence(trial.disturbed for trial in disturbed),
             repeats=patience.disturbed,
         )
@@ -120,24 +120,16 @@ def remedy(testbed: Testbed) -> str:
     return f"{free}, or {'lower sut.cpu_speed' if testbed.steady else 'use a guest of constant speed'}"
 
 
-def _chains(trials: Iterable[Trial], patience: Patience) -> list[list[Trial]]:
+def _chains(trials: Iterable[AnyStretch], patience: Patience) -> list[list[AnyStretch]]:
     """Trials of one boot, each with its repeats: what was measured again at once for not being sound."""
-    found: list[list[Trial]] = []
+    found: list[list[AnyStretch]] = []
     for trial in trials:
         last = found[-1] if found else []
-        if last and patience.again(last) and _asked(last[-1]) == _asked(trial):
+        if last and patience.again(last) and last[-1].asked == trial.asked:
             last.append(trial)
         else:
             found.append([trial])
     return found
-
-
-def _asked(trial: Trial) -> tuple[str, int, float, float]:
-    return trial.phase, trial.repeat, trial.intended_load, trial.intended_duration
-
-
-def _seconds(trial: Trial) -> float:
-    return max(trial.intended_duration, trial.sending_time)
 
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pdrgate.builds.named_build import named_build
 from pdrgate.errors import UsageError
 from pdrgate.gate.boots import SIDES, Build
-from pdrgate.gate.build_comparison import BuildComparison, Plan
+from pdrgate.gate.comparisons import AnyComparison, comparison_of
+from pdrgate.gate.pairs_comparison import Plan
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.results.model import Side
@@ -19,7 +20,7 @@ _TOLERANCE = 0.02
 _LONG = 7 * 86400.0
 
 
-def compare_with_itself(session: Session, scenario: Scenario, kernel: str, pairs: int) -> BuildComparison:
+def compare_with_itself(session: Session, scenario: Scenario, kernel: str, pairs: int) -> AnyComparison:
     """All pairs of boots of one build, measured and kept in the session's store of noise.
 
     Where nothing boots, such as in namespaces, a boot is the testbed set up anew.
@@ -30,10 +31,10 @@ def compare_with_itself(session: Session, scenario: Scenario, kernel: str, pairs
 
     Raises:
         UsageError: the testbed boots builds, and none is named.
-        PdrGateError: as `BuildComparison.measure`.
+        PdrGateError: as `PairsComparison.measure`.
     """
     plan = Plan(pairs, _LONG, _TOLERANCE, session.config.side_by_side, whole=True)
-    comparison = BuildComparison(session, scenario, _sides(session, kernel), plan)
+    comparison = comparison_of(session, scenario, _sides(session, kernel), plan)
     comparison.measure()
     if comparison.judgement is None:
         comparison.judge(plan.tolerance)

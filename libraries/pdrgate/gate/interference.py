@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from pdrgate.observers.reading import Place
-from pdrgate.trial import Trial
+from pdrgate.transfer import Transfer
+from pdrgate.trial import Stretch
 
 _WORTH_TELLING = 0.02
 """Share of a CPU's time that others had. At 1 Mpps this is the difference between 4096 and 20000 packets waiting."""
@@ -47,12 +48,12 @@ class Interference:
         )
 
 
-def interference(trials: Sequence[Trial], cpus: Collection[int]) -> str:
+def interference(trials: Sequence[Stretch], cpus: Collection[int]) -> str:
     """The worst of each kind as a clause, see `Interference`; empty when nobody disturbed or nothing is known."""
     return " and ".join(map(str, interferences(trials, cpus)))
 
 
-def interferences(trials: Sequence[Trial], cpus: Collection[int]) -> tuple[Interference, ...]:
+def interferences(trials: Sequence[Stretch], cpus: Collection[int]) -> tuple[Interference, ...]:
     """Who had what of the SUT's CPUs; of each kind only the CPU with the trial that was touched most."""
     found = []
     for name, who, nobodys in _WHO:
@@ -62,18 +63,18 @@ def interferences(trials: Sequence[Trial], cpus: Collection[int]) -> tuple[Inter
     return tuple(found)
 
 
-def _of_cpu(trials: Sequence[Trial], cpu: int, name: str, who: str, nobodys: int) -> Iterator[Interference]:
+def _of_cpu(trials: Sequence[Stretch], cpu: int, name: str, who: str, nobodys: int) -> Iterator[Interference]:
     if name == "process_ticks":
         # Where programs of the SUT's own receive, their time is in it: others cannot be told from them.
         trials = [trial for trial in trials if not _receives(trial)]
     place, second = str(Place.cpu(cpu)), os.sysconf("SC_CLK_TCK")
     ticks = [trial.counter_changes.get(place, {}).get(name, 0) for trial in trials]
-    seconds = [max(trial.intended_duration, trial.sending_time) for trial in trials]
+    seconds = [trial.seconds for trial in trials]
     shares = [min(1.0, gain / second / time) if time else 0.0 for gain, time in zip(ticks, seconds, strict=True)]
     touched = [share for gain, share in zip(ticks, shares, strict=True) if gain > nobodys and share >= _WORTH_TELLING]
     if touched:
         yield Interference(who, cpu, max(touched), sum(ticks) / second / sum(seconds), len(touched), len(trials))
 
 
-def _receives(trial: Trial) -> bool:
-    return str(Place.receiver(0)) in trial.counters_after
+def _receives(trial: Stretch) -> bool:
+    return isinstance(trial, Transfer) or str(Place.receiver(0)) in trial.counters_after

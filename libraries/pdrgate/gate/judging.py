@@ -8,7 +8,14 @@ from dataclasses import replace
 
 from pdrgate.errors import EXIT_FAULT, DataError, UsageError
 from pdrgate.gate.packet_cost import at_odds, cost_in_words, percent
-from pdrgate.measurands import Cost, LivelockThreshold, OverloadThroughput
+from pdrgate.measurands import (
+    ByteCost,
+    Cost,
+    LivelockThreshold,
+    OverloadThroughput,
+    RttInflation,
+    Transmissions,
+)
 from pdrgate.replication import NoiseFloor, Samples
 from pdrgate.replication.noise import KNOWN
 from pdrgate.replication.samples import gravest_change
@@ -28,6 +35,10 @@ from pdrgate.units import Rate
 CONFIDENCE = 0.95
 OVERLOAD_TOLERANCE = 0.1
 """At least, of what is forwarded far beyond saturation: nobody runs there, and it scatters; a collapse matters."""
+INFLATION_TOLERANCE = 0.1
+"""At least, of RTT inflation: it is divided by microseconds."""
+RETRANSMISSION_TOLERANCE = 0.005
+"""Of the segments, that may be sent again besides, whatever was accepted of the throughput."""
 _MANY = math.log(1000)
 _LEADS = {
     Verdict.REGRESSION: "slower",
@@ -45,9 +56,15 @@ def tolerance_of(measurand: str, asked: float, cost: float) -> float:
         asked: of the PDR, and of what goes with it.
         cost: of the cost of a packet.
     """
-    if measurand == Cost.name:
+    if measurand in (Cost.name, ByteCost.name):
         return cost
-    return max(asked, OVERLOAD_TOLERANCE) if measurand in (OverloadThroughput.name, LivelockThreshold.name) else asked
+    if measurand == Transmissions.name:
+        return RETRANSMISSION_TOLERANCE
+    least = {
+        OverloadThroughput.name: OVERLOAD_TOLERANCE, LivelockThreshold.name: OVERLOAD_TOLERANCE,
+        RttInflation.name: INFLATION_TOLERANCE,
+    }  # fmt: skip
+    return max(asked, least.get(measurand, 0.0))
 
 
 def check_tolerance(tolerance: float) -> None:
@@ -255,7 +272,7 @@ def summarised(name: str, unit: str, better: Better, samples: Sequence[float]) -
 
 def shown(value: float, unit: str) -> str:
     """A value as people read it."""
-    return str(Rate(value)) if unit == "packets/s" else f"{value:.4g} {unit}"
+    return str(Rate(value)) if unit == "packets/s" else f"{value:.4g} {unit}".rstrip()
 
 
 def _lead(change: ChangeResult) -> str:

@@ -16,7 +16,7 @@ from pdrgate.observers.reading import nested, without_zeros
 from pdrgate.observers.watching import Observer, watching
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
-from pdrgate.trial import Trial
+from pdrgate.trial import Stretch, Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class Belonging:
     build: str = ""
     pair: int = 0
 
-    def owns(self, trial: Trial) -> bool:
-        """Whether a trial was made for the same, under the same conditions."""
+    def owns(self, trial: Stretch) -> bool:
+        """Whether a trial, or a transfer, was made for the same, under the same conditions."""
         return all(getattr(trial, field.name) == getattr(self, field.name) for field in dataclasses.fields(self))
 
 

@@ -14,10 +14,12 @@ from pdrgate import __version__
 from pdrgate.errors import DataError, PdrGateError, StorageError
 from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, write_result
+from pdrgate.history.transfers import TRANSFERS_FILE, TransferFile, read_transfers
 from pdrgate.history.trials import TRIALS_FILE, TrialFile
 from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult, TestbedResult
 from pdrgate.results.verdict import Verdict, gravest
 from pdrgate.stability import read_trials
+from pdrgate.transfer import Transfer
 from pdrgate.trial import Trial
 
 SPIKE_IN_TRIALS = "spike-in.jsonl"
@@ -54,6 +56,12 @@ class RunRecord:
         self.trials = TrialFile(path)
         self.earlier: tuple[Trial, ...] = tuple(read_trials(path)) if resume and path.stat().st_size else ()
         """The trials of the run that is resumed."""
+        path = folder / TRANSFERS_FILE
+        if not resume:
+            _put_aside(path)
+        self._transfers = TransferFile(path) if path.exists() else None
+        self.earlier_transfers: tuple[Transfer, ...] = tuple(read_transfers(path))
+        """The same of transfers."""
         self._fingerprints: dict[str, dict[str, str]] = read_fingerprints(folder) if resume else {}
         self._spike_in: Self | None = None
 
@@ -71,6 +79,13 @@ class RunRecord:
             other.earlier = tuple(read_trials(path)) if self.resumed and path.stat().st_size else ()
             self._spike_in = other
         return self._spike_in
+
+    @property
+    def transfers(self) -> TransferFile:
+        """Where transfers go; made with the first of them. Raises StorageError."""
+        if self._transfers is None:
+            self._transfers = TransferFile(self.folder / TRANSFERS_FILE)
+        return self._transfers
 
     @property
     def scenarios(self) -> tuple[ScenarioResult, ...]:
@@ -139,6 +154,8 @@ class RunRecord:
     def close(self) -> None:
         """End writing trials; may be called twice."""
         self.trials.close()
+        if self._transfers is not None:
+            self._transfers.close()
         if self._spike_in is not None:
             self._spike_in.trials.close()
 

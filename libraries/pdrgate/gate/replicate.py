@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
-from pdrgate.gate.subject import Subject
+from pdrgate.gate.prepared_sut import PreparedSut
 from pdrgate.measurands import (
-    Ask,
     Cost,
     LivelockThreshold,
     Measurand,
@@ -19,7 +18,11 @@ from pdrgate.measurands import (
     Sweep,
 )
 from pdrgate.search.goals import Goal
-from pdrgate.trial import Trial
+
+_Ask = TypeVar("_Ask")
+_Made = TypeVar("_Made")
+_Wanted = TypeVar("_Wanted", covariant=True)
+_SoFar = TypeVar("_SoFar", contravariant=True)
 
 _SPAN = 100.0
 """How far below the lowest load of the curve a PDR is looked for."""
@@ -67,21 +70,28 @@ class Measurands:
         return (self.overload, LivelockThreshold(self.overload)) if self.overload is not None else ()
 
 
+class NextStep(Protocol[_SoFar, _Wanted]):
+    """A step, of trials or of transfers."""
+
+    def next(self, so_far: Sequence[_SoFar], /) -> _Wanted | None: ...
+
+
 @dataclass
-class Replicate:
+class Replicate(Generic[_Ask, _Made]):
     """One on the way."""
 
-    subject: Subject
-    steps: Sequence[Step]
+    subject: PreparedSut[_Ask, _Made]
+    steps: Sequence[NextStep[_Made, _Ask]]
     repeat: int = 0
-    trials: list[Trial] = field(default_factory=list)
+    trials: list[_Made] = field(default_factory=list)
+    """Or transfers."""
 
-    def wants(self) -> Ask | None:
-        """The trial that comes next; None when it is complete."""
+    def wants(self) -> _Ask | None:
+        """What comes next; None when it is complete."""
         return next((ask for step in self.steps if (ask := step.next(self.trials)) is not None), None)
 
     def go_on(self) -> bool:
-        """Measure one trial; False when none was wanted."""
+        """Measure one trial, or transfer; False when none was wanted."""
         ask = self.wants()
         if ask is None:
             return False

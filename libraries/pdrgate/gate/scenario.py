@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from pdrgate.data_paths.catalogue import CALLS, DATA_PATHS, Call, Receivers
+from pdrgate.data_paths.catalogue import CALLS, CONTROLS, DATA_PATHS, Call, Receivers, TcpStreams
 from pdrgate.errors import UsageError
 from pdrgate.testbeds.protocol import PINNINGS, Pinning
 from pdrgate.traffic.frames import Frames
@@ -15,7 +15,9 @@ from pdrgate.traffic.frames import Frames
 DEFAULT_FLOWS = 256
 DEFAULT_LOSS, DEFAULT_WIDTH = 0.005, 0.01
 _USUAL = Receivers()
+_USUAL_STREAMS = TcpStreams()
 _OVERLOADS = (2.5, 1000.0)
+_OF_OPEN_LOOPS = ("frame_size", "flows", "directions", "probe_rate", "overload", "loss_ratio", "width")
 
 
 _WORDS: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
@@ -36,6 +38,12 @@ _WORDS: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
     (re.compile(r"overload([\d.]+)"), "overload", float),
     (re.compile(r"loss([\d.]+)"), "loss_ratio", lambda percent: float(percent) / 100),
     (re.compile(r"width([\d.]+)"), "width", lambda percent: float(percent) / 100),
+    (re.compile(r"(\d+)KiBwindow"), "tcp.window", int),
+    (re.compile(r"(\d+)streams"), "tcp.count", int),
+    (re.compile(r"(sends)"), "tcp.direction", str),
+    (re.compile(rf"({'|'.join(CONTROLS)})"), "tcp.congestion", str),
+    (re.compile(r"([\d.]+)msdelay"), "tcp.delay", lambda ms: float(ms) / 1e3),
+    (re.compile(r"pathloss([\d.]+)"), "tcp.loss", lambda percent: float(percent) / 100),
 )
 """The words of a scenario's name, what they say, and how they are read."""
 
@@ -69,6 +77,8 @@ class Scenario:
     """Percent, one for each receiver."""
     background: int = _USUAL.background
     """Busy processes beside the receivers."""
+    tcp: TcpStreams = _USUAL_STREAMS
+    """Where the data path is TCP."""
     overload: float = 0.0
     """Times what the SUT can take that it is offered besides, to see what it forwards then; 0: what the curve needs."""
     loss_ratio: float = DEFAULT_LOSS
@@ -90,14 +100,33 @@ class Scenario:
             )
         if self.delivery is None and self._receivers != _USUAL:
             raise UsageError(f"{self.data_path} has no receivers; use udp-delivery")
+        if self.streams is None and self.tcp != _USUAL_STREAMS:
+            raise UsageError(f"{self.data_path} has no TCP streams; use tcp-transfer")
+        if self.streams is not None and (told := [name for name in _OF_OPEN_LOOPS if self._asks(name)]):
+            raise UsageError(f"{self.data_path} is a closed loop and has no {', '.join(told)}; leave that out")
         if self.delivery is not None and self.directions == 2:
             raise UsageError(f"{self.data_path} ends at the SUT, and nothing comes from behind it; send one way")
         _ = self.frames  # its own checks
+
+    def _asks(self, name: str) -> bool:
+        """Whether a field is not as usual."""
+        usual = next(field.default for field in fields(self) if field.name == name)
+        return bool(getattr(self, name) != usual)
 
     @property
     def delivery(self) -> Receivers | None:
         """Who receives, where the data path delivers."""
         return self._receivers if DATA_PATHS[self.data_path].delivers else None
+
+    @property
+    def streams(self) -> TcpStreams | None:
+        """Of a closed loop, where the data path is one; it has no PDR."""
+        return self.tcp if DATA_PATHS[self.data_path].transfers else None
+
+    @property
+    def ends_at_sut(self) -> bool:
+        """Whether programs of the SUT's own are in it, and share its CPUs."""
+        return self.delivery is not None or self.streams is not None
 
     @property
     def _receivers(self) -> Receivers:
@@ -125,6 +154,8 @@ class Scenario:
         Other questions have other names: what is not as usual is in it.
         """
         words = [self.data_path, self.pinning.replace(" ", ""), str(self.buffer)]
+        if self.streams is not None:
+            return "-".join(words + _words_of(self.streams))
         words.append("imix" if self.frame_size == "imix" else f"{self.frame_size}B")
         if self.directions == 2:
             words.append("bidirectional")
@@ -157,18 +188,25 @@ class Scenario:
         """The scenario that has this `name`. Raises UsageError when there is none."""
         path = max((one for one in DATA_PATHS if name.startswith(f"{one}-")), key=len, default="")
         found: dict[str, Any] = {"data_path": path}
+        transfers = bool(path) and DATA_PATHS[path].transfers
         for word in name.removeprefix(f"{path}-").split("-") if path else ():
             for pattern, key, read in _WORDS:
                 if (match := pattern.fullmatch(word)) and key not in found:
                     found[key] = read(match[1])
                     break
-        if path and "frame_size" in found and (scenario := cls(**found)).name == name:
-            return scenario
+        if path and ("frame_size" in found or transfers):
+            streams = {key.removeprefix("tcp."): found.pop(key) for key in list(found) if key.startswith("tcp.")}
+            scenario = cls(**found, tcp=TcpStreams(**streams))
+            if scenario.name == name:
+                return scenario
         raise UsageError(f"there is no scenario {name!r}; take a name from a result, such as {cls().name}")
 
     @property
     def title(self) -> str:
         """The scenario in words."""
+        if self.streams is not None:
+            kind = DATA_PATHS[self.data_path].title
+            return f"{kind}, {self.pinning}, buffer {self.buffer} packets, {self.streams}"
         more = ", both directions" if self.directions == 2 else ""
         if self.flows != DEFAULT_FLOWS:
             more += f", {self.flows} flows"
@@ -184,3 +222,18 @@ class Scenario:
             f"{DATA_PATHS[self.data_path].title}, {self.pinning}, buffer {self.buffer} packets, "
             f"{'IMIX' if self.frame_size == 'imix' else f'{self.frame_size}-byte'} frames{more}"
         )
+
+
+def _words_of(streams: TcpStreams) -> list[str]:
+    words = [f"{streams.window}KiBwindow"]
+    if streams.count != _USUAL_STREAMS.count:
+        words.append(f"{streams.count}streams")
+    if streams.direction != _USUAL_STREAMS.direction:
+        words.append(streams.direction)
+    if streams.congestion != _USUAL_STREAMS.congestion:
+        words.append(streams.congestion)
+    if streams.delay:
+        words.append(f"{1e3 * streams.delay:g}msdelay")
+    if streams.loss:
+        words.append(f"pathloss{100 * streams.loss:g}")
+    return words

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from pathlib import Path
 
-from pdrgate.errors import DataError, TestbedError
-from pdrgate.gate.baseline import Baseline, BaselineSource, besides_the_kernel, differing_entries
+from pdrgate.errors import TestbedError
+from pdrgate.gate.against_baseline import AgainstBaseline
+from pdrgate.gate.baseline import BaselineSource
 from pdrgate.gate.disturbance import Disturbance, remedy
 from pdrgate.gate.interference import interference
 from pdrgate.gate.judging import (
     check_tolerance,
-    compare,
-    comparison,
-    judged,
-    remedy_of_boots,
-    shown,
     summarised,
-    told,
-    tolerance_of,
 )
-from pdrgate.gate.noise import as_observed, noise_floor, remember
-from pdrgate.gate.packet_cost import counted, function_changes
+from pdrgate.gate.packet_cost import counted
 from pdrgate.gate.plan import further_load, grid, is_highest, overloads, round_order
 from pdrgate.gate.profile import TOP_TRIALS
 from pdrgate.gate.progress import Estimate, Progress
@@ -32,11 +24,8 @@ from pdrgate.gate.session import Session
 from pdrgate.gate.subject import Subject, goals_of
 from pdrgate.measurands import REPEAT, Ask, Sweep
 from pdrgate.observers.accounting import total
-from pdrgate.replication import NoiseFloor, Samples
-from pdrgate.results.losses import LossResult, compared
+from pdrgate.results.losses import LossResult
 from pdrgate.results.model import (
-    ChangeResult,
-    ComparisonResult,
     CostResult,
     GoalResult,
     MeasurandResult,
@@ -82,21 +71,15 @@ class ScenarioRun:
         self.found: Search | None = None
         self.assessment: Assessment | None = None
         self.measurands: tuple[MeasurandResult, ...] = ()
-        self.comparison: ComparisonResult | None = None
         self.judgement: Judgement | None = None
         """The gravest so far; None while nothing was judged."""
         self.interference = ""
         self.cost: CostResult | None = None
         self.disturbance = Disturbance()
         """Of the repeats."""
-        self._baselines = baselines
-        self._baseline: Baseline | None = None
-        self._no_baseline = ""
-        """Why there is none."""
+        self._against = AgainstBaseline(self.subject, baselines)
         self._failure: Judgement | None = None
         """Why there is nothing to compare."""
-        self._floor = NoiseFloor()
-        """What is known of the testbed's noise, before this run adds to it."""
         self._ends = (0.0, 0.0)
         """When the step that is going on ends, by the clock: at the earliest, at the latest."""
         self._after = 0.0
@@ -134,7 +117,7 @@ class ScenarioRun:
         if width is not None:
             asked = dataclasses.replace(asked, width=width)
         self.subject.ask(asked)
-        self._find_baseline()
+        self._against.find()
         self.found = self.subject.search(goals_of(self.session.profile, self.scenario))
         assert self.subject.calibration is not None
         failure = search_failure(self.found, self.subject.calibration)
@@ -207,34 +190,10 @@ class ScenarioRun:
         check_tolerance(tolerance)
         if self.assessment is None:
             raise TestbedError("there is nothing to judge; search the PDR and repeat trials around it first")
-        self._floor = noise_floor(self.session.noise, self.subject.fingerprint, self.session.observer)
-        changes = self._changes(tolerance)
-        if changes:
-            assert self._baseline is not None
-            differs = differing_entries(self._baseline.scenario.fingerprint, self.subject.fingerprint)
-            why_not = self._failure.reason if self._failure else ""
-            functions = function_changes(self._baseline.scenario.cost, self.cost)
-            self.comparison = comparison(changes, self._baseline.source, differs, why_not=why_not, functions=functions)
-            if (others := besides_the_kernel(differs)) and not why_not:
-                self.session.observer.said(others)
-        if self._failure is not None:
-            judgement = self._failure
-            if changes:
-                numbers = "; ".join(told(change) for change in changes)
-                judgement = judgement.remarked(self._places(judgement), f"not accepted therefore: {numbers}")
-        elif changes:
-            judgement = judged(changes, self.comparison.functions if self.comparison else ())
-            if judgement.verdict is Verdict.NO_BASELINE and self.session.options.require_baseline:
-                judgement = Judgement(Verdict.INCONCLUSIVE, judgement.reason)
-            calibrated = f"{_as_typed(self.session.config.source)} {self._not_the_default}"
-            judgement = judgement.remarked(
-                self.disturbance.remark(),
-                self._places(judgement),
-                remedy_of_boots(changes, self._floor, calibrated.strip()),
-            )
-        else:
-            judgement = Judgement(Verdict.NO_BASELINE, self._numbers())
-            judgement = judgement.remarked(self.disturbance.remark(), self._no_baseline)
+        judgement = self._against.judge(
+            self.measurands, tolerance, failure=self._failure, disturbance=self.disturbance, cost=self.cost,
+            losses=self._losses,
+        )  # fmt: skip
         self._judge(judgement)
         return judgement
 
@@ -279,7 +238,7 @@ class ScenarioRun:
             pdr=pdr_of(self.measurands),
             measurands=self.measurands,
             assessment=self.assessment.result() if self.assessment else None,
-            comparison=self.comparison,
+            comparison=self._against.comparison,
             interference=self.interference,
             complaints=tuple(subject.complaints),
             cost=self.cost,
@@ -300,14 +259,14 @@ class ScenarioRun:
         self._ends = now + least + then[0], now + most + then[1]
         self._after = then[0]
 
-    def _summarise(self, measurands: Measurands, replicates: list[Replicate]) -> None:
+    def _summarise(self, measurands: Measurands, replicates: list[Replicate[Ask, Trial]]) -> None:
         found = []
         for measurand in measurands.all:
             values = [value for one in replicates if (value := measurand.value(one.trials)) is not None]
             found.append(summarised(measurand.name, measurand.unit, measurand.better, values))
         self.measurands = tuple(one for one in found if one is not None)
 
-    def _no_pdr(self, measurands: Measurands, replicates: list[Replicate]) -> Judgement | None:
+    def _no_pdr(self, measurands: Measurands, replicates: list[Replicate[Ask, Trial]]) -> Judgement | None:
         """Where most repeats came to no PDR there is none."""
         pdr = pdr_of(self.measurands)
         samples = self.measurands[0].samples if pdr else ()
@@ -320,56 +279,10 @@ class ScenarioRun:
         theirs = [trial for trial in self.trials if trial.repeat in without]
         return Disturbance.of(theirs, self.session.profile.patience).weighed(failure, remedy(self.session.testbed))
 
-    def _find_baseline(self) -> None:
-        if self._baselines is None:
-            self._no_baseline = f"this result can be the next run's: --baseline {_as_typed(self.session.record.folder)}"
-        else:
-            self._baseline, self._no_baseline = self._baselines.find(self.subject.fingerprint)
-        if self._baseline is None and self.session.options.require_baseline:
-            why = self._no_baseline if self._baselines else "none was named; name one with --baseline"
-            raise DataError(f"a baseline is required, and there is none: {why}")
-
-    def _changes(self, tolerance: float) -> tuple[ChangeResult, ...]:
-        if self._baseline is None:
-            return ()
-        theirs = self._baseline.samples
-        cost = self.session.options.cost_tolerance
-        samples = [
-            Samples(
-                one.name, one.unit, one.better, tolerance_of(one.name, tolerance, cost), theirs[one.name], one.samples
-            )
-            for one in self.measurands
-            if len(one.samples) > 1 and len(theirs.get(one.name, ())) > 1
-        ]  # fmt: skip
-        boots = (1, self._baseline.boots)
-        return compare(samples, self._baseline.source, self._floor, boots) if samples else ()
-
     def _remember(self) -> None:
         """One more boot for what boots deviate by, where its curve can be trusted."""
-        if self._failure is not None or self.assessment is None:
-            return
-        # Namespaces that are made anew are a boot of their own; a machine that goes on is not.
-        own = (
-            self.subject.boot
-            if self.session.config.boots_builds
-            else f"{self.session.record.folder.name}-{self.subject.boot}"
-        )
-        boot = as_observed(self.subject.fingerprint, own, {one.name: one.value for one in self.measurands}, self.trials)
-        remember(self.session.noise, self.subject.fingerprint, (boot,), self.session.observer)
-
-    @property
-    def _not_the_default(self) -> str:
-        """The option that names another scenario than the one that is calibrated by default."""
-        return "" if self.scenario.name == Scenario().name else f"--scenario {self.scenario.name}"
-
-    def _places(self, judgement: Judgement) -> str:
-        """Where both builds lose packets, in a clause; of a verdict that this explains."""
-        if self._baseline is None or judgement.verdict not in (Verdict.REGRESSION, Verdict.UNSTABLE):
-            return ""
-        return compared(self._baseline.scenario.losses, self._losses)
-
-    def _numbers(self) -> str:
-        return ", ".join(f"{one.name} {shown(one.value, one.unit)}" for one in self.measurands)
+        if self._failure is None and self.assessment is not None:
+            self._against.remember(self.measurands, self.trials)
 
     def _judge(self, judgement: Judgement | None) -> None:
         """Keep the gravest."""
@@ -450,8 +363,3 @@ def stability_failure(assessment: Assessment, calibration: Calibration) -> Judge
             f"({assessment.reason}); give the SUT more hops or less CPU, or use a faster generator",
         )
     return Judgement(Verdict(assessment.verdict.value), assessment.reason)
-
-
-def _as_typed(folder: Path) -> Path:
-    """As a person in the working directory would write it."""
-    return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder

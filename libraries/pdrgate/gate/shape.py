@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from pdrgate.measurands import REPEAT, PartialDropRate, SaturationThroughput
+from pdrgate.measurands import REPEAT, PartialDropRate, SaturationThroughput, TcpThroughput
 from pdrgate.replication import Standing
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stability import Assessment, Reading, assess
 from pdrgate.stability import Verdict as Stability
 from pdrgate.stability.checks import ENOUGH_DATA, LIVELOCK, SATURATION, Check
+from pdrgate.stability.drift import PACKETS
 from pdrgate.stability.series import one_level, one_level_each, one_level_within, steady
 from pdrgate.stats.intervals import mean, sample_deviation
 from pdrgate.trial import Trial, by_boot
@@ -34,7 +35,7 @@ class Shape:
 
     pairs: int
     assessments: Mapping[Side, Assessment]
-    """Of the load-loss curve over all boots of a build."""
+    """Of the load-loss curve over all boots of a build; none of a closed loop."""
     levels: tuple[Check, ...]
     """On each build's values from boot to boot, and within boots."""
     ratios: tuple[Check, ...]
@@ -85,14 +86,8 @@ def shape_of(
             try for itself, for the machine may have another speed in each.
         loss_ratio: the PDR's.
     """
-    ratios: list[Check] = []
-    levels: list[Check] = []
     tries = (*earlier, samples)
-    for name in _TIMED:
-        told = [_ratios(one[name]) for one in tries]
-        ratios += steady(f"candidate's {name} relative to the baseline's", tuple(chain.from_iterable(told)))
-        for one, both in zip(tries, told, strict=True):
-            levels += _levels(name, one[name], both)
+    levels, ratios = _over_boots(dict.fromkeys(_TIMED, PACKETS), tries)
     levels += [
         one_level_within(f"{side}'s saturation throughput within its boots", _at_most(own))
         for side, own in trials.items()
@@ -109,16 +104,39 @@ def shape_of(
     return Shape(pairs, assessments, tuple(levels), tuple(ratios))
 
 
+def shape_of_transfers(samples: Samples, *, earlier: Sequence[Samples] = ()) -> Shape:
+    """The shape of a comparison of closed loops, which have no curve: of their throughput from boot to boot."""
+    tries = (*earlier, samples)
+    levels, ratios = _over_boots({TcpThroughput.name: TcpThroughput.unit}, tries)
+    pairs = sum(len(one[TcpThroughput.name]["baseline"]) for one in tries)
+    return Shape(pairs, {}, tuple(levels), tuple(ratios))
+
+
+def _over_boots(units: Mapping[str, str], tries: Sequence[Samples]) -> tuple[list[Check], list[Check]]:
+    """The checks on levels and on ratios of some measurands, by name with their units."""
+    ratios: list[Check] = []
+    levels: list[Check] = []
+    for name, unit in units.items():
+        told = [_ratios(one[name]) for one in tries]
+        ratios += steady(f"candidate's {name} relative to the baseline's", tuple(chain.from_iterable(told)))
+        for one, both in zip(tries, told, strict=True):
+            levels += _levels(name, one[name], both, unit)
+    return levels, ratios
+
+
 def _ratios(own: Mapping[Side, tuple[float, ...]]) -> tuple[float, ...]:
     return tuple(new / old for new, old in zip(own["candidate"], own["baseline"], strict=True))
 
 
-def _levels(name: str, own: Mapping[Side, tuple[float, ...]], both: tuple[float, ...]) -> list[Check]:
+def _levels(
+    name: str, own: Mapping[Side, tuple[float, ...]], both: tuple[float, ...], unit: str = PACKETS
+) -> list[Check]:
     """Whether the boots of each build have one level; none where the machine moves both builds alike."""
     if all(_relative_deviation(values) > _ALIKE * _relative_deviation(both) for values in own.values()):
         return []
-    each = [one_level(f"{side}'s {name} from boot to boot", values) for side, values in own.items()]
-    return [*each, one_level_each(f"builds' {name} from boot to boot", own["baseline"], own["candidate"])]
+    each = [one_level(f"{side}'s {name} from boot to boot", values, unit=unit) for side, values in own.items()]
+    both_builds = f"builds' {name} from boot to boot"
+    return [*each, one_level_each(both_builds, own["baseline"], own["candidate"], unit=unit)]
 
 
 def _relative_deviation(values: Sequence[float]) -> float:

@@ -22,7 +22,9 @@ import msgspec
 from pdrgate.data_paths.slowdowns import Planted, Slowdown, slowdowns
 from pdrgate.errors import DataError, StorageError, TestbedError
 from pdrgate.gate.build_comparison import BuildComparison
-from pdrgate.gate.subject import Identity, Subject
+from pdrgate.gate.comparisons import AnyComparison
+from pdrgate.gate.prepared_sut import Identity
+from pdrgate.gate.subject import Subject
 from pdrgate.hosts.host import CommandError
 from pdrgate.measurands import Ask
 from pdrgate.measurands.cost import packet_cost
@@ -57,7 +59,7 @@ class Size:
     """By how much more work a packet takes."""
 
 
-def spike_in(comparison: BuildComparison) -> SpikeInResult | None:
+def spike_in(comparison: AnyComparison) -> SpikeInResult | None:
     """Plant a slowdown of twice the tolerance and see whether it is found; None where the comparison did not pass.
 
     Raises:
@@ -67,6 +69,10 @@ def spike_in(comparison: BuildComparison) -> SpikeInResult | None:
         return None
     session, baseline = comparison.session, comparison.builds["baseline"]
     wanted = twice(comparison.plan.tolerance)
+    if not isinstance(comparison, BuildComparison):
+        return SpikeInResult(
+            wanted=wanted, reason="a closed loop has no packets whose way could be made longer by so much"
+        )
     if not wanted:
         return SpikeInResult(wanted=wanted, reason="twice a tolerance of nothing is nothing")
     with session.recorded_in(session.record.spike_in):

@@ -12,7 +12,8 @@ from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.boots import SIDES, Build
-from pdrgate.gate.build_comparison import BuildComparison, Plan
+from pdrgate.gate.comparisons import comparison_of
+from pdrgate.gate.pairs_comparison import Plan
 from pdrgate.gate.spike_in import spike_in
 from pdrgate.keywords.log import show_scenario
 from pdrgate.keywords.state import State
@@ -118,7 +119,7 @@ class BuildKeywords:
         session.leave()
         seconds = None if budget is None else float(budget)
         plan = Plan(boots, seconds, float(tolerance), session.config.side_by_side, self._state.tests)
-        comparison = test.measurement = BuildComparison(session, test.scenario, builds, plan, test=test.name)
+        comparison = test.measurement = comparison_of(session, test.scenario, builds, plan, test=test.name)
         comparison.measure()
         if comparison.judgement is None:
             comparison.judge(plan.tolerance)

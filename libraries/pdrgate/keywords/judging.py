@@ -8,8 +8,10 @@ from assertionengine import AssertionOperator
 from robot.api.deco import keyword
 
 from pdrgate.errors import TestbedError
-from pdrgate.gate.build_comparison import BuildComparison
+from pdrgate.gate.comparisons import AnyComparison
+from pdrgate.gate.pairs_comparison import PairsComparison
 from pdrgate.gate.scenario_run import ScenarioRun
+from pdrgate.gate.transfer_run import TransferRun
 from pdrgate.keywords.log import show_evidence, show_scenario
 from pdrgate.keywords.state import State
 from pdrgate.results.verdict import Judgement
@@ -28,13 +30,15 @@ class JudgingKeywords:
     def measurement_should_be_stable(self) -> None:
         """Repeats trials below, at and beyond the PDR and fails unless PASTRAMI's checks say the PDR can be trusted.
 
+        Of transfers, after `Measure Transfers`: their throughput at the fixed window must stay one number.
+
         After `Compare Kernel Builds` the trials are there already: a build whose curve supports no comparison fails.
 
         A failure says which check failed, with its number and its bound: ``UNSTABLE: TIR 0.46 after PDR 701 kpps,
         needs < 0.10``.
         """
         measurement = self._state.measured
-        if isinstance(measurement, ScenarioRun):
+        if not isinstance(measurement, PairsComparison):
             measurement.repeat()
             if measurement.judgement is not None:
                 # The test ends here; what was measured of the change is told all the same, though not accepted.
@@ -58,6 +62,15 @@ class JudgingKeywords:
         _fail_with_evidence(self._state.measured, judgement)
         return str(judgement.verdict)
 
+    @keyword(name="TCP Should Not Have Regressed")
+    def tcp_should_not_have_regressed(self, tolerance: Ratio = DEFAULT_TOLERANCE) -> str:
+        """Compares transfers with the baseline's; fails when they are worse by over their tolerances.
+
+        ``tolerance`` is of the throughput at the fixed window. RTT inflation has that of 10 % at least, retransmissions
+        one of half a percent of all segments. Otherwise as `PDR Should Not Have Regressed`.
+        """
+        return str(self.pdr_should_not_have_regressed(tolerance))
+
     @keyword
     def get_verdict(
         self,
@@ -73,7 +86,7 @@ class JudgingKeywords:
         return self._state.test.check(verdict, assertion_operator, assertion_expected, "Verdict", message)
 
 
-def _fail_with_evidence(measurement: ScenarioRun | BuildComparison, judgement: Judgement | None) -> None:
+def _fail_with_evidence(measurement: ScenarioRun | TransferRun | AnyComparison, judgement: Judgement | None) -> None:
     """Robot unfolds what fails: there the evidence is seen without a click."""
     if judgement is not None and not judgement.verdict.passes:
         show_evidence(measurement.result(judgement))

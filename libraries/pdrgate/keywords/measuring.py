@@ -43,6 +43,31 @@ class MeasuringKeywords:
         return Rate(lower)
 
     @keyword
+    def measure_window_curve(self) -> int | None:
+        """Finds the knee of the window curve of TCP: the least window with nine tenths of the most throughput, in KiB.
+
+        Sweeps go over windows from 16 KiB to 4 MiB until two in a row agree on the knee, four at most; fails with
+        UNSTABLE when none do. The knee is told and not compared: it moves in steps.
+        """
+        measurement = self._state.transferring()
+        found = measurement.sweep()
+        if measurement.judgement is not None:
+            raise AssertionError(str(measurement.judgement))
+        return None if found is None else found // 1024
+
+    @keyword
+    def measure_transfers(self) -> None:
+        """Repeats transfers by TCP, at rest and at the window that `Set TCP Streams` fixes.
+
+        A closed loop offers what it gets acknowledged, so it has no PDR. What is compared in its place is the
+        throughput at the fixed window, how many times the round trip at rest one under load takes, how many segments
+        are sent for each that arrives, and, where that is counted, what a byte costs the SUT's kernel.
+        """
+        measurement = self._state.transferring()
+        measurement.repeat()
+        show_scenario(measurement.result(), (), measurement.session.record)
+
+    @keyword
     def measure_load(self, load: Rate, duration: Duration = Duration(1)) -> dict[str, Any]:  # noqa: B008
         """Offers ``load`` for ``duration`` and returns the trial: offered, forwarded, loss_ratio and so on."""
         trial = self._state.test.last_trial = self._state.begun().measure_load(float(load), float(duration))

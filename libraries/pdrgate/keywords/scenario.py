@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import dataclasses
+from typing import Any, Literal
 
 from robot.api.deco import keyword
 
-from pdrgate.data_paths.catalogue import Call
+from pdrgate.data_paths.catalogue import Call, Direction
 from pdrgate.keywords.state import State
 from pdrgate.testbeds import Pinning
-from pdrgate.units import Duration, Rate
+from pdrgate.units import Duration, Rate, Ratio
 
 
 class ScenarioKeywords:
@@ -27,6 +28,7 @@ class ScenarioKeywords:
         | ``tc-redirect``                            | A tc program sends each packet out of the other port. |
         | ``srv6-end``                               | Each hop is a segment of the packets' routing header. |
         | ``udp-delivery``, ``udp6-delivery``        | The packets end at programs that read UDP sockets. |
+        | ``tcp-transfer``, ``tcp6-transfer``        | Programs move bytes by TCP: no PDR, see `Measure Transfers`. |
         """
         self._state.describe(data_path=name)
 
@@ -59,6 +61,30 @@ class ScenarioKeywords:
         ``background`` is how many further processes of the same priority want the CPU while a trial lasts.
         """
         self._state.describe(cpu_shares=percent, background=background)
+
+    @keyword(name="Set TCP Streams")
+    def set_tcp_streams(
+        self,
+        count: int | None = None,
+        window: int | None = None,
+        congestion: str | None = None,
+        direction: Direction | None = None,
+        delay: Duration | None = None,
+        loss: Ratio | None = None,
+    ) -> None:
+        """Sets what moves where the data path is TCP; what is not given stays as it is.
+
+        ``count`` streams (1) between the SUT, which ``receives`` (or ``sends``, by ``direction``), and the generator's
+        machine. ``window`` is what a receiver advertises to each at most, in KiB (1024), ``congestion`` the senders'
+        congestion control (cubic). The path may have a ``delay``, such as ``10 ms``, and a ``loss``, such as ``0.1%``,
+        by netem where a kernel has that.
+        """
+        given: dict[str, Any] = {
+            "count": count, "window": window, "congestion": congestion, "direction": direction,
+            "delay": None if delay is None else float(delay), "loss": None if loss is None else float(loss),
+        }  # fmt: skip
+        changed = {name: value for name, value in given.items() if value is not None}
+        self._state.describe(tcp=dataclasses.replace(self._state.test.scenario.tcp, **changed))
 
     @keyword
     def set_socket_buffers(self, size: float) -> None:

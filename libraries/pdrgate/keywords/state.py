@@ -7,20 +7,24 @@ import io
 import sys
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from assertionengine import AssertionOperator, verify_assertion
 
 from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.baseline import BaselineSource
-from pdrgate.gate.build_comparison import BuildComparison
+from pdrgate.gate.comparisons import AnyComparison
+from pdrgate.gate.pairs_comparison import PairsComparison
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
 from pdrgate.gate.session import Session
+from pdrgate.gate.transfer_run import TransferRun
 from pdrgate.history.address import Address
 from pdrgate.reports.console.screen import Screen
 from pdrgate.trial import Trial
+
+_Run = TypeVar("_Run", ScenarioRun, TransferRun)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,7 @@ class RunningTest:
 
     name: str = ""
     scenario: Scenario = field(default_factory=Scenario)
-    measurement: ScenarioRun | BuildComparison | None = None
+    measurement: ScenarioRun | TransferRun | AnyComparison | None = None
     last_trial: Trial | None = None
     """Of the last `Measure Load`."""
     failed_check: str = ""
@@ -107,20 +111,29 @@ class State:
         return self.test.scenario
 
     def begun(self) -> ScenarioRun:
-        """The measurement of the scenario; the first call sets the SUT up."""
+        """The measurement of the scenario by trials; the first call sets the SUT up."""
+        return self._begun(ScenarioRun)
+
+    def transferring(self) -> TransferRun:
+        """The measurement of the scenario by transfers; the first call sets the SUT up."""
+        return self._begun(TransferRun)
+
+    def _begun(self, kind: type[_Run]) -> _Run:
         test = self.test
-        if isinstance(test.measurement, BuildComparison):
-            raise TestbedError("two builds are being compared; measure single loads in a test of their own")
+        if isinstance(test.measurement, PairsComparison):
+            raise TestbedError("two builds are being compared; measure one SUT in a test of its own")
         if test.measurement is None:
             testbed = self.current
             # Kept before it is prepared: what fails half-way is put back at the end of the test.
-            test.measurement = ScenarioRun(testbed.session, test.scenario, baselines=testbed.baselines, test=test.name)
+            test.measurement = kind(testbed.session, test.scenario, baselines=testbed.baselines, test=test.name)
             test.measurement.prepare()
+        if not isinstance(test.measurement, kind):
+            raise TestbedError("trials and transfers are no one measurement; make each in a test of its own")
         return test.measurement
 
     @property
-    def measured(self) -> ScenarioRun | BuildComparison:
+    def measured(self) -> ScenarioRun | TransferRun | AnyComparison:
         """The test's measurement. Raises TestbedError when there is none yet."""
         if self.test.measurement is None:
-            raise TestbedError("there is no PDR; search it first with Search Partial Drop Rate")
+            raise TestbedError("nothing is measured; begin with Search Partial Drop Rate, or with Measure Transfers")
         return self.test.measurement

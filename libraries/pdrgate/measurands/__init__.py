@@ -6,8 +6,19 @@ from pdrgate.measurands.overload import LivelockThreshold, OverloadThroughput
 from pdrgate.measurands.pdr import PartialDropRate
 from pdrgate.measurands.saturation import SaturationThroughput
 from pdrgate.measurands.sweep import Sweep
+from pdrgate.measurands.tcp import (
+    ByteCost,
+    RttInflation,
+    TcpThroughput,
+    TransferAsk,
+    TransferMeasurand,
+    TransferStep,
+    Transmissions,
+)
+from pdrgate.measurands.window_curve import WindowCurve
 
 __all__ = [
-    "PDR_PHASE", "REPEAT", "SATURATION", "Ask", "Cost", "LivelockThreshold", "Measurand", "OverloadThroughput",
-    "PacketCost", "PartialDropRate", "SaturationThroughput", "Step", "Sweep", "replicate_of",
+    "PDR_PHASE", "REPEAT", "SATURATION", "Ask", "ByteCost", "Cost", "LivelockThreshold", "Measurand",
+    "OverloadThroughput", "PacketCost", "PartialDropRate", "RttInflation", "SaturationThroughput", "Step", "Sweep",
+    "TcpThroughput", "TransferAsk", "TransferMeasurand", "TransferStep", "Transmissions", "WindowCurve", "replicate_of",
 ]  # fmt: skip

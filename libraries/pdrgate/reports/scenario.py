@@ -131,13 +131,17 @@ def key_tables(scenario: ScenarioResult) -> Iterator[str]:
     for label, losses in by_build(scenario):
         if losses.lost:
             yield tables.losses_table(losses, label)
+    if scenario.transfers is not None and scenario.transfers.checks:
+        yield tables.transfer_checks_table(scenario.transfers)
     for part in _parts(scenario, (), ""):
         if part.assessment is not None:
             yield tables.checks_table(part.assessment, part.label)
 
 
 def further_tables(scenario: ScenarioResult) -> Iterator[str]:
-    """All others: each function, load, search and boot."""
+    """All others: each transfer, function, load, search and boot."""
+    if scenario.transfers is not None and scenario.transfers.transfers:
+        yield tables.transfers_table(scenario.transfers)
     for label, cost in _costs(scenario):
         yield tables.cost_table(cost, label)
     for part in _parts(scenario, (), ""):

@@ -18,6 +18,7 @@ from pdrgate.results.model import (
     MeasurandResult,
     ScenarioResult,
     SearchResult,
+    TransfersResult,
 )
 from pdrgate.units import Rate, Ratio
 
@@ -127,6 +128,38 @@ def bounds_table(search: SearchResult, of: str = "") -> str:
     return Table(caption, columns, rows).html()
 
 
+def transfers_table(found: TransfersResult) -> str:
+    """Each transfer in measured order; of the window curve, where the knee is."""
+    columns = [
+        Column("transfer", heads=True), Column("window", True), Column("throughput", True),
+        Column("round trip", True), Column("sent again", True), Column("SUT's CPU busy", True),
+        Column("the other's", True), Column("", wraps=True),
+    ]  # fmt: skip
+    rows = [
+        [
+            Cell(f"{one.phase} {one.repeat or ''}".rstrip()), Cell(f"{one.window // 1024} KiB"),
+            Cell(f"{one.throughput / 1e9:.4g} Gbit/s"), Cell("" if one.rtt is None else f"{1e3 * one.rtt:.3g} ms"),
+            Cell(f"{one.retransmitted} of {one.segments}"), Cell(_share(one.sut_busy)), Cell(_share(one.station_busy)),
+            Cell(one.disturbed),
+        ]
+        for one in found.transfers
+    ]  # fmt: skip
+    told = ["Transfers"]
+    if found.rest_rtt is not None:
+        told.append(f"a round trip takes {1e3 * found.rest_rtt:.3g} ms at rest")
+    if found.knees:
+        knee = "no two sweeps agree on the knee" if found.knee is None else f"knee {found.knee // 1024} KiB"
+        told.append(f"{knee} (by sweep {', '.join(f'{one // 1024}' for one in found.knees)} KiB)")
+    return Table("; ".join(told), columns, rows).html()
+
+
+def transfer_checks_table(found: TransfersResult) -> str:
+    """Whether the throughput of the repeats is one number."""
+    rows = [[Cell(check.name), _OUTCOMES[check.passed], Cell(check.sentence)] for check in found.checks]
+    columns = (Column("check", heads=True), Column("outcome"), Column("why", wraps=True))
+    return Table("The throughput of the repeats", columns, rows).html()
+
+
 def cost_table(cost: CostResult, of: str = "") -> str:
     """The functions on a packet's path, the largest first; ``of`` says of which build."""
     columns = (Column("function", heads=True), Column("instructions", True), Column("calls", True))
@@ -221,6 +254,10 @@ def _crossing(assessment: AssessmentResult) -> str:
     ends = [f"{word} {Rate(end)}" for word, end in (("from", pdr.lower), ("to", pdr.upper)) if end is not None]
     interval = f"95 % interval {' '.join(ends)}" if ends else "no interval"
     return f"crosses {threshold} at {Rate(pdr.load)}, {interval}"
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.0%}"
 
 
 def _rate(value: float | None) -> str:

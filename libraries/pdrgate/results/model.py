@@ -321,6 +321,51 @@ class AssessmentResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TransferResult:
+    """One transfer of TCP. Rates are bits/s, times seconds, sizes bytes."""
+
+    phase: str
+    """Why it was made: rest, curve, repeat."""
+    window: int
+    """That receivers advertised to each stream, at most."""
+    throughput: float
+    """That the receiving program read."""
+    rtt: float | None
+    """The median of the senders' smoothed round trip times."""
+    retransmitted: int
+    segments: int
+    """Segments that it takes to send as much once."""
+    repeat: int = 0
+    sut_busy: float | None = None
+    """Share of the time in which the SUT's CPU was not idle; None where that is not known."""
+    station_busy: float | None = None
+    """The same of the CPU of the station that it faces."""
+    sut_cpu: float = 0.0
+    """CPU time of the program at the SUT."""
+    rtts: tuple[float, ...] = ()
+    """Over time, at equal steps."""
+    rates: tuple[float, ...] = ()
+    """The same of what was sent."""
+    disturbed: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransfersResult:
+    """What TCP did in a scenario of a closed loop, which has no load-loss curve and no PDR."""
+
+    window: int
+    """Bytes; that of the repeats."""
+    rest_rtt: float | None = None
+    """Seconds that a round trip takes while hardly anything is sent, at least."""
+    knee: int | None = None
+    """The least window that brings nine tenths of the most; None where none was looked for, or sweeps do not agree."""
+    knees: tuple[int, ...] = ()
+    """Of each sweep of the window curve."""
+    transfers: tuple[TransferResult, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CrashResult:
     """A fault that a kernel told of on its console."""
 
@@ -403,6 +448,9 @@ class ScenarioResult:
     """Why it was not, in a sentence."""
     losses: LossResult | None = None
     """Where packets were lost, of all trials that the measurands rest on; None where nothing counted them."""
+
+    transfers: TransfersResult | None = None
+    """Of a closed loop; None where trials were measured."""
 
     def measurand(self, name: str) -> MeasurandResult | None:
         """The measurand of that name; None when it was not measured."""

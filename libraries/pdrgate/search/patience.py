@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pdrgate.trial import Trial
+from pdrgate.trial import Stretch, Trial
 
 Measure = Callable[[float, float], Trial]
 """Measures one trial, given a load in packets/s and a duration in seconds."""
@@ -20,7 +20,7 @@ class Patience:
     disturbed: int = 2
     """Times where the machine disturbed it."""
 
-    def again(self, made: Sequence[Trial]) -> bool:
+    def again(self, made: Sequence[Stretch]) -> bool:
         """Whether another attempt follows those that were made for one load."""
         last = made[-1]
         if last.sound:

@@ -317,8 +317,9 @@ def check_two_modes(series: Sequence[Repeats], bounds: Bounds) -> Check:
     # The speeds of one load say more than those of several together.
     repeats, worst = max(failed or known, key=lambda found: (found[0].each == "repeat", found[1].excess))
     if failed:
+        low, high = repeats.shown(worst.low), repeats.shown(worst.high)
         sentence = (
-            f"{repeats.quantity} flips between {Rate(worst.low)} ({worst.low_count} times) and {Rate(worst.high)} "
+            f"{repeats.quantity} flips between {low} ({worst.low_count} times) and {high} "
             f"({worst.high_count}): {worst.separation:.1f} deviations apart, needs <= {worst.bound:.1f}"
         )
         return Check(name, False, worst.separation, worst.bound, sentence)

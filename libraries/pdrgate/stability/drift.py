@@ -22,6 +22,7 @@ from pdrgate.units import Rate
 
 MOST_SERIES = 3
 """Beside that of all trials past the PDR."""
+PACKETS = "packets/s"
 WANDER_MIN_RUNS = 15
 """Values that tell a trend or wandering of one run from chance: with fewer the bound on neighbours comes near what
 neighbours can be alike, and three repeats of three loads, each relative to its median, are often in order."""
@@ -40,7 +41,7 @@ class Scatter:
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """One series of repeats in measured order, packets/s, and its behaviour over time."""
+    """One series of repeats in measured order, and its behaviour over time."""
 
     quantity: str
     """What the values are, for people: ``PDR`` or ``throughput at 1.2 Mpps``."""
@@ -56,9 +57,13 @@ class Repeats:
     """What gave one value."""
     references: int = 0
     """Of the values, those that others were compared with to tell modes."""
+    unit: str = PACKETS
+    """The values'."""
 
     @classmethod
-    def of(cls, quantity: str, load: float | None, values: tuple[float, ...], false_alarm: float) -> Repeats:
+    def of(
+        cls, quantity: str, load: float | None, values: tuple[float, ...], false_alarm: float, unit: str = PACKETS
+    ) -> Repeats:
         """Compute everything; ``false_alarm`` is the level of the autocorrelation's bound."""
         return cls(
             quantity=quantity,
@@ -68,7 +73,12 @@ class Repeats:
             autocorrelation=lag1_autocorrelation(values, false_alarm),
             modes=two_modes(values),
             wander=wander(values),
+            unit=unit,
         )
+
+    def shown(self, value: float) -> str:
+        """A value as people read it."""
+        return str(Rate(value)) if self.unit == PACKETS else f"{value:.4g} {self.unit}"
 
     @property
     def deviation(self) -> float | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pdrgate.stability.checks import Bounds, Check, check_autocorrelation, check_trend, check_two_modes
-from pdrgate.stability.drift import Repeats
+from pdrgate.stability.drift import PACKETS, Repeats
 from pdrgate.stats.drift import LAG1_MIN_RUNS, TREND_MIN_RUNS
 from pdrgate.stats.intervals import mean
 from pdrgate.stats.modes import two_modes
@@ -25,14 +25,14 @@ def steady(quantity: str, values: tuple[float, ...], bounds: Bounds | None = Non
     )
 
 
-def one_level(quantity: str, values: tuple[float, ...], bounds: Bounds | None = None) -> Check:
-    """The check that a rate (packets/s) does not flip between two levels, such as a build's PDR from boot to boot."""
+def one_level(quantity: str, values: tuple[float, ...], bounds: Bounds | None = None, unit: str = PACKETS) -> Check:
+    """The check that a rate does not flip between two levels, such as a build's PDR from boot to boot."""
     bounds = bounds or Bounds()
-    return check_two_modes((Repeats.of(quantity, None, values, bounds.each),), bounds)
+    return check_two_modes((Repeats.of(quantity, None, values, bounds.each, unit),), bounds)
 
 
 def one_level_within(quantity: str, boots: Iterable[Sequence[float]], bounds: Bounds | None = None) -> Check:
-    """The check that a rate (packets/s) does not flip within boots, by all of them together.
+    """The check that a rate does not flip within boots, by all of them together.
 
     Each value is taken relative to the best of its boot, which itself tells nothing then: boots have levels of their
     own, of a few per cent.
@@ -46,13 +46,13 @@ def one_level_within(quantity: str, boots: Iterable[Sequence[float]], bounds: Bo
 
 
 def one_level_each(
-    quantity: str, first: Sequence[float], second: Sequence[float], bounds: Bounds | None = None
+    quantity: str, first: Sequence[float], second: Sequence[float], bounds: Bounds | None = None, unit: str = PACKETS
 ) -> Check:
-    """The check that a rate (packets/s) of two builds does not flip between two levels that they have in common.
+    """The check that a rate of two builds does not flip between two levels that they have in common.
 
     Two levels of which each is one build's are no flip but a change, and one value of a build at the other's is a dip.
     """
-    check = one_level(quantity, (*first, *second), bounds)
+    check = one_level(quantity, (*first, *second), bounds, unit)
     modes = two_modes((*first, *second))
     if check.passed is False and modes is not None:
         middle = (modes.low + modes.high) / 2

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Network, IPv6Address, IPv6Network
 from typing import Any
 
-from pdrgate.data_paths.catalogue import NETWORKS, Hop, Port, segment
+from pdrgate.data_paths.catalogue import NETWORKS, Hop, Port, Station, segment
 from pdrgate.data_paths.steering import CpuMapSteering
 from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.hosts.cpus import CpuPlan, format_cpu_list
@@ -341,6 +341,9 @@ class NetnsTestbed:
                     self._steerings[1] if number == len(hosts) - 1 else None,
                 ),
                 cpus=self._cpus.sut,
+                station=None
+                if number
+                else Station(self._tg, Port(_TG_PORTS[0], macs[0], macs[1]), self._cpus.generator),
             )
             for number, host in enumerate(hosts)
         )

@@ -20,7 +20,7 @@ from pathlib import Path as FilePath
 from typing import Any, Self
 
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.data_paths.catalogue import NETWORKS, Hop, Port, segment
+from pdrgate.data_paths.catalogue import NETWORKS, Hop, Port, Station, segment
 from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.guests.accelerator import AcceleratorChoice, KvmRecord, choose_accelerator
 from pdrgate.guests.guest import BOOT_PATIENCE, Guest, GuestConfig, GuestError
@@ -425,7 +425,8 @@ class VmTestbed:
             raise TestbedError(f"{self.guest.name} has no interface with the address {missing[0]}; see its console")
         interfaces = [by_mac[mac] for mac in _GUEST_MACS]
         ends = [Port(*end) for end in zip(interfaces, _GUEST_MACS, _TAP_MACS, strict=True)]
-        self._hops = (Hop(self.guest, *ends),)
+        station = Station(self._tg, Port(_TAPS[0], _TAP_MACS[0], _GUEST_MACS[0]), self._cpus.generator)
+        self._hops = (Hop(self.guest, *ends, station=station),)
         self._inner.apply(self.guest, sysctl("net.ipv6.conf.default.disable_ipv6", 1), missing="skip")
         for port in ends:
             self._inner.apply(self.guest, sysctl(f"net/ipv6/conf/{port.interface}/disable_ipv6", 1), missing="skip")

@@ -1,0 +1,270 @@
+"""iperf3 as a closed loop: its server at the SUT, its client at the station, and what its JSON says of a transfer.
+
+It is the distribution's. What of TCP a gate needs it tells as it is: bytes that the receiver read, segments that were
+sent again, and the sender's TCP_INFO ten times a second. Its control connection is one more TCP connection and survives
+an end host at its limit, for a closed loop leaves it room.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Literal
+
+from pdrgate.data_paths.contract import Station
+from pdrgate.data_paths.tcp_streams import TcpStreams
+from pdrgate.errors import TestbedError
+from pdrgate.hosts.host import Completed, Host, Running
+from pdrgate.transfer import Look, Transfer
+
+PORT = 5201
+_LOOK = 0.1
+"""Seconds between looks at TCP_INFO, the least that iperf3 takes."""
+_GRACE = 20.0
+"""Seconds that a transfer may take beyond its duration."""
+_BLOCK = 2896
+"""Bytes of each write of a sender that holds itself back: two full segments, which are acknowledged at once. A single
+one waits for a delayed acknowledgement, and the round trip time would be that timer's."""
+_FEWEST_BLOCKS = 40
+_STARTS = 100
+"""Looks at whether the server listens, 20 ms apart."""
+_LISTENS = "0A"
+_NOT_FOUND = 127
+_SERVE = """\
+n=0
+for p in /proc/[0-9]*; do
+    read -r name <"$p/comm" && [ "$name" = "ksoftirqd/$1" ] && n=$(cut -d ' ' -f 19 "$p/stat") && break
+done 2>/dev/null
+shift
+exec nice -n "$n" "$@"
+"""
+"""The priority that the kernel's packet work has on the same CPU, so that the two share it as they do where nobody has
+touched either."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The addresses of a transfer, and who gets which CPU."""
+
+    sut: str
+    station: str
+    sut_cpu: int | None
+    """None: as its scheduler likes."""
+
+
+class Iperf:
+    """iperf3 at both ends, from `__init__` to `close`; satisfies `ClosedLoop`.
+
+    Raises:
+        TestbedError: it is not installed, or does not listen.
+    """
+
+    def __init__(self, host: Host, interface: str, station: Station, ends: Ends, streams: TcpStreams) -> None:
+        self._host = host
+        self._station = station
+        self._ends = ends
+        self._streams = streams
+        self._family: Literal[4, 6] = 6 if ":" in ends.sut else 4
+        self._receiver = (
+            (station.host, station.port.interface, ends.sut) if streams.sends else (host, interface, ends.station)
+        )
+        """Whose route has the window: the host, its interface, and to whom."""
+        self._window = 0
+        self._server: Running | None = None
+        self._version = _version(station.host)
+        _version(host)
+        try:
+            cpu = "0" if ends.sut_cpu is None else str(ends.sut_cpu)
+            serve = ("iperf3", "--server", "--bind", ends.sut, "--port", str(PORT), "--json", "--interval", str(_LOOK))
+            self._server = host.start("sh", "-c", _SERVE, "sh", cpu, *serve)
+            self._await_server()
+        except BaseException:
+            self.close()
+            raise
+
+    def describe(self) -> dict[str, str]:
+        return {"name": "iperf3", "engine": "tcp", "version": self._version}
+
+    def transfer(self, window: int, duration: float, rate: float = 0.0) -> Transfer:
+        self._advertise(window)
+        streams = self._streams
+        cpus = ",".join(str(cpu) for cpu in (self._station.cpu, self._ends.sut_cpu) if cpu is not None)
+        words = [
+            "iperf3", "--client", self._ends.sut, "--bind", self._ends.station, f"-{self._family}", "--port", str(PORT),
+            "--json", "--get-server-output", "--interval", str(_LOOK), "--parallel", str(streams.count),
+            "--congestion", streams.congestion,
+        ]  # fmt: skip
+        words += ["--reverse"] if streams.sends else []
+        # iperf3 takes the server's CPU only behind the client's.
+        words += ["--affinity", cpus] if self._station.cpu is not None else []
+        if rate:
+            blocks = max(_FEWEST_BLOCKS, round(rate * duration / 8 / _BLOCK))
+            words += [
+                "--length",
+                str(_BLOCK),
+                "--bitrate",
+                str(round(rate / streams.count)),
+                "--blockcount",
+                str(blocks),
+            ]
+        else:
+            words += ["--time", str(max(1, math.ceil(duration)))]
+        before, started = self._idle(), time.time()
+        completed = self._station.host.run(*words, timeout=max(1.0, duration) + _GRACE, check=False)
+        idle = [
+            None if then is None or now is None else (now[0] - then[0]) / max(1, now[1] - then[1])
+            for then, now in zip(before, self._idle(), strict=True)
+        ]
+        found = read_transfer(
+            self._told(completed), streams, window=window, duration=duration, rate=rate, started=started,
+            busy=(None if idle[0] is None else 1.0 - idle[0], None if idle[1] is None else 1.0 - idle[1]),
+        )  # fmt: skip
+        if not found.delivered:
+            raise TestbedError(f"iperf3 delivered nothing between {self._station.host.name} and {self._host.name}")
+        return found
+
+    def close(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            server.stop()
+        if self._window:
+            host, interface, to = self._receiver
+            self._window = 0
+            host.run("ip", f"-{self._family}", "route", "delete", to, "dev", interface)
+
+    def _advertise(self, window: int) -> None:
+        """Set what receivers advertise at most: the window of their route to the senders, which no buffer changes."""
+        if window == self._window:
+            return
+        host, interface, to = self._receiver
+        host.run("ip", f"-{self._family}", "route", "replace", to, "dev", interface, "window", str(window))
+        self._window = window
+        routes: list[dict[str, Any]] = host.run_json("ip", "-j", f"-{self._family}", "route", "get", to)
+        told = [metrics.get("window") for route in routes for metrics in route.get("metrics", ())]
+        if window not in told:
+            raise TestbedError(f"set a window of {window} bytes on {host.name}'s route to {to}, but it tells {told}")
+
+    def _await_server(self) -> None:
+        """Wait until the server listens. The kernel's list tells: a connection would be taken for a transfer."""
+        table = "/proc/net/tcp6" if self._family == 6 else "/proc/net/tcp"
+        for _ in range(_STARTS):
+            if any(_listens(line) for line in self._host.read(table).splitlines()):
+                return
+            time.sleep(0.02)
+        assert self._server is not None
+        ended = self._server.stop()
+        why = (ended.stderr.strip() or ended.stdout.strip() or "without a word").splitlines()[-1]
+        raise TestbedError(f"iperf3 on {self._host.name} does not listen on port {PORT}: {why}")
+
+    def _told(self, completed: Completed) -> Mapping[str, Any]:
+        where = f"iperf3 between {self._station.host.name} and {self._host.name}"
+        try:
+            told: Mapping[str, Any] = json.loads(completed.stdout)
+        except ValueError as error:
+            said = completed.stderr.strip() or f"exit code {completed.exit_code}"
+            raise TestbedError(f"{where} printed no JSON: {said}") from error
+        if why := told.get("error"):
+            known = ""
+            if "congestion" in str(why).lower():
+                allowed = self._host.read("/proc/sys/net/ipv4/tcp_available_congestion_control").split()
+                known = f"; the SUT's kernel has {', '.join(allowed)}"
+            raise TestbedError(f"{where}: {why}{known}")
+        return told
+
+    def _idle(self) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
+        """Idle and all ticks so far of the SUT's CPU and the station's, where they are known."""
+        return (
+            _ticks(self._host, self._ends.sut_cpu),
+            _ticks(self._station.host, self._station.cpu),
+        )
+
+
+def read_transfer(
+    told: Mapping[str, Any],
+    streams: TcpStreams,
+    *,
+    window: int,
+    duration: float,
+    rate: float = 0.0,
+    started: float = 0.0,
+    busy: tuple[float | None, float | None] = (None, None),
+) -> Transfer:
+    """What the JSON of iperf3's client says of a transfer, with that of its server in it.
+
+    Raises:
+        TestbedError: it lacks something.
+    """
+    try:
+        sender = told["server_output_json"] if streams.sends else told
+        end, received, sent = told["end"], told["end"]["sum_received"], sender["end"]["sum_sent"]
+        cpu, seconds = end["cpu_utilization_percent"], float(received["seconds"])
+        return Transfer(
+            window=window,
+            streams=streams.count,
+            congestion=streams.congestion,
+            intended_duration=duration,
+            intended_rate=rate,
+            delivered=int(received["bytes"]),
+            seconds=seconds,
+            sent=int(sent["bytes"]),
+            segment=int(told["start"]["tcp_mss_default"]),
+            retransmitted=int(sent["retransmits"]),
+            looks=_looks([interval["streams"] for interval in sender["intervals"]]),
+            sut_cpu=max(0.0, float(cpu["remote_total"])) / 100 * seconds,
+            station_cpu=max(0.0, float(cpu["host_total"])) / 100 * seconds,
+            sut_busy=busy[0],
+            station_busy=busy[1],
+            started=started,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise TestbedError(
+            f"iperf3's JSON lacks what a transfer needs ({error!r}); versions 3.9 to 3.18 have it"
+        ) from error
+
+
+def _looks(intervals: Sequence[Sequence[Mapping[str, Any]]]) -> tuple[Look, ...]:
+    """Each interval of all streams together; those in which no acknowledgement came tell no round trip time."""
+    found = []
+    for streams in intervals:
+        rtts = [stream for stream in streams if stream["rtt"]]
+        if rtts:
+            found.append(
+                Look(
+                    end=float(streams[0]["end"]),
+                    seconds=float(streams[0]["seconds"]),
+                    sent=sum(int(stream["bytes"]) for stream in streams),
+                    retransmitted=sum(int(stream["retransmits"]) for stream in streams),
+                    rtt=median(stream["rtt"] for stream in rtts) / 1e6,
+                    rtt_deviation=median(stream["rttvar"] for stream in rtts) / 1e6,
+                    congestion_window=sum(int(stream["snd_cwnd"]) for stream in streams),
+                )
+            )
+    return tuple(found)
+
+
+def _version(host: Host) -> str:
+    told = host.run("iperf3", "--version", check=False)
+    if told.exit_code == _NOT_FOUND:
+        raise TestbedError(f"{host.name} has no iperf3; run ./ci/bootstrap, or: apt-get install iperf3")
+    return told.stdout.partition("\n")[0].removeprefix("iperf ").partition(" ")[0]
+
+
+def _listens(line: str) -> bool:
+    """Whether a line of /proc/net/tcp is a socket that listens on our port."""
+    words = line.split()
+    return len(words) > 3 and words[3] == _LISTENS and words[1].endswith(f":{PORT:04X}")
+
+
+def _ticks(host: Host, cpu: int | None) -> tuple[int, int] | None:
+    """Idle and all ticks of a CPU so far; None where that one is not known."""
+    for line in host.read("/proc/stat").splitlines() if cpu is not None else ():
+        name, *numbers = line.split()
+        if name == f"cpu{cpu}":
+            # Of guests' time (the last two) user time is the sum already.
+            ticks = list(map(int, numbers[:8]))
+            return ticks[3] + ticks[4], sum(ticks)
+    return None

@@ -1,0 +1,74 @@
+"""TCP streams: what a scenario asks of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pdrgate.errors import UsageError
+
+Direction = Literal["receives", "sends"]
+DIRECTIONS: tuple[Direction, ...] = ("receives", "sends")
+MOST_STREAMS = 128
+"""iperf3's own limit."""
+LEAST_WINDOW, MOST_WINDOW = 4, 16384
+"""KiB."""
+CONTROLS = (
+    "cubic", "reno", "bbr", "dctcp", "bic", "cdg", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "scalable",
+    "vegas", "veno", "westwood", "yeah",
+)  # fmt: skip
+"""Linux's; which of them a kernel has, it says itself."""
+_LONGEST_DELAY = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class TcpStreams:
+    """Streams between the SUT and the station that it faces. Raises UsageError for what does not exist."""
+
+    count: int = 1
+    window: int = 1024
+    """KiB that a receiver advertises to each stream, at most."""
+    congestion: str = "cubic"
+    """The senders' congestion control."""
+    direction: Direction = "receives"
+    """What the SUT does."""
+    delay: float = 0.0
+    """Seconds by which the path lengthens each round trip."""
+    loss: float = 0.0
+    """Part of the senders' packets that the path loses."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.count <= MOST_STREAMS:
+            raise UsageError(f"{self.count} TCP streams are out of range; use 1 to {MOST_STREAMS}")
+        if not LEAST_WINDOW <= self.window <= MOST_WINDOW:
+            raise UsageError(
+                f"a window of {self.window} KiB is out of range; use {LEAST_WINDOW} to {MOST_WINDOW}, such as 64"
+            )
+        if self.congestion not in CONTROLS:
+            raise UsageError(f"there is no congestion control {self.congestion!r}; there are {', '.join(CONTROLS)}")
+        if self.direction not in DIRECTIONS:
+            raise UsageError(f"the SUT cannot do {self.direction!r}; it {' or '.join(DIRECTIONS)}")
+        if not 0 <= self.delay <= _LONGEST_DELAY:
+            raise UsageError(f"a path delay of {self.delay:g} s is out of range; use 0 to 1 s, such as 10 ms")
+        if not 0 <= self.loss < 1:
+            raise UsageError(f"a path that loses {self.loss:.3g} of its packets makes no sense; use 0.1% or 1%")
+
+    @property
+    def sends(self) -> bool:
+        """Whether the SUT is the sender."""
+        return self.direction == "sends"
+
+    def __str__(self) -> str:
+        """``4 streams to the SUT with a window of 1 MiB by cubic, over a path of 10 ms``."""
+        streams = f"{self.count} stream{'s' * (self.count > 1)} {'from' if self.sends else 'to'} the SUT"
+        path = [f"{1e3 * self.delay:g} ms"] * bool(self.delay) + [f"{100 * self.loss:g} % loss"] * bool(self.loss)
+        over = f", over a path of {' and '.join(path)}" if path else ""
+        return f"{streams} with a window of {size(self.window * 1024)} by {self.congestion}{over}"
+
+
+def size(count: int) -> str:
+    """Bytes as people read them: ``64 KiB``, ``1.5 MiB``."""
+    for factor, unit in ((1 << 20, "MiB"), (1 << 10, "KiB")):
+        if count >= factor:
+            return f"{count / factor:.4g} {unit}"
+    return f"{count} bytes"

@@ -1,0 +1,148 @@
+"""The end host and TCP: the SUT and the station that it faces talk to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from pdrgate.data_paths.contract import Hop, Station
+from pdrgate.data_paths.iperf import Ends, Iperf
+from pdrgate.data_paths.kernel_network import KernelNetwork
+from pdrgate.data_paths.tcp_streams import TcpStreams
+from pdrgate.errors import TestbedError
+from pdrgate.hosts.host import CommandError, Host
+from pdrgate.knobs import KnobSet, offloads, rps_knobs, sysctl
+
+_BUFFER = 64 << 20
+"""Bytes that the buffers of both ends may hold, so that windows and not they decide."""
+_PATH_LIMIT = 100_000
+"""Packets under way on a path with delay, at most."""
+
+
+class TcpTransfer:
+    """TCP between the hop where traffic comes in and its station; further hops have nothing to do.
+
+    The receivers' window is the one of their route (see `Iperf`), and does not grow by itself: buffers are far larger,
+    and their tuning is off. A path delay, and loss, are netem's, at the station's end where its kernel has that.
+    """
+
+    def __init__(self, family: Literal[4, 6], streams: TcpStreams) -> None:
+        self._network = KernelNetwork(family)
+        self._streams = streams
+        self._knobs = KnobSet()
+        self._loop: Iperf | None = None
+        self._delayed: tuple[Host, str] | None = None
+        """The host and its interface that have netem."""
+
+    @property
+    def name(self) -> str:
+        return "tcp-transfer" if self.family == 4 else "tcp6-transfer"
+
+    @property
+    def family(self) -> Literal[4, 6]:
+        return self._network.family
+
+    @property
+    def mode(self) -> str:
+        return "sockets"
+
+    @property
+    def by_kernel(self) -> bool:
+        return False
+
+    @property
+    def arrivals(self) -> None:
+        return None
+
+    @property
+    def loop(self) -> Iperf:
+        """What transfers over it. Raises TestbedError when it is not applied."""
+        if self._loop is None:
+            raise TestbedError(f"{self.name} is not set up")
+        return self._loop
+
+    def sentence(self) -> str:
+        return f"TCP: {self._streams}"
+
+    def describe(self) -> Mapping[str, str]:
+        return {}
+
+    def redirected(self) -> int | None:
+        return None
+
+    def apply(self, hops: Sequence[Hop]) -> None:
+        hop = hops[0] if hops else None
+        if hop is None or hop.station is None:
+            where = hop.host.name if hop is not None else "the testbed"
+            raise TestbedError(
+                f"nobody at the other end of {where} talks TCP; use a testbed of kind local-netns or local-vm"
+            )
+        station, network = hop.station, self._network
+        for host, port, side in ((hop.host, hop.ingress, 2), (station.host, station.port, 1)):
+            if self.family == 6:
+                network.set(host, f"net/ipv6/conf/{port.interface}/disable_ipv6", 0)
+            network.connect(host, port, link=0, side=side)
+            for name, value in (
+                ("net/ipv4/tcp_rmem", f"4096 {_BUFFER} {_BUFFER}"),
+                ("net/ipv4/tcp_wmem", f"4096 {1 << 20} {_BUFFER}"),
+                ("net/ipv4/tcp_moderate_rcvbuf", 0),
+                # What an earlier transfer found out is none of the next one's business.
+                ("net/ipv4/tcp_no_metrics_save", 1),
+            ):
+                self._knobs.apply(host, sysctl(name, value))
+            # Frames on the wire, and not what one of 64 KiB would be in memory.
+            self._knobs.apply(host, offloads(port.interface, {"tso": False}), missing="skip")
+            if port.steering is not None:
+                # The sender's CPU would put the segments together that the SUT's is to take in.
+                self._knobs.apply(host, offloads(port.interface, {"gro": False}), missing="skip")
+        if station.cpu is not None:
+            # Else what the SUT sends is taken in, and answered, on the SUT's CPU.
+            for knob in rps_knobs(station.host, station.port.interface, (station.cpu,)):
+                self._knobs.apply(station.host, knob, missing="skip")
+        self._lengthen(hop, station)
+        ends = Ends(network.address(0, 2), network.address(0, 1), hop.cpus[0] if hop.cpus else None)
+        self._loop = Iperf(hop.host, hop.ingress.interface, station, ends, self._streams)
+
+    def restore(self) -> list[str]:
+        told = []
+        loop, self._loop = self._loop, None
+        delayed, self._delayed = self._delayed, None
+        try:
+            if loop is not None:
+                loop.close()
+            if delayed is not None:
+                host, interface = delayed
+                host.run("tc", "qdisc", "delete", "dev", interface, "root")
+        except TestbedError as error:
+            told.append(str(error))
+        return told + self._knobs.restore() + self._network.restore()
+
+    def _lengthen(self, hop: Hop, station: Station) -> None:
+        """Give the path its delay and its loss.
+
+        The delay may be at either end. Loss is the senders' packets': it must be at theirs.
+        """
+        streams = self._streams
+        if not streams.delay and not streams.loss:
+            return
+        netem = ["netem", "limit", str(_PATH_LIMIT)]
+        netem += ["delay", f"{round(streams.delay * 1e6)}us"] if streams.delay else []
+        netem += ["loss", f"{100 * streams.loss:g}%"] if streams.loss else []
+        at_station = station.host, station.port.interface
+        at_sut = hop.host, hop.ingress.interface
+        places = [at_station, at_sut] if not streams.loss else [at_sut if streams.sends else at_station]
+        why = ""
+        for host, interface in places:
+            try:
+                host.run("tc", "qdisc", "replace", "dev", interface, "root", *netem)
+            except CommandError as error:
+                why = str(error)
+                continue
+            self._delayed = host, interface
+            return
+        hosts = " and ".join(host.name for host, _ in places)
+        what = "loss" if streams.loss else "delay"
+        raise TestbedError(
+            f"{hosts} cannot give the path {what}: the kernel has no netem (sch_netem; {why}); measure without, or "
+            "where the kernel has it"
+        )

@@ -1,0 +1,157 @@
+"""What a scenario came to against a baseline that was measured before, whatever was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pdrgate.errors import DataError
+from pdrgate.gate.baseline import Baseline, BaselineSource, besides_the_kernel, differing_entries
+from pdrgate.gate.disturbance import Disturbance
+from pdrgate.gate.judging import (
+    check_tolerance,
+    compare,
+    comparison,
+    judged,
+    remedy_of_boots,
+    shown,
+    told,
+    tolerance_of,
+)
+from pdrgate.gate.noise import as_observed, noise_floor, remember
+from pdrgate.gate.packet_cost import function_changes
+from pdrgate.gate.prepared_sut import PreparedSut
+from pdrgate.gate.scenario import Scenario
+from pdrgate.replication import NoiseFloor, Samples
+from pdrgate.results.losses import LossResult, compared
+from pdrgate.results.model import ChangeResult, ComparisonResult, CostResult, MeasurandResult
+from pdrgate.results.verdict import Judgement, Verdict
+from pdrgate.trial import Trial
+
+
+class AgainstBaseline:
+    """The comparison of one scenario of a run: `find` the baseline, `judge` what was measured, then `remember` it.
+
+    Args:
+        sut: what is measured on; prepared before any of these.
+        baselines: what to compare with; None where nothing was asked for.
+    """
+
+    def __init__(self, sut: PreparedSut[Any, Any], baselines: BaselineSource | None) -> None:
+        self._sut = sut
+        self._session = sut.session
+        self._baselines = baselines
+        self._baseline: Baseline | None = None
+        self._no_baseline = ""
+        """Why there is none."""
+        self._floor = NoiseFloor()
+        """What is known of the testbed's noise, before this run adds to it."""
+        self.comparison: ComparisonResult | None = None
+
+    def find(self) -> None:
+        """Find the baseline.
+
+        Raises:
+            DataError: the one that was named cannot serve, or one is required and there is none.
+        """
+        if self._baselines is None:
+            self._no_baseline = (
+                f"this result can be the next run's: --baseline {_as_typed(self._session.record.folder)}"
+            )
+        else:
+            self._baseline, self._no_baseline = self._baselines.find(self._sut.fingerprint)
+        if self._baseline is None and self._session.options.require_baseline:
+            why = self._no_baseline if self._baselines else "none was named; name one with --baseline"
+            raise DataError(f"a baseline is required, and there is none: {why}")
+
+    def judge(
+        self,
+        measurands: Sequence[MeasurandResult],
+        tolerance: float,
+        *,
+        failure: Judgement | None,
+        disturbance: Disturbance,
+        cost: CostResult | None = None,
+        losses: LossResult | None = None,
+    ) -> Judgement:
+        """The verdict by a tolerance. A change that can be told is told in any case.
+
+        Args:
+            failure: why there is nothing to compare.
+            disturbance: of what was measured.
+            cost: what a packet costs, by function.
+            losses: where packets were lost.
+        """
+        check_tolerance(tolerance)
+        session = self._session
+        self._floor = noise_floor(session.noise, self._sut.fingerprint, session.observer)
+        changes = self._changes(measurands, tolerance)
+        if changes:
+            assert self._baseline is not None
+            differs = differing_entries(self._baseline.scenario.fingerprint, self._sut.fingerprint)
+            why_not = failure.reason if failure else ""
+            functions = function_changes(self._baseline.scenario.cost, cost)
+            self.comparison = comparison(changes, self._baseline.source, differs, why_not=why_not, functions=functions)
+            if (others := besides_the_kernel(differs)) and not why_not:
+                session.observer.said(others)
+        if failure is not None:
+            if not changes:
+                return failure
+            numbers = "; ".join(told(change) for change in changes)
+            return failure.remarked(self._places(failure, losses), f"not accepted therefore: {numbers}")
+        if changes:
+            judgement = judged(changes, self.comparison.functions if self.comparison else ())
+            if judgement.verdict is Verdict.NO_BASELINE and session.options.require_baseline:
+                judgement = Judgement(Verdict.INCONCLUSIVE, judgement.reason)
+            calibrated = f"{_as_typed(session.config.source)} {self._not_the_default}"
+            return judgement.remarked(
+                disturbance.remark(),
+                self._places(judgement, losses),
+                remedy_of_boots(changes, self._floor, calibrated.strip()),
+            )
+        numbers = ", ".join(f"{one.name} {shown(one.value, one.unit)}" for one in measurands)
+        return Judgement(Verdict.NO_BASELINE, numbers).remarked(disturbance.remark(), self._no_baseline)
+
+    def remember(self, measurands: Sequence[MeasurandResult], trials: Sequence[Trial] = ()) -> None:
+        """One more boot for what boots deviate by; of what can be trusted.
+
+        Args:
+            trials: of the replicates, where they were trials.
+        """
+        sut, session = self._sut, self._session
+        # Namespaces that are made anew are a boot of their own; a machine that goes on is not.
+        own = sut.boot if session.config.boots_builds else f"{session.record.folder.name}-{sut.boot}"
+        boot = as_observed(sut.fingerprint, own, {one.name: one.value for one in measurands}, trials)
+        remember(session.noise, sut.fingerprint, (boot,), session.observer)
+
+    def _changes(self, measurands: Sequence[MeasurandResult], tolerance: float) -> tuple[ChangeResult, ...]:
+        if self._baseline is None:
+            return ()
+        theirs = self._baseline.samples
+        cost = self._session.options.cost_tolerance
+        samples = [
+            Samples(
+                one.name, one.unit, one.better, tolerance_of(one.name, tolerance, cost), theirs[one.name], one.samples
+            )
+            for one in measurands
+            if len(one.samples) > 1 and len(theirs.get(one.name, ())) > 1
+        ]  # fmt: skip
+        boots = (1, self._baseline.boots)
+        return compare(samples, self._baseline.source, self._floor, boots) if samples else ()
+
+    @property
+    def _not_the_default(self) -> str:
+        """The option that names another scenario than the one that is calibrated by default."""
+        return "" if self._sut.scenario.name == Scenario().name else f"--scenario {self._sut.scenario.name}"
+
+    def _places(self, judgement: Judgement, losses: LossResult | None) -> str:
+        """Where both builds lose packets, in a clause; of a verdict that this explains."""
+        if self._baseline is None or judgement.verdict not in (Verdict.REGRESSION, Verdict.UNSTABLE):
+            return ""
+        return compared(self._baseline.scenario.losses, losses)
+
+
+def _as_typed(folder: Path) -> Path:
+    """As a person in the working directory would write it."""
+    return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder

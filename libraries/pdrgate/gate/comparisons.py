@@ -1,0 +1,23 @@
+"""Which comparison of two builds a scenario takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pdrgate.gate.boots import Build
+from pdrgate.gate.build_comparison import BuildComparison
+from pdrgate.gate.pairs_comparison import Plan
+from pdrgate.gate.scenario import Scenario
+from pdrgate.gate.session import Session
+from pdrgate.gate.transfer_comparison import TransferComparison
+from pdrgate.results.model import Side
+
+AnyComparison = BuildComparison | TransferComparison
+
+
+def comparison_of(
+    session: Session, scenario: Scenario, builds: Mapping[Side, Build], plan: Plan, *, test: str = ""
+) -> AnyComparison:
+    """By trials where the scenario is an open loop, by transfers where it is a closed one."""
+    kind = BuildComparison if scenario.streams is None else TransferComparison
+    return kind(session, scenario, builds, plan, test=test)

@@ -1,0 +1,250 @@
+"""One SUT, set up for a scenario and put back, whatever is measured on it then."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from pdrgate.crashes.kernel_log import KernelLog, read_kernel_log
+from pdrgate.data_paths.catalogue import DataPath, data_path
+from pdrgate.data_paths.slowdowns import Planted
+from pdrgate.errors import DataError, PdrGateError, TestbedError
+from pdrgate.gate.counting import uncounted
+from pdrgate.gate.fingerprint import fingerprint
+from pdrgate.gate.measurer import Belonging
+from pdrgate.gate.scenario import Scenario
+from pdrgate.gate.session import Session
+from pdrgate.knobs import KnobSet
+from pdrgate.observers.environment import Environment
+from pdrgate.observers.watching import Observer
+from pdrgate.results.fingerprint import difference, digest
+from pdrgate.results.model import Side
+from pdrgate.search.patience import Patience
+from pdrgate.testbeds import Booting, Testbed
+from pdrgate.traffic.generator import in_words
+from pdrgate.trial import Stretch
+
+AnyAsk = TypeVar("AnyAsk")
+AnyMade = TypeVar("AnyMade")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which of the SUTs of a comparison it is; empty for the only one of a run."""
+
+    side: Side | None = None
+    build: str = ""
+    pair: int = 0
+    boot: str = ""
+    """What tells this start of the SUT from all others; else what the testbed says."""
+    program: Path | None = None
+    """The eBPF object that the data path runs; else pdrgate's own, where it runs one."""
+    planted: Planted | None = None
+    """What slows it down, so that it is seen whether that is found."""
+
+
+class Traffic(Protocol):
+    """What traffic comes from: a generator, or the programs of a closed loop."""
+
+    def describe(self) -> dict[str, str]: ...
+
+    def close(self) -> None: ...
+
+
+class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
+    """A SUT from `prepare` to `release`; its part of that, `set_up`, may be done before, beside other SUTs' trials.
+
+    What is measured on it is a subclass's.
+
+    Args:
+        introduce: whether to say what is measured and with what.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        scenario: Scenario,
+        testbed: Testbed,
+        identity: Identity | None = None,
+        *,
+        introduce: bool = True,
+    ) -> None:
+        self.session = session
+        self.scenario = scenario
+        self.testbed = testbed
+        self.identity = identity or Identity()
+        self.environment = Environment()
+        self.fingerprint: dict[str, str] = {}
+        self.carried = ""
+        """How the SUT carries packets, in words."""
+        self.complaints: list[str] = []
+        """What the SUT's kernel complained of meanwhile."""
+        self.boot = ""
+        self.uncounted = ""
+        """Why the cost of a packet is not counted; empty when it is."""
+        self.introduce = introduce
+        self._path: DataPath | None = None
+        self._observers: tuple[Observer, ...] = ()
+        self._is_set_up = False
+        self._traffic: Traffic | None = None
+        self._log: KernelLog | None = None
+        self._planted = KnobSet(None if testbed.disposable else session.changes)
+
+    # --- What is measured ---
+
+    @abstractmethod
+    def _begin(self, path: DataPath) -> Traffic:
+        """Start what traffic comes from, and see that it passes. Raises TestbedError."""
+
+    @abstractmethod
+    def _begin_measuring(self) -> None:
+        """Make what measures, once `belonging` can be known."""
+
+    @abstractmethod
+    def measure_patiently(self, ask: AnyAsk, patience: Patience, repeat: int = 0) -> AnyMade:
+        """One trial, or transfer, the last of those that it takes."""
+
+    @abstractmethod
+    def _earlier(self) -> Sequence[Stretch]:
+        """Of the run that is resumed, what was measured like this."""
+
+    # --- From `prepare` to `release` ---
+
+    def set_up(self) -> None:
+        """Wait for the SUT and set it up for the scenario, once, touching nothing else. Raises TestbedError."""
+        if self._is_set_up:
+            return
+        testbed, scenario = self.testbed, self.scenario
+        if isinstance(testbed, Booting):
+            testbed.ready()
+        self.boot = self.identity.boot or testbed.boot
+        self.environment = testbed.environment()
+        self._log = _kernel_log(testbed)
+        self._path = data_path(scenario.data_path, self.identity.program, scenario.delivery, scenario.streams)
+        self._path.apply(testbed.hops)
+        testbed.set_buffer(scenario.buffer)
+        testbed.pin(scenario.pinning)
+        self._observers = tuple(testbed.observers(shared=scenario.ends_at_sut))
+        self._is_set_up = True
+
+    def prepare(self) -> None:
+        """Set the SUT up for the scenario, and start what traffic comes from. Raises TestbedError."""
+        self.set_up()
+        assert self._path is not None
+        self.session.record.note_environment(self.environment.to_dict())
+        self._traffic = self._begin(self._path)
+        self.carried = self._path.sentence()
+        self.plant(self.identity.planted)
+        self._begin_measuring()
+        self.uncounted = uncounted(self.testbed)
+        if self.introduce:
+            carried = "" if self._path.by_kernel else f" ({self.carried})"
+            generator = in_words(self._traffic.describe())
+            self.session.observer.said(f"{self.scenario.title}{carried}; generator {generator}")
+            self.session.say_once(self.uncounted)
+
+    def plant(self, planted: Planted | None) -> None:
+        """Put a slowdown into the data path, in place of the one before; None: none. Raises TestbedError."""
+        self._planted.restore()
+        for hop in self.testbed.hops if planted is not None else ():
+            assert planted is not None
+            for knob in planted.knobs(hop):
+                self._planted.apply(hop.host, knob)
+
+    def release(self, *, ending: bool = False) -> None:
+        """Stop the traffic, ask what the kernel complained of, and put the SUT back; may be called twice.
+
+        Args:
+            ending: whether the testbed is closed next: a SUT that ends with it need not be put back.
+        """
+        failures: list[str] = []
+        if self._traffic is not None:
+            self._traffic.close()
+            self._traffic = None
+        if self._log is not None:
+            earlier, self._log = self._log, None
+            for line in _kernel_log(self.testbed, earlier).since(earlier):
+                self._complained(line)
+        if ending and self.testbed.disposable:
+            self._path = None
+        if self._path is not None:
+            for restore in (self._planted.restore, self._path.restore):
+                try:
+                    failures += [sentence for sentence in restore() if not sentence.startswith("put back")]
+                except PdrGateError as error:
+                    failures.append(str(error))
+            self._path = None
+        for failure in failures:
+            self.session.observer.said(failure)
+
+    def belonging(self) -> Belonging:
+        """Whom what is measured from here on belongs to; its fingerprint is on disk then.
+
+        Raises DataError when the run that is resumed measured this very question under other conditions.
+        """
+        assert self._path is not None
+        assert self._traffic is not None
+        self.fingerprint = fingerprint(
+            self.scenario.name,
+            self.session.profile.name,
+            self.session.config.name,
+            self.testbed.describe(),
+            self._traffic.describe(),
+            self.environment,
+        ) | dict(self._path.describe())
+        made = digest(self.fingerprint)
+        belonging = Belonging(
+            scenario=self.scenario.name, fingerprint=made, boot=self.boot, side=self.identity.side or "",
+            build=self.identity.build, pair=self.identity.pair,
+        )  # fmt: skip
+        self._refuse_other_trials(belonging)
+        self.session.record.note_fingerprint(made, self.fingerprint)
+        return belonging
+
+    def _refuse_other_trials(self, belonging: Belonging) -> None:
+        """Raise DataError when the run that is resumed measured this very question under other conditions.
+
+        Pairs of boots are taken over as a whole or measured anew, see `pdrgate.gate.build_comparison`.
+        """
+        record = self.session.record
+        asked = [trial for trial in self._earlier() if trial.scenario == belonging.scenario and not trial.pair]
+        if belonging.pair or not asked or any(belonging.owns(trial) for trial in asked):
+            return
+        told = differences(record.fingerprint(asked[0].fingerprint), self.fingerprint)
+        if asked[0].boot != belonging.boot:
+            told.append(f"boot {asked[0].boot} there, {belonging.boot} here")
+        raise DataError(
+            f"cannot resume {record.folder}: its trials of {belonging.scenario} were made otherwise "
+            f"({'; '.join(told) or 'by an older version of pdrgate'}); start a new run"
+        )
+
+    def _check(self) -> None:
+        for sentence in self.testbed.check():
+            self._complained(sentence)
+
+    def _complained(self, sentence: str) -> None:
+        if sentence not in self.complaints:
+            self.complaints.append(sentence)
+            self.session.observer.said(f"the SUT's kernel: {sentence}")
+
+
+def differences(theirs: Mapping[str, str], ours: Mapping[str, str]) -> list[str]:
+    """Where two fingerprints differ, in words; nothing where one is not known."""
+    told = []
+    for key in sorted(theirs.keys() | ours.keys()) if theirs else ():
+        if theirs.get(key) != ours.get(key):
+            there, here = difference(theirs.get(key, "nothing"), ours.get(key, "nothing"))
+            told.append(f"{key} {there} there, {here} here")
+    return told
+
+
+def _kernel_log(testbed: Testbed, otherwise: KernelLog | None = None) -> KernelLog:
+    """The log of the SUT's kernel; ``otherwise`` where it does not answer, for that is told elsewhere."""
+    nothing = otherwise or KernelLog(None, None)
+    try:
+        return read_kernel_log(testbed.hops[0].host) if testbed.hops else nothing
+    except TestbedError:
+        return nothing

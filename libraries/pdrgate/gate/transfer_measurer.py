@@ -1,0 +1,81 @@
+"""Measures transfers for a scenario: traffic, who watches it, and the transfer on disk before anything else happens."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from pdrgate.errors import PdrGateError
+from pdrgate.gate.measurer import Belonging
+from pdrgate.history.transfers import TransferFile
+from pdrgate.measurands import REPEAT, TransferAsk
+from pdrgate.observers.reading import nested, without_zeros
+from pdrgate.observers.watching import Observer, watching
+from pdrgate.traffic.closed_loop import ClosedLoop
+from pdrgate.transfer import Transfer
+
+
+class TransferMeasurer:
+    """As `Measurer` of trials.
+
+    Args:
+        observers: what watches each transfer.
+        earlier: transfers of a run that is resumed, in measured order: taken as long as what is asked for next is what
+            was measured next.
+        on_transfer: told each transfer, and whether it is an earlier one.
+        check: called when a fresh one is on disk, or none came of it; raises when the SUT has died of it.
+    """
+
+    def __init__(
+        self,
+        loop: ClosedLoop,
+        observers: Sequence[Observer],
+        file: TransferFile,
+        belonging: Belonging,
+        *,
+        earlier: Sequence[Transfer] = (),
+        on_transfer: Callable[[Transfer, bool], None] = lambda transfer, replayed: None,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._loop = loop
+        self._observers = tuple(observers)
+        self._file = file
+        self._belonging = belonging
+        self._earlier = [transfer for transfer in earlier if belonging.owns(transfer)]
+        self._on_transfer = on_transfer
+        self._check = check
+        self.transfers: list[Transfer] = []
+        """All of the scenario so far, earlier ones included."""
+
+    def measure(self, ask: TransferAsk, repeat: int = 0) -> Transfer:
+        """One transfer. Raises what the closed loop and the disk raise."""
+        wanted = (ask.phase, repeat, ask.window, ask.duration)
+        replayed = self._earlier.pop(0) if self._earlier and self._earlier[0].asked == wanted else None
+        transfer = replayed or self._fresh(ask, repeat)
+        self.transfers.append(transfer)
+        self._on_transfer(transfer, replayed is not None)
+        return transfer
+
+    def _fresh(self, ask: TransferAsk, repeat: int) -> Transfer:
+        self._earlier.clear()  # from here on the run goes its own way
+        try:
+            with watching(self._observers) as watch:
+                transfer = self._loop.transfer(ask.window, ask.duration, ask.rate)
+        except PdrGateError:
+            self._check()
+            raise
+        observed = watch.observation
+        before, after = without_zeros(observed.before, observed.after)
+        transfer = dataclasses.replace(
+            transfer,
+            counters_before=nested(before),
+            counters_after=nested(after),
+            functions=observed.functions if ask.phase == REPEAT else {},
+            disturbed=observed.disturbed,
+            phase=ask.phase,
+            repeat=repeat,
+            **dataclasses.asdict(self._belonging),
+        )
+        self._file.append(transfer)
+        self._check()
+        return transfer

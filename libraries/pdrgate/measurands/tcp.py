@@ -1,0 +1,167 @@
+"""What is measured of TCP: throughput at a fixed window, what load does to round trips, and what is sent twice.
+
+A closed loop has no PDR: its sender offers what it gets acknowledged. So the window is fixed in place of the load, and
+what is compared is what comes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import ClassVar, Protocol
+
+from pdrgate.measurands.cost import USER_SPACE
+from pdrgate.measurands.measurand import REPEAT
+from pdrgate.results.model import Better
+from pdrgate.transfer import Transfer
+
+REST, CURVE = "rest", "curve"
+"""Phases beside `REPEAT`: hardly anything is sent, so that round trips are not loaded; a point of the window curve."""
+REST_RATE = 10e6
+"""Bits/s of a transfer at rest: what any SUT takes, an emulated one too."""
+_REST_TIME = 0.25
+_RESTS = 2
+"""Transfers at rest in a replicate."""
+_MOST = 2
+"""Times the count, that disturbed transfers may make of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransferAsk:
+    """A transfer that is wanted: bytes that a receiver advertises, seconds, and why."""
+
+    window: int
+    duration: float
+    phase: str
+    rate: float = 0.0
+    """Bits/s that the sender holds itself back to; 0: as fast as it goes."""
+
+
+class TransferStep(Protocol):
+    """Part of a replicate of transfers; as `Step` of trials."""
+
+    def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
+        """What to measure next, given the replicate's transfers so far; None when nothing more is needed."""
+
+
+class TransferMeasurand(TransferStep, Protocol):
+    """A step that comes to a number; as `Measurand` of trials."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def unit(self) -> str: ...
+
+    @property
+    def better(self) -> Better: ...
+
+    def value(self, transfers: Sequence[Transfer]) -> float | None:
+        """The sample that a replicate's transfers come to, in `unit`; None when they come to none."""
+
+
+@dataclass(frozen=True, slots=True)
+class TcpThroughput:
+    """What the receiving program reads at a fixed window, Gbit/s: the median of some transfers."""
+
+    window: int
+    """Bytes for each stream."""
+    duration: float
+    count: int
+    """Transfers in a replicate."""
+
+    name: ClassVar[str] = "TCP throughput"
+    unit: ClassVar[str] = "Gbit/s"
+    better: ClassVar[Better] = "higher"
+
+    def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
+        made = [one for one in transfers if one.phase == REPEAT]
+        # What the machine disturbed is made good, within bounds.
+        done = made if len(made) >= _MOST * self.count else loaded(made)
+        return TransferAsk(self.window, self.duration, REPEAT) if len(done) < self.count else None
+
+    def value(self, transfers: Sequence[Transfer]) -> float | None:
+        found = loaded(transfers)
+        return median(one.throughput for one in found) / 1e9 if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class RttInflation:
+    """How many times the round trip at rest one under load takes: the senders' smoothed round trip times, medians.
+
+    At rest is the least of what transfers at rest tell: a program that waits for its CPU makes round trips longer, and
+    nothing makes one shorter.
+    """
+
+    window: int
+
+    name: ClassVar[str] = "RTT inflation"
+    unit: ClassVar[str] = "times"
+    better: ClassVar[Better] = "lower"
+
+    def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
+        done = sum(one.phase == REST for one in transfers)
+        return TransferAsk(self.window, _REST_TIME, REST, REST_RATE) if done < _RESTS else None
+
+    def value(self, transfers: Sequence[Transfer]) -> float | None:
+        rest = rest_rtt(transfers)
+        under_load = [one.rtt for one in loaded(transfers) if one.rtt is not None]
+        return median(under_load) / rest if rest and under_load else None
+
+
+@dataclass(frozen=True, slots=True)
+class Transmissions:
+    """Segments that are sent for each that arrives: 1 + the part of them that is sent again.
+
+    So a change of it is a change of the retransmission ratio in points, which has a meaning also where nothing was sent
+    again. All transfers of a replicate count together.
+    """
+
+    name: ClassVar[str] = "transmissions per segment"
+    unit: ClassVar[str] = ""
+    better: ClassVar[Better] = "lower"
+
+    def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
+        return None  # the transfers of the throughput tell it
+
+    def value(self, transfers: Sequence[Transfer]) -> float | None:
+        found = loaded(transfers)
+        segments = sum(one.segments for one in found)
+        return 1.0 + sum(one.retransmitted for one in found) / segments if segments else None
+
+
+@dataclass(frozen=True, slots=True)
+class ByteCost:
+    """Instructions that the SUT's kernel executes for each byte, where they are counted; see `Cost`.
+
+    What the kernel does by itself is in it: next to nothing beside a transfer that has the CPU.
+    """
+
+    name: ClassVar[str] = "cost of a byte"
+    unit: ClassVar[str] = "instructions/byte"
+    better: ClassVar[Better] = "lower"
+
+    def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
+        return None
+
+    def value(self, transfers: Sequence[Transfer]) -> float | None:
+        costs = [cost for one in loaded(transfers) if (cost := kernel_cost(one)) is not None]
+        return median(costs) if costs else None
+
+
+def loaded(transfers: Sequence[Transfer]) -> list[Transfer]:
+    """The transfers of a replicate that tell of the SUT at the fixed window."""
+    return [one for one in transfers if one.phase == REPEAT and one.sound]
+
+
+def rest_rtt(transfers: Sequence[Transfer]) -> float | None:
+    """The round trip time at rest, seconds; None where no transfer tells it."""
+    return min((look.rtt for one in transfers if one.phase == REST for look in one.looks), default=None)
+
+
+def kernel_cost(transfer: Transfer) -> float | None:
+    """Instructions of the kernel for each byte; None where they were not counted."""
+    if not transfer.functions or not transfer.delivered:
+        return None
+    return sum(count for name, (count, _) in transfer.functions.items() if name != USER_SPACE) / transfer.delivered

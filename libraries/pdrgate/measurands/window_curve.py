@@ -1,0 +1,68 @@
+"""The window curve: what throughput larger windows bring, and the knee from which on they bring round trips instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from pdrgate.measurands.tcp import CURVE, TransferAsk
+from pdrgate.transfer import Transfer
+
+_PLATEAU = 0.9
+"""Of the most that any window brings: the least window with as much is the knee."""
+MOST_SWEEPS = 4
+_NEIGHBOURS = 2.0
+"""By which knees of two sweeps that agree may differ: windows are doubled from one to the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCurve:
+    """Sweeps over some windows, up and down in turn, until two in a row agree on the knee: one may be anybody's.
+
+    A single pass shows dips that no second one repeats (SLAC: "instantaneous external effects such as cross-traffic").
+    """
+
+    windows: tuple[int, ...]
+    """Rising, each about twice the one before; bytes."""
+    duration: float
+    """Of each transfer, seconds."""
+
+    def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
+        made = [one for one in transfers if one.phase == CURVE]
+        knees, left = self.knees(made), len(made) % len(self.windows)
+        if not left and (len(knees) >= MOST_SWEEPS or agree(knees)):
+            return None
+        down = len(knees) % 2 == 1
+        order = self.windows[::-1] if down else self.windows
+        return TransferAsk(order[left], self.duration, CURVE)
+
+    def knees(self, transfers: Sequence[Transfer]) -> tuple[int, ...]:
+        """The knee of each whole sweep, bytes."""
+        made, step = [one for one in transfers if one.phase == CURVE], len(self.windows)
+        sweeps = [made[at : at + step] for at in range(0, len(made) // step * step, step)]
+        return tuple(knee({one.window: one.throughput for one in sweep}) for sweep in sweeps)
+
+    def knee(self, transfers: Sequence[Transfer]) -> int | None:
+        """The knee of all sweeps together, once two in a row agree; None where they do not."""
+        if not agree(self.knees(transfers)):
+            return None
+        rates: dict[int, list[float]] = {}
+        for one in transfers:
+            if one.phase == CURVE:
+                rates.setdefault(one.window, []).append(one.throughput)
+        return knee({window: median(found) for window, found in rates.items()})
+
+
+def knee(rates: Mapping[int, float]) -> int:
+    """The least window that brings nine tenths of the most that any does; throughput by window."""
+    plateau = _PLATEAU * max(rates.values())
+    return min(window for window, rate in rates.items() if rate >= plateau)
+
+
+def agree(knees: Sequence[int]) -> bool:
+    """Whether the last two sweeps have the same knee, or neighbours."""
+    if len(knees) < 2:
+        return False
+    low, high = sorted(knees[-2:])
+    return high <= _NEIGHBOURS * low

@@ -1,0 +1,28 @@
+"""What the rest of pdrgate knows of TCP traffic that ends at the SUT."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pdrgate.transfer import Transfer
+
+
+class ClosedLoop(Protocol):
+    """Moves bytes between a program at the SUT and one at the station that it faces. What is lost is sent again, and no
+    more is sent than was acknowledged: a load cannot be asked for."""
+
+    def describe(self) -> dict[str, str]:
+        """``name``, ``engine`` and what else tells one from another, as `Generator.describe`."""
+
+    def transfer(self, window: int, duration: float, rate: float = 0.0) -> Transfer:
+        """One transfer of about ``duration`` seconds, whose receivers advertise at most ``window`` bytes a stream.
+
+        Args:
+            rate: bits/s that the sender holds itself back to; 0: as fast as it goes.
+
+        Raises:
+            TestbedError: no transfer came of it.
+        """
+
+    def close(self) -> None:
+        """Stop the programs; may be called twice."""

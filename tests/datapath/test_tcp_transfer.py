@@ -1,0 +1,83 @@
+"""TCP in a namespace: what a window holds back, what is told of what a kernel lacks, and nothing is left."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import pytest
+from tests.datapath.test_routing import state
+
+from pdrgate.data_paths.catalogue import TcpStreams, TcpTransfer
+from pdrgate.data_paths.iperf import Iperf
+from pdrgate.errors import TestbedError
+from pdrgate.hosts.host import local_host
+from pdrgate.testbeds.netns import NetnsTestbed
+
+pytestmark = pytest.mark.datapath
+
+KIB = 1024
+
+
+@pytest.fixture(scope="module")
+def testbed(make_testbed) -> NetnsTestbed:
+    testbed = make_testbed(hops=2)
+    testbed.set_buffer(4096)
+    testbed.pin("1 cpu")
+    return testbed
+
+
+@contextlib.contextmanager
+def transferring(testbed: NetnsTestbed, streams: TcpStreams, family: int = 4) -> Iterator[Iperf]:
+    path = TcpTransfer(family, streams)  # type: ignore[arg-type]
+    try:
+        path.apply(testbed.hops)
+        yield path.loop
+    finally:
+        told = path.restore()
+    assert [one for one in told if not one.startswith("put back")] == []
+
+
+@pytest.mark.parametrize(
+    ("family", "streams"),
+    [(4, TcpStreams(congestion="reno")), (6, TcpStreams(2, direction="sends"))],
+    ids=["to", "from-ipv6"],
+)
+def test_a_window_holds_back_what_is_under_way(testbed: NetnsTestbed, family: int, streams: TcpStreams) -> None:
+    before = state(testbed)
+    with transferring(testbed, streams, family) as loop:
+        small, large = loop.transfer(8 * KIB, 1.0), loop.transfer(1024 * KIB, 1.0)
+        rest = loop.transfer(1024 * KIB, 0.1, rate=10e6)
+    assert state(testbed) == before
+    assert large.throughput > 2 * small.throughput > 0
+    for transfer in (small, large):
+        assert transfer.streams == streams.count
+        assert transfer.congestion == streams.congestion
+        assert len(transfer.looks) >= 8
+        assert transfer.rtt
+        # What is on its way is the window at most, and took a round trip.
+        assert transfer.delivered / transfer.seconds * min(look.rtt for look in transfer.looks) <= (
+            1.5 * streams.count * transfer.window
+        )
+    assert rest.throughput < 1e9
+    assert rest.rtt
+
+
+def test_what_a_kernel_lacks_is_told(testbed: NetnsTestbed) -> None:
+    there = local_host().read("/proc/sys/net/ipv4/tcp_available_congestion_control").split()
+    with transferring(testbed, TcpStreams(congestion="nv")) as loop:
+        if "nv" in there:
+            assert loop.transfer(64 * KIB, 1.0).delivered
+        else:
+            with pytest.raises(TestbedError, match=rf"congestion.*; the SUT's kernel has {there[0]}"):
+                loop.transfer(64 * KIB, 1.0)
+
+
+def test_a_path_with_delay_takes_netem(testbed: NetnsTestbed) -> None:
+    before = state(testbed)
+    try:
+        with transferring(testbed, TcpStreams(delay=0.01)) as loop:
+            assert (loop.transfer(64 * KIB, 1.0).rtt or 0.0) >= 0.01
+    except TestbedError as error:
+        assert "the kernel has no netem (sch_netem;" in str(error)
+    assert state(testbed) == before

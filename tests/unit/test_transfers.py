@@ -1,0 +1,278 @@
+"""Transfers: what iperf3's JSON says, what is measured of it, and what a scenario of a closed loop comes to."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_testbed import QUICK, FakeTestbed, Killed, Watcher, new_session
+from simulated_tcp import SEGMENT, SimulatedLoop, of_loops
+
+from pdrgate.data_paths.catalogue import TcpStreams
+from pdrgate.data_paths.iperf import read_transfer
+from pdrgate.errors import TestbedError, UsageError
+from pdrgate.gate.baseline import Baselines
+from pdrgate.gate.scenario import Scenario
+from pdrgate.gate.scenario_run import ScenarioRun
+from pdrgate.gate.transfer_run import TransferRun
+from pdrgate.history.transfers import TRANSFERS_FILE, read_transfers
+from pdrgate.measurands import ByteCost, RttInflation, TcpThroughput, Transmissions, WindowCurve
+from pdrgate.measurands.tcp import CURVE
+from pdrgate.results.model import ScenarioResult
+from pdrgate.results.verdict import Judgement, Verdict
+from pdrgate.traffic.simulated import IdealCurve, SimulatedSut
+from pdrgate.transfer import Transfer
+
+TCP = Scenario("tcp-transfer")
+
+
+def interval(end: float, *streams: tuple[int, int, int]) -> dict[str, Any]:
+    """As iperf3 prints it; each stream is bytes, segments sent again, and microseconds of round trip."""
+    return {
+        "streams": [
+            {
+                "end": end, "seconds": 0.1, "bytes": sent, "retransmits": again, "rtt": rtt, "rttvar": rtt // 2,
+                "snd_cwnd": 14480,
+            }
+            for sent, again, rtt in streams
+        ]
+    }  # fmt: skip
+
+
+SENDER: dict[str, Any] = {
+    "intervals": [interval(0.1, (1_000, 1, 200), (2_000, 0, 400)), interval(0.2, (3_000, 2, 0), (4_000, 0, 600))],
+    "end": {"sum_sent": {"bytes": 14_480, "retransmits": 3}},
+}
+RECEIVED: dict[str, Any] = {
+    "sum_received": {"bytes": 14_000, "seconds": 0.2},
+    "cpu_utilization_percent": {"host_total": 50.0, "remote_total": 25.0},
+}
+START = {"tcp_mss_default": SEGMENT}
+TO_SUT: dict[str, Any] = {"start": START, "intervals": SENDER["intervals"], "end": {**SENDER["end"], **RECEIVED}}
+FROM_SUT: dict[str, Any] = {"start": START, "intervals": [], "end": RECEIVED, "server_output_json": SENDER}
+
+
+@pytest.mark.parametrize(
+    ("told", "streams"), [(TO_SUT, TcpStreams(2)), (FROM_SUT, TcpStreams(2, direction="sends"))], ids=["to", "from"]
+)
+def test_what_the_sender_saw_and_what_the_receiver_read(told: dict[str, Any], streams: TcpStreams) -> None:
+    transfer = read_transfer(told, streams, window=65536, duration=1.0)
+    assert (transfer.delivered, transfer.seconds, transfer.throughput) == (14_000, 0.2, 560_000.0)
+    assert (transfer.sent, transfer.segments, transfer.retransmitted) == (14_480, 10, 3)
+    assert transfer.retransmission_ratio == 3 / 13
+    assert [(look.end, look.sent, look.retransmitted) for look in transfer.looks] == [(0.1, 3_000, 1), (0.2, 7_000, 2)]
+    assert [look.rtt for look in transfer.looks] == pytest.approx([300e-6, 600e-6])  # who saw none tells none
+    assert transfer.rtt == pytest.approx(450e-6)
+    assert (transfer.sut_cpu, transfer.station_cpu) == (pytest.approx(0.05), pytest.approx(0.1))
+    assert Transfer.from_mapping(json.loads(transfer.to_json())) == transfer
+
+
+def test_json_that_lacks_something_is_told() -> None:
+    told = copy.deepcopy(TO_SUT)
+    del told["end"]["sum_sent"]
+    with pytest.raises(TestbedError, match=r"iperf3's JSON lacks what a transfer needs .*sum_sent"):
+        read_transfer(told, TcpStreams(), window=65536, duration=1.0)
+
+
+def test_scenarios_of_tcp_have_names_and_titles() -> None:
+    assert TCP.name == "tcp-transfer-1cpu-4096-1024KiBwindow"
+    assert TCP.title == "TCP, 1 cpu, buffer 4096 packets, 1 stream to the SUT with a window of 1 MiB by cubic"
+    other = Scenario("tcp6-transfer", "unpinned", 512, tcp=TcpStreams(8, 64, "bbr", "sends", 0.01, 0.001))
+    assert other.name == "tcp6-transfer-unpinned-512-64KiBwindow-8streams-sends-bbr-10msdelay-pathloss0.1"
+    assert other.title.endswith(
+        "8 streams from the SUT with a window of 64 KiB by bbr, over a path of 10 ms and 0.1 % loss"
+    )
+    assert Scenario.named(other.name) == other
+    assert Scenario.named(TCP.name) == TCP
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"count": 0}, "0 TCP streams are out of range; use 1 to 128"),
+        ({"window": 1}, "a window of 1 KiB is out of range; use 4 to 16384, such as 64"),
+        ({"congestion": "cubik"}, "there is no congestion control 'cubik'; there are cubic, reno, bbr, dctcp, "),
+        ({"delay": 2.0}, "a path delay of 2 s is out of range; use 0 to 1 s, such as 10 ms"),
+        ({"loss": 1.0}, "a path that loses 1 of its packets makes no sense; use 0.1% or 1%"),
+    ],
+)
+def test_what_streams_cannot_be(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError) as told:
+        TcpStreams(**values)
+    assert str(told.value).startswith(message)
+
+
+def test_every_word_about_streams_is_in_the_name() -> None:
+    other = {"count": 2, "window": 64, "congestion": "reno", "direction": "sends", "delay": 0.01, "loss": 0.01}
+    assert other.keys() == {field.name for field in dataclasses.fields(TcpStreams)}
+    for name, value in other.items():
+        changed = Scenario("tcp-transfer", tcp=dataclasses.replace(TcpStreams(), **{name: value}))
+        assert changed.name != TCP.name
+        assert Scenario.named(changed.name) == changed
+
+
+def test_a_closed_loop_has_nothing_of_an_open_one() -> None:
+    with pytest.raises(UsageError, match="tcp-transfer is a closed loop and has no frame_size, loss_ratio; leave that"):
+        Scenario("tcp-transfer", frame_size=128, loss_ratio=0.01)
+
+
+def test_other_data_paths_have_no_streams() -> None:
+    with pytest.raises(UsageError, match="ipv6-routing has no TCP streams; use tcp-transfer"):
+        Scenario(tcp=TcpStreams(2))
+
+
+def transfers(
+    loop: SimulatedLoop, window: int, *, phase: str = "repeat", count: int = 1, **more: Any
+) -> list[Transfer]:
+    made = [loop.transfer(window, 1.0) for _ in range(count)]
+    return [Transfer.from_mapping({**json.loads(one.to_json()), "phase": phase, **more}) for one in made]
+
+
+def test_what_transfers_come_to() -> None:
+    loop = SimulatedLoop(scatter=0.0, again=0.01)
+    rest = [Transfer.from_mapping({**json.loads(loop.transfer(1 << 20, 0.25, 10e6).to_json()), "phase": "rest"})]
+    made = rest + transfers(loop, 1 << 20, count=2)
+    assert TcpThroughput(1 << 20, 1.0, 2).value(made) == pytest.approx(10.0)
+    assert RttInflation(1 << 20).value(made) == pytest.approx(8 * (1 << 20) / 10e9 / 100e-6)
+    assert Transmissions().value(made) == pytest.approx(1.01, abs=1e-4)
+    assert ByteCost().value(made) is None  # not counted
+    counted = transfers(loop, 1 << 20, functions={"tcp_rcv_established": [5_000_000_000, 1], "user space": [1, 1]})
+    assert ByteCost().value(counted) == pytest.approx(4.0)
+
+
+def test_a_disturbed_transfer_tells_nothing_and_is_made_good() -> None:
+    throughput, loop = TcpThroughput(1 << 20, 1.0, 2), SimulatedLoop()
+    made = transfers(loop, 1 << 20, disturbed="a stall of 10 ms") + transfers(loop, 1 << 20)
+    assert throughput.next(made) is not None
+    assert throughput.next(made + transfers(loop, 1 << 20)) is None
+    lost = transfers(loop, 1 << 20, count=4, disturbed="a stall of 10 ms")
+    assert throughput.next(lost) is None  # within bounds
+    assert throughput.value(lost) is None
+
+
+WINDOWS = tuple(16384 << step for step in range(6))
+
+
+def swept(loop: SimulatedLoop, curve: WindowCurve) -> list[Transfer]:
+    made: list[Transfer] = []
+    while (ask := curve.next(made)) is not None:
+        made += transfers(loop, ask.window, phase=CURVE)
+    return made
+
+
+def test_a_knee_is_believed_once_two_sweeps_agree() -> None:
+    curve = WindowCurve(WINDOWS, 1.0)
+    made = swept(SimulatedLoop(), curve)  # 10 Gbit/s in 100 us: 125 kB
+    assert [one.window for one in made] == [*WINDOWS, *WINDOWS[::-1]]
+    assert curve.knees(made) == (131072, 131072)
+    assert curve.knee(made) == 131072
+
+
+def test_a_knee_that_moves_is_not_believed() -> None:
+    curve, made, number = WindowCurve(WINDOWS, 1.0), [], 0
+    while (ask := curve.next(made)) is not None:
+        speed = 1e9 if number // len(WINDOWS) % 2 else 40e9
+        made += transfers(SimulatedLoop(speed=speed), ask.window, phase=CURVE)
+        number += 1
+    assert len(made) == 4 * len(WINDOWS)
+    assert curve.knees(made) == (524288, 16384, 524288, 16384)
+    assert curve.knee(made) is None
+
+
+@pytest.fixture
+def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Makes a run of a closed loop, all its steps, in a folder of its own name."""
+
+    def run(
+        loop: SimulatedLoop, name: str = "run", baseline: str = "", *, curve: bool = False, resume: bool = False,
+        watcher: Watcher | None = None,
+    ) -> tuple[ScenarioResult, Judgement]:  # fmt: skip
+        monkeypatch.setattr("pdrgate.gate.prepared_sut.data_path", of_loops(lambda: loop))
+        testbed = FakeTestbed(SimulatedSut(IdealCurve(1e6)))
+        state = tmp_path / f"state-{name}"
+        folder = tmp_path / name
+        with new_session(testbed, folder, watcher or Watcher(), state, QUICK, resume=resume) as session:
+            baselines = Baselines(tmp_path / baseline, folder) if baseline else None
+            measured = TransferRun(session, TCP, baselines=baselines)
+            measured.prepare()
+            if curve:
+                measured.sweep()
+            measured.repeat()
+            measured.judge(0.02)
+            judgement = measured.finish()
+            session.record.close()
+            return measured.result(judgement), judgement
+
+    return run
+
+
+def test_a_run_without_a_baseline_tells_what_it_measured(measure, tmp_path: Path) -> None:
+    result, judgement = measure(SimulatedLoop(), curve=True)
+    assert judgement.verdict is Verdict.NO_BASELINE, judgement
+    assert judgement.reason.startswith("TCP throughput 10")
+    assert (result.pdr, result.search, result.assessment) == (None, None, None)  # a closed loop has none
+    assert result.transfers is not None
+    assert result.transfers.knee == 131072
+    assert [one.name for one in result.measurands] == ["TCP throughput", "RTT inflation", "transmissions per segment"]
+    on_disk = read_transfers(tmp_path / "run" / TRANSFERS_FILE)
+    assert len(on_disk) == len(result.transfers.transfers)
+    assert {one.phase for one in on_disk} == {"rest", "curve", "repeat"}
+    assert all(one.scenario == TCP.name and one.boot == "boot-1" and one.fingerprint for one in on_disk)
+
+
+def test_a_throughput_that_wanders_is_unstable(measure) -> None:
+    _, judgement = measure(SimulatedLoop(scatter=0.3))
+    assert judgement.verdict is Verdict.UNSTABLE
+    assert judgement.reason.startswith("the TCP throughput deviates by ")
+
+
+@pytest.mark.parametrize(
+    ("candidate", "verdict", "telling"),
+    [
+        (SimulatedLoop(seed=2), Verdict.NO_BASELINE, "not judged"),
+        (SimulatedLoop(speed=8e9, seed=2), Verdict.INCONCLUSIVE, "TCP throughput"),
+        (SimulatedLoop(again=0.02, seed=2), Verdict.INCONCLUSIVE, "transmissions per segment"),
+    ],
+    ids=["equal", "slower", "lossy"],
+)
+def test_a_change_against_a_baseline_is_told(measure, candidate: SimulatedLoop, verdict: Verdict, telling: str) -> None:
+    """Nobody knows what boots deviate by there, so that one boot against one is no REGRESSION."""
+    measure(SimulatedLoop(), "first")
+    result, judgement = measure(candidate, "second", "first")
+    assert judgement.verdict is verdict, judgement
+    assert telling in judgement.reason
+    assert result.comparison is not None
+    assert [one.measurand for one in result.comparison.changes] == [one.name for one in result.measurands]
+
+
+def test_a_killed_run_goes_on_where_it_stood(measure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Dying(Watcher):
+        def said(self, sentence: str) -> None:
+            super().said(sentence)
+            if sum(one.startswith("repeat,") for one in self.sentences) == 5:
+                raise Killed
+
+    loop = SimulatedLoop()
+    with pytest.raises(Killed):
+        measure(loop, watcher=Dying())
+    before = len(loop.calls)
+    whole = SimulatedLoop()
+    result, _ = measure(whole, resume=True)
+    assert result.transfers is not None
+    assert len(whole.calls) == len(result.transfers.transfers) - before
+
+
+def test_trials_and_transfers_are_each_others_error(tmp_path: Path) -> None:
+    with new_session(
+        FakeTestbed(SimulatedSut(IdealCurve(1e6))), tmp_path / "run", Watcher(), tmp_path / "state"
+    ) as session:
+        with pytest.raises(
+            TestbedError, match="tcp-transfer has no PDR: a closed loop offers what it gets acknowledged"
+        ):
+            ScenarioRun(session, TCP)
+        with pytest.raises(TestbedError, match="ipv6-routing transfers nothing by TCP; choose tcp-transfer, or search"):
+            TransferRun(session, Scenario())
