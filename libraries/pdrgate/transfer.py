@@ -35,6 +35,8 @@ class Look:
     """``tcpi_rttvar``, the same."""
     congestion_window: int
     """The sum of the streams."""
+    advertised: int = 0
+    """The most of a window that a receiver advertised to any of them by now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,11 @@ class Transfer:
     def rtt(self) -> float | None:
         """The median of the looks' round trip times; None without a look."""
         return median(look.rtt for look in self.looks) if self.looks else None
+
+    @property
+    def advertised(self) -> int:
+        """The largest window that a receiver really advertised; 0 where no look tells."""
+        return max((look.advertised for look in self.looks), default=0)
 
     @property
     def segments(self) -> int:

@@ -1,12 +1,14 @@
-"""What the papers found on end hosts, measured here: UDP delivery in namespaces and in a guest of constant speed.
+"""What the papers found on end hosts, measured here: UDP and TCP in namespaces and in a guest of constant speed.
 
-    sudo .venv/bin/python tests/bench/end_host.py [--where netns guest] [--part receivers onset livelock shares]
+    sudo .venv/bin/python tests/bench/end_host.py [--where netns guest] \
+        [--part receivers onset livelock shares windows streams]
 
 receivers: by receivers, system call and busy polling, the most that is delivered of any load, the PDR@0.5 %, and where
 the most times four is lost (Marian et al., DSN 2010). onset: by socket buffer, the load at which a trial begins to lose
 more than 0.5 %. livelock: what is delivered of multiples of the most (Eclipse/BSD). shares:
-what each of four receivers gets of one, two and eight times the most, by their shares of the CPU. Each figure but those
-of shares is a median of some trials.
+what each of four receivers gets of one, two and eight times the most, by their shares of the CPU. windows: by TCP
+window, throughput and round trip times, received and sent (SLAC). streams: the same by streams, windows and congestion
+control, and over a path of 10 ms where netem is there. Each figure but those of shares is a median of some trials.
 """
 
 from __future__ import annotations
@@ -24,11 +26,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
 from pdrgate.builds.named_build import named_build
-from pdrgate.data_paths.catalogue import Receivers, data_path
+from pdrgate.data_paths.catalogue import Receivers, TcpStreams, TcpTransfer, data_path
 from pdrgate.errors import TestbedError
 from pdrgate.guests.guest import GuestConfig
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.knobs import KnobSet, rps_knobs, threaded_napi
+from pdrgate.measurands.tcp import kernel_cost
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.reading import nested
 from pdrgate.observers.watching import watching
@@ -40,6 +43,7 @@ from pdrgate.testbeds.protocol import Pinning
 from pdrgate.testbeds.vm import VmTestbed
 from pdrgate.traffic.delivery import counted_by
 from pdrgate.traffic.frames import Frames
+from pdrgate.transfer import Transfer
 from pdrgate.trial import Trial
 
 Measure = Callable[[float, float], Trial]
@@ -226,7 +230,67 @@ def shares_part(testbed: Testbed, where: str, options: argparse.Namespace) -> No
             )
 
 
-PARTS = {"shares": shares_part, "receivers": receivers_part, "onset": onset_part, "livelock": livelock_part}
+@contextlib.contextmanager
+def talking(testbed: Testbed, streams: TcpStreams) -> Iterator[Callable[[int, float], Transfer]]:
+    """TCP set up on a testbed: makes a transfer at a window in KiB, and at bits/s or as fast as it goes."""
+    path = TcpTransfer(4, streams)
+    try:
+        path.apply(testbed.hops)
+        testbed.set_buffer(4096)
+        testbed.pin("1 cpu")
+
+        def transfer(window: int, rate: float = 0.0) -> Transfer:
+            with watching(testbed.observers(shared=True)) as watch:
+                found = path.loop.transfer(window * 1024, 0.25 if rate else 1.0, rate)
+            return dataclasses.replace(found, functions=watch.observation.functions)
+
+        yield transfer
+    finally:
+        path.restore()
+
+
+def tcp_line(transfers: list[Transfer]) -> str:
+    """What some equal transfers come to."""
+    rtts = [one.rtt for one in transfers if one.rtt is not None]
+    costs = [cost for one in transfers if (cost := kernel_cost(one)) is not None]
+    busy = [one.sut_busy for one in transfers if one.sut_busy is not None]
+    again = sum(one.retransmitted for one in transfers) / max(1, sum(one.segments for one in transfers))
+    return (
+        f"{statistics.median(one.throughput for one in transfers) / 1e6:9.1f} Mbit/s"
+        f"{1e3 * statistics.median(rtts) if rtts else 0.0:10.3f} ms{again:10.4%} again"
+        + (f"{statistics.median(costs):8.2f} instructions/byte" if costs else "")
+        + (f"  SUT's CPU {statistics.median(busy):.0%} busy" if busy else "")
+    )
+
+
+def windows_part(testbed: Testbed, where: str, options: argparse.Namespace) -> None:
+    for streams in (TcpStreams(), TcpStreams(direction="sends")):
+        with talking(testbed, streams) as transfer:
+            rest = min(transfer(1024, 10e6).rtt or 1.0 for _ in range(options.trials))
+            print(f"the SUT {streams.direction}; a round trip at rest takes {1e3 * rest:.3f} ms")
+            for window in (4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096):
+                made = [transfer(window) for _ in range(options.trials)]
+                print(f"{window:6} KiB {tcp_line(made)}", flush=True)
+
+
+def streams_part(testbed: Testbed, where: str, options: argparse.Namespace) -> None:
+    asked = [TcpStreams(count, window) for count in (1, 4, 16) for window in (16, 256)]
+    asked += [TcpStreams(1, 1024, one, side) for side in ("receives", "sends") for one in ("cubic", "reno", "bbr")]
+    asked += [TcpStreams(1, window, direction="sends", delay=0.01) for window in (64, 256, 1024)]
+    asked += [TcpStreams(1, 1024, one, "sends", loss=0.01) for one in ("cubic", "reno", "bbr")]
+    for streams in asked:
+        try:
+            with talking(testbed, streams) as transfer:
+                made = [transfer(streams.window) for _ in range(options.trials)]
+            print(f"{streams!s:92} {tcp_line(made)}", flush=True)
+        except TestbedError as error:
+            print(f"{streams!s:92} {error}", flush=True)
+
+
+PARTS = {
+    "shares": shares_part, "receivers": receivers_part, "onset": onset_part, "livelock": livelock_part,
+    "windows": windows_part, "streams": streams_part,
+}  # fmt: skip
 
 
 def main() -> None:

@@ -36,7 +36,7 @@ def interval(end: float, *streams: tuple[int, int, int]) -> dict[str, Any]:
         "streams": [
             {
                 "end": end, "seconds": 0.1, "bytes": sent, "retransmits": again, "rtt": rtt, "rttvar": rtt // 2,
-                "snd_cwnd": 14480,
+                "snd_cwnd": 14480, "snd_wnd": 60_000 + again,
             }
             for sent, again, rtt in streams
         ]
@@ -67,6 +67,7 @@ def test_what_the_sender_saw_and_what_the_receiver_read(told: dict[str, Any], st
     assert [(look.end, look.sent, look.retransmitted) for look in transfer.looks] == [(0.1, 3_000, 1), (0.2, 7_000, 2)]
     assert [look.rtt for look in transfer.looks] == pytest.approx([300e-6, 600e-6])  # who saw none tells none
     assert transfer.rtt == pytest.approx(450e-6)
+    assert transfer.advertised == 60_002
     assert (transfer.sut_cpu, transfer.station_cpu) == (pytest.approx(0.05), pytest.approx(0.1))
     assert Transfer.from_mapping(json.loads(transfer.to_json())) == transfer
 
@@ -94,7 +95,7 @@ def test_scenarios_of_tcp_have_names_and_titles() -> None:
     ("values", "message"),
     [
         ({"count": 0}, "0 TCP streams are out of range; use 1 to 128"),
-        ({"window": 1}, "a window of 1 KiB is out of range; use 4 to 16384, such as 64"),
+        ({"window": 1}, "a window of 1 KiB is out of range; use 16 to 16384, such as 64"),
         ({"congestion": "cubik"}, "there is no congestion control 'cubik'; there are cubic, reno, bbr, dctcp, "),
         ({"delay": 2.0}, "a path delay of 2 s is out of range; use 0 to 1 s, such as 10 ms"),
         ({"loss": 1.0}, "a path that loses 1 of its packets makes no sense; use 0.1% or 1%"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, Literal
@@ -33,6 +33,8 @@ _FEWEST_BLOCKS = 40
 _STARTS = 100
 """Looks at whether the server listens, 20 ms apart."""
 _LISTENS = "0A"
+_TOLERATED = 1.5
+"""Times the window that may be advertised: small ones a kernel keeps to by what packets take of a buffer."""
 _NOT_FOUND = 127
 _SERVE = """\
 n=0
@@ -59,21 +61,23 @@ class Ends:
 class Iperf:
     """iperf3 at both ends, from `__init__` to `close`; satisfies `ClosedLoop`.
 
+    Args:
+        host: the SUT.
+        advertise: makes receivers advertise so many bytes to each stream, at most.
+
     Raises:
         TestbedError: it is not installed, or does not listen.
     """
 
-    def __init__(self, host: Host, interface: str, station: Station, ends: Ends, streams: TcpStreams) -> None:
+    def __init__(
+        self, host: Host, station: Station, ends: Ends, streams: TcpStreams, advertise: Callable[[int], None]
+    ) -> None:
         self._host = host
+        self._advertise = advertise
         self._station = station
         self._ends = ends
         self._streams = streams
         self._family: Literal[4, 6] = 6 if ":" in ends.sut else 4
-        self._receiver = (
-            (station.host, station.port.interface, ends.sut) if streams.sends else (host, interface, ends.station)
-        )
-        """Whose route has the window: the host, its interface, and to whom."""
-        self._window = 0
         self._server: Running | None = None
         self._version = _version(station.host)
         _version(host)
@@ -125,28 +129,17 @@ class Iperf:
         )  # fmt: skip
         if not found.delivered:
             raise TestbedError(f"iperf3 delivered nothing between {self._station.host.name} and {self._host.name}")
+        if found.advertised > _TOLERATED * window:
+            raise TestbedError(
+                f"a window of {window} bytes was set, and receivers between {self._station.host.name} and "
+                f"{self._host.name} advertise {found.advertised}: this kernel does not keep to it; use a larger one"
+            )
         return found
 
     def close(self) -> None:
         server, self._server = self._server, None
         if server is not None:
             server.stop()
-        if self._window:
-            host, interface, to = self._receiver
-            self._window = 0
-            host.run("ip", f"-{self._family}", "route", "delete", to, "dev", interface)
-
-    def _advertise(self, window: int) -> None:
-        """Set what receivers advertise at most: the window of their route to the senders, which no buffer changes."""
-        if window == self._window:
-            return
-        host, interface, to = self._receiver
-        host.run("ip", f"-{self._family}", "route", "replace", to, "dev", interface, "window", str(window))
-        self._window = window
-        routes: list[dict[str, Any]] = host.run_json("ip", "-j", f"-{self._family}", "route", "get", to)
-        told = [metrics.get("window") for route in routes for metrics in route.get("metrics", ())]
-        if window not in told:
-            raise TestbedError(f"set a window of {window} bytes on {host.name}'s route to {to}, but it tells {told}")
 
     def _await_server(self) -> None:
         """Wait until the server listens. The kernel's list tells: a connection would be taken for a transfer."""
@@ -241,6 +234,7 @@ def _looks(intervals: Sequence[Sequence[Mapping[str, Any]]]) -> tuple[Look, ...]
                     rtt=median(stream["rtt"] for stream in rtts) / 1e6,
                     rtt_deviation=median(stream["rttvar"] for stream in rtts) / 1e6,
                     congestion_window=sum(int(stream["snd_cwnd"]) for stream in streams),
+                    advertised=max(int(stream["snd_wnd"]) for stream in streams),
                 )
             )
     return tuple(found)

@@ -11,7 +11,7 @@ Direction = Literal["receives", "sends"]
 DIRECTIONS: tuple[Direction, ...] = ("receives", "sends")
 MOST_STREAMS = 128
 """iperf3's own limit."""
-LEAST_WINDOW, MOST_WINDOW = 4, 16384
+LEAST_WINDOW, MOST_WINDOW = 16, 16384
 """KiB."""
 CONTROLS = (
     "cubic", "reno", "bbr", "dctcp", "bic", "cdg", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "scalable",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from pdrgate.data_paths.contract import Hop, Station
@@ -13,17 +14,32 @@ from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import CommandError, Host
 from pdrgate.knobs import KnobSet, offloads, rps_knobs, sysctl
 
-_BUFFER = 64 << 20
-"""Bytes that the buffers of both ends may hold, so that windows and not they decide."""
+_SEND_BUFFER = 64 << 20
+"""Bytes that the senders' buffers may hold, so that windows and not they decide."""
+_OVERHEAD = 2
+"""Times the window that a receiver's buffer holds: packets take more memory than their bytes."""
+_SCALE = 16
+"""Bits of a window that a segment tells; more are scaled."""
 _PATH_LIMIT = 100_000
 """Packets under way on a path with delay, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Receiver:
+    """Whose window decides: its host, the interface, and the address that it faces."""
+
+    host: Host
+    interface: str
+    to: str
 
 
 class TcpTransfer:
     """TCP between the hop where traffic comes in and its station; further hops have nothing to do.
 
-    The receivers' window is the one of their route (see `Iperf`), and does not grow by itself: buffers are far larger,
-    and their tuning is off. A path delay, and loss, are netem's, at the station's end where its kernel has that.
+    The window is that of the receiver's route and twice that of its buffer, which does not grow by itself. Kernels have
+    forgotten the route's once the buffer tells them otherwise (6.18 does); windows of 64 KiB times a power of two are
+    exact all the same, for no segment can tell a larger one at the scale that they were begun with. A path delay, and
+    loss, are netem's, at the station's end where its kernel has that.
     """
 
     def __init__(self, family: Literal[4, 6], streams: TcpStreams) -> None:
@@ -31,6 +47,8 @@ class TcpTransfer:
         self._streams = streams
         self._knobs = KnobSet()
         self._loop: Iperf | None = None
+        self._window = 0
+        """That is set, bytes."""
         self._delayed: tuple[Host, str] | None = None
         """The host and its interface that have netem."""
 
@@ -83,8 +101,7 @@ class TcpTransfer:
                 network.set(host, f"net/ipv6/conf/{port.interface}/disable_ipv6", 0)
             network.connect(host, port, link=0, side=side)
             for name, value in (
-                ("net/ipv4/tcp_rmem", f"4096 {_BUFFER} {_BUFFER}"),
-                ("net/ipv4/tcp_wmem", f"4096 {1 << 20} {_BUFFER}"),
+                ("net/ipv4/tcp_wmem", f"4096 {1 << 20} {_SEND_BUFFER}"),
                 ("net/ipv4/tcp_moderate_rcvbuf", 0),
                 # What an earlier transfer found out is none of the next one's business.
                 ("net/ipv4/tcp_no_metrics_save", 1),
@@ -101,10 +118,33 @@ class TcpTransfer:
                 self._knobs.apply(station.host, knob, missing="skip")
         self._lengthen(hop, station)
         ends = Ends(network.address(0, 2), network.address(0, 1), hop.cpus[0] if hop.cpus else None)
-        self._loop = Iperf(hop.host, hop.ingress.interface, station, ends, self._streams)
+        if self._streams.sends:
+            receiver = _Receiver(station.host, station.port.interface, ends.sut)
+        else:
+            receiver = _Receiver(hop.host, hop.ingress.interface, ends.station)
+
+        def advertise(window: int) -> None:
+            self._advertise(receiver, window)
+
+        self._loop = Iperf(hop.host, station, ends, self._streams, advertise)
+
+    def _advertise(self, receiver: _Receiver, window: int) -> None:
+        if window == self._window:
+            return
+        told = window - (window >> _SCALE)
+        route = (receiver.to, "dev", receiver.interface)
+        command = ("route", "replace", *route, "window", str(told))
+        if self._window:
+            receiver.host.run("ip", f"-{self.family}", *command)
+        else:
+            self._network.run(receiver.host, command, ("route", "delete", *route))
+        self._window = window
+        buffer = _OVERHEAD * told
+        self._knobs.apply(receiver.host, sysctl("net/ipv4/tcp_rmem", f"4096 {buffer} {buffer}"))
 
     def restore(self) -> list[str]:
         told = []
+        self._window = 0
         loop, self._loop = self._loop, None
         delayed, self._delayed = self._delayed, None
         try:

@@ -75,6 +75,9 @@ def pictures(
     drawn = _once(plots.losses, scenario, told_by=(scenario.title, tuple(by_build(scenario))))
     if drawn is not None:
         yield Picture(f"{begin}-losses", "Where packets were lost", drawn)
+    drawn = _once(plots.transfers, scenario, told_by=(scenario.title, scenario.verdict, scenario.transfers))
+    if drawn is not None:
+        yield Picture(f"{begin}-transfers", "Transfers", drawn)
     for part in _parts(scenario, trials, begin):
         title = f"{scenario.title}: {part.label}" if part.label else scenario.title
         of = f" of the {part.label}" if part.label else ""
@@ -93,9 +96,11 @@ def pictures(
 
 
 def main_picture(scenario: ScenarioResult) -> Picture | None:
-    """The one that shows what a scenario came to: its pairs of boots, else its load-loss curve; None without either."""
+    """The one that shows what a scenario came to: its pairs of boots, else its load-loss curve, else its transfers."""
     drawn = {picture.name.removeprefix(f"{stem(scenario)}-"): picture for picture in pictures(scenario)}
-    return next((drawn[name] for name in ("pairs", "load-loss", "candidate-load-loss") if name in drawn), None)
+    return next(
+        (drawn[name] for name in ("pairs", "load-loss", "candidate-load-loss", "transfers") if name in drawn), None
+    )
 
 
 def _once(draw: Callable[..., _Drawn], *shown: object, told_by: object = None, **words: object) -> _Drawn:

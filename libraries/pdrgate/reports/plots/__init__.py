@@ -1,5 +1,5 @@
 """What was measured, as pictures: load-loss curve, rates, search, repeats, pairs of boots, functions,
-places of loss; as PNG bytes."""
+places of loss, transfers; as PNG bytes."""
 
 from pdrgate.reports.plots.functions import functions
 from pdrgate.reports.plots.load_loss import load_loss
@@ -9,5 +9,6 @@ from pdrgate.reports.plots.rates import rates
 from pdrgate.reports.plots.repeats import repeats
 from pdrgate.reports.plots.scales import PLR_FLOOR
 from pdrgate.reports.plots.search_path import search_path
+from pdrgate.reports.plots.transfers import transfers
 
-__all__ = ["PLR_FLOOR", "functions", "load_loss", "losses", "pairs", "rates", "repeats", "search_path"]
+__all__ = ["PLR_FLOOR", "functions", "load_loss", "losses", "pairs", "rates", "repeats", "search_path", "transfers"]
