@@ -10,12 +10,16 @@ Test Template     This Build Routes As Fast As The Other
 Test Tags         kernel-build
 
 
-*** Test Cases ***    VERSION    BUFFER
+*** Test Cases ***    VERSION     BUFFER
 IPv6 Routing
-                      6          4096
+                      6           4096
 IPv4 Routing
     [Tags]    ipv4    -kernel-build    all-builds
-                      4          4096
+                      4           4096
+TCP
+    [Tags]    -kernel-build    tcp-build    all-builds
+    [Template]    This Build Transfers As Fast As The Other
+                      receives    256
 
 
 *** Keywords ***
@@ -28,3 +32,13 @@ This Build Routes As Fast As The Other
     When Both Builds Are Booted In Turn
     Then The Measurement Is Stable
     And The PDR Has Not Regressed
+
+This Build Transfers As Fast As The Other
+    [Documentation]    A closed loop has no PDR: its throughput at a fixed window, round trips, what is sent again.
+    [Arguments]    ${direction}    ${window}
+    Given The SUT ${direction} TCP By 1 Streams
+    And Its TCP Windows Have ${window} KiB
+    And Its Interrupts Are Pinned To    1 cpu
+    When Both Builds Are Booted In Turn
+    Then The Measurement Is Stable
+    And TCP Has Not Regressed

@@ -10,14 +10,18 @@ from typing import Any
 
 import pytest
 from fake_testbed import QUICK, FakeTestbed, Killed, Watcher, new_session
-from simulated_tcp import SEGMENT, SimulatedLoop, of_loops
+from simulated_tcp import SEGMENT, SimulatedLoop, SimulatedTcp, of_loops
 
 from pdrgate.data_paths.catalogue import TcpStreams
 from pdrgate.data_paths.iperf import read_transfer
 from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.baseline import Baselines
+from pdrgate.gate.boots import SIDES, Build
+from pdrgate.gate.comparisons import comparison_of
+from pdrgate.gate.pairs_comparison import Plan
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
+from pdrgate.gate.transfer_comparison import TransferComparison
 from pdrgate.gate.transfer_run import TransferRun
 from pdrgate.history.transfers import TRANSFERS_FILE, read_transfers
 from pdrgate.measurands import ByteCost, RttInflation, TcpThroughput, Transmissions, WindowCurve
@@ -265,6 +269,51 @@ def test_a_killed_run_goes_on_where_it_stood(measure, tmp_path: Path, monkeypatc
     result, _ = measure(whole, resume=True)
     assert result.transfers is not None
     assert len(whole.calls) == len(result.transfers.transfers) - before
+
+
+@pytest.mark.parametrize(
+    ("candidate", "verdict", "telling"),
+    [
+        (SimulatedLoop(seed=2), Verdict.PASS, "not slower"),
+        (SimulatedLoop(speed=9e9, seed=2), Verdict.REGRESSION, "slower: TCP throughput"),
+        (SimulatedLoop(again=0.02, seed=2), Verdict.REGRESSION, "slower: transmissions per segment"),
+        (SimulatedLoop(rtt=50e-6, seed=2), Verdict.REGRESSION, "slower: RTT inflation"),
+    ],
+    ids=["equal", "slower", "lossy", "inflated"],
+)
+def test_two_configurations_in_pairs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, candidate: SimulatedLoop, verdict: Verdict, telling: str
+) -> None:
+    loops = {"baseline": SimulatedLoop(), "candidate": candidate}
+
+    def path(name: str, program: Path | None, *_: object) -> SimulatedTcp:
+        return SimulatedTcp(loops[str(program)])
+
+    monkeypatch.setattr("pdrgate.gate.prepared_sut.data_path", path)
+    with new_session(
+        FakeTestbed(SimulatedSut(IdealCurve(1e6))), tmp_path / "run", Watcher(), tmp_path / "s"
+    ) as session:
+        builds = {
+            side: Build(side, f"the {side}", lambda _: FakeTestbed(SimulatedSut(IdealCurve(1e6))), Path(side))
+            for side in SIDES
+        }
+        comparison = comparison_of(session, TCP, builds, Plan(12, None, 0.02))
+        assert isinstance(comparison, TransferComparison)
+        comparison.measure()
+        comparison.judge(0.02)
+        judgement = comparison.finish()
+        assert judgement.verdict is verdict, judgement
+        assert judgement.reason.startswith(telling), judgement
+        result = comparison.result(judgement)
+        session.record.close()
+    assert result.pdr is None
+    assert result.transfers is not None
+    assert [one.measurand for one in result.comparison.changes] == [  # type: ignore[union-attr]
+        "TCP throughput", "RTT inflation", "transmissions per segment",
+    ]  # fmt: skip
+    on_disk = read_transfers(tmp_path / "run" / TRANSFERS_FILE)
+    assert {(one.side, one.pair) for one in on_disk} == {(boot.side, boot.pair) for boot in result.boots}
+    assert {one.build for one in on_disk} == {"the baseline", "the candidate"}
 
 
 def test_trials_and_transfers_are_each_others_error(tmp_path: Path) -> None:

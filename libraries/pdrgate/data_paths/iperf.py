@@ -42,7 +42,8 @@ for p in /proc/[0-9]*; do
     read -r name <"$p/comm" && [ "$name" = "ksoftirqd/$1" ] && n=$(cut -d ' ' -f 19 "$p/stat") && break
 done 2>/dev/null
 shift
-exec nice -n "$n" "$@"
+[ "$n" = 0 ] || exec nice -n "$n" "$@"
+exec "$@"
 """
 """The priority that the kernel's packet work has on the same CPU, so that the two share it as they do where nobody has
 touched either."""

@@ -45,7 +45,7 @@ def _samples(build: Build) -> Iterator[str]:
 
 def _unit(one: MeasurandResult) -> str:
     """One for each measurand, for benchstat tells them apart by nothing else: ``pdr-packets/s``."""
-    return f"{slug(one.name)}-{re.sub(r'[^!-~]+', '_', unit(one))}"
+    return f"{slug(one.name)}-{re.sub(r'[^!-~]+', '_', unit(one))}".rstrip("-")
 
 
 def _words(told: str) -> str:
