@@ -124,7 +124,7 @@ def measure(title: str, path: DataPath, testbed: Testbed, options: argparse.Name
 def paths(cpu: int | None) -> dict[str, Callable[[], DataPath]]:
     """Those of suites, generic XDP, and with a CPU the two ways not taken."""
     found: dict[str, Callable[[], DataPath]] = {
-        kind.title: lambda name=name: data_path(name) for name, kind in DATA_PATHS.items()
+        kind.title: lambda name=name: data_path(name) for name, kind in DATA_PATHS.items() if not kind.transfers
     }
     found["IPv6 routing by generic XDP"] = lambda: XdpRouting(6, mode="generic")
     if cpu is not None:

@@ -268,7 +268,7 @@ def windows_part(testbed: Testbed, where: str, options: argparse.Namespace) -> N
         with talking(testbed, streams) as transfer:
             rest = min(transfer(1024, 10e6).rtt or 1.0 for _ in range(options.trials))
             print(f"the SUT {streams.direction}; a round trip at rest takes {1e3 * rest:.3f} ms")
-            for window in (4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096):
+            for window in (16, 32, 64, 128, 256, 512, 1024, 2048, 4096):
                 made = [transfer(window) for _ in range(options.trials)]
                 print(f"{window:6} KiB {tcp_line(made)}", flush=True)
 

@@ -46,7 +46,7 @@ def transferring(testbed: NetnsTestbed, streams: TcpStreams, family: int = 4) ->
 def test_a_window_holds_back_what_is_under_way(testbed: NetnsTestbed, family: int, streams: TcpStreams) -> None:
     before = state(testbed)
     with transferring(testbed, streams, family) as loop:
-        small, large = loop.transfer(16 * KIB, 1.0), loop.transfer(1024 * KIB, 1.0)
+        large, small = loop.transfer(1024 * KIB, 1.0), loop.transfer(16 * KIB, 1.0)
         rest = loop.transfer(1024 * KIB, 0.1, rate=10e6)
     assert state(testbed) == before
     assert large.advertised == 1024 * KIB - 16

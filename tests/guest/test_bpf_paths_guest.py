@@ -1,4 +1,4 @@
-"""XDP, tc, SRv6 and UDP delivery in guests with kernels of the distribution: loaded, verified and counted there."""
+"""XDP, tc, SRv6, UDP and TCP in guests with kernels of the distribution: loaded, verified and counted there."""
 
 from __future__ import annotations
 
@@ -8,14 +8,24 @@ from pathlib import Path
 import pytest
 
 from pdrgate.builds.bpf_build import BpfBuildError, own_build
-from pdrgate.data_paths.catalogue import DATA_PATHS, Receivers, XdpRouting, data_path
+from pdrgate.data_paths.catalogue import (
+    DATA_PATHS,
+    DataPath,
+    Receivers,
+    TcpStreams,
+    TcpTransfer,
+    XdpRouting,
+    data_path,
+)
 from pdrgate.gate.probe import probe
+from pdrgate.testbeds.vm import VmTestbed
 from pdrgate.traffic.delivery import counted_by
 from pdrgate.traffic.frames import Frames
 
 pytestmark = pytest.mark.guest
 
 LOAD, DURATION = 10e3, 0.2
+WINDOW = 65536
 
 
 @pytest.mark.parametrize("flavour", ["cloud", "plain"])
@@ -23,28 +33,35 @@ def test_every_data_path_in_one_guest(shared_testbed, flavour: str, request: pyt
     testbed = shared_testbed(request.getfixturevalue(flavour))
     for name, kind in DATA_PATHS.items():
         path = data_path(name)
-        frames = Frames(kind.family, segments=kind.segments)
         try:
             path.apply(testbed.hops)
-            generator = counted_by(path.arrivals, testbed.generator(kind.family))
-            try:
-                probe(path, testbed, generator, frames)
-                counted = path.redirected()
-                trial = generator.trial(LOAD, DURATION, frames)
-                assert (name, trial.forwarded) == (name, trial.offered)
-                if kind.program:
-                    assert counted is not None
-                    assert 0 <= (path.redirected() or 0) - counted - trial.forwarded <= 10
-                else:
-                    assert counted is None
-            finally:
-                generator.close()
+            if isinstance(path, TcpTransfer):
+                transfer = path.loop.transfer(WINDOW, 1.0)
+                assert (name, transfer.delivered > 0, transfer.advertised <= WINDOW) == (name, True, True)
+            else:
+                _carries(testbed, path, Frames(kind.family, segments=kind.segments), kind.program is not None)
         finally:
             told = path.restore()
         assert [sentence for sentence in told if not sentence.startswith("put back")] == []
         for port in testbed.hops[0].ports:
             assert "xdp" not in testbed.guest.run_json("ip", "-j", "link", "show", "dev", port.interface)[0]
         assert "pdrgate" not in testbed.guest.run("ls", "/sys/fs/bpf").stdout
+
+
+def _carries(testbed: VmTestbed, path: DataPath, frames: Frames, by_program: bool) -> None:
+    generator = counted_by(path.arrivals, testbed.generator(path.family))
+    try:
+        probe(path, testbed, generator, frames)
+        counted = path.redirected()
+        trial = generator.trial(LOAD, DURATION, frames)
+        assert (path.name, trial.forwarded) == (path.name, trial.offered)
+        if by_program:
+            assert counted is not None
+            assert 0 <= (path.redirected() or 0) - counted - trial.forwarded <= 10
+        else:
+            assert counted is None
+    finally:
+        generator.close()
 
 
 def test_receivers_have_their_shares_of_a_guests_cpu(shared_testbed, cloud) -> None:
@@ -65,6 +82,18 @@ def test_receivers_have_their_shares_of_a_guests_cpu(shared_testbed, cloud) -> N
     finally:
         assert path.restore() == []
     assert testbed.guest.run(*groups, check=False).stdout == ""
+
+
+def test_a_path_has_its_delay_where_the_guests_kernel_has_netem(shared_testbed, cloud) -> None:
+    testbed = shared_testbed(cloud)
+    path = TcpTransfer(4, TcpStreams(direction="sends", delay=0.02))
+    try:
+        path.apply(testbed.hops)
+        transfer = path.loop.transfer(WINDOW, 1.0)
+    finally:
+        path.restore()
+    assert (transfer.rtt or 0.0) >= 0.02
+    assert transfer.throughput < 1.5 * 8 * WINDOW / 0.02
 
 
 def test_virtio_has_native_xdp_and_generic_is_another_mode(shared_testbed, cloud) -> None:

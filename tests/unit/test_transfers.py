@@ -54,6 +54,7 @@ SENDER: dict[str, Any] = {
 RECEIVED: dict[str, Any] = {
     "sum_received": {"bytes": 14_000, "seconds": 0.2},
     "cpu_utilization_percent": {"host_total": 50.0, "remote_total": 25.0},
+    "sender_tcp_congestion": "reno",
 }
 START = {"tcp_mss_default": SEGMENT}
 TO_SUT: dict[str, Any] = {"start": START, "intervals": SENDER["intervals"], "end": {**SENDER["end"], **RECEIVED}}
@@ -72,6 +73,7 @@ def test_what_the_sender_saw_and_what_the_receiver_read(told: dict[str, Any], st
     assert [look.rtt for look in transfer.looks] == pytest.approx([300e-6, 600e-6])  # who saw none tells none
     assert transfer.rtt == pytest.approx(450e-6)
     assert transfer.advertised == 60_002
+    assert transfer.congestion == "reno"  # which it really was
     assert (transfer.sut_cpu, transfer.station_cpu) == (pytest.approx(0.05), pytest.approx(0.1))
     assert Transfer.from_mapping(json.loads(transfer.to_json())) == transfer
 

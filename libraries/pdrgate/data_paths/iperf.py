@@ -102,6 +102,8 @@ class Iperf:
             "iperf3", "--client", self._ends.sut, "--bind", self._ends.station, f"-{self._family}", "--port", str(PORT),
             "--json", "--get-server-output", "--interval", str(_LOOK), "--parallel", str(streams.count),
             "--congestion", streams.congestion,
+            # Else streams have the buffer of the socket that has listened since the transfer before.
+            "--no-delay",
         ]  # fmt: skip
         words += ["--reverse"] if streams.sends else []
         # iperf3 takes the server's CPU only behind the client's.
@@ -128,6 +130,9 @@ class Iperf:
             self._told(completed), streams, window=window, duration=duration, rate=rate, started=started,
             busy=(None if idle[0] is None else 1.0 - idle[0], None if idle[1] is None else 1.0 - idle[1]),
         )  # fmt: skip
+        if found.congestion != streams.congestion:  # a server that lacks it goes on with another
+            sut = f"{self._host.name} has {', '.join(self._controls())}"
+            raise TestbedError(f"the senders used {found.congestion} where {streams.congestion} was asked for; {sut}")
         if not found.delivered:
             raise TestbedError(f"iperf3 delivered nothing between {self._station.host.name} and {self._host.name}")
         if found.advertised > _TOLERATED * window:
@@ -164,10 +169,13 @@ class Iperf:
         if why := told.get("error"):
             known = ""
             if "congestion" in str(why).lower():
-                allowed = self._host.read("/proc/sys/net/ipv4/tcp_available_congestion_control").split()
-                known = f"; the SUT's kernel has {', '.join(allowed)}"
+                known = f"; the SUT's kernel has {', '.join(self._controls())}"
             raise TestbedError(f"{where}: {why}{known}")
         return told
+
+    def _controls(self) -> list[str]:
+        """The congestion controls that the SUT's kernel has loaded."""
+        return self._host.read("/proc/sys/net/ipv4/tcp_available_congestion_control").split()
 
     def _idle(self) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
         """Idle and all ticks so far of the SUT's CPU and the station's, where they are known."""
@@ -199,7 +207,7 @@ def read_transfer(
         return Transfer(
             window=window,
             streams=streams.count,
-            congestion=streams.congestion,
+            congestion=str(end["sender_tcp_congestion"]),
             intended_duration=duration,
             intended_rate=rate,
             delivered=int(received["bytes"]),

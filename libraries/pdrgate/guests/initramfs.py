@@ -20,7 +20,17 @@ from pdrgate.builds.kernel_modules import Module, select_modules
 from pdrgate.builds.named_build import GUEST_MODULES
 from pdrgate.errors import TestbedError
 
-MORE_MODULES = ("ipv6", "sch_ingress", "cls_bpf", "act_bpf", "act_mirred", "act_gact", "seg6_iptunnel", "sch_netem")
+MORE_MODULES = (
+    "ipv6",
+    "sch_ingress",
+    "cls_bpf",
+    "act_bpf",
+    "act_mirred",
+    "act_gact",
+    "seg6_iptunnel",
+    "sch_netem",
+    "tcp_bbr",
+)
 """There for data paths; loaded when they are used first."""
 
 _PROGRAMS = {"sh": "dash", "busybox": "busybox-static", "ip": "iproute2", "ethtool": "ethtool"}
