@@ -123,6 +123,7 @@ def test_the_line_that_changes_tells_the_time_first_and_then_the_trial() -> None
         "  about 1:20 to 3:00 left; pair 3, candidate: saturation at 33.95 kpps for 250 ms"
     )
     assert status_line(Upcoming("idle", 0.0, 1.0), None) == "  idle for 1 s"
+    assert status_line(Upcoming("repeat", 0.0, 1.0, window=65536), None) == "  repeat by a window of 64 KiB for 1 s"
     assert status_line(None, None) == ""
 
 

@@ -20,7 +20,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Upcoming:
-    """A trial that begins now."""
+    """A trial, or a transfer, that begins now."""
 
     phase: str
     load: float
@@ -31,6 +31,8 @@ class Upcoming:
     """Of which of two builds."""
     pair: int = 0
     """Number of the pair of boots, from 1; 0 where there are no pairs."""
+    window: int = 0
+    """Bytes; of a transfer, which has no load."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pdrgate.data_paths.catalogue import DataPath, TcpTransfer
 from pdrgate.errors import TestbedError
 from pdrgate.gate.prepared_sut import Identity, PreparedSut, Traffic
+from pdrgate.gate.progress import Upcoming
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.gate.transfer_measurer import TransferMeasurer
@@ -56,6 +57,8 @@ class TransferSubject(PreparedSut[TransferAsk, Transfer]):
         """One transfer, the last of those that it takes."""
         if self._measurer is None:
             raise TestbedError("the SUT is not set up for a scenario; begin with its data path")
+        mine = self.identity
+        self.session.observer.measuring(Upcoming(ask.phase, 0.0, ask.duration, mine.side, mine.pair, window=ask.window))
         made = [self._measurer.measure(ask, repeat)]
         while patience.again(made):
             made.append(self._measurer.measure(ask, repeat))

@@ -6,6 +6,7 @@ import math
 
 from rich.text import Text
 
+from pdrgate.data_paths.tcp_streams import size
 from pdrgate.gate.progress import Estimate, Progress, Upcoming
 from pdrgate.reports.printable import printable
 from pdrgate.trial import Trial
@@ -51,6 +52,7 @@ def status_line(upcoming: Upcoming | None, left: Estimate | None) -> str:
     if upcoming is not None:
         of = f"pair {upcoming.pair}, {upcoming.side}: " if upcoming.side else ""
         load = f" at {Rate(upcoming.load)}" if upcoming.load else ""
+        load += f" by a window of {size(upcoming.window)}" if upcoming.window else ""
         phase = _PHASES.get(upcoming.phase, upcoming.phase)
         told.append(f"{of}{phase}{load} for {Duration(upcoming.duration)}")
     said = "; ".join(filter(None, told))
