@@ -35,6 +35,8 @@ _STARTS = 100
 _LISTENS = "0A"
 _TOLERATED = 1.5
 """Times the window that may be advertised: small ones a kernel keeps to by what packets take of a buffer."""
+_Ticks = tuple[int, int]
+"""Idle ones of a CPU, and all."""
 _NOT_FOUND = 127
 _SERVE = """\
 n=0
@@ -110,25 +112,16 @@ class Iperf:
         words += ["--affinity", cpus] if self._station.cpu is not None else []
         if rate:
             blocks = max(_FEWEST_BLOCKS, round(rate * duration / 8 / _BLOCK))
-            words += [
-                "--length",
-                str(_BLOCK),
-                "--bitrate",
-                str(round(rate / streams.count)),
-                "--blockcount",
-                str(blocks),
-            ]
+            each = str(round(rate / streams.count))
+            words += ["--length", str(_BLOCK), "--bitrate", each, "--blockcount", str(blocks)]
         else:
             words += ["--time", str(max(1, math.ceil(duration)))]
         before, started = self._idle(), time.time()
         completed = self._station.host.run(*words, timeout=max(1.0, duration) + _GRACE, check=False)
-        idle = [
-            None if then is None or now is None else (now[0] - then[0]) / max(1, now[1] - then[1])
-            for then, now in zip(before, self._idle(), strict=True)
-        ]
+        sut_busy, station_busy = map(_busy, before, self._idle())
         found = read_transfer(
             self._told(completed), streams, window=window, duration=duration, rate=rate, started=started,
-            busy=(None if idle[0] is None else 1.0 - idle[0], None if idle[1] is None else 1.0 - idle[1]),
+            busy=(sut_busy, station_busy),
         )  # fmt: skip
         if found.congestion != streams.congestion:  # a server that lacks it goes on with another
             sut = f"{self._host.name} has {', '.join(self._controls())}"
@@ -177,7 +170,7 @@ class Iperf:
         """The congestion controls that the SUT's kernel has loaded."""
         return self._host.read("/proc/sys/net/ipv4/tcp_available_congestion_control").split()
 
-    def _idle(self) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
+    def _idle(self) -> tuple[_Ticks | None, _Ticks | None]:
         """Idle and all ticks so far of the SUT's CPU and the station's, where they are known."""
         return (
             _ticks(self._host, self._ends.sut_cpu),
@@ -249,6 +242,13 @@ def _looks(intervals: Sequence[Sequence[Mapping[str, Any]]]) -> tuple[Look, ...]
     return tuple(found)
 
 
+def _busy(before: _Ticks | None, after: _Ticks | None) -> float | None:
+    """Share of the time between that a CPU was not idle; None where nobody knows."""
+    if before is None or after is None or after[1] <= before[1]:
+        return None
+    return 1.0 - (after[0] - before[0]) / (after[1] - before[1])
+
+
 def _version(host: Host) -> str:
     told = host.run("iperf3", "--version", check=False)
     if told.exit_code == _NOT_FOUND:
@@ -262,7 +262,7 @@ def _listens(line: str) -> bool:
     return len(words) > 3 and words[3] == _LISTENS and words[1].endswith(f":{PORT:04X}")
 
 
-def _ticks(host: Host, cpu: int | None) -> tuple[int, int] | None:
+def _ticks(host: Host, cpu: int | None) -> _Ticks | None:
     """Idle and all ticks of a CPU so far; None where that one is not known."""
     for line in host.read("/proc/stat").splitlines() if cpu is not None else ():
         name, *numbers = line.split()

@@ -6,9 +6,11 @@ stands a window that the scenario fixes, and repeats of it: are they one number,
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from pdrgate.data_paths.tcp_streams import size
 from pdrgate.errors import TestbedError
@@ -47,6 +49,8 @@ _COARSE = 3
 """Every so many of them where a verdict may take seconds only."""
 _EACH = 0.5
 """Seconds that a transfer takes besides its traffic, about: programs connect, counters are read."""
+_BUSY, _IDLE = 0.97, 0.85
+"""Of the time: the other end's CPU at least, and the SUT's at most, where the other end is the limit."""
 IN_A_REPEAT = 2
 """Loaded transfers in a repeat."""
 
@@ -61,7 +65,7 @@ class TransferMeasurands:
     @classmethod
     def at(cls, window: int, duration: float, count: int) -> TransferMeasurands:
         """Those of ``count`` transfers of ``duration`` seconds at a window, bytes."""
-        return cls(TcpThroughput(window, duration, count), RttInflation(window))
+        return cls(TcpThroughput(window, whole_seconds(duration), count), RttInflation(window))
 
     @property
     def all(self) -> tuple[TransferMeasurand, ...]:
@@ -72,6 +76,11 @@ class TransferMeasurands:
     def steps(self) -> tuple[TransferMeasurand, ...]:
         """A replicate's: at rest first, so that what load leaves behind is none of its round trips'."""
         return (self.inflation, self.throughput)
+
+
+def whole_seconds(duration: float) -> float:
+    """What a transfer lasts that is to last so long: one second at least, until it has left slow start behind."""
+    return float(max(1, math.ceil(duration)))
 
 
 class TransferRun:
@@ -137,7 +146,7 @@ class TransferRun:
         """Measure the window curve until two sweeps agree on its knee, bytes; None, and a verdict, where none do."""
         profile = self.session.profile
         windows = _WINDOWS[:: _COARSE if profile.finest_width else 1]
-        curve = self._curve = WindowCurve(windows, profile.trial_duration)
+        curve = self._curve = WindowCurve(windows, whole_seconds(profile.trial_duration))
         replicate: Replicate[TransferAsk, Transfer] = Replicate(self.subject, (curve,))
         self._foresee(2 * len(windows), profile)
         measure_in_turn([replicate])
@@ -180,6 +189,7 @@ class TransferRun:
             self._failure = self._failure.remarked(self.disturbance.remark(), meanwhile)
         elif self.interference and self._failure is None:
             session.observer.said(f"while the repeats were measured, {self.interference}")
+        session.say_once(station_limited(repeats))
         self._judge(self._failure)
         return self.checks
 
@@ -239,7 +249,7 @@ class TransferRun:
 
     def _foresee(self, transfers: int, profile: Profile) -> None:
         """That so many transfers begin now."""
-        self._ends = time.monotonic() + transfers * (max(1.0, profile.trial_duration) + _EACH)
+        self._ends = time.monotonic() + transfers * (whole_seconds(profile.trial_duration) + _EACH)
 
     def _judge(self, judgement: Judgement | None) -> None:
         """Keep the gravest."""
@@ -271,6 +281,21 @@ def instability(checks: Sequence[Check]) -> Judgement | None:
         return Judgement(Verdict.UNSTABLE, failed[0].sentence)
     unknown = next((check for check in checks if check.name == SPREAD and check.passed is None), None)
     return Judgement(Verdict.INCONCLUSIVE, unknown.sentence) if unknown is not None else None
+
+
+def station_limited(transfers: Sequence[Transfer]) -> str:
+    """That the other end was busier than the SUT, in a sentence: then it is what was measured. Empty where it was not.
+
+    It is a hint, for the CPU of the other end may be somebody else's too.
+    """
+    ours = [one.sut_busy for one in transfers if one.sut_busy is not None]
+    theirs = [one.station_busy for one in transfers if one.station_busy is not None]
+    if not ours or not theirs or median(theirs) < _BUSY or median(ours) > _IDLE:
+        return ""
+    return (
+        f"the other end's CPU was busy for {median(theirs):.0%} of the time, and the SUT's for {median(ours):.0%}: a "
+        "faster SUT would not show"
+    )
 
 
 def transfers_result(
