@@ -22,10 +22,11 @@ from pdrgate.gate.pairs_comparison import Plan
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
 from pdrgate.gate.transfer_comparison import TransferComparison
-from pdrgate.gate.transfer_run import TransferRun
+from pdrgate.gate.transfer_run import TransferRun, station_limited
 from pdrgate.history.transfers import TRANSFERS_FILE, read_transfers
 from pdrgate.measurands import ByteCost, RttInflation, TcpThroughput, Transmissions, WindowCurve
 from pdrgate.measurands.tcp import CURVE
+from pdrgate.reports.scenario import fragments, pictures
 from pdrgate.results.model import ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.traffic.simulated import IdealCurve, SimulatedSut
@@ -229,6 +230,24 @@ def test_a_run_without_a_baseline_tells_what_it_measured(measure, tmp_path: Path
     assert len(on_disk) == len(result.transfers.transfers)
     assert {one.phase for one in on_disk} == {"rest", "curve", "repeat"}
     assert all(one.scenario == TCP.name and one.boot == "boot-1" and one.fingerprint for one in on_disk)
+
+
+def test_reports_have_the_curve_and_every_transfer(measure) -> None:
+    result, _ = measure(SimulatedLoop(), curve=True)
+    assert [picture.name for picture in pictures(result)] == [f"{TCP.name}-transfers"]
+    told = "".join(fragments(result))
+    assert "a round trip takes 0.1 ms at rest; knee 128 KiB (by sweep 128, 128 KiB)" in told
+    assert told.count(">curve<") == 2 * 9
+    assert "The throughput of the repeats" in told
+
+
+def test_who_is_slower_is_told() -> None:
+    loop = SimulatedLoop()
+    assert station_limited(transfers(loop, 1 << 20, sut_busy=0.6, station_busy=1.0)) == (
+        "the other end's CPU was busy for 100% of the time, and the SUT's for 60%: a faster SUT would not show"
+    )
+    assert station_limited(transfers(loop, 1 << 20, sut_busy=1.0, station_busy=1.0)) == ""
+    assert station_limited(transfers(loop, 1 << 20)) == ""  # nobody knows
 
 
 def test_a_throughput_that_wanders_is_unstable(measure) -> None:
