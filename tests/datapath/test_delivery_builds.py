@@ -10,6 +10,7 @@ import pytest
 from fake_testbed import Watcher
 from machine_noise import UNDECIDED
 
+from pdrgate.data_paths.catalogue import TcpStreams
 from pdrgate.gate.boots import SIDES, Build
 from pdrgate.gate.comparisons import AnyComparison, comparison_of
 from pdrgate.gate.options import Options
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.datapath
 
 ROOT = Path(__file__).parents[2]
 TOLERANCE = 0.1
-UDP, TCP = Scenario("udp-delivery"), Scenario("tcp-transfer")
+UDP, TCP = Scenario("udp-delivery"), Scenario("tcp-transfer", tcp=TcpStreams(window=64))
 
 
 def compared(

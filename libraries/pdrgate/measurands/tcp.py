@@ -20,9 +20,8 @@ REST, CURVE = "rest", "curve"
 """Phases beside `REPEAT`: hardly anything is sent, so that round trips are not loaded; a point of the window curve."""
 REST_RATE = 10e6
 """Bits/s of a transfer at rest: what any SUT takes, an emulated one too."""
-_REST_TIME = 0.25
-_RESTS = 2
-"""Transfers at rest in a replicate."""
+_REST_TIME = 1.0
+"""Seconds: ten looks, of which one meets no program that waits for its CPU."""
 _MOST = 2
 """Times the count, that disturbed transfers may make of it."""
 
@@ -90,7 +89,7 @@ class TcpThroughput:
 class RttInflation:
     """How many times the round trip at rest one under load takes: the senders' smoothed round trip times, medians.
 
-    At rest is the least of what transfers at rest tell: a program that waits for its CPU makes round trips longer, and
+    At rest is the least that a transfer at rest tells: a program that waits for its CPU makes round trips longer, and
     nothing makes one shorter.
     """
 
@@ -101,8 +100,8 @@ class RttInflation:
     better: ClassVar[Better] = "lower"
 
     def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
-        done = sum(one.phase == REST for one in transfers)
-        return TransferAsk(self.window, _REST_TIME, REST, REST_RATE) if done < _RESTS else None
+        rested = any(one.phase == REST for one in transfers)
+        return None if rested else TransferAsk(self.window, _REST_TIME, REST, REST_RATE)
 
     def value(self, transfers: Sequence[Transfer]) -> float | None:
         rest = rest_rtt(transfers)
