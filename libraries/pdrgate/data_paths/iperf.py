@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,9 @@ _BLOCK = 2896
 """Bytes of each write of a sender that holds itself back: two full segments, which are acknowledged at once. A single
 one waits for a delayed acknowledgement, and the round trip time would be that timer's."""
 _FEWEST_BLOCKS = 40
+_NOT_READY = re.compile(r"unable to connect|control message|control socket|busy", re.IGNORECASE)
+_ATTEMPTS, _PAUSE = 40, 0.05
+"""To begin a transfer, and seconds between: the server closes its socket and opens another after each."""
 _STARTS = 100
 """Looks at whether the server listens, 20 ms apart."""
 _LISTENS = "0A"
@@ -116,18 +120,23 @@ class Iperf:
             words += ["--length", str(_BLOCK), "--bitrate", each, "--blockcount", str(blocks)]
         else:
             words += ["--time", str(max(1, math.ceil(duration)))]
-        before, started = self._idle(), time.time()
-        completed = self._station.host.run(*words, timeout=max(1.0, duration) + _GRACE, check=False)
+        for left in reversed(range(_ATTEMPTS)):
+            before, started = self._idle(), time.time()
+            completed = self._station.host.run(*words, timeout=max(1.0, duration) + _GRACE, check=False)
+            told = self._printed(completed)
+            if not left or not _NOT_READY.search(str(told.get("error", ""))) or told.get("intervals"):
+                break
+            time.sleep(_PAUSE)
         sut_busy, station_busy = map(_busy, before, self._idle())
         found = read_transfer(
-            self._told(completed), streams, window=window, duration=duration, rate=rate, started=started,
+            self._sound(told), streams, window=window, duration=duration, rate=rate, started=started,
             busy=(sut_busy, station_busy),
         )  # fmt: skip
         if found.congestion != streams.congestion:  # a server that lacks it goes on with another
             sut = f"{self._host.name} has {', '.join(self._controls())}"
             raise TestbedError(f"the senders used {found.congestion} where {streams.congestion} was asked for; {sut}")
         if not found.delivered:
-            raise TestbedError(f"iperf3 delivered nothing between {self._station.host.name} and {self._host.name}")
+            raise TestbedError(f"{self._where} delivered nothing")
         if found.advertised > _TOLERATED * window:
             raise TestbedError(
                 f"a window of {window} bytes was set, and receivers between {self._station.host.name} and "
@@ -152,18 +161,26 @@ class Iperf:
         why = (ended.stderr.strip() or ended.stdout.strip() or "without a word").splitlines()[-1]
         raise TestbedError(f"iperf3 on {self._host.name} does not listen on port {PORT}: {why}")
 
-    def _told(self, completed: Completed) -> Mapping[str, Any]:
-        where = f"iperf3 between {self._station.host.name} and {self._host.name}"
+    @property
+    def _where(self) -> str:
+        return f"iperf3 between {self._station.host.name} and {self._host.name}"
+
+    def _printed(self, completed: Completed) -> Mapping[str, Any]:
+        """What the client printed. Raises TestbedError when that is no JSON."""
         try:
             told: Mapping[str, Any] = json.loads(completed.stdout)
         except ValueError as error:
             said = completed.stderr.strip() or f"exit code {completed.exit_code}"
-            raise TestbedError(f"{where} printed no JSON: {said}") from error
+            raise TestbedError(f"{self._where} printed no JSON: {said}") from error
+        return told
+
+    def _sound(self, told: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The same. Raises TestbedError when it tells of an error."""
         if why := told.get("error"):
             known = ""
             if "congestion" in str(why).lower():
                 known = f"; the SUT's kernel has {', '.join(self._controls())}"
-            raise TestbedError(f"{where}: {why}{known}")
+            raise TestbedError(f"{self._where}: {why}{known}")
         return told
 
     def _controls(self) -> list[str]:
