@@ -66,7 +66,7 @@ class JudgingKeywords:
     def tcp_should_not_have_regressed(self, tolerance: Ratio = DEFAULT_TOLERANCE) -> str:
         """Compares transfers with the baseline's; fails when they are worse by over their tolerances.
 
-        ``tolerance`` is of the throughput at the fixed window. RTT inflation has that of 10 % at least, retransmissions
+        ``tolerance`` is of the throughput at the fixed window. RTT inflation has that of 25 % at least, retransmissions
         one of half a percent of all segments. Otherwise as `PDR Should Not Have Regressed`.
         """
         return str(self.pdr_should_not_have_regressed(tolerance))
