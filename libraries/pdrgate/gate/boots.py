@@ -12,6 +12,7 @@ from pathlib import Path
 from pdrgate.data_paths.slowdowns import Planted
 from pdrgate.errors import DataError, PdrGateError, TestbedError
 from pdrgate.gate.disturbance import remedy
+from pdrgate.gate.latency import latency_trials
 from pdrgate.gate.plan import grid, overloads, round_order
 from pdrgate.gate.profile import BOOT_GRID, BOOT_WIDTH, STEADY_TOP_TRIALS
 from pdrgate.gate.replicate import Measurands, Replicate, measure_in_turn
@@ -19,7 +20,7 @@ from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import search_failure, searched
 from pdrgate.gate.session import Session
 from pdrgate.gate.subject import Identity, Subject, differences, goals_of
-from pdrgate.measurands import PartialDropRate, SaturationThroughput, Sweep
+from pdrgate.measurands import LatencyTrials, PartialDropRate, SaturationThroughput, Sweep
 from pdrgate.results.model import BootResult, Side, SideResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.safety.journal import Journal
@@ -111,6 +112,8 @@ class Boots:
         self.builds = builds
         self.loads: tuple[float, ...] = ()
         """The grid, once it is known."""
+        self.latency_loads: tuple[float, ...] = ()
+        """Those at which latency is told, once they are known."""
         self.sides: dict[Side, SideResult] = {
             side: SideResult(side=side, build=build.label) for side, build in builds.items()
         }
@@ -248,9 +251,21 @@ class Boots:
                 if another and all(one.subject.testbed.steady for one in started):
                     self._begin_ahead(group, number + 1)
                 measure_in_turn(started)
+                if self.scenario.latency:
+                    self._measure_latency(started)
         finally:
             self._leave(started, booting)
         return started
+
+    def _measure_latency(self, started: Sequence[_Boot]) -> None:
+        """At the same loads in all boots: shares of the PDR that the first boot of the baseline came to."""
+        first = next((one for one in started if one.build.side == "baseline"), None)
+        if not self.latency_loads and first is not None:
+            pdr = self._measurands.pdr.value(first.replicate.trials)
+            self.latency_loads = latency_trials(pdr, self.session.profile.boot_trial).loads
+        for one in started:
+            one.replicate.steps = (self._latency,)
+        measure_in_turn(started)
 
     def _leave(self, started: Sequence[_Boot], booting: Sequence[Subject]) -> None:
         for one in reversed(started):
@@ -367,7 +382,12 @@ class Boots:
         return Measurands.at(
             self.loads, self.goal, profile.boot_trial, top_trials=top, width=width,
             overloads=overloads(max(self.loads), self.scenario.overload, min(known, default=math.inf)),
+            latency=self._latency if self.scenario.latency else None,
         )  # fmt: skip
+
+    @property
+    def _latency(self) -> LatencyTrials:
+        return LatencyTrials(self.latency_loads, self.session.profile.boot_trial)
 
     def _release(self, subject: Subject) -> None:
         try:

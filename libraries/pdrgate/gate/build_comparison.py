@@ -20,6 +20,7 @@ from pdrgate.gate.boots import SIDES, BootError, Boots, Build
 from pdrgate.gate.disturbance import Disturbance
 from pdrgate.gate.interference import interference
 from pdrgate.gate.judging import check_tolerance, comparison, judged, proven, shown, summarised, told, tolerance_of
+from pdrgate.gate.latency import latencies
 from pdrgate.gate.noise import as_observed, check_resolvable, noise_floor, remember, resolvable_in_words
 from pdrgate.gate.packet_cost import counted, function_changes
 from pdrgate.gate.pairs_file import PairsFile, StoredStep
@@ -31,7 +32,15 @@ from pdrgate.gate.shape import Shape, shape_of
 from pdrgate.gate.subject import CALIBRATION, SEARCH
 from pdrgate.gate.tries import Earlier, Tries
 from pdrgate.guests.guest import GuestError
-from pdrgate.measurands import Cost, LivelockThreshold, OverloadThroughput, PartialDropRate, SaturationThroughput
+from pdrgate.measurands import (
+    Cost,
+    LivelockThreshold,
+    MedianLatency,
+    OverloadThroughput,
+    PartialDropRate,
+    SaturationThroughput,
+    TailLatency,
+)
 from pdrgate.observers.accounting import total
 from pdrgate.replication import PairsRule, Samples, Standing
 from pdrgate.replication.tries import Pairs
@@ -52,9 +61,11 @@ from pdrgate.stability import Assessment
 from pdrgate.stability import Verdict as Stability
 from pdrgate.trial import Trial, by_boot
 
-_Compared = PartialDropRate | SaturationThroughput | OverloadThroughput | LivelockThreshold | Cost
+_Compared = (
+    PartialDropRate | SaturationThroughput | OverloadThroughput | LivelockThreshold | MedianLatency | TailLatency | Cost
+)
 MEASURANDS: tuple[type[_Compared], ...] = (
-    PartialDropRate, SaturationThroughput, OverloadThroughput, LivelockThreshold, Cost,
+    PartialDropRate, SaturationThroughput, OverloadThroughput, LivelockThreshold, MedianLatency, TailLatency, Cost,
 )  # fmt: skip
 """What is compared, where all boots have it, the one that the run is about first."""
 
@@ -199,7 +210,7 @@ class BuildComparison:
         """
         other = BuildComparison(self.session, self.scenario, builds, self.plan, test=self.test)
         known = self._boots.sides["baseline"]
-        other._boots.loads = self._boots.loads
+        other._boots.loads, other._boots.latency_loads = self._boots.loads, self._boots.latency_loads
         other._boots.sides = {side: replace(known, side=side, build=build.label) for side, build in builds.items()}
         return other
 
@@ -280,6 +291,7 @@ class BuildComparison:
             sides=sides,
             boots=tuple(self.boots),
             cost=candidate.cost,
+            latency=candidate.latency,
             uncounted=self._boots.uncounted,
             losses=candidate.losses,
         )
@@ -342,7 +354,8 @@ class BuildComparison:
         return replace(rule, fewest=rule.most, fewest_scattered=rule.most) if self.plan.whole else rule
 
     def _tolerance(self, measurand: type[_Compared], asked: float) -> float:
-        return tolerance_of(measurand.name, asked, self.session.options.cost_tolerance)
+        options = self.session.options
+        return tolerance_of(measurand.name, asked, options.cost_tolerance, options.latency_tolerance)
 
     @property
     def _compared(self) -> tuple[type[_Compared], ...]:
@@ -504,6 +517,7 @@ class BuildComparison:
             assessment=assessment.result() if assessment else None,
             complaints=tuple(fresh),
             cost=self._cost(side),
+            latency=latencies(by_boot([trial for trial in self._trials if trial.side == side]).values()),
             losses=self._losses(side),
         )
 
@@ -515,7 +529,7 @@ class BuildComparison:
     def _stored(self, boots: Sequence[BootResult]) -> StoredStep:
         return StoredStep(
             scenario=self.scenario.name, builds=self._labels(), elapsed=self._elapsed, boots=tuple(boots),
-            loads=self._boots.loads, sides=self._boots.sides,
+            loads=self._boots.loads, latency_loads=self._boots.latency_loads, sides=self._boots.sides,
         )  # fmt: skip
 
     def _resume(self, file: PairsFile) -> None:
@@ -525,7 +539,7 @@ class BuildComparison:
         measured = by_boot(self.session.record.earlier)
         for step in file.steps(self.scenario.name, self._labels()):
             self._spent = step.elapsed
-            self._boots.loads = step.loads
+            self._boots.loads, self._boots.latency_loads = step.loads, step.latency_loads
             self._boots.sides.update(step.sides)
             self.boots += step.boots
             for boot in step.boots:

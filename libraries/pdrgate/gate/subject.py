@@ -258,6 +258,7 @@ class Subject:
         return Measurer(
             self._generator, self.scenario.frames, self._observers, record.trials, belonging,
             earlier=record.earlier, on_trial=self._told, check=self._check, busy=busy_of(self.testbed),
+            comes_back=self.scenario.delivery is None,
         )  # fmt: skip
 
     def _refuse_other_trials(self, belonging: Belonging) -> None:

@@ -106,6 +106,13 @@ class State:
         self.test.scenario = dataclasses.replace(self.test.scenario, **changes)
         return self.test.scenario
 
+    @property
+    def asked(self) -> Scenario:
+        """The test's scenario, with what the run asks of all of them."""
+        scenario = self.test.scenario
+        takes_latency = self.current.session.options.latency and scenario.delivery is None
+        return dataclasses.replace(scenario, latency=True) if takes_latency else scenario
+
     def begun(self) -> ScenarioRun:
         """The measurement of the scenario; the first call sets the SUT up."""
         test = self.test
@@ -114,7 +121,7 @@ class State:
         if test.measurement is None:
             testbed = self.current
             # Kept before it is prepared: what fails half-way is put back at the end of the test.
-            test.measurement = ScenarioRun(testbed.session, test.scenario, baselines=testbed.baselines, test=test.name)
+            test.measurement = ScenarioRun(testbed.session, self.asked, baselines=testbed.baselines, test=test.name)
             test.measurement.prepare()
         return test.measurement
 

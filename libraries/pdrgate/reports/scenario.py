@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pdrgate.reports import tables
+from pdrgate.reports.latencies import latency_by_build
 from pdrgate.reports.losses import by_build
+from pdrgate.reports.soak import soak_table
 from pdrgate.reports.spike_in import spike_in_table
 from pdrgate.results.model import AssessmentResult, CostResult, ScenarioResult, SearchResult
 from pdrgate.trial import Trial
@@ -126,8 +128,12 @@ def key_tables(scenario: ScenarioResult) -> Iterator[str]:
     """Those that a reader wants first: which functions cost more, where packets were lost, whether to trust it."""
     if scenario.spike_in is not None:
         yield spike_in_table(scenario.spike_in)
+    if scenario.soak is not None:
+        yield soak_table(scenario.soak)
     if scenario.comparison is not None and scenario.comparison.functions:
         yield tables.function_changes_table(scenario.comparison)
+    for label, latency in latency_by_build(scenario):
+        yield tables.latency_table(latency, label)
     for label, losses in by_build(scenario):
         if losses.lost:
             yield tables.losses_table(losses, label)
