@@ -50,11 +50,19 @@ def test_a_soak_says_what_it_confirms(ended):
     entry = told(ended, "soak")
     assert entry["verdict"] == "PASS"
     assert entry["soak"]["slices"] == 20
+    assert entry["losses"]["offered"] == entry["losses"]["forwarded"] == entry["soak"]["offered"]
     sentence = entry["reason"].partition("; latency")[0]
     assert sentence.startswith("soak: 20 s at "), sentence
     assert sentence.endswith(" kpps is confirmed"), sentence
     assert ended.stdout.count(sentence) == 2  # when it ends, and as the reason of its scenario
     assert sentence in (ended.folder / "summary.html").read_text()
+
+
+def test_the_mrr_is_told_where_no_verdict_goes_by_it(ended):
+    entry = told(ended, "mrr")
+    assert (entry["verdict"], entry["comparison"]) == ("NO_BASELINE", None)
+    assert entry["reason"].startswith("MRR ")
+    assert entry["losses"]["forwarded"] < entry["losses"]["offered"] / 3
 
 
 def test_a_sut_that_becomes_slower_is_found_by_a_soak(simulated_gate):

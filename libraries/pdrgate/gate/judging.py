@@ -129,7 +129,7 @@ def judged(changes: Sequence[ChangeResult], functions: Sequence[FunctionChange] 
     decisive = gravest_change(changes)
     if decisive.verdict is Verdict.PASS:
         # Where nothing decides against a build, what the run is about comes first.
-        decisive = gravest_change([change for change in changes if change.measurand != Cost.name] or changes)
+        decisive = gravest_change([one for one in changes if one.measurand not in (Cost.name, *TITLES)] or changes)
     others = [change for change in changes if change is not decisive]
     if decisive.measurand == Cost.name:
         clauses = [cost_in_words(decisive, functions), *(f"{one.measurand} {percent(one.change)}" for one in others)]

@@ -313,6 +313,8 @@ class ScenarioRun:
         """Put the SUT back and record the scenario; ``judgement`` is for one that ended by an error."""
         self.release()
         final = judgement or self.judgement or Judgement(Verdict.ERROR, "the scenario ended before its verdict")
+        if self.judgement is None and self.measurands and final.verdict is Verdict.NO_BASELINE:
+            final = Judgement(final.verdict, self._numbers()).remarked(final.reason)
         self.judgement = final
         self._remember()
         self.session.record.add(self.result(final))
@@ -357,8 +359,9 @@ class ScenarioRun:
 
     @property
     def _losses(self) -> LossResult | None:
-        """Of the repeats; of a scenario that did not come to them, of all trials. A soak has its own."""
-        return total([trial for trial in self.trials if trial.repeat and trial.phase not in (SOAK, MRR)] or self.trials)
+        """Of the repeats; where there are none, of a soak or the trials of the MRR, and else of all trials."""
+        numbered = [trial for trial in self.trials if trial.repeat]
+        return total([one for one in numbered if one.phase not in (SOAK, MRR)] or numbered or self.trials)
 
     def _foresee(self, least: float, most: float, then: tuple[float, float] = (0.0, 0.0)) -> None:
         """Seconds that the step which begins now takes, and those after it."""
