@@ -1,10 +1,11 @@
 """Does the gate's answer repeat? Runs it several times with the same options, and prints what each came to.
 
-    sudo .venv/bin/python tests/bench/verdicts.py --runs 10 [--busy] [-- --kernel rt.deb --against plain.deb]
+    sudo .venv/bin/python tests/bench/verdicts.py --runs 10 [--busy] [--keep DIR] [-- --kernel A.deb --against B.deb]
 
 A line for each run: verdict, seconds from the testbed's lease to the end, PDR and its change, what the cost of a packet
 changed by, trials that were repeated because the machine had disturbed them. Then how often each verdict came, the
-median time, and the deviation of the PDRs. `--busy` has a process run on each CPU meanwhile.
+median time, and the deviation of the PDRs. `--busy` has a process run on each CPU meanwhile. Each run has a results
+folder of its own, so none knows of the others; `--keep` leaves them in DIR, for `pdrgate history import DIR/*/2*`.
 """
 
 from __future__ import annotations
@@ -35,12 +36,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--busy", action="store_true")
+    parser.add_argument("--keep", type=Path, metavar="DIR")
     parser.add_argument("options", nargs="*", help="of pdrgate gate, after --")
     arguments = parser.parse_args()
     results: list[tuple[RunResult, float]] = []
-    with tempfile.TemporaryDirectory() as place, busy() if arguments.busy else contextlib.nullcontext():
+    with tempfile.TemporaryDirectory() as passing, busy() if arguments.busy else contextlib.nullcontext():
+        place = arguments.keep or Path(passing)
         for number in range(1, arguments.runs + 1):
-            result, seconds = run(Path(place) / str(number), arguments.options)
+            result, seconds = run(place / str(number), arguments.options)
             results.append((result, seconds))
             print(f"{number:3} {seconds:5.0f} s  {told(result)}", flush=True)
     verdicts = Counter(str(result.verdict) for result, _ in results)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import sys
 import tomllib
-from importlib.metadata import packages_distributions
+from importlib.metadata import distributions, packages_distributions
 from itertools import chain
 from pathlib import Path
 
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
@@ -55,6 +56,12 @@ def importers() -> dict[str, set[str]]:
         for package in providers.get(module, [module]):
             found.setdefault(canonicalize_name(package), set()).update(files)
     return found
+
+
+def test_what_is_locked_takes_the_first_python_that_a_supported_distribution_has() -> None:
+    """Debian 12 has 3.11.2, and the lock is made with a later one."""
+    asked = {one.metadata["Name"]: one.metadata["Requires-Python"] for one in distributions()}
+    assert {name: asks for name, asks in asked.items() if asks and "3.11.2" not in SpecifierSet(asks)} == {}
 
 
 def test_what_is_imported_is_declared() -> None:

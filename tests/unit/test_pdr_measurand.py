@@ -30,16 +30,18 @@ FACTORS = (0.5, 0.7, 1.15, 1.5, 1.95)
 WIDTH = 0.01
 
 
-def measurands(centre: float = 1e6, width: float = WIDTH) -> Measurands:
-    return Measurands.at([centre * factor for factor in FACTORS], PDR, 1.0, top_trials=2, width=width)
+def measurands(centre: float = 1e6, width: float = WIDTH, duration: float = 1.0) -> Measurands:
+    return Measurands.at([centre * factor for factor in FACTORS], PDR, duration, top_trials=2, width=width)
 
 
-def replicate(measure: Measure, centre: float = 1e6, *, most: int | None = None) -> tuple[Measurands, list[Trial]]:
+def replicate(
+    measure: Measure, centre: float = 1e6, *, most: int | None = None, width: float = WIDTH, duration: float = 1.0
+) -> tuple[Measurands, list[Trial]]:
     """All trials of one replicate, as a gate measures them."""
-    found = measurands(centre)
+    found = measurands(centre, width, duration)
     if most is not None:
         found = dataclasses.replace(found, pdr=dataclasses.replace(found.pdr, most=most))
-    steps = found.steps(Sweep(tuple(centre * factor for factor in FACTORS), 1.0))
+    steps = found.steps(Sweep(tuple(centre * factor for factor in FACTORS), duration))
     trials: list[Trial] = []
     while (ask := next((ask for step in steps if (ask := step.next(trials)) is not None), None)) is not None:
         trials.append(dataclasses.replace(measure(ask.load, ask.duration), phase=ask.phase))
@@ -160,6 +162,22 @@ def buffered(capacity: float, buffer: int) -> Measure:
         )  # fmt: skip
 
     return measure
+
+
+def test_a_queue_that_wavers_by_a_poll_is_no_loss() -> None:
+    """At 17 kpps and in 0.25 s the goal is 21 packets, and a kernel that polls 64 at once leaves more than that."""
+    calm, capacity = buffered(17_000, 4096), 17_000
+    waver = (20, 18, 4, 12, 8, 13, 12, 6, 15, 44, 14, 62, 58, 48, 63, 57)
+
+    def measure(load: float, duration: float) -> Trial:
+        trial = calm(load, duration)
+        if load > capacity:
+            return trial
+        return dataclasses.replace(trial, drained=57, under_way=waver)
+
+    found, trials = replicate(measure, capacity, width=0.02, duration=0.25)
+    assert found.pdr.value(trials) == found.pdr.knee(trials)
+    assert sum(trial.phase == PDR_PHASE for trial in trials) == 1
 
 
 @pytest.mark.parametrize("duration", [0.2, 1.0, 10.0])
