@@ -4,7 +4,8 @@
 
 A SUT as it is against the same, and against one whose ports wait for further packets (napi_defer_hard_irqs and
 gro_flush_timeout, which do what `ethtool -C rx-usecs` does for network cards), in pairs of boots by the gate's rule.
-Told are each measurand's change, what the logs of the pairs' ratios deviate by, and the verdict.
+Told are each measurand's change, what the logs of the pairs' ratios deviate by, the verdict, and where it is counted
+what a packet costs at each share, and how many a poll takes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from configurations import NAMESPACES, compared
 from pdrgate.gate.profile import PROFILES
 from pdrgate.gate.progress import Progress, Upcoming
 from pdrgate.gate.scenario import Scenario
-from pdrgate.reports.latencies import latency_lines
+from pdrgate.reports.latencies import latency_by_build, latency_lines
 from pdrgate.testbeds import Testbed
 
 TESTBEDS = {"netns": NAMESPACES, "guest": NAMESPACES.with_name("steady-guest.yaml")}
@@ -71,8 +72,14 @@ def main() -> None:
             for change in found.comparison.changes if found.comparison else ():
                 deviation = f"{change.evidence.deviation:.2%}" if change.evidence else "unknown"
                 print(f"  {change.measurand}: {change.change:+.1%}, pairs deviate by {deviation}")
-            for line in latency_lines(found.result()):
+            result = found.result()
+            for line in latency_lines(result):
                 print(f"  {line}")
+            for side, by_share in latency_by_build(result):
+                told = [
+                    f"{one.instructions:.0f}, {one.batch:.3g}" for one in by_share if one.instructions and one.batch
+                ]
+                print(f"  {side}: instructions per packet, packets a poll: {'; '.join(told) or 'not counted'}")
 
 
 if __name__ == "__main__":

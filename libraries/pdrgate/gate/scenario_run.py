@@ -258,6 +258,7 @@ class ScenarioRun:
         if count < _FEWEST_RATES:
             raise UsageError(f"{count} trials do not tell how a rate scatters; use {_FEWEST_RATES} or more, such as 10")
         load = rounded(self.subject.calibrate().ceiling)
+        self._foresee(count * duration, count * duration)
         trials = [self.subject.measure(load, duration, MRR, repeat=number) for number in range(1, count + 1)]
         rates = [trial.forwarding_rate for trial in trials if not trial.disturbed]
         found = summarised(RECEIVE_RATE, "packets/s", "higher", rates)
