@@ -74,6 +74,11 @@ def pictures(
     drawn = _once(plots.functions, scenario, told_by=(scenario.title, scenario.comparison, scenario.cost))
     if drawn is not None:
         yield Picture(f"{begin}-functions", "Instructions per packet by function", drawn)
+    drawn = _once(
+        plots.latency, scenario, told_by=(scenario.title, scenario.verdict, tuple(latency_by_build(scenario)))
+    )
+    if drawn is not None:
+        yield Picture(f"{begin}-latency", "Latency at shares of the PDR", drawn)
     drawn = _once(plots.losses, scenario, told_by=(scenario.title, tuple(by_build(scenario))))
     if drawn is not None:
         yield Picture(f"{begin}-losses", "Where packets were lost", drawn)
