@@ -61,6 +61,8 @@ class FakeTestbed:
         self.open = True
         self.delay = 100e-6
         """Seconds, the median latency of probes at a load of nothing."""
+        self.captures = ""
+        """What its generator sends in place of packets of its own."""
         self.probed: list[float] = []
         """Loads of the trials that had probes."""
 
@@ -106,7 +108,8 @@ class _FakeGenerator:
         self._testbed = testbed
 
     def describe(self) -> dict[str, str]:
-        return {"name": "simulated", "engine": "none", "chosen": "for a test"}
+        about = {"name": "simulated", "engine": "none", "chosen": "for a test"}
+        return about | ({"captures": self._testbed.captures} if self._testbed.captures else {})
 
     def trial(self, load: float, duration: float, frames: Frames) -> Trial:
         trial = self._testbed.sut.measure(load, duration)

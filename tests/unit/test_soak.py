@@ -148,6 +148,20 @@ def test_without_a_pdr_there_is_nothing_to_soak_below(tmp_path: Path) -> None:
         subject.release()
 
 
+def test_packets_of_a_capture_are_no_probes(tmp_path: Path) -> None:
+    testbed = FakeTestbed(SimulatedSut(IdealCurve(1e6), Behaviour(0.001), seed=1, ceiling=Ceiling(4e6)))
+    testbed.captures = "web.pcap"
+    with new_session(testbed, tmp_path / "run", Watcher(), tmp_path / "state") as session:
+        with pytest.raises(UsageError, match="packets of a capture cannot be latency probes"):
+            ScenarioRun(session, Scenario(latency=True)).prepare()
+        subject = ScenarioRun(session, Scenario())
+        subject.prepare()
+        subject.search()
+        assert subject.measure_soak(5.0).latency is None
+        subject.release()
+    assert testbed.probed == []
+
+
 # --- The MRR ---
 
 

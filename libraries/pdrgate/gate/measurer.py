@@ -46,7 +46,7 @@ class Measurer:
         on_trial: told each trial, and whether it is an earlier one.
         check: called when a fresh trial is on disk, or none came of it; raises when the SUT has died of it.
         busy: has a program use the SUT's CPU, around trials in which nothing is sent.
-        comes_back: whether packets come back to the generator, so that probes tell how long they took.
+        can_probe: whether packets may be latency probes, also where latency is only told.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Measurer:
         on_trial: Callable[[Trial, bool], None] = lambda trial, replayed: None,
         check: Callable[[], None] = lambda: None,
         busy: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext,
-        comes_back: bool = True,
+        can_probe: bool = True,
     ) -> None:
         self._generator = generator
         self._frames = frames
@@ -72,7 +72,7 @@ class Measurer:
         self._on_trial = on_trial
         self._check = check
         self._busy = busy
-        self._comes_back = comes_back
+        self._can_probe = can_probe
         self.trials: list[Trial] = []
         """All trials of the scenario so far, earlier ones included."""
 
@@ -119,7 +119,7 @@ class Measurer:
 
     def _frames_of(self, load: float, phase: str) -> Frames:
         """Trials that tell latency have probes, also where nobody asked for them in all trials."""
-        asked = phase in LATENCY or (phase == SOAK and self._comes_back)
+        asked = phase in LATENCY or (phase == SOAK and self._can_probe)
         if not asked or self._frames.probe_rate:
             return self._frames
         return dataclasses.replace(self._frames, probe_rate=probe_rate(load))

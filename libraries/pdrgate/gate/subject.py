@@ -10,7 +10,7 @@ from pathlib import Path
 from pdrgate.crashes.kernel_log import KernelLog, read_kernel_log
 from pdrgate.data_paths.catalogue import DataPath, data_path
 from pdrgate.data_paths.slowdowns import Planted
-from pdrgate.errors import DataError, PdrGateError, TestbedError
+from pdrgate.errors import DataError, PdrGateError, TestbedError, UsageError
 from pdrgate.gate.counting import busy_of, uncounted
 from pdrgate.gate.fingerprint import fingerprint
 from pdrgate.gate.measurer import Belonging, Measurer
@@ -126,6 +126,8 @@ class Subject:
         self._generator = counted_by(self._path.arrivals, testbed.generator(self._path.family))
         if not self._path.by_kernel:
             probe(self._path, testbed, self._generator, scenario.frames)
+        if scenario.latency and not self._can_probe:
+            raise UsageError("packets of a capture cannot be latency probes; leave latency out, or the capture")
         self.carried = self._path.sentence()
         self.plant(self.identity.planted)
         self._measurer = self._new_measurer()
@@ -258,8 +260,14 @@ class Subject:
         return Measurer(
             self._generator, self.scenario.frames, self._observers, record.trials, belonging,
             earlier=record.earlier, on_trial=self._told, check=self._check, busy=busy_of(self.testbed),
-            comes_back=self.scenario.delivery is None,
+            can_probe=self._can_probe,
         )  # fmt: skip
+
+    @property
+    def _can_probe(self) -> bool:
+        """Whether packets are the generator's own, and come back to it."""
+        assert self._generator is not None
+        return self.scenario.delivery is None and "captures" not in self._generator.describe()
 
     def _refuse_other_trials(self, belonging: Belonging) -> None:
         """Raise DataError when the run that is resumed measured this very question under other conditions.
