@@ -92,7 +92,7 @@ class Trial:
     goal: str = ""
     """The search goal that it served, such as ``PDR``."""
     phase: str = ""
-    """Why it was measured: calibration, search, repeat (PASTRAMI), pdr, saturation or load."""
+    """Why it was measured: calibration, search, repeat (PASTRAMI), pdr, saturation, latency50, soak, load and so on."""
     started: float = 0.0
     """Start, seconds since the epoch."""
 

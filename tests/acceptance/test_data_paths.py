@@ -1,4 +1,4 @@
-"""The suites of XDP, tc and SRv6, as a user starts them, on namespaces of this machine."""
+"""The suites of XDP, tc and SRv6, of latency and a soak, as a user starts them, on namespaces of this machine."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ pytestmark = pytest.mark.datapath
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    """A run of the suites of all data paths that are not the kernel's own routing."""
-    chosen = [word for tag in ("xdp-ipv6", "xdp-ipv4", "tc", "srv6") for word in ("--scenario", tag)]
+    """A run of the suites of all data paths that are not the kernel's own routing, and of what else is told of that."""
+    tags = ("xdp-ipv6", "xdp-ipv4", "tc", "srv6", "latency-ipv4", "soak-ipv4")
+    chosen = [word for tag in tags for word in ("--scenario", tag)]
     with leaving_no_trace():
-        return gate(tmp_path_factory.mktemp("data-paths"), *chosen)
+        return gate(tmp_path_factory.mktemp("data-paths"), "--soak", "2s", *chosen)
 
 
 @pytest.mark.parametrize(
@@ -35,12 +36,31 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Ended:
 )
 def test_a_suite_of_each_data_path(measured: Ended, scenario: str, title: str) -> None:
     assert measured.result["verdict"] in MEASURED, measured.stdout + measured.stderr
-    assert len(measured.result["scenarios"]) == 4
+    assert len(measured.result["scenarios"]) == 6
     (entry,) = (entry for entry in measured.result["scenarios"] if entry["name"] == scenario)
     assert entry["verdict"] in MEASURED
     assert entry["title"].startswith(title)
     assert entry["calibration"]["forwarding_rate"] > 0
     assert entry["calibration"]["ceiling"] > entry["calibration"]["forwarding_rate"]
+
+
+def test_latency_is_that_of_probes(measured: Ended) -> None:
+    (entry,) = (one for one in measured.result["scenarios"] if one["name"].endswith("-latency"))
+    assert entry["verdict"] in MEASURED
+    if entry["verdict"] == "NO_BASELINE":
+        half, *others = entry["latency"]
+        assert [half["share"], *(one["share"] for one in others)] == [0.5, 0.9, 0.99]
+        assert 1e-6 < half["p50"] <= half["p99"] <= half["longest"]
+        # A quarter of the packets, 10 000 a second at most, in three trials of each of three repeats.
+        assert 0 < half["probes"] <= 9 * 0.1 * 10_000 * 1.01
+
+
+def test_a_soak_tells_what_it_lost(measured: Ended) -> None:
+    (entry,) = (one for one in measured.result["scenarios"] if one["test"] == "IPv4 Routing For Long")
+    assert entry["verdict"] in MEASURED | {"PASS"}
+    if found := entry["soak"]:
+        assert (found["slices"], found["seconds"]) == (2, 2.0)
+        assert (found["lost"] == 0) == (entry["verdict"] == "PASS") or entry["verdict"] == "GENERATOR_LIMITED"
 
 
 def test_a_slower_program_is_a_regression(tmp_path: Path) -> None:

@@ -2,69 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+import functools
 from pathlib import Path
 
 import pytest
-from fake_testbed import Watcher
+from configurations import compared
 from machine_noise import UNDECIDED
 
 from pdrgate.data_paths.catalogue import TcpStreams
-from pdrgate.gate.boots import SIDES, Build
-from pdrgate.gate.comparisons import AnyComparison, comparison_of
-from pdrgate.gate.options import Options
-from pdrgate.gate.pairs_comparison import Plan
-from pdrgate.gate.record import RunRecord
+from pdrgate.gate.boots import SIDES
 from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.session import Session
 from pdrgate.history.transfers import TRANSFERS_FILE, read_transfers
 from pdrgate.results.verdict import Verdict
-from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import Testbed as AnyTestbed
-from pdrgate.testbeds import load_testbed
-from pdrgate.units import Duration
 
 pytestmark = pytest.mark.datapath
 
-ROOT = Path(__file__).parents[2]
 TOLERANCE = 0.1
 UDP, TCP = Scenario("udp-delivery"), Scenario("tcp-transfer", tcp=TcpStreams(window=64))
-
-
-def compared(
-    folder: Path, configure: Callable[[AnyTestbed], None], pairs: int, scenario: Scenario = UDP
-) -> AnyComparison:
-    """Namespaces as they are against the same after ``configure``, in pairs."""
-    config = load_testbed(ROOT / "resources/testbeds/local-netns.yaml")
-    options = Options(profile="smoke", wait=Duration.parse("10 min"))
-    record = RunRecord(folder / "run", "smoke")
-    session = Session(config, options, record, Watcher())
-    session.profile = replace(session.profile, boot_top_trials=2)
-
-    def configured(journal: Journal) -> AnyTestbed:
-        testbed = session.make(journal)
-        try:
-            configure(testbed)
-        except BaseException:
-            testbed.close()
-            raise
-        return testbed
-
-    builds = {
-        "baseline": Build("baseline", "as it is", session.make),
-        "candidate": Build("candidate", "configured", configured),
-    }
-    session.take()
-    try:
-        plan = Plan(pairs, None, TOLERANCE)
-        comparison = comparison_of(session, scenario, builds, plan)  # type: ignore[arg-type]
-        comparison.measure()
-        comparison.judge(TOLERANCE)
-        comparison.finish()
-        return comparison
-    finally:
-        session.close()
 
 
 def filtered(testbed: AnyTestbed, protocol: str = "udp", rules: int = 400) -> None:
@@ -80,7 +35,7 @@ def filtered(testbed: AnyTestbed, protocol: str = "udp", rules: int = 400) -> No
 
 
 def test_a_configuration_that_delivers_less_is_a_regression(tmp_path: Path) -> None:
-    comparison = compared(tmp_path, filtered, pairs=3)
+    comparison = compared(tmp_path, UDP, filtered, pairs=3, tolerance=TOLERANCE)
     assert comparison.judgement is not None
     assert comparison.judgement.verdict in {Verdict.REGRESSION, *map(Verdict, UNDECIDED)}, comparison.judgement
     pdr = {side: comparison.samples("PDR", side) for side in ("baseline", "candidate")}  # type: ignore[arg-type]
@@ -89,13 +44,14 @@ def test_a_configuration_that_delivers_less_is_a_regression(tmp_path: Path) -> N
 
 
 def test_an_equal_configuration_is_none(tmp_path: Path) -> None:
-    comparison = compared(tmp_path, lambda testbed: None, pairs=2)
+    comparison = compared(tmp_path, UDP, lambda testbed: None, pairs=2, tolerance=TOLERANCE)
     assert comparison.judgement is not None
     assert comparison.judgement.verdict is not Verdict.REGRESSION, comparison.judgement
 
 
 def test_a_configuration_that_transfers_less_by_tcp_is_a_regression(tmp_path: Path) -> None:
-    comparison = compared(tmp_path, lambda testbed: filtered(testbed, "tcp", 100), pairs=3, scenario=TCP)
+    slow = functools.partial(filtered, protocol="tcp", rules=100)
+    comparison = compared(tmp_path, TCP, slow, pairs=3, tolerance=TOLERANCE)
     assert comparison.judgement is not None
     assert comparison.judgement.verdict in {Verdict.REGRESSION, *map(Verdict, UNDECIDED)}, comparison.judgement
     baseline, candidate = (comparison.samples("TCP throughput", side) for side in SIDES)
@@ -106,6 +62,6 @@ def test_a_configuration_that_transfers_less_by_tcp_is_a_regression(tmp_path: Pa
 
 
 def test_an_equal_configuration_is_none_by_tcp(tmp_path: Path) -> None:
-    comparison = compared(tmp_path, lambda testbed: None, pairs=3, scenario=TCP)
+    comparison = compared(tmp_path, TCP, lambda testbed: None, pairs=3, tolerance=TOLERANCE)
     assert comparison.judgement is not None
     assert comparison.judgement.verdict is not Verdict.REGRESSION, comparison.judgement

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -26,7 +26,7 @@ from pdrgate.testbeds.config import GeneratorConfig
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
 from pdrgate.traffic.simulated import SimulatedSut
-from pdrgate.trial import Trial
+from pdrgate.trial import Latency, Trial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +59,12 @@ class FakeTestbed:
         self.settings: list[object] = []
         self.generators_open = 0
         self.open = True
+        self.delay = 100e-6
+        """Seconds, the median latency of probes at a load of nothing."""
+        self.captures = ""
+        """What its generator sends in place of packets of its own."""
+        self.probed: list[float] = []
+        """Loads of the trials that had probes."""
 
     def open_with(self, config: TestbedConfig, journal: Journal) -> FakeTestbed:
         """An opener for ``Session``."""
@@ -102,11 +108,18 @@ class _FakeGenerator:
         self._testbed = testbed
 
     def describe(self) -> dict[str, str]:
-        return {"name": "simulated", "engine": "none", "chosen": "for a test"}
+        about = {"name": "simulated", "engine": "none", "chosen": "for a test"}
+        return about | ({"captures": self._testbed.captures} if self._testbed.captures else {})
 
     def trial(self, load: float, duration: float, frames: Frames) -> Trial:
         trial = self._testbed.sut.measure(load, duration)
         self._testbed.calls.append((load, duration))
+        if frames.probe_rate:
+            self._testbed.probed.append(load)
+            # Not that of any queue: it grows with the load, and scatters as the SUT does.
+            delay = self._testbed.delay * (1 + load / 1e6) * (1 + trial.loss_ratio)
+            count = round(frames.probe_rate * duration)
+            return replace(trial, latency=Latency(delay, 2 * delay, 4 * delay, 9 * delay, count))
         return trial
 
     def close(self) -> None:

@@ -43,7 +43,7 @@ from pdrgate.stability import read_trials
 from pdrgate.testbeds import Pinning, load_testbed
 from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 from pdrgate.trial import Trial
-from pdrgate.units import Rate
+from pdrgate.units import Rate, Ratio
 
 STEADY = [1e6, 1.003e6, 0.998e6, 1.001e6, 0.999e6, 1.002e6]
 PANIC = Crash("panic", "Kernel panic - not syncing: VFS", "mount_root+0x1/0x2", ("do_mount+0x3/0x4", "init+0x5/0x6"))
@@ -74,6 +74,10 @@ class Machine:
         self.most_up = 0
         self.refuses: tuple[int, ...] = ()
         """Boots that cannot be set up."""
+        self.delays: dict[str, float] = {}
+        """By build, what its packets take, in seconds; else as a testbed has it."""
+        self.probed: dict[str, list[float]] = {}
+        """By build, the loads of its trials with probes."""
         self.set_up_by: list[str] = []
         """The threads that set boots up."""
         self._crashes = crashes
@@ -119,6 +123,8 @@ class _Booted(FakeTestbed):
         self._machine = machine
         self._dies = dies
         self.steady = machine.steady
+        self.delay = machine.delays.get(kernel, self.delay)
+        self.probed = machine.probed.setdefault(kernel, [])
         machine.up += 1
         machine.most_up = max(machine.most_up, machine.up)
 
@@ -318,6 +324,72 @@ def test_a_build_that_begins_to_livelock_is_a_regression_of_both(tmp_path: Path)
     assert comparison is not None
     gone = {change.measurand for change in comparison.changes if change.verdict is Verdict.REGRESSION}
     assert gone == {"overload throughput", "livelock threshold"}
+
+
+# --- Latency ---
+
+LATE = Scenario(latency=True)
+MEDIAN, TAIL = "median latency at 50% PDR", "p99 latency at 90% PDR"
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_build_that_holds_as_much_and_takes_longer_is_a_regression(tmp_path: Path, together: bool) -> None:
+    machine = Machine()
+    machine.delays["b"] = 170e-6
+    subject, result, _ = compared(tmp_path, STEADY, STEADY, machine, scenario=LATE, together=together)
+    assert result.verdict is Verdict.REGRESSION
+    assert re.match(r"the (median|99th percentile of) latency at \d0 % of the PDR is \+70 % \(", result.reason)
+    assert "the 99th percentile of latency at 90 % of the PDR is +70 % (" in result.reason
+    (entry,) = result.scenarios
+    assert entry.comparison is not None
+    changes = {change.measurand: change for change in entry.comparison.changes}
+    assert list(changes) == [PDR, SATURATION, MEDIAN, TAIL]
+    assert changes[PDR].verdict is changes[SATURATION].verdict is Verdict.PASS
+    assert changes[TAIL].change == pytest.approx(0.7, abs=0.02)
+    assert changes[TAIL].tolerance == 0.3
+    # Both are offered the same loads, in all boots: shares of the PDR of the baseline's first.
+    pdr = subject.samples(PDR, "baseline")[0]
+    loads = sorted(set(machine.probed["a"]))
+    assert loads == sorted(set(machine.probed["b"])) == [one.load for one in entry.latency]
+    assert loads == [pytest.approx(pdr * share, rel=1e-3) for share in (0.5, 0.9, 0.99)]
+    assert [side.latency[0].p50 for side in entry.sides] == pytest.approx([1.5e-4, 2.55e-4], rel=0.01)
+
+
+def test_builds_whose_latency_is_equal_pass(tmp_path: Path) -> None:
+    _, result, _ = compared(tmp_path, STEADY, STEADY, scenario=LATE)
+    assert result.verdict is Verdict.PASS
+    assert result.reason.startswith("not slower: PDR ")  # what a run is about comes first
+
+
+def test_latency_has_a_tolerance_of_its_own(tmp_path: Path) -> None:
+    machine = Machine()
+    machine.delays["b"] = 170e-6
+    asked = dataclasses.replace(QUICK, latency_tolerance=Ratio(0.9))
+    _, result, _ = compared(tmp_path, STEADY, STEADY, machine, scenario=LATE, asked=asked)
+    assert result.verdict is Verdict.PASS, result.reason
+
+
+def test_a_slower_build_is_loaded_as_its_baseline_is(tmp_path: Path) -> None:
+    _, result, machine = compared(tmp_path, STEADY, [0.85e6, 0.852e6], scenario=LATE)
+    assert result.verdict is Verdict.REGRESSION
+    assert result.reason.startswith("slower: PDR ")
+    assert set(machine.probed["a"]) == set(machine.probed["b"])
+
+
+def test_without_being_asked_for_no_packet_is_a_probe(tmp_path: Path) -> None:
+    _, result, machine = compared(tmp_path, STEADY, STEADY)
+    assert machine.probed == {"a": [], "b": []}
+    assert not result.scenarios[0].latency
+
+
+def test_a_comparison_that_goes_on_takes_latency_at_the_same_loads(tmp_path: Path) -> None:
+    machine = Machine()
+    session, subject = comparison(tmp_path, STEADY, STEADY, machine, pairs=4, scenario=LATE)
+    killed_after(2, subject)
+    session.close()
+    again, _, later = compared(tmp_path, STEADY[::-1], STEADY, pairs=4, resume=True, scenario=LATE)
+    assert set(later.probed["a"]) == set(machine.probed["a"])
+    assert len(again.samples(TAIL, "candidate")) == 4
 
 
 @pytest.mark.parametrize("together", [True, False])

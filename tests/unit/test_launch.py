@@ -38,6 +38,8 @@ ALL_SAID = RunOptions(
     scenarios=("ipv4", "small-buffers"),
     profile="smoke",
     tolerance=Ratio(0.07),
+    latency=True,
+    latency_tolerance=Ratio(0.5),
     baseline=Path("results"),
     require_baseline=True,
     reading=Reading.TOLERANT,
@@ -46,6 +48,7 @@ ALL_SAID = RunOptions(
     bpf="a.o",
     against="b.o",
     boots=6,
+    soak=Duration(90),
     budget=Duration(0.1),
     noise=Path("results/noise.jsonl"),
     below_noise=True,
@@ -122,10 +125,10 @@ def test_robot_gets_what_was_asked_in_units_and_with_whole_paths() -> None:
     found = variables(ALL_SAID, resume=True)
     assert found == {
         "TESTBED": str(Path.cwd() / "rack.yaml"), "PROFILE": "smoke", "TOLERANCE": "7%",
-        "COST_TOLERANCE": "1%",
+        "COST_TOLERANCE": "1%", "LATENCY": "True", "LATENCY_TOLERANCE": "50%",
         "BASELINE": str(Path.cwd() / "results"), "REQUIRE_BASELINE": "True", "READING": "tolerant", "WAIT": "600 s",
         "KERNEL": f"vmlinuz,modules={Path.cwd() / 'lib'}", "BPF": "a.o", "AGAINST": "b.o", "BOOTS": "6",
-        "BUDGET": "0.1 s", "RESUME": "True", "HISTORY": str(Path.cwd() / "runs.db"),
+        "BUDGET": "0.1 s", "SOAK": "90 s", "RESUME": "True", "HISTORY": str(Path.cwd() / "runs.db"),
         "NOISE": str(Path.cwd() / "results/noise.jsonl"), "BELOW_NOISE": "True",
         "AFRESH": "True", "ANY_FINGERPRINT": "False", "SPIKE_IN": "True",
     }  # fmt: skip
@@ -158,7 +161,9 @@ def test_the_resource_declares_each_variable_that_a_run_sets_with_the_same_defau
     "asked",
     [
         OPTIONS,
-        dataclasses.replace(ALL_SAID, bpf="", baseline=None, require_baseline=False, kernel="a 'kernel' $(x).deb"),
+        dataclasses.replace(
+            ALL_SAID, bpf="", baseline=None, require_baseline=False, kernel="a 'kernel' $(x).deb", soak=None
+        ),
         dataclasses.replace(ALL_SAID, kernel="", bpf="", against="", bisect=False, spike_in=False),
     ],
 )

@@ -25,6 +25,7 @@ from pdrgate.results.model import (
     ChangeResult,
     ComparisonResult,
     GoalResult,
+    LatencyResult,
     MeasurandResult,
     ScenarioResult,
     SideResult,
@@ -456,3 +457,13 @@ def test_bounds_close_together_get_a_close_up() -> None:
     assert [axes.get_ylabel() for axes in figure.axes] == ["intended load", "close-up of the bounds"]
     low, high = figure.axes[1].get_ylim()
     assert low < 1.2e6 < 1.21e6 < high < 1.3e6
+
+
+def test_latency_of_two_builds_is_in_one_picture_and_of_none_there_is_none() -> None:
+    half = LatencyResult(share=0.5, load=9e3, trials=3, probes=900, p50=4e-5, p90=9e-5, p99=4e-4, longest=2e-3)
+    full = dataclasses.replace(half, share=0.99, load=18e3, p50=5e-4, p90=8e-4, p99=1e-3, instructions=5300.0)
+    plain = ScenarioResult(name="", title="IPv4 routing", verdict=Verdict.PASS, reason="")
+    sides = tuple(SideResult(side=side, build="", latency=(half, full)) for side in ("baseline", "candidate"))
+    assert plots.latency(plain) is None
+    for shown in (dataclasses.replace(plain, latency=(half,)), dataclasses.replace(plain, sides=sides)):
+        assert (plots.latency(shown) or b"").startswith(b"\x89PNG")

@@ -133,6 +133,7 @@ def test_the_goal_is_in_the_title_where_it_is_not_the_usual_one() -> None:
         Scenario("srv6-end", frame_size=1518, loss_ratio=0.1, width=0.05),
         Scenario(overload=16, loss_ratio=0.1),
         Scenario("udp6-delivery", receivers=4, socket_buffer=1024, call="recvmmsg", busy_poll=50),
+        Scenario(latency=True),
         Scenario("udp-delivery", receivers=4, cpu_shares=(97, 1, 1, 1), background=2, overload=8),
     ],
     ids=lambda scenario: scenario.name,

@@ -625,3 +625,35 @@ def test_steps_out_of_order_say_what_comes_first(tmp_path: Path, state: Path) ->
         with pytest.raises(TestbedError, match=r"^there is nothing to judge; search the PDR"):
             subject.judge(0.02)
         assert subject.finish() == Judgement(Verdict.ERROR, "the scenario ended before its verdict")
+
+
+# --- Latency ---
+
+
+def test_latency_is_taken_at_the_loads_of_the_baseline(run_gate: Gate) -> None:
+    """At shares of its own PDR a build that is slower by a tenth would seem to take as long as before."""
+    late = Scenario(latency=True)
+    _, first = run_gate("first", sut(), scenario=late)
+    _, second = run_gate("second", sut(0.9e6, seed=2), "first", scenario=late)
+    (old,), (new,) = first.scenarios, second.scenarios
+    assert [one.share for one in old.latency] == [0.5, 0.9, 0.99]
+    repeat = next(one for one in old.measurands if one.name == "PDR").samples[0]
+    assert [one.load for one in old.latency] == [pytest.approx(repeat * one.share, rel=1e-3) for one in old.latency]
+    assert [one.load for one in new.latency] == [one.load for one in old.latency]
+    assert new.comparison is not None
+    assert {"median latency at 50% PDR", "p99 latency at 90% PDR"} <= {one.measurand for one in new.comparison.changes}
+    assert "; the 99th percentile of latency at 90 % of the PDR is " in second.reason
+
+
+def test_a_killed_run_takes_latency_at_the_loads_that_it_had(run_gate: Gate, tmp_path: Path, state: Path) -> None:
+    late = Scenario(latency=True)
+    _, whole = run_gate("whole", sut(), scenario=late)
+    stopped = whole.scenarios[0].trials - 9
+    testbed = FakeTestbed(sut())
+    with pytest.raises(Killed), new_session(testbed, tmp_path / "run", Watcher(stopped), state) as session:
+        gate(session, late)
+    testbed = FakeTestbed(sut(seed=5))
+    with new_session(testbed, tmp_path / "run", Watcher(), state, resume=True) as session:
+        subject, _ = gate(session, late)
+    assert [one.load for one in subject.latency] == [one.load for one in whole.scenarios[0].latency]
+    assert 0 < len(testbed.calls) <= 15

@@ -98,6 +98,15 @@ def _tags(context: click.Context, parameter: click.Parameter, incomplete: str) -
     show_default=True,
     help="Growth of the instructions per packet that is accepted.",
 )
+@click.option("--latency", is_flag=True, help="Measure latency at 50, 90 and 99 % of the PDR as well, and judge it.")
+@click.option(
+    "--latency-tolerance",
+    metavar="RATIO",
+    type=RatioType(),
+    default="30%",
+    show_default=True,
+    help="Growth of latency that is accepted.",
+)
 @output_option
 @click.option(
     "--baseline",
@@ -127,6 +136,9 @@ def _tags(context: click.Context, parameter: click.Parameter, incomplete: str) -
 )
 @click.option(
     "--spike-in", is_flag=True, help="Show of builds that pass that they could have failed: plant a slowdown."
+)
+@click.option(
+    "--soak", metavar="TIME", type=DurationType(), help="Offer 90 % of the PDR for so long, and say what is lost."
 )
 @click.option("--resume", metavar="RUN", type=PathType(), help="Continue the run in this folder.")
 @click.option("--reading", type=click.Choice(["strict", "tolerant", "published"]), default="strict", show_default=True)
@@ -255,4 +267,8 @@ def _asked(**given: Any) -> RunOptions:
     if options.against and options.scenarios == ("default",):
         tag = f"bpf-build-{bpf_build(options.bpf).kind}" if options.bpf else "kernel-build"
         options = dataclasses.replace(options, scenarios=(tag,))
+    if options.soak is not None and options.against:
+        raise UsageError("--soak is of one build; leave out --against")
+    if options.soak is not None and options.scenarios == ("default",):
+        options = dataclasses.replace(options, scenarios=("soak",))
     return options

@@ -25,9 +25,14 @@ from pdrgate.gate.prepared_sut import PreparedSut
 from pdrgate.gate.scenario import Scenario
 from pdrgate.replication import NoiseFloor, Samples
 from pdrgate.results.losses import LossResult, compared
-from pdrgate.results.model import ChangeResult, ComparisonResult, CostResult, MeasurandResult
+from pdrgate.results.model import ChangeResult, ComparisonResult, CostResult, MeasurandResult, ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.trial import Trial
+
+RECEIVE_RATE = "MRR"
+"""The measurand's name. It is told, and not compared: the PDR is what a SUT holds."""
+TOLD = frozenset({RECEIVE_RATE})
+"""Measurands that are told, and not compared."""
 
 
 class AgainstBaseline:
@@ -98,8 +103,8 @@ class AgainstBaseline:
         if failure is not None:
             if not changes:
                 return failure
-            numbers = "; ".join(told(change) for change in changes)
-            return failure.remarked(self._places(failure, losses), f"not accepted therefore: {numbers}")
+            not_accepted = "; ".join(told(change) for change in changes)
+            return failure.remarked(self._places(failure, losses), f"not accepted therefore: {not_accepted}")
         if changes:
             judgement = judged(changes, self.comparison.functions if self.comparison else ())
             if judgement.verdict is Verdict.NO_BASELINE and session.options.require_baseline:
@@ -110,8 +115,7 @@ class AgainstBaseline:
                 self._places(judgement, losses),
                 remedy_of_boots(changes, self._floor, calibrated.strip()),
             )
-        numbers = ", ".join(f"{one.name} {shown(one.value, one.unit)}" for one in measurands)
-        return Judgement(Verdict.NO_BASELINE, numbers).remarked(disturbance.remark(), self._no_baseline)
+        return Judgement(Verdict.NO_BASELINE, numbers(measurands)).remarked(disturbance.remark(), self._no_baseline)
 
     def remember(self, measurands: Sequence[MeasurandResult], trials: Sequence[Trial] = ()) -> None:
         """One more boot for what boots deviate by; of what can be trusted.
@@ -128,17 +132,23 @@ class AgainstBaseline:
     def _changes(self, measurands: Sequence[MeasurandResult], tolerance: float) -> tuple[ChangeResult, ...]:
         if self._baseline is None:
             return ()
-        theirs = self._baseline.samples
-        cost = self._session.options.cost_tolerance
+        theirs, asked = self._baseline.samples, self._session.options
         samples = [
             Samples(
-                one.name, one.unit, one.better, tolerance_of(one.name, tolerance, cost), theirs[one.name], one.samples
+                one.name, one.unit, one.better,
+                tolerance_of(one.name, tolerance, asked.cost_tolerance, asked.latency_tolerance),
+                theirs[one.name], one.samples,
             )
             for one in measurands
-            if len(one.samples) > 1 and len(theirs.get(one.name, ())) > 1
+            if len(one.samples) > 1 and len(theirs.get(one.name, ())) > 1 and one.name not in TOLD
         ]  # fmt: skip
         boots = (1, self._baseline.boots)
         return compare(samples, self._baseline.source, self._floor, boots) if samples else ()
+
+    @property
+    def scenario(self) -> ScenarioResult | None:
+        """The baseline's; None where there is none."""
+        return self._baseline.scenario if self._baseline is not None else None
 
     @property
     def _not_the_default(self) -> str:
@@ -150,6 +160,11 @@ class AgainstBaseline:
         if self._baseline is None or judgement.verdict not in (Verdict.REGRESSION, Verdict.UNSTABLE):
             return ""
         return compared(self._baseline.scenario.losses, losses)
+
+
+def numbers(measurands: Sequence[MeasurandResult]) -> str:
+    """What was measured, in a line."""
+    return ", ".join(f"{one.name} {shown(one.value, one.unit)}" for one in measurands)
 
 
 def _as_typed(folder: Path) -> Path:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pdrgate.errors import DataError, UsageError
+from pdrgate.gate.latency import TITLES
 from pdrgate.gate.options import Options
 from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, read_result, results_below
@@ -213,7 +214,7 @@ def _in_result(
         result_of = "result" if entry.transfers is not None else "PDR"
         what = f"holds no {stable}{result_of} of this scenario" if stable or not told else "was compared itself"
         return None, (0, f"{source} {what} (it was {entry.verdict})")
-    few = [one for one in entry.measurands if len(one.samples) < 2 and one.name != Cost.name]
+    few = [one for one in entry.measurands if len(one.samples) < 2 and one.name not in (Cost.name, *TITLES)]
     if few or not entry.measurands:
         count = len(few[0].samples) if few else 0
         return None, (0, f"{source} has {count} repeats; a comparison needs two or more")

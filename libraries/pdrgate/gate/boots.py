@@ -100,6 +100,8 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         self.builds = builds
         self.loads: tuple[float, ...] = ()
         """Of the grid, once it is known; of a closed loop there is none."""
+        self.latency_loads: tuple[float, ...] = ()
+        """Those at which latency is told, once they are known."""
         self.sides: dict[Side, SideResult] = {
             side: SideResult(side=side, build=build.label) for side, build in builds.items()
         }
@@ -136,6 +138,9 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
     @abstractmethod
     def _steps(self, number: int) -> Sequence[NextStep[AnyStretch, AnyAsk]]:
         """What the boots of a pair are asked, once that is known."""
+
+    def _measure_more(self, started: Sequence[Boot[AnyAsk, AnyStretch]]) -> None:
+        """What takes the first answers of a pair to be asked."""
 
     @abstractmethod
     def _values(self, what: str, trials: Sequence[AnyStretch]) -> Mapping[str, float]:
@@ -225,6 +230,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
                 if another and all(one.subject.testbed.steady for one in started):
                     self._begin_ahead(group, number + 1)
                 measure_in_turn(started)
+                self._measure_more(started)
         finally:
             self._leave(started, booting)
         return started

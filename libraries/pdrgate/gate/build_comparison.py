@@ -8,21 +8,30 @@ from typing import ClassVar
 
 from pdrgate.gate.boots import Build
 from pdrgate.gate.curve_boots import CurveBoots
+from pdrgate.gate.latency import latencies
 from pdrgate.gate.packet_cost import counted
 from pdrgate.gate.pairs_comparison import Compared, PairsComparison, Plan
 from pdrgate.gate.progress import Progress
 from pdrgate.gate.shape import Shape, shape_of
-from pdrgate.measurands import Cost, LivelockThreshold, OverloadThroughput, PartialDropRate, SaturationThroughput
+from pdrgate.measurands import (
+    Cost,
+    LivelockThreshold,
+    MedianLatency,
+    OverloadThroughput,
+    PartialDropRate,
+    SaturationThroughput,
+    TailLatency,
+)
 from pdrgate.observers.accounting import total
 from pdrgate.results.losses import LossResult
-from pdrgate.results.model import CostResult, Side
+from pdrgate.results.model import CostResult, LatencyResult, Side
 from pdrgate.search.bounds import known_bounds
 from pdrgate.trial import Trial, by_boot
 
 __all__ = ["MEASURANDS", "BuildComparison", "Plan"]
 
 MEASURANDS: tuple[Compared, ...] = (
-    PartialDropRate, SaturationThroughput, OverloadThroughput, LivelockThreshold, Cost,
+    PartialDropRate, SaturationThroughput, OverloadThroughput, LivelockThreshold, MedianLatency, TailLatency, Cost,
 )  # fmt: skip
 """What is compared, where all boots have it, the one that the run is about first."""
 
@@ -45,7 +54,7 @@ class BuildComparison(PairsComparison[Trial]):
         """
         other = BuildComparison(self.session, self.scenario, builds, self.plan, test=self.test)
         known = self._boots.sides["baseline"]
-        other._boots.loads = self._boots.loads
+        other._boots.loads, other._boots.latency_loads = self._boots.loads, self._boots.latency_loads
         other._boots.sides = {side: replace(known, side=side, build=build.label) for side, build in builds.items()}
         return other
 
@@ -73,6 +82,9 @@ class BuildComparison(PairsComparison[Trial]):
 
     def _cost(self, side: Side) -> CostResult | None:
         return counted(list(by_boot(self._of(side)).values()), self._boots.goal.loss_ratio)
+
+    def _latency(self, side: Side) -> tuple[LatencyResult, ...]:
+        return latencies(by_boot(self._of(side)).values())
 
     def _losses(self, side: Side) -> LossResult | None:
         return total(self._of(side))

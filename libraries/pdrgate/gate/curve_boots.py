@@ -7,15 +7,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from pdrgate.gate.boots import Boot, Boots, Build
+from pdrgate.gate.latency import latency_trials
 from pdrgate.gate.plan import grid, overloads, round_order
 from pdrgate.gate.prepared_sut import Identity
 from pdrgate.gate.profile import BOOT_GRID, BOOT_WIDTH, STEADY_TOP_TRIALS
-from pdrgate.gate.replicate import Measurands
+from pdrgate.gate.replicate import Measurands, measure_in_turn
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import search_failure, searched
 from pdrgate.gate.session import Session
 from pdrgate.gate.subject import Subject, goals_of
-from pdrgate.measurands import Ask, PartialDropRate, SaturationThroughput, Step, Sweep
+from pdrgate.measurands import Ask, LatencyTrials, PartialDropRate, SaturationThroughput, Step, Sweep
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.goals import Goal
@@ -63,6 +64,18 @@ class CurveBoots(Boots[Ask, Trial]):
 
     def _new_subject(self, testbed: Testbed, identity: Identity, introduce: bool) -> Subject:
         return Subject(self.session, self.scenario, testbed, identity, told=self._told, introduce=introduce)
+
+    def _measure_more(self, started: Sequence[Boot[Ask, Trial]]) -> None:
+        """Latency, at the same loads in all boots: shares of the PDR that the first boot of the baseline came to."""
+        if not self.scenario.latency:
+            return
+        first = next((one for one in started if one.build.side == "baseline"), None)
+        if not self.latency_loads and first is not None:
+            pdr = self._measurands.pdr.value(first.replicate.trials)
+            self.latency_loads = latency_trials(pdr, self.session.profile.boot_trial).loads
+        for one in started:
+            one.replicate.steps = (self._latency,)
+        measure_in_turn(started)
 
     def _steps(self, number: int) -> Sequence[Step]:
         self.loads = self.loads or self._grid()
@@ -146,4 +159,9 @@ class CurveBoots(Boots[Ask, Trial]):
         return Measurands.at(
             self.loads, self.goal, profile.boot_trial, top_trials=top, width=width,
             overloads=overloads(max(self.loads), self.scenario.overload, min(known, default=math.inf)),
+            latency=self._latency if self.scenario.latency else None,
         )  # fmt: skip
+
+    @property
+    def _latency(self) -> LatencyTrials:
+        return LatencyTrials(self.latency_loads, self.session.profile.boot_trial)

@@ -10,17 +10,21 @@ from pathlib import Path
 from pdrgate.errors import DataError
 from pdrgate.gate.judging import check_tolerance, compare, comparison, judged, remedy_of_boots, told, tolerance_of
 from pdrgate.gate.noise import noise_floor
-from pdrgate.gate.options import COST_TOLERANCE
+from pdrgate.gate.options import COST_TOLERANCE, LATENCY_TOLERANCE
 from pdrgate.gate.record import read_fingerprints
 from pdrgate.gate.replicate import Measurands
 from pdrgate.gate.shape import shape_of
 from pdrgate.history.noise import NoiseStore
 from pdrgate.measurands import (
+    LATENCY,
     Cost,
+    LatencyTrials,
     LivelockThreshold,
+    MedianLatency,
     OverloadThroughput,
     PartialDropRate,
     SaturationThroughput,
+    TailLatency,
     replicate_of,
 )
 from pdrgate.measurands.measurand import OVERLOAD
@@ -35,9 +39,11 @@ from pdrgate.stability.curve import LoadLossCurve, first_past
 from pdrgate.stats.intervals import mean
 from pdrgate.trial import Trial, by_boot
 
-_Compared = PartialDropRate | SaturationThroughput | OverloadThroughput | LivelockThreshold | Cost
+_Compared = (
+    PartialDropRate | SaturationThroughput | OverloadThroughput | LivelockThreshold | MedianLatency | TailLatency | Cost
+)
 _MEASURANDS: tuple[type[_Compared], ...] = (
-    PartialDropRate, SaturationThroughput, OverloadThroughput, LivelockThreshold, Cost,
+    PartialDropRate, SaturationThroughput, OverloadThroughput, LivelockThreshold, MedianLatency, TailLatency, Cost,
 )  # fmt: skip
 _SIDES: tuple[Side, Side] = ("baseline", "candidate")
 _Values = dict[str, dict[int, float]]
@@ -169,7 +175,7 @@ def _samples(
             return ()  # not everything is measured everywhere
         return tuple(values[number] for number in (sorted(values) if pairs is None else pairs))
 
-    accepted = tolerance_of(measurand.name, tolerance, COST_TOLERANCE)
+    accepted = tolerance_of(measurand.name, tolerance, COST_TOLERANCE, LATENCY_TOLERANCE)
     return Samples(measurand.name, measurand.unit, measurand.better, accepted, of(first), of(second))
 
 
@@ -218,6 +224,7 @@ def _by_replicate(trials: Sequence[Trial], plr_threshold: float) -> _Values:
         measurands = Measurands.at(
             loads, goal, own[0].intended_duration, top_trials=0, width=goal.width,
             overloads=sorted({trial.intended_load for trial in own if trial.phase == OVERLOAD}),
+            latency=LatencyTrials() if any(trial.phase in LATENCY for trial in own) else None,
         )  # fmt: skip
         for measurand in measurands.all:
             value = measurand.value(own)

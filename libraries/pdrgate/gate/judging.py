@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pdrgate.errors import EXIT_FAULT, DataError, UsageError
+from pdrgate.gate.latency import TITLES, latency_in_words
 from pdrgate.gate.packet_cost import at_odds, cost_in_words, percent
 from pdrgate.measurands import (
     ByteCost,
@@ -30,7 +31,7 @@ from pdrgate.results.model import (
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stats.intervals import mean, sample_deviation, t_interval
 from pdrgate.stats.pooled import Deviation
-from pdrgate.units import Rate
+from pdrgate.units import Duration, Rate
 
 CONFIDENCE = 0.95
 OVERLOAD_TOLERANCE = 0.1
@@ -50,15 +51,18 @@ _LEADS = {
 }
 
 
-def tolerance_of(measurand: str, asked: float, cost: float) -> float:
+def tolerance_of(measurand: str, asked: float, cost: float, latency: float) -> float:
     """The change of a measurand for the worse that is accepted.
 
     Args:
         asked: of the PDR, and of what goes with it.
         cost: of the cost of a packet.
+        latency: of latency.
     """
     if measurand in (Cost.name, ByteCost.name):
         return cost
+    if measurand in TITLES:
+        return latency
     if measurand == Transmissions.name:
         return RETRANSMISSION_TOLERANCE
     least = {
@@ -143,14 +147,16 @@ def judged(changes: Sequence[ChangeResult], functions: Sequence[FunctionChange] 
     decisive = gravest_change(changes)
     if decisive.verdict is Verdict.PASS:
         # Where nothing decides against a build, what the run is about comes first.
-        decisive = gravest_change([change for change in changes if change.measurand != Cost.name] or changes)
+        decisive = gravest_change([one for one in changes if one.measurand not in (Cost.name, *TITLES)] or changes)
     others = [change for change in changes if change is not decisive]
     if decisive.measurand == Cost.name:
         clauses = [cost_in_words(decisive, functions), *(f"{one.measurand} {percent(one.change)}" for one in others)]
         if decisive.verdict is not Verdict.REGRESSION:
             clauses[0] = f"{_lead(decisive)}: {clauses[0]}, tolerance {decisive.tolerance:.1%}"
     else:
-        clauses = [f"{_lead(decisive)}: {told(decisive)}, tolerance {decisive.tolerance:.1%}"]
+        plain = decisive.measurand in TITLES and decisive.verdict is Verdict.REGRESSION  # the sentence says it all
+        lead = "" if plain else f"{_lead(decisive)}: "
+        clauses = [f"{lead}{told(decisive)}, tolerance {decisive.tolerance:.1%}"]
         clauses += [cost_in_words(one, functions) if one.measurand == Cost.name else told(one) for one in others]
     clauses.insert(1, _evidence_in_words(decisive))
     reason = "; ".join(filter(None, [*clauses, at_odds(changes)]))
@@ -184,6 +190,8 @@ def proven(found: Judgement, spike_in: SpikeInResult | None) -> Judgement:
 
 def told(change: ChangeResult) -> str:
     """A change in words and numbers."""
+    if change.measurand in TITLES:
+        return latency_in_words(change)
     return (
         f"{change.measurand} {shown(change.candidate, change.unit)} against {shown(change.baseline, change.unit)}, "
         f"change {change.change:+.1%} ({change.lower:+.1%} to {change.upper:+.1%} at "
@@ -273,6 +281,8 @@ def summarised(name: str, unit: str, better: Better, samples: Sequence[float]) -
 
 def shown(value: float, unit: str) -> str:
     """A value as people read it."""
+    if unit == "s":
+        return str(Duration(value))
     return str(Rate(value)) if unit == "packets/s" else f"{value:.4g} {unit}".rstrip()
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from pdrgate.errors import PdrGateError
 from pdrgate.history.trials import TrialFile
-from pdrgate.measurands.measurand import COUNTED, IDLE
+from pdrgate.measurands.latency import probe_rate
+from pdrgate.measurands.measurand import COUNTED, IDLE, LATENCY, SOAK
 from pdrgate.observers.reading import nested, without_zeros
 from pdrgate.observers.watching import Observer, watching
 from pdrgate.traffic.frames import Frames
@@ -45,6 +46,7 @@ class Measurer:
         on_trial: told each trial, and whether it is an earlier one.
         check: called when a fresh trial is on disk, or none came of it; raises when the SUT has died of it.
         busy: has a program use the SUT's CPU, around trials in which nothing is sent.
+        can_probe: whether packets may be latency probes, also where latency is only told.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Measurer:
         on_trial: Callable[[Trial, bool], None] = lambda trial, replayed: None,
         check: Callable[[], None] = lambda: None,
         busy: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext,
+        can_probe: bool = True,
     ) -> None:
         self._generator = generator
         self._frames = frames
@@ -69,6 +72,7 @@ class Measurer:
         self._on_trial = on_trial
         self._check = check
         self._busy = busy
+        self._can_probe = can_probe
         self.trials: list[Trial] = []
         """All trials of the scenario so far, earlier ones included."""
 
@@ -88,7 +92,9 @@ class Measurer:
         try:
             resting = phase == IDLE
             with self._busy() if resting else contextlib.nullcontext(), watching(self._observers) as watch:
-                trial = _rest(duration) if resting else self._generator.trial(load, duration, self._frames)
+                trial = (
+                    _rest(duration) if resting else self._generator.trial(load, duration, self._frames_of(load, phase))
+                )
             observed = watch.observation
             before, after = without_zeros(observed.before, observed.after)
         except PdrGateError:
@@ -110,6 +116,13 @@ class Measurer:
         self._file.append(trial)
         self._check()
         return trial
+
+    def _frames_of(self, load: float, phase: str) -> Frames:
+        """Trials that tell latency have probes, also where nobody asked for them in all trials."""
+        asked = phase in LATENCY or (phase == SOAK and self._can_probe)
+        if not asked or self._frames.probe_rate:
+            return self._frames
+        return dataclasses.replace(self._frames, probe_rate=probe_rate(load))
 
     def _replay(self, load: float, duration: float, phase: str, repeat: int) -> Trial | None:
         if not self._earlier:

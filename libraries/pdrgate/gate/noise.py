@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from pdrgate.errors import PdrGateError, UsageError
-from pdrgate.gate.options import COST_TOLERANCE
+from pdrgate.gate.options import COST_TOLERANCE, LATENCY_TOLERANCE
 from pdrgate.gate.progress import Observer
 from pdrgate.history.noise import NoiseStore
-from pdrgate.measurands import REPEAT, Cost, PartialDropRate, SaturationThroughput
+from pdrgate.measurands import REPEAT, Cost, MedianLatency, PartialDropRate, SaturationThroughput, TailLatency
 from pdrgate.measurands.measurand import SATURATION
 from pdrgate.replication import MeasurandNoise, NoiseFloor, Observation, ObservedBoot, PairsRule, Scatter
 from pdrgate.results.fingerprint import build, conditions, series
@@ -22,7 +22,8 @@ from pdrgate.trial import Trial
 _TOLD_PAIRS = (4, 16)
 _TOLERANCE = 0.02
 DEFAULT_TOLERANCES: Mapping[str, float] = {
-    PartialDropRate.name: _TOLERANCE, SaturationThroughput.name: _TOLERANCE, Cost.name: COST_TOLERANCE
+    PartialDropRate.name: _TOLERANCE, SaturationThroughput.name: _TOLERANCE, Cost.name: COST_TOLERANCE,
+    MedianLatency.name: LATENCY_TOLERANCE, TailLatency.name: LATENCY_TOLERANCE,
 }  # fmt: skip
 """By measurand, what a run accepts unless it is asked for another."""
 

@@ -23,6 +23,9 @@ NO_WAIT = Duration(0)
 COST_TOLERANCE = Ratio(0.01)
 """Unless a run is asked for another: instructions are counted, and equal builds differ by 0.3 % at most."""
 
+LATENCY_TOLERANCE = Ratio(0.3)
+"""The same of latency: see docs/method.md for what that of equal builds deviates by."""
+
 _OPTIONS = {"scenarios": "scenario", "suites": "suite"}
 """Fields whose option is called otherwise, for it is said once for each."""
 _UNSAID = {
@@ -45,6 +48,10 @@ class Options:
     reading: Reading = Reading.STRICT
     cost_tolerance: Ratio = COST_TOLERANCE
     """Growth of the instructions per packet that is accepted."""
+    latency: bool = False
+    """Whether latency is measured of every scenario whose packets come back, also where its suite does not ask."""
+    latency_tolerance: Ratio = LATENCY_TOLERANCE
+    """Growth of latency that is accepted."""
     wait: Duration = NO_WAIT
     """To wait for another run on this machine to end."""
     history: Address | None = None
@@ -80,6 +87,8 @@ class RunOptions(Options):
     """Of each build, at most."""
     budget: Duration | None = None
     """After this time no pair of boots is begun; None: nine minutes, or what six pairs take."""
+    soak: Duration | None = None
+    """How long a soak lasts; None: there is none."""
     noise: Path | None = None
     """Where what boots deviate by is kept, and beside it the tries of builds; None: nowhere."""
     bisect: bool = False

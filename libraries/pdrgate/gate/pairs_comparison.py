@@ -42,6 +42,7 @@ from pdrgate.results.model import (
     ComparisonResult,
     CostResult,
     CrashResult,
+    LatencyResult,
     ScenarioResult,
     Side,
     SideResult,
@@ -163,6 +164,10 @@ class PairsComparison(ABC, Generic[AnyStretch]):
     def _cost(self, side: Side) -> CostResult | None:
         """What a packet costs over all boots of a build, by function."""
         return None
+
+    def _latency(self, side: Side) -> tuple[LatencyResult, ...]:
+        """Latency over all boots of a build, by load."""
+        return ()
 
     def _losses(self, side: Side) -> LossResult | None:
         """Where packets were lost, over all boots of a build."""
@@ -315,6 +320,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
             sides=sides,
             boots=tuple(self.boots),
             cost=candidate.cost,
+            latency=candidate.latency,
             uncounted=self._boots.uncounted,
             losses=candidate.losses,
             transfers=self._transfers(),
@@ -378,7 +384,8 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         return replace(rule, fewest=rule.most, fewest_scattered=rule.most) if self.plan.whole else rule
 
     def _tolerance(self, measurand: Compared, asked: float) -> float:
-        return tolerance_of(measurand.name, asked, self.session.options.cost_tolerance)
+        options = self.session.options
+        return tolerance_of(measurand.name, asked, options.cost_tolerance, options.latency_tolerance)
 
     @property
     def _compared(self) -> tuple[Compared, ...]:
@@ -525,6 +532,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
             assessment=assessment.result() if assessment else None,
             complaints=tuple(fresh),
             cost=self._cost(side),
+            latency=self._latency(side),
             losses=self._losses(side),
         )
 
@@ -536,7 +544,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
     def _stored(self, boots: Sequence[BootResult]) -> StoredStep:
         return StoredStep(
             scenario=self.scenario.name, builds=self._labels(), elapsed=self._elapsed, boots=tuple(boots),
-            loads=self._boots.loads, sides=self._boots.sides,
+            loads=self._boots.loads, latency_loads=self._boots.latency_loads, sides=self._boots.sides,
         )  # fmt: skip
 
     def _resume(self, file: PairsFile) -> None:
@@ -546,7 +554,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         measured = by_boot(self._known())
         for step in file.steps(self.scenario.name, self._labels()):
             self._spent = step.elapsed
-            self._boots.loads = step.loads
+            self._boots.loads, self._boots.latency_loads = step.loads, step.latency_loads
             self._boots.sides.update(step.sides)
             self.boots += step.boots
             for boot in step.boots:

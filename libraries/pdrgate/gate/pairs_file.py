@@ -27,6 +27,7 @@ class StoredStep:
     boots: tuple[BootResult, ...]
     """Both of a pair, or the one that failed."""
     loads: tuple[float, ...] = ()
+    latency_loads: tuple[float, ...] = ()
     sides: Mapping[Side, SideResult] = field(default_factory=dict)
     """What is known of the builds by then."""
 

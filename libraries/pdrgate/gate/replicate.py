@@ -9,13 +9,16 @@ from typing import Generic, Protocol, TypeVar
 from pdrgate.gate.prepared_sut import PreparedSut
 from pdrgate.measurands import (
     Cost,
+    LatencyTrials,
     LivelockThreshold,
     Measurand,
+    MedianLatency,
     OverloadThroughput,
     PartialDropRate,
     SaturationThroughput,
     Step,
     Sweep,
+    TailLatency,
 )
 from pdrgate.search.goals import Goal
 
@@ -37,6 +40,8 @@ class Measurands:
     cost: Cost
     overload: OverloadThroughput | None = None
     """Where loads far beyond saturation are asked for."""
+    latency: LatencyTrials | None = None
+    """Where latency is asked for."""
 
     @classmethod
     def at(
@@ -48,22 +53,25 @@ class Measurands:
         top_trials: int,
         width: float,
         overloads: Sequence[float] = (),
+        latency: LatencyTrials | None = None,
     ) -> Measurands:
         """Those of a curve of these loads (packets/s), in trials of ``duration`` seconds; ``overloads`` lie beyond."""
         saturation = SaturationThroughput(max(loads), duration, top_trials, goal.loss_ratio)
         lowest = min(loads) / _SPAN
         pdr = PartialDropRate(saturation, goal.loss_ratio, width, duration, lowest)
         overload = OverloadThroughput(tuple(overloads), duration) if overloads else None
-        return cls(saturation, pdr, Cost(min(loads), duration, goal.loss_ratio), overload)
+        return cls(saturation, pdr, Cost(min(loads), duration, goal.loss_ratio), overload, latency)
 
     @property
     def all(self) -> tuple[Measurand, ...]:
         """The PDR first: it is what a run is about."""
-        return (self.pdr, self.saturation, *self._beyond, self.cost)
+        latencies = (MedianLatency(), TailLatency()) if self.latency is not None else ()
+        return (self.pdr, self.saturation, *self._beyond, *latencies, self.cost)
 
     def steps(self, sweep: Sweep) -> tuple[Step, ...]:
         """A replicate's, in the order in which they are measured: the knee tells where to look for the PDR."""
-        return (sweep, self.saturation, self.pdr, *self._beyond, self.cost)
+        latency = (self.latency,) if self.latency is not None else ()
+        return (sweep, self.saturation, self.pdr, *self._beyond, self.cost, *latency)
 
     @property
     def _beyond(self) -> tuple[Measurand, ...]:

@@ -36,6 +36,7 @@ _WORDS: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
     (re.compile(r"shares([\d.]+)"), "cpu_shares", lambda text: tuple(map(int, text.split(".")))),
     (re.compile(r"(\d+)background"), "background", int),
     (re.compile(r"overload([\d.]+)"), "overload", float),
+    (re.compile(r"(latency)"), "latency", bool),
     (re.compile(r"loss([\d.]+)"), "loss_ratio", lambda percent: float(percent) / 100),
     (re.compile(r"width([\d.]+)"), "width", lambda percent: float(percent) / 100),
     (re.compile(r"(\d+)KiBwindow"), "tcp.window", int),
@@ -81,6 +82,8 @@ class Scenario:
     """Where the data path is TCP."""
     overload: float = 0.0
     """Times what the SUT can take that it is offered besides, to see what it forwards then; 0: what the curve needs."""
+    latency: bool = False
+    """Whether the latency at 50, 90 and 99 % of the PDR is measured besides."""
     loss_ratio: float = DEFAULT_LOSS
     """The PDR's goal: the load holds while no more than this is lost."""
     width: float | None = None
@@ -106,6 +109,8 @@ class Scenario:
             raise UsageError(f"{self.data_path} is a closed loop and has no {', '.join(told)}; leave that out")
         if self.delivery is not None and self.directions == 2:
             raise UsageError(f"{self.data_path} ends at the SUT, and nothing comes from behind it; send one way")
+        if self.delivery is not None and self.latency:
+            raise UsageError(f"{self.data_path} ends at the SUT, and no probe comes back that would tell its latency")
         _ = self.frames  # its own checks
 
     def _asks(self, name: str) -> bool:
@@ -177,6 +182,8 @@ class Scenario:
             words.append(f"{self.background}background")
         if self.overload:
             words.append(f"overload{self.overload:g}")
+        if self.latency:
+            words.append("latency")
         if self.loss_ratio != DEFAULT_LOSS:
             words.append(f"loss{100 * self.loss_ratio:g}")
         if self.width is not None and self.width != DEFAULT_WIDTH:
@@ -214,6 +221,8 @@ class Scenario:
             more += f", {self.delivery}"
         if self.overload:
             more += f", up to {self.overload:g} times what it can take"
+        if self.latency:
+            more += ", with its latency"
         if self.probe_rate:
             more += f", {self.probe_rate:g} probes/s"
         if self.loss_ratio != DEFAULT_LOSS:

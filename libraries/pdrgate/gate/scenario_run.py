@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import time
 
-from pdrgate.errors import TestbedError
-from pdrgate.gate.against_baseline import AgainstBaseline
+from pdrgate.errors import TestbedError, UsageError
+from pdrgate.gate.against_baseline import RECEIVE_RATE, AgainstBaseline, numbers
 from pdrgate.gate.baseline import BaselineSource
 from pdrgate.gate.disturbance import Disturbance, remedy
 from pdrgate.gate.interference import interference
@@ -14,6 +14,7 @@ from pdrgate.gate.judging import (
     check_tolerance,
     summarised,
 )
+from pdrgate.gate.latency import latencies, latency_trials
 from pdrgate.gate.packet_cost import counted
 from pdrgate.gate.plan import further_load, grid, is_highest, overloads, round_order
 from pdrgate.gate.profile import TOP_TRIALS
@@ -21,18 +22,22 @@ from pdrgate.gate.progress import Estimate, Progress
 from pdrgate.gate.replicate import Measurands, Replicate, measure_in_turn
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
+from pdrgate.gate.soak import SHARE, judged_soak, slices, soaked
 from pdrgate.gate.subject import Subject, goals_of
-from pdrgate.measurands import REPEAT, Ask, Sweep
+from pdrgate.measurands import REPEAT, Ask, LatencyTrials, Sweep
+from pdrgate.measurands.measurand import MRR, SOAK, rounded
 from pdrgate.observers.accounting import total
 from pdrgate.results.losses import LossResult
 from pdrgate.results.model import (
     CostResult,
     GoalResult,
+    LatencyResult,
     MeasurandResult,
     PdrResult,
     ScenarioResult,
     SearchResult,
 )
+from pdrgate.results.soak import SoakResult
 from pdrgate.results.verdict import Judgement, Verdict, gravest
 from pdrgate.search.bounds import known_bounds
 from pdrgate.search.calibration import Calibration
@@ -46,6 +51,7 @@ from pdrgate.stability.checks import ENOUGH_DATA, SATURATION
 from pdrgate.trial import Trial
 from pdrgate.units import Rate
 
+_FEWEST_RATES = 2
 LOAD = "load"
 """Phase of a trial that a suite asked for by its load."""
 _WAVERING = 1.25
@@ -75,6 +81,8 @@ class ScenarioRun:
         """The gravest so far; None while nothing was judged."""
         self.interference = ""
         self.cost: CostResult | None = None
+        self.latency: tuple[LatencyResult, ...] = ()
+        self.soak: SoakResult | None = None
         self.disturbance = Disturbance()
         """Of the repeats."""
         self._against = AgainstBaseline(self.subject, baselines)
@@ -148,6 +156,7 @@ class ScenarioRun:
         measurands = Measurands.at(
             loads, result.goal, profile.trial_duration, top_trials=TOP_TRIALS, width=result.goal.width,
             overloads=overloads(max(loads), self.scenario.overload, calibration.max_load),
+            latency=LatencyTrials() if self.scenario.latency else None,
         )  # fmt: skip
         if self.scenario.overload and measurands.overload is None:
             self.session.observer.said(f"no overload: the generator ends at {Rate(calibration.ceiling)}")
@@ -156,11 +165,14 @@ class ScenarioRun:
         for number, one in enumerate(replicates, start=1):
             one.steps = measurands.steps(Sweep(round_order(loads, number - 1), profile.trial_duration))
             measure_in_turn([one])
+            if measurands.latency == LatencyTrials():  # the first repeat tells the PDR that its loads are shares of
+                measurands = self._with_latency(measurands, one)
             # As many trials as it took to tell the PDR, it will take again; of a resumed run they took no time.
             each = max(profile.trials_time(len(self.trials) - before), time.monotonic() - began) / number
             self._foresee(*2 * (each * (profile.repeats - number),))
         self._summarise(measurands, replicates)
         self.cost = counted([one.trials for one in replicates], result.goal.loss_ratio)
+        self.latency = latencies([one.trials for one in replicates])
         repeats = [trial for one in replicates for trial in one.trials if trial.phase == REPEAT]
         pdr = pdr_of(self.measurands)
         self.assessment = assess(
@@ -185,6 +197,57 @@ class ScenarioRun:
         self._judge(self._failure)
         return self.assessment
 
+    def measure_soak(self, duration: float, share: float = SHARE) -> SoakResult:
+        """A share of the PDR for so many seconds, in slices; each is on disk before the next.
+
+        Raises:
+            TestbedError: no PDR is known.
+            UsageError: a share or a duration makes no sense.
+        """
+        pdr = pdr_of(self.measurands)
+        bound = self.found.results[-1].lower if self.found is not None else None
+        known = pdr.load if pdr is not None else bound
+        if known is None:
+            raise TestbedError("there is no PDR to soak below; search it first")
+        times = slices(duration)
+        if not times or not 0 < share <= 1:
+            raise UsageError(f"a soak of {duration:g} s at {share:.3g} of the PDR makes no sense; use 1 h at 0.9")
+        self._foresee(duration, duration)
+        load, before = rounded(known * share), len(self.trials)
+        for number, each in enumerate(times, start=1):
+            self.subject.measure(load, each, SOAK, repeat=number)
+            self.soak = soaked(self.trials[before:], share, duration)
+        assert self.soak is not None
+        self.session.observer.said(self.soak.sentence())
+        return self.soak
+
+    def judge_soak(self, tolerated: float) -> Judgement:
+        """Whether the soak lost no more than this part of its packets."""
+        if self.soak is None:
+            raise TestbedError("there is no soak to judge; soak the SUT first")
+        judgement = judged_soak(self.soak, tolerated)
+        self._judge(judgement)
+        return judgement
+
+    def measure_receive_rate(self, count: int, duration: float) -> MeasurandResult:
+        """The MRR: what is forwarded of all that the generator can offer, in some trials of one length.
+
+        Raises:
+            TestbedError: the machine disturbed all of them.
+            UsageError: one trial has no deviation.
+        """
+        if count < _FEWEST_RATES:
+            raise UsageError(f"{count} trials do not tell how a rate scatters; use {_FEWEST_RATES} or more, such as 10")
+        load = rounded(self.subject.calibrate().ceiling)
+        self._foresee(count * duration, count * duration)
+        trials = [self.subject.measure(load, duration, MRR, repeat=number) for number in range(1, count + 1)]
+        rates = [trial.forwarding_rate for trial in trials if not trial.disturbed]
+        found = summarised(RECEIVE_RATE, "packets/s", "higher", rates)
+        if found is None:
+            raise TestbedError(f"the machine disturbed all {count} trials: {trials[-1].disturbed}; try again")
+        self.measurands = (*self.measurands, found)
+        return found
+
     def judge(self, tolerance: float) -> Judgement:
         """Compare with the baseline; each call by its own tolerance. A change that can be told is told in any case."""
         check_tolerance(tolerance)
@@ -208,6 +271,8 @@ class ScenarioRun:
         """Put the SUT back and record the scenario; ``judgement`` is for one that ended by an error."""
         self.release()
         final = judgement or self.judgement or Judgement(Verdict.ERROR, "the scenario ended before its verdict")
+        if self.judgement is None and self.measurands and final.verdict is Verdict.NO_BASELINE:
+            final = Judgement(final.verdict, numbers(self.measurands)).remarked(final.reason)
         self.judgement = final
         self._remember()
         self.session.record.add(self.result(final))
@@ -242,6 +307,8 @@ class ScenarioRun:
             interference=self.interference,
             complaints=tuple(subject.complaints),
             cost=self.cost,
+            latency=self.latency,
+            soak=self.soak,
             uncounted=subject.uncounted,
             losses=self._losses,
         )
@@ -250,8 +317,9 @@ class ScenarioRun:
 
     @property
     def _losses(self) -> LossResult | None:
-        """Of the repeats; of a scenario that did not come to them, of all trials."""
-        return total([trial for trial in self.trials if trial.repeat] or self.trials)
+        """Of the repeats; where there are none, of a soak or the trials of the MRR, and else of all trials."""
+        numbered = [trial for trial in self.trials if trial.repeat]
+        return total([one for one in numbered if one.phase not in (SOAK, MRR)] or numbered or self.trials)
 
     def _foresee(self, least: float, most: float, then: tuple[float, float] = (0.0, 0.0)) -> None:
         """Seconds that the step which begins now takes, and those after it."""
@@ -259,12 +327,24 @@ class ScenarioRun:
         self._ends = now + least + then[0], now + most + then[1]
         self._after = then[0]
 
+    def _with_latency(self, measurands: Measurands, first: Replicate[Ask, Trial]) -> Measurands:
+        """With the loads at which latency is told, and the first repeat's trials there."""
+        pdr = measurands.pdr.value(first.trials)
+        found = dataclasses.replace(
+            measurands, latency=latency_trials(pdr, self.session.profile.trial_duration, self._against.scenario)
+        )  # fmt: skip
+        assert found.latency is not None
+        first.steps = (found.latency,)
+        measure_in_turn([first])
+        return found
+
     def _summarise(self, measurands: Measurands, replicates: list[Replicate[Ask, Trial]]) -> None:
         found = []
         for measurand in measurands.all:
             values = [value for one in replicates if (value := measurand.value(one.trials)) is not None]
             found.append(summarised(measurand.name, measurand.unit, measurand.better, values))
-        self.measurands = tuple(one for one in found if one is not None)
+        rates = [one for one in self.measurands if one.name == RECEIVE_RATE]
+        self.measurands = (*(one for one in found if one is not None), *rates)
 
     def _no_pdr(self, measurands: Measurands, replicates: list[Replicate[Ask, Trial]]) -> Judgement | None:
         """Where most repeats came to no PDR there is none."""

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from pdrgate.data_paths.catalogue import DataPath
-from pdrgate.errors import TestbedError
+from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.counting import busy_of
 from pdrgate.gate.measurer import Measurer
 from pdrgate.gate.prepared_sut import Identity, PreparedSut, Traffic
@@ -71,6 +71,8 @@ class Subject(PreparedSut[Ask, Trial]):
         self._traffic = self._generator  # to be closed, also when nobody carries its packets
         if not path.by_kernel:
             probe(path, self.testbed, self._generator, self.scenario.frames)
+        if self.scenario.latency and not self._can_probe:
+            raise UsageError("packets of a capture cannot be latency probes; leave latency out, or the capture")
         return self._generator
 
     def _begin_measuring(self) -> None:
@@ -152,7 +154,14 @@ class Subject(PreparedSut[Ask, Trial]):
         return Measurer(
             self._generator, self.scenario.frames, self._observers, record.trials, belonging,
             earlier=record.earlier, on_trial=self._told, check=self._check, busy=busy_of(self.testbed),
+            can_probe=self._can_probe,
         )  # fmt: skip
+
+    @property
+    def _can_probe(self) -> bool:
+        """Whether packets are the generator's own, and come back to it."""
+        assert self._generator is not None
+        return self.scenario.delivery is None and "captures" not in self._generator.describe()
 
 
 def goals_of(profile: Profile, scenario: Scenario) -> tuple[Goal, ...]:

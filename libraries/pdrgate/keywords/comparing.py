@@ -119,7 +119,7 @@ class BuildKeywords:
         session.leave()
         seconds = None if budget is None else float(budget)
         plan = Plan(boots, seconds, float(tolerance), session.config.side_by_side, self._state.tests)
-        comparison = test.measurement = comparison_of(session, test.scenario, builds, plan, test=test.name)
+        comparison = test.measurement = comparison_of(session, self._state.asked, builds, plan, test=test.name)
         comparison.measure()
         if comparison.judgement is None:
             comparison.judge(plan.tolerance)

@@ -72,6 +72,18 @@ class JudgingKeywords:
         return str(self.pdr_should_not_have_regressed(tolerance))
 
     @keyword
+    def soak_should_have_lost_at_most(self, loss: Ratio = Ratio(0.0)) -> None:  # noqa: B008 - a frozen number
+        """Fails when the test's `Soak` lost more than ``loss`` of its packets; nothing, for an NDR.
+
+        With UNSTABLE where only the SUT can be the reason, with DISTURBED where all of it was lost while the machine
+        was disturbed, by evidence other than the loss.
+        """
+        measurement = self._state.measured
+        if not isinstance(measurement, ScenarioRun):
+            raise TestbedError("two builds are being compared; soak one in a test of its own")
+        _fail_with_evidence(measurement, measurement.judge_soak(float(loss)))
+
+    @keyword
     def get_verdict(
         self,
         assertion_operator: AssertionOperator | None = None,

@@ -9,6 +9,7 @@ from assertionengine import AssertionOperator
 from robot.api.deco import keyword
 
 from pdrgate.errors import TestbedError, UsageError
+from pdrgate.gate.against_baseline import RECEIVE_RATE
 from pdrgate.gate.scenario_run import ScenarioRun
 from pdrgate.keywords.log import show_scenario
 from pdrgate.keywords.state import State
@@ -76,6 +77,45 @@ class MeasuringKeywords:
             "forwarding_rate": Rate(trial.forwarding_rate),
             "generator_limited": trial.generator_limited,
         }
+
+    @keyword
+    def soak(self, duration: Duration = Duration(3600), share: Ratio = Ratio(0.9)) -> None:  # noqa: B008
+        """Offers a ``share`` of the PDR for ``duration``, after `Search Partial Drop Rate`.
+
+        In slices of a 360th, of a second at least, each on disk before the next: a run that was killed goes on with
+        ``resume``. Told are the packets that were lost, when and where, and how latency drifts.
+        """
+        measurement = self._state.begun()
+        measurement.measure_soak(float(duration), float(share))
+        show_scenario(measurement.result(), measurement.trials, measurement.session.record)
+
+    @keyword
+    def measure_maximum_receive_rate(self, trials: int = 10, duration: Duration = Duration(1)) -> Rate:  # noqa: B008
+        """Measures the MRR as CSIT has it, and returns it: what is forwarded of all that the generator can offer.
+
+        The mean of ``trials`` of ``duration`` each, whatever is lost. Where CSIT offers what the link carries, offered
+        is what `Search Partial Drop Rate` calls the ceiling: all that the generator has. It is told beside all other
+        measurands, and no verdict goes by it.
+        """
+        measurement = self._state.begun()
+        found = measurement.measure_receive_rate(trials, float(duration))
+        show_scenario(measurement.result(), measurement.trials, measurement.session.record)
+        return Rate(found.value)
+
+    @keyword(name="Get MRR")
+    def get_mrr(
+        self,
+        assertion_operator: AssertionOperator | None = None,
+        assertion_expected: Any = None,
+        message: str | None = None,
+    ) -> Any:
+        """Returns what `Measure Maximum Receive Rate` found, and checks it: ``Get MRR    >=    1 Mpps``."""
+        measurement = self._state.test.measurement
+        found = measurement.result().measurand(RECEIVE_RATE) if isinstance(measurement, ScenarioRun) else None
+        if found is None:
+            raise TestbedError("there is no MRR; measure it first with Measure Maximum Receive Rate")
+        expected = None if assertion_operator is None else Rate.parse(assertion_expected)
+        return self._state.test.check(Rate(found.value), assertion_operator, expected, "MRR", message)
 
     @keyword
     def get_loss_ratio(

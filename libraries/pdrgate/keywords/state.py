@@ -110,6 +110,13 @@ class State:
         self.test.scenario = dataclasses.replace(self.test.scenario, **changes)
         return self.test.scenario
 
+    @property
+    def asked(self) -> Scenario:
+        """The test's scenario, with what the run asks of all of them."""
+        scenario = self.test.scenario
+        takes_latency = self.current.session.options.latency and not scenario.ends_at_sut
+        return dataclasses.replace(scenario, latency=True) if takes_latency else scenario
+
     def begun(self) -> ScenarioRun:
         """The measurement of the scenario by trials; the first call sets the SUT up."""
         return self._begun(ScenarioRun)
@@ -125,7 +132,7 @@ class State:
         if test.measurement is None:
             testbed = self.current
             # Kept before it is prepared: what fails half-way is put back at the end of the test.
-            test.measurement = kind(testbed.session, test.scenario, baselines=testbed.baselines, test=test.name)
+            test.measurement = kind(testbed.session, self.asked, baselines=testbed.baselines, test=test.name)
             test.measurement.prepare()
         if not isinstance(test.measurement, kind):
             raise TestbedError("trials and transfers are no one measurement; make each in a test of its own")

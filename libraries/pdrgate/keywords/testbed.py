@@ -12,7 +12,7 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from pdrgate.errors import PdrGateError
 from pdrgate.gate.baseline import baselines
-from pdrgate.gate.options import COST_TOLERANCE, NO_WAIT, Options, command_of_run
+from pdrgate.gate.options import COST_TOLERANCE, LATENCY_TOLERANCE, NO_WAIT, Options, command_of_run
 from pdrgate.gate.profile import profile as named_profile
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.session import Session
@@ -60,6 +60,8 @@ class TestbedKeywords:
         any_fingerprint: bool = False,
         spike_in: bool = False,
         afresh: bool = False,
+        latency: bool = False,
+        latency_tolerance: Ratio = LATENCY_TOLERANCE,
     ) -> None:
         """Sets up the testbed that the file ``testbed`` describes, and puts it back when the suite ends.
 
@@ -80,6 +82,8 @@ class TestbedKeywords:
         | ``password`` | For a SUT over SSH that takes no key. |
         | ``require_baseline`` | Whether a scenario that has no baseline is an error, told before it is measured. |
         | ``cost_tolerance`` | Growth of the instructions per packet that is accepted, where they are counted. |
+        | ``latency`` | Whether latency is measured of every scenario whose packets come back, see `Take Latency`. |
+        | ``latency_tolerance`` | Growth of latency that is accepted. |
         | ``history``  | A database that the run puts itself into when it ends: a SQLite file, or a PostgreSQL URL. |
         | ``noise``    | The file that keeps what boots deviate by, as ``history`` does too; else no boot is slower. |
         | ``afresh``   | Whether earlier tries of the same two builds, kept beside ``noise``, are forgotten. |
@@ -114,6 +118,8 @@ class TestbedKeywords:
                 reading=reading,
                 wait=wait,
                 cost_tolerance=cost_tolerance,
+                latency=latency,
+                latency_tolerance=latency_tolerance,
                 history=where,
                 below_noise=below_noise,
                 any_fingerprint=any_fingerprint,

@@ -1,7 +1,8 @@
 """What is measured (floor 3): each measurand says which trials it needs, and what they come to."""
 
 from pdrgate.measurands.cost import Cost, PacketCost
-from pdrgate.measurands.measurand import PDR_PHASE, REPEAT, SATURATION, Ask, Measurand, Step, replicate_of
+from pdrgate.measurands.latency import LatencyTrials, MedianLatency, TailLatency
+from pdrgate.measurands.measurand import LATENCY, PDR_PHASE, REPEAT, SATURATION, Ask, Measurand, Step, replicate_of
 from pdrgate.measurands.overload import LivelockThreshold, OverloadThroughput
 from pdrgate.measurands.pdr import PartialDropRate
 from pdrgate.measurands.saturation import SaturationThroughput
@@ -18,7 +19,8 @@ from pdrgate.measurands.tcp import (
 from pdrgate.measurands.window_curve import WindowCurve
 
 __all__ = [
-    "PDR_PHASE", "REPEAT", "SATURATION", "Ask", "ByteCost", "Cost", "LivelockThreshold", "Measurand",
-    "OverloadThroughput", "PacketCost", "PartialDropRate", "RttInflation", "SaturationThroughput", "Step", "Sweep",
-    "TcpThroughput", "TransferAsk", "TransferMeasurand", "TransferStep", "Transmissions", "WindowCurve", "replicate_of",
+    "LATENCY", "PDR_PHASE", "REPEAT", "SATURATION", "Ask", "ByteCost", "Cost", "LatencyTrials", "LivelockThreshold",
+    "Measurand", "MedianLatency", "OverloadThroughput", "PacketCost", "PartialDropRate", "RttInflation",
+    "SaturationThroughput", "Step", "Sweep", "TailLatency", "TcpThroughput", "TransferAsk", "TransferMeasurand",
+    "TransferStep", "Transmissions", "WindowCurve", "replicate_of",
 ]  # fmt: skip

@@ -18,8 +18,16 @@ REPEAT, SATURATION, PDR_PHASE, OVERLOAD, COST, IDLE = "repeat", "saturation", "p
 """Phases: why a trial of a replicate was measured. Nothing is sent in an idle one: what the SUT does by itself, beside
 a program that has its CPU."""
 
-COUNTED = frozenset((SATURATION, COST, IDLE))
+LATENCY = ("latency50", "latency90", "latency99")
+"""The phases of trials with latency probes, by percent of the PDR."""
+
+COUNTED = frozenset((SATURATION, COST, IDLE, *LATENCY))
 """Phases whose trials keep what each function of the SUT's kernel executed, where that is counted."""
+
+SOAK, MRR = "soak", "mrr"
+"""Phases of trials that are of no replicate: slices of a long load, and those that are offered all there is."""
+
+_OF_REPLICATES = frozenset((REPEAT, SATURATION, PDR_PHASE, OVERLOAD, COST, IDLE, *LATENCY))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +68,7 @@ def replicate_of(trials: Iterable[Trial]) -> dict[tuple[str, int, int], list[Tri
     """The trials of replicates, by boot, pair and repeat, in measured order; what belongs to none is left out."""
     found: dict[tuple[str, int, int], list[Trial]] = {}
     for trial in trials:
-        if trial.phase in (REPEAT, SATURATION, PDR_PHASE, OVERLOAD, COST, IDLE) and (trial.pair or trial.repeat):
+        if trial.phase in _OF_REPLICATES and (trial.pair or trial.repeat):
             found.setdefault((trial.boot, trial.pair, trial.repeat), []).append(trial)
     return found
 

@@ -77,7 +77,7 @@ class Samples:
                 faster=log_likelihood_ratio([-gain for gain in gains], -distance, 0.0),
                 pairs=len(ratios),
                 deviation=sample_deviation(ratios),
-                resolves=-math.expm1(-resolvable(sample_deviation(ratios), len(ratios), odds) / 2),
+                resolves=abs(math.expm1(worse * resolvable(sample_deviation(ratios), len(ratios), odds) / 2)),
                 # What is not pulled in is left untouched.
                 apart=sum(
                     ratio != math.log(new / old)

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from pdrgate.reports.costs import INLINED, largest_changes
 from pdrgate.reports.gfm import block, code, cut, table, text
+from pdrgate.reports.latencies import latency_by_build, share_in_words
 from pdrgate.reports.measurands import MeasurandRow, change_rows, measurand_rows
+from pdrgate.reports.soak import soak_lines
 from pdrgate.reports.spike_in import spike_in_lines
 from pdrgate.results.model import ComparisonResult, FunctionChange, RunResult, ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.units import Ratio
+from pdrgate.units import Duration, Rate, Ratio
 
 MARKDOWN_FILE = "summary.md"
 _COMPARED = ("measurand", "base", "candidate", "change (interval)", "verdict", "evidence", "resolvable change")
@@ -28,9 +30,10 @@ def run_markdown(result: RunResult) -> str:
     """The whole run: verdict, changes, cost by function, what disturbed, and the command that does it again."""
     blocks = [_verdict(result.verdict, result.reason), *_others(result), _builds(result), _table(result.scenarios)]
     for scenario in result.scenarios:
+        of = f" ({text(cut(scenario.title))})" if len(result.scenarios) > 1 else ""
         if scenario.comparison is not None:
-            of = f" ({text(cut(scenario.title))})" if len(result.scenarios) > 1 else ""
             blocks.append(_functions(scenario.comparison.functions, of))
+        blocks.append(_latency(scenario, of))
     blocks += [_list([remark for one in result.scenarios for remark in _remarks(one, result)]), _origin(result)]
     if result.command:
         blocks += ["Again:", block(result.command)]
@@ -130,13 +133,29 @@ def _functions(changes: Sequence[FunctionChange], of: str) -> str:
     return f"Instructions per packet by function{of}{most} ({INLINED}):\n\n{told}"
 
 
+def _latency(scenario: ScenarioResult, of: str) -> str:
+    """A row per build and share of the PDR."""
+    rows = [
+        [
+            label,
+            share_in_words(one),
+            str(Rate(one.load)),
+            *(str(Duration(each)) for each in (one.p50, one.p90, one.p99)),
+        ]
+        for label, found in latency_by_build(scenario)
+        for one in found
+    ]
+    head = ("", "at", "load", "median", "90 %", "99 %")
+    return f"One-way latency{of}:\n\n{table(head, rows, frozenset(head[2:]))}" if rows else ""
+
+
 def _remarks(scenario: ScenarioResult, result: RunResult) -> Iterator[str]:
     """What disturbed, what a kernel complained of, which boots failed, and what the verdict does not rest on."""
     of = f"{text(cut(scenario.title))}: " if len(result.scenarios) > 1 else ""
     comparison = scenario.comparison
     if comparison is not None and not comparison.accepted:
         yield f"{of}the verdict does not rest on the change: {text(comparison.why_not)}"
-    for line in spike_in_lines(scenario):
+    for line in (*soak_lines(scenario), *spike_in_lines(scenario)):
         yield f"{of}{text(line)}"
     if scenario.interference:
         yield f"{of}meanwhile {text(scenario.interference)}"

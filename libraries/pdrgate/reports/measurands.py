@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pdrgate.gate.judging import odds
 from pdrgate.results.model import ChangeResult, ComparisonResult, MeasurandResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
-from pdrgate.units import Rate
+from pdrgate.units import Duration, Rate
 
 PDR = "PDR"
 
@@ -55,12 +55,14 @@ def change_rows(comparison: ComparisonResult) -> list[MeasurandRow]:
 
 def in_words(value: float, unit: str) -> str:
     """A value with its unit, packets/s as 1.2 Mpps."""
+    if unit == "s":
+        return str(Duration(value))
     return str(Rate(value)) if unit in ("packets/s", "pps") else f"{value:.4g} {unit}".rstrip()
 
 
 def _number(value: float, unit: str) -> str:
     """Beside a value that has its unit: a rate's prefix is part of the number, a longer unit is not said again."""
-    return in_words(value, unit if unit in ("packets/s", "pps") else "")
+    return in_words(value, unit if unit in ("packets/s", "pps", "s") else "")
 
 
 def _measurands(scenario: ScenarioResult) -> list[MeasurandResult]:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pdrgate.reports import tables
+from pdrgate.reports.latencies import latency_by_build
 from pdrgate.reports.losses import by_build
+from pdrgate.reports.soak import soak_table
 from pdrgate.reports.spike_in import spike_in_table
 from pdrgate.results.model import AssessmentResult, CostResult, ScenarioResult, SearchResult
 from pdrgate.trial import Trial
@@ -72,6 +74,11 @@ def pictures(
     drawn = _once(plots.functions, scenario, told_by=(scenario.title, scenario.comparison, scenario.cost))
     if drawn is not None:
         yield Picture(f"{begin}-functions", "Instructions per packet by function", drawn)
+    drawn = _once(
+        plots.latency, scenario, told_by=(scenario.title, scenario.verdict, tuple(latency_by_build(scenario)))
+    )
+    if drawn is not None:
+        yield Picture(f"{begin}-latency", "Latency at shares of the PDR", drawn)
     drawn = _once(plots.losses, scenario, told_by=(scenario.title, tuple(by_build(scenario))))
     if drawn is not None:
         yield Picture(f"{begin}-losses", "Where packets were lost", drawn)
@@ -131,8 +138,12 @@ def key_tables(scenario: ScenarioResult) -> Iterator[str]:
     """Those that a reader wants first: which functions cost more, where packets were lost, whether to trust it."""
     if scenario.spike_in is not None:
         yield spike_in_table(scenario.spike_in)
+    if scenario.soak is not None:
+        yield soak_table(scenario.soak)
     if scenario.comparison is not None and scenario.comparison.functions:
         yield tables.function_changes_table(scenario.comparison)
+    for label, latency in latency_by_build(scenario):
+        yield tables.latency_table(latency, label)
     for label, losses in by_build(scenario):
         if losses.lost:
             yield tables.losses_table(losses, label)

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pdrgate.reports.costs import INLINED, cost_in_words
 from pdrgate.reports.html import Cell, Column, Table
+from pdrgate.reports.latencies import share_in_words
 from pdrgate.reports.measurands import in_words, measurand_rows
 from pdrgate.results.losses import LossResult, thousands
 from pdrgate.results.model import (
@@ -14,13 +15,14 @@ from pdrgate.results.model import (
     BootResult,
     ComparisonResult,
     CostResult,
+    LatencyResult,
     LoadResult,
     MeasurandResult,
     ScenarioResult,
     SearchResult,
     TransfersResult,
 )
-from pdrgate.units import Rate, Ratio
+from pdrgate.units import Duration, Rate, Ratio
 
 _OUTCOMES: dict[bool | None, Cell] = {
     True: Cell("✓ ok", "pass"),
@@ -174,6 +176,26 @@ def cost_table(cost: CostResult, of: str = "") -> str:
     return Table(caption, columns, rows).html()
 
 
+def latency_table(latency: Sequence[LatencyResult], of: str = "") -> str:
+    """Latency at each share of the PDR, and what a packet costs there; ``of`` says of which build."""
+    counted = any(one.instructions is not None for one in latency)
+    columns = (
+        Column("latency at", heads=True), Column("load", True), Column("median", True), Column("90 %", True),
+        Column("99 %", True), Column("longest", True), Column("probes", True), Column("trials", True),
+        *((Column("instructions/packet", True), Column("packets a poll", True)) if counted else ()),
+    )  # fmt: skip
+    rows = [
+        [
+            Cell(share_in_words(one)), Cell(str(Rate(one.load))),
+            *(Cell(str(Duration(value))) for value in (one.p50, one.p90, one.p99, one.longest)),
+            Cell(thousands(one.probes)), Cell(str(one.trials)),
+            *((Cell(_number(one.instructions, ".0f")), Cell(_number(one.batch, ".3g"))) if counted else ()),
+        ]
+        for one in latency
+    ]  # fmt: skip
+    return Table(_begun(of, "one-way latency of probes, medians over the trials"), columns, rows).html()
+
+
 def function_changes_table(comparison: ComparisonResult) -> str:
     """Where the cost of a packet changed, the largest change first."""
     columns = (
@@ -262,6 +284,10 @@ def _share(value: float | None) -> str:
 
 def _rate(value: float | None) -> str:
     return "" if value is None else str(Rate(value))
+
+
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
 
 
 def _percent(ratio: float | None) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pdrgate.results.losses import LossResult
+from pdrgate.results.soak import SoakResult
 from pdrgate.results.verdict import Verdict
 
 SCHEMA = 2
@@ -116,6 +117,27 @@ class CostResult:
     """A load that leaves the kernel time, so that its batches are small; None where it was not measured."""
     lossless_instructions: float | None = None
     lossless_batch: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyResult:
+    """One-way latency at a share of the PDR, seconds: medians over the trials of all replicates."""
+
+    share: float
+    load: float
+    """Packets/s: the same for both builds of a comparison, by the PDR of the baseline."""
+    trials: int
+    probes: int
+    """That came back."""
+    p50: float
+    p90: float
+    p99: float
+    longest: float
+    """Of all trials."""
+    instructions: float | None = None
+    """That a packet costs there; None where it is not counted."""
+    batch: float | None = None
+    """Packets that one poll of the driver takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -406,6 +428,7 @@ class SideResult:
     assessment: AssessmentResult | None = None
     complaints: tuple[str, ...] = ()
     cost: CostResult | None = None
+    latency: tuple[LatencyResult, ...] = ()
     losses: LossResult | None = None
     """Where its packets were lost, of all trials that the measurands rest on; None where nothing counted them."""
 
@@ -446,6 +469,10 @@ class ScenarioResult:
     """What a packet costs; None where it was not counted."""
     uncounted: str = ""
     """Why it was not, in a sentence."""
+    latency: tuple[LatencyResult, ...] = ()
+    """By share of the PDR; empty where it was not asked for."""
+    soak: SoakResult | None = None
+    """A long load below the PDR, where that was asked for."""
     losses: LossResult | None = None
     """Where packets were lost, of all trials that the measurands rest on; None where nothing counted them."""
 

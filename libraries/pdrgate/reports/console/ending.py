@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -9,9 +10,11 @@ from rich.text import Text
 
 from pdrgate.reports.console.screen import Screen, verdict_text
 from pdrgate.reports.costs import cost_lines
+from pdrgate.reports.latencies import latency_lines
 from pdrgate.reports.losses import loss_lines
 from pdrgate.reports.measurands import MeasurandRow, measurand_rows
 from pdrgate.reports.printable import printable
+from pdrgate.reports.soak import soak_lines
 from pdrgate.reports.spike_in import spike_in_lines
 from pdrgate.results.model import RunResult, ScenarioResult
 
@@ -38,7 +41,8 @@ def show_verdict(result: RunResult, screen: Screen) -> None:
             screen.line(f"  {told}")
         for line in columns.lines(measurand_rows(scenario)):
             screen.line(line, cut=True)
-        for told in (*cost_lines(scenario), *loss_lines(scenario), *spike_in_lines(scenario)):
+        lines = cost_lines(scenario), latency_lines(scenario), loss_lines(scenario), soak_lines(scenario)
+        for told in itertools.chain(*lines, spike_in_lines(scenario)):
             screen.line(f"  {told}", cut=told.startswith(" "))  # what is set in further is a table
 
 

@@ -13,7 +13,7 @@ from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\""})
-_PER = {"packets/s": "packets_per_second", "instructions/packet": "instructions_per_packet"}
+_PER = {"packets/s": "packets_per_second", "instructions/packet": "instructions_per_packet", "s": "seconds"}
 
 
 @dataclass

@@ -1,7 +1,8 @@
 """What was measured, as pictures: load-loss curve, rates, search, repeats, pairs of boots, functions,
-places of loss, transfers; as PNG bytes."""
+latency, places of loss, transfers; as PNG bytes."""
 
 from pdrgate.reports.plots.functions import functions
+from pdrgate.reports.plots.latency import latency
 from pdrgate.reports.plots.load_loss import load_loss
 from pdrgate.reports.plots.losses import losses
 from pdrgate.reports.plots.pairs import pairs
@@ -11,4 +12,15 @@ from pdrgate.reports.plots.scales import PLR_FLOOR
 from pdrgate.reports.plots.search_path import search_path
 from pdrgate.reports.plots.transfers import transfers
 
-__all__ = ["PLR_FLOOR", "functions", "load_loss", "losses", "pairs", "rates", "repeats", "search_path", "transfers"]
+__all__ = [
+    "PLR_FLOOR",
+    "functions",
+    "latency",
+    "load_loss",
+    "losses",
+    "pairs",
+    "rates",
+    "repeats",
+    "search_path",
+    "transfers",
+]

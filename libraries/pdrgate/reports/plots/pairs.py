@@ -14,7 +14,7 @@ from pdrgate.reports.plots.page import BLUE, FAINT, INK, ORANGE, RED, label, leg
 from pdrgate.results.model import Better, BootResult, ScenarioResult
 from pdrgate.stats.intervals import paired_change_interval
 
-_MOST_MEASURANDS = 3
+_MOST_MEASURANDS = 4
 _LABEL = 90
 """Characters of a build in the legend."""
 

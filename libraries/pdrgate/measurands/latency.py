@@ -1,0 +1,102 @@
+"""Latency at shares of the PDR: what a packet takes through a SUT that has time, and through one that hardly has any.
+
+Probes are among the packets in trials of their own, so that no other number depends on whether latency is asked for.
+All replicates of a comparison are offered the same loads, and so are both builds: a build of a lower PDR is nearer to
+its limit there, and its packets wait longer. That is what its users see.
+
+Two quantiles are judged, each where it tells most: the median at half of the PDR, where nothing queues, is the way
+through a SUT that has time (interrupts that are delayed, CPUs that sleep deeply, work that a packet does not need); the
+99th percentile at 90 % is what bursts and stalls add when it has not. At 99 % what is seen is how near the limit is,
+which the PDR says better. All else is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import ClassVar
+
+from pdrgate.measurands.measurand import LATENCY, Ask, rounded
+from pdrgate.results.model import Better
+from pdrgate.trial import Latency, Trial
+
+_HALF, _BUSY, _FULL = LATENCY
+SHARES = {_HALF: 0.5, _BUSY: 0.9, _FULL: 0.99}
+"""Of the PDR, by phase."""
+_COUNTS = {_HALF: 3, _BUSY: 3, _FULL: 1}
+"""Trials in a replicate: what is judged is the median, or the least, of three."""
+_MOST_PROBES = 10_000.0
+"""A second: what a receiver of TRex takes beside other traffic."""
+_PROBES = 0.25
+"""Of the packets, at most: where loads are small too, the traffic is what it is without probes."""
+
+
+def probe_rate(load: float) -> float:
+    """Probes/s among packets of a load, packets/s."""
+    return min(_MOST_PROBES, _PROBES * load)
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyTrials:
+    """The trials with probes; `MedianLatency` and `TailLatency` are told by them."""
+
+    loads: tuple[float, ...] = ()
+    """Packets/s, one for each of `SHARES`; empty while no PDR is known."""
+    duration: float = 0.0
+    """Of each trial, seconds."""
+
+    @classmethod
+    def of_pdr(cls, pdr: float, duration: float) -> LatencyTrials:
+        """At shares of a PDR, packets/s."""
+        return cls(tuple(rounded(pdr * share) for share in SHARES.values()), duration)
+
+    def next(self, trials: Sequence[Trial]) -> Ask | None:
+        for phase, load in zip(SHARES, self.loads, strict=False):  # there may be no loads yet
+            if sum(one.phase == phase for one in trials) < _COUNTS[phase]:
+                return Ask(load, self.duration, phase)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class MedianLatency:
+    """The median at half of the PDR, seconds."""
+
+    name: ClassVar[str] = "median latency at 50% PDR"
+    unit: ClassVar[str] = "s"
+    better: ClassVar[Better] = "lower"
+
+    def next(self, trials: Sequence[Trial]) -> Ask | None:
+        return None  # those of `LatencyTrials` tell it
+
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        found = _told(trials, _HALF)
+        return median(one.p50 for one in found) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class TailLatency:
+    """The 99th percentile at 90 % of the PDR, seconds: the least of some trials.
+
+    What the machine does meanwhile only adds to it, and one stall of three milliseconds is a percent of a trial; what a
+    build does by itself, again and again, is in all of them.
+    """
+
+    name: ClassVar[str] = "p99 latency at 90% PDR"
+    unit: ClassVar[str] = "s"
+    better: ClassVar[Better] = "lower"
+
+    def next(self, trials: Sequence[Trial]) -> Ask | None:
+        return None  # those of `LatencyTrials` tell it
+
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        return min((one.p99 for one in _told(trials, _BUSY)), default=None)
+
+
+def told_by(trial: Trial) -> Latency | None:
+    """What the probes of a trial tell; None where it is not sound, or none came back."""
+    return trial.latency if trial.sound and trial.latency is not None and trial.latency.count else None
+
+
+def _told(trials: Sequence[Trial], phase: str) -> list[Latency]:
+    return [found for one in trials if one.phase == phase and (found := told_by(one)) is not None]

@@ -1,0 +1,69 @@
+"""Two configurations of one kernel, compared in pairs as two builds are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from fake_testbed import Watcher
+
+from pdrgate.gate.boots import Build
+from pdrgate.gate.comparisons import AnyComparison, comparison_of
+from pdrgate.gate.options import Options
+from pdrgate.gate.pairs_comparison import Plan
+from pdrgate.gate.profile import ProfileName
+from pdrgate.gate.progress import Observer
+from pdrgate.gate.record import RunRecord
+from pdrgate.gate.scenario import Scenario
+from pdrgate.gate.session import Session
+from pdrgate.safety.journal import Journal
+from pdrgate.testbeds import Booting, Testbed, load_testbed
+from pdrgate.units import Duration
+
+NAMESPACES = Path(__file__).parents[2] / "resources/testbeds/local-netns.yaml"
+
+
+def compared(
+    folder: Path,
+    scenario: Scenario,
+    configure: Callable[[Testbed], None],
+    *,
+    pairs: int,
+    tolerance: float,
+    testbed: Path = NAMESPACES,
+    profile: ProfileName = "smoke",
+    observer: Observer | None = None,
+) -> AnyComparison:
+    """A testbed as it is against the same after ``configure``."""
+    config = load_testbed(testbed)
+    options = Options(profile=profile, wait=Duration.parse("10 min"))
+    record = RunRecord(folder / "run", profile)
+    session = Session(config, options, record, observer or Watcher())
+    if profile == "smoke":
+        session.profile = replace(session.profile, boot_top_trials=2)
+
+    def configured(journal: Journal) -> Testbed:
+        testbed = session.make(journal)
+        try:
+            if isinstance(testbed, Booting):
+                testbed.ready()
+            configure(testbed)
+        except BaseException:
+            testbed.close()
+            raise
+        return testbed
+
+    builds = {
+        "baseline": Build("baseline", "as it is", session.make),
+        "candidate": Build("candidate", "configured", configured),
+    }
+    session.take()
+    try:
+        comparison = comparison_of(session, scenario, builds, Plan(pairs, None, tolerance))  # type: ignore[arg-type]
+        comparison.measure()
+        comparison.judge(tolerance)
+        comparison.finish()
+        return comparison
+    finally:
+        session.close()

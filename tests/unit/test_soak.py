@@ -1,0 +1,182 @@
+"""A long load in slices: what it comes to, what it is judged by, and that it goes on where it was killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from curves import EarlyLoss
+from fake_testbed import FakeTestbed, Killed, Watcher, new_session
+
+from pdrgate.errors import TestbedError, UsageError
+from pdrgate.gate.scenario import Scenario
+from pdrgate.gate.scenario_run import ScenarioRun
+from pdrgate.gate.soak import judged_soak, slices, soaked
+from pdrgate.results.soak import SoakResult
+from pdrgate.results.verdict import Verdict
+from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
+from pdrgate.trial import Latency, Trial
+
+
+def trial(lost: int = 0, disturbed: str = "", p50: float = 1e-4, **more: Any) -> Trial:
+    known = {"sending_time": 10.0, "latency": Latency(p50, p50, 2 * p50, 3 * p50, 100), "phase": "soak"}
+    return Trial(1e5, 10.0, 1_000_000, 1_000_000 - lost, disturbed=disturbed, **known | more)
+
+
+def soak(*trials: Trial, asked: float | None = None) -> SoakResult:
+    return soaked(trials, 0.9, asked or 10.0 * len(trials))
+
+
+@pytest.mark.parametrize(
+    ("duration", "number", "each"), [(3600, 360, 10), (60, 60, 1), (2.5, 2, 1.25), (0.5, 1, 0.5), (0, 0, 0)]
+)
+def test_slices_are_a_360th_and_a_second_at_least(duration: float, number: int, each: float) -> None:
+    found = slices(duration)
+    assert len(found) == number
+    assert sum(found) == pytest.approx(duration)
+    assert not found or found[0] == each
+
+
+def test_a_soak_that_loses_nothing_confirms_an_ndr() -> None:
+    found = soak(*[trial()] * 360)
+    judgement = judged_soak(found, 0.0)
+    assert judgement.verdict is Verdict.PASS
+    assert judgement.reason == (
+        "soak: 1:00:00 at 100 kpps (90 % of the PDR), 360 000 000 packets, none lost: an NDR of 100 kpps is confirmed; "
+        "latency 100 µs in the median, 99 % 200 µs"
+    )
+
+
+def test_what_is_lost_is_told_with_its_time_and_its_bursts() -> None:
+    found = soak(*[trial()] * 72, trial(40), trial(200), *[trial()] * 5, trial(100))
+    judgement = judged_soak(found, 0.0)
+    assert judgement.verdict is Verdict.UNSTABLE
+    assert judgement.reason.startswith(
+        "soak: 13:20 at 100 kpps (90 % of the PDR), 80 000 000 packets, first loss after 12:00, 340 lost in 2 bursts "
+        "(0.000425 %); an NDR of 100 kpps is not confirmed"
+    )
+    assert judged_soak(found, 1e-5).verdict is Verdict.PASS
+
+
+def test_what_is_lost_while_the_machine_is_disturbed_is_no_evidence_against_the_sut() -> None:
+    found = soak(trial(), trial(7, "CPU 1 stood still for 9 ms"), trial())
+    judgement = judged_soak(found, 0.0)
+    assert judgement.verdict is Verdict.DISTURBED
+    assert "all of it while the machine was disturbed (CPU 1 stood still for 9 ms)" in judgement.reason
+    both = judged_soak(soak(trial(), trial(7, "CPU 1 stood still for 9 ms"), trial(1)), 0.0)
+    assert both.verdict is Verdict.UNSTABLE
+    assert "; 7 of them while the machine was disturbed (" in both.reason
+
+
+def test_a_machine_that_disturbs_and_loses_nothing_changes_nothing() -> None:
+    judgement = judged_soak(soak(trial(), trial(0, "a stall"), trial()), 0.0)
+    assert judgement.verdict is Verdict.PASS
+    assert "the machine disturbed 1 of 3 slices (a stall), without loss" in judgement.reason
+
+
+def test_a_load_that_was_not_offered_confirms_nothing() -> None:
+    judgement = judged_soak(soak(*[trial(unsent=50_000)] * 2, trial()), 0.0)
+    assert judgement.verdict is Verdict.GENERATOR_LIMITED
+
+
+def test_latency_that_rises_over_the_time_is_told() -> None:
+    assert soak(*[trial(p50=1e-4 * (1 + at / 50)) for at in range(30)]).drift == pytest.approx(0.45, abs=0.02)
+    assert soak(*[trial(p50=1e-4 * (1 + at % 3 / 50)) for at in range(30)]).drift is None
+
+
+# --- On a simulated SUT ---
+
+
+def run(
+    folder: Path, curve: LoadLoss, watcher: Watcher | None = None, *, resume: bool = False, seconds: float = 20.0
+) -> tuple[ScenarioRun, FakeTestbed]:
+    testbed = FakeTestbed(SimulatedSut(curve, Behaviour(0.001), seed=1, ceiling=Ceiling(4e6)))
+    with new_session(testbed, folder / "run", watcher or Watcher(), folder / "state", resume=resume) as session:
+        subject = ScenarioRun(session, Scenario())
+        subject.prepare()
+        try:
+            subject.search()
+            subject.measure_soak(seconds)
+            subject.judge_soak(0.0)
+        finally:
+            subject.release()
+        subject.finish()
+    return subject, testbed
+
+
+def test_the_load_is_a_share_of_the_pdr(tmp_path: Path) -> None:
+    subject, testbed = run(tmp_path, IdealCurve(1e6))
+    assert subject.judgement is not None
+    assert subject.judgement.verdict is Verdict.PASS
+    assert subject.soak is not None
+    assert subject.soak.load == pytest.approx(0.9e6, rel=0.02)
+    assert (subject.soak.slices, subject.soak.seconds) == (20, 20.0)
+    assert testbed.probed == [subject.soak.load] * 20
+
+
+def test_loss_that_begins_early_refutes_an_ndr_that_the_pdr_allows(tmp_path: Path) -> None:
+    subject, _ = run(tmp_path, EarlyLoss(1e6, 0.5, 0.001))
+    assert subject.judgement is not None
+    assert subject.judgement.verdict is Verdict.UNSTABLE
+    assert "first loss after 0 s" in subject.judgement.reason
+
+
+def test_a_killed_soak_goes_on_after_its_last_slice(tmp_path: Path) -> None:
+    whole, _ = run(tmp_path / "whole", IdealCurve(1e6))
+    searched = len(whole.trials) - 20
+    with pytest.raises(Killed):
+        run(tmp_path, IdealCurve(1e6), Watcher(kill_after=searched + 7))
+    again, testbed = run(tmp_path, IdealCurve(1e6), resume=True)
+    assert len(testbed.calls) == 13
+    assert again.soak is not None
+    assert whole.soak is not None
+    assert (again.soak.slices, again.soak.offered) == (20, whole.soak.offered)
+
+
+def test_without_a_pdr_there_is_nothing_to_soak_below(tmp_path: Path) -> None:
+    testbed = FakeTestbed(SimulatedSut(IdealCurve(1e6), ceiling=Ceiling(4e6)))
+    with new_session(testbed, tmp_path / "run", Watcher(), tmp_path / "state") as session:
+        subject = ScenarioRun(session, Scenario())
+        subject.prepare()
+        with pytest.raises(TestbedError, match="there is no PDR to soak below; search it first"):
+            subject.measure_soak(10.0)
+        subject.search()
+        for seconds, share in ((0.0, 0.9), (10.0, 0.0), (10.0, 1.5)):
+            with pytest.raises(UsageError, match=r"makes no sense; use 1 h at 0\.9"):
+                subject.measure_soak(seconds, share)
+        subject.release()
+
+
+def test_packets_of_a_capture_are_no_probes(tmp_path: Path) -> None:
+    testbed = FakeTestbed(SimulatedSut(IdealCurve(1e6), Behaviour(0.001), seed=1, ceiling=Ceiling(4e6)))
+    testbed.captures = "web.pcap"
+    with new_session(testbed, tmp_path / "run", Watcher(), tmp_path / "state") as session:
+        with pytest.raises(UsageError, match="packets of a capture cannot be latency probes"):
+            ScenarioRun(session, Scenario(latency=True)).prepare()
+        subject = ScenarioRun(session, Scenario())
+        subject.prepare()
+        subject.search()
+        assert subject.measure_soak(5.0).latency is None
+        subject.release()
+    assert testbed.probed == []
+
+
+# --- The MRR ---
+
+
+def test_the_mrr_is_what_is_forwarded_of_all_there_is(tmp_path: Path) -> None:
+    testbed = FakeTestbed(SimulatedSut(IdealCurve(1e6), Behaviour(0.001), seed=1, ceiling=Ceiling(4e6)))
+    with new_session(testbed, tmp_path / "run", Watcher(), tmp_path / "state") as session:
+        subject = ScenarioRun(session, Scenario())
+        subject.prepare()
+        found = subject.measure_receive_rate(10, 1.0)
+        assert testbed.calls[-10:] == [(4e6, 1.0)] * 10
+        assert found.value == pytest.approx(1e6, rel=0.01)
+        assert (found.name, found.unit, len(found.samples)) == ("MRR", "packets/s", 10)
+        with pytest.raises(UsageError, match="use 2 or more, such as 10"):
+            subject.measure_receive_rate(1, 1.0)
+        subject.search()
+        subject.repeat()
+        assert [one.name for one in subject.measurands] == ["PDR", "saturation throughput", "MRR"]
+        subject.release()
