@@ -36,8 +36,8 @@ CONFIDENCE = 0.95
 OVERLOAD_TOLERANCE = 0.1
 """At least, of what is forwarded far beyond saturation: nobody runs there, and it scatters; a collapse matters."""
 INFLATION_TOLERANCE = 0.25
-"""At least, of RTT inflation: it is divided by what a round trip takes at rest, a fraction of a millisecond. Also in a
-guest of constant speed it deviates by 15 % from boot to boot; a slower SUT shows in the throughput as well."""
+"""At least, of RTT inflation: it is divided by what a round trip takes at rest, a fraction of a millisecond. That
+deviates by 7 % in a guest of constant speed, by 25 % in namespaces; a slower SUT shows in the throughput as well."""
 RETRANSMISSION_TOLERANCE = 0.005
 """Of the segments, that may be sent again besides, whatever was accepted of the throughput."""
 _MANY = math.log(1000)
