@@ -40,6 +40,8 @@ INFLATION_TOLERANCE = 0.25
 deviates by 7 % in a guest of constant speed, by 25 % in namespaces; a slower SUT shows in the throughput as well."""
 RETRANSMISSION_TOLERANCE = 0.005
 """Of the segments, that may be sent again besides, whatever was accepted of the throughput."""
+_BESIDE = frozenset({Cost.name, ByteCost.name, RttInflation.name, Transmissions.name})
+"""What no run is about first."""
 _MANY = math.log(1000)
 _LEADS = {
     Verdict.REGRESSION: "slower",
@@ -143,7 +145,7 @@ def judged(changes: Sequence[ChangeResult], functions: Sequence[FunctionChange] 
     decisive = gravest_change(changes)
     if decisive.verdict is Verdict.PASS:
         # Where nothing decides against a build, what the run is about comes first.
-        decisive = gravest_change([change for change in changes if change.measurand != Cost.name] or changes)
+        decisive = gravest_change([change for change in changes if change.measurand not in _BESIDE] or changes)
     others = [change for change in changes if change is not decisive]
     if decisive.measurand == Cost.name:
         clauses = [cost_in_words(decisive, functions), *(f"{one.measurand} {percent(one.change)}" for one in others)]
