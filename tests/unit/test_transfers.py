@@ -295,7 +295,7 @@ def test_a_killed_run_goes_on_where_it_stood(measure, tmp_path: Path, monkeypatc
 @pytest.mark.parametrize(
     ("candidate", "verdict", "telling"),
     [
-        (SimulatedLoop(seed=2), Verdict.PASS, "not slower"),
+        (SimulatedLoop(seed=2), Verdict.PASS, "not slower: TCP throughput"),
         (SimulatedLoop(speed=9e9, seed=2), Verdict.REGRESSION, "slower: TCP throughput"),
         (SimulatedLoop(again=0.02, seed=2), Verdict.REGRESSION, "slower: transmissions per segment"),
         (SimulatedLoop(rtt=50e-6, seed=2), Verdict.REGRESSION, "slower: RTT inflation"),

@@ -37,10 +37,12 @@ CONFIDENCE = 0.95
 OVERLOAD_TOLERANCE = 0.1
 """At least, of what is forwarded far beyond saturation: nobody runs there, and it scatters; a collapse matters."""
 INFLATION_TOLERANCE = 0.25
-"""At least, of RTT inflation: it is divided by what a round trip takes at rest, a fraction of a millisecond. Also in a
-guest of constant speed it deviates by 15 % from boot to boot; a slower SUT shows in the throughput as well."""
+"""At least, of RTT inflation: it is divided by what a round trip takes at rest, a fraction of a millisecond. That
+deviates by 7 % in a guest of constant speed, by 25 % in namespaces; a slower SUT shows in the throughput as well."""
 RETRANSMISSION_TOLERANCE = 0.005
 """Of the segments, that may be sent again besides, whatever was accepted of the throughput."""
+_BESIDE = frozenset({Cost.name, ByteCost.name, RttInflation.name, Transmissions.name, *TITLES})
+"""What no run is about first."""
 _MANY = math.log(1000)
 _LEADS = {
     Verdict.REGRESSION: "slower",
@@ -147,7 +149,7 @@ def judged(changes: Sequence[ChangeResult], functions: Sequence[FunctionChange] 
     decisive = gravest_change(changes)
     if decisive.verdict is Verdict.PASS:
         # Where nothing decides against a build, what the run is about comes first.
-        decisive = gravest_change([one for one in changes if one.measurand not in (Cost.name, *TITLES)] or changes)
+        decisive = gravest_change([one for one in changes if one.measurand not in _BESIDE] or changes)
     others = [change for change in changes if change is not decisive]
     if decisive.measurand == Cost.name:
         clauses = [cost_in_words(decisive, functions), *(f"{one.measurand} {percent(one.change)}" for one in others)]

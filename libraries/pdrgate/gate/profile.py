@@ -48,6 +48,12 @@ class Profile:
     """No PDR is told to less than this relative width, whatever a suite asks for."""
     patience: Patience = Patience()  # noqa: RUF009  # frozen
     """With trials of repeats and boots that are not sound."""
+    transfers: int = 2
+    """Of a closed loop under load, in a repeat; the trial's duration is theirs, in whole seconds."""
+    boot_transfers: int = 3
+    """The same in a boot."""
+    window_step: int = 1
+    """Doublings from one window of a window curve to the next."""
 
     def trials_time(self, trials: float) -> float:
         """About how many seconds so many trials of the repeats take."""
@@ -93,6 +99,9 @@ PROFILES: dict[ProfileName, Profile] = {
             boot_top_trials=4,
             finest_width=0.1,
             patience=Patience(disturbed=0),  # on a busy machine it took three times as long, and knew no more
+            transfers=1,
+            boot_transfers=1,
+            window_step=3,
         ),
         Profile(
             "quick",

@@ -9,7 +9,7 @@ from pdrgate.gate.boots import Boot, Boots
 from pdrgate.gate.pairs_comparison import Compared, PairsComparison
 from pdrgate.gate.prepared_sut import Identity
 from pdrgate.gate.shape import Shape, shape_of_transfers
-from pdrgate.gate.transfer_run import IN_A_REPEAT, TransferMeasurands, in_words, transfers_result
+from pdrgate.gate.transfer_run import TransferMeasurands, in_words, transfers_result
 from pdrgate.gate.transfer_subject import TransferSubject
 from pdrgate.measurands import ByteCost, RttInflation, TcpThroughput, TransferAsk, TransferStep, Transmissions
 from pdrgate.results.model import Side, TransfersResult
@@ -18,8 +18,6 @@ from pdrgate.testbeds import Testbed
 from pdrgate.transfer import Transfer
 
 _KIB = 1024
-IN_A_BOOT = IN_A_REPEAT + 1
-"""Loaded transfers in a boot."""
 TRANSFER_MEASURANDS: tuple[Compared, ...] = (TcpThroughput, RttInflation, Transmissions, ByteCost)
 
 
@@ -52,7 +50,8 @@ class TransferBoots(Boots[TransferAsk, Transfer]):
     def _measurands(self) -> TransferMeasurands:
         assert self.scenario.streams is not None
         window = self.scenario.streams.window * _KIB
-        return TransferMeasurands.at(window, self.session.profile.boot_trial, IN_A_BOOT)
+        profile = self.session.profile
+        return TransferMeasurands.at(window, profile.boot_trial, profile.boot_transfers)
 
 
 class TransferComparison(PairsComparison[Transfer]):

@@ -45,14 +45,10 @@ from pdrgate.trial import Trial
 _KIB = 1024
 _WINDOWS = tuple(16 * _KIB * 2**step for step in range(9))
 """Of the window curve: 16 KiB to 4 MiB."""
-_COARSE = 3
-"""Every so many of them where a verdict may take seconds only."""
 _EACH = 0.5
 """Seconds that a transfer takes besides its traffic, about: programs connect, counters are read."""
 _BUSY, _IDLE = 0.97, 0.85
 """Of the time: the other end's CPU at least, and the SUT's at most, where the other end is the limit."""
-IN_A_REPEAT = 2
-"""Loaded transfers in a repeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +141,7 @@ class TransferRun:
     def sweep(self) -> int | None:
         """Measure the window curve until two sweeps agree on its knee, bytes; None, and a verdict, where none do."""
         profile = self.session.profile
-        windows = _WINDOWS[:: _COARSE if profile.finest_width else 1]
+        windows = _WINDOWS[:: profile.window_step]
         curve = self._curve = WindowCurve(windows, whole_seconds(profile.trial_duration))
         replicate: Replicate[TransferAsk, Transfer] = Replicate(self.subject, (curve,))
         self._foresee(2 * len(windows), profile)
@@ -164,8 +160,8 @@ class TransferRun:
         if self.checks:
             return self.checks
         profile, session = self.session.profile, self.session
-        measurands = TransferMeasurands.at(self.window, profile.trial_duration, IN_A_REPEAT)
-        self._foresee(profile.repeats * (IN_A_REPEAT + 1), profile)
+        measurands = TransferMeasurands.at(self.window, profile.trial_duration, profile.transfers)
+        self._foresee(profile.repeats * (profile.transfers + 1), profile)
         replicates = [
             Replicate[TransferAsk, Transfer](self.subject, measurands.steps, number)
             for number in range(1, profile.repeats + 1)
