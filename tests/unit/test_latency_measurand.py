@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pdrgate.gate.latency import latencies, latency_in_words, latency_trials
 from pdrgate.measurands import LATENCY, Ask, LatencyTrials, MedianLatency, TailLatency
 from pdrgate.measurands.latency import probe_rate
+from pdrgate.measurands.measurand import is_counted
 from pdrgate.results.model import ChangeResult, LatencyResult, PdrResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.trial import Latency, Trial
@@ -84,6 +85,13 @@ def test_where_it_is_counted_a_packets_cost_is_told_beside_its_latency() -> None
     counted = {"functions": {"virtnet_poll": (1_000_000, 100_000), "ip_forward": (2_000_000_000, 500_000)}}
     (found,) = latencies([[trial("latency50", **counted)]])
     assert (found.instructions, found.batch) == (4002, 5)
+
+
+def test_what_is_only_told_is_counted_in_the_first_replicates() -> None:
+    """By function it takes ten times the room of a trial, and seven trials of a boot tell latency."""
+    assert [is_counted(phase, replicate) for phase in ("latency50", "saturation") for replicate in (2, 3)] == [
+        True, False, True, True,
+    ]  # fmt: skip
 
 
 def stored(**more: Any) -> ScenarioResult:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pdrgate.errors import PdrGateError
 from pdrgate.history.trials import TrialFile
 from pdrgate.measurands.latency import probe_rate
-from pdrgate.measurands.measurand import COUNTED, IDLE, LATENCY, SOAK
+from pdrgate.measurands.measurand import IDLE, LATENCY, SOAK, is_counted
 from pdrgate.observers.reading import nested, without_zeros
 from pdrgate.observers.watching import Observer, watching
 from pdrgate.traffic.frames import Frames
@@ -101,12 +101,13 @@ class Measurer:
             # A SUT that has died takes its ports along: that it died says more than that they are gone.
             self._check()
             raise
+        counted = is_counted(phase, max(self._belonging.pair, repeat))
         trial = dataclasses.replace(
             trial,
             counters_before={**nested(before), **trial.counters_before},  # a generator may have counters of its own
             counters_after={**nested(after), **trial.counters_after},
-            functions=observed.functions if phase in COUNTED else {},
-            counted=observed.counted if phase in COUNTED else 0.0,
+            functions=observed.functions if counted else {},
+            counted=observed.counted if counted else 0.0,
             disturbed=observed.disturbed,
             phase=phase,
             goal=goal,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar
 
-from pdrgate.measurands.measurand import COST, IDLE, SATURATION, Ask
+from pdrgate.measurands.measurand import COST, IDLE, SATURATION, TOLD_IN, Ask
 from pdrgate.results.model import Better
 from pdrgate.trial import Functions, Trial
 
@@ -29,8 +29,6 @@ _POLLS = ("virtnet_poll", "__napi_poll")
 """What takes packets from a driver, one batch by each call; the first that is there."""
 _WHOLE = 0.97
 """Of the largest batch: equal trials on a quiet machine lie within it."""
-_REPLICATES = 2
-"""In so many the lossless load is measured: it is told, not judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,7 @@ class Cost:
         if not any(trial.phase == IDLE for trial in trials):
             return Ask(0.0, self.idle, IDLE)
         done = sum(trial.phase == COST for trial in trials)
-        wanted = self.count if max(trials[0].pair, trials[0].repeat) <= _REPLICATES else 0
+        wanted = self.count if max(trials[0].pair, trials[0].repeat) <= TOLD_IN else 0
         return Ask(self.lossless, self.duration, COST) if done < wanted else None
 
     def value(self, trials: Sequence[Trial]) -> float | None:

@@ -21,8 +21,9 @@ a program that has its CPU."""
 LATENCY = ("latency50", "latency90", "latency99")
 """The phases of trials with latency probes, by percent of the PDR."""
 
-COUNTED = frozenset((SATURATION, COST, IDLE, *LATENCY))
-"""Phases whose trials keep what each function of the SUT's kernel executed, where that is counted."""
+TOLD_IN = 2
+"""The first replicates, in which is measured what is told and not judged."""
+_COUNTED = frozenset((SATURATION, COST, IDLE))
 
 SOAK, MRR = "soak", "mrr"
 """Phases of trials that are of no replicate: slices of a long load, and those that are offered all there is."""
@@ -62,6 +63,12 @@ class Measurand(Step, Protocol):
 
     def value(self, trials: Sequence[Trial]) -> float | None:
         """The sample that a replicate's trials come to, in `unit`; None when they come to none."""
+
+
+def is_counted(phase: str, replicate: int) -> bool:
+    """Whether a trial keeps what each function of the SUT's kernel executed, where that is counted: ten times as much
+    as all else of it."""
+    return phase in _COUNTED or (phase in LATENCY and replicate <= TOLD_IN)
 
 
 def replicate_of(trials: Iterable[Trial]) -> dict[tuple[str, int, int], list[Trial]]:
