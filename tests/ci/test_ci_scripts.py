@@ -351,7 +351,7 @@ class TestMissingPackages:
         built.run("bootstrap")
         write_script(path / "sudo", f'[[ $1 != -n ]] || shift; echo "sudo $*" >>{tmp_path}/sudo.log; exec "$@"')
         (path / "true").symlink_to("/bin/true")
-        for tool in ("ip", "ethtool", "modprobe"):
+        for tool in ("ip", "ethtool", "modprobe", "iperf3"):
             write_script(path / tool, "")
         write_script(
             path / "apt-get",
