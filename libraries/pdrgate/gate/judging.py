@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pdrgate.errors import EXIT_FAULT, DataError, UsageError
+from pdrgate.gate.options import COST_TOLERANCE
 from pdrgate.gate.packet_cost import at_odds, cost_in_words, percent
 from pdrgate.measurands import Cost, LivelockThreshold, OverloadThroughput
 from pdrgate.replication import NoiseFloor, Samples
@@ -38,15 +39,15 @@ _LEADS = {
 }
 
 
-def tolerance_of(measurand: str, asked: float, cost: float) -> float:
+def tolerance_of(measurand: str, asked: float, cost: float | None) -> float:
     """The change of a measurand for the worse that is accepted.
 
     Args:
         asked: of the PDR, and of what goes with it.
-        cost: of the cost of a packet.
+        cost: of the cost of a packet; None where it is not judged.
     """
     if measurand == Cost.name:
-        return cost
+        return COST_TOLERANCE if cost is None else cost
     return max(asked, OVERLOAD_TOLERANCE) if measurand in (OverloadThroughput.name, LivelockThreshold.name) else asked
 
 

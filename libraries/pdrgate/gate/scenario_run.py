@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pdrgate.errors import DataError, TestbedError
 from pdrgate.gate.baseline import Baseline, BaselineSource, besides_the_kernel, differing_entries
+from pdrgate.gate.counting import cost_tolerance_of
 from pdrgate.gate.disturbance import Disturbance, remedy
 from pdrgate.gate.interference import interference
 from pdrgate.gate.judging import (
@@ -30,7 +31,7 @@ from pdrgate.gate.replicate import Measurands, Replicate, measure_in_turn
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.gate.subject import Subject, goals_of
-from pdrgate.measurands import REPEAT, Ask, Sweep
+from pdrgate.measurands import REPEAT, Ask, Cost, Sweep
 from pdrgate.observers.accounting import total
 from pdrgate.replication import NoiseFloor, Samples
 from pdrgate.results.losses import LossResult, compared
@@ -333,13 +334,15 @@ class ScenarioRun:
         if self._baseline is None:
             return ()
         theirs = self._baseline.samples
-        cost = self.session.options.cost_tolerance
+        cost = cost_tolerance_of(self.subject.testbed, self.session.options.cost_tolerance)
         samples = [
             Samples(
                 one.name, one.unit, one.better, tolerance_of(one.name, tolerance, cost), theirs[one.name], one.samples
             )
             for one in self.measurands
-            if len(one.samples) > 1 and len(theirs.get(one.name, ())) > 1
+            if (one.name != Cost.name or cost is not None)
+            and len(one.samples) > 1
+            and len(theirs.get(one.name, ())) > 1
         ]  # fmt: skip
         boots = (1, self._baseline.boots)
         return compare(samples, self._baseline.source, self._floor, boots) if samples else ()
