@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pdrgate.data_paths.slowdowns import Planted
 from pdrgate.errors import DataError, PdrGateError, TestbedError
+from pdrgate.gate.counting import cost_tolerance_of
 from pdrgate.gate.disturbance import remedy
 from pdrgate.gate.latency import latency_trials
 from pdrgate.gate.plan import grid, overloads, round_order
@@ -27,7 +28,7 @@ from pdrgate.safety.journal import Journal
 from pdrgate.search.goals import Goal
 from pdrgate.testbeds import Booting, Testbed
 from pdrgate.trial import Trial
-from pdrgate.units import Rate
+from pdrgate.units import Rate, Ratio
 
 SIDES: tuple[Side, Side] = ("baseline", "candidate")
 
@@ -123,6 +124,8 @@ class Boots:
         self.carried = ""
         self.uncounted = ""
         """Why the cost of a packet is not counted."""
+        self.cost_tolerance: Ratio | None = None
+        """None where the cost of a packet is not judged."""
         self.sut_cpus: tuple[int, ...] = ()
         self.remedy = ""
         """What a user can do where the machine disturbs."""
@@ -320,6 +323,7 @@ class Boots:
         self._introduced.add(build.side)
         self.carried, self.sut_cpus, self.uncounted = subject.carried, testbed.sut_cpus, subject.uncounted
         self._steady, self.remedy = testbed.steady, remedy(testbed)
+        self.cost_tolerance = cost_tolerance_of(testbed, self.session.options.cost_tolerance)
         if told := differences(self.sides[build.side].fingerprint, subject.fingerprint):
             self._release(subject)
             raise DataError(

@@ -354,14 +354,15 @@ class BuildComparison:
         return replace(rule, fewest=rule.most, fewest_scattered=rule.most) if self.plan.whole else rule
 
     def _tolerance(self, measurand: type[_Compared], asked: float) -> float:
-        options = self.session.options
-        return tolerance_of(measurand.name, asked, options.cost_tolerance, options.latency_tolerance)
+        latency = self.session.options.latency_tolerance
+        return tolerance_of(measurand.name, asked, self._boots.cost_tolerance, latency)
 
     @property
     def _compared(self) -> tuple[type[_Compared], ...]:
-        """What all boots have: the cost of a packet is not counted everywhere."""
+        """What all boots have: the cost of a packet is not counted everywhere, and not judged wherever it is."""
         whole = [boot for boot in self.boots if not boot.failure]
-        return tuple(one for one in MEASURANDS if all(one.name in boot.values for boot in whole))
+        judged = [one for one in MEASURANDS if one is not Cost or self._boots.cost_tolerance is not None]
+        return tuple(one for one in judged if all(one.name in boot.values for boot in whole))
 
     def _cost(self, side: Side) -> CostResult | None:
         """What a packet costs over all boots of a build."""

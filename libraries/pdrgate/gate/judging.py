@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from pdrgate.errors import EXIT_FAULT, DataError, UsageError
 from pdrgate.gate.latency import TITLES, latency_in_words
+from pdrgate.gate.options import COST_TOLERANCE
 from pdrgate.gate.packet_cost import at_odds, cost_in_words, percent
 from pdrgate.measurands import Cost, LivelockThreshold, OverloadThroughput
 from pdrgate.replication import NoiseFloor, Samples
@@ -39,16 +40,16 @@ _LEADS = {
 }
 
 
-def tolerance_of(measurand: str, asked: float, cost: float, latency: float) -> float:
+def tolerance_of(measurand: str, asked: float, cost: float | None, latency: float) -> float:
     """The change of a measurand for the worse that is accepted.
 
     Args:
         asked: of the PDR, and of what goes with it.
-        cost: of the cost of a packet.
+        cost: of the cost of a packet; None where it is not judged.
         latency: of latency.
     """
     if measurand == Cost.name:
-        return cost
+        return COST_TOLERANCE if cost is None else cost
     if measurand in TITLES:
         return latency
     return max(asked, OVERLOAD_TOLERANCE) if measurand in (OverloadThroughput.name, LivelockThreshold.name) else asked

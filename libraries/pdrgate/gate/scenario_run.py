@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pdrgate.errors import DataError, TestbedError, UsageError
 from pdrgate.gate.baseline import Baseline, BaselineSource, besides_the_kernel, differing_entries
+from pdrgate.gate.counting import cost_tolerance_of
 from pdrgate.gate.disturbance import Disturbance, remedy
 from pdrgate.gate.interference import interference
 from pdrgate.gate.judging import (
@@ -32,7 +33,7 @@ from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.gate.soak import SHARE, judged_soak, slices, soaked
 from pdrgate.gate.subject import Subject, goals_of
-from pdrgate.measurands import REPEAT, Ask, LatencyTrials, Sweep
+from pdrgate.measurands import REPEAT, Ask, Cost, LatencyTrials, Sweep
 from pdrgate.measurands.measurand import MRR, SOAK, rounded
 from pdrgate.observers.accounting import total
 from pdrgate.replication import NoiseFloor, Samples
@@ -416,14 +417,16 @@ class ScenarioRun:
         if self._baseline is None:
             return ()
         theirs, asked = self._baseline.samples, self.session.options
+        cost = cost_tolerance_of(self.subject.testbed, asked.cost_tolerance)
+        told = {RECEIVE_RATE} | ({Cost.name} if cost is None else set())
         samples = [
             Samples(
                 one.name, one.unit, one.better,
-                tolerance_of(one.name, tolerance, asked.cost_tolerance, asked.latency_tolerance),
+                tolerance_of(one.name, tolerance, cost, asked.latency_tolerance),
                 theirs[one.name], one.samples,
             )
             for one in self.measurands
-            if len(one.samples) > 1 and len(theirs.get(one.name, ())) > 1 and one.name != RECEIVE_RATE
+            if one.name not in told and len(one.samples) > 1 and len(theirs.get(one.name, ())) > 1
         ]  # fmt: skip
         boots = (1, self._baseline.boots)
         return compare(samples, self._baseline.source, self._floor, boots) if samples else ()

@@ -11,7 +11,7 @@ from pdrgate.crashes.kernel_log import KernelLog, read_kernel_log
 from pdrgate.data_paths.catalogue import DataPath, data_path
 from pdrgate.data_paths.slowdowns import Planted
 from pdrgate.errors import DataError, PdrGateError, TestbedError, UsageError
-from pdrgate.gate.counting import busy_of, uncounted
+from pdrgate.gate.counting import busy_of, counting_of, uncounted
 from pdrgate.gate.fingerprint import fingerprint
 from pdrgate.gate.measurer import Belonging, Measurer
 from pdrgate.gate.probe import probe
@@ -89,6 +89,7 @@ class Subject:
         self.introduce = introduce
         self._path: DataPath | None = None
         self._observers: tuple[Observer, ...] = ()
+        self._counting: tuple[Observer, ...] = ()
         self._is_set_up = False
         self._generator: Generator | None = None
         self._measurer: Measurer | None = None
@@ -115,6 +116,7 @@ class Subject:
         testbed.set_buffer(scenario.buffer)
         testbed.pin(scenario.pinning)
         self._observers = tuple(testbed.observers(shared=self._path.arrivals is not None))
+        self._counting = counting_of(testbed)
         self._is_set_up = True
 
     def prepare(self) -> None:
@@ -259,8 +261,8 @@ class Subject:
         record.note_fingerprint(made, self.fingerprint)
         return Measurer(
             self._generator, self.scenario.frames, self._observers, record.trials, belonging,
-            earlier=record.earlier, on_trial=self._told, check=self._check, busy=busy_of(self.testbed),
-            can_probe=self._can_probe,
+            counting=self._counting, earlier=record.earlier, on_trial=self._told, check=self._check,
+            busy=busy_of(self.testbed), can_probe=self._can_probe,
         )  # fmt: skip
 
     @property
