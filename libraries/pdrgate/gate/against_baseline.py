@@ -8,8 +8,10 @@ from typing import Any
 
 from pdrgate.errors import DataError
 from pdrgate.gate.baseline import Baseline, BaselineSource, besides_the_kernel, differing_entries
+from pdrgate.gate.counting import cost_tolerance_of
 from pdrgate.gate.disturbance import Disturbance
 from pdrgate.gate.judging import (
+    COSTS,
     check_tolerance,
     compare,
     comparison,
@@ -133,14 +135,16 @@ class AgainstBaseline:
         if self._baseline is None:
             return ()
         theirs, asked = self._baseline.samples, self._session.options
+        cost = cost_tolerance_of(self._sut.testbed, asked.cost_tolerance)
+        not_judged = TOLD | (COSTS if cost is None else frozenset())
         samples = [
             Samples(
                 one.name, one.unit, one.better,
-                tolerance_of(one.name, tolerance, asked.cost_tolerance, asked.latency_tolerance),
+                tolerance_of(one.name, tolerance, cost, asked.latency_tolerance),
                 theirs[one.name], one.samples,
             )
             for one in measurands
-            if len(one.samples) > 1 and len(theirs.get(one.name, ())) > 1 and one.name not in TOLD
+            if one.name not in not_judged and len(one.samples) > 1 and len(theirs.get(one.name, ())) > 1
         ]  # fmt: skip
         boots = (1, self._baseline.boots)
         return compare(samples, self._baseline.source, self._floor, boots) if samples else ()

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from pdrgate.errors import EXIT_FAULT, DataError, UsageError
 from pdrgate.gate.latency import TITLES, latency_in_words
+from pdrgate.gate.options import COST_TOLERANCE
 from pdrgate.gate.packet_cost import at_odds, cost_in_words, percent
 from pdrgate.measurands import (
     ByteCost,
@@ -43,6 +44,8 @@ RETRANSMISSION_TOLERANCE = 0.005
 """Of the segments, that may be sent again besides, whatever was accepted of the throughput."""
 _BESIDE = frozenset({Cost.name, ByteCost.name, RttInflation.name, Transmissions.name, *TITLES})
 """What no run is about first."""
+COSTS = frozenset({Cost.name, ByteCost.name})
+"""Measurands that are counted in instructions."""
 _MANY = math.log(1000)
 _LEADS = {
     Verdict.REGRESSION: "slower",
@@ -53,16 +56,16 @@ _LEADS = {
 }
 
 
-def tolerance_of(measurand: str, asked: float, cost: float, latency: float) -> float:
+def tolerance_of(measurand: str, asked: float, cost: float | None, latency: float) -> float:
     """The change of a measurand for the worse that is accepted.
 
     Args:
         asked: of the PDR, and of what goes with it.
-        cost: of the cost of a packet.
+        cost: of the cost of a packet; None where it is not judged.
         latency: of latency.
     """
-    if measurand in (Cost.name, ByteCost.name):
-        return cost
+    if measurand in COSTS:
+        return COST_TOLERANCE if cost is None else cost
     if measurand in TITLES:
         return latency
     if measurand == Transmissions.name:

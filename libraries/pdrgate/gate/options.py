@@ -46,8 +46,9 @@ class Options:
     require_baseline: bool = False
     """Whether a scenario without a baseline is an error."""
     reading: Reading = Reading.STRICT
-    cost_tolerance: Ratio = COST_TOLERANCE
-    """Growth of the instructions per packet that is accepted."""
+    cost_tolerance: Ratio | None = None
+    """Growth of the instructions per packet that is accepted; None: `COST_TOLERANCE` where equal packets cost equal
+    numbers of them, see `pdrgate.testbeds.protocol.Counting`, and else they are told and not judged."""
     latency: bool = False
     """Whether latency is measured of every scenario whose packets come back, also where its suite does not ask."""
     latency_tolerance: Ratio = LATENCY_TOLERANCE

@@ -75,7 +75,7 @@ class TransferSubject(PreparedSut[TransferAsk, Transfer]):
         belonging = self.belonging()
         self._measurer = TransferMeasurer(
             self._loop, self._observers, record.transfers, belonging,
-            earlier=record.earlier_transfers, on_transfer=self._told, check=self._check,
+            counting=self._counting, earlier=record.earlier_transfers, on_transfer=self._told, check=self._check,
         )  # fmt: skip
 
     def _earlier(self) -> Sequence[Transfer]:
