@@ -24,6 +24,9 @@ Readings = Mapping[str, Mapping[str, int]]
 Functions = Mapping[str, tuple[int, int]]
 """Instructions and calls by function: ``{"ip6_forward": (1_730_000, 10_000)}``."""
 
+USER_SPACE = "user space"
+"""What programs executed stands under this name among the functions, and is no part of a packet's path."""
+
 
 @dataclass(frozen=True, slots=True)
 class Latency:

@@ -26,6 +26,7 @@ class CountingTestbed(FakeTestbed):
         super().__init__(sut, **more)
         self._path = path
         self.uncounted = ""
+        self.exact = True
         self.busy_now = False
         self.rested_busy: list[bool] = []
         self._last: Trial | None = None
@@ -43,8 +44,8 @@ class CountingTestbed(FakeTestbed):
         yield
         self.busy_now = False
 
-    def observers(self, shared: bool = False) -> tuple[Observer, ...]:
-        return (*super().observers(), self)
+    def counting(self) -> tuple[Observer, ...]:
+        return (self,)
 
     def begin(self) -> None:
         self._last = None

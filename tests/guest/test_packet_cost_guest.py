@@ -16,11 +16,11 @@ from pdrgate.guests.metering import SpeedObserver
 from pdrgate.guests.metering.functions import FunctionObserver
 from pdrgate.history.trials import TrialFile
 from pdrgate.knobs import KnobSet
-from pdrgate.measurands.cost import USER_SPACE, packet_cost
+from pdrgate.measurands.cost import packet_cost
 from pdrgate.measurands.measurand import IDLE, REPEAT, SATURATION
 from pdrgate.testbeds.vm import VmTestbed
 from pdrgate.traffic.frames import Frames
-from pdrgate.trial import Trial
+from pdrgate.trial import USER_SPACE, Trial
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine")]
 

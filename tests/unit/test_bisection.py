@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ LIBRARIES = Path(__file__).parents[2] / "libraries"
 GATE = "import sys; from pdrgate.results.verdict import Verdict; sys.exit(Verdict(open('build').read()).bisect_code)"
 
 
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 @pytest.mark.parametrize(
     ("builds", "end"),
     [

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from pdrgate.measurands import Cost, replicate_of
-from pdrgate.measurands.cost import USER_SPACE, idle_of, on_path, packet_cost, packets_per_poll, saturated
+from pdrgate.measurands.cost import idle_of, on_path, packet_cost, packets_per_poll, saturated
 from pdrgate.measurands.measurand import COST, IDLE, PDR_PHASE, REPEAT, SATURATION, Ask
-from pdrgate.trial import Trial
+from pdrgate.trial import USER_SPACE, Trial
 
 MEASURAND = Cost(10_000.0, 0.25, 0.005)
 TICK = "update_process_times"

@@ -122,7 +122,7 @@ def test_robot_gets_what_was_asked_in_units_and_with_whole_paths() -> None:
     found = variables(ALL_SAID, resume=True)
     assert found == {
         "TESTBED": str(Path.cwd() / "rack.yaml"), "PROFILE": "smoke", "TOLERANCE": "7%",
-        "COST_TOLERANCE": "1%",
+        "COST_TOLERANCE": "None",
         "BASELINE": str(Path.cwd() / "results"), "REQUIRE_BASELINE": "True", "READING": "tolerant", "WAIT": "600 s",
         "KERNEL": f"vmlinuz,modules={Path.cwd() / 'lib'}", "BPF": "a.o", "AGAINST": "b.o", "BOOTS": "6",
         "BUDGET": "0.1 s", "RESUME": "True", "HISTORY": str(Path.cwd() / "runs.db"),

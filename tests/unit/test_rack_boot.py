@@ -48,7 +48,8 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         testbed = object.__new__(RackTestbed)
         testbed._afterwards, testbed._own_lock = [], None
         parts: dict[str, Any] = {
-            "_drops": closing("counts no more"), "_knobs": closing("puts knobs back"),
+            "_drops": closing("counts no more"), "_executed": closing("nor instructions"),
+            "_knobs": closing("puts knobs back"),
             "_source": closing("ends the generator"), "_router": closing("leaves"), "_machine": closing("leaves"),
         }  # fmt: skip
         for name, part in parts.items():
@@ -71,6 +72,7 @@ def test_the_default_kernel_comes_back_after_everything_was_put_back(steps: list
     testbed.close()
     assert steps[2:] == [
         "counts no more",
+        "nor instructions",
         "puts knobs back",
         "ends the generator",
         "leaves",

@@ -56,7 +56,9 @@ def progress(of: Trial, lower: float | None = 997.7e3, upper: float | None = 1.0
     return Progress(Scenario(), of, 102, known["replayed"], lower, upper, known["left"])  # type: ignore[arg-type]
 
 
-QUEUED = trial(offered=1000, forwarded=1000, drained=500, under_way=tuple(range(16)), side="candidate", phase="repeat")
+QUEUED = trial(
+    offered=10_000, forwarded=10_000, drained=500, under_way=tuple(range(0, 160, 10)), side="candidate", phase="repeat"
+)
 TRIALS = {
     "whole": trial(offered=1000, forwarded=1000),
     "lossy": trial(),

@@ -13,17 +13,15 @@ from pdrgate.errors import TestbedError
 from pdrgate.guests.metering.functions import FunctionObserver, why_unmetered
 from pdrgate.guests.metering.meter import Executed
 from pdrgate.guests.metering.symbols import (
-    OTHERS,
     UNNAMED,
-    USER_SPACE,
     Symbol,
     Symbols,
-    condensed,
-    function_name,
     parsed,
     read_symbols,
     tells_symbols,
 )
+from pdrgate.observers.functions import OTHERS, condensed, function_name
+from pdrgate.trial import USER_SPACE
 
 BASE = 0xFFFFFFFF81000000
 MODULE = 0xFFFFFFFFC0201000

@@ -94,9 +94,7 @@ def _tags(context: click.Context, parameter: click.Parameter, incomplete: str) -
     "--cost-tolerance",
     metavar="RATIO",
     type=RatioType(),
-    default="1%",
-    show_default=True,
-    help="Growth of the instructions per packet that is accepted.",
+    help="Growth of the instructions per packet that is accepted; 1% in emulated guests, elsewhere not judged.",
 )
 @output_option
 @click.option(

@@ -8,17 +8,15 @@ starves; sockperf and netperf want a sender of their own.
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import gzip
-import json
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from pdrgate.data_paths.cpu_groups import CpuGroups
 from pdrgate.errors import TestbedError, UsageError
-from pdrgate.hosts.host import CommandError, Host, Running
+from pdrgate.hosts.host import Host
+from pdrgate.hosts.piped_program import PipedProgram
 from pdrgate.observers.reading import Place
 from pdrgate.traffic import native
 from pdrgate.traffic.delivery import Delivered
@@ -33,13 +31,6 @@ _LARGEST_BUFFER = 1 << 20
 _QUIET, _LIMIT = 0.050, 2.0
 """Seconds without a packet that end a drain, and of draining at most."""
 _NS = 1e9
-_USAGE = 64
-"""The program's exit code when it is asked for nothing: it runs there."""
-_RUN_TIMEOUT = 30.0
-_PATIENCE = 10
-"""Seconds for an answer."""
-_ASK = f'''[ -z "$1" ] || echo "$1" 1<>"$2"; exec timeout {_PATIENCE} cat "$3"'''
-"""The pipe is opened both ways, so that nobody waits for a program that has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +88,6 @@ class Receivers:
 class ReceiverProgram:
     """The receivers on a host, from `__init__` to `close`; an `Arrivals`.
 
-    They are asked through two named pipes, so that it is the same on this machine, in a guest and over SSH.
-
     Args:
         cpus: that receivers get in turn; none: as the host's scheduler likes.
 
@@ -107,31 +96,25 @@ class ReceiverProgram:
     """
 
     def __init__(self, host: Host, receivers: Receivers, family: Literal[4, 6], cpus: Collection[int] = ()) -> None:
-        self._host = host
-        self._running: Running | None = None
         self._groups: CpuGroups | None = None
-        self._folder = host.run("mktemp", "-d", "/tmp/pdrgate-recv.XXXXXX").stdout.strip()
+        self._program = PipedProgram(
+            host, native.build().receiver, str(family), str(MARKED_PORT), str(receivers.count),
+            str(receivers.buffer * 1024), receivers.call, str(receivers.busy_poll), str(receivers.background),
+            ",".join(map(str, cpus)) or "-", what="the receivers",
+        )  # fmt: skip
         try:
-            program = self._put()
-            host.run("mkfifo", f"{self._folder}/control", f"{self._folder}/answer")
-            self._running = host.start(
-                program, self._folder, str(family), str(MARKED_PORT), str(receivers.count),
-                str(receivers.buffer * 1024), receivers.call, str(receivers.busy_poll), str(receivers.background),
-                ",".join(map(str, cpus)) or "-",
-            )  # fmt: skip
-            processes = self._ask()["ready"]
             if receivers.shares:
-                self._groups = CpuGroups(host, processes, receivers.shares)
+                self._groups = CpuGroups(host, self._program.greeting, receivers.shares)
         except BaseException:
             with contextlib.suppress(TestbedError):
                 self.close()
             raise
 
     def begin(self, mark: int, count: int, duration: float) -> None:
-        self._ask(f"begin {mark} {count} {round(duration * _NS)}")
+        self._program.ask(f"begin {mark} {count} {round(duration * _NS)}")
 
     def end(self, sending_time: float) -> Delivered:
-        told = self._ask(f"end {round(sending_time * _NS)} {round(_QUIET * _NS)} {round(_LIMIT * _NS)}")
+        told = self._program.ask(f"end {round(sending_time * _NS)} {round(_QUIET * _NS)} {round(_LIMIT * _NS)}")
         each: list[dict[str, int]] = told["receivers"]
         return Delivered(
             received=sum(one["received"] for one in each),
@@ -142,36 +125,7 @@ class ReceiverProgram:
 
     def close(self) -> None:
         """End them; may be called twice. Raises TestbedError when the host cannot be asked."""
-        running, self._running = self._running, None
-        if running is not None:
-            running.stop()
+        self._program.close()
         groups, self._groups = self._groups, None
         if groups is not None:
             groups.close()
-        if self._folder:
-            self._host.run("rm", "-rf", self._folder)
-            self._folder = ""
-
-    def _put(self) -> str:
-        """Where the program lies on the host, once it is seen to run there."""
-        path = f"{self._folder}/pdrgate-receiver"
-        packed = base64.b64encode(gzip.compress(native.build().receiver.read_bytes())).decode()
-        self._host.write(f"{path}.b64", packed)
-        unpack = 'base64 -d <"$1.b64" | gzip -d >"$1" && chmod 700 "$1" && rm "$1.b64"'
-        self._host.run("sh", "-c", unpack, "sh", path, timeout=_RUN_TIMEOUT)
-        if (tried := self._host.run(path, check=False)).exit_code != _USAGE:
-            raise CommandError(self._host.name, "the receivers' program, which this machine has built,", tried)
-        return path
-
-    def _ask(self, line: str = "") -> dict[str, Any]:
-        """Say a line, if any, and read what is answered."""
-        pipes = (f"{self._folder}/control", f"{self._folder}/answer")
-        asked = self._host.run("sh", "-c", _ASK, "sh", line, *pipes, timeout=2 * _PATIENCE, check=False)
-        if asked.exit_code:
-            ended = self._running.stop() if self._running is not None else asked
-            said = f"; they ended with exit code {ended.exit_code}: {ended.stderr.strip() or 'without a word'}"
-            raise TestbedError(f"the receivers on {self._host.name} do not answer within {_PATIENCE} s{said}")
-        told: dict[str, Any] = json.loads(asked.stdout)
-        if "error" in told:
-            raise TestbedError(f"the receivers on {self._host.name}: {told['error']}")
-        return told

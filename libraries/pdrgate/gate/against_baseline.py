@@ -8,8 +8,10 @@ from typing import Any
 
 from pdrgate.errors import DataError
 from pdrgate.gate.baseline import Baseline, BaselineSource, besides_the_kernel, differing_entries
+from pdrgate.gate.counting import cost_tolerance_of
 from pdrgate.gate.disturbance import Disturbance
 from pdrgate.gate.judging import (
+    COSTS,
     check_tolerance,
     compare,
     comparison,
@@ -129,13 +131,15 @@ class AgainstBaseline:
         if self._baseline is None:
             return ()
         theirs = self._baseline.samples
-        cost = self._session.options.cost_tolerance
+        cost = cost_tolerance_of(self._sut.testbed, self._session.options.cost_tolerance)
         samples = [
             Samples(
                 one.name, one.unit, one.better, tolerance_of(one.name, tolerance, cost), theirs[one.name], one.samples
             )
             for one in measurands
-            if len(one.samples) > 1 and len(theirs.get(one.name, ())) > 1
+            if (one.name not in COSTS or cost is not None)
+            and len(one.samples) > 1
+            and len(theirs.get(one.name, ())) > 1
         ]  # fmt: skip
         boots = (1, self._baseline.boots)
         return compare(samples, self._baseline.source, self._floor, boots) if samples else ()

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from pdrgate.data_paths.slowdowns import Planted
 from pdrgate.errors import DataError, PdrGateError, TestbedError
+from pdrgate.gate.counting import cost_tolerance_of
 from pdrgate.gate.disturbance import remedy
 from pdrgate.gate.prepared_sut import Identity, PreparedSut, differences
 from pdrgate.gate.replicate import NextStep, Replicate, measure_in_turn
@@ -22,6 +23,7 @@ from pdrgate.results.verdict import Judgement
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import Booting, Testbed
 from pdrgate.trial import AnyStretch
+from pdrgate.units import Ratio
 
 AnyAsk = TypeVar("AnyAsk")
 SIDES: tuple[Side, Side] = ("baseline", "candidate")
@@ -109,6 +111,8 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         self.carried = ""
         self.uncounted = ""
         """Why the cost of a packet is not counted."""
+        self.cost_tolerance: Ratio | None = None
+        """None where the cost of a packet is not judged."""
         self.sut_cpus: tuple[int, ...] = ()
         self.remedy = ""
         """What a user can do where the machine disturbs."""
@@ -282,6 +286,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         self._introduced.add(build.side)
         self.carried, self.sut_cpus, self.uncounted = subject.carried, testbed.sut_cpus, subject.uncounted
         self._steady, self.remedy = testbed.steady, remedy(testbed)
+        self.cost_tolerance = cost_tolerance_of(testbed, self.session.options.cost_tolerance)
         if told := differences(self.sides[build.side].fingerprint, subject.fingerprint):
             self._release(subject)
             raise DataError(

@@ -60,6 +60,11 @@ class _Set:
         return len(by_boot(self.trials)) or 1
 
     @property
+    def inexact(self) -> bool:
+        """Whether a processor counted what packets cost, see `pdrgate.testbeds.protocol.Counting`."""
+        return "counted" in self.fingerprint
+
+    @property
     def fingerprint(self) -> Mapping[str, str]:
         """What the first trial was made under, as its run has it; empty where it lies in no run. Raises DataError."""
         folder = self.path if self.path.is_dir() else self.path.parent
@@ -103,7 +108,8 @@ def compare_files(
         )
     pairs = sorted(first.values[PartialDropRate.name].keys() & second.values[PartialDropRate.name].keys())
     paired = first.paired and second.paired and len(pairs) > 1
-    samples = [_samples(one, first, second, tolerance, pairs if paired else None) for one in _MEASURANDS]
+    judged_here = [one for one in _MEASURANDS if one is not Cost or not (first.inexact or second.inexact)]
+    samples = [_samples(one, first, second, tolerance, pairs if paired else None) for one in judged_here]
     known = [one for one in samples if len(one.baseline) > 1 and len(one.candidate) > 1]
     paired = paired and {one.measurand for one in known} >= {PartialDropRate.name, SaturationThroughput.name}
     if not known:

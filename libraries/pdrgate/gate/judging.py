@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pdrgate.errors import EXIT_FAULT, DataError, UsageError
+from pdrgate.gate.options import COST_TOLERANCE
 from pdrgate.gate.packet_cost import at_odds, cost_in_words, percent
 from pdrgate.measurands import (
     ByteCost,
@@ -40,7 +41,9 @@ INFLATION_TOLERANCE = 0.25
 deviates by 7 % in a guest of constant speed, by 25 % in namespaces; a slower SUT shows in the throughput as well."""
 RETRANSMISSION_TOLERANCE = 0.005
 """Of the segments, that may be sent again besides, whatever was accepted of the throughput."""
-_BESIDE = frozenset({Cost.name, ByteCost.name, RttInflation.name, Transmissions.name})
+COSTS = frozenset({Cost.name, ByteCost.name})
+"""What is judged only where it is counted exactly, or a tolerance was asked for."""
+_BESIDE = frozenset({*COSTS, RttInflation.name, Transmissions.name})
 """What no run is about first."""
 _MANY = math.log(1000)
 _LEADS = {
@@ -52,15 +55,15 @@ _LEADS = {
 }
 
 
-def tolerance_of(measurand: str, asked: float, cost: float) -> float:
+def tolerance_of(measurand: str, asked: float, cost: float | None) -> float:
     """The change of a measurand for the worse that is accepted.
 
     Args:
         asked: of the PDR, and of what goes with it.
-        cost: of the cost of a packet.
+        cost: of the cost of a packet, or of a byte; None where it is not judged.
     """
-    if measurand in (Cost.name, ByteCost.name):
-        return cost
+    if measurand in COSTS:
+        return COST_TOLERANCE if cost is None else cost
     if measurand == Transmissions.name:
         return RETRANSMISSION_TOLERANCE
     least = {

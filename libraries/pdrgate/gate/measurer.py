@@ -40,6 +40,7 @@ class Measurer:
 
     Args:
         observers: what watches each trial.
+        counting: what does besides, within these, where the trial is to tell what a packet costs.
         earlier: trials of a run that is resumed, in measured order. Those that belong to the same are taken as long as
             what is asked for next is what was measured next; no traffic is sent then.
         on_trial: told each trial, and whether it is an earlier one.
@@ -55,6 +56,7 @@ class Measurer:
         file: TrialFile,
         belonging: Belonging,
         *,
+        counting: Sequence[Observer] = (),
         earlier: Sequence[Trial] = (),
         on_trial: Callable[[Trial, bool], None] = lambda trial, replayed: None,
         check: Callable[[], None] = lambda: None,
@@ -63,6 +65,7 @@ class Measurer:
         self._generator = generator
         self._frames = frames
         self._observers = tuple(observers)
+        self._counting = tuple(counting)
         self._file = file
         self._belonging = belonging
         self._earlier = [trial for trial in earlier if belonging.owns(trial)]
@@ -87,7 +90,8 @@ class Measurer:
         self._earlier.clear()  # from here on the run goes its own way
         try:
             resting = phase == IDLE
-            with self._busy() if resting else contextlib.nullcontext(), watching(self._observers) as watch:
+            observers = (*self._observers, *(self._counting if phase in COUNTED else ()))
+            with self._busy() if resting else contextlib.nullcontext(), watching(observers) as watch:
                 trial = _rest(duration) if resting else self._generator.trial(load, duration, self._frames)
             observed = watch.observation
             before, after = without_zeros(observed.before, observed.after)
@@ -99,8 +103,8 @@ class Measurer:
             trial,
             counters_before={**nested(before), **trial.counters_before},  # a generator may have counters of its own
             counters_after={**nested(after), **trial.counters_after},
-            functions=observed.functions if phase in COUNTED else {},
-            counted=observed.counted if phase in COUNTED else 0.0,
+            functions=observed.functions,
+            counted=observed.counted,
             disturbed=observed.disturbed,
             phase=phase,
             goal=goal,

@@ -43,8 +43,9 @@ class Options:
     require_baseline: bool = False
     """Whether a scenario without a baseline is an error."""
     reading: Reading = Reading.STRICT
-    cost_tolerance: Ratio = COST_TOLERANCE
-    """Growth of the instructions per packet that is accepted."""
+    cost_tolerance: Ratio | None = None
+    """Growth of the instructions per packet that is accepted; None: `COST_TOLERANCE` where equal packets cost equal
+    numbers of them, see `pdrgate.testbeds.protocol.Counting`, and else they are told and not judged."""
     wait: Duration = NO_WAIT
     """To wait for another run on this machine to end."""
     history: Address | None = None

@@ -21,7 +21,17 @@ from pdrgate.gate.baseline import besides_the_kernel, differing_entries
 from pdrgate.gate.boots import SIDES, BootError, Boots, Build
 from pdrgate.gate.disturbance import Disturbance
 from pdrgate.gate.interference import interference
-from pdrgate.gate.judging import check_tolerance, comparison, judged, proven, shown, summarised, told, tolerance_of
+from pdrgate.gate.judging import (
+    COSTS,
+    check_tolerance,
+    comparison,
+    judged,
+    proven,
+    shown,
+    summarised,
+    told,
+    tolerance_of,
+)
 from pdrgate.gate.noise import as_observed, check_resolvable, noise_floor, remember, resolvable_in_words
 from pdrgate.gate.packet_cost import function_changes
 from pdrgate.gate.pairs_file import PairsFile, StoredStep
@@ -378,13 +388,14 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         return replace(rule, fewest=rule.most, fewest_scattered=rule.most) if self.plan.whole else rule
 
     def _tolerance(self, measurand: Compared, asked: float) -> float:
-        return tolerance_of(measurand.name, asked, self.session.options.cost_tolerance)
+        return tolerance_of(measurand.name, asked, self._boots.cost_tolerance)
 
     @property
     def _compared(self) -> tuple[Compared, ...]:
-        """What all boots have: the cost of a packet is not counted everywhere."""
+        """What all boots have: the cost of a packet is not counted everywhere, and not judged wherever it is."""
         whole = [boot for boot in self.boots if not boot.failure]
-        return tuple(one for one in self.compared if all(one.name in boot.values for boot in whole))
+        judged = [one for one in self.compared if one.name not in COSTS or self._boots.cost_tolerance is not None]
+        return tuple(one for one in judged if all(one.name in boot.values for boot in whole))
 
     def _veto(self, standing: Standing) -> Judgement | None:
         if self.shape is None:

@@ -12,7 +12,7 @@ from pdrgate.crashes.kernel_log import KernelLog, read_kernel_log
 from pdrgate.data_paths.catalogue import DataPath, data_path
 from pdrgate.data_paths.slowdowns import Planted
 from pdrgate.errors import DataError, PdrGateError, TestbedError
-from pdrgate.gate.counting import uncounted
+from pdrgate.gate.counting import counting_of, uncounted
 from pdrgate.gate.fingerprint import fingerprint
 from pdrgate.gate.measurer import Belonging
 from pdrgate.gate.scenario import Scenario
@@ -88,6 +88,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         self.introduce = introduce
         self._path: DataPath | None = None
         self._observers: tuple[Observer, ...] = ()
+        self._counting: tuple[Observer, ...] = ()
         self._is_set_up = False
         self._traffic: Traffic | None = None
         self._log: KernelLog | None = None
@@ -128,6 +129,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         testbed.set_buffer(scenario.buffer)
         testbed.pin(scenario.pinning)
         self._observers = tuple(testbed.observers(shared=scenario.ends_at_sut))
+        self._counting = counting_of(testbed)
         self._is_set_up = True
 
     def prepare(self) -> None:

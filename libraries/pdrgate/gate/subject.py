@@ -151,7 +151,8 @@ class Subject(PreparedSut[Ask, Trial]):
         belonging = self.belonging()
         return Measurer(
             self._generator, self.scenario.frames, self._observers, record.trials, belonging,
-            earlier=record.earlier, on_trial=self._told, check=self._check, busy=busy_of(self.testbed),
+            counting=self._counting, earlier=record.earlier, on_trial=self._told, check=self._check,
+            busy=busy_of(self.testbed),
         )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ class TransferMeasurer:
 
     Args:
         observers: what watches each transfer.
+        counting: what does besides, within these, where the transfer is to tell what a byte costs.
         earlier: transfers of a run that is resumed, in measured order: taken as long as what is asked for next is what
             was measured next.
         on_transfer: told each transfer, and whether it is an earlier one.
@@ -33,12 +34,14 @@ class TransferMeasurer:
         file: TransferFile,
         belonging: Belonging,
         *,
+        counting: Sequence[Observer] = (),
         earlier: Sequence[Transfer] = (),
         on_transfer: Callable[[Transfer, bool], None] = lambda transfer, replayed: None,
         check: Callable[[], None] = lambda: None,
     ) -> None:
         self._loop = loop
         self._observers = tuple(observers)
+        self._counting = tuple(counting)
         self._file = file
         self._belonging = belonging
         self._earlier = [transfer for transfer in earlier if belonging.owns(transfer)]
@@ -59,7 +62,7 @@ class TransferMeasurer:
     def _fresh(self, ask: TransferAsk, repeat: int) -> Transfer:
         self._earlier.clear()  # from here on the run goes its own way
         try:
-            with watching(self._observers) as watch:
+            with watching((*self._observers, *(self._counting if ask.phase == REPEAT else ()))) as watch:
                 transfer = self._loop.transfer(ask.window, ask.duration, ask.rate)
         except PdrGateError:
             self._check()
@@ -70,7 +73,7 @@ class TransferMeasurer:
             transfer,
             counters_before=nested(before),
             counters_after=nested(after),
-            functions=observed.functions if ask.phase == REPEAT else {},
+            functions=observed.functions,
             disturbed=observed.disturbed,
             phase=ask.phase,
             repeat=repeat,

@@ -74,7 +74,7 @@ class TransferSubject(PreparedSut[TransferAsk, Transfer]):
         record = self.session.record
         belonging = self.belonging()
         self._measurer = TransferMeasurer(
-            self._loop, self._observers, record.transfers, belonging,
+            self._loop, self._observers, record.transfers, belonging, counting=self._counting,
             earlier=record.earlier_transfers, on_transfer=self._told, check=self._check,
         )  # fmt: skip
 

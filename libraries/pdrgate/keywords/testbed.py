@@ -12,7 +12,7 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from pdrgate.errors import PdrGateError
 from pdrgate.gate.baseline import baselines
-from pdrgate.gate.options import COST_TOLERANCE, NO_WAIT, Options, command_of_run
+from pdrgate.gate.options import NO_WAIT, Options, command_of_run
 from pdrgate.gate.profile import profile as named_profile
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.session import Session
@@ -53,7 +53,7 @@ class TestbedKeywords:
         require_baseline: bool = False,
         resume: bool = False,
         alias: str = "testbed",
-        cost_tolerance: Ratio = COST_TOLERANCE,
+        cost_tolerance: Ratio | None = None,
         history: str = "",
         noise: Path | None = None,
         below_noise: bool = False,
@@ -79,7 +79,7 @@ class TestbedKeywords:
         | ``wait``     | How long to wait for another run to let go of what this one needs. |
         | ``password`` | For a SUT over SSH that takes no key. |
         | ``require_baseline`` | Whether a scenario that has no baseline is an error, told before it is measured. |
-        | ``cost_tolerance`` | Growth of the instructions per packet that is accepted, where they are counted. |
+        | ``cost_tolerance`` | Growth of the instructions per packet that is accepted; none: 1 % in emulated guests. |
         | ``history``  | A database that the run puts itself into when it ends: a SQLite file, or a PostgreSQL URL. |
         | ``noise``    | The file that keeps what boots deviate by, as ``history`` does too; else no boot is slower. |
         | ``afresh``   | Whether earlier tries of the same two builds, kept beside ``noise``, are forgotten. |

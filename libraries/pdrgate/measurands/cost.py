@@ -18,10 +18,7 @@ from typing import ClassVar
 
 from pdrgate.measurands.measurand import COST, IDLE, SATURATION, Ask
 from pdrgate.results.model import Better
-from pdrgate.trial import Functions, Trial
-
-USER_SPACE = "user space"
-"""What programs execute stands under this name, and is no part of a packet's path."""
+from pdrgate.trial import USER_SPACE, Functions, Trial
 
 _TICK = "update_process_times"
 """Called once by each tick of the kernel's clock."""

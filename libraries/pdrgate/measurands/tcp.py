@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Protocol
 
-from pdrgate.measurands.cost import USER_SPACE
 from pdrgate.measurands.measurand import REPEAT
 from pdrgate.results.model import Better
 from pdrgate.transfer import Transfer
+from pdrgate.trial import USER_SPACE
 
 REST, CURVE = "rest", "curve"
 """Phases beside `REPEAT`: hardly anything is sent, so that round trips are not loaded; a point of the window curve."""

@@ -12,6 +12,7 @@ there a cpumap takes its place, and its queue that of the backlog, see `pdrgate.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from collections import defaultdict
@@ -39,6 +40,7 @@ from pdrgate.observers.counters import read_counters
 from pdrgate.observers.drop_reasons import DropReasons
 from pdrgate.observers.environment import Environment, capture_environment
 from pdrgate.observers.heartbeat import PERIOD, Heartbeat, HeartbeatObserver
+from pdrgate.observers.processor import ProcessorWatch, busy
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import NAMESPACE_PREFIX, Journal
@@ -108,6 +110,7 @@ class NetnsTestbed:
         self._watched = True
         """Whether there can be heartbeats here."""
         self._drops = DropWatch(self._count_drops)
+        self._executed = ProcessorWatch(self._local)
         try:
             self._build(tuple(knobs), plan_knobs(self._section, (_INGRESS, _EGRESS)))
             if isolate:
@@ -233,6 +236,24 @@ class NetnsTestbed:
         the CPUs that forward."""
         return (CounterObserver(self.counters), *self._drops.observers(), *self._heartbeat(shared))
 
+    def counting(self) -> tuple[Observer, ...]:
+        """What this machine's kernel executes on the CPUs that forward, by function."""
+        return self._executed.observers(self._steered)
+
+    @property
+    def uncounted(self) -> str:
+        """Why that is not counted; empty when it is."""
+        return self._executed.missing
+
+    @property
+    def exact(self) -> bool:
+        """The processor counts."""
+        return False
+
+    def busy(self) -> contextlib.AbstractContextManager[object]:
+        """Have programs use the CPUs that forward all the time."""
+        return busy(self._local, self._steered)
+
     def _count_drops(self) -> DropReasons:
         namespaces = (self._tg_namespace, *self._sut_namespaces)
         nodes = ("tg", *(f"hop{number}" for number in range(1, len(self._hops) + 1)))
@@ -256,7 +277,7 @@ class NetnsTestbed:
         facts = {"hops": str(len(self._hops)), "steering": "rps", "sut_cpus": str(len(self._cpus.sut))}
         if self._watched:
             facts["heartbeat"] = PERIOD  # it takes its share of the CPU, little as that is
-        return facts | ({"knobs": knobs_text(self._section)} if self._section else {})
+        return facts | self._executed.describe() | ({"knobs": knobs_text(self._section)} if self._section else {})
 
     @property
     def steady(self) -> bool:
@@ -289,10 +310,11 @@ class NetnsTestbed:
             failures.append(str(error))
         for heartbeat in self._heartbeats.values():
             heartbeat.close()
-        try:
-            self._drops.close()
-        except PdrGateError as error:
-            failures.append(str(error))
+        for undo in (self._drops.close, self._executed.close):
+            try:
+                undo()
+            except PdrGateError as error:
+                failures.append(str(error))
         for hop in self._hops:
             hop.host.close()
         if self._tg is not None:

@@ -27,9 +27,6 @@ def first_cpus(cpus: tuple[int, ...], pinning: Pinning) -> tuple[int, ...]:
     return cpus[:wanted]
 
 
-UNCOUNTED = "only emulated guests with one virtual CPU show what they execute"
-
-
 class Testbed(Protocol):
     """A generator and a SUT that are ready to be set up for a scenario. All methods raise TestbedError."""
 
@@ -97,9 +94,17 @@ class Testbed(Protocol):
 class Counting(Protocol):
     """A testbed that may be able to count what its SUT's kernel executes."""
 
+    def counting(self) -> tuple[Observer, ...]:
+        """What counts it, of the trials that tell the cost of a packet; nothing where it does not."""
+
     @property
     def uncounted(self) -> str:
-        """Why it does not, in words; empty when it does."""
+        """Why it does not, in words, once `counting` was asked; empty when it does."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether equal packets cost equal numbers of instructions, but for a few of a thousand: an emulator sees one
+        CPU and nothing else, a processor all that it is interrupted by."""
 
     def busy(self) -> AbstractContextManager[object]:
         """Have a program use the SUT's CPU all the time, so that only what the kernel does by itself comes between:

@@ -13,6 +13,7 @@ TSO off at the SUT's ports (``knobs: {ports: {offloads: …}}``), see `pdrgate.t
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network
@@ -42,6 +43,7 @@ from pdrgate.knobs.port_network import PortNetwork
 from pdrgate.observers.counters import read_counters
 from pdrgate.observers.drop_reasons import DropHistogram, DropReasons
 from pdrgate.observers.environment import Environment, capture_environment
+from pdrgate.observers.processor import ProcessorWatch, busy
 from pdrgate.observers.reading import Reading
 from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import Journal
@@ -101,6 +103,9 @@ class RackTestbed:
         self._lock = lock
         self._own_lock: SutLock | None = None
         self._drops = DropWatch(self._count_drops)
+        self._executed = ProcessorWatch(machine)
+        self._steered: tuple[int, ...] = ()
+        """The SUT's CPUs that forward as things are."""
         self._told: tuple[str, ...] = ()
         """The testbed file's knobs in words."""
         try:
@@ -164,6 +169,7 @@ class RackTestbed:
             "steering": self._steering,
             "buffer": self._buffer,
             "sut_cpus": str(len(self._cpus)),
+            **self._executed.describe(),
             **({"knobs": "; ".join(self._told)} if self._told else {}),
         }
 
@@ -237,6 +243,24 @@ class RackTestbed:
         """The counters around each trial, those of dropped packets by the kernel's reasons among them."""
         return (CounterObserver(self.counters), *self._drops.observers())
 
+    def counting(self) -> tuple[Observer, ...]:
+        """What the SUT's kernel executes on the CPUs that forward, by function."""
+        return self._executed.observers(self._steered)
+
+    @property
+    def uncounted(self) -> str:
+        """Why that is not counted; empty when it is."""
+        return self._executed.missing
+
+    @property
+    def exact(self) -> bool:
+        """The processor counts."""
+        return False
+
+    def busy(self) -> contextlib.AbstractContextManager[object]:
+        """Have programs use the CPUs that forward all the time."""
+        return busy(self._machine, self._steered)
+
     def _count_drops(self) -> DropReasons:
         if self._machine.name != "local":
             return DropHistogram(self._machine)
@@ -270,8 +294,8 @@ class RackTestbed:
         """
         failures: list[str] = []
         for undo in (
-            self._drops.close, self._knobs.restore, self._source.close, self._router.close, self._unlock,
-            self._machine.close,
+            self._drops.close, self._executed.close, self._knobs.restore, self._source.close, self._router.close,
+            self._unlock, self._machine.close,
         ):  # fmt: skip
             try:
                 undo()
@@ -377,6 +401,7 @@ class RackTestbed:
 
     def _steer(self, cpus: tuple[int, ...], share: bool = False) -> None:
         """Bring packet work to CPUs: every queue to one of them, or, with ``share``, to all as the kernel likes."""
+        self._steered = cpus
         for number, interface in enumerate(self._interfaces):
             if self._steering == "rps":
                 self._knobs.apply(self._router, rps(interface, each(cpus)))

@@ -333,16 +333,16 @@ class VmTestbed:
         return found
 
     def observers(self, shared: bool = False) -> tuple[Observer, ...]:
-        """The counters around each trial; within them, so that reading does not take long, what the kernel executes and
-        the CPU's constant speed."""
+        """The counters around each trial; within them, so that reading does not take long, the CPU's constant speed."""
         counters: tuple[Observer, ...] = (CounterObserver(self.counters), *self._drops.observers())
         meter = self.guest.meter
         if meter is None or not self._speed.speed:
-            return (*counters, *self._function_observers())
+            return counters
         self._holding = self._holding or SpeedObserver(meter, self._speed.speed)
-        return (*counters, *self._function_observers(), self._holding)
+        return (*counters, self._holding)
 
-    def _function_observers(self) -> tuple[Observer, ...]:
+    def counting(self) -> tuple[Observer, ...]:
+        """What the guest's kernel executes, by function."""
         guest = self.guest
         if guest.meter is None or self.uncounted:
             return ()
@@ -354,6 +354,11 @@ class VmTestbed:
         if self.guest.meter is None:
             return why_unmetered(self.guest.accelerator.name, self._machine.vcpus)
         return "" if self._named else f"{self.guest.build.name} tells no addresses of its functions (CONFIG_KALLSYMS)"
+
+    @property
+    def exact(self) -> bool:
+        """An emulator counts."""
+        return True
 
     def busy(self) -> contextlib.AbstractContextManager[object]:
         """Have a program use the guest's CPU all the time."""

@@ -7,8 +7,9 @@ import time
 from collections.abc import Iterator
 
 from pdrgate.guests.metering.meter import Executed, VcpuMeter
-from pdrgate.guests.metering.symbols import Symbols, condensed
+from pdrgate.guests.metering.symbols import Symbols
 from pdrgate.hosts.host import Host
+from pdrgate.observers.functions import condensed
 from pdrgate.observers.watching import Observation
 
 LEAST = 2e-6

@@ -11,7 +11,7 @@ import gzip
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,17 +23,15 @@ from pdrgate.cache import cache_folder
 from pdrgate.errors import StorageError, TestbedError
 from pdrgate.guests.metering.meter import Executed
 from pdrgate.hosts.host import Host
+from pdrgate.observers.functions import function_name
+from pdrgate.trial import USER_SPACE
 
-USER_SPACE = "user space"
-"""What programs executed, all of them together."""
 UNNAMED = "code without a name"
 
 _TEXT = frozenset("tTwW")
 _LATER = 2000
 """Lines at the end of /proc/kallsyms that are read first; modules and BPF programs have most of them for the most
 part."""
-_BPF = re.compile(r"bpf_prog_[0-9a-f]{16}_?")
-_MADE_OF = re.compile(r"\.(?:isra|constprop|part|cold|llvm)\b.*")
 _MARK = re.compile(r"_(?:start|begin|end|array)$|^_[se]?text$")
 _NO_ENTRY = re.compile(r"\.(?:part|cold)\b")
 """Symbols that are parts of functions: to go there is no call."""
@@ -87,14 +85,6 @@ class Symbols:
             self._names[number]: (int(instructions[number]), int(calls[number]))
             for number in np.flatnonzero(instructions)
         }
-
-
-def function_name(symbol: str) -> str:
-    """The function that a symbol is, or is part of: without what the compiler and the BPF loader add to its name."""
-    name = _MADE_OF.sub("", symbol)
-    if (program := _BPF.match(name)) is not None:
-        return f"bpf:{name[program.end() :] or 'program'}"
-    return name
 
 
 def parsed(lines: Iterable[str]) -> Iterator[tuple[Symbol, str]]:
@@ -177,17 +167,3 @@ def _later(guest: Host) -> list[Symbol]:
 def _rank(name: str) -> tuple[bool, int, int, str]:
     """Of several names for one address the one that people use: the lowest. Marks of the linker are no functions."""
     return _MARK.search(name) is not None, len(name) - len(name.lstrip("_")), len(name), name
-
-
-def condensed(functions: Mapping[str, tuple[int, int]], least: float) -> dict[str, tuple[int, int]]:
-    """Without the functions that have less than the share ``least`` of all instructions: these are told as one."""
-    total = sum(instructions for instructions, _ in functions.values())
-    kept = {name: counted for name, counted in functions.items() if counted[0] >= least * total}
-    if rest := total - sum(instructions for instructions, _ in kept.values()):
-        instructions, calls = kept.get(OTHERS, (0, 0))
-        kept[OTHERS] = (instructions + rest, calls)
-    return kept
-
-
-OTHERS = "all others"
-"""Functions that have hardly any instructions, told as one."""

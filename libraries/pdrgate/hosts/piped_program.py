@@ -1,0 +1,87 @@
+"""A program of ours on a host, that is asked and answers by lines through two named pipes.
+
+So it is the same on this machine, in a guest and over SSH, and no message passes over the way there while it works. It
+is statically linked, sent there, and tells {"ready": ...} when it is; it ends with the host's shell at the latest.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+from pdrgate.errors import TestbedError
+from pdrgate.hosts.host import CommandError, Host, Running
+
+_USAGE = 64
+"""The program's exit code when it is asked for nothing: it runs there."""
+_RUN_TIMEOUT = 30.0
+_PATIENCE = 10
+"""Seconds for an answer."""
+_ASK = f'''[ -z "$1" ] || echo "$1" 1<>"$2"; exec timeout {_PATIENCE} cat "$3"'''
+"""The pipe is opened both ways, so that nobody waits for a program that has ended."""
+
+
+class PipedProgram:
+    """One, from `__init__` to `close`.
+
+    Args:
+        program: the file on this machine; its first argument is the folder of its pipes.
+        arguments: the others.
+        what: what it is, in words and the plural: ``the receivers``.
+
+    Raises:
+        TestbedError: it does not run there, or cannot do what it is asked for.
+    """
+
+    def __init__(self, host: Host, program: Path, *arguments: str, what: str) -> None:
+        self._host = host
+        self._what = what
+        self._running: Running | None = None
+        self._folder = host.run("mktemp", "-d", "/tmp/pdrgate-program.XXXXXX").stdout.strip()
+        try:
+            path = self._put(program)
+            host.run("mkfifo", f"{self._folder}/control", f"{self._folder}/answer")
+            self._running = host.start(path, self._folder, *arguments)
+            self.greeting = self.ask()["ready"]
+            """What it says once it is there."""
+        except BaseException:
+            with contextlib.suppress(TestbedError):
+                self.close()
+            raise
+
+    def ask(self, line: str = "") -> dict[str, Any]:
+        """Say a line, if any, and read what is answered. Raises TestbedError when that is an error, or nothing."""
+        pipes = (f"{self._folder}/control", f"{self._folder}/answer")
+        asked = self._host.run("sh", "-c", _ASK, "sh", line, *pipes, timeout=2 * _PATIENCE, check=False)
+        if asked.exit_code:
+            ended = self._running.stop() if self._running is not None else asked
+            said = f"; they ended with exit code {ended.exit_code}: {ended.stderr.strip() or 'without a word'}"
+            raise TestbedError(f"{self._what} on {self._host.name} do not answer within {_PATIENCE} s{said}")
+        told: dict[str, Any] = json.loads(asked.stdout)
+        if "error" in told:
+            raise TestbedError(f"{self._what} on {self._host.name}: {told['error']}")
+        return told
+
+    def close(self) -> None:
+        """End it; may be called twice. Raises TestbedError when the host cannot be asked."""
+        running, self._running = self._running, None
+        if running is not None:
+            running.stop()
+        if self._folder:
+            self._host.run("rm", "-rf", self._folder)
+            self._folder = ""
+
+    def _put(self, program: Path) -> str:
+        """Where the program lies on the host, once it is seen to run there."""
+        path = f"{self._folder}/{program.name}"
+        packed = base64.b64encode(gzip.compress(program.read_bytes())).decode()
+        self._host.write(f"{path}.b64", packed)
+        unpack = 'base64 -d <"$1.b64" | gzip -d >"$1" && chmod 700 "$1" && rm "$1.b64"'
+        self._host.run("sh", "-c", unpack, "sh", path, timeout=_RUN_TIMEOUT)
+        if (tried := self._host.run(path, check=False)).exit_code != _USAGE:
+            raise CommandError(self._host.name, f"the program of {self._what}, which this machine has built,", tried)
+        return path

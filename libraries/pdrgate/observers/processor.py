@@ -1,0 +1,179 @@
+"""What the SUT's CPUs execute while a trial lasts, as the processor counts it (perf_event_open(2)).
+
+Instructions and cycles of the kernel are counted exactly, by a program of ours (`traffic/native/counts.c`). By function
+they are told from samples of ``perf record``, where perf is installed: each function has its share of what was counted.
+Functions that were inlined count for their callers, and calls are not known.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Iterator, Sequence
+
+from pdrgate.errors import TestbedError
+from pdrgate.hosts.host import Host, HostError, Running
+from pdrgate.hosts.piped_program import PipedProgram
+from pdrgate.observers.functions import condensed, function_name
+from pdrgate.observers.reading import Counter, Place
+from pdrgate.observers.watching import Observation
+from pdrgate.traffic import native
+from pdrgate.trial import USER_SPACE
+
+KERNEL = "the kernel"
+"""All of its functions, where no profile tells them apart."""
+
+_SETTLED = 0.05
+"""Seconds after the start of a program in which the kernel still has work of it."""
+_RATE = 199
+"""Samples a second of each CPU: off the beat of the kernel's tick."""
+_LEAST = 1e-4
+"""Share of a trial's instructions; what has less is not kept by itself."""
+_SAMPLE = re.compile(r"\s*(\d+)\s*;\s*\[k\]\s*(\S.*?)\s*$")
+"""A line of ``perf report``: the period of a symbol's samples, and the symbol, of the kernel's."""
+_RECORD = (
+    "perf", "record", "--quiet", "--all-cpus", "--event", "instructions:k", "--freq", str(_RATE), "--no-buildid",
+    "--no-buildid-cache", "--synth", "no", "--delay", "-1",
+)  # fmt: skip
+"""Told to begin when it is ready: a program that starts while a trial takes all of the machine is too late."""
+_ENABLE = """timeout 5 sh -c 'echo enable >"$1/control"; head -c 4 "$1/answer"' sh "$1" | grep -q ack"""
+_REPORT = (
+    "perf", "report", "--stdio", "--quiet", "--no-inline", "--percent-limit", "0", "--sort", "sym",
+    "--fields", "period,sym", "--field-separator", ";",
+)  # fmt: skip
+
+
+class ProcessorCounts:
+    """The counters of some CPUs of a host, from `__init__` to `close`.
+
+    Args:
+        machine: where the CPUs are, as root.
+
+    Raises:
+        TestbedError: its processor has no counters, or shows them to nobody, as a virtual one may.
+    """
+
+    def __init__(self, machine: Host, cpus: Sequence[int]) -> None:
+        self.machine = machine
+        self.cpus = ",".join(map(str, cpus))
+        self.place = Place.cpu(cpus[0])
+        self.profiles = machine.run("sh", "-c", "command -v perf && perf --version", check=False).exit_code == 0
+        """Whether perf is there to tell functions apart."""
+        self._program = PipedProgram(machine, native.build().counts, self.cpus, what="the processor's counters")
+
+    def begin(self) -> None:
+        """Count from 0."""
+        self._program.ask("begin")
+
+    def end(self) -> dict[str, int]:
+        """What was counted: ``kernel_instructions``, ``user_instructions``, ``kernel_cycles``, ``counted_ns``."""
+        told: dict[str, int] = self._program.ask("end")
+        return told
+
+    def close(self) -> None:
+        """Count no longer; may be called twice."""
+        self._program.close()
+
+
+class ProcessorObserver:
+    """Tells what the kernel executed on the SUT's CPUs while a trial was measured."""
+
+    def __init__(self, counts: ProcessorCounts) -> None:
+        self._counts = counts
+        self._sampling: Running | None = None
+        self._folder = ""
+
+    def begin(self) -> None:
+        if self._counts.profiles:
+            self._sample()
+        self._counts.begin()
+
+    def _sample(self) -> None:
+        machine = self._counts.machine
+        self._folder = folder = machine.run("mktemp", "-d", "/tmp/pdrgate-profile.XXXXXX").stdout.strip()
+        machine.run("mkfifo", f"{folder}/control", f"{folder}/answer")
+        self._sampling = machine.start(
+            *_RECORD, "--cpu", self._counts.cpus, "--control", f"fifo:{folder}/control,{folder}/answer",
+            "--output", f"{folder}/data",
+        )  # fmt: skip
+        if machine.run("sh", "-c", _ENABLE, "sh", folder, check=False).exit_code:
+            self._counts.profiles = False  # an older perf, for one: what is counted is told as a whole
+
+    def end(self) -> Observation:
+        try:
+            told = self._counts.end()
+        finally:
+            shares = self._shares()
+        kernel = told["kernel_instructions"]
+        functions = {name: (round(share * kernel), 0) for name, share in shares.items()}
+        functions = condensed(functions or {KERNEL: (kernel, 0)}, _LEAST) | {USER_SPACE: (told["user_instructions"], 0)}
+        after = {Counter(self._counts.place, name): told[name] for name in ("kernel_instructions", "kernel_cycles")}
+        return Observation(dict.fromkeys(after, 0), after, functions=functions, counted=told["counted_ns"] / 1e9)
+
+    def _shares(self) -> dict[str, float]:
+        """Of each function, among all samples; nothing where there are none."""
+        sampling, self._sampling = self._sampling, None
+        if sampling is None:
+            return {}
+        try:
+            sampling.stop()
+            done = self._counts.machine.run(*_REPORT, "--input", f"{self._folder}/data", check=False)
+            return shares(done.stdout) if self._counts.profiles else {}
+        finally:
+            with contextlib.suppress(HostError):
+                self._counts.machine.run("rm", "-rf", self._folder)
+
+
+def shares(report: str) -> dict[str, float]:
+    """What part of all samples each function has, of the output of ``perf report``."""
+    periods: dict[str, int] = {}
+    for line in report.splitlines():
+        if (found := _SAMPLE.match(line)) is not None:
+            name = function_name(found[2])
+            periods[name] = periods.get(name, 0) + int(found[1])
+    total = sum(periods.values())
+    return {name: period / total for name, period in periods.items()} if total else {}
+
+
+@contextlib.contextmanager
+def busy(machine: Host, cpus: Sequence[int]) -> Iterator[None]:
+    """Have a program use each of these CPUs all the time, without a system call. Raises TestbedError."""
+    with contextlib.ExitStack() as stack:
+        for cpu in cpus:
+            stack.enter_context(machine.start("taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"))
+        time.sleep(_SETTLED)
+        yield
+
+
+class ProcessorWatch:
+    """A testbed's counters of its CPUs: opened when a trial is first to be counted, for that takes a moment."""
+
+    def __init__(self, machine: Host) -> None:
+        self._machine = machine
+        self._counts: dict[tuple[int, ...], ProcessorCounts] = {}
+        self.missing = ""
+        """Why nothing is counted, in words; empty while it may be."""
+
+    def observers(self, cpus: Sequence[int]) -> tuple[ProcessorObserver, ...]:
+        """What watches a trial on these CPUs; nothing where the processor does not tell."""
+        chosen = tuple(cpus)
+        if not self.missing and chosen not in self._counts:
+            try:
+                self._counts[chosen] = ProcessorCounts(self._machine, chosen)
+            except TestbedError as error:
+                self.missing = str(error)
+        return (ProcessorObserver(self._counts[chosen]),) if chosen in self._counts else ()
+
+    def describe(self) -> dict[str, str]:
+        """What of it makes results comparable: sampling takes its share of the CPU."""
+        counting = list(self._counts.values())
+        if not counting:
+            return {}
+        return {"counted": f"by the processor{f', {_RATE} samples/s' if counting[0].profiles else ''}"}
+
+    def close(self) -> None:
+        """Count no longer; may be called twice. Raises TestbedError when the host cannot be asked."""
+        while self._counts:
+            _, counts = self._counts.popitem()
+            counts.close()
