@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import Receivers, TcpStreams, TcpTransfer, data_path
 from pdrgate.errors import TestbedError
+from pdrgate.gate.counting import counting_of
 from pdrgate.guests.guest import GuestConfig
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.knobs import KnobSet, rps_knobs, threaded_napi
@@ -240,7 +241,7 @@ def talking(testbed: Testbed, streams: TcpStreams) -> Iterator[Callable[[int, fl
         testbed.pin("1 cpu")
 
         def transfer(window: int, rate: float = 0.0) -> Transfer:
-            with watching(testbed.observers(shared=True)) as watch:
+            with watching((*testbed.observers(shared=True), *counting_of(testbed))) as watch:
                 found = path.loop.transfer(window * 1024, 0.25 if rate else 1.0, rate)
             return dataclasses.replace(found, functions=watch.observation.functions)
 
