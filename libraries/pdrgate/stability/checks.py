@@ -34,41 +34,6 @@ SPREAD = "spread"
 
 STATISTICAL = (SATURATION, LOW_LOAD_LOSS, TREND, AUTOCORRELATION, TWO_MODES, SPREAD)
 """The checks that chance can fail. A livelock halves the throughput: no noise does."""
-_MODES = "two modes"
-SPREAD = "spread"
-
-STATISTICAL = (SATURATION, LOW_LOAD_LOSS, TREND, AUTOCORRELATION, TWO_MODES, SPREAD)
-"""The checks that chance can fail. A livelock halves the throughput: no noise does."""
-_MODES = "two modes"
-SPREAD = "spread"
-
-STATISTICAL = (SATURATION, LOW_LOAD_LOSS, TREND, AUTOCORRELATION, TWO_MODES, SPREAD)
-"""The checks that chance can fail. A livelock halves the throughput: no noise does."""
-_MODES = "two modes"
-SPREAD = "spread"
-
-STATISTICAL = (SATURATION, LOW_LOAD_LOSS, TREND, AUTOCORRELATION, TWO_MODES, SPREAD)
-"""The checks that chance can fail. A livelock halves the throughput: no noise does."""
-_MODES = "two modes"
-SPREAD = "spread"
-
-STATISTICAL = (SATURATION, LOW_LOAD_LOSS, TREND, AUTOCORRELATION, TWO_MODES, SPREAD)
-"""The checks that chance can fail. A livelock halves the throughput: no noise does."""
-_MODES = "two modes"
-SPREAD = "spread"
-
-STATISTICAL = (SATURATION, LOW_LOAD_LOSS, TREND, AUTOCORRELATION, TWO_MODES, SPREAD)
-"""The checks that chance can fail. A livelock halves the throughput: no noise does."""
-_MODES = "two modes"
-SPREAD = "spread"
-
-STATISTICAL = (SATURATION, LOW_LOAD_LOSS, TREND, AUTOCORRELATION, TWO_MODES, SPREAD)
-"""The checks that chance can fail. A livelock halves the throughput: no noise does."""
-_MODES = "two modes"
-SPREAD = "spread"
-
-STATISTICAL = (SATURATION, LOW_LOAD_LOSS, TREND, AUTOCORRELATION, TWO_MODES, SPREAD)
-"""The checks that chance can fail. A livelock halves the throughput: no noise does."""
 _MODES = "see two modes"
 _LOSSY = 2
 """Trials that lose too much at a low load, before it is the SUT that does."""
