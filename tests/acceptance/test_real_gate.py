@@ -287,7 +287,7 @@ MISTAKES = {
     "Set Data Path    ipx-routing": "there is no data path 'ipx-routing'; there are ipv6-routing, ipv4-routing, ",
     "Pin Interrupts    3 cpus": "'3 cpus'",
     "Get PDR    >=    1 Mpps": "there is no PDR; search it first with Search Partial Drop Rate",
-    "Measurement Should Be Stable": "there is no PDR; search it first with Search Partial Drop Rate",
+    "Measurement Should Be Stable": "nothing is measured; begin with Search Partial Drop Rate, or with Measure",
     "Get Latency    p99": "there is no trial in this test; measure one first with Measure Load",
 }
 
