@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pdrgate.errors import TestbedError
-from pdrgate.hosts.host import CommandError, Host, Running
+from pdrgate.hosts.host import CommandError, Host, HostError, Running
 
 _USAGE = 64
 """The program's exit code when it is asked for nothing: it runs there."""
@@ -70,7 +70,8 @@ class PipedProgram:
         """End it; may be called twice. Raises TestbedError when the host cannot be asked."""
         running, self._running = self._running, None
         if running is not None:
-            running.stop()
+            with contextlib.suppress(HostError):  # it ended before, with the shell that it was started from
+                running.stop()
         if self._folder:
             self._host.run("rm", "-rf", self._folder)
             self._folder = ""

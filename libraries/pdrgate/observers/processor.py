@@ -60,20 +60,32 @@ class ProcessorCounts:
         self.place = Place.cpu(cpus[0])
         self.profiles = machine.run("sh", "-c", "command -v perf && perf --version", check=False).exit_code == 0
         """Whether perf is there to tell functions apart."""
-        self._program = PipedProgram(machine, native.build().counts, self.cpus, what="the processor's counters")
+        self._program = self._start()
 
     def begin(self) -> None:
-        """Count from 0."""
-        self._program.ask("begin")
+        """Count from 0. The program ends with the way to the host: where that was lost, it is started again."""
+        try:
+            self._program.ask("begin")
+        except TestbedError:
+            self.close()
+            self._program = self._start()
+            self._program.ask("begin")
 
     def end(self) -> dict[str, int]:
-        """What was counted: ``kernel_instructions``, ``user_instructions``, ``kernel_cycles``, ``counted_ns``."""
+        """What was counted: ``kernel_instructions``, ``user_instructions``, ``kernel_cycles``, ``counted_ns``.
+
+        Raises TestbedError when the way to the host was lost meanwhile.
+        """
         told: dict[str, int] = self._program.ask("end")
         return told
 
     def close(self) -> None:
-        """Count no longer; may be called twice."""
-        self._program.close()
+        """Count no longer; may be called twice. On a host that is gone nothing is left but a file in /tmp."""
+        with contextlib.suppress(TestbedError):
+            self._program.close()
+
+    def _start(self) -> PipedProgram:
+        return PipedProgram(self.machine, native.build().counts, self.cpus, what="the processor's counters")
 
 
 class ProcessorObserver:
@@ -103,6 +115,8 @@ class ProcessorObserver:
     def end(self) -> Observation:
         try:
             told = self._counts.end()
+        except TestbedError:
+            return Observation()  # whether the host is there, others find out
         finally:
             shares = self._shares()
         kernel = told["kernel_instructions"]
@@ -116,13 +130,14 @@ class ProcessorObserver:
         sampling, self._sampling = self._sampling, None
         if sampling is None:
             return {}
-        try:
-            sampling.stop()
-            done = self._counts.machine.run(*_REPORT, "--input", f"{self._folder}/data", check=False)
-            return shares(done.stdout) if self._counts.profiles else {}
-        finally:
-            with contextlib.suppress(HostError):
+        with contextlib.suppress(HostError):
+            try:
+                sampling.stop()
+                done = self._counts.machine.run(*_REPORT, "--input", f"{self._folder}/data", check=False)
+                return shares(done.stdout) if self._counts.profiles else {}
+            finally:
                 self._counts.machine.run("rm", "-rf", self._folder)
+        return {}
 
 
 def shares(report: str) -> dict[str, float]:
@@ -173,7 +188,7 @@ class ProcessorWatch:
         return {"counted": f"by the processor{f', {_RATE} samples/s' if counting[0].profiles else ''}"}
 
     def close(self) -> None:
-        """Count no longer; may be called twice. Raises TestbedError when the host cannot be asked."""
+        """Count no longer; may be called twice."""
         while self._counts:
             _, counts = self._counts.popitem()
             counts.close()

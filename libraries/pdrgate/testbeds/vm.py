@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import re
 import secrets
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from ipaddress import IPv4Network, IPv6Network
@@ -127,6 +128,7 @@ class VmTestbed:
         self._namespace = f"{NAMESPACE_PREFIX}-{secrets.token_hex(3)}-tg"
         self._made = False
         """Whether the namespace is there, or may be."""
+        self._closing = threading.RLock()
         self._tg: ShellHost | None = None
         self._guest: Guest | None = None
         self._hops: tuple[Hop, ...] = ()
@@ -396,6 +398,11 @@ class VmTestbed:
 
     def close(self) -> None:
         """End the guest and remove the namespace; may be called twice. Raises TestbedError when something stays."""
+        # One that comes up ahead of its turn, in a thread, closes itself when it is ended from here.
+        with self._closing:
+            self._close()
+
+    def _close(self) -> None:
         if self._guest is not None:
             self._guest.close()
             self._guest = None
