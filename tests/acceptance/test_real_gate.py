@@ -264,7 +264,7 @@ def test_a_full_disk_ends_the_run_and_keeps_what_was_measured(tmp_path):
 SUITE = """\
 *** Settings ***
 Resource          {root}/resources/gate.resource
-Suite Setup       Open Testbed    {root}/resources/testbeds/local-netns.yaml    smoke
+Suite Setup       Open Testbed    {root}/resources/testbeds/local-netns.yaml    smoke    wait=5 min
 
 
 *** Test Cases ***
