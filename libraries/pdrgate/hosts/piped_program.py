@@ -78,6 +78,8 @@ class PipedProgram:
 
     def _put(self, program: Path) -> str:
         """Where the program lies on the host, once it is seen to run there."""
+        if self._host.exists(str(program)):
+            return str(program)  # this machine; its folder is named after what it was made of
         path = f"{self._folder}/{program.name}"
         packed = base64.b64encode(gzip.compress(program.read_bytes())).decode()
         self._host.write(f"{path}.b64", packed)
