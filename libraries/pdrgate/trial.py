@@ -10,8 +10,9 @@ from typing import Any, Protocol, Self, TypeVar
 
 import msgspec
 
-POLL = 64
-"""Packets that a kernel takes from a port at once (NAPI's weight): what is under way rises and falls by as many."""
+STANDING = 128
+"""Packets that stand in a queue which does not grow: near its most a kernel keeps up by full batches alone, so that one
+of 64 (NAPI's weight) waits while one is taken."""
 GENERATOR_TOLERANCE = 1e-3
 """Largest unsent part, and largest stretch of the sending time, of a trial that the generator did not limit."""
 
@@ -149,7 +150,7 @@ class Trial:
         """Packets by which what is under way, queued and lost alike, rose over the sending time.
 
         From the middle of the first to that of the last quarter, each told by its median: one stall of the machine at
-        either end makes no queue. Nor does what one poll takes at once: of few packets 0.5 % are less than that. Of an
+        either end makes no queue. Nor does what stands in it once it is begun: of few packets 0.5 % are less. Of an
         overload that lasts it is the excess, whether a buffer holds all of it, none, or is full half-way; of losses
         that come in bursts it is a guess, which what was lost and drained bounds.
         """
@@ -158,7 +159,7 @@ class Trial:
             return 0.0
         begin, end = median(self.under_way[:quarter]), median(self.under_way[-quarter:])
         rise = (end - begin) * len(self.under_way) / (len(self.under_way) - quarter)
-        return rise if rise > POLL else 0.0
+        return rise if rise > STANDING else 0.0
 
     @property
     def delivery_ratio(self) -> float:

@@ -164,16 +164,16 @@ def buffered(capacity: float, buffer: int) -> Measure:
     return measure
 
 
-def test_a_queue_that_wavers_by_a_poll_is_no_loss() -> None:
-    """At 17 kpps and in 0.25 s the goal is 21 packets, and a kernel that polls 64 at once leaves more than that."""
-    calm, capacity = buffered(17_000, 4096), 17_000
-    waver = (20, 18, 4, 12, 8, 13, 12, 6, 15, 44, 14, 62, 58, 48, 63, 57)
+def test_what_stands_in_a_queue_is_no_loss() -> None:
+    """Of 18.7 kpps 0.25 s have a goal of 23 packets; these looks are a real guest's, at 0.984 of what it forwards."""
+    calm, capacity = buffered(18_700, 4096), 18_700
+    waver = (14, 15, 10, 18, 32, 20, 14, 20, 22, 16, 26, 73, 68, 62, 68, 78)
 
     def measure(load: float, duration: float) -> Trial:
         trial = calm(load, duration)
         if load > capacity:
             return trial
-        return dataclasses.replace(trial, drained=57, under_way=waver)
+        return dataclasses.replace(trial, drained=78, under_way=waver)
 
     found, trials = replicate(measure, capacity, width=0.02, duration=0.25)
     assert found.pdr.value(trials) == found.pdr.knee(trials)

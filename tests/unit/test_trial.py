@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pdrgate.trial import LOOKS, POLL, Latency, Trial
+from pdrgate.trial import LOOKS, STANDING, Latency, Trial
 
 counts = st.integers(min_value=0, max_value=10**12)
 times = st.floats(min_value=0, max_value=1e9, allow_nan=False)
@@ -162,13 +162,13 @@ def test_the_steady_loss_ratio_depends_neither_on_the_duration_nor_on_when_the_b
     duration: float, overload: float
 ) -> None:
     measured = filling(duration, load=overload * 20_000, capacity=20_000)
-    seen = (overload - 1) * 20_000 * duration > 1.1 * POLL
-    assert measured.steady_loss_ratio == pytest.approx(1 - 1 / overload, abs=2e-3 if seen else 1.1 * POLL / 2000)
+    seen = (overload - 1) * 20_000 * duration > 1.1 * STANDING
+    assert measured.steady_loss_ratio == pytest.approx(1 - 1 / overload, abs=2e-3 if seen else 1.1 * STANDING / 2000)
 
 
-def test_what_one_poll_takes_is_no_queue() -> None:
-    """At 17 kpps and in 0.25 s the goal of 0.5 % is 21 packets, and a kernel that polls 64 at once leaves more."""
-    wavering = trial(4250, 4250, drained=57, under_way=(20, 18, 4, 12, 8, 13, 12, 6, 15, 44, 14, 62, 58, 48, 63, 57))
+def test_what_stands_is_no_queue_that_grows() -> None:
+    """Of 18.5 kpps 0.25 s have a goal of 23 packets; these looks are a real guest's, at 0.984 of what it forwards."""
+    wavering = trial(4622, 4622, drained=78, under_way=(14, 15, 10, 18, 32, 20, 14, 20, 22, 16, 26, 73, 68, 62, 68, 78))
     assert wavering.steady_loss_ratio == 0
 
 
