@@ -91,7 +91,9 @@ def test_ports_with_interrupts_are_pinned_by_them_and_all_goes_back(guest: tuple
             # Fewer than the TAP holds: a machine that is busy elsewhere delays them, and loses none.
             trial = generator.trial(2e3, 0.4, Frames())
             generator.close()
-            assert (trial.offered, trial.forwarded) == (800, 800)
+            # Beside somebody else's measurement a generator may be too late for some of them, and says so.
+            assert trial.offered + trial.unsent == 800
+            assert trial.forwarded == trial.offered > 0
             assert testbed.check() == ()
             assert [sentence for sentence in path.restore() if not sentence.startswith("put back")] == []
             assert state(sut) != before
