@@ -10,9 +10,10 @@ from typing import Any, Protocol, Self, TypeVar
 
 import msgspec
 
-STANDING = 128
+STANDING, STANDING_SHARE = 128, 0.05
 """Packets that stand in a queue which does not grow: near its most a kernel keeps up by full batches alone, so that one
-of 64 (NAPI's weight) waits while one is taken."""
+of 64 (NAPI's weight) waits while one is taken. And the part of the offered packets that they are at most: of a SUT so
+slow that a trial has a few hundred, as many are an overload."""
 GENERATOR_TOLERANCE = 1e-3
 """Largest unsent part, and largest stretch of the sending time, of a trial that the generator did not limit."""
 
@@ -159,7 +160,7 @@ class Trial:
             return 0.0
         begin, end = median(self.under_way[:quarter]), median(self.under_way[-quarter:])
         rise = (end - begin) * len(self.under_way) / (len(self.under_way) - quarter)
-        return rise if rise > STANDING else 0.0
+        return rise if rise > min(STANDING, STANDING_SHARE * self.offered) else 0.0
 
     @property
     def delivery_ratio(self) -> float:

@@ -85,7 +85,18 @@ def router(folder: Path, beyond: int) -> Path:
 
 def gate(folder: Path, *options: str) -> tuple[RunResult, float]:
     """One run of the gate, and its seconds."""
-    command = (sys.executable, "-m", "pdrgate", "gate", "--output", str(folder), "--wait", "1h", "--quiet", *options)
+    command = (
+        sys.executable,
+        "-m",
+        "pdrgate.cli",
+        "gate",
+        "--output",
+        str(folder),
+        "--wait",
+        "1h",
+        "--quiet",
+        *options,
+    )
     began = time.monotonic()
     done = subprocess.run(
         command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT / "libraries")}, capture_output=True, text=True
@@ -152,7 +163,9 @@ def hog() -> Iterator[None]:
 def early_loss(folder: Path) -> tuple[RunResult, float]:
     """What the program can forward is measured first."""
     never = router(folder, 1_000_000_000)
-    known, _ = gate(folder / "known", "--bpf", str(never), "--profile", "smoke")
+    known, _ = gate(
+        folder / "known", "--bpf", str(never), "--against", str(never), "--profile", "smoke", "--boots", "3"
+    )
     pdr = known.scenarios[0].pdr
     assert pdr is not None
     loses = router(folder, round(0.8 * pdr.load * WINDOW))
