@@ -10,30 +10,17 @@ from pdrgate.gate.boots import Build
 from pdrgate.gate.curve_boots import CurveBoots
 from pdrgate.gate.latency import latencies
 from pdrgate.gate.packet_cost import counted
-from pdrgate.gate.pairs_comparison import Compared, PairsComparison, Plan
+from pdrgate.gate.pairs_comparison import PairsComparison, Plan
 from pdrgate.gate.progress import Progress
+from pdrgate.gate.replicate import MEASURANDS, Compared
 from pdrgate.gate.shape import Shape, shape_of
-from pdrgate.measurands import (
-    Cost,
-    LivelockThreshold,
-    MedianLatency,
-    OverloadThroughput,
-    PartialDropRate,
-    SaturationThroughput,
-    TailLatency,
-)
 from pdrgate.observers.accounting import total
 from pdrgate.results.losses import LossResult
 from pdrgate.results.model import CostResult, LatencyResult, Side
 from pdrgate.search.bounds import known_bounds
 from pdrgate.trial import Trial, by_boot
 
-__all__ = ["MEASURANDS", "BuildComparison", "Plan"]
-
-MEASURANDS: tuple[Compared, ...] = (
-    PartialDropRate, SaturationThroughput, OverloadThroughput, LivelockThreshold, MedianLatency, TailLatency, Cost,
-)  # fmt: skip
-"""What is compared, where all boots have it, the one that the run is about first."""
+__all__ = ["BuildComparison", "Plan"]
 
 
 class BuildComparison(PairsComparison[Trial]):

@@ -90,6 +90,14 @@ class Disturbance:
             return Judgement(Verdict.DISTURBED, f"{self._why()}; {remedy}{without}")
         return judgement
 
+    def explained(self, failure: Judgement | None, interference: str, remedy: str) -> Judgement | None:
+        """A failure as `weighed`, with what else of the machine a reader should know; None where there is none."""
+        found = self.weighed(failure, remedy)
+        if found is None:
+            return None
+        remark = "" if found.verdict is Verdict.DISTURBED else self.remark()
+        return found.remarked(remark, f"meanwhile {interference}" if interference else "")
+
     def remark(self) -> str:
         """What a reader of any other verdict should know; empty when nothing was disturbed."""
         if not (self.repeated or self.lost):

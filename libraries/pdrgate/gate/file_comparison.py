@@ -12,19 +12,15 @@ from pdrgate.gate.judging import check_tolerance, compare, comparison, judged, r
 from pdrgate.gate.noise import noise_floor
 from pdrgate.gate.options import COST_TOLERANCE, LATENCY_TOLERANCE
 from pdrgate.gate.record import read_fingerprints
-from pdrgate.gate.replicate import Measurands
+from pdrgate.gate.replicate import MEASURANDS, Compared, Measurands
 from pdrgate.gate.shape import shape_of
 from pdrgate.history.noise import NoiseStore
 from pdrgate.measurands import (
     LATENCY,
     Cost,
     LatencyTrials,
-    LivelockThreshold,
-    MedianLatency,
-    OverloadThroughput,
     PartialDropRate,
     SaturationThroughput,
-    TailLatency,
     replicate_of,
 )
 from pdrgate.measurands.measurand import OVERLOAD
@@ -39,12 +35,6 @@ from pdrgate.stability.curve import LoadLossCurve, first_past
 from pdrgate.stats.intervals import mean
 from pdrgate.trial import Trial, by_boot
 
-_Compared = (
-    PartialDropRate | SaturationThroughput | OverloadThroughput | LivelockThreshold | MedianLatency | TailLatency | Cost
-)
-_MEASURANDS: tuple[type[_Compared], ...] = (
-    PartialDropRate, SaturationThroughput, OverloadThroughput, LivelockThreshold, MedianLatency, TailLatency, Cost,
-)  # fmt: skip
 _SIDES: tuple[Side, Side] = ("baseline", "candidate")
 _Values = dict[str, dict[int, float]]
 
@@ -114,7 +104,7 @@ def compare_files(
         )
     pairs = sorted(first.values[PartialDropRate.name].keys() & second.values[PartialDropRate.name].keys())
     paired = first.paired and second.paired and len(pairs) > 1
-    judged_here = [one for one in _MEASURANDS if one is not Cost or not (first.inexact or second.inexact)]
+    judged_here = [one for one in MEASURANDS if one is not Cost or not (first.inexact or second.inexact)]
     samples = [_samples(one, first, second, tolerance, pairs if paired else None) for one in judged_here]
     known = [one for one in samples if len(one.baseline) > 1 and len(one.candidate) > 1]
     paired = paired and {one.measurand for one in known} >= {PartialDropRate.name, SaturationThroughput.name}
@@ -169,7 +159,7 @@ def _by_pairs(
 
 
 def _samples(
-    measurand: type[_Compared],
+    measurand: Compared,
     first: _Set,
     second: _Set,
     tolerance: float,
@@ -217,13 +207,13 @@ def values_by_run(curve: LoadLossCurve, plr_threshold: float) -> _Values:
     beyond = curve.points[past + 1].throughputs if past is not None and past + 1 < len(curve.points) else ()
     pdrs = curve.pdr_per_run(plr_threshold) if beyond else ()
     return {
-        **{one.name: {} for one in _MEASURANDS},
+        **{one.name: {} for one in MEASURANDS},
         PartialDropRate.name: dict(enumerate(pdrs, 1)), SaturationThroughput.name: dict(enumerate(beyond, 1)),
     }  # fmt: skip
 
 
 def _by_replicate(trials: Sequence[Trial], plr_threshold: float) -> _Values:
-    values: _Values = {one.name: {} for one in _MEASURANDS}
+    values: _Values = {one.name: {} for one in MEASURANDS}
     for count, ((_, pair, _), own) in enumerate(replicate_of(trials).items(), 1):
         loads = [trial.intended_load for trial in own if trial.phase == "repeat"] or [own[0].intended_load]
         goal = dataclasses.replace(PDR, loss_ratio=plr_threshold)

@@ -14,7 +14,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Generic, Protocol
+from typing import Any, ClassVar, Generic
 
 from pdrgate.crashes.faults import Crash
 from pdrgate.gate.baseline import besides_the_kernel, differing_entries
@@ -36,6 +36,7 @@ from pdrgate.gate.noise import as_observed, check_resolvable, noise_floor, remem
 from pdrgate.gate.packet_cost import function_changes
 from pdrgate.gate.pairs_file import PairsFile, StoredStep
 from pdrgate.gate.progress import Estimate
+from pdrgate.gate.replicate import Compared
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import pdr_of
 from pdrgate.gate.session import Session
@@ -47,7 +48,6 @@ from pdrgate.replication import PairsRule, Samples, Standing
 from pdrgate.replication.tries import Pairs
 from pdrgate.results.losses import LossResult, compared
 from pdrgate.results.model import (
-    Better,
     BootResult,
     ComparisonResult,
     CostResult,
@@ -63,20 +63,6 @@ from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stability import Assessment
 from pdrgate.stability import Verdict as Stability
 from pdrgate.trial import AnyStretch, Trial, by_boot
-
-
-class Compared(Protocol):
-    """A kind of measurand that boots are compared by."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def unit(self) -> str: ...
-
-    @property
-    def better(self) -> Better: ...
-
 
 _MOST_FAILURES = 2
 """Boots of one build that may fail; one failure can be the testbed's, two are the build's."""

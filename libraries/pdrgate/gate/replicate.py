@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
+from pdrgate.gate.judging import summarised
 from pdrgate.gate.prepared_sut import PreparedSut
 from pdrgate.measurands import (
     Cost,
@@ -20,6 +21,7 @@ from pdrgate.measurands import (
     Sweep,
     TailLatency,
 )
+from pdrgate.results.model import Better, MeasurandResult
 from pdrgate.search.goals import Goal
 
 _Ask = TypeVar("_Ask")
@@ -29,6 +31,25 @@ _SoFar = TypeVar("_SoFar", contravariant=True)
 
 _SPAN = 100.0
 """How far below the lowest load of the curve a PDR is looked for."""
+
+
+class Compared(Protocol):
+    """A kind of measurand that builds are compared by."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def unit(self) -> str: ...
+
+    @property
+    def better(self) -> Better: ...
+
+
+MEASURANDS: tuple[Compared, ...] = (
+    PartialDropRate, SaturationThroughput, OverloadThroughput, LivelockThreshold, MedianLatency, TailLatency, Cost,
+)  # fmt: skip
+"""What is compared of trials, where both builds have it, the one that a run is about first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +105,12 @@ class NextStep(Protocol[_SoFar, _Wanted]):
     def next(self, so_far: Sequence[_SoFar], /) -> _Wanted | None: ...
 
 
+class Sampled(Compared, Protocol[_SoFar]):
+    """A measurand, of trials or of transfers."""
+
+    def value(self, so_far: Sequence[_SoFar], /) -> float | None: ...
+
+
 @dataclass
 class Replicate(Generic[_Ask, _Made]):
     """One on the way."""
@@ -106,6 +133,17 @@ class Replicate(Generic[_Ask, _Made]):
         patience = self.subject.session.profile.patience
         self.trials.append(self.subject.measure_patiently(ask, patience, self.repeat))
         return True
+
+
+def summaries(
+    measurands: Sequence[Sampled[_Made]], replicates: Sequence[Replicate[_Ask, _Made]]
+) -> tuple[MeasurandResult, ...]:
+    """What replicates came to, by measurand; those that none of them tells are left out."""
+    found = []
+    for measurand in measurands:
+        values = [value for one in replicates if (value := measurand.value(one.trials)) is not None]
+        found.append(summarised(measurand.name, measurand.unit, measurand.better, values))
+    return tuple(one for one in found if one is not None)
 
 
 class GoesOn(Protocol):

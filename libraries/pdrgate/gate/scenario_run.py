@@ -19,7 +19,7 @@ from pdrgate.gate.packet_cost import counted
 from pdrgate.gate.plan import further_load, grid, is_highest, overloads, round_order
 from pdrgate.gate.profile import TOP_TRIALS
 from pdrgate.gate.progress import Estimate, Progress
-from pdrgate.gate.replicate import Measurands, Replicate, measure_in_turn
+from pdrgate.gate.replicate import Measurands, Replicate, measure_in_turn, summaries
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.gate.soak import SHARE, judged_soak, slices, soaked
@@ -38,7 +38,7 @@ from pdrgate.results.model import (
     SearchResult,
 )
 from pdrgate.results.soak import SoakResult
-from pdrgate.results.verdict import Judgement, Verdict, gravest
+from pdrgate.results.verdict import Judgement, Verdict, graver
 from pdrgate.search.bounds import known_bounds
 from pdrgate.search.calibration import Calibration
 from pdrgate.search.mlr import GoalResult as Found
@@ -131,7 +131,7 @@ class ScenarioRun:
         failure = search_failure(self.found, self.subject.calibration)
         if failure is not None:
             self._failure = Disturbance.of(self.trials).weighed(failure, remedy(self.session.testbed))
-        self._judge(self._failure)
+        self.judgement = graver(self.judgement, self._failure)
         return self.found
 
     def repeat(self) -> Assessment:
@@ -187,14 +187,10 @@ class ScenarioRun:
         self.disturbance = Disturbance.of(
             [trial for trial in self.trials if trial.repeat], self.session.profile.patience
         )
-        self._failure = self.disturbance.weighed(self._failure, remedy(self.session.testbed))
-        if self._failure is not None:
-            remark = "" if self._failure.verdict is Verdict.DISTURBED else self.disturbance.remark()
-            meanwhile = f"meanwhile {self.interference}" if self.interference else ""
-            self._failure = self._failure.remarked(remark, meanwhile)
-        elif self.interference:
+        self._failure = self.disturbance.explained(self._failure, self.interference, remedy(self.session.testbed))
+        if self.interference and self._failure is None:
             self.session.observer.said(f"while the repeats were measured, {self.interference}")
-        self._judge(self._failure)
+        self.judgement = graver(self.judgement, self._failure)
         return self.assessment
 
     def measure_soak(self, duration: float, share: float = SHARE) -> SoakResult:
@@ -226,7 +222,7 @@ class ScenarioRun:
         if self.soak is None:
             raise TestbedError("there is no soak to judge; soak the SUT first")
         judgement = judged_soak(self.soak, tolerated)
-        self._judge(judgement)
+        self.judgement = graver(self.judgement, judgement)
         return judgement
 
     def measure_receive_rate(self, count: int, duration: float) -> MeasurandResult:
@@ -257,7 +253,7 @@ class ScenarioRun:
             self.measurands, tolerance, failure=self._failure, disturbance=self.disturbance, cost=self.cost,
             losses=self._losses,
         )  # fmt: skip
-        self._judge(judgement)
+        self.judgement = graver(self.judgement, judgement)
         return judgement
 
     @property
@@ -339,12 +335,8 @@ class ScenarioRun:
         return found
 
     def _summarise(self, measurands: Measurands, replicates: list[Replicate[Ask, Trial]]) -> None:
-        found = []
-        for measurand in measurands.all:
-            values = [value for one in replicates if (value := measurand.value(one.trials)) is not None]
-            found.append(summarised(measurand.name, measurand.unit, measurand.better, values))
         rates = [one for one in self.measurands if one.name == RECEIVE_RATE]
-        self.measurands = (*(one for one in found if one is not None), *rates)
+        self.measurands = (*summaries(measurands.all, replicates), *rates)
 
     def _no_pdr(self, measurands: Measurands, replicates: list[Replicate[Ask, Trial]]) -> Judgement | None:
         """Where most repeats came to no PDR there is none."""
@@ -363,13 +355,6 @@ class ScenarioRun:
         """One more boot for what boots deviate by, where its curve can be trusted."""
         if self._failure is None and self.assessment is not None:
             self._against.remember(self.measurands, self.trials)
-
-    def _judge(self, judgement: Judgement | None) -> None:
-        """Keep the gravest."""
-        if judgement is None:
-            return
-        if self.judgement is None or gravest((judgement.verdict, self.judgement.verdict)) is judgement.verdict:
-            self.judgement = judgement
 
     def _told(self, trial: Trial, replayed: bool) -> None:
         lower, upper = known_bounds(self.trials, self.scenario.loss_ratio)

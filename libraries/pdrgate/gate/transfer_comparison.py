@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar
 
 from pdrgate.gate.boots import Boot, Boots
-from pdrgate.gate.pairs_comparison import Compared, PairsComparison
+from pdrgate.gate.pairs_comparison import PairsComparison
 from pdrgate.gate.prepared_sut import Identity
+from pdrgate.gate.replicate import Compared
 from pdrgate.gate.shape import Shape, shape_of_transfers
 from pdrgate.gate.transfer_run import TransferMeasurands, in_words, transfers_result
 from pdrgate.gate.transfer_subject import TransferSubject

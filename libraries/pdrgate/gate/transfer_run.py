@@ -18,10 +18,10 @@ from pdrgate.gate.against_baseline import AgainstBaseline
 from pdrgate.gate.baseline import BaselineSource
 from pdrgate.gate.disturbance import Disturbance, remedy
 from pdrgate.gate.interference import interference
-from pdrgate.gate.judging import check_tolerance, summarised
+from pdrgate.gate.judging import check_tolerance
 from pdrgate.gate.profile import Profile
 from pdrgate.gate.progress import Estimate
-from pdrgate.gate.replicate import Replicate, measure_in_turn
+from pdrgate.gate.replicate import Replicate, measure_in_turn, summaries
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.gate.transfer_subject import TransferSubject
@@ -36,7 +36,7 @@ from pdrgate.measurands import (
 )
 from pdrgate.measurands.tcp import CURVE, loaded, rest_rtt
 from pdrgate.results.model import CheckResult, MeasurandResult, ScenarioResult, TransferResult, TransfersResult
-from pdrgate.results.verdict import Judgement, Verdict, gravest
+from pdrgate.results.verdict import Judgement, Verdict, graver
 from pdrgate.stability.checks import SPREAD, Check
 from pdrgate.stability.transfers import transfer_checks
 from pdrgate.transfer import Transfer
@@ -149,7 +149,8 @@ class TransferRun:
         found = curve.knee(replicate.trials)
         knees = ", ".join(map(size, curve.knees(replicate.trials)))
         if found is None:
-            self._judge(Judgement(Verdict.UNSTABLE, f"no two sweeps agree on the knee of the window curve: {knees}"))
+            untold = Judgement(Verdict.UNSTABLE, f"no two sweeps agree on the knee of the window curve: {knees}")
+            self.judgement = graver(self.judgement, untold)
         else:
             beyond = ", the largest that was tried" if found == windows[-1] else ""
             self.session.observer.said(f"the knee of the window curve is {size(found)}{beyond} ({knees} by sweep)")
@@ -168,7 +169,7 @@ class TransferRun:
         ]
         for one in replicates:
             measure_in_turn([one])
-        self.measurands = transfer_results(measurands, [one.trials for one in replicates])
+        self.measurands = summaries(measurands.all, replicates)
         repeats = [transfer for one in replicates for transfer in loaded(one.trials)]
         rates = [transfer.throughput / 1e9 for transfer in repeats]
         self.checks = transfer_checks(TcpThroughput.name, TcpThroughput.unit, rates)
@@ -179,14 +180,11 @@ class TransferRun:
         self.disturbance = Disturbance.of(mine, profile.patience)
         if not repeats:
             self._failure = self._failure or Judgement(Verdict.INCONCLUSIVE, "no transfer tells of the SUT")
-        self._failure = self.disturbance.weighed(self._failure, remedy(session.testbed))
-        if self._failure is not None and self._failure.verdict is not Verdict.DISTURBED:
-            meanwhile = f"meanwhile {self.interference}" if self.interference else ""
-            self._failure = self._failure.remarked(self.disturbance.remark(), meanwhile)
-        elif self.interference and self._failure is None:
+        self._failure = self.disturbance.explained(self._failure, self.interference, remedy(session.testbed))
+        if self.interference and self._failure is None:
             session.observer.said(f"while the repeats were measured, {self.interference}")
         session.say_once(station_limited(repeats))
-        self._judge(self._failure)
+        self.judgement = graver(self.judgement, self._failure)
         return self.checks
 
     def judge(self, tolerance: float) -> Judgement:
@@ -197,7 +195,7 @@ class TransferRun:
         judgement = self._against.judge(
             self.measurands, tolerance, failure=self._failure, disturbance=self.disturbance
         )  # fmt: skip
-        self._judge(judgement)
+        self.judgement = graver(self.judgement, judgement)
         return judgement
 
     @property
@@ -247,27 +245,9 @@ class TransferRun:
         """That so many transfers begin now."""
         self._ends = time.monotonic() + transfers * (whole_seconds(profile.trial_duration) + _EACH)
 
-    def _judge(self, judgement: Judgement | None) -> None:
-        """Keep the gravest."""
-        if judgement is None:
-            return
-        if self.judgement is None or gravest((judgement.verdict, self.judgement.verdict)) is judgement.verdict:
-            self.judgement = judgement
-
     def _told(self, transfer: Transfer, replayed: bool) -> None:
         again = ", of the run that is continued" if replayed else ""
         self.session.observer.said(in_words(transfer) + again)
-
-
-def transfer_results(
-    measurands: TransferMeasurands, replicates: Sequence[Sequence[Transfer]]
-) -> tuple[MeasurandResult, ...]:
-    """What replicates came to."""
-    found = []
-    for measurand in measurands.all:
-        values = [value for one in replicates if (value := measurand.value(one)) is not None]
-        found.append(summarised(measurand.name, measurand.unit, measurand.better, values))
-    return tuple(one for one in found if one is not None)
 
 
 def instability(checks: Sequence[Check]) -> Judgement | None:

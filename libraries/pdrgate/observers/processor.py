@@ -61,6 +61,13 @@ class ProcessorCounts:
         self.profiles = machine.run("sh", "-c", "command -v perf && perf --version", check=False).exit_code == 0
         """Whether perf is there to tell functions apart."""
         self._program = self._start()
+        self._program.ask("begin")
+        machine.run("taskset", "-c", str(cpus[0]), "true")
+        if not self.end()["kernel_instructions"]:
+            self.close()
+            raise TestbedError(
+                f"the processor's counters on {machine.name} stand still, as those of some virtual machines do"
+            )
 
     def begin(self) -> None:
         """Count from 0. The program ends with the way to the host: where that was lost, it is started again."""
@@ -165,7 +172,7 @@ class ProcessorWatch:
     """A testbed's counters of its CPUs: opened when a trial is first to be counted, for that takes a moment."""
 
     def __init__(self, machine: Host) -> None:
-        self._machine = machine
+        self.machine = machine
         self._counts: dict[tuple[int, ...], ProcessorCounts] = {}
         self.missing = ""
         """Why nothing is counted, in words; empty while it may be."""
@@ -175,7 +182,7 @@ class ProcessorWatch:
         chosen = tuple(cpus)
         if not self.missing and chosen not in self._counts:
             try:
-                self._counts[chosen] = ProcessorCounts(self._machine, chosen)
+                self._counts[chosen] = ProcessorCounts(self.machine, chosen)
             except TestbedError as error:
                 self.missing = str(error)
         return (ProcessorObserver(self._counts[chosen]),) if chosen in self._counts else ()

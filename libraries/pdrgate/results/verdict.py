@@ -73,6 +73,13 @@ class Judgement:
         return Judgement(self.verdict, "; ".join(filter(None, (self.reason, *clauses))))
 
 
+def graver(known: Judgement | None, found: Judgement | None) -> Judgement | None:
+    """The graver of two; of two as grave the later."""
+    if known is None or found is None:
+        return known or found
+    return found if gravest((known.verdict, found.verdict)) is found.verdict else known
+
+
 def gravest(verdicts: Iterable[Verdict]) -> Verdict:
     """The verdict of a run of several scenarios; ERROR when there is none, for then nothing was measured."""
     found = set(verdicts)

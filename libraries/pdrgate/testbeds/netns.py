@@ -12,7 +12,6 @@ there a cpumap takes its place, and its queue that of the backlog, see `pdrgate.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
 from collections import defaultdict
@@ -40,11 +39,12 @@ from pdrgate.observers.counters import read_counters
 from pdrgate.observers.drop_reasons import DropReasons
 from pdrgate.observers.environment import Environment, capture_environment
 from pdrgate.observers.heartbeat import PERIOD, Heartbeat, HeartbeatObserver
-from pdrgate.observers.processor import ProcessorWatch, busy
+from pdrgate.observers.processor import ProcessorWatch
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import NAMESPACE_PREFIX, Journal
 from pdrgate.testbeds.drop_reasons import DropWatch, drop_reasons_here, inode
+from pdrgate.testbeds.processor import CountedByProcessor
 from pdrgate.testbeds.protocol import Pinning, first_cpus
 from pdrgate.testbeds.sharing import BACKLOG
 from pdrgate.traffic.embedded import EmbeddedGenerator, Engine
@@ -59,7 +59,7 @@ _DEFAULT_BUFFER = 1000
 """Packets, as the kernel's own default for the backlog."""
 
 
-class NetnsTestbed:
+class NetnsTestbed(CountedByProcessor):
     """The namespaces of one run, from `__init__` to `close`; every change is in the journal before it is made.
 
     Args:
@@ -235,24 +235,6 @@ class NetnsTestbed:
         """The counters around each trial, those of dropped packets by the kernel's reasons, and within a heartbeat on
         the CPUs that forward."""
         return (CounterObserver(self.counters), *self._drops.observers(), *self._heartbeat(shared))
-
-    def counting(self) -> tuple[Observer, ...]:
-        """What this machine's kernel executes on the CPUs that forward, by function."""
-        return self._executed.observers(self._steered)
-
-    @property
-    def uncounted(self) -> str:
-        """Why that is not counted; empty when it is."""
-        return self._executed.missing
-
-    @property
-    def exact(self) -> bool:
-        """The processor counts."""
-        return False
-
-    def busy(self) -> contextlib.AbstractContextManager[object]:
-        """Have programs use the CPUs that forward all the time."""
-        return busy(self._local, self._steered)
 
     def _count_drops(self) -> DropReasons:
         namespaces = (self._tg_namespace, *self._sut_namespaces)

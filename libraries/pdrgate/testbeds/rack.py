@@ -13,7 +13,6 @@ TSO off at the SUT's ports (``knobs: {ports: {offloads: …}}``), see `pdrgate.t
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network
@@ -43,13 +42,14 @@ from pdrgate.knobs.port_network import PortNetwork
 from pdrgate.observers.counters import read_counters
 from pdrgate.observers.drop_reasons import DropHistogram, DropReasons
 from pdrgate.observers.environment import Environment, capture_environment
-from pdrgate.observers.processor import ProcessorWatch, busy
+from pdrgate.observers.processor import ProcessorWatch
 from pdrgate.observers.reading import Reading
 from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.sut_lock import SutLock
 from pdrgate.testbeds.drop_reasons import DropWatch, drop_reasons_here, inode
 from pdrgate.testbeds.kinds import PortConfig
+from pdrgate.testbeds.processor import CountedByProcessor
 from pdrgate.testbeds.protocol import Pinning, first_cpus
 from pdrgate.testbeds.sharing import BACKLOG
 from pdrgate.testbeds.traffic_source import TrafficSource, link_address
@@ -59,7 +59,7 @@ from pdrgate.traffic.generator import Generator
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
-class RackTestbed:
+class RackTestbed(CountedByProcessor):
     """A SUT between two ports of a generator, from `__init__` to `close`.
 
     Args:
@@ -242,24 +242,6 @@ class RackTestbed:
     def observers(self, shared: bool = False) -> tuple[Observer, ...]:
         """The counters around each trial, those of dropped packets by the kernel's reasons among them."""
         return (CounterObserver(self.counters), *self._drops.observers())
-
-    def counting(self) -> tuple[Observer, ...]:
-        """What the SUT's kernel executes on the CPUs that forward, by function."""
-        return self._executed.observers(self._steered)
-
-    @property
-    def uncounted(self) -> str:
-        """Why that is not counted; empty when it is."""
-        return self._executed.missing
-
-    @property
-    def exact(self) -> bool:
-        """The processor counts."""
-        return False
-
-    def busy(self) -> contextlib.AbstractContextManager[object]:
-        """Have programs use the CPUs that forward all the time."""
-        return busy(self._machine, self._steered)
 
     def _count_drops(self) -> DropReasons:
         if self._machine.name != "local":

@@ -16,19 +16,14 @@
  * It is linked statically: it has to run wherever a kernel does.
  */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <linux/perf_event.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "asked.h"
 
 #define MOST_CPUS 1024
 #define KINDS 3
@@ -48,27 +43,6 @@ struct group {
 };
 
 static int cpus[MOST_CPUS], counters[MOST_CPUS][KINDS], many;
-static char answer_path[4096];
-
-static void answer(const char *format, ...)
-{
-	FILE *file = fopen(answer_path, "w");	/* waits for whoever reads it */
-	va_list args;
-
-	if (!file)
-		exit(1);
-	va_start(args, format);
-	vfprintf(file, format, args);
-	va_end(args);
-	fputc('\n', file);
-	fclose(file);
-}
-
-static void fail(const char *what)
-{
-	answer("{\"error\":\"%s: %s\"}", what, strerror(errno));
-	exit(1);
-}
 
 static int counter(int kind, int cpu, int leader)
 {
@@ -151,20 +125,16 @@ static void end(void)
 
 int main(int argc, char **argv)
 {
-	char control_path[4096], line[64];
+	char line[64];
 	FILE *control;
 
 	if (argc != 3) {
 		fprintf(stderr, "usage: pdrgate-counts FOLDER CPUS\n");
 		return 64;
 	}
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	snprintf(control_path, sizeof(control_path), "%s/control", argv[1]);
-	snprintf(answer_path, sizeof(answer_path), "%s/answer", argv[1]);
-	control = fopen(control_path, "r+");	/* not the end of file when whoever wrote a line closes it */
+	control = begin_to_be_asked(argv[1]);
 	if (!control)
 		return 1;
-	setvbuf(control, NULL, _IOLBF, 0);
 	open_all(argv[2]);
 	answer("{\"ready\":1}");
 	while (fgets(line, sizeof(line), control)) {

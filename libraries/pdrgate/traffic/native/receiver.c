@@ -31,7 +31,6 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,12 +38,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "asked.h"
 
 #ifndef SO_MEMINFO
 #define SO_MEMINFO 55
@@ -90,7 +90,6 @@ static _Atomic uint8_t *seen;		/* a bit for each number */
 static int sockets[MOST_RECEIVERS];
 static pid_t processes[MOST_RECEIVERS], background[MOST_BACKGROUND];
 static int receivers, backgrounds;
-static char answer_path[4096];
 
 static int64_t now(void)
 {
@@ -98,26 +97,6 @@ static int64_t now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec * NS + t.tv_nsec;
-}
-
-static void answer(const char *format, ...)
-{
-	FILE *file = fopen(answer_path, "w");	/* waits for whoever reads it */
-	va_list args;
-
-	if (!file)
-		exit(1);
-	va_start(args, format);
-	vfprintf(file, format, args);
-	va_end(args);
-	fputc('\n', file);
-	fclose(file);
-}
-
-static void fail(const char *what)
-{
-	answer("{\"error\":\"%s: %s\"}", what, strerror(errno));
-	exit(1);
 }
 
 /* Note packets of this trial that a call brought, and when. */
@@ -496,7 +475,7 @@ static void leave(int signal)
 
 int main(int argc, char **argv)
 {
-	char control_path[4096], line[256], ids[MOST_RECEIVERS * 12];
+	char line[256], ids[MOST_RECEIVERS * 12];
 	int family, port, buffer, busy, at = 0;
 	FILE *control;
 	bool many;
@@ -505,9 +484,6 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: pdrgate-receiver FOLDER FAMILY PORT RECEIVERS BUFFER CALL BUSY BACKGROUND CPUS\n");
 		return 64;
 	}
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	snprintf(control_path, sizeof(control_path), "%s/control", argv[1]);
-	snprintf(answer_path, sizeof(answer_path), "%s/answer", argv[1]);
 	family = atoi(argv[2]);
 	port = atoi(argv[3]);
 	receivers = atoi(argv[4]);
@@ -517,10 +493,9 @@ int main(int argc, char **argv)
 	backgrounds = atoi(argv[8]);
 	if (receivers < 1 || receivers > MOST_RECEIVERS || backgrounds < 0 || backgrounds > MOST_BACKGROUND)
 		return 64;
-	control = fopen(control_path, "r+");	/* not the end of file when whoever wrote a line closes it */
+	control = begin_to_be_asked(argv[1]);
 	if (!control)
 		return 1;
-	setvbuf(control, NULL, _IOLBF, 0);
 	take_priority(nice_of_ksoftirqd(argv[9]));
 	shared = share(sizeof(*shared));
 	seen = share(MOST_PACKETS / 8);
