@@ -4,8 +4,8 @@
 
 - early-loss: an XDP router in guests that drops every sixteenth packet beyond 0.8 of what it can forward, against the
   same program that does so beyond far more: the same instructions, the same capacity.
-- flips: namespaces in which the second router gets a firewall of 60 rules that match nothing, and loses it, every two
-  seconds: a SUT that flips, on a CPU that nobody disturbs.
+- flips: eight routers in namespaces, of which the second gets a firewall of 60 rules that match nothing, and loses it,
+  every two seconds: a SUT that flips, on a CPU that nobody disturbs.
 - hog: namespaces, and a process of equal priority that never waits on the SUT's CPU.
 - stopped: two equal builds in guests, of which each is stopped for two seconds (SIGSTOP) every eight.
 
@@ -172,6 +172,14 @@ def early_loss(folder: Path) -> tuple[RunResult, float]:
     return gate(folder / "gated", "--bpf", str(loses), "--against", str(never))
 
 
+def flips(folder: Path) -> tuple[RunResult, float]:
+    """More routers than usual: fewer forward as much as the generator sends."""
+    testbed = folder / "eight.yaml"
+    testbed.write_text(NETNS.read_text().replace("  hops: 3 ", "  hops: 8 "))
+    with again_and_again(flip, 2):
+        return gate(folder, "--testbed", str(testbed))
+
+
 def under(what: Callable[[], AbstractContextManager[None]], *options: str) -> Callable[[Path], tuple[RunResult, float]]:
     """The gate with these options, while something is done."""
 
@@ -184,7 +192,7 @@ def under(what: Callable[[], AbstractContextManager[None]], *options: str) -> Ca
 
 FAULTS: dict[str, Callable[[Path], tuple[RunResult, float]]] = {
     "early-loss": early_loss,
-    "flips": under(lambda: again_and_again(flip, 2), "--testbed", str(NETNS)),
+    "flips": flips,
     "hog": under(hog, "--testbed", str(NETNS)),
     "stopped": under(lambda: again_and_again(stop_guests, 6), "--kernel", KERNEL, "--against", KERNEL),
 }
