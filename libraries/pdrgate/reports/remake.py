@@ -16,7 +16,7 @@ from pdrgate.history.results import read_result
 from pdrgate.history.trials import TRIALS_FILE
 from pdrgate.reports.allure import tell_allure
 from pdrgate.reports.files import written
-from pdrgate.reports.junit import junit, retold
+from pdrgate.reports.junit import XUNIT_FILE, junit, retold
 from pdrgate.reports.markdown import MARKDOWN_FILE, run_markdown
 from pdrgate.reports.overview import Overview, gravest_scenario, overview
 from pdrgate.reports.scenario import Picture, main_picture, pictures
@@ -26,7 +26,7 @@ from pdrgate.stability import read_trials
 from pdrgate.trial import Trial
 
 PLOTS_FOLDER = "plots"
-_OUTPUT, _LOG, _REPORT, _XUNIT = "output.xml", "log.html", "report.html", "xunit.xml"
+_OUTPUT, _LOG, _REPORT, _XUNIT = "output.xml", "log.html", "report.html", XUNIT_FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,24 +64,41 @@ def retell_xunit(folder: Path, result: RunResult) -> None:
 def make_page(folder: Path, result: RunResult) -> Iterator[Path | Told]:
     """Make ``summary.html``, the pictures of a run, and ``summary.md``."""
     trials: Sequence[Trial] = ()
-    if any(one.search or any(side.search for side in one.sides) for one in result.scenarios):
+    if draws_search(result):
         try:
             trials = read_trials(folder / TRIALS_FILE)
         except DataError as error:
             yield Told(f"the search is not drawn: {error}")
-    drawn = _drawn(folder, result, trials)
+    drawn = all_pictures(folder, result, {"": trials})
+    yield from make_summaries(folder, result, drawn)
+    tell_allure(folder, result, drawn, trials)
+
+
+def make_summaries(folder: Path, result: RunResult, drawn: Mapping[int, Sequence[Picture]]) -> Iterator[Path]:
+    """Write the pictures, the page and the Markdown of a result. Raises StorageError."""
     for found in drawn.values():
         for picture in found:
             yield written(folder / PLOTS_FOLDER / f"{picture.name}.png", picture.png)
     yield written(folder / SUMMARY_FILE, summary(result, drawn).encode())
     yield written(folder / MARKDOWN_FILE, run_markdown(result).encode())
-    tell_allure(folder, result, drawn, trials)
 
 
-def _drawn(folder: Path, result: RunResult, trials: Sequence[Trial]) -> Mapping[int, Sequence[Picture]]:
+def draws_search(result: RunResult) -> bool:
+    """Whether its pictures need the trials."""
+    return any(one.search or any(side.search for side in one.sides) for one in result.scenarios)
+
+
+def all_pictures(
+    folder: Path, result: RunResult, trials: Mapping[str, Sequence[Trial]]
+) -> Mapping[int, Sequence[Picture]]:
+    """Those of each scenario, by its number; ``trials`` by the run that a scenario is of.
+
+    Raises:
+        DataError: the result contradicts itself.
+    """
     try:
         return {
-            number: list(pictures(scenario, trials, result.scenarios[:number]))
+            number: list(pictures(scenario, trials.get(scenario.run, ()), result.scenarios[:number]))
             for number, scenario in enumerate(result.scenarios)
         }
     except (ValueError, LookupError, ArithmeticError) as error:

@@ -6,6 +6,7 @@ import base64
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from markupsafe import Markup
 
@@ -26,6 +27,8 @@ class _Section:
     measurands: Markup
     details: Sequence[Markup]
     facts: Sequence[Markup]
+    link: str
+    """To the folder of its run, of a result that runs were merged into."""
     pictures: Sequence[tuple[str, str]]
     """Title and data of each."""
 
@@ -63,6 +66,7 @@ def _section(scenario: ScenarioResult, pictures: Sequence[Picture]) -> _Section:
             for caption, known in [("Differs from the baseline", shown), *facts]
             if known
         ],
+        link=quote(f"./{scenario.run}"),
         pictures=[(one.title, base64.b64encode(one.png).decode()) for one in pictures],
     )
 
