@@ -11,13 +11,11 @@ from pathlib import Path
 from pdrgate.errors import EXIT_FAIL, EXIT_PASS, DataError
 from pdrgate.gate.options import OPTIONS_FILE
 from pdrgate.history.results import RESULT_FILE, read_result, write_result
-from pdrgate.history.trials import TRIALS_FILE
 from pdrgate.reports.files import written
 from pdrgate.reports.junit import XUNIT_FILE, failed_besides, junit, retold, side_by_side
-from pdrgate.reports.remake import all_pictures, draws_search, make_summaries
+from pdrgate.reports.remake import make_summaries, own_trials
 from pdrgate.results.merging import LostPart, RunPart, merged
 from pdrgate.results.model import RunResult
-from pdrgate.stability import read_trials
 from pdrgate.trial import Trial
 
 MERGED_FILE = "merged.json"
@@ -57,7 +55,7 @@ def merge(places: Sequence[Path], into: Path) -> Merged:
     write_result(into / MERGED_FILE, result)
     runs = [part for part in parts if isinstance(part, RunPart)]
     trials = {part.link: _trials(Path(part.place), part.result) for part in runs}
-    for _ in make_summaries(into, result, all_pictures(into, result, trials)):
+    for _ in make_summaries(into, result, trials):
         pass
     tests = _tests(parts, result)
     written(into / XUNIT_FILE, side_by_side(tests, result))
@@ -105,9 +103,9 @@ def _why_lost(place: Path) -> str:
 
 def _trials(folder: Path, result: RunResult) -> Sequence[Trial]:
     try:
-        return read_trials(folder / TRIALS_FILE) if draws_search(result) else ()
+        return own_trials(folder, result)
     except DataError:
-        return ()  # only the way of the search is not drawn then
+        return ()  # only they are not drawn then
 
 
 def _tests(parts: Sequence[RunPart | LostPart], result: RunResult) -> Mapping[str, bytes]:
