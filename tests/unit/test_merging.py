@@ -39,7 +39,7 @@ def test_three_machines_and_one_that_died(tmp_path: Path, capsys: pytest.Capture
     assert first == "REGRESSION: IPv6 routing on rack (../rack/1): because; 3 of 6 came to no result"
     assert f"{tmp_path}/killed/2: ERROR" in lines
     assert "  no result: it was killed before a scenario had ended; measure it again" in lines
-    assert "  testbed fault: pdrgate: no QEMU" in lines
+    assert "  pdrgate: no QEMU" in lines
     assert any(line.startswith(f"  no result: no run lies in {tmp_path}/gone") for line in lines)
     merged = read_result(into / "merged.json")
     own = read_result(tmp_path / "guest/deep/1").scenarios[0]

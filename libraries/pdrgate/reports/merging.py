@@ -22,6 +22,8 @@ MERGED_FILE = "merged.json"
 """Not called as a run's result is: whoever reads a folder of runs would count them twice."""
 _VERDICT_FILE = "verdict.txt"
 """What `ci/gate-from-env` leaves beside its run, or in place of one."""
+_FAULT = "testbed fault: "
+"""What the line in it may begin with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,7 @@ def _why_lost(place: Path) -> str:
         told = (place / _VERDICT_FILE).read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         told = ""
+    told = told.removeprefix(_FAULT)  # an ERROR is one anyway
     return told or f"no result: no run lies in {place}: whoever was to measure died, or sent nothing; see its log"
 
 
