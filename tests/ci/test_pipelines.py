@@ -54,6 +54,14 @@ exit "$CODE"
 """
 REPORT = f"""#!/bin/bash
 [[ $REAL || $1/$2/$3/$4 != report/*/20261101-120000/--format/markdown ]] || exec echo '| the table |'
+if [[ $1 = merge && -z $REAL ]]; then
+    printf '%s\\0' "${{@:3}}" >merged-options
+    into=${{2#--into=}}
+    touch "$into/merged.json"
+    echo '| all tables |' >"$into/summary.md"
+    printf 'ERROR: $(touch pwned)\\n\\nmore of it\\n'
+    exit 2
+fi
 if [[ $1 = trend && -z $REAL ]]; then
     printf '%s\\n' "$*" >>trends
     exec echo '**1 got worse**'
@@ -190,26 +198,25 @@ MERGED = {"RUNS": "gates/a\n\n$(touch pwned)\n--help\n", "OUTPUT": "merged"}
 """One gate that left a run, and two that left nothing."""
 
 
-def gated(work: Work, verdict: str = "PASS") -> None:
-    """A run where `MERGED` looks for one."""
-    written(work.folder / "gates/a/20261101-120000", scenario(verdict))
-
-
 def check_merged(work: Work, done: Done) -> None:
     assert done.returncode == 2, done.stderr
-    told = "testbed fault: ERROR: $(touch pwned): no result: no run lies in $(touch pwned): "
-    assert work.told(output="merged").startswith(told)
-    assert work.told("summary.md", "merged").startswith("**ERROR:** ")
-    assert (work.folder / "merged/summary.html").is_file()
+    assert (work.folder / "merged-options").read_text() == "--\0gates/a\0$(touch pwned)\0--help\0"
+    assert work.told(output="merged") == "testbed fault: ERROR: $(touch pwned)\n"
+    assert work.told("summary.md", "merged") == "| all tables |\n"
 
 
 class TestMergeFromEnv:
     def test_a_gate_that_left_nothing_fails_the_whole(self, work: Work) -> None:
-        gated(work)
-        check_merged(work, work.run(str(work.checkout.root / "ci/merge-from-env"), **MERGED))
+        written(work.folder / "gates/a/20261101-120000", scenario("PASS"))
+        done = work.run(str(work.checkout.root / "ci/merge-from-env"), REAL="1", **MERGED)
+        assert done.returncode == 2, done.stderr
+        told = "testbed fault: ERROR: $(touch pwned): no result: no run lies in $(touch pwned): "
+        assert work.told(output="merged").startswith(told)
+        assert work.told("summary.md", "merged").startswith("**ERROR:** ")
+        assert (work.folder / "merged/summary.html").is_file()
 
     def test_no_run_at_all(self, work: Work) -> None:
-        done = work.run(str(work.checkout.root / "ci/merge-from-env"), RUNS="", OUTPUT="merged")
+        done = work.run(str(work.checkout.root / "ci/merge-from-env"), REAL="1", RUNS="", OUTPUT="merged")
         assert done.returncode == 64
         assert work.told(output="merged").startswith("stopped with exit code 64: pdrgate: Missing argument 'RUN...'")
         assert work.told("summary.md", "merged").startswith("**pdrgate** `stopped")
@@ -239,7 +246,6 @@ class TestJenkins:
         _, merge = re.findall(r"script: '''(.*?)'''", self.FILE, re.DOTALL)
         (work.folder / "step").write_text(merge)
         (work.folder / "pdrgate").symlink_to(work.checkout.root)
-        gated(work)
         check_merged(work, work.run("bash", "step", PDRGATE="x", **MERGED))
 
     @pytest.mark.parametrize("name", ["TESTBED", "SCENARIO"])
@@ -335,13 +341,12 @@ class TestGitHub:
         assert "s3cret" not in comment.stdout + comment.stderr
 
     def test_the_gates_of_several_runners_are_one_verdict_and_one_comment(self, work: Work) -> None:
-        gated(work)
         with keeping(Comments("s3cret")) as comments:
             merge, comment = self.steps(work, 0, "", comments.url, self.MERGE, runs=MERGED["RUNS"])
         check_merged(work, merge)
         assert comment.returncode == 0
         assert merge.stdout.splitlines()[-1].startswith("::error title=pdrgate::testbed fault: ERROR: ")
-        assert comments.bodies[0].startswith("<!-- pdrgate pdrgate -->\n**ERROR:** ")
+        assert comments.bodies == ["<!-- pdrgate pdrgate -->\n| all tables |\n"]
 
     def test_the_workflow_names_inputs_that_the_actions_have(self) -> None:
         jobs = yaml.safe_load(WORKFLOW.read_text())["jobs"]
@@ -401,7 +406,6 @@ class TestGitLab:
         assert comments.bodies == ["<!-- pdrgate gate - x -->\n| the table |\n"]
 
     def test_the_gates_of_several_runners_are_one_verdict(self, work: Work) -> None:
-        gated(work)
         (work.folder / ".pdrgate").symlink_to(work.checkout.root)
         own = {name: str(value) for name, value in self.VERDICT["variables"].items()}
         done = work.run("sh", "-e", "-c", "\n".join(self.VERDICT["script"]), **own | MERGED)
