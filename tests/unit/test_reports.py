@@ -316,7 +316,7 @@ def test_each_trial_is_a_mark_that_says_what_it_was_and_leads_to_its_line() -> N
     html = summary(made, {}, [trial_chart(made.scenarios[0], trials), trial_chart(made.scenarios[1], ())])
     page = Page(html)
     for number in range(1, 5):
-        assert html.count(f'<a href="#trial-1-{number}">') == html.count(f'id="trial-1-{number}"') == 1
+        assert html.count(f'<a href="#trial-1-{number}" ') == html.count(f'id="trial-1-{number}"') == 1
     assert "script" not in page.tags and page.handlers == []
     chart = trial_chart(made.scenarios[0], trials)
     assert chart is not None and trial_chart(made.scenarios[1], trials[4:]) is None

@@ -1,7 +1,7 @@
 """Every trial of a scenario as a mark on the page that says, when it is pointed at, what it was and what was counted.
 
-The marks are SVG with titles, and each leads to its line in a table below: no script, so that it works in a mail, on a
-phone, for a keyboard, and where a CI server forbids scripts.
+The marks are SVG with titles, and each leads to its line in a table below, which is what keyboards and screen readers
+have: no script, so that it works in a mail, on a phone, and where a CI server forbids scripts.
 """
 
 from __future__ import annotations
