@@ -9,6 +9,9 @@ from pathlib import Path
 
 from pdrgate.builds.kernel_build import BuildError, KernelBuild, kernel_build
 
+_PATTERN = re.compile(r"[*?[]")
+"""What makes a pattern of a name."""
+
 
 def builds_at(place: str, cache: Path | None = None) -> list[KernelBuild]:
     """The builds at a place, as their names are counted: 6.9 before 6.10.
@@ -17,14 +20,14 @@ def builds_at(place: str, cache: Path | None = None) -> list[KernelBuild]:
 
     Args:
         place: a folder of packages, images or build trees; a build itself; or packages of the distribution, by a
-            pattern with ``*`` such as ``linux-image-6.1.*-amd64``.
+            pattern as a shell has them, such as ``linux-image-6.1.*-amd64``.
 
     Raises:
         BuildError: there is nothing of the kind.
         StorageError: the cache cannot be written.
     """
     path = Path(place)
-    if "*" in place and "/" not in place:
+    if _PATTERN.search(place) and "/" not in place and not path.exists():
         return [kernel_build(name, cache=cache) for name in _packages(place)]
     if not path.is_dir():
         return [kernel_build(place, cache=cache)]
@@ -45,7 +48,7 @@ def _packages(pattern: str) -> list[str]:
     """Names of packages that apt knows."""
     try:
         told = subprocess.run(
-            ("apt-cache", "pkgnames", pattern.partition("*")[0]), capture_output=True, text=True, check=True
+            ("apt-cache", "pkgnames", _PATTERN.split(pattern)[0]), capture_output=True, text=True, check=True
         )
     except (OSError, subprocess.CalledProcessError) as error:
         raise BuildError(f"{pattern}: apt-cache does not say which packages there are: {error}") from error
