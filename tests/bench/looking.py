@@ -29,12 +29,12 @@ from pdrgate.data_paths.catalogue import NETWORKS, data_path
 from pdrgate.guests.metering.speed import SpeedObserver
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.hosts.host import local_host
-from pdrgate.observers.drop_reasons import DropHistogram, DropObserver
+from pdrgate.observers.drop_reasons import DropObserver
 from pdrgate.observers.reading import Counter, Place
 from pdrgate.observers.watching import CounterObserver, watching
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
-from pdrgate.testbeds.drop_reasons import drop_reasons_here, inode
+from pdrgate.testbeds.drop_reasons import drop_reasons_here, drop_reasons_of, inode
 from pdrgate.testbeds.netns import NetnsTestbed
 from pdrgate.testbeds.vm import VmTestbed
 from pdrgate.traffic.frames import Frames
@@ -123,7 +123,7 @@ def in_a_guest(options: argparse.Namespace) -> None:
 
         def cost(looking: bool) -> tuple[float, float, dict[str, float]]:
             """Instructions per packet, the part of the packets that the guest dropped, and instructions by function."""
-            reasons = DropHistogram(guest) if looking else None
+            reasons = drop_reasons_of(guest) if looking else None
             more = (DropObserver(reasons),) if reasons else ()
             try:
                 before = testbed.counters()

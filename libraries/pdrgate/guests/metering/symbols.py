@@ -73,6 +73,11 @@ class Symbols:
         """How many places have a name."""
         return len(self._address) - 1
 
+    def function(self, address: int) -> str:
+        """The one that an address is in."""
+        at = int(np.searchsorted(self._address, np.uint64(address), side="right")) - 1
+        return self._names[int(self._function[at])]
+
     def functions(self, executed: Executed) -> dict[str, tuple[int, int]]:
         """Instructions and calls by function. Calls are executions of the block of code that a function begins with."""
         at = np.searchsorted(self._address, executed.address, side="right") - 1
