@@ -151,12 +151,16 @@ def in_a_guest(options: argparse.Namespace) -> None:
             f"instructions per packet: {costs[False]:.1f} without, {costs[True]:.1f} with; {told(ratios)} of one pair"
         )
         names = {name for own in made.values() for one in own for name in one[2]}
-        change = {
-            name: statistics.median(one[2].get(name, 0.0) for one in made[True])
-            - statistics.median(one[2].get(name, 0.0) for one in made[False])
-            for name in names
-        }
-        for name in sorted(names, key=lambda name: -abs(change[name]))[:12]:
+        change, sure = {}, []
+        for name in names:
+            with_it, without = ([one[2].get(name, 0.0) for one in made[looking]] for looking in (True, False))
+            change[name] = statistics.median(with_it) - statistics.median(without)
+            spread = max(statistics.stdev(with_it), statistics.stdev(without)) / math.sqrt(options.trials)
+            if abs(change[name]) > 4 * spread:
+                sure.append(name)
+        sum_of_sure = sum(change[name] for name in sure)
+        print(f"in functions that take surely more or less: {sum_of_sure:+.1f}, {sum_of_sure / costs[False]:+.2%}")
+        for name in sorted(sure, key=lambda name: -abs(change[name]))[:12]:
             print(f"  {name:40s} {change[name]:+8.1f}")
 
 

@@ -90,7 +90,7 @@ def main() -> None:
                     found = compared(
                         Path(folder), scenario, slower if configuration == "slower" else baseline, baseline=baseline,
                         pairs=options.pairs, tolerance=options.tolerance, testbed=TESTBEDS[where],
-                        profile=options.profile, observer=Console(),
+                        profile=options.profile, observer=Console(), wait="1 h",
                     )  # fmt: skip
                 result = found.result()
                 pairs = result.comparison.pairs if result.comparison else 0

@@ -39,10 +39,11 @@ def compared(
     testbed: Path = NAMESPACES,
     profile: ProfileName = "smoke",
     observer: Observer | None = None,
+    wait: str = "10 min",
 ) -> AnyComparison:
     """A testbed after ``baseline``, or as it is, against the same after ``configure``."""
     config = load_testbed(testbed)
-    options = Options(profile=profile, wait=Duration.parse("10 min"))
+    options = Options(profile=profile, wait=Duration.parse(wait))
     record = RunRecord(folder / "run", profile)
     session = Session(config, options, record, observer or Watcher())
     if profile == "smoke":

@@ -20,6 +20,7 @@
 #define _GNU_SOURCE
 #include <linux/bpf.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -30,6 +31,7 @@
 #define MOST_KEYS 1024
 #define MOST_CPUS 4096
 #define MOST_INSTRUCTIONS 64
+#define SLOTS 256		/* a power of two */
 
 /* Who asks knows these numbers, which are no reasons of a kernel's. */
 enum kind { CPUMAP_FULL = 1, CPUMAP_PROGRAM, REDIRECT_FAILED };
@@ -39,6 +41,12 @@ struct drop {
 	uint64_t place;
 };
 
+/* Nearly all drops find a slot of their own here, at which a CPU counts without a hash; the others are in the map. */
+struct slot {
+	struct drop drop;		/* no reason: nobody's yet */
+	uint64_t packets;
+};
+
 /* One line of what BPF is made of; see linux/bpf.h. */
 #define OP(what, to, from, at, number) \
 	((struct bpf_insn){ .code = (what), .dst_reg = (to), .src_reg = (from), .off = (at), .imm = (number) })
@@ -46,9 +54,14 @@ struct drop {
 #define COPY(to, from) OP(BPF_ALU64 | BPF_MOV | BPF_X, to, from, 0, 0)
 #define ADD(to, number) OP(BPF_ALU64 | BPF_ADD | BPF_K, to, 0, 0, number)
 #define LEFT(to, bits) OP(BPF_ALU64 | BPF_LSH | BPF_K, to, 0, 0, bits)
+#define RIGHT(to, bits) OP(BPF_ALU64 | BPF_RSH | BPF_K, to, 0, 0, bits)
+#define MASK(to, bits) OP(BPF_ALU64 | BPF_AND | BPF_K, to, 0, 0, bits)
+#define TIMES(to, number) OP(BPF_ALU64 | BPF_MUL | BPF_K, to, 0, 0, number)
+#define XOR(to, from) OP(BPF_ALU64 | BPF_XOR | BPF_X, to, from, 0, 0)
 #define PLUS(to, from) OP(BPF_ALU64 | BPF_ADD | BPF_X, to, from, 0, 0)
 #define LOAD(to, from, at) OP(BPF_LDX | BPF_MEM | BPF_DW, to, from, at, 0)
 #define LOAD_WORD(to, from, at) OP(BPF_LDX | BPF_MEM | BPF_W, to, from, at, 0)
+#define IF_DIFFERENT(one, other, skip) OP(BPF_JMP | BPF_JNE | BPF_X, one, other, skip, 0)
 #define STORE(to, at, from) OP(BPF_STX | BPF_MEM | BPF_DW, to, from, at, 0)
 #define MAP(to, fd) OP(BPF_LD | BPF_IMM | BPF_DW, to, BPF_PSEUDO_MAP_FD, 0, fd), OP(0, 0, 0, 0, 0)
 #define CALL(function) OP(BPF_JMP | BPF_CALL, 0, 0, 0, function)
@@ -60,9 +73,9 @@ struct drop {
 #define PLACE (-8)
 #define LEAVE_UNLESS(what) IF_NOT(what, 2), SET(R0, 0), EXIT
 
-enum { R0, R1, R2, R3, R4, R5, PACKETS, ARGUMENTS, STACK = 10 };
+enum { R0, R1, R2, R3, R4, R5, PACKETS, R7, R8, STACK = 10 };
 
-static int map, cpus;
+static int map, slots, cpus;
 
 static int bpf(int command, union bpf_attr *attr)
 {
@@ -82,24 +95,33 @@ static int possible_cpus(void)
 	return read == 2 ? last + 1 : 1;
 }
 
-static void make_map(void)
+static int make_map(int type, int key_size, int value_size, int entries)
 {
 	union bpf_attr attr = {
-		.map_type = BPF_MAP_TYPE_PERCPU_HASH,
-		.key_size = sizeof(struct drop),
-		.value_size = sizeof(uint64_t),
-		.max_entries = MOST_KEYS,
+		.map_type = type,
+		.key_size = key_size,
+		.value_size = value_size,
+		.max_entries = entries,
 		.map_name = "pdrgate_drops",
 	};
+	int fd = bpf(BPF_MAP_CREATE, &attr);
+
+	if (fd < 0)
+		fail("making a BPF map");
+	return fd;
+}
+
+static void make_maps(void)
+{
 	struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
 
 	setrlimit(RLIMIT_MEMLOCK, &all);	/* before Linux 5.11 maps are locked memory */
-	map = bpf(BPF_MAP_CREATE, &attr);
-	if (map < 0)
-		fail("making a BPF map");
+	map = make_map(BPF_MAP_TYPE_PERCPU_HASH, sizeof(struct drop), sizeof(uint64_t), MOST_KEYS);
+	slots = make_map(BPF_MAP_TYPE_PERCPU_ARRAY, sizeof(uint32_t), SLOTS * sizeof(struct slot), 1);
 }
 
-/* Have what `head` leaves on the stack and in PACKETS counted at a tracepoint; whether the kernel takes that. */
+/* Have what `head` leaves on the stack and in PACKETS, and does not count itself, counted at a tracepoint; whether the
+ * kernel takes that. */
 static bool count_at(const char *tracepoint, const struct bpf_insn *head, int length)
 {
 	struct bpf_insn tail[] = {
@@ -149,9 +171,20 @@ static bool count_at(const char *tracepoint, const struct bpf_insn *head, int le
 static void count_reasons(void)
 {
 	if (!COUNT_AT("kfree_skb",
-		      LOAD(R2, R1, ARGUMENT(1)), STORE(STACK, PLACE, R2),
-		      LOAD(R2, R1, ARGUMENT(2)), STORE(STACK, REASON, R2),
-		      SET(PACKETS, 1)))
+		      LOAD(R7, R1, ARGUMENT(1)), STORE(STACK, PLACE, R7),
+		      LOAD(R8, R1, ARGUMENT(2)), STORE(STACK, REASON, R8),
+		      SET(PACKETS, 1),
+		      SET(R1, 0), STORE(STACK, -24, R1), MAP(R1, slots), COPY(R2, STACK), ADD(R2, -24),
+		      CALL(BPF_FUNC_map_lookup_elem),
+		      IF_ZERO(R0, 19),	/* to what counts in the map */
+		      COPY(R1, R7), RIGHT(R1, 4), XOR(R1, R8), MASK(R1, SLOTS - 1), TIMES(R1, sizeof(struct slot)), PLUS(R0, R1),
+		      LOAD(R1, R0, offsetof(struct slot, drop.reason)),
+		      IF_NOT(R1, 2),
+		      STORE(R0, offsetof(struct slot, drop.reason), R8), STORE(R0, offsetof(struct slot, drop.place), R7),
+		      LOAD(R1, R0, offsetof(struct slot, drop.reason)), IF_DIFFERENT(R1, R8, 7),
+		      LOAD(R1, R0, offsetof(struct slot, drop.place)), IF_DIFFERENT(R1, R7, 5),
+		      LOAD(R1, R0, offsetof(struct slot, packets)), ADD(R1, 1), STORE(R0, offsetof(struct slot, packets), R1),
+		      SET(R0, 0), EXIT))
 		fail("counting by BPF at skb:kfree_skb");
 }
 
@@ -165,40 +198,78 @@ static void count_xdp(void)
 		 SET(R2, CPUMAP_FULL), LEFT(R2, 32), STORE(STACK, REASON, R2));
 	/* map_id, processed, drops, sched, and since Linux 5.9 what the cpumap's own program did: redirect, pass, drop */
 	COUNT_AT("xdp_cpumap_kthread",
-		 COPY(ARGUMENTS, R1),
+		 COPY(R7, R1),
 		 SET(R2, 0), STORE(STACK, PLACE, R2), COPY(R1, STACK), ADD(R1, PLACE), SET(R2, 4),
-		 LOAD(R3, ARGUMENTS, ARGUMENT(4)), ADD(R3, 8), CALL(BPF_FUNC_probe_read_kernel),
-		 LOAD_WORD(PACKETS, STACK, PLACE), LOAD(R2, ARGUMENTS, ARGUMENT(2)), PLUS(PACKETS, R2), LEAVE_UNLESS(PACKETS),
-		 LOAD(R2, ARGUMENTS, ARGUMENT(0)), LEFT(R2, 32), STORE(STACK, PLACE, R2),
+		 LOAD(R3, R7, ARGUMENT(4)), ADD(R3, 8), CALL(BPF_FUNC_probe_read_kernel),
+		 LOAD_WORD(PACKETS, STACK, PLACE), LOAD(R2, R7, ARGUMENT(2)), PLUS(PACKETS, R2), LEAVE_UNLESS(PACKETS),
+		 LOAD(R2, R7, ARGUMENT(0)), LEFT(R2, 32), STORE(STACK, PLACE, R2),
 		 SET(R2, CPUMAP_PROGRAM), LEFT(R2, 32), STORE(STACK, REASON, R2));
 	COUNT_AT("xdp_redirect_err",
 		 SET(R2, 0), STORE(STACK, PLACE, R2), SET(R2, REDIRECT_FAILED), LEFT(R2, 32), STORE(STACK, REASON, R2),
 		 SET(PACKETS, 1));
 }
 
+static struct slot sums[MOST_KEYS];
+static int summed;
+
+static void add(const struct drop *drop, uint64_t packets)
+{
+	int at = 0;
+
+	while (at < summed && memcmp(&sums[at].drop, drop, sizeof(*drop)))
+		at++;
+	if (at == MOST_KEYS)
+		return;
+	if (at == summed)
+		sums[summed++] = (struct slot){ .drop = *drop };
+	sums[at].packets += packets;
+}
+
+static void sum_slots(void)
+{
+	struct slot *values = calloc(cpus, SLOTS * sizeof(*values));
+	uint32_t key = 0;
+	union bpf_attr attr = { .map_fd = slots, .key = (uintptr_t)&key, .value = (uintptr_t)values };
+
+	if (values && !bpf(BPF_MAP_LOOKUP_ELEM, &attr))
+		for (int at = 0; at < cpus * SLOTS; at++)
+			if (values[at].packets)
+				add(&values[at].drop, values[at].packets);
+	free(values);
+}
+
 /* The map only grows. */
-static void tell(void)
+static void sum_map(void)
 {
 	static uint64_t values[MOST_CPUS];
-	static struct drop key, next;
-	static char text[MOST_KEYS * 72];
+	struct drop key, next;
 	union bpf_attr attr = { .map_fd = map, .next_key = (uintptr_t)&next };
-	int at = 0, found = 0;
 
-	while (found < MOST_KEYS && !bpf(BPF_MAP_GET_NEXT_KEY, &attr)) {
+	for (int found = 0; found < MOST_KEYS && !bpf(BPF_MAP_GET_NEXT_KEY, &attr); found++) {
 		union bpf_attr one = { .map_fd = map, .key = (uintptr_t)&key, .value = (uintptr_t)values };
-		uint64_t packets = 0;
 
 		key = next;
 		attr.key = (uintptr_t)&key;
 		if (bpf(BPF_MAP_LOOKUP_ELEM, &one))
 			continue;
 		for (int cpu = 0; cpu < cpus; cpu++)
-			packets += values[cpu];
-		at += snprintf(text + at, sizeof(text) - at, "%s[%llu,%llu,%llu]", found++ ? "," : "",
-			       (unsigned long long)key.reason, (unsigned long long)key.place, (unsigned long long)packets);
+			add(&key, values[cpu]);
 	}
-	answer("{\"drops\":[%s]}", found ? text : "");
+}
+
+static void tell(void)
+{
+	static char text[MOST_KEYS * 72];
+	int at = 0;
+
+	summed = 0;
+	sum_slots();
+	sum_map();
+	for (int i = 0; i < summed; i++)
+		at += snprintf(text + at, sizeof(text) - at, "%s[%llu,%llu,%llu]", i ? "," : "",
+			       (unsigned long long)sums[i].drop.reason, (unsigned long long)sums[i].drop.place,
+			       (unsigned long long)sums[i].packets);
+	answer("{\"drops\":[%s]}", summed ? text : "");
 }
 
 int main(int argc, char **argv)
@@ -220,7 +291,7 @@ int main(int argc, char **argv)
 		errno = E2BIG;
 		fail("counting by CPU");
 	}
-	make_map();
+	make_maps();
 	if (all)
 		count_reasons();
 	count_xdp();
