@@ -72,7 +72,7 @@ _REASONS = {
     "FULL_RING": ("in the receive ring", ""),
     "XDP": ("by the XDP program", ""),
     "CPUMAP_FULL": ("in the queue of a cpumap", "its size"),
-    "CPUMAP_PROGRAM": ("by the XDP program", ""),
+    "CPUMAP_PROGRAM": ("by the program of a cpumap", ""),
     "REDIRECT_FAILED": ("by a failed redirect of XDP", "xdp:xdp_redirect_err"),
     "TC_INGRESS": ("by the tc program", ""),
     "TC_EGRESS": ("by the tc program", ""),
