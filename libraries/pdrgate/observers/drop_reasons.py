@@ -174,13 +174,13 @@ class DropProgram:
 
     def read(self) -> dict[KernelDrop, int]:
         try:
-            told = self._program.ask("read")
+            told = self._program.ask_at_once("read")
         except TestbedError:
             # It ends with the connection that it was started over: what it had counted is lost, and no more.
             with contextlib.suppress(TestbedError):
                 self._program.close()
             self._program = self._started()
-            told = self._program.ask("read")
+            told = self._program.ask_at_once("read")
         return {KernelDrop(reason, place): packets for reason, place, packets in told["drops"]}
 
     def counter(self, drop: KernelDrop) -> Counter:

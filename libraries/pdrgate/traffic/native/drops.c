@@ -5,7 +5,8 @@
  *   pdrgate-drops FOLDER [xdp]       with xdp: only the latter
  *
  * FOLDER has two named pipes: `control`, from which it reads lines, and `answer`, into which each is answered by a line
- * of JSON. The first answer, {"ready":1}, comes unasked: from then on drops are counted. An {"error":...} is the last.
+ * of JSON. The first answer, {"ready":PID}, comes unasked: from then on drops are counted. An {"error":...} is the
+ * last.
  *
  *   read       tells {"drops":[[REASON,PLACE,PACKETS],...]}, so far
  *
@@ -295,7 +296,7 @@ int main(int argc, char **argv)
 	if (all)
 		count_reasons();
 	count_xdp();
-	answer("{\"ready\":1}");
+	answer("{\"ready\":%d}", getpid());
 	while (fgets(line, sizeof(line), control)) {
 		if (!strcmp(line, "read\n"))
 			tell();
