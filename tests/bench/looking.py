@@ -101,10 +101,13 @@ def in_namespaces(options: argparse.Namespace) -> None:
 
 
 class Settled:
-    """Lets what was started to read counters come to its end, which is no part of what a packet costs."""
+    """Lets what was started to count and to read come to its end, which is no part of what a packet costs.
+
+    The watcher of busybox's timeout looks once a second whether it is still needed.
+    """
 
     def begin(self) -> None:
-        time.sleep(0.1)
+        time.sleep(1.5)
 
     def end(self) -> Observation:
         return Observation()
