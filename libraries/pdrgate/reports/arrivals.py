@@ -33,5 +33,6 @@ def below(bound: float | None) -> str:
 
 
 def _in_words(one: ArrivalsResult) -> str:
-    each = "" if one.packets_per_call is None else f" ({one.packets_per_call:.3g} packets a call)"
+    number = "" if one.packets_per_call is None else f"{one.packets_per_call:.3g}"
+    each = f" ({number} packet{'s' * (number != '1')} a call)" if number else ""
     return f"half of the gaps {below(one.p50)}, 99 % {below(one.p99)} at {Rate(one.load)}{each}"
