@@ -1,8 +1,8 @@
 """Why a kernel drops packets: its own reasons (``enum skb_drop_reason``, since Linux 5.17) and where in its code.
 
 The tracepoint ``skb:kfree_skb`` tells both. A BPF program of ours counts (`traffic/native/drops.c`; by namespace that
-of `pdrgate.bpf.kernel_drops`): it takes a dropped packet some 200 instructions. Where a kernel takes none, it may count
-by itself, by a histogram trigger (Documentation/trace/histogram.rst), which takes 1 300. The reasons' numbers differ
+of `pdrgate.bpf.kernel_drops`): it takes a dropped packet 115 instructions. Where a kernel takes none, it may count by
+itself, by a histogram trigger (Documentation/trace/histogram.rst), which takes 1 300. The reasons' numbers differ
 from kernel to kernel; the tracepoint's format has their names.
 """
 
