@@ -6,6 +6,7 @@
   same program that does so beyond far more: the same instructions, the same capacity.
 - flips: eight routers in namespaces, of which the second gets a firewall of 60 rules that match nothing, and loses it,
   every two seconds: a SUT that flips, on a CPU that nobody disturbs.
+- flips-in-a-guest: a guest of constant speed that gets 60 policy rules and loses them, every two seconds.
 - hog: namespaces, and a process of equal priority that never waits on the SUT's CPU.
 - stopped: two equal builds in guests, of which each is stopped for two seconds (SIGSTOP) every eight.
 
@@ -30,14 +31,32 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
+from pdrgate.gate.options import Options
+from pdrgate.gate.progress import Progress, Upcoming
+from pdrgate.gate.record import RunRecord
+from pdrgate.gate.scenario import Scenario
+from pdrgate.gate.scenario_run import ScenarioRun
+from pdrgate.gate.session import Session
 from pdrgate.history.results import read_result
 from pdrgate.results.model import RunResult
+from pdrgate.testbeds import load_testbed
+from pdrgate.testbeds.vm import VmTestbed
+from pdrgate.units import Duration
 
 ROOT = Path(__file__).resolve().parents[2]
 NETNS = ROOT / "resources/testbeds/local-netns.yaml"
+STEADY = ROOT / "resources/testbeds/steady-guest.yaml"
 KERNEL = "linux-image-cloud-amd64"
 WINDOW = 0.004
 """Seconds of a jiffy in Debian's kernels."""
+
+_FLIPS = """
+ip -6 rule add fwmark 77 table main
+for what in add del; do
+    for mark in $(seq 100 159); do echo "rule $what fwmark $mark table main"; done > /run/$what
+done
+(while :; do ip -6 -batch /run/add; sleep 2; ip -6 -batch /run/del; sleep 2; done) > /dev/null 2>&1 &
+"""
 
 _LOSES = """
 struct window { __u64 jiffy, packets; };
@@ -63,6 +82,16 @@ static __always_inline int lost(void)
 	return ++window->packets > LOSES_BEYOND && !(window->packets & 15);
 }
 """
+
+
+class Silent:
+    """An observer that tells nobody."""
+
+    def said(self, sentence: str) -> None: ...
+
+    def measuring(self, upcoming: Upcoming) -> None: ...
+
+    def measured(self, progress: Progress) -> None: ...
 
 
 def router(folder: Path, beyond: int) -> Path:
@@ -128,7 +157,7 @@ def again_and_again(act: Callable[[], None], seconds: float) -> Iterator[None]:
 def flip() -> None:
     """Give the second router its firewall, or take it away."""
     told = json.loads(subprocess.run(("ip", "-j", "netns", "list"), capture_output=True, text=True).stdout or "[]")
-    for one in (name for entry in told if (name := entry["name"]).startswith("pdrgate-") and name.endswith("-h2")):
+    for one in (name for entry in told if (name := entry["name"]).startswith("pdrgate-") and name.endswith("-sut2")):
         rules = "\n".join(f"add rule inet flip all udp dport {9 + number} drop" for number in range(60))
         with contextlib.suppress(subprocess.CalledProcessError):
             inside = ("ip", "netns", "exec", one, "nft")
@@ -180,6 +209,31 @@ def flips(folder: Path) -> tuple[RunResult, float]:
         return gate(folder, "--testbed", str(testbed))
 
 
+def flips_in_a_guest(folder: Path) -> tuple[RunResult, float]:
+    """In this process, which has the guest's shell."""
+    began = time.monotonic()
+    options = Options(profile="quick", wait=Duration(3600.0))
+    record = RunRecord(folder, options.profile)
+    session = Session(load_testbed(STEADY), options, record, Silent())
+    try:
+        session.open()
+        testbed = session.testbed
+        assert isinstance(testbed, VmTestbed)
+        testbed.guest.run("sh", "-ec", _FLIPS)
+        run = ScenarioRun(session, Scenario())
+        try:
+            run.prepare()
+            run.search()
+            run.repeat()
+            run.judge(0.02)
+        finally:
+            run.finish()
+    finally:
+        session.close()
+        record.close()
+    return read_result(folder), time.monotonic() - began
+
+
 def under(what: Callable[[], AbstractContextManager[None]], *options: str) -> Callable[[Path], tuple[RunResult, float]]:
     """The gate with these options, while something is done."""
 
@@ -193,6 +247,7 @@ def under(what: Callable[[], AbstractContextManager[None]], *options: str) -> Ca
 FAULTS: dict[str, Callable[[Path], tuple[RunResult, float]]] = {
     "early-loss": early_loss,
     "flips": flips,
+    "flips-in-a-guest": flips_in_a_guest,
     "hog": under(hog, "--testbed", str(NETNS)),
     "stopped": under(lambda: again_and_again(stop_guests, 6), "--kernel", KERNEL, "--against", KERNEL),
 }
@@ -209,7 +264,7 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as place:
                 result, seconds = FAULTS[fault](Path(place))
             reason = "; ".join(one.reason for one in result.scenarios) or result.reason
-            print(f"{fault:10} {number} {seconds:4.0f} s {result.verdict}: {reason}", flush=True)
+            print(f"{fault:16} {number} {seconds:4.0f} s {result.verdict}: {reason}", flush=True)
 
 
 if __name__ == "__main__":

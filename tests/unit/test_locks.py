@@ -118,6 +118,26 @@ def test_who_waits_says_for_whom(child: Child, tmp_path: Path) -> None:
     )
 
 
+def test_who_came_first_goes_first(child: Child, tmp_path: Path) -> None:
+    """However often others try meanwhile; who wants something else passes by, and a dead one keeps nobody."""
+    with Lease.acquire(cpus(0, 1), tmp_path):
+        waiting = child("held = lease(1, wait=60, told=ready); ready('x')")
+        assert said(waiting).startswith("CPU 1 is in use by another pdrgate run ")
+        dead = child("held = lease(0, wait=60, told=ready)")
+        said(dead)
+        dead.kill()
+        dead.wait()
+        Lease.acquire(cpus(2), tmp_path).release()
+    Lease.acquire(cpus(0), tmp_path).release()
+    with pytest.raises(TestbedError, match=rf"CPU 1 is next for another pdrgate run \(pid {waiting.pid}, waiting"):
+        Lease.acquire(cpus(0, 1), tmp_path)
+    with Lease.acquire(cpus(0), tmp_path):  # who holds something lets nobody go first
+        Lease.acquire(cpus(1), tmp_path).release()
+    go_on(waiting)
+    assert said(waiting) == "x"
+    assert list((tmp_path / "locks").glob("waiting-*")) == []
+
+
 def test_two_that_want_the_same_in_another_order_do_not_lock_each_other(child: Child) -> None:
     script = "\nfor _ in range(50): lease(%s, wait=600).release()\nready('done')"
     both = [child(script % order) for order in ("1, 2", "2, 1")]

@@ -503,6 +503,8 @@ class ScenarioResult:
     """By load, at the receivers of an end host; empty where packets do not end at the SUT."""
     transfers: TransfersResult | None = None
     """Of a closed loop; None where trials were measured."""
+    run: str = ""
+    """Of a result that runs were merged into, the folder of its run, as seen from there."""
 
     def measurand(self, name: str) -> MeasurandResult | None:
         """The measurand of that name; None when it was not measured."""

@@ -2,7 +2,8 @@
 
 A run takes all that it uses before it changes anything: the CPUs of generator and SUT, interfaces, settings that the
 whole machine has once, the SUT's host. Each is a file that is locked (flock(2)), so that the kernel takes a lock back
-from a process that dies. Other machines know nothing of these locks, see `pdrgate.safety.sut_lock` for theirs.
+from a process that dies. Who waits stands in a queue, so that of many runs none waits for ever while others that came
+later go on. Other machines know nothing of these locks, see `pdrgate.safety.sut_lock` for theirs.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import contextlib
 import fcntl
 import json
 import os
+import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -26,6 +28,8 @@ from pdrgate.safety.state import STATE_DIR, make
 Kind = Literal["cpu", "interface", "setting", "host", "trex", "recovery"]
 
 _POLL = 0.1
+_QUEUE = "waiting-"
+"""What the names of places in the queue begin with; no kind of a resource is called so."""
 _WORDS: Mapping[str, tuple[str, str]] = {
     "cpu": ("CPU {}", "give this testbed other CPUs (generator.cpu, sut.cpus)"),
     "interface": ("interface {}", "give this testbed other ports"),
@@ -84,21 +88,23 @@ class Lease:
         wanted = sorted(set(resources))
         make(directory / "locks")
         deadline = time.monotonic() + wait
-        waiting = False
-        while True:
-            # One process at a time: what another only tries to take is not in use.
-            with _turn(directory):
-                held, taken = _try(wanted, directory)
-                if taken is None:
-                    return cls(directory, held)
-                ours = any(lease.directory == directory and taken in lease.resources for lease in _held)
-                holder = _holder(_file(taken, directory))
-            if ours or time.monotonic() >= deadline:
-                raise TestbedError(_sentence(taken, ours, holder))
-            if not waiting:
-                told(f"{taken} is in use by another pdrgate run{holder}: waiting for it to end")
-                waiting = True
-            time.sleep(_POLL)
+        with contextlib.ExitStack() as waiting:
+            place: Path | None = None
+            while True:
+                # One process at a time: what another only tries to take is not in use.
+                with _turn(directory):
+                    held, refusal = _try(wanted, directory, place)
+                    if refusal is None:
+                        return cls(directory, held)
+                    ours = any(lease.directory == directory and refusal.resource in lease.resources for lease in _held)
+                    first = place is None and not ours and wait > 0
+                    if first:
+                        place = waiting.enter_context(_queued(wanted, directory))
+                if ours or time.monotonic() >= deadline:
+                    raise TestbedError(_sentence(refusal, ours))
+                if first:
+                    told(f"{refusal}: waiting for it to end")
+                time.sleep(_POLL)
 
     def release(self) -> None:
         """Let others have them; may be called twice."""
@@ -127,23 +133,85 @@ def _let_go_in_child() -> None:
 os.register_at_fork(after_in_child=_let_go_in_child)
 
 
-def _try(wanted: Iterable[Resource], directory: Path) -> tuple[dict[Resource, int], Resource | None]:
-    """Lock them all, or none and tell the first that is in use."""
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """Why resources cannot be had now."""
+
+    resource: Resource
+    who: str
+    """Its process, in parentheses; empty where nobody can tell."""
+    queued: bool
+    """Whether that one has waited for it longer, and does not have it yet."""
+
+    def __str__(self) -> str:
+        return f"{self.resource} is {'next for' if self.queued else 'in use by'} another pdrgate run{self.who}"
+
+
+def _try(
+    wanted: Sequence[Resource], directory: Path, place: Path | None
+) -> tuple[dict[Resource, int], _Refusal | None]:
+    """Lock them all, or none and tell the first that is in use, or that somebody waits for who came earlier.
+
+    Args:
+        place: in the queue, of who tries.
+    """
+    # Who holds something already lets nobody go first: that one might wait for it.
+    if not any(lease.directory == directory for lease in _held) and (before := _earlier(wanted, directory, place)):
+        return {}, before
     held: dict[Resource, int] = {}
     holder = json.dumps({"pid": os.getpid(), "since": time.time()}).encode()
     with contextlib.ExitStack() as stack:
         for resource in wanted:
-            held[resource] = fd = _open(_file(resource, directory))
+            held[resource] = fd = _open(file := _file(resource, directory))
             stack.callback(os.close, fd)
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return {}, resource
+            if not _locked(fd):
+                return {}, _Refusal(resource, _who(file, "since"), queued=False)
         for fd in held.values():
             os.ftruncate(fd, 0)
             os.pwrite(fd, holder, 0)
         stack.pop_all()
     return held, None
+
+
+@contextlib.contextmanager
+def _queued(wanted: Sequence[Resource], directory: Path) -> Iterator[Path]:
+    """A place in the queue, by the time since boot: a file that is locked as long as its owner lives and waits."""
+    path = directory / "locks" / f"{_QUEUE}{time.monotonic_ns():020}-{os.getpid()}-{threading.get_ident()}"
+    fd = _open(path)
+    try:
+        _locked(fd)
+        names = [_file(resource, directory).name for resource in wanted]
+        os.write(fd, json.dumps({"pid": os.getpid(), "since": time.time(), "wants": names}).encode())
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(fd)
+
+
+def _earlier(wanted: Sequence[Resource], directory: Path, place: Path | None) -> _Refusal | None:
+    """Who came before, waits still, and wants one of these."""
+    for path in sorted((directory / "locks").glob(f"{_QUEUE}*")):
+        if place is not None and path.name >= place.name:
+            return None
+        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+            stack.callback(os.close, fd := os.open(path, os.O_RDWR | os.O_CLOEXEC))
+            if _locked(fd):
+                path.unlink()  # of a process that died
+                continue
+            told = path.read_text()
+            for resource in wanted:
+                if f'"{_file(resource, directory).name}"' in told:
+                    return _Refusal(resource, _who(path, "waiting since"), queued=True)
+    return None
+
+
+def _locked(fd: int) -> bool:
+    """Whether it could be locked at once."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _file(resource: Resource, directory: Path) -> Path:
@@ -168,17 +236,17 @@ def _turn(directory: Path) -> Iterator[None]:
         os.close(fd)
 
 
-def _holder(path: Path) -> str:
+def _who(path: Path, word: str) -> str:
     try:
-        holder = json.loads(path.read_text())
-        since = time.strftime("%H:%M:%S", time.localtime(holder["since"]))
-        return f" (pid {int(holder['pid'])}, since {since})"
+        told = json.loads(path.read_text())
+        since = time.strftime("%H:%M:%S", time.localtime(told["since"]))
+        return f" (pid {int(told['pid'])}, {word} {since})"
     except (OSError, ValueError, KeyError, TypeError):
         return ""
 
 
-def _sentence(resource: Resource, ours: bool, holder: str) -> str:
-    remedy = _WORDS[resource.kind][1]
+def _sentence(refusal: _Refusal, ours: bool) -> str:
+    remedy = _WORDS[refusal.resource.kind][1]
     if ours:
-        return f"{resource} is in use by this run's other testbed; close that one first, or {remedy}"
-    return f"{resource} is in use by another pdrgate run{holder}; wait for it to end (--wait 1h), or {remedy}"
+        return f"{refusal.resource} is in use by this run's other testbed; close that one first, or {remedy}"
+    return f"{refusal}; wait for it to end (--wait 1h), or {remedy}"
