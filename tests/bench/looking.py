@@ -1,11 +1,12 @@
 """What does it cost the SUT that somebody looks where packets are lost, and how long does looking take?
 
-    sudo .venv/bin/python tests/bench/looking.py [--trials 30] [--duration 0.4]
+    sudo .venv/bin/python tests/bench/looking.py [--where netns guest] [--trials 30] [--duration 0.4]
 
 Trials in namespaces, with all that counts losses and with none of it in turn, at two loads: at saturation, where each
 dropped packet is counted by its reason, and at half of it. Told are the ratios of neighbours: their median, and the
 scatter that it has by itself. What others do on the machine is in the numbers. The observers' own time comes before
-and after traffic.
+and after traffic. In a guest of constant speed the same of the instructions that a packet costs, of which a third is
+dropped, and which functions take them: what others do is not in these.
 """
 
 from __future__ import annotations
@@ -22,17 +23,22 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
-from pdrgate.data_paths.catalogue import data_path
+from end_host import FLAT_OUT, opened
+
+from pdrgate.data_paths.catalogue import NETWORKS, data_path
+from pdrgate.guests.metering.speed import SpeedObserver
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.hosts.host import local_host
 from pdrgate.observers.drop_reasons import DropObserver
-from pdrgate.observers.watching import CounterObserver, watching
+from pdrgate.observers.reading import Counter, Place
+from pdrgate.observers.watching import CounterObserver, Observation, watching
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
-from pdrgate.testbeds.drop_reasons import drop_reasons_here, inode
+from pdrgate.testbeds.drop_reasons import drop_reasons_here, drop_reasons_of, inode
 from pdrgate.testbeds.netns import NetnsTestbed
+from pdrgate.testbeds.vm import VmTestbed
 from pdrgate.traffic.frames import Frames
-from pdrgate.trial import Trial
+from pdrgate.trial import USER_SPACE, Trial
 
 
 def told(ratios: Sequence[float]) -> str:
@@ -42,11 +48,7 @@ def told(ratios: Sequence[float]) -> str:
     return f"{math.expm1(middle):+7.2%} ± {1.2533 * spread / math.sqrt(len(ratios)):.2%}   {spread:9.2%}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trials", type=int, default=30, help="pairs of trials at each load")
-    parser.add_argument("--duration", type=float, default=0.4)
-    options = parser.parse_args()
+def in_namespaces(options: argparse.Namespace) -> None:
     frames = Frames(6)
     with contextlib.ExitStack() as stack:
         stack.enter_context(Lease.acquire(whole_machine(), wait=900))
@@ -96,6 +98,96 @@ def main() -> None:
                 lost.append(pair[watched].loss_ratio)
             print(f"{name:16s} {load / 1e3:5.0f} k {statistics.median(lost):6.1%}   {told(ratios)}")
         print(f"reading, before and after a trial: {statistics.median(around) * 1e3:.0f} ms, median of {len(around)}")
+
+
+class Settled:
+    """Lets what was started to count and to read come to its end, which is no part of what a packet costs.
+
+    The watcher of busybox's timeout looks once a second whether it is still needed.
+    """
+
+    def begin(self) -> None:
+        time.sleep(1.5)
+
+    def end(self) -> Observation:
+        return Observation()
+
+
+def in_a_guest(options: argparse.Namespace) -> None:
+    """Instructions, which no neighbour of this machine's changes: what the guest's kernel executes for each packet that
+    it takes, a third of which it drops, while it counts why, and while it does not."""
+    frames = Frames(6, flows=192, vary="addresses")
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        testbed = stack.enter_context(opened("guest", folder))
+        assert isinstance(testbed, VmTestbed)
+        path = data_path("ipv6-routing", None)
+        path.apply(testbed.hops)
+        stack.callback(path.restore)
+        guest, port = testbed.guest, Place.interface(testbed.hops[0].ingress.interface)
+        guest.run("ip", "-6", "rule", "add", "from", f"{NETWORKS[6].reverse.network_address}/122", "blackhole")
+        testbed.set_buffer(4096)
+        testbed.pin("1 cpu")
+        generator = testbed.generator(6)
+        stack.callback(generator.close)
+        generator.trial(FLAT_OUT["guest"], 0.2, frames)  # neighbours and caches are warm
+        plain = [one for one in testbed.observers() if isinstance(one, SpeedObserver)]
+        testbed._drops.close()  # it must not count while nobody looks
+
+        def cost(looking: bool) -> tuple[float, float, dict[str, float]]:
+            """Instructions per packet, the part of the packets that the guest dropped, and instructions by function."""
+            reasons = drop_reasons_of(guest) if looking else None
+            more = (DropObserver(reasons),) if reasons else ()
+            try:
+                before = testbed.counters()
+                with watching((*more, *plain, Settled(), *testbed.counting())) as watch:
+                    trial = generator.trial(FLAT_OUT["guest"], options.duration, frames)
+                after = testbed.counters()
+            finally:
+                if reasons:
+                    reasons.close()
+            taken = after[Counter(port, "rx_packets")] - before[Counter(port, "rx_packets")]
+            each = {
+                name: count / taken for name, (count, _) in watch.observation.functions.items() if name != USER_SPACE
+            }
+            return sum(each.values()), 1 - trial.forwarded / taken, each
+
+        made: dict[bool, list[tuple[float, float, dict[str, float]]]] = {True: [], False: []}
+        for number in range(options.trials):
+            for looking in (True, False) if number % 2 else (False, True):
+                made[looking].append(cost(looking))
+        ratios = [math.log(seen[0] / unseen[0]) for seen, unseen in zip(made[True], made[False], strict=True)]
+        costs = {looking: statistics.median(one[0] for one in own) for looking, own in made.items()}
+        dropped = statistics.median(one[1] for one in made[True])
+        print(f"{options.trials} pairs of {options.duration:g} s; {dropped:.1%} of what the guest took it dropped")
+        print(
+            f"instructions per packet: {costs[False]:.1f} without, {costs[True]:.1f} with; {told(ratios)} of one pair"
+        )
+        names = {name for own in made.values() for one in own for name in one[2]}
+        change, sure = {}, []
+        for name in names:
+            with_it, without = ([one[2].get(name, 0.0) for one in made[looking]] for looking in (True, False))
+            change[name] = statistics.median(with_it) - statistics.median(without)
+            spread = max(statistics.stdev(with_it), statistics.stdev(without)) / math.sqrt(options.trials)
+            if abs(change[name]) > 4 * spread:
+                sure.append(name)
+        sum_of_sure = sum(change[name] for name in sure)
+        print(f"in functions that take surely more or less: {sum_of_sure:+.1f}, {sum_of_sure / costs[False]:+.2%}")
+        for name in sorted(sure, key=lambda name: -abs(change[name]))[:12]:
+            print(f"  {name:40s} {change[name]:+8.1f}")
+
+
+WHERE = {"netns": in_namespaces, "guest": in_a_guest}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--where", nargs="+", choices=WHERE, default=list(WHERE))
+    parser.add_argument("--trials", type=int, default=30, help="pairs of trials, in namespaces at each load")
+    parser.add_argument("--duration", type=float, default=0.4)
+    options = parser.parse_args()
+    for where in options.where:
+        WHERE[where](options)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import struct
 import subprocess
 import sys
@@ -20,6 +21,9 @@ from pdrgate.data_paths.steering import MOST_PACKETS
 from pdrgate.errors import TestbedError
 from pdrgate.gate.probe import probe
 from pdrgate.hosts.host import netns_host
+from pdrgate.observers.accounting import losses
+from pdrgate.observers.reading import nested
+from pdrgate.observers.watching import watching
 from pdrgate.testbeds.netns import NetnsTestbed
 from pdrgate.traffic.frames import FCS, Frames, checksum, template, words_sum
 from pdrgate.traffic.generator import Generator
@@ -27,6 +31,7 @@ from pdrgate.traffic.generator import Generator
 pytestmark = pytest.mark.datapath
 
 LOAD, DURATION = 20e3, 0.1
+FLAT_OUT = 5e6
 HOPS = 3
 
 PATHS: dict[str, Callable[[], DataPath]] = {
@@ -258,7 +263,14 @@ def test_native_xdp_runs_on_the_suts_cpus(testbed: NetnsTestbed, generators) -> 
 def test_the_buffer_of_native_xdp_is_the_queue_before_it(testbed: NetnsTestbed, generators) -> None:
     with applied(XdpRouting(6, mode="native"), testbed):
         testbed.set_buffer(64)
-        assert generators(6).trial(5e6, 0.1, Frames(6)).loss_ratio > 0
+        with watching(testbed.observers()) as watch:
+            trial = generators(6).trial(FLAT_OUT, 0.1, Frames(6))
+        before, after = nested(watch.observation.before), nested(watch.observation.after)
+        account = losses(dataclasses.replace(trial, counters_before=before, counters_after=after))
+        full = [place.packets for place in account.places if place.where == "in the queue of a cpumap"]
+        assert account.lost > 0
+        assert sum(full) > account.lost / 2, account.sentence()
+        assert abs(account.unexplained) <= account.lost / 100, account.sentence()
         testbed.set_buffer(4096)
         assert generators(6).trial(LOAD, DURATION, Frames(6)).loss_ratio == 0
         testbed.pin("1 cpu")

@@ -12,8 +12,8 @@ from machine_noise import UNDECIDED
 from pdrgate.data_paths.catalogue import TcpStreams
 from pdrgate.gate.boots import SIDES
 from pdrgate.gate.scenario import Scenario
-from pdrgate.history.transfers import TRANSFERS_FILE, read_transfers
 from pdrgate.results.verdict import Verdict
+from pdrgate.stability.transfer_files import TRANSFERS_FILE, read_transfers
 from pdrgate.testbeds import Testbed as AnyTestbed
 
 pytestmark = pytest.mark.datapath

@@ -78,6 +78,7 @@ def test_each_packet_is_delivered_once(testbed: NetnsTestbed, family: Literal[4,
     assert sum(one["received"] for one in each) == trial.forwarded
     assert len(each) == receivers.count
     assert all(one["received"] and not one["duplicates"] for one in each)
+    assert all(any(name.startswith("gap_") for name in one) for one in each)
     account = losses(trial)
     assert abs(account.unexplained) <= FEW, account.sentence()
 

@@ -24,26 +24,32 @@ from pdrgate.units import Duration
 NAMESPACES = Path(__file__).parents[2] / "resources/testbeds/local-netns.yaml"
 
 
+def as_it_is(testbed: Testbed) -> None:
+    """No configuration of its own."""
+
+
 def compared(
     folder: Path,
     scenario: Scenario,
     configure: Callable[[Testbed], None],
     *,
+    baseline: Callable[[Testbed], None] = as_it_is,
     pairs: int,
     tolerance: float,
     testbed: Path = NAMESPACES,
     profile: ProfileName = "smoke",
     observer: Observer | None = None,
+    wait: str = "10 min",
 ) -> AnyComparison:
-    """A testbed as it is against the same after ``configure``."""
+    """A testbed after ``baseline``, or as it is, against the same after ``configure``."""
     config = load_testbed(testbed)
-    options = Options(profile=profile, wait=Duration.parse("10 min"))
+    options = Options(profile=profile, wait=Duration.parse(wait))
     record = RunRecord(folder / "run", profile)
     session = Session(config, options, record, observer or Watcher())
     if profile == "smoke":
         session.profile = replace(session.profile, boot_top_trials=2)
 
-    def configured(journal: Journal) -> Testbed:
+    def configured(journal: Journal, configure: Callable[[Testbed], None]) -> Testbed:
         testbed = session.make(journal)
         try:
             if isinstance(testbed, Booting):
@@ -55,8 +61,8 @@ def compared(
         return testbed
 
     builds = {
-        "baseline": Build("baseline", "as it is", session.make),
-        "candidate": Build("candidate", "configured", configured),
+        "baseline": Build("baseline", "as it is", lambda journal: configured(journal, baseline)),
+        "candidate": Build("candidate", "configured", lambda journal: configured(journal, configure)),
     }
     session.take()
     try:

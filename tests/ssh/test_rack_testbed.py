@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import select
@@ -22,7 +23,9 @@ from pdrgate.errors import TestbedError
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.hosts.host import netns_host
 from pdrgate.hosts.ssh_login import HostKeyError
-from pdrgate.observers.reading import Counter, Place
+from pdrgate.observers.accounting import losses
+from pdrgate.observers.reading import Counter, Place, nested
+from pdrgate.observers.watching import watching
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.recovery import recover_stale
 from pdrgate.stability import read_trials
@@ -66,8 +69,20 @@ def use(testbed: Testbed, load: float = 20e3) -> None:
             trial = generator.trial(load, 0.2, Frames())
             after = testbed.counters()
             assert testbed.check() == ()
+            discarding = ("rule", "add", "pref", "500", "iif", testbed.hops[0].ingress.interface, "blackhole")
+            host = testbed.hops[0].host
+            host.run("ip", "-6", *discarding)
+            with watching(testbed.observers()) as watch:
+                discarded = generator.trial(load, 0.1, Frames())
+            host.run("ip", "-6", "rule", "delete", *discarding[2:])
         finally:
             generator.close()
+        seen = watch.observation
+        account = losses(
+            dataclasses.replace(discarded, counters_before=nested(seen.before), counters_after=nested(seen.after))
+        )
+        assert account.most is not None
+        assert account.most.where == "by a blackhole route", account.sentence()
         assert (trial.offered, trial.forwarded) == (load * 0.2, load * 0.2)
         forwarded = after[FORWARDED] - before[FORWARDED]
         assert forwarded == trial.forwarded

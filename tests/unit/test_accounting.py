@@ -174,14 +174,17 @@ def test_reasons_tell_what_no_counter_has_and_nothing_twice():
                     "IP_NOPROTO some_function": 6,
                 },
                 "tg/drops": {"NOT_SPECIFIED packet_rcv": 5000},
+                "drops": {"CPUMAP_FULL xdp": 80, "CPUMAP_PROGRAM xdp": 20},
             },
-            forwarded=10_000 - 463,
+            forwarded=10_000 - 563,
         )
     )
     assert places(found) == {
         "in the backlog of CPU 1": 300,
         "by a rule of netfilter at hop1": 60,
+        "in the queue of a cpumap": 80,
         "by the XDP program at hop2": 50,
+        "by the program of a cpumap": 20,
         "without a route at hop2": 40,
         "in seg6_local at hop2": 7,
         "in some_function at hop2": 6,

@@ -152,7 +152,10 @@ def test_empty_files_below_a_directory_are_left_out(
     assert capsys.readouterr().err == f"pdrgate: note: {killed} is empty; left out\n" * 2
     for named, problem in (
         (killed, "is empty; it should hold one line of JSON per trial or per load"),
-        (killed.parent, "every *.txt or trials.jsonl in this directory is empty; name a file of trials"),
+        (
+            killed.parent,
+            "every *.txt, trials.jsonl or transfers.jsonl in this directory is empty; name a file of trials",
+        ),
     ):
         assert main(["assess", str(named)]) == 2
         assert capsys.readouterr().err == f"pdrgate: {named}: {problem}\n"
@@ -196,7 +199,7 @@ def test_a_limited_generator_is_a_testbed_fault(tmp_path: Path, capsys: pytest.C
         (b'[["a", 0], [1, 1]]', '{path}, line 1: the load is "a": a number of packets/s above 0 belongs there'),
         (b"{}", "{path}, line 1: Object missing required field `intended_load`; a trial belongs there"),
         (None, "{path}: no such file; name a file of trials, or a directory of such files"),
-        ("directory", "{path}: no *.txt or trials.jsonl in this directory; name a file of trials"),
+        ("directory", "{path}: no *.txt, trials.jsonl or transfers.jsonl in this directory; name a file of trials"),
     ],
 )  # fmt: skip
 def test_a_bad_file_is_one_line_and_exit_code_2(

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from pdrgate.errors import UsageError
+from pdrgate.gate.arrivals import arrivals
+from pdrgate.reports.arrivals import arrivals_lines
+from pdrgate.reports.scenario import fragments
+from pdrgate.results.model import ScenarioResult
+from pdrgate.results.verdict import Verdict
 from pdrgate.traffic.delivery import Delivered, counted_by
 from pdrgate.traffic.frames import Frames
 from pdrgate.trial import LOOKS, Trial
@@ -84,3 +91,28 @@ def test_nobody_is_asked_for_a_trial_that_has_no_meaning() -> None:
 def test_where_packets_come_back_the_generator_counts_them() -> None:
     sender = Sender()
     assert counted_by(None, sender) is sender
+
+
+def arrived(load: float, **counted: int) -> Trial:
+    """A repeat of which two receivers got the same."""
+    counters = {f"receiver{number}": {"received": 500, "calls": 250, **counted} for number in range(2)}
+    return Trial(load, 1.0, 1000, 1000, sending_time=1.0, started=1.0, phase="repeat", counters_after=counters)
+
+
+def test_gaps_are_told_by_the_class_that_so_many_lie_in_or_below() -> None:
+    trials = [
+        arrived(2000.0, gap_1us=90, gap_64us=8, gap_longer_than_16384us=2), arrived(1000.0, gap_2us=1),
+        dataclasses.replace(arrived(1000.0, gap_1us=5), phase="search"),
+        dataclasses.replace(arrived(1000.0, gap_1us=5), disturbed="a stall"),
+    ]  # fmt: skip
+    slow, fast = arrivals(trials)
+    assert (slow.load, slow.trials, slow.gaps, slow.p50, slow.p99) == (1000.0, 1, 2, 2e-6, 2e-6)
+    assert (fast.gaps, fast.p50, fast.p90, fast.p99) == (200, 1e-6, 1e-6, None)
+    assert fast.packets_per_call == 2.0
+    assert arrivals([Trial(1000.0, 1.0, 1000, 1000, sending_time=1.0, phase="repeat")]) == ()
+    shown = ScenarioResult(name="udp", title="UDP", verdict=Verdict.PASS, reason="", arrivals=(slow, fast))
+    assert arrivals_lines(shown) == [
+        "arrivals: half of the gaps < 2 µs, 99 % < 2 µs at 1 kpps (2 packets a call); half of the gaps < 1 µs, 99 % "
+        "longer at 2 kpps (2 packets a call)"
+    ]
+    assert "Arrivals at the receivers" in "".join(fragments(shown))

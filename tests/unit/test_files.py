@@ -301,5 +301,5 @@ def test_a_directory_stands_for_the_trial_files_below_it(tmp_path: Path) -> None
 
 
 def test_a_directory_without_trials_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no \*\.txt or trials\.jsonl in this directory"):
+    with pytest.raises(DataError, match=r"no \*\.txt, trials\.jsonl or transfers\.jsonl in this directory"):
         expand([tmp_path])

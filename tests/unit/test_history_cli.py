@@ -53,9 +53,9 @@ def test_a_table_of_the_newest_first(where: list[str], capsys: pytest.CaptureFix
     capsys.readouterr()
     assert main(["history", "list"]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "STARTED           RUN  SCENARIO                    BUILD       VERDICT         PDR  CHANGE",
-        "2001-09-09 02:46  b    ipv6-routing-1cpu-4096-64B  linux-6.19  REGRESSION   1 Mpps   -1.0%",
-        "2001-09-09 01:46  a    ipv6-routing-1cpu-4096-64B  6.18.44     NO_BASELINE  1 Mpps       -",
+        "STARTED           RUN  SCENARIO                    BUILD       VERDICT      PDR OR TCP  CHANGE",
+        "2001-09-09 02:46  b    ipv6-routing-1cpu-4096-64B  linux-6.19  REGRESSION       1 Mpps   -1.0%",
+        "2001-09-09 01:46  a    ipv6-routing-1cpu-4096-64B  6.18.44     NO_BASELINE      1 Mpps       -",
     ]
 
 

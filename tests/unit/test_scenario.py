@@ -98,7 +98,7 @@ def test_different_questions_have_different_names() -> None:
 def test_every_field_of_a_question_is_in_its_name() -> None:
     other = {
         "data_path": "ipv4-routing", "pinning": "2 cpus", "frame_size": 128, "directions": 2, "receivers": 2,
-        "socket_buffer": 4096, "call": "recvmmsg", "overload": 8,
+        "socket_buffer": 4096, "call": "recvmmsg", "overload": 8, "gro": "off",
         "cpu_shares": (50,), "background": 2, "tcp": TcpStreams(2),
     }  # fmt: skip
     for field in dataclasses.fields(Scenario):
@@ -117,6 +117,10 @@ def test_a_delivery_says_who_receives() -> None:
     shared = Scenario("udp-delivery", receivers=2, cpu_shares=(97, 1), background=1)
     assert shared.title.endswith("socket buffers of 2 MiB, CPU shares of 97/1 %, beside 1 busy process")
     assert Scenario().delivery is None
+    batched = Scenario("udp-delivery", gro="off", wait=1000)
+    assert batched.title.endswith("2 MiB, GRO off, ports that wait 1000 us for further packets")
+    assert Scenario.named(batched.name) == batched
+    assert Scenario.named(Scenario("tcp-transfer", gro="on", wait=50).name).wait == 50
 
 
 def test_the_goal_is_in_the_title_where_it_is_not_the_usual_one() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,10 @@ def test_a_load_that_was_not_offered_confirms_nothing() -> None:
 def test_latency_that_rises_over_the_time_is_told() -> None:
     assert soak(*[trial(p50=1e-4 * (1 + at / 50)) for at in range(30)]).drift == pytest.approx(0.45, abs=0.02)
     assert soak(*[trial(p50=1e-4 * (1 + at % 3 / 50)) for at in range(30)]).drift is None
+    chance = random.Random(1)
+    falling = [(1e-3 if at < 60 else 2e-4) * chance.uniform(0.2, 1.8) for at in range(180)]
+    fallen = soak(*[trial(p50=one) for one in falling])
+    assert fallen.drift == pytest.approx(-0.8, abs=0.1)  # a line through them falls by more than all of it
 
 
 # --- On a simulated SUT ---

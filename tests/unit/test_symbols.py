@@ -41,6 +41,12 @@ def test_a_block_belongs_to_the_last_symbol_at_or_before_it():
     assert found == {"first": (5 * 10 + 2 * 7, 10), "second": (3 * 4 + 6, 4), UNNAMED: (8, 0)}
 
 
+def test_what_lies_far_behind_the_last_symbol_is_not_its():
+    """A classic BPF program's code is named by nobody, and was once told as `exit_amd_microcode`."""
+    symbols = Symbols([Symbol(BASE, "last")])
+    assert symbols.functions(executed((BASE, 5, 2), (MODULE, 4, 3))) == {"last": (10, 2), UNNAMED: (12, 0)}
+
+
 def test_a_block_that_was_translated_in_two_lengths_is_called_by_both():
     symbols = Symbols([Symbol(BASE, "f")])
     assert symbols.functions(executed((BASE, 5, 10), (BASE, 7, 3))) == {"f": (71, 13)}

@@ -165,6 +165,10 @@ def test_a_reason_that_comes_up_in_a_trial_began_at_none():
         def read(self):
             return next(readings)
 
+        def counter(self, drop):
+            assert drop is second, "nobody asks for the name of what did not come"
+            return drop
+
         def close(self):
             raise AssertionError("an observer closes nothing")
 

@@ -12,26 +12,30 @@ import pytest
 from fake_testbed import QUICK, FakeTestbed, Killed, Watcher, new_session
 from simulated_tcp import SEGMENT, SimulatedLoop, SimulatedTcp, of_loops
 
+from pdrgate.cli import main
 from pdrgate.data_paths.catalogue import TcpStreams
 from pdrgate.data_paths.iperf import read_transfer
 from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.baseline import Baselines
 from pdrgate.gate.boots import SIDES, Build
 from pdrgate.gate.comparisons import comparison_of
+from pdrgate.gate.file_comparison import compare_files
 from pdrgate.gate.pairs_comparison import Plan
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
 from pdrgate.gate.transfer_comparison import TransferComparison
 from pdrgate.gate.transfer_run import TransferRun, station_limited
-from pdrgate.history.transfers import TRANSFERS_FILE, read_transfers
 from pdrgate.measurands import ByteCost, RttInflation, TcpThroughput, Transmissions, WindowCurve
 from pdrgate.measurands.tcp import CURVE
 from pdrgate.reports.scenario import fragments, pictures
 from pdrgate.results.model import ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict
+from pdrgate.stability.transfer_files import TRANSFERS_FILE, read_transfers
 from pdrgate.traffic.simulated import IdealCurve, SimulatedSut
 from pdrgate.transfer import Transfer
+from pdrgate.trial import Trial
 
+TRIAL = Trial(intended_load=1e3, intended_duration=1.0, offered=1000, forwarded=1000, sending_time=1.0, phase="repeat")
 TCP = Scenario("tcp-transfer")
 
 
@@ -275,6 +279,35 @@ def test_a_change_against_a_baseline_is_told(measure, candidate: SimulatedLoop, 
     assert [one.measurand for one in result.comparison.changes] == [one.name for one in result.measurands]
 
 
+def test_stored_runs_of_transfers_are_assessed_compared_and_listed(
+    measure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measure(SimulatedLoop(), "first", curve=True)
+    measure(SimulatedLoop(speed=8e9, seed=2), "second")
+    monkeypatch.chdir(tmp_path)
+    assert main(["assess", "first"]) == 0
+    told = capsys.readouterr()
+    assert told.out.startswith("STABLE\n  source          first/transfers.jsonl\n  TCP throughput  10")
+    assert told.err == ""  # its empty trials.jsonl is nothing to speak of
+    assert main(["assess", "first", "second", "--format", "json"]) == 0
+    entries = json.loads(capsys.readouterr().out)["experiments"]
+    assert [one["verdict"] for one in entries] == ["STABLE", "STABLE"]
+    assert [one["window"] for one in entries[1]["transfers"] if one["phase"] == "repeat"] == [1 << 20]
+    assert main(["compare", "first", "second"]) == 1
+    assert capsys.readouterr().out.startswith("INCONCLUSIVE: one boot of each does not tell: TCP throughput 7.9")
+    assert main(["compare", "first", "second", "--boots-deviate", "0.5%"]) == 1
+    assert capsys.readouterr().out.startswith("REGRESSION: slower: TCP throughput 7.9")
+    assert main(["history", "import", "first", "--history", "h.db"]) == 0
+    assert main(["history", "list", "--history", "h.db"]) == 0
+    assert " 10.02 Gbit/s " in capsys.readouterr().out
+    with (tmp_path / "first" / TRANSFERS_FILE).open("a") as file:
+        file.write('{"window": 1048576, "streams"')  # a kill while it was written
+    assert len(read_transfers(tmp_path / "first" / TRANSFERS_FILE)) == 2 * 9 + 6 * 3
+    (tmp_path / "trials.jsonl").write_text(TRIAL.to_json() + "\n")
+    assert main(["compare", "first", "trials.jsonl"]) == 2
+    assert "first holds transfers and trials.jsonl trials; name two runs of one scenario" in capsys.readouterr().err
+
+
 def test_a_killed_run_goes_on_where_it_stood(measure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Dying(Watcher):
         def said(self, sentence: str) -> None:
@@ -335,6 +368,11 @@ def test_two_configurations_in_pairs(
     on_disk = read_transfers(tmp_path / "run" / TRANSFERS_FILE)
     assert {(one.side, one.pair) for one in on_disk} == {(boot.side, boot.pair) for boot in result.boots}
     assert {one.build for one in on_disk} == {"the baseline", "the candidate"}
+    again, stored = compare_files(tmp_path / "run", tmp_path / "run", 0.02, 0.005)
+    assert stored.verdict is verdict, stored
+    assert again is not None
+    assert result.comparison is not None
+    assert (again.pairs, again.change) == (result.comparison.pairs, pytest.approx(result.comparison.change))
 
 
 def test_trials_and_transfers_are_each_others_error(tmp_path: Path) -> None:

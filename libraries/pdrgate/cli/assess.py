@@ -25,7 +25,8 @@ from pdrgate.units import Ratio
 def assess(files: tuple[Path, ...], form: str, reading: str, loss: Ratio, eta: Ratio) -> int:
     """Say whether the PDR in each FILE can be trusted.
 
-    FILE is a trials.jsonl of pdrgate, a result file of PASTRAMI, or a directory: all *.txt and trials.jsonl below it.
+    FILE is a trials.jsonl of pdrgate, a result file of PASTRAMI, or a directory: all of them below it. A
+    transfers.jsonl is of TCP, which has no PDR: what is asked then is whether its throughput is one number.
 
     Exits with 0 when every experiment is STABLE, with 1 when one is not, with 2 when a FILE is no trials or the
     generator was the limit.
@@ -35,8 +36,11 @@ def assess(files: tuple[Path, ...], form: str, reading: str, loss: Ratio, eta: R
     import msgspec
 
     from pdrgate.stability import Reading, assess, expand, read_experiments
-    from pdrgate.stability.text import render
+    from pdrgate.stability.text import render, render_transfers
+    from pdrgate.stability.transfer_files import holds_transfers, read_transfer_experiments
+    from pdrgate.stability.transfers import assess_transfers
 
+    found = expand(files, note)
     assessments = [
         assess(
             experiment.trials,
@@ -46,12 +50,22 @@ def assess(files: tuple[Path, ...], form: str, reading: str, loss: Ratio, eta: R
             source=experiment.source,
             notes=experiment.notes,
         )
-        for path in expand(files, note)
+        for path in found
+        if not holds_transfers(path)
         for experiment in read_experiments(path)
     ]
+    loops = [
+        assess_transfers(experiment)
+        for path in found
+        if holds_transfers(path)
+        for experiment in read_transfer_experiments(path)
+    ]
     if form == "json":
-        record = {"experiments": [msgspec.to_builtins(found.result()) for found in assessments]}
-        click.echo(json.dumps(record, indent=1, allow_nan=False))
+        entries = [msgspec.to_builtins(one.result()) for one in assessments] + [one.result() for one in loops]
+        click.echo(json.dumps({"experiments": entries}, indent=1, allow_nan=False))
     else:
-        click.echo(render(assessments))
-    return max(found.verdict.exit_code for found in assessments)
+        if assessments:
+            click.echo(render(assessments))
+        if loops:
+            click.echo(render_transfers(loops))
+    return max([one.verdict.exit_code for one in assessments] + [one.verdict.exit_code for one in loops])

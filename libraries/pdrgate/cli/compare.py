@@ -39,7 +39,8 @@ def compare(
 ) -> int:
     """Say whether the trials in CANDIDATE show a lower PDR or saturation throughput than those in BASELINE.
 
-    Each is a trials.jsonl, a result file of PASTRAMI, or a directory of one; all its repeats are taken together. Of the
+    Each is a trials.jsonl, a result file of PASTRAMI, or a directory of one; all its repeats are taken together. Two
+    transfers.jsonl are compared by TCP's throughput, round trips and retransmissions. Of the
     trials of a comparison of builds, BASELINE gives those of its baseline and CANDIDATE those of its candidate: name
     such a run twice, and its pairs of boots are judged again. Exits as gate does. Trials of one boot do not show what
     the next one gives: where what boots deviate by is not known, one boot against one boot is never a REGRESSION.

@@ -40,8 +40,8 @@ class CpuMapSteering:
         self._isolate = isolate
         self._at: tuple[Host, str] | None = None
         self._map = self._choice = self._program = -1
-        self._number = 0
-        """The cpumap's id, which its threads' names tell."""
+        self.number = 0
+        """The cpumap's id, which its threads' names tell; of the last one where none is active."""
         self._set: dict[int, int] = {}
         """Queue length by CPU, as the kernel has it."""
 
@@ -74,8 +74,8 @@ class CpuMapSteering:
         with loaded(host, own_build("xdp_steer"), "xdp") as steer, loaded(host, build, "xdp/cpumap") as worker:
             self._packets = min(self._packets, MOST_PACKETS)  # an earlier scenario may have had more
             try:
-                self._number = steer.maps["cpus"]
-                self._map, self._choice = map_fd(self._number), map_fd(steer.maps["choice"])
+                self.number = steer.maps["cpus"]
+                self._map, self._choice = map_fd(self.number), map_fd(steer.maps["choice"])
                 self._program = program_fd(worker.number)
                 self._at = (host, interface)
                 self._tell()
@@ -131,7 +131,7 @@ class CpuMapSteering:
 
     def _threads(self, cpu: int) -> list[Path]:
         """Those of a CPU: the one that works, and for a moment one that it has replaced. As /proc calls them."""
-        wanted = f"cpumap/{cpu}/map:{self._number}"
+        wanted = f"cpumap/{cpu}/map:{self.number}"
         found = []
         for path in Path("/proc").glob("[0-9]*/comm"):
             with contextlib.suppress(OSError):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
+from pdrgate.gate.arrivals import arrivals
 from pdrgate.gate.boots import Build
 from pdrgate.gate.curve_boots import CurveBoots
 from pdrgate.gate.latency import latencies
@@ -16,7 +17,7 @@ from pdrgate.gate.replicate import MEASURANDS, Compared
 from pdrgate.gate.shape import Shape, shape_of
 from pdrgate.observers.accounting import total
 from pdrgate.results.losses import LossResult
-from pdrgate.results.model import CostResult, LatencyResult, Side
+from pdrgate.results.model import ArrivalsResult, CostResult, LatencyResult, Side
 from pdrgate.search.bounds import known_bounds
 from pdrgate.trial import Trial, by_boot
 
@@ -75,6 +76,9 @@ class BuildComparison(PairsComparison[Trial]):
 
     def _losses(self, side: Side) -> LossResult | None:
         return total(self._of(side))
+
+    def _arrivals(self, side: Side) -> tuple[ArrivalsResult, ...]:
+        return arrivals(self._of(side))
 
     def _curve_trials(self, boot: str) -> Sequence[Trial]:
         return by_boot(self._trials).get(boot, ())

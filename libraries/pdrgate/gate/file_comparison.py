@@ -1,39 +1,56 @@
-"""The comparison of two sets of trial files, without a testbed."""
+"""The comparison of two sets of trial files, or of files of transfers, without a testbed."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from statistics import median
 
 from pdrgate.errors import DataError
-from pdrgate.gate.judging import check_tolerance, compare, comparison, judged, remedy_of_boots, told, tolerance_of
+from pdrgate.gate.judging import (
+    COSTS,
+    check_tolerance,
+    compare,
+    comparison,
+    judged,
+    remedy_of_boots,
+    told,
+    tolerance_of,
+)
 from pdrgate.gate.noise import noise_floor
 from pdrgate.gate.options import COST_TOLERANCE, LATENCY_TOLERANCE
 from pdrgate.gate.record import read_fingerprints
 from pdrgate.gate.replicate import MEASURANDS, Compared, Measurands
-from pdrgate.gate.shape import shape_of
+from pdrgate.gate.shape import Shape, shape_of, shape_of_transfers
+from pdrgate.gate.transfer_comparison import TRANSFER_MEASURANDS
+from pdrgate.gate.transfer_run import TransferMeasurands
 from pdrgate.history.noise import NoiseStore
 from pdrgate.measurands import (
     LATENCY,
-    Cost,
     LatencyTrials,
     PartialDropRate,
     SaturationThroughput,
+    TcpThroughput,
     replicate_of,
 )
-from pdrgate.measurands.measurand import OVERLOAD
+from pdrgate.measurands.measurand import OVERLOAD, REPEAT
+from pdrgate.measurands.tcp import transfers_of_replicates
 from pdrgate.replication import NoiseFloor, PairsRule, Samples
 from pdrgate.results.fingerprint import conditions
 from pdrgate.results.model import ChangeResult, ComparisonResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.goals import PDR
-from pdrgate.stability import Assessment, Reading, assess, expand, read_experiments
+from pdrgate.stability import Reading, assess, expand, read_experiments
 from pdrgate.stability import Verdict as Stability
 from pdrgate.stability.curve import LoadLossCurve, first_past
+from pdrgate.stability.transfer_files import TransferExperiment, holds_transfers, read_transfers
+from pdrgate.stability.transfers import assess_transfers
 from pdrgate.stats.intervals import mean
-from pdrgate.trial import Trial, by_boot
+from pdrgate.transfer import Transfer
+from pdrgate.trial import AnyStretch, Trial, by_boot
 
 _SIDES: tuple[Side, Side] = ("baseline", "candidate")
 _Values = dict[str, dict[int, float]]
@@ -41,19 +58,22 @@ _Values = dict[str, dict[int, float]]
 
 @dataclass(frozen=True, slots=True)
 class _Set:
-    """One side's trials, assessed."""
+    """One side's trials or transfers, assessed."""
 
     path: Path
-    assessment: Assessment
+    failure: Judgement | None
+    """Why they do not come to one number; None when they do."""
     values: _Values
     """By measurand, the samples: by pair of boots where there are pairs, else counted from 1."""
     paired: bool
-    trials: tuple[Trial, ...]
+    trials: tuple[Trial, ...] = ()
+    transfers: tuple[Transfer, ...] = ()
+    """In place of trials."""
 
     @property
     def boots(self) -> int:
         """That the trials are of."""
-        return len(by_boot(self.trials)) or 1
+        return len(by_boot(self.trials) or by_boot(self.transfers)) or 1
 
     @property
     def inexact(self) -> bool:
@@ -64,7 +84,20 @@ class _Set:
     def fingerprint(self) -> Mapping[str, str]:
         """What the first trial was made under, as its run has it; empty where it lies in no run. Raises DataError."""
         folder = self.path if self.path.is_dir() else self.path.parent
-        return read_fingerprints(folder).get(self.trials[0].fingerprint, {})
+        first: Trial | Transfer = (self.trials or self.transfers)[0]
+        return read_fingerprints(folder).get(first.fingerprint, {})
+
+    @property
+    def compared(self) -> tuple[Compared, ...]:
+        """What is measured, the one that a run is about first."""
+        return TRANSFER_MEASURANDS if self.transfers else MEASURANDS
+
+    @property
+    def needed(self) -> frozenset[str]:
+        """Measurands that pairs cannot be judged without."""
+        if self.transfers:
+            return frozenset((TcpThroughput.name,))
+        return frozenset((PartialDropRate.name, SaturationThroughput.name))
 
 
 def compare_files(
@@ -77,7 +110,7 @@ def compare_files(
     noise: NoiseStore | None = None,
     boots_deviate: float | None = None,
 ) -> tuple[ComparisonResult | None, Judgement]:
-    """Assess both sides, then compare their PDRs and saturation throughputs.
+    """Assess both sides, then compare their PDRs and saturation throughputs, or what transfers come to.
 
     Of the trials of a build comparison, which has two builds, those of the baseline are taken from the first path and
     those of the candidate from the second: given twice, such a run is judged again, pair by pair. A change that can be
@@ -96,24 +129,24 @@ def compare_files(
     first, second = (
         _read(path, side, plr_threshold, told_of) for path, side in ((baseline, _SIDES[0]), (candidate, _SIDES[1]))
     )
-    unstable = next((one for one in (first, second) if one.assessment.verdict is not Stability.STABLE), None)
-    failure = None
-    if unstable is not None:
-        failure = Judgement(
-            Verdict(unstable.assessment.verdict.value), f"{unstable.path}: {unstable.assessment.reason}"
-        )
-    pairs = sorted(first.values[PartialDropRate.name].keys() & second.values[PartialDropRate.name].keys())
+    if bool(first.transfers) != bool(second.transfers):
+        loops, trials = (first, second) if first.transfers else (second, first)
+        raise DataError(f"{loops.path} holds transfers and {trials.path} trials; name two runs of one scenario")
+    failure = next((one.failure for one in (first, second) if one.failure is not None), None)
+    main, *_ = first.compared
+    pairs = sorted(first.values[main.name].keys() & second.values[main.name].keys())
     paired = first.paired and second.paired and len(pairs) > 1
-    judged_here = [one for one in MEASURANDS if one is not Cost or not (first.inexact or second.inexact)]
+    judged_here = [one for one in first.compared if one.name not in COSTS or not (first.inexact or second.inexact)]
     samples = [_samples(one, first, second, tolerance, pairs if paired else None) for one in judged_here]
     known = [one for one in samples if len(one.baseline) > 1 and len(one.candidate) > 1]
-    paired = paired and {one.measurand for one in known} >= {PartialDropRate.name, SaturationThroughput.name}
+    paired = paired and {one.measurand for one in known} >= first.needed
     if not known:
         if failure is not None:
             return None, failure
-        few = min((first, second), key=lambda one: len(one.values[PartialDropRate.name]))
-        count = len(few.values[PartialDropRate.name])
-        raise DataError(f"{few.path} has {count} repeats of a saturated load; a comparison needs two or more")
+        few = min((first, second), key=lambda one: len(one.values[main.name]))
+        count = len(few.values[main.name])
+        of = "transfers" if few.transfers else "a saturated load"
+        raise DataError(f"{few.path} has {count} repeats of {of}; a comparison needs two or more")
     floor = NoiseFloor()
     if paired:
         changes, failure = _by_pairs(known, first, second, plr_threshold)
@@ -148,11 +181,17 @@ def _by_pairs(
         standing = PairsRule().standing(samples, ended=True)
     except ValueError as error:
         raise DataError(f"cannot compare {second.path} pair by pair with {first.path}: {error}") from error
-    shape = shape_of(
-        dict(zip(_SIDES, (first.trials, second.trials), strict=True)),
-        {one.measurand: {"baseline": one.baseline, "candidate": one.candidate} for one in samples},
-        reading=Reading.STRICT, loss_ratio=plr_threshold, scenario="trials of",
-    )  # fmt: skip
+    of_boots: dict[str, Mapping[Side, tuple[float, ...]]] = {
+        one.measurand: {"baseline": one.baseline, "candidate": one.candidate} for one in samples
+    }
+    shape: Shape
+    if first.transfers:
+        shape = shape_of_transfers(of_boots)
+    else:
+        shape = shape_of(
+            dict(zip(_SIDES, (first.trials, second.trials), strict=True)), of_boots,
+            reading=Reading.STRICT, loss_ratio=plr_threshold, scenario="trials of",
+        )  # fmt: skip
     return PairsRule().told(standing, samples), shape.veto(
         standing, {side: str(one.path) for side, one in zip(_SIDES, (first, second), strict=True)}
     )
@@ -176,20 +215,55 @@ def _samples(
 
 
 def _read(path: Path, side: Side, plr_threshold: float, told_of: Callable[[str], None]) -> _Set:
-    experiments = [experiment for file in expand([path], told_of) for experiment in read_experiments(file, whole=True)]
-    scenarios = sorted({experiment.scenario for experiment in experiments})
-    if len(scenarios) > 1:
-        raise DataError(
-            f"{path} holds trials of {len(scenarios)} scenarios ({', '.join(scenarios)}); name one file each"
-        )
-    trials = [trial for experiment in experiments for trial in experiment.trials]
-    if any(trial.side for trial in trials):
-        trials = [trial for trial in trials if trial.side == side]
-        if not trials:
-            raise DataError(f"{path} holds trials of a build comparison, and none of its {side}; name the whole file")
-    repeats = [trial for trial in trials if trial.phase == "repeat"] or [
-        trial for trial in trials if trial.intended_load
-    ]
+    files = expand([path], told_of)
+    loops = [file for file in files if holds_transfers(file)]
+    if len(loops) not in (0, len(files)):
+        raise DataError(f"{path} holds trials and transfers; name one of {', '.join(map(str, files))}")
+    return _transfers_of(path, side, loops) if loops else _trials_of(path, side, plr_threshold, files)
+
+
+def _of_one_scenario(path: Path, what: str, scenarios: Iterable[str]) -> None:
+    """Raises DataError when there are several."""
+    if len(found := sorted(set(scenarios))) > 1:
+        raise DataError(f"{path} holds {what} of {len(found)} scenarios ({', '.join(found)}); name one file each")
+
+
+def _of_side(path: Path, what: str, found: Sequence[AnyStretch], side: Side) -> list[AnyStretch]:
+    """Of a comparison of builds those of one side; else all. Raises DataError when there is none of it."""
+    if not any(one.side for one in found):
+        return list(found)
+    own = [one for one in found if one.side == side]
+    if not own:
+        raise DataError(f"{path} holds {what} of a build comparison, and none of its {side}; name the whole file")
+    return own
+
+
+def _transfers_of(path: Path, side: Side, files: Sequence[Path]) -> _Set:
+    found = list(chain.from_iterable(map(read_transfers, files)))
+    _of_one_scenario(path, "transfers", (one.scenario for one in found))
+    own = _of_side(path, "transfers", found, side)
+    paired = any(one.pair for one in own)
+    assessed = assess_transfers(TransferExperiment(str(path), tuple(own)))
+    failure = None
+    if assessed.verdict is not Stability.STABLE and not paired:  # of pairs, boots tell
+        failure = Judgement(Verdict(assessed.verdict.value), f"{path}: {assessed.reason}")
+    values: _Values = {one.name: {} for one in TRANSFER_MEASURANDS}
+    for count, ((_, pair, _), made) in enumerate(transfers_of_replicates(own).items(), 1):
+        repeats = [one for one in made if one.phase == REPEAT]
+        if not repeats:
+            continue
+        duration = median(one.intended_duration for one in repeats)
+        for measurand in TransferMeasurands.at(repeats[0].window, duration, len(repeats)).all:
+            if (value := measurand.value(made)) is not None:
+                values[measurand.name][pair or count] = value
+    return _Set(path, failure, values, paired, transfers=tuple(own))
+
+
+def _trials_of(path: Path, side: Side, plr_threshold: float, files: Sequence[Path]) -> _Set:
+    experiments = [experiment for file in files for experiment in read_experiments(file, whole=True)]
+    _of_one_scenario(path, "trials", (experiment.scenario for experiment in experiments))
+    trials = _of_side(path, "trials", [trial for experiment in experiments for trial in experiment.trials], side)
+    repeats = [trial for trial in trials if trial.phase == REPEAT] or [trial for trial in trials if trial.intended_load]
     paired = any(trial.pair for trial in trials)
     values = _by_replicate(trials, plr_threshold)
     pdrs = tuple(values[PartialDropRate.name].values())
@@ -198,7 +272,10 @@ def _read(path: Path, side: Side, plr_threshold: float, told_of: Callable[[str],
     )
     if not any(values.values()):
         values = values_by_run(found.curve, plr_threshold)
-    return _Set(path, found, values, paired, tuple(trials))
+    failure = None
+    if found.verdict is not Stability.STABLE:
+        failure = Judgement(Verdict(found.verdict.value), f"{path}: {found.reason}")
+    return _Set(path, failure, values, paired, tuple(trials))
 
 
 def values_by_run(curve: LoadLossCurve, plr_threshold: float) -> _Values:
@@ -215,7 +292,7 @@ def values_by_run(curve: LoadLossCurve, plr_threshold: float) -> _Values:
 def _by_replicate(trials: Sequence[Trial], plr_threshold: float) -> _Values:
     values: _Values = {one.name: {} for one in MEASURANDS}
     for count, ((_, pair, _), own) in enumerate(replicate_of(trials).items(), 1):
-        loads = [trial.intended_load for trial in own if trial.phase == "repeat"] or [own[0].intended_load]
+        loads = [trial.intended_load for trial in own if trial.phase == REPEAT] or [own[0].intended_load]
         goal = dataclasses.replace(PDR, loss_ratio=plr_threshold)
         measurands = Measurands.at(
             loads, goal, own[0].intended_duration, top_trials=0, width=goal.width,

@@ -150,9 +150,12 @@ def judged(changes: Sequence[ChangeResult], functions: Sequence[FunctionChange] 
         functions: where the cost of a packet changed.
     """
     decisive = gravest_change(changes)
-    if decisive.verdict is Verdict.PASS:
+    if decisive.verdict in (Verdict.PASS, Verdict.NO_BASELINE):
         # Where nothing decides against a build, what the run is about comes first.
-        decisive = gravest_change([one for one in changes if one.measurand not in _BESIDE] or changes)
+        alike = (
+            changes if decisive.verdict is Verdict.PASS else [one for one in changes if one.verdict is decisive.verdict]
+        )
+        decisive = gravest_change([one for one in alike if one.measurand not in _BESIDE] or alike)
     others = [change for change in changes if change is not decisive]
     if decisive.measurand == Cost.name:
         clauses = [cost_in_words(decisive, functions), *(f"{one.measurand} {percent(one.change)}" for one in others)]

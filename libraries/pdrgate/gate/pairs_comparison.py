@@ -48,6 +48,7 @@ from pdrgate.replication import PairsRule, Samples, Standing
 from pdrgate.replication.tries import Pairs
 from pdrgate.results.losses import LossResult, compared
 from pdrgate.results.model import (
+    ArrivalsResult,
     BootResult,
     ComparisonResult,
     CostResult,
@@ -168,6 +169,10 @@ class PairsComparison(ABC, Generic[AnyStretch]):
     def _losses(self, side: Side) -> LossResult | None:
         """Where packets were lost, over all boots of a build."""
         return None
+
+    def _arrivals(self, side: Side) -> tuple[ArrivalsResult, ...]:
+        """How packets arrived at the receivers of an end host, over all boots of a build, by load."""
+        return ()
 
     def _curve_trials(self, boot: str) -> Sequence[Trial]:
         """A boot's trials, where it has any."""
@@ -319,6 +324,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
             latency=candidate.latency,
             uncounted=self._boots.uncounted,
             losses=candidate.losses,
+            arrivals=candidate.arrivals,
             transfers=self._transfers(),
         )
 
@@ -532,6 +538,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
             cost=self._cost(side),
             latency=self._latency(side),
             losses=self._losses(side),
+            arrivals=self._arrivals(side),
         )
 
     # --- What a run that continues this one must know ---

@@ -17,7 +17,7 @@ from pdrgate.gate.fingerprint import fingerprint
 from pdrgate.gate.measurer import Belonging
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
-from pdrgate.knobs import KnobSet
+from pdrgate.knobs import KnobSet, batching
 from pdrgate.observers.environment import Environment
 from pdrgate.observers.watching import Observer
 from pdrgate.results.fingerprint import difference, digest
@@ -92,7 +92,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         self._is_set_up = False
         self._traffic: Traffic | None = None
         self._log: KernelLog | None = None
-        self._planted = KnobSet(None if testbed.disposable else session.changes)
+        self._batching, self._planted = (KnobSet(None if testbed.disposable else session.changes) for _ in range(2))
 
     # --- What is measured ---
 
@@ -128,6 +128,10 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         self._path.apply(testbed.hops)
         testbed.set_buffer(scenario.buffer)
         testbed.pin(scenario.pinning)
+        for hop in testbed.hops:
+            for port in hop.ports:
+                for knob in batching(port.interface, scenario.gro, scenario.wait):
+                    self._batching.apply(hop.host, knob)
         self._observers = tuple(testbed.observers(shared=scenario.ends_at_sut))
         self._counting = counting_of(testbed)
         self._is_set_up = True
@@ -173,7 +177,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         if ending and self.testbed.disposable:
             self._path = None
         if self._path is not None:
-            for restore in (self._planted.restore, self._path.restore):
+            for restore in (self._planted.restore, self._batching.restore, self._path.restore):
                 try:
                     failures += [sentence for sentence in restore() if not sentence.startswith("put back")]
                 except PdrGateError as error:

@@ -14,11 +14,12 @@ from pdrgate import __version__
 from pdrgate.errors import DataError, PdrGateError, StorageError
 from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, write_result
-from pdrgate.history.transfers import TRANSFERS_FILE, TransferFile, read_transfers
+from pdrgate.history.transfers import TransferFile
 from pdrgate.history.trials import TRIALS_FILE, TrialFile
 from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult, TestbedResult
 from pdrgate.results.verdict import Verdict, gravest
 from pdrgate.stability import read_trials
+from pdrgate.stability.transfer_files import TRANSFERS_FILE, read_transfers
 from pdrgate.transfer import Transfer
 from pdrgate.trial import Trial
 

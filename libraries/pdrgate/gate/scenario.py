@@ -17,6 +17,7 @@ DEFAULT_LOSS, DEFAULT_WIDTH = 0.005, 0.01
 _USUAL = Receivers()
 _USUAL_STREAMS = TcpStreams()
 _OVERLOADS = (2.5, 1000.0)
+_LONGEST_WAIT = 100_000
 _OF_OPEN_LOOPS = ("frame_size", "flows", "directions", "probe_rate", "overload", "loss_ratio", "width")
 
 
@@ -37,6 +38,8 @@ _WORDS: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
     (re.compile(r"(\d+)background"), "background", int),
     (re.compile(r"overload([\d.]+)"), "overload", float),
     (re.compile(r"(latency)"), "latency", bool),
+    (re.compile(r"gro(on|off)"), "gro", str),
+    (re.compile(r"(\d+)uswait"), "wait", int),
     (re.compile(r"loss([\d.]+)"), "loss_ratio", lambda percent: float(percent) / 100),
     (re.compile(r"width([\d.]+)"), "width", lambda percent: float(percent) / 100),
     (re.compile(r"(\d+)KiBwindow"), "tcp.window", int),
@@ -84,6 +87,10 @@ class Scenario:
     """Times what the SUT can take that it is offered besides, to see what it forwards then; 0: what the curve needs."""
     latency: bool = False
     """Whether the latency at 50, 90 and 99 % of the PDR is measured besides."""
+    gro: Literal["", "on", "off"] = ""
+    """Whether the SUT's ports put packets together on receipt; empty: as they do by themselves."""
+    wait: int = 0
+    """Microseconds for which they wait for further packets before they are polled; 0: as they do by themselves."""
     loss_ratio: float = DEFAULT_LOSS
     """The PDR's goal: the load holds while no more than this is lost."""
     width: float | None = None
@@ -101,6 +108,8 @@ class Scenario:
                 f"an overload of {self.overload:g} times makes no sense; use {_OVERLOADS[0]:g} to {_OVERLOADS[1]:g}, "
                 "for curves have twice the PDR in any case"
             )
+        if not 0 <= self.wait <= _LONGEST_WAIT:
+            raise UsageError(f"ports that wait {self.wait} us make no sense; use 1 to {_LONGEST_WAIT}, such as 1000")
         if self.delivery is None and self._receivers != _USUAL:
             raise UsageError(f"{self.data_path} has no receivers; use udp-delivery")
         if self.streams is None and self.tcp != _USUAL_STREAMS:
@@ -160,7 +169,7 @@ class Scenario:
         """
         words = [self.data_path, self.pinning.replace(" ", ""), str(self.buffer)]
         if self.streams is not None:
-            return "-".join(words + _words_of(self.streams))
+            return "-".join(words + _words_of(self.streams) + self._batching)
         words.append("imix" if self.frame_size == "imix" else f"{self.frame_size}B")
         if self.directions == 2:
             words.append("bidirectional")
@@ -184,11 +193,17 @@ class Scenario:
             words.append(f"overload{self.overload:g}")
         if self.latency:
             words.append("latency")
+        words += self._batching
         if self.loss_ratio != DEFAULT_LOSS:
             words.append(f"loss{100 * self.loss_ratio:g}")
         if self.width is not None and self.width != DEFAULT_WIDTH:
             words.append(f"width{100 * self.width:g}")
         return "-".join(words)
+
+    @property
+    def _batching(self) -> list[str]:
+        """The words on how packets are batched on receipt."""
+        return ([f"gro{self.gro}"] if self.gro else []) + ([f"{self.wait}uswait"] if self.wait else [])
 
     @classmethod
     def named(cls, name: str) -> Scenario:
@@ -213,7 +228,7 @@ class Scenario:
         """The scenario in words."""
         if self.streams is not None:
             kind = DATA_PATHS[self.data_path].title
-            return f"{kind}, {self.pinning}, buffer {self.buffer} packets, {self.streams}"
+            return f"{kind}, {self.pinning}, buffer {self.buffer} packets, {self.streams}{self._batching_in_words}"
         more = ", both directions" if self.directions == 2 else ""
         if self.flows != DEFAULT_FLOWS:
             more += f", {self.flows} flows"
@@ -221,6 +236,7 @@ class Scenario:
             more += f", {self.delivery}"
         if self.overload:
             more += f", up to {self.overload:g} times what it can take"
+        more += self._batching_in_words
         if self.latency:
             more += ", with its latency"
         if self.probe_rate:
@@ -231,6 +247,11 @@ class Scenario:
             f"{DATA_PATHS[self.data_path].title}, {self.pinning}, buffer {self.buffer} packets, "
             f"{'IMIX' if self.frame_size == 'imix' else f'{self.frame_size}-byte'} frames{more}"
         )
+
+    @property
+    def _batching_in_words(self) -> str:
+        waits = f", ports that wait {self.wait} us for further packets" if self.wait else ""
+        return (f", GRO {self.gro}" if self.gro else "") + waits
 
 
 def _words_of(streams: TcpStreams) -> list[str]:

@@ -7,6 +7,7 @@ import time
 
 from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.against_baseline import RECEIVE_RATE, AgainstBaseline, numbers
+from pdrgate.gate.arrivals import arrivals
 from pdrgate.gate.baseline import BaselineSource
 from pdrgate.gate.disturbance import Disturbance, remedy
 from pdrgate.gate.interference import interference
@@ -307,6 +308,7 @@ class ScenarioRun:
             soak=self.soak,
             uncounted=subject.uncounted,
             losses=self._losses,
+            arrivals=arrivals(trial for trial in self.trials if trial.repeat),
         )
 
     # --- Steps of these ---

@@ -78,7 +78,13 @@ def judged_soak(found: SoakResult, tolerated: float) -> Judgement:
 
 
 def _drift(latencies: Sequence[float]) -> float | None:
+    """How much the last quarter of the slices differs from the first, where there is a trend beyond chance.
+
+    Not the trend's own change: of latencies that fall to a third and stay there, a line falls below 0.
+    """
     found = trend(latencies)
-    if found is None or found.p_value > _BEYOND_CHANCE or abs(found.change) < _LEAST_DRIFT:
+    if found is None or found.p_value > _BEYOND_CHANCE:
         return None
-    return found.change
+    quarter = max(1, len(latencies) // 4)
+    change = median(latencies[-quarter:]) / median(latencies[:quarter]) - 1.0
+    return change if abs(change) >= _LEAST_DRIFT else None

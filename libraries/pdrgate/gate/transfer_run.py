@@ -37,8 +37,9 @@ from pdrgate.measurands import (
 from pdrgate.measurands.tcp import CURVE, loaded, rest_rtt
 from pdrgate.results.model import CheckResult, MeasurandResult, ScenarioResult, TransferResult, TransfersResult
 from pdrgate.results.verdict import Judgement, Verdict, graver
-from pdrgate.stability.checks import SPREAD, Check
-from pdrgate.stability.transfers import transfer_checks
+from pdrgate.stability import Verdict as Stability
+from pdrgate.stability.checks import Check
+from pdrgate.stability.transfers import transfer_checks, verdict_of
 from pdrgate.transfer import Transfer
 from pdrgate.trial import Trial
 
@@ -252,11 +253,8 @@ class TransferRun:
 
 def instability(checks: Sequence[Check]) -> Judgement | None:
     """Why throughputs are not one number; None when they are. Of too few repeats nobody knows."""
-    failed = [check for check in checks if check.passed is False]
-    if failed:
-        return Judgement(Verdict.UNSTABLE, failed[0].sentence)
-    unknown = next((check for check in checks if check.name == SPREAD and check.passed is None), None)
-    return Judgement(Verdict.INCONCLUSIVE, unknown.sentence) if unknown is not None else None
+    verdict, reason = verdict_of(checks)
+    return None if verdict is Stability.STABLE else Judgement(Verdict(verdict.value), reason)
 
 
 def station_limited(transfers: Sequence[Transfer]) -> str:

@@ -1,4 +1,5 @@
-"""The guest's user land: an initramfs of busybox, the machine's own ip, ethtool and sh, and the modules of the build.
+"""The guest's user land: an initramfs of busybox, the machine's own ip, ethtool and sh, programs of ours, and the
+modules of the build.
 
 It is not compressed: under emulation the guest would inflate it far more slowly than QEMU copies it. The shell is the
 machine's /bin/sh and not busybox's, whose builtin `ip` and `tc` come before programs and know no JSON.
@@ -19,6 +20,7 @@ from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.kernel_modules import Module, select_modules
 from pdrgate.builds.named_build import GUEST_MODULES
 from pdrgate.errors import TestbedError
+from pdrgate.traffic import native
 
 MORE_MODULES = (
     "ipv6",
@@ -189,6 +191,9 @@ def _programs() -> dict[str, Entry]:
     for name in _MORE_PROGRAMS:
         if (found := shutil.which(name, path=_SEARCH)) is not None:
             files |= _program(name, Path(found))
+    parts = native.build()
+    for own in (parts.drops, parts.receiver):  # where they lie on this machine: so they need not be sent
+        files[str(own).lstrip("/")] = Entry(stat.S_IFREG | 0o755, own.read_bytes())
     for applet in _applets():
         files.setdefault(f"bin/{applet}", _link("busybox"))
     files.setdefault("sbin/modprobe", _link("../bin/busybox"))

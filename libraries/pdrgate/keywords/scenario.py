@@ -95,6 +95,19 @@ class ScenarioKeywords:
         self._state.describe(socket_buffer=round(size * 1024))
 
     @keyword
+    def set_batching(self, gro: Literal["on", "off"] | None = None, wait: Duration | None = None) -> None:
+        """Sets how packets are batched on receipt; what is not given stays as it is.
+
+        ``gro`` is whether the SUT's ports put packets of a flow together (generic receive offload). With ``wait``, such
+        as ``1 ms``, interrupts stay off for so long after a poll (``napi_defer_hard_irqs``, ``gro_flush_timeout``), so
+        that each poll finds more packets and the first of them has waited longer.
+        """
+        if gro is not None:
+            self._state.describe(gro=gro)
+        if wait is not None:
+            self._state.describe(wait=round(wait * 1e6))
+
+    @keyword
     def offer_overload(self, factor: float) -> None:
         """Offers loads far beyond saturation besides, doubling up to ``factor`` times what the SUT can take.
 

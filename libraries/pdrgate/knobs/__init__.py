@@ -5,6 +5,7 @@ use another one, so no knob is believed before it was read back. `plan_knobs` ma
 reads all that knobs can turn.
 """
 
+from pdrgate.knobs.batching import batching
 from pdrgate.knobs.cpu import Governor, IdleLatency, Smt, Turbo, idle_latency
 from pdrgate.knobs.cpu_shares import each, in_turn
 from pdrgate.knobs.egress_filter import MOST_INSTRUCTIONS, EgressFilter, egress_filter
@@ -30,9 +31,9 @@ __all__ = [
     "ANY", "MOST_INSTRUCTIONS", "NO_RULES", "ChangeLog", "EgressFilter", "EthtoolFeatures", "EthtoolSettings",
     "FileKnob", "FirewallRules", "FlowHash", "Governor", "IdleLatency", "IndirectionTable", "InterruptAffinity",
     "Irqbalance", "KernelThreadNice", "Knob", "KnobSet", "Missing", "PlannedKnob", "QueueFiles", "RootQdisc",
-    "SideRoutes", "Smt", "StaticNeighbours", "Turbo", "channels", "coalescing", "contradictions", "device_attribute",
-    "device_interrupts", "each", "egress_filter", "flow_hash", "idle_latency", "in_turn", "knob_from_record",
-    "knobs_text", "most_side_routes", "mtu", "neighbours", "of_whole_machine", "offloads", "pause_frames",
-    "plan_knobs", "put_back", "rfs_off", "rings", "rps", "rps_cpus", "rps_knobs", "rps_off", "side_routes",
-    "snapshot", "static_neighbours", "sysctl", "sysctls", "threaded_napi", "xps",
+    "SideRoutes", "Smt", "StaticNeighbours", "Turbo", "batching", "channels", "coalescing", "contradictions",
+    "device_attribute", "device_interrupts", "each", "egress_filter", "flow_hash", "idle_latency", "in_turn",
+    "knob_from_record", "knobs_text", "most_side_routes", "mtu", "neighbours", "of_whole_machine", "offloads",
+    "pause_frames", "plan_knobs", "put_back", "rfs_off", "rings", "rps", "rps_cpus", "rps_knobs", "rps_off",
+    "side_routes", "snapshot", "static_neighbours", "sysctl", "sysctls", "threaded_napi", "xps",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ what is compared is what comes of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Protocol
@@ -147,6 +147,15 @@ class ByteCost:
     def value(self, transfers: Sequence[Transfer]) -> float | None:
         costs = [cost for one in loaded(transfers) if (cost := kernel_cost(one)) is not None]
         return median(costs) if costs else None
+
+
+def transfers_of_replicates(transfers: Iterable[Transfer]) -> dict[tuple[str, int, int], list[Transfer]]:
+    """The transfers of replicates, by boot, pair and repeat, in measured order; see `replicate_of`."""
+    found: dict[tuple[str, int, int], list[Transfer]] = {}
+    for one in transfers:
+        if one.phase in (REST, REPEAT) and (one.pair or one.repeat):
+            found.setdefault((one.boot, one.pair, one.repeat), []).append(one)
+    return found
 
 
 def loaded(transfers: Sequence[Transfer]) -> list[Transfer]:

@@ -71,6 +71,9 @@ _REASONS = {
     "CPU_BACKLOG": ("in the backlog", "netdev_max_backlog"),
     "FULL_RING": ("in the receive ring", ""),
     "XDP": ("by the XDP program", ""),
+    "CPUMAP_FULL": ("in the queue of a cpumap", "its size"),
+    "CPUMAP_PROGRAM": ("by the program of a cpumap", ""),
+    "REDIRECT_FAILED": ("by a failed redirect of XDP", "xdp:xdp_redirect_err"),
     "TC_INGRESS": ("by the tc program", ""),
     "TC_EGRESS": ("by the tc program", ""),
     "QDISC_DROP": ("in the qdisc", "limit"),
@@ -99,8 +102,8 @@ _REASONS = {
     "BLACKHOLE": ("by a blackhole route", "ip route"),
     "DEV_READY": ("at a port that is down", ""),
 }
-"""By the kernel's name of a reason (include/net/dropreason-core.h; blackholes have none), where packets were lost, in
-the words of the places that count the same, and what it hints at."""
+"""By the kernel's name of a reason (include/net/dropreason-core.h; blackholes and cpumaps have none), where packets
+were lost, in the words of the places that count the same, and what it hints at."""
 
 
 _FUNCTIONS = {

@@ -1,22 +1,29 @@
 """Why a kernel drops packets: its own reasons (``enum skb_drop_reason``, since Linux 5.17) and where in its code.
 
-The tracepoint ``skb:kfree_skb`` tells both. Kernels with histogram triggers (Documentation/trace/histogram.rst) count
-by themselves; elsewhere a BPF program counts, see `pdrgate.bpf.kernel_drops`. The reasons' numbers differ from kernel
-to kernel; the tracepoint's format has their names.
+The tracepoint ``skb:kfree_skb`` tells both. A BPF program of ours counts (`traffic/native/drops.c`; by namespace that
+of `pdrgate.bpf.kernel_drops`): it takes a dropped packet 115 instructions. Where a kernel takes none, it may count by
+itself, by a histogram trigger (Documentation/trace/histogram.rst), which takes 1 300. The reasons' numbers differ
+from kernel to kernel; the tracepoint's format has their names.
 """
 
 from __future__ import annotations
 
 import bisect
+import contextlib
 import re
 import secrets
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
-from pdrgate.observers.reading import Counter, Place, Reading
+from pdrgate.hosts.piped_program import PipedProgram
+from pdrgate.observers.reading import Counter, Place
 from pdrgate.observers.watching import Observation
+from pdrgate.traffic import native
+
+_Drop = TypeVar("_Drop")
 
 _TRACEFS = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
 _EVENT = "events/skb/kfree_skb"
@@ -25,6 +32,9 @@ _TRIGGER = "hist:keys=reason,location.sym:size=512"
 _ENTRY = re.compile(r"reason:\s*(\d+), location: \[[0-9a-f]+\] (\S+)\s*\} hitcount:\s*(\d+)")
 _NAME = re.compile(r"\{ (\d+), \"(\w+)\" \}")
 _KALLSYMS_TIMEOUT = 30.0
+_KIND_AT = 32
+_XDP_KINDS = {1: "CPUMAP_FULL", 2: "CPUMAP_PROGRAM", 3: "REDIRECT_FAILED"}
+"""As `traffic/native/drops.c` has them, and names in the style of the kernel's."""
 
 
 def tracefs(host: Host) -> str:
@@ -56,28 +66,45 @@ def drop_counter(reason: str, function: str, node: str = "") -> Counter:
     return Counter(Place("drops", node=node), f"{reason} {function}")
 
 
-class DropReasons(Protocol):
-    """Counts from the time it is made until it is closed. Both methods raise TestbedError."""
+class DropReasons(Protocol[_Drop]):
+    """Counts from the time it is made until it is closed. All methods raise TestbedError."""
 
-    def read(self) -> Reading:
-        """Packets so far, by reason and function; what has not come yet is left out."""
+    def read(self) -> Mapping[_Drop, int]:
+        """Packets so far, by the way to be dropped; what has not come yet is left out."""
+
+    def counter(self, drop: _Drop) -> Counter:
+        """What a way to be dropped is called. The first may take its time: half a second for the names of functions."""
 
     def close(self) -> None: ...
 
 
-class DropObserver:
+class DropObserver(Generic[_Drop]):
     """Reads them before and after a trial."""
 
-    def __init__(self, reasons: DropReasons) -> None:
+    def __init__(self, reasons: DropReasons[_Drop]) -> None:
         self._reasons = reasons
-        self._before: Reading = {}
+        self._before: Mapping[_Drop, int] = {}
 
     def begin(self) -> None:
         self._before = self._reasons.read()
 
     def end(self) -> Observation:
-        after = self._reasons.read()
-        return Observation({counter: self._before.get(counter, 0) for counter in after}, after)
+        before: dict[Counter, int] = {}
+        after: dict[Counter, int] = {}
+        for drop, packets in self._reasons.read().items():
+            if packets == (was := self._before.get(drop, 0)):
+                continue  # so that nobody is asked for its name
+            counter = self._reasons.counter(drop)  # of several, where a function drops at several places
+            before[counter] = before.get(counter, 0) + was
+            after[counter] = after.get(counter, 0) + packets
+        return Observation(before, after)
+
+
+class FunctionNames(Protocol):
+    """The functions of a kernel's code."""
+
+    def function(self, address: int) -> str:
+        """The one that an address is in; ``?`` where nobody knows."""
 
 
 class Symbols:
@@ -101,6 +128,76 @@ class Symbols:
         """The function that an address is in."""
         at = bisect.bisect_right(self._addresses, address) - 1
         return self._names[at] if at >= 0 and self._addresses[at] else "?"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelDrop:
+    """A way to be dropped, as `DropProgram` counts it."""
+
+    reason: int
+    """``enum skb_drop_reason``; beyond it the kinds of XDP."""
+    place: int
+    """An address; of cpumaps their id and, in the lower half, a CPU."""
+
+    @property
+    def of_xdp(self) -> bool:
+        """Whether XDP dropped it."""
+        return self.reason >> _KIND_AT in _XDP_KINDS
+
+    @property
+    def cpumap(self) -> int:
+        """The id of the cpumap that it was in; 0: in none."""
+        return self.place >> _KIND_AT if self.of_xdp else 0
+
+
+class DropProgram:
+    """Has BPF programs count what a host's kernel drops, from `__init__` to `close`; they end with this run.
+
+    What XDP drops without a reason counts too: in full queues of cpumaps, by their programs, and by failed redirects.
+
+    Args:
+        xdp: whether these are all that is counted.
+        names: asks the host for the names of its functions, once there is a drop to be named; by default as
+            `Symbols.of` does.
+
+    Raises:
+        TestbedError: the kernel takes no such program, or gives no reasons.
+    """
+
+    def __init__(self, host: Host, names: Callable[[], FunctionNames] | None = None, *, xdp: bool = False) -> None:
+        self._host = host
+        self._arguments = ("xdp",) if xdp else ()
+        self._reasons = {} if xdp else reason_names(host)
+        self._ask_names = names or (lambda: Symbols.of(host))
+        self._names: FunctionNames | None = None
+        self._program = self._started()
+
+    def read(self) -> dict[KernelDrop, int]:
+        try:
+            told = self._program.ask_at_once("read")
+        except TestbedError:
+            # It ends with the connection that it was started over: what it had counted is lost, and no more.
+            with contextlib.suppress(TestbedError):
+                self._program.close()
+            self._program = self._started()
+            told = self._program.ask_at_once("read")
+        return {KernelDrop(reason, place): packets for reason, place, packets in told["drops"]}
+
+    def counter(self, drop: KernelDrop) -> Counter:
+        if drop.of_xdp:
+            return drop_counter(_XDP_KINDS[drop.reason >> _KIND_AT], "xdp")
+        if self._names is None:
+            self._names = self._ask_names()
+        reason = self._reasons.get(drop.reason, f"reason {drop.reason}")
+        return drop_counter(reason, self._names.function(drop.place))
+
+    def close(self) -> None:
+        """Count no longer; may be called twice. Raises TestbedError when the host cannot be asked."""
+        self._program.close()
+
+    def _started(self) -> PipedProgram:
+        what = "the counts of dropped packets"
+        return PipedProgram(self._host, native.build().drops, *self._arguments, what=what)
 
 
 class DropHistogram:
@@ -132,6 +229,9 @@ class DropHistogram:
     def read(self) -> dict[Counter, int]:
         """Packets so far."""
         return parse_histogram(self._host.read(f"{self._instance}/{_EVENT}/hist"), self._names)
+
+    def counter(self, drop: Counter) -> Counter:
+        return drop
 
     def close(self) -> None:
         """Have the kernel count no longer. Raises TestbedError when it goes on."""

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pdrgate.history.database.queries import Entry
 from pdrgate.units import Rate
 
-_HEAD = ("STARTED", "RUN", "SCENARIO", "BUILD", "VERDICT", "PDR", "CHANGE")
-_NUMBERS = ("PDR", "CHANGE")
+_MAIN = "PDR OR TCP"
+_HEAD = ("STARTED", "RUN", "SCENARIO", "BUILD", "VERDICT", _MAIN, "CHANGE")
+_NUMBERS = (_MAIN, "CHANGE")
 
 
 def entries_table(entries: Sequence[Entry]) -> list[str]:
@@ -33,5 +34,11 @@ def moment(seconds: float) -> str:
 def _cells(entry: Entry) -> tuple[str, ...]:
     return (
         moment(entry.started), entry.run, entry.scenario or "-", entry.build or "-", entry.verdict or "-",
-        "-" if entry.pdr is None else str(Rate(entry.pdr)), "-" if entry.change is None else f"{entry.change:+.1%}",
+        _main(entry), "-" if entry.change is None else f"{entry.change:+.1%}",
     )  # fmt: skip
+
+
+def _main(entry: Entry) -> str:
+    if entry.throughput is not None:
+        return f"{entry.throughput:.4g} Gbit/s"
+    return "-" if entry.pdr is None else str(Rate(entry.pdr))

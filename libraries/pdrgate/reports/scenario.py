@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pdrgate.reports import tables
+from pdrgate.reports.arrivals import arrivals_by_build
 from pdrgate.reports.latencies import latency_by_build
 from pdrgate.reports.losses import by_build
 from pdrgate.reports.soak import soak_table
@@ -168,6 +169,8 @@ def further_tables(scenario: ScenarioResult) -> Iterator[str]:
     """All others: each transfer, function, load, search and boot."""
     if scenario.transfers is not None and scenario.transfers.transfers:
         yield tables.transfers_table(scenario.transfers)
+    for label, found in arrivals_by_build(scenario):
+        yield tables.arrivals_table(found, label)
     for label, cost in _costs(scenario):
         yield tables.cost_table(cost, label)
     for part in _parts(scenario, (), ""):

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from pdrgate.reports.arrivals import below
 from pdrgate.reports.costs import INLINED, cost_in_words
 from pdrgate.reports.html import Cell, Column, Table
 from pdrgate.reports.latencies import share_in_words
 from pdrgate.reports.measurands import in_words, measurand_rows
 from pdrgate.results.losses import LossResult, thousands
 from pdrgate.results.model import (
+    ArrivalsResult,
     AssessmentResult,
     BootResult,
     ComparisonResult,
@@ -194,6 +196,27 @@ def latency_table(latency: Sequence[LatencyResult], of: str = "") -> str:
         for one in latency
     ]  # fmt: skip
     return Table(_begun(of, "one-way latency of probes, medians over the trials"), columns, rows).html()
+
+
+def arrivals_table(found: Sequence[ArrivalsResult], of: str = "") -> str:
+    """How packets arrived at the receivers, by load; ``of`` says of which build."""
+    polled = any(one.batch is not None for one in found)
+    columns = (
+        Column("offered", heads=True), Column("packets a call", True),
+        *((Column("packets a poll", True),) if polled else ()),
+        Column("half of the gaps", True), Column("90 %", True), Column("99 %", True), Column("gaps timed", True),
+        Column("trials", True),
+    )  # fmt: skip
+    rows = [
+        [
+            Cell(str(Rate(one.load))), Cell(_number(one.packets_per_call, ".3g")),
+            *((Cell(_number(one.batch, ".3g")),) if polled else ()),
+            *(Cell(below(bound)) for bound in (one.p50, one.p90, one.p99)),
+            Cell(thousands(one.gaps)), Cell(str(one.trials)),
+        ]
+        for one in found
+    ]  # fmt: skip
+    return Table(_begun(of, "arrivals at the receivers: gaps between calls that bring packets"), columns, rows).html()
 
 
 def function_changes_table(comparison: ComparisonResult) -> str:

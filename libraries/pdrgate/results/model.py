@@ -141,6 +141,28 @@ class LatencyResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ArrivalsResult:
+    """How packets arrived at the receivers of an end host at a load, over the trials of all replicates.
+
+    A gap lies between two calls that brought packets, by sample. They are counted in classes, each twice as wide as the
+    one before: told is the upper bound, in seconds, of the class that so many lie in or below.
+    """
+
+    load: float
+    """Packets/s."""
+    trials: int
+    gaps: int
+    """That were timed."""
+    p50: float | None
+    """None where the gaps are longer than all classes, or none was timed."""
+    p90: float | None
+    p99: float | None
+    packets_per_call: float | None
+    batch: float | None = None
+    """Packets that one poll of the driver took; None where that is not counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionChange:
     """How many instructions per packet a function had in the baseline and has now."""
 
@@ -431,6 +453,8 @@ class SideResult:
     latency: tuple[LatencyResult, ...] = ()
     losses: LossResult | None = None
     """Where its packets were lost, of all trials that the measurands rest on; None where nothing counted them."""
+    arrivals: tuple[ArrivalsResult, ...] = ()
+    """By load, at the receivers of an end host."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -475,7 +499,8 @@ class ScenarioResult:
     """A long load below the PDR, where that was asked for."""
     losses: LossResult | None = None
     """Where packets were lost, of all trials that the measurands rest on; None where nothing counted them."""
-
+    arrivals: tuple[ArrivalsResult, ...] = ()
+    """By load, at the receivers of an end host; empty where packets do not end at the SUT."""
     transfers: TransfersResult | None = None
     """Of a closed loop; None where trials were measured."""
     run: str = ""

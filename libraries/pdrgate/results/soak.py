@@ -41,7 +41,8 @@ class SoakResult:
     tail: float | None
     """The same of their 99th percentiles."""
     drift: float | None
-    """Relative change of the median latency from the first slice to the last, where it is beyond chance."""
+    """Relative change of the median latency from the first quarter of the slices to the last, where it is beyond
+    chance."""
     losses: LossResult | None
     """Where packets were lost, of all slices."""
 

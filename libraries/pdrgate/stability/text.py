@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
+from statistics import median
 
+from pdrgate.data_paths.tcp_streams import size
 from pdrgate.stability.assessment import Assessment
 from pdrgate.stability.checks import Check
 from pdrgate.stability.curve import LoadPoint, PdrEstimate
 from pdrgate.stability.saturation import Reading
+from pdrgate.stability.transfers import TransfersAssessment, round_trip
 from pdrgate.units import Rate, Ratio
 
 
@@ -35,6 +38,45 @@ def render(assessments: Sequence[Assessment]) -> str:
     total = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
     notes = [f"note: {found.source}: {note}" for found in assessments for note in found.notes]
     return "\n".join([*_table(rows, right=()), *notes, f"{len(assessments)} experiments: {total}"])
+
+
+def render_transfers(assessments: Sequence[TransfersAssessment]) -> str:
+    """The same of closed loops, which have no PDR."""
+    if len(assessments) == 1:
+        return "\n".join(_whole_of_transfers(assessments[0]))
+    below = _common_directory([found.source for found in assessments])
+    rows = [["VERDICT", "TCP THROUGHPUT", "WHY", f"EXPERIMENT{f' in {below}' if below else ''}"]]
+    rows += [
+        [found.verdict.value, _gigabits(found.throughput()[0]), found.reason, found.source.removeprefix(below)]
+        for found in assessments
+    ]
+    return "\n".join([*_table(rows, right=()), f"{len(assessments)} experiments of transfers"])
+
+
+def _whole_of_transfers(found: TransfersAssessment) -> list[str]:
+    rate, low, high = found.throughput()
+    interval = "no interval" if low is None or high is None else f"95 % interval {_gigabits(low)} to {_gigabits(high)}"
+    rows = [["PHASE", "WINDOW", "TRANSFERS", "THROUGHPUT", "ROUND TRIP", "SENT AGAIN"]]
+    for (phase, window), own in found.windows().items():
+        rtt = round_trip(own)
+        again, segments = sum(one.retransmitted for one in own), sum(one.segments for one in own)
+        rows.append([
+            phase, size(window), str(len(own)), _gigabits(median(one.throughput for one in own)),
+            "" if rtt is None else f"{1e3 * rtt:.3g} ms", _percent(again / (again + segments) if again else 0.0),
+        ])  # fmt: skip
+    return [
+        f"{found.verdict}: {found.reason}" if found.reason else found.verdict.value,
+        f"  source          {found.source}",
+        f"  TCP throughput  {_gigabits(rate)}, {interval}; a closed loop has no PDR",
+        "",
+        *(f"  {line}" for line in _table(rows, right=range(1, 6))),
+        "",
+        *(_check(check) for check in found.checks),
+    ]
+
+
+def _gigabits(rate: float) -> str:
+    return f"{rate / 1e9:.4g} Gbit/s"
 
 
 def _common_directory(sources: Sequence[str]) -> str:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
 
+from pdrgate.stability.assessment import Verdict
 from pdrgate.stability.checks import (
+    SPREAD,
     Bounds,
     Check,
     check_autocorrelation,
@@ -13,6 +18,12 @@ from pdrgate.stability.checks import (
     check_two_modes,
 )
 from pdrgate.stability.drift import Repeats
+from pdrgate.stability.transfer_files import TransferExperiment
+from pdrgate.stability.trial_files import REPEAT_PHASE
+from pdrgate.stats.intervals import t_interval
+from pdrgate.transfer import Transfer
+
+_QUANTITY, _UNIT, _PER_UNIT = "TCP throughput", "Gbit/s", 1e9
 
 
 def transfer_checks(
@@ -32,3 +43,89 @@ def transfer_checks(
         check_two_modes((series,), bounds),
         check_spread((series.scatter,) if series.scatter is not None else (), bounds),
     )
+
+
+def verdict_of(checks: Sequence[Check]) -> tuple[Verdict, str]:
+    """What checks of transfers come to, and why; of too few repeats nobody knows."""
+    failed = next((check for check in checks if check.passed is False), None)
+    if failed is not None:
+        return Verdict.UNSTABLE, failed.sentence
+    unknown = next((check for check in checks if check.name == SPREAD and check.passed is None), None)
+    return (Verdict.STABLE, "") if unknown is None else (Verdict.INCONCLUSIVE, unknown.sentence)
+
+
+@dataclass(frozen=True, slots=True)
+class TransfersAssessment:
+    """What is known of one experiment of a closed loop, which has no curve of losses."""
+
+    experiment: TransferExperiment
+    checks: tuple[Check, ...]
+    verdict: Verdict
+    reason: str
+    """Why the verdict is not STABLE; empty when it is."""
+
+    @property
+    def source(self) -> str:
+        return self.experiment.source
+
+    @property
+    def repeats(self) -> tuple[Transfer, ...]:
+        """That the verdict rests on."""
+        return _repeats(self.experiment)
+
+    def throughput(self) -> tuple[float, float | None, float | None]:
+        """Bits/s of the repeats, and the 95 % interval of their mean; 0 without repeats."""
+        rates = [one.throughput for one in self.repeats]
+        if len(rates) < 2:
+            return (rates[0] if rates else 0.0), None, None
+        interval = t_interval(rates)
+        return sum(rates) / len(rates), interval.low, interval.high
+
+    def windows(self) -> dict[tuple[str, int], list[Transfer]]:
+        """The transfers that tell of the SUT by phase and window, in the order in which these were first asked for."""
+        found: dict[tuple[str, int], list[Transfer]] = {}
+        for one in self.experiment.transfers:
+            if one.sound:
+                found.setdefault((one.phase, one.window), []).append(one)
+        return found
+
+    def result(self) -> dict[str, Any]:
+        """An entry of ``experiments`` of ``pdrgate assess --format json``. Rates are bits/s, times seconds."""
+        rate, low, high = self.throughput()
+        return {
+            "source": self.source,
+            "scenario": self.experiment.scenario,
+            "throughput": {"value": rate, "lower": low, "upper": high},
+            "transfers": [
+                {
+                    "phase": phase, "window": window, "transfers": len(own),
+                    "throughput": median(one.throughput for one in own), "rtt": round_trip(own),
+                    "segments": sum(one.segments for one in own),
+                    "retransmitted": sum(one.retransmitted for one in own),
+                }
+                for (phase, window), own in self.windows().items()
+            ],
+            "checks": [check.to_dict() for check in self.checks],
+            "verdict": self.verdict.value,
+            "reason": self.reason,
+        }  # fmt: skip
+
+
+def assess_transfers(experiment: TransferExperiment) -> TransfersAssessment:
+    """Whether the throughput of an experiment's repeats, or of all its transfers where it has none, is one number."""
+    rates = [one.throughput / _PER_UNIT for one in _repeats(experiment)]
+    if not rates:
+        reason = "no transfer tells of the SUT; each was disturbed, or at rest"
+        return TransfersAssessment(experiment, (), Verdict.INCONCLUSIVE, reason)
+    checks = transfer_checks(_QUANTITY, _UNIT, rates)
+    return TransfersAssessment(experiment, checks, *verdict_of(checks))
+
+
+def round_trip(transfers: Sequence[Transfer]) -> float | None:
+    """The median of their round trip times, seconds; None where none tells one."""
+    told = [one.rtt for one in transfers if one.rtt is not None]
+    return median(told) if told else None
+
+
+def _repeats(experiment: TransferExperiment) -> tuple[Transfer, ...]:
+    return tuple(one for one in experiment.transfers if one.sound and one.phase == REPEAT_PHASE)

@@ -18,12 +18,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pdrgate.errors import DataError
+from pdrgate.stability.transfer_files import TRANSFERS_FILE
 from pdrgate.trial import GENERATOR_TOLERANCE, Trial
 
 REPEAT_PHASE = "repeat"
 IDLE_PHASE = "idle"
 """In which nothing was sent: no trial of a curve."""
 _OURS = "trials.jsonl"
+_ALL_OURS = (_OURS, TRANSFERS_FILE)
 _DEFAULT_SECONDS = 10.0
 _SHOWN = 40
 _LARGEST_COUNT = 2**64
@@ -41,11 +43,11 @@ class Experiment:
 
 
 def expand(paths: Iterable[Path], told: Callable[[str], None] = lambda sentence: None) -> list[Path]:
-    """Replace each directory by the ``*.txt`` and ``trials.jsonl`` files below it, sorted.
+    """Replace each directory by the ``*.txt``, ``trials.jsonl`` and ``transfers.jsonl`` files below it, sorted.
 
     Args:
         told: gets a sentence on each file below a directory that is left out: an empty one is what a run leaves that
-            was killed before its first trial.
+            was killed before its first trial. One of nothing but transfers has no trials, and nothing is said of it.
 
     Raises:
         DataError: a directory holds none, only empty ones, or cannot be read.
@@ -55,15 +57,18 @@ def expand(paths: Iterable[Path], told: Callable[[str], None] = lambda sentence:
         if not path.is_dir():
             found.append(path)
             continue
-        below = sorted(file for file in path.rglob("*") if file.name == _OURS or file.suffix == ".txt")
+        below = sorted(file for file in path.rglob("*") if file.name in _ALL_OURS or file.suffix == ".txt")
+        named = f"*.txt, {' or '.join(_ALL_OURS)}"
         if not below:
-            raise DataError(f"{path}: no *.txt or {_OURS} in this directory; name a file of trials")
+            raise DataError(f"{path}: no {named} in this directory; name a file of trials")
         empty = [file for file in below if file.is_file() and not file.stat().st_size]
         if len(empty) == len(below):
-            raise DataError(f"{path}: every *.txt or {_OURS} in this directory is empty; name a file of trials")
+            raise DataError(f"{path}: every {named} in this directory is empty; name a file of trials")
+        full = [file for file in below if file not in empty]
         for file in empty:
-            told(f"{file} is empty; left out")
-        found.extend(file for file in below if file not in empty)
+            if file.with_name(TRANSFERS_FILE) not in full:
+                told(f"{file} is empty; left out")
+        found.extend(full)
     return found
 
 

@@ -1,27 +1,41 @@
-"""Who counts why the SUT's kernel drops packets: a BPF program of ours on this machine, elsewhere the kernel itself."""
+"""Who counts why the SUT's kernel drops packets: a BPF program of ours, else the kernel itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
-from pdrgate.bpf.kernel_drops import KernelDrops
+from pdrgate.bpf.kernel_drops import Drop, KernelDrops
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
-from pdrgate.observers.drop_reasons import DropHistogram, DropObserver, DropReasons, Symbols, drop_counter, reason_names
+from pdrgate.observers.drop_reasons import (
+    DropHistogram,
+    DropObserver,
+    DropProgram,
+    DropReasons,
+    FunctionNames,
+    KernelDrop,
+    Symbols,
+    drop_counter,
+    reason_names,
+)
 from pdrgate.observers.reading import Counter
+
+AnyDropReasons = DropReasons[Any]
 
 
 class DropWatch:
     """A testbed's drop reasons: counted from the first time that a trial is watched, for that takes half a second."""
 
-    def __init__(self, make: Callable[[], DropReasons]) -> None:
-        self._make: Callable[[], DropReasons] | None = make
-        self._reasons: DropReasons | None = None
+    def __init__(self, make: Callable[[], AnyDropReasons]) -> None:
+        self._make: Callable[[], AnyDropReasons] | None = make
+        self._reasons: AnyDropReasons | None = None
         self.missing = ""
         """Why there are none, in a sentence; empty while there may be."""
 
-    def observers(self) -> tuple[DropObserver, ...]:
+    def observers(self) -> tuple[DropObserver[Any], ...]:
         """What watches a trial; nothing where the SUT does not tell."""
         if self._make is not None:
             make, self._make = self._make, None
@@ -44,49 +58,85 @@ class NamespaceDrops:
     Args:
         machine: this machine.
         nodes: names of the namespaces by inode number; what is of others is not counted.
+        cpumaps: tells the ids of those that are the SUT's; None: all are.
 
     Raises:
         TestbedError: this kernel gives no reasons, or takes no program that counts them.
     """
 
-    def __init__(self, machine: Host, nodes: Mapping[int, str]) -> None:
+    def __init__(
+        self, machine: Host, nodes: Mapping[int, str], cpumaps: Callable[[], Collection[int]] | None = None
+    ) -> None:
         self._machine = machine
         self._nodes = nodes
+        self._cpumaps = cpumaps
         self._names = reason_names(machine)
         self._drops = KernelDrops(machine)
         self._symbols: Symbols | None = None
+        try:
+            self._xdp = DropProgram(machine, xdp=True)
+        except TestbedError:
+            self._drops.close()
+            raise
 
-    def read(self) -> dict[Counter, int]:
-        found: dict[Counter, int] = {}
-        for drop, packets in self._drops.counts().items():
-            if drop.netns not in self._nodes:
-                continue
-            if self._symbols is None:  # half a second, which a testbed that drops nothing need not spend
-                self._symbols = Symbols.of(self._machine)
-            counter = drop_counter(
-                self._names.get(drop.reason, f"reason {drop.reason}"),
-                self._symbols.function(drop.location),
-                self._nodes[drop.netns],
-            )
-            found[counter] = found.get(counter, 0) + packets
-        return found
+    def read(self) -> dict[Drop | KernelDrop, int]:
+        ours = None if self._cpumaps is None else self._cpumaps()
+        counted: Iterator[tuple[Drop | KernelDrop, int]] = chain(self._drops.counts().items(), self._xdp.read().items())
+
+        def is_ours(drop: Drop | KernelDrop) -> bool:
+            if isinstance(drop, Drop):
+                return drop.netns in self._nodes
+            return ours is None or not drop.cpumap or drop.cpumap in ours
+
+        return {drop: packets for drop, packets in counted if is_ours(drop)}
+
+    def counter(self, drop: Drop | KernelDrop) -> Counter:
+        if isinstance(drop, KernelDrop):
+            return self._xdp.counter(drop)
+        if self._symbols is None:
+            self._symbols = Symbols.of(self._machine)
+        function = self._symbols.function(drop.location)
+        return drop_counter(self._names.get(drop.reason, f"reason {drop.reason}"), function, self._nodes[drop.netns])
 
     def close(self) -> None:
         self._drops.close()
+        self._xdp.close()
 
 
-def drop_reasons_here(machine: Host, nodes: Mapping[int, str]) -> DropReasons:
-    """Of namespaces of this machine, by BPF; where that is not to be had, of the whole machine.
+def drop_reasons_here(
+    machine: Host, nodes: Mapping[int, str], cpumaps: Callable[[], Collection[int]] | None = None
+) -> AnyDropReasons:
+    """Of namespaces of this machine, see `NamespaceDrops`; where that is not to be had, of the whole machine.
 
     Raises:
         TestbedError: neither is; the message says what is missing.
     """
     try:
-        return NamespaceDrops(machine, nodes)
+        return NamespaceDrops(machine, nodes, cpumaps)
+    except TestbedError as first:
+        try:
+            return drop_reasons_of(machine)
+        except TestbedError as second:
+            raise TestbedError(f"{second}; and by namespace: {first}") from second
+
+
+def drop_reasons_of(machine: Host, names: Callable[[], FunctionNames] | None = None) -> AnyDropReasons:
+    """Of a whole machine, a guest or one that is reached by SSH: by a program of ours, else by the kernel itself.
+
+    Args:
+        names: see `DropProgram`.
+
+    Raises:
+        TestbedError: neither is to be had; the message says what is missing.
+    """
+    try:
+        return DropProgram(machine, names)
     except TestbedError as first:
         try:
             return DropHistogram(machine)
         except TestbedError as second:
+            if str(first) == str(second):
+                raise
             raise TestbedError(f"{second}; and by BPF: {first}") from second
 
 

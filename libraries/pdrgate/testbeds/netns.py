@@ -37,14 +37,13 @@ from pdrgate.knobs import (
     sysctl,
 )
 from pdrgate.observers.counters import read_counters
-from pdrgate.observers.drop_reasons import DropReasons
 from pdrgate.observers.environment import Environment, capture_environment
 from pdrgate.observers.heartbeat import PERIOD, Heartbeat, HeartbeatObserver
 from pdrgate.observers.processor import ProcessorWatch
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import NAMESPACE_PREFIX, Journal
-from pdrgate.testbeds.drop_reasons import DropWatch, drop_reasons_here, inode
+from pdrgate.testbeds.drop_reasons import AnyDropReasons, DropWatch, drop_reasons_here, inode
 from pdrgate.testbeds.processor import CountedByProcessor
 from pdrgate.testbeds.protocol import Pinning, first_cpus
 from pdrgate.testbeds.sharing import BACKLOG
@@ -241,10 +240,13 @@ class NetnsTestbed(CountedByProcessor):
         the CPUs that forward."""
         return (CounterObserver(self.counters), *self._drops.observers(), *self._heartbeat(shared))
 
-    def _count_drops(self) -> DropReasons:
+    def _count_drops(self) -> AnyDropReasons:
         namespaces = (self._tg_namespace, *self._sut_namespaces)
         nodes = ("tg", *(f"hop{number}" for number in range(1, len(self._hops) + 1)))
-        return drop_reasons_here(self._local, dict(zip(map(inode, namespaces), nodes, strict=True)))
+        return drop_reasons_here(
+            self._local, dict(zip(map(inode, namespaces), nodes, strict=True)),
+            lambda: [steering.number for steering in self._steerings if steering.active],
+        )  # fmt: skip
 
     def _heartbeat(self, shared: bool = False) -> tuple[Observer, ...]:
         """Nothing where there can be none: a container may have no real-time threads."""

@@ -40,14 +40,13 @@ from pdrgate.knobs import (
 )
 from pdrgate.knobs.port_network import PortNetwork
 from pdrgate.observers.counters import read_counters
-from pdrgate.observers.drop_reasons import DropHistogram, DropReasons
 from pdrgate.observers.environment import Environment, capture_environment
 from pdrgate.observers.processor import ProcessorWatch
 from pdrgate.observers.reading import Reading
 from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.sut_lock import SutLock
-from pdrgate.testbeds.drop_reasons import DropWatch, drop_reasons_here, inode
+from pdrgate.testbeds.drop_reasons import AnyDropReasons, DropWatch, drop_reasons_here, drop_reasons_of, inode
 from pdrgate.testbeds.kinds import PortConfig
 from pdrgate.testbeds.processor import CountedByProcessor
 from pdrgate.testbeds.protocol import Pinning, first_cpus
@@ -243,9 +242,9 @@ class RackTestbed(CountedByProcessor):
         """The counters around each trial, those of dropped packets by the kernel's reasons among them."""
         return (CounterObserver(self.counters), *self._drops.observers())
 
-    def _count_drops(self) -> DropReasons:
+    def _count_drops(self) -> AnyDropReasons:
         if self._machine.name != "local":
-            return DropHistogram(self._machine)
+            return drop_reasons_of(self._machine)
         return drop_reasons_here(self._machine, {inode(self._router.name.partition(":")[2]): ""})
 
     def check(self) -> tuple[str, ...]:

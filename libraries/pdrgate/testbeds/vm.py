@@ -27,7 +27,7 @@ from pdrgate.guests.accelerator import AcceleratorChoice, KvmRecord, choose_acce
 from pdrgate.guests.guest import BOOT_PATIENCE, Guest, GuestConfig, GuestError
 from pdrgate.guests.metering import CpuSpeed, SpeedChoice, SpeedObserver, SpeedRecord
 from pdrgate.guests.metering.functions import FunctionObserver, busy, why_unmetered
-from pdrgate.guests.metering.symbols import read_symbols, tells_symbols
+from pdrgate.guests.metering.symbols import Symbols, read_symbols, tells_symbols
 from pdrgate.guests.qemu import RINGS, TX_RING, NetworkPort, qemu_version
 from pdrgate.hosts.cpus import CpuPlan, format_cpu_list
 from pdrgate.hosts.host import ShellHost, local_host, netns_host
@@ -43,12 +43,11 @@ from pdrgate.knobs import (
     sysctl,
 )
 from pdrgate.observers.counters import read_counters
-from pdrgate.observers.drop_reasons import DropHistogram
 from pdrgate.observers.environment import Environment, capture_environment
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import NAMESPACE_PREFIX, Journal
-from pdrgate.testbeds.drop_reasons import DropWatch
+from pdrgate.testbeds.drop_reasons import DropWatch, drop_reasons_of
 from pdrgate.testbeds.protocol import Pinning
 from pdrgate.traffic.embedded import EmbeddedGenerator, Engine
 from pdrgate.traffic.frames import Path
@@ -137,7 +136,7 @@ class VmTestbed:
         self._section = section or {}
         self._skipped: list[str] = []
         """Which knobs of the file are lacking in the guest."""
-        self._drops = DropWatch(lambda: DropHistogram(self.guest))
+        self._drops = DropWatch(lambda: drop_reasons_of(self.guest, self._function_names))
         """They end with the guest."""
         try:
             self._build_tg(journal)
@@ -342,6 +341,10 @@ class VmTestbed:
             return counters
         self._holding = self._holding or SpeedObserver(meter, self._speed.speed)
         return (*counters, self._holding)
+
+    def _function_names(self) -> Symbols:
+        """Those of the guest's kernel, which it would take 2.4 s to tell itself."""
+        return read_symbols(self.guest, self.guest.build.image)
 
     def counting(self) -> tuple[Observer, ...]:
         """What the guest's kernel executes, by function."""

@@ -33,6 +33,9 @@ _LATER = 2000
 """Lines at the end of /proc/kallsyms that are read first; modules and BPF programs have most of them for the most
 part."""
 _MARK = re.compile(r"_(?:start|begin|end|array)$|^_[se]?text$")
+_LARGEST = np.uint64(1 << 16)
+"""Bytes of a function at most: what lies further behind the last symbol is none of its, but a classic BPF program's for
+one, which the kernel gives no name."""
 _NO_ENTRY = re.compile(r"\.(?:part|cold)\b")
 """Symbols that are parts of functions: to go there is no call."""
 
@@ -73,10 +76,16 @@ class Symbols:
         """How many places have a name."""
         return len(self._address) - 1
 
+    def function(self, address: int) -> str:
+        """The one that an address is in."""
+        at = int(np.searchsorted(self._address, np.uint64(address), side="right")) - 1
+        return self._names[int(self._function[at])]
+
     def functions(self, executed: Executed) -> dict[str, tuple[int, int]]:
         """Instructions and calls by function. Calls are executions of the block of code that a function begins with."""
         at = np.searchsorted(self._address, executed.address, side="right") - 1
-        function = np.where(executed.address == 0, 1, self._function[at])
+        beyond = executed.address - self._address[at] >= _LARGEST
+        function = np.where(executed.address == 0, 1, np.where(beyond, 0, self._function[at]))
         called = (self._address[at] == executed.address) & self._entry[at]
         times = executed.executions.astype(np.float64)
         instructions = np.bincount(function, times * executed.length, len(self._names))

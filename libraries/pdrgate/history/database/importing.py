@@ -41,6 +41,8 @@ from pdrgate.results.model import (
     ScenarioResult,
 )
 from pdrgate.stability import read_trials
+from pdrgate.stability.transfer_files import TRANSFERS_FILE, holds_transfers, read_transfers
+from pdrgate.transfer import Transfer
 from pdrgate.trial import Trial
 
 _NOT_OF_THE_TABLE = frozenset({"counters_before", "counters_after", "functions"})
@@ -161,6 +163,8 @@ def add(connection: Connection, path: Path) -> Import:
 def _read(path: Path) -> _Source:
     if path.is_dir() or path.suffix == ".json":
         return _read_run(path)
+    if holds_transfers(path):
+        raise DataError(f"{path}: holds transfers, which nobody judged; name the folder of their run")
     trials = read_trials(path)
     content = hashlib.sha256(path.read_bytes()).hexdigest()
     ours = path.name == TRIALS_FILE
@@ -176,8 +180,10 @@ def _read_run(path: Path) -> _Source:
     result = read_result(file)
     beside = file.with_name(TRIALS_FILE)
     trials = read_trials(beside) if beside.is_file() and beside.stat().st_size else []
-    content = hashlib.sha256(file.read_bytes() + (beside.read_bytes() if trials else b"")).hexdigest()
-    key = _key(trials) or digest({"run": result.run, "started": repr(result.started)})
+    transfers = read_transfers(loops := file.with_name(TRANSFERS_FILE))
+    read = [file, *([beside] if trials else []), *([loops] if transfers else [])]
+    content = hashlib.sha256(b"".join(one.read_bytes() for one in read)).hexdigest()
+    key = _key(trials) or _key_of_transfers(transfers) or digest({"run": result.run, "started": repr(result.started)})
     return _Source(path, result.run, key, content, result, trials, result.started)
 
 
@@ -187,6 +193,15 @@ def _key(trials: Sequence[Trial]) -> str:
         return ""
     first = trials[0]
     told = (first.scenario, first.boot, first.started, first.intended_load, first.offered, first.forwarded)
+    return hashlib.sha256(repr(told).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _key_of_transfers(transfers: Sequence[Transfer]) -> str:
+    """The same of a run that has nothing but transfers."""
+    if not transfers or not transfers[0].started:
+        return ""
+    first = transfers[0]
+    told = (first.scenario, first.boot, first.started, first.window, first.delivered, first.seconds)
     return hashlib.sha256(repr(told).encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, aliased
 
 from pdrgate.history.database.tables import Change, Cost, Function, Measurand, Result, Run, Side
@@ -14,7 +14,7 @@ from pdrgate.results.model import Better, CostResult, FunctionResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.trend import Point
 
-PDR = "PDR"
+PDR, TCP = "PDR", "TCP throughput"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +51,14 @@ class Entry:
     reason: str
     trials: int
     pdr: float | None
-    """With its 95 % interval, packets/s."""
+    """Packets/s."""
+    throughput: float | None
+    """Of a closed loop, which has no PDR; Gbit/s."""
     lower: float | None
+    """Of the 95 % interval of the one that there is."""
     upper: float | None
     change: float | None
-    """Of the PDR against the baseline, a fraction; None where none was compared with."""
+    """Of that one against the baseline, a fraction; None where none was compared with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,13 +81,15 @@ def entries(connection: Connection, wanted: Wanted = EVERYTHING) -> list[Entry]:
     asked = (
         select(
             Run.name.label("run"), Run.source, Result.started, Run.testbed, Result.scenario,
-            build_label().label("build"), Result.verdict, Result.reason, Result.trials, Measurand.value.label("pdr"),
+            build_label().label("build"), Result.verdict, Result.reason, Result.trials,
+            case((Measurand.name == PDR, Measurand.value)).label("pdr"),
+            case((Measurand.name == TCP, Measurand.value)).label("throughput"),
             Measurand.lower, Measurand.upper, change.change,
         )
         .join(Run, Run.id == Result.run_id)
         .outerjoin(Side, and_(Side.result_id == Result.id, Side.side != "baseline"))
-        .outerjoin(Measurand, and_(Measurand.side_id == Side.id, Measurand.name == PDR))
-        .outerjoin(change, and_(change.result_id == Result.id, change.measurand == PDR))
+        .outerjoin(Measurand, and_(Measurand.side_id == Side.id, Measurand.name.in_((PDR, TCP))))
+        .outerjoin(change, and_(change.result_id == Result.id, change.measurand == Measurand.name))
         .where(*matching(wanted))
         .order_by(Result.started.desc(), Result.id.desc())
         .limit(wanted.limit)

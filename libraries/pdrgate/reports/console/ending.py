@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.text import Text
 
+from pdrgate.reports.arrivals import arrivals_lines
 from pdrgate.reports.console.screen import Screen, verdict_text
 from pdrgate.reports.costs import cost_lines
 from pdrgate.reports.latencies import latency_lines
@@ -41,7 +42,10 @@ def show_verdict(result: RunResult, screen: Screen) -> None:
             screen.line(f"  {told}")
         for line in columns.lines(measurand_rows(scenario)):
             screen.line(line, cut=True)
-        lines = cost_lines(scenario), latency_lines(scenario), loss_lines(scenario), soak_lines(scenario)
+        lines = (
+            cost_lines(scenario), latency_lines(scenario), arrivals_lines(scenario), loss_lines(scenario),
+            soak_lines(scenario),
+        )  # fmt: skip
         for told in itertools.chain(*lines, spike_in_lines(scenario)):
             screen.line(f"  {told}", cut=told.startswith(" "))  # what is set in further is a table
 

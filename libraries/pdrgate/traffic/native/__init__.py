@@ -1,5 +1,5 @@
 """Builds the compiled parts from the C sources in this folder: the generator's, the heartbeat that watches a CPU,
-the counts of what one executes, and the receivers of an end host.
+the counts of what one executes and of what a kernel drops, and the receivers of an end host.
 
 The programs and the BPF object are compiled once per version of their sources, with the machine's own compilers, into a
 cache folder; nothing is compiled where no data path is measured.
@@ -24,7 +24,7 @@ _PACKAGES = {"gcc": "gcc libc6-dev", "clang": "clang"}
 
 @dataclass(frozen=True, slots=True)
 class NativeParts:
-    """Paths of the generator's worker and its BPF object, of the heartbeat, the receivers, and the counts."""
+    """Paths of the generator's worker and its BPF object, of the heartbeat, the receivers, and of what counts."""
 
     worker: Path
     bpf: Path
@@ -33,10 +33,12 @@ class NativeParts:
     """Statically linked: it runs on any host of this machine's architecture."""
     counts: Path
     """The same."""
+    drops: Path
+    """The same."""
 
     @property
     def all(self) -> tuple[Path, ...]:
-        return (self.worker, self.bpf, self.heartbeat, self.receiver, self.counts)
+        return (self.worker, self.bpf, self.heartbeat, self.receiver, self.counts, self.drops)
 
 
 def build(cache: Path | None = None) -> NativeParts:
@@ -50,7 +52,8 @@ def build(cache: Path | None = None) -> NativeParts:
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     folder = (cache or cache_folder()) / f"native-{digest.hexdigest()[:16]}"
-    names = ("pdrgate-traffic", "traffic.bpf.o", "pdrgate-heartbeat", "pdrgate-receiver", "pdrgate-counts")
+    programs = ("heartbeat", "receiver", "counts", "drops")
+    names = ("pdrgate-traffic", "traffic.bpf.o", *(f"pdrgate-{name}" for name in programs))
     parts = NativeParts(*(folder / name for name in names))
     if all(part.exists() for part in parts.all):
         return parts
@@ -80,7 +83,9 @@ def build(cache: Path | None = None) -> NativeParts:
         )
         _compile(["gcc", "-O2", "-Wall", str(_SOURCES / "worker.c"), "-lbpf", "-pthread"], parts.worker)
         _compile(["gcc", "-O2", "-Wall", str(_SOURCES / "heartbeat.c"), "-pthread"], parts.heartbeat)
-        for name, static in (("receiver.c", parts.receiver), ("counts.c", parts.counts)):
+        for name, static in (
+            ("receiver.c", parts.receiver), ("counts.c", parts.counts), ("drops.c", parts.drops)
+        ):  # fmt: skip
             _compile(["gcc", "-Os", "-Wall", "-static", "-s", str(_SOURCES / name)], static)
     return parts
 

@@ -16,7 +16,8 @@
  * A packet is one of the trial's when its payload begins with MARK; the number behind that says which, and when it was
  * to be sent. So the receivers know when sending began without a clock in common with the generator: when the packet
  * that was delayed least came, less what was to pass before it was sent. They count into slots of time, and look back
- * from there at what had been delivered when. The clock is read once for some packets, never for each.
+ * from there at what had been delivered when. The clock is read once for some packets, never for each; now and then the
+ * call after such a look is timed too, and so the gaps between packets, or vectors of them, are known by sample.
  *
  * Receivers have the priority that ksoftirqd has on their CPU: so the kernel shares the CPU between taking packets
  * in and handing them over as it does for any program where nobody has touched either.
@@ -60,6 +61,8 @@
 #define VECTOR 64			/* packets of one recvmmsg */
 #define MAX_DATAGRAM 2048
 #define SPAN 250000			/* ns between two looks at the clock, as far as packets come so often */
+#define GAPS 16				/* classes of gaps between calls that bring packets: below 1, 2, 4 ... us, and longer */
+#define LOOKS_A_GAP 4			/* looks at the clock for one gap, where it takes a look of its own */
 #define NS 1000000000ll
 
 /* What one receiver has counted since `begin`. */
@@ -71,6 +74,9 @@ struct receiver {
 	int64_t earliest;		/* ns: the least time at which packet 0 may have come */
 	uint64_t calls;			/* that brought packets */
 	uint64_t fresh;			/* of the received, not in a slot yet */
+	uint64_t gaps[GAPS];
+	int64_t noted;			/* ns: when the call came that the next gap begins with; 0: none is wanted */
+	uint64_t looks;			/* at the clock */
 	uint64_t slots[SLOTS];
 	uint32_t next[MOST_FLOWS];	/* by flow, one more than its last number */
 };
@@ -99,10 +105,21 @@ static int64_t now(void)
 	return t.tv_sec * NS + t.tv_nsec;
 }
 
-/* Note packets of this trial that a call brought, and when. */
-static void note(struct receiver *own, uint32_t number)
+/* Note how long after the call before one came. */
+static void note_gap(struct receiver *own, int64_t gap)
 {
-	int64_t clock = now(), none = 0, slot;
+	int at = 0;
+
+	while (at < GAPS - 1 && gap >= 1000ll << at)
+		at++;
+	own->gaps[at]++;
+	own->noted = 0;
+}
+
+/* Note packets of this trial that a call brought, and when. */
+static void note(struct receiver *own, uint32_t number, int64_t clock)
+{
+	int64_t none = 0, slot;
 	int64_t due = (int64_t)((double)number / shared->count * shared->duration);
 
 	if (atomic_load_explicit(&shared->first, memory_order_relaxed) == 0)
@@ -156,6 +173,8 @@ static void receive(int socket, struct receiver *own, bool many)
 	static struct mmsghdr messages[VECTOR];
 	static struct iovec vectors[VECTOR];
 	uint32_t number = 0, last = 0;
+	int64_t clock;
+	bool look;
 	int brought;
 
 	for (int i = 0; i < VECTOR; i++) {
@@ -181,8 +200,17 @@ static void receive(int socket, struct receiver *own, bool many)
 		for (int i = 0; i < brought; i++)
 			if (take(own, payloads[i], messages[i].msg_len, source_port(&from[i]), &number))
 				last = number;
-		if (own->fresh && (many || own->fresh >= shared->every))
-			note(own, last);
+		look = own->fresh && (many || own->fresh >= shared->every);
+		if (!look && !own->noted)
+			continue;
+		clock = now();
+		if (own->noted)
+			note_gap(own, clock - own->noted);
+		if (!look)
+			continue;
+		note(own, last, clock);
+		if (many || shared->every == 1 || own->looks++ % LOOKS_A_GAP == 0)
+			own->noted = clock;
 	}
 }
 
@@ -367,7 +395,7 @@ static void end(const char *line)
 	int64_t asked = now(), changed = asked, clock, start = INT64_MAX;
 	uint64_t last = received(), current;
 	struct timespec pause = { .tv_nsec = 1000000 };
-	char text[4096];
+	char text[8192];
 	pid_t gone;
 	int at = 0;
 
@@ -402,12 +430,18 @@ static void end(const char *line)
 
 		at += snprintf(text + at, sizeof(text) - at,
 			       "%s{\"received\":%llu,\"in_time\":%llu,\"duplicates\":%llu,\"late\":%llu,\"stray\":%llu,\"dropped\":%u,"
-			       "\"calls\":%llu,\"cpu_us\":%llu}", i ? "," : "", (unsigned long long)one->received,
+			       "\"calls\":%llu,\"cpu_us\":%llu", i ? "," : "", (unsigned long long)one->received,
 			       last ? (unsigned long long)delivered_to(i, start, (int64_t)sending) : 0ull,
 			       (unsigned long long)one->duplicates, (unsigned long long)one->late,
 			       (unsigned long long)one->stray, dropped(sockets[i]) - drops_before[i],
 			       (unsigned long long)one->calls,
 			       (unsigned long long)(cpu_time(processes[i]) - time_before[i]) / 1000);
+		for (int k = 0; k < GAPS; k++)
+			if (one->gaps[k])
+				at += snprintf(text + at, sizeof(text) - at, k < GAPS - 1 ? ",\"gap_%dus\":%llu" :
+					       ",\"gap_longer_than_%dus\":%llu", 1 << (k < GAPS - 1 ? k : k - 1),
+					       (unsigned long long)one->gaps[k]);
+		at += snprintf(text + at, sizeof(text) - at, "}");
 	}
 	answer("%s]}", text);
 }
