@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+
+from pdrgate.trial import CALLER, Stacks
 
 OTHERS = "all others"
 """Functions that have hardly any instructions, told as one."""
@@ -18,6 +20,29 @@ def function_name(symbol: str) -> str:
     if (program := _BPF.match(name)) is not None:
         return f"bpf:{name[program.end() :] or 'program'}"
     return name
+
+
+def condensed_stacks(stacks: Stacks, least: float) -> dict[str, int]:
+    """Without the callees that have less than the share ``least`` of all instructions, with all that they call: these
+    count for their callers.
+    """
+    inclusive: dict[str, int] = {}
+    for stack, instructions in stacks.items():
+        for whole in with_callers(stack):
+            inclusive[whole] = inclusive.get(whole, 0) + instructions
+    enough = least * sum(stacks.values())
+    kept: dict[str, int] = {}
+    for stack, instructions in stacks.items():
+        own = next((whole for whole in with_callers(stack) if inclusive[whole] >= enough), OTHERS)
+        kept[own] = kept.get(own, 0) + instructions
+    return kept
+
+
+def with_callers(stack: str) -> Iterator[str]:
+    """It, its caller's, and so on up to the first."""
+    while stack:
+        yield stack
+        stack = stack.rpartition(CALLER)[0]
 
 
 def condensed(functions: Mapping[str, tuple[int, int]], least: float) -> dict[str, tuple[int, int]]:

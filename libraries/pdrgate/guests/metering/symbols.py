@@ -73,6 +73,11 @@ class Symbols:
         """How many places have a name."""
         return len(self._address) - 1
 
+    def names(self, addresses: npt.NDArray[np.uint64]) -> list[str]:
+        """The function that each address belongs to; 0 is a program's."""
+        at = np.searchsorted(self._address, addresses, side="right") - 1
+        return [self._names[number] for number in np.where(addresses == 0, 1, self._function[at])]
+
     def functions(self, executed: Executed) -> dict[str, tuple[int, int]]:
         """Instructions and calls by function. Calls are executions of the block of code that a function begins with."""
         at = np.searchsorted(self._address, executed.address, side="right") - 1
