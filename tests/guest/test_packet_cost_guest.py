@@ -82,7 +82,7 @@ def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
     assert ways[0].startswith("handle_softirqs;net_rx_action;__napi_poll;virtnet_poll;receive_buf;napi_gro_receive;")
     assert any("ip6_output;ip6_finish_output;" in stack and ";start_xmit" in stack for stack in followed.stacks)
     per = sum(followed.stacks[stack] for stack in ways if stack.endswith("ip6_forward")) / followed.forwarded
-    assert per == pytest.approx(per_packet(first, "ip6_forward")[0], abs=1.0)
+    assert -0.5 < per - per_packet(first, "ip6_forward")[0] < 10  # the least of what it calls counts for it
 
     idle = measurer.measure(0.0, DURATION, IDLE)
     assert idle.functions[USER_SPACE][0] > 1_000_000  # a program had the CPU
