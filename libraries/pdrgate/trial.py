@@ -26,8 +26,8 @@ Readings = Mapping[str, Mapping[str, int]]
 Functions = Mapping[str, tuple[int, int]]
 """Instructions and calls by function: ``{"ip6_forward": (1_730_000, 10_000)}``."""
 
-Stacks = Mapping[str, int]
-"""Instructions by function and the chain of its callers: ``{"net_rx_action;virtnet_poll;ip6_rcv": 1_730_000}``."""
+Stacks = Mapping[str, tuple[int, int]]
+"""The same by function and the chain of its callers: ``{"net_rx_action;virtnet_poll": (1_730_000, 10_000)}``."""
 
 CALLER = ";"
 """Stands between a function and its caller, which comes first: as tools for flame graphs have it."""

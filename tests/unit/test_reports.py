@@ -290,7 +290,8 @@ def test_the_page_begins_with_verdict_and_reason_and_needs_nothing_else() -> Non
 
 def path(*frames: tuple[str, int | None, float]) -> CostResult:
     found = tuple(
-        FrameResult(function=name, caller=caller, instructions=each, own=1.0) for name, caller, each in frames
+        FrameResult(function=name, caller=caller, instructions=each, own=1.0, calls=2.0)
+        for name, caller, each in frames
     )
     return CostResult(instructions=1000.0, batch=None, trials=1, functions=(), path=found)
 
@@ -302,8 +303,8 @@ def test_the_way_of_a_packet_is_drawn_with_what_changed_in_words() -> None:
     words = ["rx +100", "poll", "lock new", "gone_now gone"]
     assert [word for word in words if word in page.text] == words
     assert (
-        "poll: 600.4 instructions per packet with all that it calls, 1.0 itself; before 600.0 and 1.0; +0.4"
-        in page.text
+        "poll: 600.4 instructions per packet with all that it calls, 1.0 itself, called 2 times a packet; "
+        "before 600.0, 1.0 and 2; +0.4" in page.text
     )
     assert "script" not in page.tags and EVIL in page.text
     assert html.count("<rect") == 5  # what is too narrow to be seen is not drawn

@@ -33,7 +33,7 @@ class Cpu:
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
         self._blocks: dict[tuple[str, int, bytes], int] = {}
-        self.last = 0
+        self.begun = 0
 
     def __call__(self, function: str, offset: int = 0, ends: bytes = JUMP) -> None:
         key = (function, offset, ends)
@@ -46,6 +46,7 @@ class Cpu:
             )
             self._blocks[key] = made
         self._library.driver_execute(self._blocks[key], 1)
+        self.begun += bool(function) and offset == 0
 
 
 @pytest.fixture(scope="module", params=[1, 3])
@@ -63,7 +64,7 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="module")
 def found(library: ctypes.CDLL) -> Iterator[Callable[[Callable[[Cpu], None]], dict[str, int]]]:
-    """What is told of what a CPU executes: one, for the plugin has one memory."""
+    """Instructions of what a CPU executes, by one for all tests: the plugin has one memory."""
     with VcpuMeter() as meter:
         option = ctypes.c_char_p(f"memory=/proc/self/fd/{meter.fd}".encode())
         assert library.qemu_plugin_install(ctypes.c_uint64(1), None, 1, ctypes.byref(option)) == 0
@@ -74,8 +75,12 @@ def found(library: ctypes.CDLL) -> Iterator[Callable[[Callable[[Cpu], None]], di
                 meter.follow(calls)
                 for _ in range(20_000):
                     cpu("", 0)  # it looks now and then
+            cpu.begun = 0
             run(cpu)
-            return dict(stacks(meter.followed(), SYMBOLS))
+            told = stacks(meter.followed(), SYMBOLS)
+            calls = sum(calls for _, calls in told.values())
+            assert calls == cpu.begun  # each that begins where a function does, whoever called it
+            return {stack: instructions for stack, (instructions, _) in told.items()}
 
         yield follow
 
@@ -175,11 +180,12 @@ def test_calls_of_one_function_by_itself_are_told_once() -> None:
         chains, np.array([0, 0, 1]), np.array([0, 0, 0]), np.array([1, 2]), np.array([0, 0]),
         np.array([3, 5], dtype=np.uint64), blocks,
     )  # fmt: skip
-    assert stacks(followed, SYMBOLS) == {"kfree": 56}
+    assert stacks(followed, SYMBOLS) == {"kfree": (56, 8)}
 
 
 def test_what_is_too_small_counts_for_its_caller() -> None:
-    known = {"a": 10, "a;b": 900, "a;b;c": 4, "a;b;c;d": 4, "e;f": 2, "a;g": 80}
-    assert condensed_stacks(known, 0.01) == {"a": 10, "a;b": 908, "a;g": 80, OTHERS: 2}
-    assert condensed_stacks(known, 0.008) == {"a": 10, "a;b": 900, "a;b;c": 8, "a;g": 80, OTHERS: 2}
+    known = {"a": (10, 1), "a;b": (900, 2), "a;b;c": (4, 7), "a;b;c;d": (4, 7), "e;f": (2, 1), "a;g": (80, 3)}
+    least = {"a": (10, 1), "a;g": (80, 3), OTHERS: (2, 0)}
+    assert condensed_stacks(known, 0.01) == least | {"a;b": (908, 2)}
+    assert condensed_stacks(known, 0.008) == least | {"a;b": (900, 2), "a;b;c": (8, 7)}
     assert condensed_stacks({}, 0.01) == {}

@@ -8,7 +8,7 @@ from statistics import median
 from pdrgate.measurands import Cost, PartialDropRate
 from pdrgate.measurands.cost import idle_of, on_path, packet_cost, packets_per_poll, saturated
 from pdrgate.measurands.measurand import COST
-from pdrgate.observers.functions import condensed_stacks, with_callers
+from pdrgate.observers.functions import condensed_stacks, with_callees, with_callers
 from pdrgate.results.model import ChangeResult, CostResult, FrameResult, FunctionChange, FunctionResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.stats.intervals import sample_deviation
@@ -71,16 +71,14 @@ def counted(replicates: Sequence[Sequence[Trial]], loss_ratio: float) -> CostRes
 
 def _path(trials: Sequence[Trial]) -> tuple[FrameResult, ...]:
     """Who called whom, per forwarded packet, each caller before what it calls and the largest first."""
-    stacks: dict[str, int] = {}
+    stacks: dict[str, tuple[int, int]] = {}
     for trial in trials:
-        for stack, instructions in trial.stacks.items():
-            stacks[stack] = stacks.get(stack, 0) + instructions
+        for stack, (instructions, calls) in trial.stacks.items():
+            known = stacks.get(stack, (0, 0))
+            stacks[stack] = known[0] + instructions, known[1] + calls
     packets = sum(trial.forwarded for trial in trials)
     own = condensed_stacks(stacks, _LEAST_FRAME)
-    whole: dict[str, int] = {}
-    for stack, instructions in own.items():
-        for one in with_callers(stack):
-            whole[one] = whole.get(one, 0) + instructions
+    whole = with_callees(own)
 
     def order(stack: str) -> list[tuple[int, str]]:
         return [(-whole[one], one) for one in reversed([*with_callers(stack)])]
@@ -91,7 +89,7 @@ def _path(trials: Sequence[Trial]) -> tuple[FrameResult, ...]:
     return tuple(
         FrameResult(
             function=function, caller=numbers.get(caller), instructions=whole[stack] / packets,
-            own=own.get(stack, 0) / packets,
+            own=own.get(stack, (0, 0))[0] / packets, calls=own.get(stack, (0, 0))[1] / packets,
         )
         for stack in numbers
         for caller, _, function in (stack.rpartition(CALLER),)

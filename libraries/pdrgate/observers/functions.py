@@ -22,20 +22,27 @@ def function_name(symbol: str) -> str:
     return name
 
 
-def condensed_stacks(stacks: Stacks, least: float) -> dict[str, int]:
+def condensed_stacks(stacks: Stacks, least: float) -> dict[str, tuple[int, int]]:
     """Without the callees that have less than the share ``least`` of all instructions, with all that they call: these
     count for their callers.
     """
-    inclusive: dict[str, int] = {}
-    for stack, instructions in stacks.items():
-        for whole in with_callers(stack):
-            inclusive[whole] = inclusive.get(whole, 0) + instructions
-    enough = least * sum(stacks.values())
-    kept: dict[str, int] = {}
-    for stack, instructions in stacks.items():
+    inclusive = with_callees(stacks)
+    enough = least * sum(instructions for instructions, _ in stacks.values())
+    kept: dict[str, tuple[int, int]] = {}
+    for stack, (instructions, calls) in stacks.items():
         own = next((whole for whole in with_callers(stack) if inclusive[whole] >= enough), OTHERS)
-        kept[own] = kept.get(own, 0) + instructions
+        known = kept.get(own, (0, 0))
+        kept[own] = known[0] + instructions, known[1] + (calls if own == stack else 0)
     return kept
+
+
+def with_callees(stacks: Stacks) -> dict[str, int]:
+    """Instructions of each function in each chain of callers, with all that it calls there."""
+    found: dict[str, int] = {}
+    for stack, (instructions, _) in stacks.items():
+        for whole in with_callers(stack):
+            found[whole] = found.get(whole, 0) + instructions
+    return found
 
 
 def with_callers(stack: str) -> Iterator[str]:

@@ -38,6 +38,8 @@ class _Node:
     after: float = 0.0
     own_before: float = 0.0
     own_after: float = 0.0
+    calls_before: float = 0.0
+    calls_after: float = 0.0
     called: dict[str, _Node] = field(default_factory=dict)
 
     @property
@@ -96,9 +98,9 @@ def _put(root: _Node, path: Sequence[FrameResult], *, is_after: bool) -> None:
         caller = nodes[one.caller or 0] if known else root
         node = caller.called.setdefault(one.function, _Node(one.function))
         if is_after:
-            node.after, node.own_after = one.instructions, one.own
+            node.after, node.own_after, node.calls_after = one.instructions, one.own, one.calls
         else:
-            node.before, node.own_before = one.instructions, one.own
+            node.before, node.own_before, node.calls_before = one.instructions, one.own, one.calls
         nodes.append(node)
 
 
@@ -147,7 +149,11 @@ def _clipped(function: str, told: str, letters: int) -> str:
 
 
 def _sentence(one: _Node, compared: bool) -> str:
-    now = f"{one.function}: {one.after:.1f} instructions per packet with all that it calls, {one.own_after:.1f} itself"
+    now = (
+        f"{one.function}: {one.after:.1f} instructions per packet with all that it calls, {one.own_after:.1f} itself, "
+        f"called {one.calls_after:.3g} times a packet"
+    )
     if not compared:
         return now
-    return f"{now}; before {one.before:.1f} and {one.own_before:.1f}; {one.after - one.before:+.1f}"
+    before = f"before {one.before:.1f}, {one.own_before:.1f} and {one.calls_before:.3g}"
+    return f"{now}; {before}; {one.after - one.before:+.1f}"

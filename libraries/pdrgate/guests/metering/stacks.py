@@ -9,7 +9,7 @@ import numpy as np
 
 from pdrgate.guests.metering.meter import Followed, VcpuMeter
 from pdrgate.guests.metering.symbols import Symbols
-from pdrgate.observers.functions import condensed_stacks, with_callers
+from pdrgate.observers.functions import condensed_stacks, with_callees
 from pdrgate.observers.watching import Observation
 from pdrgate.trial import CALLER, USER_SPACE, Stacks
 
@@ -40,7 +40,7 @@ class StackObserver:
 
 
 def stacks(followed: Followed, symbols: Symbols) -> Stacks:
-    """Instructions by chain of functions, the caller first.
+    """Instructions and calls by chain of functions, the caller first.
 
     A jump to another function's code, as compilers make it of a call at a function's end, is told as a call. What an
     interrupt does begins a chain of its own, and so does the work that it leaves: it is done by whatever thread comes
@@ -59,30 +59,34 @@ def stacks(followed: Followed, symbols: Symbols) -> Stacks:
     # In numpy: there are a hundred thousand steps.
     key = followed.chain * len(of_block) + followed.block
     order = np.argsort(key, kind="stable")
-    found: dict[str, int] = defaultdict(int)
+    begins = symbols.begin(followed.blocks.address)
+    found: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
     for at in order:
         name = of_block[followed.block[at]]
         if name != USER_SPACE:
             path = _extended(paths[followed.chain[at]], name)
             told = [one for one in path[:-1] if not _IN_BETWEEN.match(one)]
-            found[CALLER.join([*told, path[-1]])] += int(instructions[at])
+            calls = int(followed.executions[at]) if begins[followed.block[at]] else 0
+            _add(found, CALLER.join([*told, path[-1]]), int(instructions[at]), calls)
     return _rooted(found)
 
 
 def _rooted(found: Stacks) -> Stacks:
     """With those whose caller is not known put to where the same function was called most."""
-    inclusive: dict[str, int] = defaultdict(int)
-    for stack, instructions in found.items():
-        for whole in with_callers(stack):
-            inclusive[whole] += instructions
+    inclusive = with_callees(found)
     most: dict[str, str] = {}
     for whole in sorted(inclusive, key=inclusive.__getitem__):
         most[whole.rpartition(CALLER)[2]] = whole
-    rooted: dict[str, int] = defaultdict(int)
-    for stack, instructions in found.items():
+    rooted: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
+    for stack, (instructions, calls) in found.items():
         first, behind, rest = stack.partition(CALLER)
-        rooted[most[first] + behind + rest] += instructions
+        _add(rooted, most[first] + behind + rest, instructions, calls)
     return dict(rooted)
+
+
+def _add(found: dict[str, tuple[int, int]], stack: str, instructions: int, calls: int) -> None:
+    known = found[stack]
+    found[stack] = known[0] + instructions, known[1] + calls
 
 
 def _extended(path: tuple[str, ...], name: str) -> tuple[str, ...]:

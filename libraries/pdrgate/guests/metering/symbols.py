@@ -78,11 +78,17 @@ class Symbols:
         at = np.searchsorted(self._address, addresses, side="right") - 1
         return [self._names[number] for number in np.where(addresses == 0, 1, self._function[at])]
 
+    def begin(self, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        """Of each address, whether a function begins there, so that to go there is to call it."""
+        at = np.searchsorted(self._address, addresses, side="right") - 1
+        found: npt.NDArray[np.bool_] = (self._address[at] == addresses) & self._entry[at]
+        return found
+
     def functions(self, executed: Executed) -> dict[str, tuple[int, int]]:
         """Instructions and calls by function. Calls are executions of the block of code that a function begins with."""
         at = np.searchsorted(self._address, executed.address, side="right") - 1
         function = np.where(executed.address == 0, 1, self._function[at])
-        called = (self._address[at] == executed.address) & self._entry[at]
+        called = self.begin(executed.address)
         times = executed.executions.astype(np.float64)
         instructions = np.bincount(function, times * executed.length, len(self._names))
         calls = np.bincount(function, np.where(called, times, 0.0), len(self._names))
