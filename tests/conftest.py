@@ -7,12 +7,18 @@ import ctypes
 import os
 import signal
 import subprocess
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
 _HOLD_THE_MACHINE = ("machine", "nothing_left_by_runs")
 """Fixtures of tests of guests that take a lease of it, or start runs that do."""
+
+_THE_MACHINE = "the machine"
+"""Group of the tests that measure."""
+_GIVES_WAY = 10
+"""Nice value of tests that only compute, beside one that measures."""
 
 _CLONE_NEWNS = 0x00020000
 
@@ -50,4 +56,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.flaky(reruns=1))
         held = any(name in _HOLD_THE_MACHINE for name in getattr(item, "fixturenames", ()))
         measures = item.get_closest_marker("datapath") or (item.get_closest_marker("guest") and held)
-        item.add_marker(pytest.mark.xdist_group("the machine" if measures else str(item.path)))
+        item.add_marker(pytest.mark.xdist_group(_THE_MACHINE if measures else str(item.path)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """What only computes gives way to what measures in the other process, where this one may take that back."""
+    if hasattr(item.config, "workerinput") and os.geteuid() == 0:
+        group = item.get_closest_marker("xdist_group")
+        os.setpriority(os.PRIO_PROCESS, 0, 0 if group and group.args == (_THE_MACHINE,) else _GIVES_WAY)
+    return (yield)

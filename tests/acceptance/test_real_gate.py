@@ -142,9 +142,9 @@ def test_without_options_it_is_a_guest_of_constant_speed(tmp_path):
 
 
 def test_a_testbed_is_calibrated(tmp_path):
-    """Namespaces set up anew, three pairs of them: what they deviate by is kept, or the machine was in the way."""
+    """Namespaces set up anew, two pairs of them: what they deviate by is kept, or the machine was in the way."""
     ended = run(
-        [str(PDRGATE), "calibrate", SMOKE[-1], *SMOKE[:-2], "--pairs", "3", "--output", str(tmp_path)], tmp_path
+        [str(PDRGATE), "calibrate", SMOKE[-1], *SMOKE[:-2], "--pairs", "2", "--output", str(tmp_path)], tmp_path
     )
     verdict = ended.result["verdict"]
     assert verdict in MEASURED, ended.stdout
@@ -156,8 +156,8 @@ def test_a_testbed_is_calibrated(tmp_path):
         return
     kept = (tmp_path / "noise.jsonl").read_text().splitlines()
     assert len(kept) == 1
-    assert scenario["comparison"]["pairs"] == 3
-    assert "3 pairs, 6 boots; what they deviate by" in ended.stdout
+    assert scenario["comparison"]["pairs"] == 2
+    assert "2 pairs, 4 boots; what they deviate by" in ended.stdout
 
 
 def test_robot_alone_runs_the_same_suites(tmp_path):

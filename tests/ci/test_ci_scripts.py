@@ -30,7 +30,10 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = [
-    *(ROOT / "ci" / name for name in ("bootstrap", "gate", "gate-from-env", "github/gate", "lock", "test")),
+    *(
+        ROOT / "ci" / name
+        for name in ("bootstrap", "gate", "gate-from-env", "github/gate", "lock", "merge-from-env", "test")
+    ),
     ROOT / ".ci" / "run",
 ]
 IS_ROOT = os.geteuid() == 0

@@ -22,13 +22,15 @@ import yaml
 from check_jsonschema import main as check_jsonschema
 from click.testing import CliRunner
 from jenkins_server import Build, Jenkins, serving
-from made_results import result, scenario
+from made_results import result, scenario, written
 from request_server import Comments, keeping
 
+from pdrgate.cli import cli
 from pdrgate.history.results import encoded
 
 ROOT = Path(__file__).parents[2]
 ACTION = ROOT / "action.yml"
+MERGE_ACTION = ROOT / "ci/github/merge/action.yml"
 WORKFLOW = ROOT / "ci/github/kernel-gate.yml"
 TEMPLATE = ROOT / "ci/gitlab/pdrgate.gitlab-ci.yml"
 
@@ -52,6 +54,18 @@ exit "$CODE"
 """
 REPORT = f"""#!/bin/bash
 [[ $REAL || $1/$2/$3/$4 != report/*/20261101-120000/--format/markdown ]] || exec echo '| the table |'
+if [[ $1 = merge && -z $REAL ]]; then
+    printf '%s\\0' "${{@:3}}" >merged-options
+    into=${{2#--into=}}
+    touch "$into/merged.json"
+    echo '| all tables |' >"$into/summary.md"
+    printf 'ERROR: $(touch pwned)\\n\\nmore of it\\n'
+    exit 2
+fi
+if [[ $1 = trend && -z $REAL ]]; then
+    printf '%s\\n' "$*" >>trends
+    exec echo '**1 got worse**'
+fi
 PYTHONPATH={ROOT / "libraries"} exec {sys.executable} -m pdrgate.cli "$@"
 """
 
@@ -68,9 +82,7 @@ class Checkout:
         script = {
             "ci/gate": GATE,
             "ci/bootstrap": "#!/bin/sh\n",
-            ".venv/bin/pdrgate": REPORT.replace("LIBRARIES", str(ROOT / "libraries")).replace(
-                "PYTHON ", f"{sys.executable} "
-            ),
+            ".venv/bin/pdrgate": REPORT,
         }
         (self.root / ".venv/bin").mkdir(parents=True)
         for name, text in script.items():
@@ -124,7 +136,11 @@ class TestGateFromEnv:
             ["--output=results", "--kernel=k.deb", "--against=b.deb", "--cost-tolerance=2%", "--history=h.db",
              "--baseline=results", "--spike-in"]
         )  # fmt: skip
-        assert work.told("summary.md") == "| the table |\n"
+        assert work.told("summary.md").startswith("| the table |\n\nOver the last 10 runs of the history:\n\n**1 got")
+        asked = [line.split() for line in (work.folder / "trends").read_text().splitlines()]
+        assert asked[1] == ["trend", "--history=h.db", "--page=results/trend.html"]
+        for words in asked:
+            cli.commands["trend"].make_context("trend", words[1:])
 
     def test_no_value_is_shell_code_or_an_option(self, work: Work) -> None:
         names = ("KERNEL", "BPF", "AGAINST", "TESTBED", "SCENARIO", "PROFILE", "TOLERANCE", "BASELINE", "BUDGET")
@@ -178,13 +194,40 @@ class TestGateFromEnv:
         assert not (work.folder / "options").exists()
 
 
+MERGED = {"RUNS": "gates/a\n\n$(touch pwned)\n--help\n", "OUTPUT": "merged"}
+"""One gate that left a run, and two that left nothing."""
+
+
+def check_merged(work: Work, done: Done) -> None:
+    assert done.returncode == 2, done.stderr
+    assert (work.folder / "merged-options").read_text() == "--\0gates/a\0$(touch pwned)\0--help\0"
+    assert work.told(output="merged") == "testbed fault: ERROR: $(touch pwned)\n"
+    assert work.told("summary.md", "merged") == "| all tables |\n"
+
+
+class TestMergeFromEnv:
+    def test_a_gate_that_left_nothing_fails_the_whole(self, work: Work) -> None:
+        written(work.folder / "gates/a/20261101-120000", scenario("PASS"))
+        done = work.run(str(work.checkout.root / "ci/merge-from-env"), REAL="1", **MERGED)
+        assert done.returncode == 2, done.stderr
+        told = "testbed fault: ERROR: $(touch pwned): no result: no run lies in $(touch pwned): "
+        assert work.told(output="merged").startswith(told)
+        assert work.told("summary.md", "merged").startswith("**ERROR:** ")
+        assert (work.folder / "merged/summary.html").is_file()
+
+    def test_no_run_at_all(self, work: Work) -> None:
+        done = work.run(str(work.checkout.root / "ci/merge-from-env"), REAL="1", RUNS="", OUTPUT="merged")
+        assert done.returncode == 64
+        assert work.told(output="merged").startswith("stopped with exit code 64: pdrgate: Missing argument 'RUN...'")
+        assert work.told("summary.md", "merged").startswith("**pdrgate** `stopped")
+
+
 class TestJenkins:
     FILE = (ROOT / "Jenkinsfile").read_text()
 
     def test_its_step_with_the_variables_of_a_cell(self, work: Work) -> None:
-        steps = re.findall(r"script: '''(.*?)'''", self.FILE, re.DOTALL)
-        assert len(steps) == 1
-        (work.folder / "step").write_text(steps[0])
+        gate, _ = re.findall(r"script: '''(.*?)'''", self.FILE, re.DOTALL)
+        (work.folder / "step").write_text(gate)
         (work.folder / "pdrgate").symlink_to(work.checkout.root)
         cell = {"CELL_TESTBED": "steady-guest", "CELL_SCENARIO": "default", "TESTBED": "every", "SCENARIO": "every"}
         done = work.run(
@@ -198,6 +241,12 @@ class TestJenkins:
             f"--against={HOSTILE[2]}", "--tolerance=--help",
         }  # fmt: skip
         assert work.told(output="gate/steady-guest/default").startswith("REGRESSION: ")
+
+    def test_its_cells_are_merged(self, work: Work) -> None:
+        _, merge = re.findall(r"script: '''(.*?)'''", self.FILE, re.DOTALL)
+        (work.folder / "step").write_text(merge)
+        (work.folder / "pdrgate").symlink_to(work.checkout.root)
+        check_merged(work, work.run("bash", "step", PDRGATE="x", **MERGED))
 
     @pytest.mark.parametrize("name", ["TESTBED", "SCENARIO"])
     def test_a_person_can_choose_each_value_of_the_matrix(self, name: str) -> None:
@@ -216,7 +265,13 @@ class TestJenkins:
 
 class TestSchemas:
     @pytest.mark.parametrize(
-        ("schema", "file"), [("github-actions", ACTION), ("github-workflows", WORKFLOW), ("gitlab-ci", TEMPLATE)]
+        ("schema", "file"),
+        [
+            ("github-actions", ACTION),
+            ("github-actions", MERGE_ACTION),
+            ("github-workflows", WORKFLOW),
+            ("gitlab-ci", TEMPLATE),
+        ],
     )
     def test_the_published_one_finds_nothing(self, schema: str, file: Path) -> None:
         done = CliRunner().invoke(check_jsonschema, ["--builtin-schema", f"vendor.{schema}", str(file)])
@@ -232,18 +287,21 @@ def expanded(text: str, inputs: Mapping[str, str]) -> str:
 class TestGitHub:
     CONTENT = yaml.safe_load(ACTION.read_text())
 
+    MERGE = yaml.safe_load(MERGE_ACTION.read_text())
+
     def steps(
-        self, work: Work, code: int, verdict: str, api: str = "", **given: str
+        self, work: Work, code: int, verdict: str, api: str = "", action: Mapping[str, Any] = CONTENT, **given: str
     ) -> list[subprocess.CompletedProcess[str]]:
-        """What the action's shell steps did, one after the other, as a composite action runs them."""
-        inputs = {name: str(one["default"]) for name, one in self.CONTENT["inputs"].items()} | given
+        """What an action's shell steps did, one after the other, as a composite action runs them."""
+        inputs = {name: str(one.get("default")) for name, one in action["inputs"].items()} | given
+        place = work.checkout.root / (MERGE_ACTION.parent.relative_to(ROOT) if action is self.MERGE else "")
         inputs["token"] = "s3cret"
         runner = {
-            "GITHUB_ACTIONS": "true", "GITHUB_ACTION_PATH": str(work.checkout.root), "GITHUB_OUTPUT": "outputs",
+            "GITHUB_ACTIONS": "true", "GITHUB_ACTION_PATH": str(place), "GITHUB_OUTPUT": "outputs",
             "GITHUB_STEP_SUMMARY": "summary", "GITHUB_API_URL": api, "GITHUB_REPOSITORY": "me/linux",
         }  # fmt: skip
         done = []
-        for step in self.CONTENT["runs"]["steps"]:
+        for step in action["runs"]["steps"]:
             if "run" in step:
                 assert "${{" not in step["run"], "an input in it would be shell code"
                 (work.folder / "step.sh").write_text(step["run"])
@@ -282,10 +340,22 @@ class TestGitHub:
         assert comment.stderr.startswith("ci/comment.py: no comment was written: HTTP Error 401")
         assert "s3cret" not in comment.stdout + comment.stderr
 
-    def test_the_workflow_names_inputs_that_the_action_has(self) -> None:
-        gate = yaml.safe_load(WORKFLOW.read_text())["jobs"]["gate"]["steps"][-1]
-        assert gate["uses"] == "OWNER/pdrgate@REF"
+    def test_the_gates_of_several_runners_are_one_verdict_and_one_comment(self, work: Work) -> None:
+        with keeping(Comments("s3cret")) as comments:
+            merge, comment = self.steps(work, 0, "", comments.url, self.MERGE, runs=MERGED["RUNS"])
+        check_merged(work, merge)
+        assert comment.returncode == 0
+        assert merge.stdout.splitlines()[-1].startswith("::error title=pdrgate::testbed fault: ERROR: ")
+        assert comments.bodies == ["<!-- pdrgate pdrgate -->\n| all tables |\n"]
+
+    def test_the_workflow_names_inputs_that_the_actions_have(self) -> None:
+        jobs = yaml.safe_load(WORKFLOW.read_text())["jobs"]
+        gate, verdict = jobs["gate"]["steps"][-1], jobs["verdict"]["steps"][-1]
+        assert (gate["uses"], verdict["uses"]) == ("OWNER/pdrgate@REF", "OWNER/pdrgate/ci/github/merge@REF")
         assert gate["with"].keys() <= self.CONTENT["inputs"].keys()
+        assert verdict["with"].keys() <= self.MERGE["inputs"].keys()
+        owed = [f"gates/gate-{one}" for one in jobs["gate"]["strategy"]["matrix"]["scenario"]]
+        assert verdict["with"]["runs"].split() == owed
 
     def test_the_workflow_builds_the_merge_base_and_the_head(self, work: Work) -> None:
         def git(*words: str) -> str:
@@ -311,6 +381,7 @@ class TestGitHub:
 
 class TestGitLab:
     JOB = yaml.safe_load(TEMPLATE.read_text())[".pdrgate"]
+    VERDICT = yaml.safe_load(TEMPLATE.read_text())[".pdrgate-verdict"]
 
     def test_its_script_with_the_variables_of_a_merge_request(self, work: Work) -> None:
         pdrgate = work.checkout.root
@@ -333,6 +404,13 @@ class TestGitLab:
                 shutil.rmtree(work.folder / "results")
         assert {"--kernel=$(touch pwned)", "--against=b", "--profile=quick"} <= set(work.options)
         assert comments.bodies == ["<!-- pdrgate gate - x -->\n| the table |\n"]
+
+    def test_the_gates_of_several_runners_are_one_verdict(self, work: Work) -> None:
+        (work.folder / ".pdrgate").symlink_to(work.checkout.root)
+        own = {name: str(value) for name, value in self.VERDICT["variables"].items()}
+        done = work.run("sh", "-e", "-c", "\n".join(self.VERDICT["script"]), **own | MERGED)
+        check_merged(work, done)
+        assert self.VERDICT["before_script"] == self.JOB["before_script"]
 
     def test_without_a_token_there_is_no_note(self, work: Work) -> None:
         (work.folder / "results").mkdir()

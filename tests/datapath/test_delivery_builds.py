@@ -35,7 +35,7 @@ def filtered(testbed: AnyTestbed, protocol: str = "udp", rules: int = 400) -> No
 
 
 def test_a_configuration_that_delivers_less_is_a_regression(tmp_path: Path) -> None:
-    comparison = compared(tmp_path, UDP, filtered, pairs=3, tolerance=TOLERANCE)
+    comparison = compared(tmp_path, UDP, filtered, pairs=2, tolerance=TOLERANCE)
     assert comparison.judgement is not None
     assert comparison.judgement.verdict in {Verdict.REGRESSION, *map(Verdict, UNDECIDED)}, comparison.judgement
     pdr = {side: comparison.samples("PDR", side) for side in ("baseline", "candidate")}  # type: ignore[arg-type]
@@ -51,7 +51,7 @@ def test_an_equal_configuration_is_none(tmp_path: Path) -> None:
 
 def test_a_configuration_that_transfers_less_by_tcp_is_a_regression(tmp_path: Path) -> None:
     slow = functools.partial(filtered, protocol="tcp", rules=100)
-    comparison = compared(tmp_path, TCP, slow, pairs=3, tolerance=TOLERANCE)
+    comparison = compared(tmp_path, TCP, slow, pairs=2, tolerance=TOLERANCE)
     assert comparison.judgement is not None
     assert comparison.judgement.verdict in {Verdict.REGRESSION, *map(Verdict, UNDECIDED)}, comparison.judgement
     baseline, candidate = (comparison.samples("TCP throughput", side) for side in SIDES)

@@ -17,6 +17,7 @@ from fake_testbed import CONFIG, QUICK, Watcher
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pdrgate.builds.bpf_build import own_build
 from pdrgate.cli import main
 from pdrgate.errors import DataError, TestbedError
 from pdrgate.gate import bisection as module
@@ -166,7 +167,7 @@ def test_what_the_command_prints_and_exits_with(
     builds.known |= {"b": PATH, "c": SLOW}
     monkeypatch.setattr(command, "_session", lambda *_: contextlib.nullcontext(session))
     monkeypatch.setattr(module, "compare_ends", lambda *_: (Judgement(Verdict.REGRESSION, "slower"), ends))
-    assert main(["bisect", "a", "b", "c", "z"]) == 0
+    assert main(["bisect", "a", "b", "c", "z", "--output", "ends"]) == 0
     told = capsys.readouterr().out.splitlines()
     assert told[1].startswith("c is the first bad build: a packet costs ")
     assert told[2].startswith("  instructions per packet changed in ")
@@ -180,6 +181,16 @@ def test_what_the_command_prints_and_exits_with(
     monkeypatch.setattr(module, "compare_ends", lambda *_: (Judgement(Verdict.PASS, "equal"), "nothing to look for"))
     assert main(["bisect", "a", "z"]) == 1
     assert capsys.readouterr().out == "nothing to look for\n"
+
+
+def test_a_program_is_loaded_into_the_data_path_that_runs_it(session: Session) -> None:
+    program = own_build("tc_redirect").path
+    asked = replace(ASKED, bpf=True, scenario=command._scenario(str(program)))
+    assert asked.scenario == "tc-redirect-1cpu-4096-64B"
+    build = module.build_of(session, asked, "candidate", str(program))
+    assert (build.program, build.label.partition(" ")[0]) == (program, program.name)
+    with pytest.raises(TestbedError, match="xdp"):
+        module.build_of(session, replace(asked, scenario=Scenario("xdp-ipv6-routing").name), "candidate", str(program))
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -255,6 +255,8 @@ def test_the_verdict_the_label_and_the_failed_checks_sentence_are_written() -> N
     text = header(rates_figure(limited, "t"))
     assert "GENERATOR LIMITED · BAD (strict reading)" in text
     assert f"GENERATOR_LIMITED: {limited.reason}" in text
+    disturbed = header(load_loss_figure(limited, "t", "", plots.Stamp("DISTURBED", "others had CPU 1")))
+    assert "DISTURBED: others had CPU 1" in disturbed and "BAD" not in disturbed
     assert "BAD (tolerant reading)" in header(repeats_figure(simulated((7e5, 9e5), 3, reading=Reading.TOLERANT), "t"))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from made_results import pdr, result, scenario, written
+from made_results import pdr, result, scenario, trial, written
 
 from pdrgate.cli import main
 from pdrgate.errors import DataError
@@ -21,6 +21,7 @@ from pdrgate.reports.measurands import measurand_rows
 from pdrgate.reports.remake import Told, remake
 from pdrgate.reports.scenario import Picture, fragments, pictures, stem
 from pdrgate.reports.summary import summary
+from pdrgate.reports.trial_chart import trial_chart
 from pdrgate.results.model import (
     BootResult,
     ChangeResult,
@@ -134,7 +135,7 @@ def test_builds_compared_by_schema_1_have_sides_boots_and_pairs() -> None:
 @pytest.mark.parametrize(
     ("name", "made"),
     [
-        ("one-build", ["search", "load-loss", "rates"]),
+        ("one-build", ["load-loss", "rates", "search"]),
         ("builds-compared", ["pairs", "candidate-load-loss", "candidate-rates"]),
     ],
 )
@@ -185,7 +186,7 @@ def test_trials_that_cannot_be_read_cost_the_search_only(tmp_path: Path) -> None
     folder = shutil.copytree(SCHEMA1 / "one-build", tmp_path / "run")
     (folder / "trials.jsonl").write_text("no JSON\n")
     told, *made = remake(folder)
-    assert isinstance(told, Told) and told.sentence.startswith("the search is not drawn: ")
+    assert isinstance(told, Told) and told.sentence.startswith("trials are not drawn: ")
     assert (folder / "summary.html") in made
     assert not (folder / "plots" / "ipv6-routing-1cpu-4096-64B-search.png").exists()
 
@@ -223,8 +224,8 @@ def test_both_builds_are_drawn_and_told() -> None:
     names = [picture.name.removeprefix("ipv6-routing-1cpu-4096-64B-") for picture in drawn]
     # A run shows each in its log and on its page, and draws it once.
     assert next(pictures(compared())).png is drawn[0].png
-    one = ["load-loss", "rates", "repeats"]
-    assert names == [f"baseline-{name}" for name in one] + [f"candidate-{name}" for name in one]
+    main = [f"{side}-{name}" for side in ("baseline", "candidate") for name in ("load-loss", "rates")]
+    assert names == [*main, "baseline-repeats", "candidate-repeats"]
     text = " ".join(Page(fragment).text for fragment in fragments(compared()))
     assert "Baseline: STABLE" in text and "Candidate: STABLE" in text
     assert "saturation throughput" in text
@@ -264,7 +265,7 @@ def test_only_the_scenarios_own_search_is_drawn() -> None:
     (found,) = read_result(folder).scenarios
     trials = [Trial.from_mapping(json.loads(line)) for line in (folder / "trials.jsonl").read_text().splitlines()]
     others = [dataclasses.replace(trial, boot="another") for trial in trials]
-    assert "search" in next(pictures(found, trials)).name
+    assert any("search" in picture.name for picture in pictures(found, trials))
     assert not any("search" in picture.name for picture in pictures(found, others))
     assert not any("search" in picture.name for picture in pictures(found))
 
@@ -329,6 +330,33 @@ def test_nothing_in_a_result_becomes_html() -> None:
     assert page.text.count(EVIL) > 12
     for fragment in fragments(evil):
         assert "script" not in Page(fragment).tags
+
+
+def test_each_trial_is_a_mark_that_says_what_it_was_and_leads_to_its_line() -> None:
+    counters = {"cpu1/heartbeat": {"beats": 480, "longest_wait": 3_000_000}, "hop1/in0": {"rx_dropped": 7}}
+    none = {place: dict.fromkeys(names, 0) for place, names in counters.items()}
+    trials = [
+        trial(1, forwarded=1000, under_way=(), started=5.0),
+        trial(2, offered=2000, forwarded=1000, started=6.5, counters_before=none, counters_after=counters),
+        trial(3, disturbed=EVIL, boot=EVIL, phase=EVIL, latency=None),
+        trial(4, sending_time=2.0), trial(5, scenario="another"),
+    ]  # fmt: skip
+    made = result(scenario(), scenario())
+    html = summary(made, {}, [trial_chart(made.scenarios[0], trials), trial_chart(made.scenarios[1], ())])
+    page = Page(html)
+    for number in range(1, 5):
+        assert html.count(f'<a href="#trial-1-{number}" ') == html.count(f'id="trial-1-{number}"') == 1
+    assert "script" not in page.tags and page.handlers == []
+    chart = trial_chart(made.scenarios[0], trials)
+    assert chart is not None and trial_chart(made.scenarios[1], trials[4:]) is None
+    assert [mark.shape for mark in chart.marks] == [
+        "trial-no-loss", "trial-loss-beyond-the-goal", "trial-disturbed", "trial-generator-limited",
+    ]  # fmt: skip
+    _, title, *_ = (mark.title.splitlines() for mark in chart.marks)
+    assert title[0].startswith("trial 2: repeat 2 of abcd, 2 kpps for 1 s, ") and title[0].endswith("(+1.5 s)")
+    assert title[1] == "2 000 offered, 1 000 lost (50.000%), 3 came back late; forwarded at 997 pps"
+    assert "CPU 1: 480 beats, the latest by 3.0 ms" in title[3]
+    assert "lost: 7 " in title[3]
 
 
 def test_a_run_that_came_to_nothing_has_a_page() -> None:

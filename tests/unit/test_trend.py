@@ -18,7 +18,7 @@ from pdrgate.cli import main
 from pdrgate.history.results import RESULT_FILE, write_result
 from pdrgate.reports.trend import trend_lines, trend_markdown
 from pdrgate.reports.trend_page import trend_page
-from pdrgate.results.model import MeasurandResult, RunResult, ScenarioResult, SideResult
+from pdrgate.results.model import CostResult, FunctionResult, MeasurandResult, RunResult, ScenarioResult, SideResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.trend import LEFT_OUT, Move, Point, Series, moves, series_of
 
@@ -35,7 +35,11 @@ def measured(value: float, **named: str) -> ScenarioResult:
     one = scenario("PASS", **named)
     pdr = dataclasses.replace(one.measurands[0], value=value, lower=0.99 * value, upper=1.01 * value)
     cost = MeasurandResult(name="cost", unit="instructions/packet", better="lower", value=5e9 / value)
-    return dataclasses.replace(one, measurands=(pdr, cost), pdr=None)
+    counted = CostResult(instructions=cost.value, batch=None, trials=3, functions=tuple(
+        FunctionResult(name=name, instructions=part, calls=1.0, deviation=0.1)
+        for name, part in (("ip6_forward", 4000.0), ("slow<path>", cost.value - 4000))
+    ))  # fmt: skip
+    return dataclasses.replace(one, measurands=(pdr, cost), pdr=None, cost=counted)
 
 
 def runs(values: list[float], **named: str) -> list[RunResult]:
@@ -179,8 +183,22 @@ def test_a_history_tells_the_same_as_the_folders_that_it_was_made_of(
         capsys.readouterr()
         assert main(["trend", *source, "--format", "json"]) == 1
         record = json.loads(capsys.readouterr().out)
-        told.append([(move["measurand"], move["before"], move["after"], move["change"]) for move in record["moves"]])
+        told.append([{name: move[name] for name in move if name != "command"} for move in record["moves"]])
     assert told[0] == told[1] != []
+    (cost,) = (move for move in told[0] if move["measurand"] == "cost")
+    (function,) = cost["functions"]
+    assert (function["function"], round(function["after"] - function["before"] - function["change"], 6)) == (
+        "slow<path>",
+        0,
+    )
+    assert f", most of it in slow<path> ({function['change']:+.0f})" in cost["sentence"]
+    assert main(["history", "pin", "r3", "--name", "<v6>", "--history", history]) == 0
+    for form in ("text", "markdown"):
+        assert main(["trend", "--history", history, "--format", form, "--page", str(tmp_path / "trend.html")]) == 1
+        assert "most of it in slow" in capsys.readouterr().out
+    page = Page((tmp_path / "trend.html").read_text())
+    assert page.tags.count("circle") == 2 and "ring: a pinned baseline" in page.text
+    assert page.text.count("6.1.3, 1970-01-04: ") == page.text.count("PASS; baseline <v6>") == 2
 
 
 @pytest.mark.parametrize("source", [[], [".", "--history", "runs.db"]])

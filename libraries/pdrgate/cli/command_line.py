@@ -18,6 +18,7 @@ from pdrgate.cli.doctor import doctor
 from pdrgate.cli.fetch import fetch
 from pdrgate.cli.gate import gate
 from pdrgate.cli.history import history
+from pdrgate.cli.merge import merge
 from pdrgate.cli.report import report
 from pdrgate.cli.restore import restore
 from pdrgate.cli.trend import trend
@@ -38,7 +39,8 @@ def cli(debug: bool) -> None:
     """
 
 
-for _command in (gate, doctor, calibrate, bisect, restore, assess, compare, report, history, fetch, trend, watch):
+_COMMANDS = (gate, doctor, calibrate, bisect, restore, assess, compare, report, merge, history, fetch, trend, watch)
+for _command in _COMMANDS:
     cli.add_command(_command)
 
 

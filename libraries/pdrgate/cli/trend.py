@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +15,21 @@ from pdrgate.history.address import Address
 from pdrgate.units import Ratio
 
 if TYPE_CHECKING:
-    from pdrgate.trend import Series
+    from pdrgate.gate.trend_costs import CostAt
+    from pdrgate.trend import Move, Series
+
+    Alarm = Callable[[Sequence[Series], CostAt], tuple[Move, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What there is to tell of a trend."""
+
+    series: Sequence[Series]
+    moves: Sequence[Move]
+    runs: int
+    baselines: Mapping[str, str] = field(default_factory=dict)
+    """By the digest of a build, the names that it is pinned by."""
 
 
 @click.command()
@@ -43,18 +59,23 @@ def trend(
     """
     import json
 
+    from pdrgate.gate.trend_costs import with_functions
     from pdrgate.reports.trend import trend_lines, trend_markdown, trend_record
     from pdrgate.trend import moves
 
     if bool(folders) == (where is not None):
         raise UsageError("name folders of runs, or a history with --history FILE_OR_URL, and not both")
-    series, runs = _of_results(folders) if where is None else _of_history(where)
-    found = moves(series, float(least), last)
+
+    def alarm(series: Sequence[Series], cost: CostAt) -> tuple[Move, ...]:
+        return with_functions(moves(series, float(least), last), cost)
+
+    seen = _of_results(folders, alarm) if where is None else _of_history(where, alarm)
+    series, found = seen.series, seen.moves
     if page is not None:
         from pdrgate.reports.files import written
         from pdrgate.reports.trend_page import trend_page
 
-        written(page, trend_page(series, found, runs).encode())
+        written(page, trend_page(series, found, seen.runs, seen.baselines).encode())
     if form == "json":
         click.echo(json.dumps(trend_record(series, found), indent=1, allow_nan=False))
     elif form == "markdown":
@@ -65,24 +86,31 @@ def trend(
     return EXIT_FAIL if any(move.worse for move in found) else EXIT_PASS
 
 
-def _of_results(folders: tuple[Path, ...]) -> tuple[tuple[Series, ...], int]:
-    """The series of the runs in folders, and how many runs there are."""
+def _of_results(folders: tuple[Path, ...], alarm: Alarm) -> _Seen:
+    """What the runs in folders tell."""
     from pdrgate.history.results import results_below
-    from pdrgate.trend import series_of
+    from pdrgate.trend import cost_at, series_of
 
     results = {file.resolve(): result for folder in folders for file, result in results_below(folder)}
     if not results:
         raise DataError(f"there is no result in {' or '.join(map(str, folders))}; name a folder of runs")
-    return series_of(results.values()), len(results)
+    series = series_of(results.values())
+    return _Seen(series, alarm(series, lambda one, point: cost_at(results.values(), one, point)), len(results))
 
 
-def _of_history(where: Address) -> tuple[tuple[Series, ...], int]:
+def _of_history(where: Address, alarm: Alarm) -> _Seen:
     """The same of a history."""
+    from pdrgate.history.database.baselines import pins
     from pdrgate.history.database.connection import Database
-    from pdrgate.history.database.trends import kept_series
+    from pdrgate.history.database.trends import kept_cost, kept_series
 
     with Database.open(where) as history, history.reading() as connection:
-        found = kept_series(connection)
-    if not found:
+        series = kept_series(connection)
+        found = alarm(series, lambda one, point: kept_cost(connection, one, point))
+        names: dict[str, list[str]] = {}
+        for pin in pins(connection):
+            names.setdefault(pin.build, []).append(pin.name)
+    if not series:
         raise DataError(f"there is no result in {where}; put some in with 'pdrgate history import RUN...'")
-    return found, len({point.run for one in found for point in one.points})
+    runs = len({point.run for one in series for point in one.points})
+    return _Seen(series, found, runs, {build: ", ".join(dict.fromkeys(own)) for build, own in names.items()})

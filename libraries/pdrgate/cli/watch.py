@@ -123,9 +123,11 @@ def _between(
 
 def _moves(where: Address, last: int) -> Sequence[Move]:
     """What the newest runs of the history moved."""
+    from pdrgate.gate.trend_costs import with_functions
     from pdrgate.history.database.connection import Database
-    from pdrgate.history.database.trends import kept_series
+    from pdrgate.history.database.trends import kept_cost, kept_series
     from pdrgate.trend import moves
 
     with Database.open(where) as history, history.reading() as connection:
-        return moves(kept_series(connection), _LEAST, last)
+        found = moves(kept_series(connection), _LEAST, last)
+        return with_functions(found, lambda series, point: kept_cost(connection, series, point))

@@ -123,7 +123,7 @@ def cost_in_words(change: ChangeResult, functions: Sequence[FunctionChange]) -> 
     told = (
         f"a packet costs {100 * abs(change.change):.1f} % {more} instructions ({100 * low:+.1f} to {100 * high:+.1f} %)"
     )
-    where = _where(change.candidate - change.baseline, functions)
+    where = within_functions(change.candidate - change.baseline, functions)
     return f"{told}, {where}" if where else told
 
 
@@ -157,7 +157,7 @@ def percent(change: float) -> str:
     return f"{100 * change:+.1f} %"
 
 
-def _where(change: float, functions: Sequence[FunctionChange]) -> str:
+def within_functions(change: float, functions: Sequence[FunctionChange]) -> str:
     """Which functions a change is in, of those that changed beyond doubt and the same way; empty where none did."""
     same = [one for one in functions if one.sure and (one.change > 0) == (change > 0)]
     same = [one for one in same if abs(one.change) >= _NEGLIGIBLE * abs(same[0].change)]

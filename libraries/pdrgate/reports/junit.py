@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from xml.etree import ElementTree
 
 from pdrgate.errors import EXIT_FAIL, EXIT_PASS
@@ -12,6 +12,7 @@ from pdrgate.reports.scenario import kernel
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
+XUNIT_FILE = "xunit.xml"
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot hold."""
 _FAULTS = tuple(word for word in Verdict if word.exit_code not in (EXIT_PASS, EXIT_FAIL))
@@ -55,6 +56,31 @@ def retold(robots: bytes, result: RunResult) -> bytes:
             one.remove(properties)
         _count(one)
     return _written(suite, result)
+
+
+def side_by_side(tests: Mapping[str, bytes], result: RunResult) -> bytes:
+    """The tests of several runs, each a suite called as its run; equal tests of two runs are told apart by it."""
+    whole = ElementTree.Element("testsuites")
+    for place, own in tests.items():
+        suite = ElementTree.fromstring(own)
+        suite.set("name", _xml(place))
+        for case in suite.iter("testcase"):
+            case.set("classname", _xml(f"{place}: {case.get('classname')}"))
+        whole.append(suite)
+    _count(whole)
+    ElementTree.indent(whole)
+    whole.set("name", _xml(f"pdrgate: {result.verdict}"))
+    content: bytes = ElementTree.tostring(whole, encoding="UTF-8", xml_declaration=True)
+    return content + b"\n"
+
+
+def failed_besides(tests: bytes) -> Iterator[str]:
+    """Tests that failed though their verdict passes, and why; of what `junit` or `retold` made."""
+    for case in ElementTree.fromstring(tests).iter("testcase"):
+        for failure in case.findall("failure"):
+            word = failure.get("type")
+            if word not in set(Verdict) or Verdict(word).passes:
+                yield f"{case.get('name')}: {failure.get('message')}"
 
 
 def _tell(case: ElementTree.Element, scenario: ScenarioResult | None) -> None:

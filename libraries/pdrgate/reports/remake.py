@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,17 +16,18 @@ from pdrgate.history.results import read_result
 from pdrgate.history.trials import TRIALS_FILE
 from pdrgate.reports.allure import tell_allure
 from pdrgate.reports.files import written
-from pdrgate.reports.junit import junit, retold
+from pdrgate.reports.junit import XUNIT_FILE, junit, retold
 from pdrgate.reports.markdown import MARKDOWN_FILE, run_markdown
 from pdrgate.reports.overview import Overview, gravest_scenario, overview
 from pdrgate.reports.scenario import Picture, main_picture, pictures
 from pdrgate.reports.summary import SUMMARY_FILE, summary
+from pdrgate.reports.trial_chart import trial_chart
 from pdrgate.results.model import RunResult
 from pdrgate.stability import read_trials
 from pdrgate.trial import Trial
 
 PLOTS_FOLDER = "plots"
-_OUTPUT, _LOG, _REPORT, _XUNIT = "output.xml", "log.html", "report.html", "xunit.xml"
+_OUTPUT, _LOG, _REPORT, _XUNIT = "output.xml", "log.html", "report.html", XUNIT_FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,24 +65,47 @@ def retell_xunit(folder: Path, result: RunResult) -> None:
 def make_page(folder: Path, result: RunResult) -> Iterator[Path | Told]:
     """Make ``summary.html``, the pictures of a run, and ``summary.md``."""
     trials: Sequence[Trial] = ()
-    if any(one.search or any(side.search for side in one.sides) for one in result.scenarios):
-        try:
-            trials = read_trials(folder / TRIALS_FILE)
-        except DataError as error:
-            yield Told(f"the search is not drawn: {error}")
+    try:
+        trials = own_trials(folder, result)
+    except DataError as error:
+        yield Told(f"trials are not drawn: {error}")
+    drawn = yield from make_summaries(folder, result, {"": trials})
+    tell_allure(folder, result, drawn, trials)
+
+
+def own_trials(folder: Path, result: RunResult) -> Sequence[Trial]:
+    """Those of the run in ``folder``; none where it measured none. Raises DataError."""
+    path = folder / TRIALS_FILE
+    searched = any(one.search or any(side.search for side in one.sides) for one in result.scenarios)
+    return read_trials(path) if searched or (path.is_file() and path.stat().st_size) else ()
+
+
+def make_summaries(
+    folder: Path, result: RunResult, trials: Mapping[str, Sequence[Trial]]
+) -> Generator[Path, None, Mapping[int, Sequence[Picture]]]:
+    """Write the pictures, the page and the Markdown of a result; in the end the pictures by number of their scenario.
+
+    Args:
+        trials: by the run that a scenario is of (`ScenarioResult.run`).
+
+    Raises:
+        DataError: the result contradicts itself.
+        StorageError: a file cannot be written.
+    """
     drawn = _drawn(folder, result, trials)
     for found in drawn.values():
         for picture in found:
             yield written(folder / PLOTS_FOLDER / f"{picture.name}.png", picture.png)
-    yield written(folder / SUMMARY_FILE, summary(result, drawn).encode())
+    charts = [trial_chart(one, trials.get(one.run, ())) for one in result.scenarios]
+    yield written(folder / SUMMARY_FILE, summary(result, drawn, charts).encode())
     yield written(folder / MARKDOWN_FILE, run_markdown(result).encode())
-    tell_allure(folder, result, drawn, trials)
+    return drawn
 
 
-def _drawn(folder: Path, result: RunResult, trials: Sequence[Trial]) -> Mapping[int, Sequence[Picture]]:
+def _drawn(folder: Path, result: RunResult, trials: Mapping[str, Sequence[Trial]]) -> Mapping[int, Sequence[Picture]]:
     try:
         return {
-            number: list(pictures(scenario, trials, result.scenarios[:number]))
+            number: list(pictures(scenario, trials.get(scenario.run, ()), result.scenarios[:number]))
             for number, scenario in enumerate(result.scenarios)
         }
     except (ValueError, LookupError, ArithmeticError) as error:

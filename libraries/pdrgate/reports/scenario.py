@@ -48,6 +48,14 @@ class _Part:
     trials: Sequence[Trial]
     """Of the search."""
 
+    @property
+    def of(self) -> str:
+        """As a picture's title says whose it is."""
+        return f" of the {self.label}" if self.label else ""
+
+    def title(self, scenario: ScenarioResult) -> str:
+        return f"{scenario.title}: {self.label}" if self.label else scenario.title
+
 
 def stem(scenario: ScenarioResult, earlier: Sequence[ScenarioResult] = ()) -> str:
     """What the names of a scenario's pictures begin with: its name, numbered where ``earlier`` ones have it too."""
@@ -80,27 +88,29 @@ def pictures(
     )
     if drawn is not None:
         yield Picture(f"{begin}-latency", "Latency at shares of the PDR", drawn)
-    drawn = _once(plots.losses, scenario, told_by=(scenario.title, tuple(by_build(scenario))))
-    if drawn is not None:
-        yield Picture(f"{begin}-losses", "Where packets were lost", drawn)
+    parts = list(_parts(scenario, trials, begin))
+    # A build's own assessment stands for itself; the only one's is what the verdict rests on.
+    judged = plots.Stamp(scenario.verdict, scenario.reason) if not scenario.sides else None
+    for part in parts:
+        found = part.assessment
+        if found is not None and (found.loads or found.generator_limited_loads):
+            words = {"title": part.title(scenario), "subtitle": part.subtitle, "judged": judged}
+            yield Picture(f"{part.stem}-load-loss", f"Load-loss curve{part.of}", _once(plots.load_loss, found, **words))
+            yield Picture(f"{part.stem}-rates", f"Rates{part.of}", _once(plots.rates, found, **words))
     drawn = _once(plots.transfers, scenario, told_by=(scenario.title, scenario.verdict, scenario.transfers))
     if drawn is not None:
         yield Picture(f"{begin}-transfers", "Transfers", drawn)
-    for part in _parts(scenario, trials, begin):
-        title = f"{scenario.title}: {part.label}" if part.label else scenario.title
-        of = f" of the {part.label}" if part.label else ""
+    drawn = _once(plots.losses, scenario, told_by=(scenario.title, tuple(by_build(scenario))))
+    if drawn is not None:
+        yield Picture(f"{begin}-losses", "Where packets were lost", drawn)
+    for part in parts:
+        title, found = part.title(scenario), part.assessment
         if part.search is not None and part.trials:
             drawn = _once(plots.search_path, part.trials, title=title, goals=part.search.goals, subtitle=part.subtitle)
-            yield Picture(f"{part.stem}-search", f"The search{of}, trial by trial", drawn)
-        if part.assessment is not None:
-            found, subtitle = part.assessment, part.subtitle
-            if found.loads or found.generator_limited_loads:
-                drawn = _once(plots.load_loss, found, title=title, subtitle=subtitle)
-                yield Picture(f"{part.stem}-load-loss", f"Load-loss curve{of}", drawn)
-                drawn = _once(plots.rates, found, title=title, subtitle=subtitle)
-                yield Picture(f"{part.stem}-rates", f"Rates{of}", drawn)
-            if any(point.throughputs for point in found.loads):
-                yield Picture(f"{part.stem}-repeats", f"Repeats{of}", _once(plots.repeats, found, title=title))
+            yield Picture(f"{part.stem}-search", f"The search{part.of}, trial by trial", drawn)
+        if found is not None and any(point.throughputs for point in found.loads):
+            drawn = _once(plots.repeats, found, title=title, judged=judged)
+            yield Picture(f"{part.stem}-repeats", f"Repeats{part.of}", drawn)
 
 
 def main_picture(scenario: ScenarioResult) -> Picture | None:

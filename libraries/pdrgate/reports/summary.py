@@ -6,12 +6,14 @@ import base64
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from markupsafe import Markup
 
 from pdrgate.reports.html import rendered
 from pdrgate.reports.scenario import Picture, details, kernel
 from pdrgate.reports.tables import facts_table, measurands_table
+from pdrgate.reports.trial_chart import HEAD, TrialChart, shapes
 from pdrgate.results.model import RunResult, ScenarioResult
 
 SUMMARY_FILE = "summary.html"
@@ -26,26 +28,36 @@ class _Section:
     measurands: Markup
     details: Sequence[Markup]
     facts: Sequence[Markup]
+    link: str
+    """To the folder of its run, of a result that runs were merged into."""
     pictures: Sequence[tuple[str, str]]
     """Title and data of each."""
+    chart: TrialChart | None
 
 
-def summary(result: RunResult, pictures: Mapping[int, Sequence[Picture]]) -> str:
-    """The page; ``pictures`` by the number of their scenario, from 0."""
-    sections = [_section(scenario, pictures.get(number, ())) for number, scenario in enumerate(result.scenarios)]
+def summary(
+    result: RunResult, pictures: Mapping[int, Sequence[Picture]], charts: Sequence[TrialChart | None] = ()
+) -> str:
+    """The page; ``pictures`` by the number of their scenario, from 0, and ``charts`` of the trials of each, if any."""
+    sections = [
+        _section(scenario, pictures.get(number, ()), charts[number] if charts else None)
+        for number, scenario in enumerate(result.scenarios)
+    ]
     environment = Markup(facts_table("", result.environment)) if result.environment else None
     return rendered(
         "summary.html.j2",
         run=result,
         tone=_tone(result.verdict.exit_code),
         sections=sections,
+        shapes=shapes(),
+        trial_head=HEAD,
         environment=environment,
         began=_moment(result.started),
         ended=_moment(result.finished),
     )
 
 
-def _section(scenario: ScenarioResult, pictures: Sequence[Picture]) -> _Section:
+def _section(scenario: ScenarioResult, pictures: Sequence[Picture], chart: TrialChart | None) -> _Section:
     facts = [("What made these trials", scenario.fingerprint), ("The SUT's machine", scenario.environment)]
     for side in scenario.sides:
         facts += [(f"The {side.side}: {side.build}", {**side.fingerprint, **side.environment})]
@@ -63,7 +75,9 @@ def _section(scenario: ScenarioResult, pictures: Sequence[Picture]) -> _Section:
             for caption, known in [("Differs from the baseline", shown), *facts]
             if known
         ],
+        link=quote(f"./{scenario.run}"),
         pictures=[(one.title, base64.b64encode(one.png).decode()) for one in pictures],
+        chart=chart,
     )
 
 

@@ -37,8 +37,9 @@ def trend_markdown(found: Sequence[Move]) -> str:
     ]  # fmt: skip
     commands = dict.fromkeys(move.command for move in found if move.worse and move.command)
     worse = sum(move.worse for move in found)
+    within = dict.fromkeys(text(f"{move.series.title}: {move.sentence}") for move in found if move.within)
     blocks = [f"**{worse or 'Nothing'} got worse**, {len(found) - worse} got better.", table(head, rows, _NUMERIC)]
-    return "\n\n".join([*blocks, *map(block, commands)]) + "\n"
+    return "\n\n".join([*blocks, *within, *map(block, commands)]) + "\n"
 
 
 def trend_record(series: Sequence[Series], found: Sequence[Move]) -> dict[str, object]:
@@ -60,6 +61,9 @@ def _record(move: Move) -> dict[str, object]:
     return told | ends | numbers | {
         "confidence": CONFIDENCE, "worse": move.worse, "creeps": move.creeps, "builds": list(move.builds),
         "sentence": move.sentence, "command": move.command,
+        "functions": [
+            {name: getattr(one, name) for name in ("function", "before", "after", "change")} for one in move.functions
+        ],
     }  # fmt: skip
 
 

@@ -73,6 +73,8 @@ class _Mark:
     y: float
     verdict: Verdict
     title: str
+    pinned: bool
+    """Whether a name stands for its build."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,14 +130,22 @@ class _Scale:
         return round(_BOTTOM - share * (_BOTTOM - _TOP), 1)
 
 
-def trend_page(all_series: Sequence[Series], found: Sequence[Move], runs: int) -> str:
-    """The page: what moved first, then a chart of each series; ``runs`` is how many were read."""
+def trend_page(
+    all_series: Sequence[Series], found: Sequence[Move], runs: int, baselines: Mapping[str, str] | None = None
+) -> str:
+    """The page: what moved first, then a chart of each series.
+
+    Args:
+        runs: how many were read.
+        baselines: by the digest of a build, the names that it is pinned by.
+    """
+    pinned = baselines or {}
     worse = sum(move.worse for move in found)
     headline = f"{worse or 'Nothing'} got worse"
     better = len(found) - worse
     ordered = sorted(all_series, key=lambda one: (one.scenario, one.title, one.testbed, one.fingerprint))
     sections = [
-        _Section(title, list(_by_place(list(members), found)))
+        _Section(title, list(_by_place(list(members), found, pinned)))
         for (_, title), members in groupby(ordered, key=lambda one: (one.scenario, one.title))
     ]
     told = f"{runs} runs, {len(sections)} scenarios, {len(all_series)} series" + (
@@ -149,15 +159,17 @@ def trend_page(all_series: Sequence[Series], found: Sequence[Move], runs: int) -
         overview=Markup(_overview(found)) if found else None,
         shapes={str(verdict): shape for verdict, shape in _SHAPES.items()},
         sections=sections,
-    )
+        has_baselines=any(mark.pinned for one in sections for place in one.places for chart in place.charts
+                          for mark in chart.marks),
+    )  # fmt: skip
 
 
-def _by_place(members: Sequence[Series], found: Sequence[Move]) -> Iterator[_Place]:
+def _by_place(members: Sequence[Series], found: Sequence[Move], pinned: Mapping[str, str]) -> Iterator[_Place]:
     for (testbed, fingerprint), group in groupby(members, key=lambda one: (one.testbed, one.fingerprint)):
         own = list(group)
         moved = [move for move in found if any(move.series is one for one in own)]
         commands = list(dict.fromkeys(move.command for move in moved if move.worse and move.command))
-        yield _Place(f"Testbed {testbed} ({fingerprint})", moved, commands, [_chart(one, found) for one in own])
+        yield _Place(f"Testbed {testbed} ({fingerprint})", moved, commands, [_chart(one, found, pinned) for one in own])
 
 
 def _overview(found: Sequence[Move]) -> str:
@@ -189,7 +201,7 @@ def _arrow(move: Move) -> str:
     return f"{'▼' if move.change < 0 else '▲'} {move.change:+.1%}"
 
 
-def _chart(series: Series, found: Sequence[Move]) -> _Chart:
+def _chart(series: Series, found: Sequence[Move], pinned: Mapping[str, str]) -> _Chart:
     points = [point for point in series.points if math.isfinite(point.value)]
     scale = _scale(points)
     step = (_RIGHT - _LEFT) / max(len(points) - 1, 1)
@@ -213,7 +225,9 @@ def _chart(series: Series, found: Sequence[Move]) -> _Chart:
         ),
         marks=[
             _Mark(places[id(one)], scale.y(one.value), one.verdict,
-                  f"{one.build}, {_day(one)}: {_value(one, series.unit)}, {one.verdict}")
+                  f"{one.build}, {_day(one)}: {_value(one, series.unit)}, {one.verdict}"
+                  + (f"; baseline {pinned[one.digest]}" if one.digest in pinned else ""),
+                  one.digest in pinned)
             for one in points
         ],
         scale=0.8 if len(points) <= _CROWD else 0.5,

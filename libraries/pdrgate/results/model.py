@@ -495,6 +495,8 @@ class ScenarioResult:
 
     transfers: TransfersResult | None = None
     """Of a closed loop; None where trials were measured."""
+    run: str = ""
+    """Of a result that runs were merged into, the folder of its run, as seen from there."""
 
     def measurand(self, name: str) -> MeasurandResult | None:
         """The measurand of that name; None when it was not measured."""

@@ -16,6 +16,7 @@ import os
 import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from ipaddress import IPv4Network, IPv6Address, IPv6Network
 from typing import Any
 
@@ -198,14 +199,18 @@ class NetnsTestbed(CountedByProcessor):
         """The SUT's counters: those of this machine's CPUs once, those of interfaces and protocols by hop; of the
         generator's ports what they dropped; and of each wire what its sender could not hand over."""
         assert self._tg is not None
-        found: dict[Counter, int] = {}
-        for counter, value in read_counters(self._tg, _TG_PORTS).items():
-            if counter.place.of_port:
-                found[Counter(counter.place.of("tg"), counter.name)] = value
+        asked: list[tuple[Host, tuple[str, str], str]] = [(self._tg, _TG_PORTS, "tg")]
         for number, hop in enumerate(self._hops, start=1):
-            for counter, value in read_counters(hop.host, (hop.ingress.interface, hop.egress.interface)).items():
-                place = counter.place
-                found[Counter(place if place.of_machine else place.of(f"hop{number}"), counter.name)] = value
+            asked.append((hop.host, (hop.ingress.interface, hop.egress.interface), f"hop{number}"))
+        # Each waits for programs of its host to start and end: all at once a trial waits for less.
+        with ThreadPoolExecutor(len(asked)) as pool:
+            readings = list(pool.map(lambda one: read_counters(one[0], one[1]), asked))
+        found: dict[Counter, int] = {}
+        for (_, _, name), reading in zip(asked, readings, strict=True):
+            for counter, value in reading.items():
+                if name != "tg" or counter.place.of_port:
+                    place = counter.place
+                    found[Counter(place if place.of_machine else place.of(name), counter.name)] = value
         found |= self._wires(found)
         for steering in self._steerings:
             for cpu, ticks in steering.ticks().items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pdrgate.results.model import FunctionChange
 from pdrgate.stats.change_points import change_points
 from pdrgate.trend.series import Point, Series
 
@@ -29,6 +30,10 @@ class Move:
     upper: float
     creeps: bool
     """Whether it went there in many small steps, none of which a gate can see."""
+    functions: tuple[FunctionChange, ...] = ()
+    """Of the cost, what changed from ``before`` to ``after``, the largest change first; empty where nobody counted."""
+    within: str = ""
+    """The same in words, as far as it explains the move."""
 
     @property
     def worse(self) -> bool:
@@ -45,7 +50,8 @@ class Move:
         """What moved, by how much, and between which builds."""
         how = ("crept" if self.creeps else "went") + (" up" if self.change > 0 else " down")
         by = f"{abs(self.change):.1%} ({self.lower:+.1%} to {self.upper:+.1%})"
-        return f"{self.series.measurand} {how} by {by} {self._where()}"
+        within = f", {self.within}" if self.within else ""
+        return f"{self.series.measurand} {how} by {by} {self._where()}{within}"
 
     @property
     def command(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from pdrgate.results.fingerprint import UNKNOWN, series
-from pdrgate.results.model import MeasurandResult, RunResult, ScenarioResult
+from pdrgate.results.model import CostResult, MeasurandResult, RunResult, ScenarioResult
 from pdrgate.trend.series import Point, Series
 
 _PDR = "PDR"
@@ -45,6 +45,18 @@ def series_of(results: Iterable[RunResult]) -> tuple[Series, ...]:
                 )  # fmt: skip
                 found[key] = replace(so_far, points=(*so_far.points, _point(result, scenario, measurand)))
     return tuple(found.values())
+
+
+def cost_at(results: Iterable[RunResult], wanted: Series, point: Point) -> CostResult | None:
+    """What a packet cost at a point of a series of these results; None where it was not counted."""
+    for result in results:
+        if (result.run, result.started) != (point.run, point.time):
+            continue
+        for scenario in result.scenarios:
+            if scenario.name == wanted.scenario and series(scenario.fingerprint) == wanted.fingerprint:
+                candidate = scenario.side("candidate")
+                return (candidate and candidate.cost) or scenario.cost
+    return None
 
 
 def _measurands(scenario: ScenarioResult) -> Iterator[MeasurandResult]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, aliased
 
-from pdrgate.history.database.tables import Change, Measurand, Result, Run, Side
+from pdrgate.history.database.tables import Change, Cost, Function, Measurand, Result, Run, Side
 from pdrgate.results.fingerprint import series
-from pdrgate.results.model import Better
+from pdrgate.results.model import Better, CostResult, FunctionResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.trend import Point
 
@@ -130,6 +130,26 @@ def points(
         asked = asked.where(Side.started >= since)
     rows = connection.execute(asked.limit(limit)).mappings().all()
     return tuple(Point(**{**row, "verdict": Verdict(row["verdict"])}) for row in reversed(rows))
+
+
+def cost(connection: Connection, digest: str, point: Point) -> CostResult | None:
+    """What a packet cost where a point of that series was measured; None where it was not counted."""
+    asked = (
+        select(Side.id, Cost.instructions, Cost.batch, Cost.trials)
+        .join(Cost, Cost.side_id == Side.id)
+        .join(Result, Result.id == Side.result_id)
+        .join(Run, Run.id == Result.run_id)
+        .where(Side.series == digest, Side.side != "baseline", Side.started == point.time, Run.name == point.run)
+    )  # fmt: skip
+    found = connection.execute(asked).first()
+    if found is None:
+        return None
+    columns = Function.name, Function.instructions, Function.calls, Function.deviation
+    rows = connection.execute(select(*columns).where(Function.side_id == found.id)).mappings()
+    return CostResult(
+        instructions=found.instructions, batch=found.batch, trials=found.trials,
+        functions=tuple(FunctionResult(**row) for row in rows),
+    )  # fmt: skip
 
 
 def all_series(connection: Connection, wanted: Wanted = EVERYTHING) -> list[Series]:

@@ -19,8 +19,8 @@ from pdrgate.reports.spike_in import spike_in_lines
 from pdrgate.results.model import RunResult, ScenarioResult
 
 _FILES = (
-    "summary.html", "summary.md", "log.html", "report.html", "xunit.xml", "output.xml", "result.json", "trials.jsonl",
-    "allure-results", "plots",
+    "summary.html", "summary.md", "log.html", "report.html", "xunit.xml", "output.xml", "result.json", "merged.json",
+    "trials.jsonl", "allure-results", "plots",
 )  # fmt: skip
 _HEAD = ("MEASURAND", "VALUE", "95 % INTERVAL", "BASELINE", "CHANGE")
 _MARGIN, _GAP = 2, 2

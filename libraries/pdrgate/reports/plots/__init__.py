@@ -5,6 +5,7 @@ from pdrgate.reports.plots.functions import functions
 from pdrgate.reports.plots.latency import latency
 from pdrgate.reports.plots.load_loss import load_loss
 from pdrgate.reports.plots.losses import losses
+from pdrgate.reports.plots.page import Stamp
 from pdrgate.reports.plots.pairs import pairs
 from pdrgate.reports.plots.rates import rates
 from pdrgate.reports.plots.repeats import repeats
@@ -14,6 +15,7 @@ from pdrgate.reports.plots.transfers import transfers
 
 __all__ = [
     "PLR_FLOOR",
+    "Stamp",
     "functions",
     "latency",
     "load_loss",

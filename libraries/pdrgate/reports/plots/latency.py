@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
 from pdrgate.reports.latencies import latency_by_build, share_in_words
-from pdrgate.reports.plots.page import BLUE, ORANGE, legend, page, png, styled
+from pdrgate.reports.plots.page import BLUE, ORANGE, Stamp, legend, page, png, styled
 from pdrgate.results.model import LatencyResult, ScenarioResult
 from pdrgate.units import Rate
 
@@ -24,7 +24,7 @@ def latency(scenario: ScenarioResult) -> bytes | None:
 
 @styled
 def _lines(scenario: ScenarioResult, found: dict[str, Sequence[LatencyResult]]) -> Figure:
-    figure = page(scenario.title, "one-way latency of probes, medians over the trials", verdict=scenario.verdict)
+    figure = page(scenario.title, "one-way latency of probes, medians over the trials", judged=Stamp(scenario.verdict))
     axes = figure.subplots()
     for label, own in found.items():
         of = f"{label}, " if label else ""

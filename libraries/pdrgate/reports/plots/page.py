@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import textwrap
+from dataclasses import dataclass
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -24,6 +25,9 @@ _VERDICT_COLOURS = (
     | dict.fromkeys(("GENERATOR_LIMITED", "DISTURBED", "ERROR"), "#5b5f97")
     | {"INCONCLUSIVE": "#8a6100"}
 )
+
+_NOT_OF_THE_SUT = ("DISTURBED", "ERROR")
+"""Verdicts beside which it is not said how well the SUT did."""
 
 _WIDTH, _HEIGHT, _DPI = 10.0, 6.4, 110
 _LEFT, _TOP = 0.02, 0.975
@@ -54,23 +58,32 @@ styled = matplotlib.rc_context(
 """Decorates a function that draws, so that it does so in our style whatever the user's is."""
 
 
-def page(title: str, subtitle: str = "", found: AssessmentResult | None = None, verdict: str = "") -> Figure:
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What a picture's badge says, and in a line below it why."""
+
+    verdict: str
+    reason: str = ""
+
+
+def page(title: str, subtitle: str = "", found: AssessmentResult | None = None, judged: Stamp | None = None) -> Figure:
     """An empty picture with its header: what it is of, and for an assessment its verdict, its label and the reason.
 
     Args:
-        verdict: a word to stand there in place of an assessment's.
+        judged: what stands there in place of an assessment's own verdict: that of the scenario that it is part of.
     """
     figure = Figure(figsize=(_WIDTH, _HEIGHT), dpi=_DPI)
     top = _line(figure, _TOP, _cut(title, 80), INK, size=_TITLE_SIZE, weight="bold")
-    if found is not None:
-        _badge(figure, top, found.verdict, f" · {found.labels.get(found.reading, '')} ({found.reading} reading)")
-    elif verdict:
-        _badge(figure, top, verdict)
-    if subtitle or found is not None or verdict:
+    if judged is None and found is not None:
+        judged = Stamp(found.verdict, found.reason)
+    if judged is not None:
+        grade = f" · {found.labels.get(found.reading, '')} ({found.reading} reading)" if found is not None else ""
+        _badge(figure, top, judged.verdict, grade if judged.verdict not in _NOT_OF_THE_SUT else "")
+    if subtitle or judged is not None:
         top = _line(figure, top, _cut(subtitle, 80), FAINT)
-    if found is not None and found.reason:
-        for line in textwrap.wrap(f"{found.verdict}: {found.reason}", 132, max_lines=2, placeholder=" …"):
-            top = _line(figure, top, line, _VERDICT_COLOURS.get(found.verdict, INK))
+    if judged is not None and judged.reason:
+        for line in textwrap.wrap(f"{judged.verdict}: {judged.reason}", 132, max_lines=2, placeholder=" …"):
+            top = _line(figure, top, line, _VERDICT_COLOURS.get(judged.verdict, INK))
     figure.set_layout_engine(ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08, rect=(0.0, 0.0, 1.0, top)))
     return figure
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from pdrgate.measurands import Cost
-from pdrgate.reports.plots.page import BLUE, FAINT, INK, ORANGE, RED, label, legend, page, png, styled
+from pdrgate.reports.plots.page import BLUE, FAINT, INK, ORANGE, RED, Stamp, label, legend, page, png, styled
 from pdrgate.results.model import Better, BootResult, ScenarioResult
 from pdrgate.stats.intervals import paired_change_interval
 
@@ -42,7 +42,7 @@ def pairs(scenario: ScenarioResult) -> bytes | None:
 def pairs_figure(scenario: ScenarioResult, columns: Sequence[_Column] | None = None) -> Figure:
     columns = _columns(scenario) if columns is None else columns
     labels = {side.side: label(f"{side.side}: {side.build}", _LABEL) for side in scenario.sides}
-    figure = page(scenario.title, "pairs of boots, one of each build", verdict=scenario.verdict)
+    figure = page(scenario.title, "pairs of boots, one of each build", judged=Stamp(scenario.verdict))
     comparison = scenario.comparison
     told = {one.measurand: one for one in (comparison.changes if comparison else ())}
     grid = figure.subplots(2, len(columns), sharex="col", squeeze=False)

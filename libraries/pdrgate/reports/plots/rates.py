@@ -8,19 +8,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pdrgate.reports.plots.marks import mark_limited, mark_pdr, mark_repeats, mark_saturation, say_pdr
-from pdrgate.reports.plots.page import BLUE, FAINT, INK, PURPLE, legend, page, png, styled
+from pdrgate.reports.plots.page import BLUE, FAINT, INK, PURPLE, Stamp, legend, page, png, styled
 from pdrgate.reports.plots.scales import load_axis, rate_axis
 from pdrgate.results.model import AssessmentResult
 
 
-def rates(assessment: AssessmentResult, *, title: str, subtitle: str = "") -> bytes:
+def rates(assessment: AssessmentResult, *, title: str, subtitle: str = "", judged: Stamp | None = None) -> bytes:
     """Forwarding rate and delivery ratio against offered load, with the TIR of each step, as PNG."""
-    return png(rates_figure(assessment, title, subtitle))
+    return png(rates_figure(assessment, title, subtitle, judged))
 
 
 @styled
-def rates_figure(found: AssessmentResult, title: str, subtitle: str = "") -> Figure:
-    figure = page(title, subtitle, found)
+def rates_figure(found: AssessmentResult, title: str, subtitle: str = "", judged: Stamp | None = None) -> Figure:
+    figure = page(title, subtitle, found, judged)
     throughput, increase, delivery = figure.subplots(3, sharex=True, height_ratios=(5, 1.3, 3))
     load_axis(delivery, found)
     for axes in (throughput, increase, delivery):

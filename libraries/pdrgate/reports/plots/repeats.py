@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from pdrgate.reports.plots.page import BLUE, FAINT, page, png, styled
+from pdrgate.reports.plots.page import BLUE, FAINT, Stamp, page, png, styled
 from pdrgate.results.model import AssessmentResult
 from pdrgate.units import Rate, Ratio
 
@@ -19,17 +19,17 @@ _LEAST_CHANGE = 0.5
 """A panel shows at least this much up and down, per cent, lest noise look like drama."""
 
 
-def repeats(assessment: AssessmentResult, *, title: str) -> bytes:
+def repeats(assessment: AssessmentResult, *, title: str, judged: Stamp | None = None) -> bytes:
     """Every repeat in measured order, a panel per load, so that drift and two modes are seen, as PNG."""
-    return png(repeats_figure(assessment, title))
+    return png(repeats_figure(assessment, title, judged))
 
 
 @styled
-def repeats_figure(found: AssessmentResult, title: str) -> Figure:
+def repeats_figure(found: AssessmentResult, title: str, judged: Stamp | None = None) -> Figure:
     panels = _panels(found)
     left_out = max(0, len(found.loads) - _MOST_LOADS)
     subtitle = "forwarding rate of each repeat" + f"; {left_out} loads left out" * (left_out > 0)
-    figure = page(title, subtitle, found)
+    figure = page(title, subtitle, found, judged)
     columns = math.ceil(math.sqrt(len(panels))) or 1
     for number, (name, values) in enumerate(panels, 1):
         axes = figure.add_subplot(math.ceil(len(panels) / columns), columns, number)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pdrgate.reports.plots.page import BLUE, FAINT, ORANGE, legend, page, png, styled
+from pdrgate.reports.plots.page import BLUE, FAINT, ORANGE, Stamp, legend, page, png, styled
 from pdrgate.results.model import ScenarioResult, TransferResult
 
 _CURVE, _REPEAT = "curve", "repeat"
@@ -28,7 +28,7 @@ def _figure(scenario: ScenarioResult, made: Sequence[TransferResult]) -> Figure:
     assert found is not None
     rest = f"; at rest {1e3 * found.rest_rtt:.3g} ms" if found.rest_rtt is not None else ""
     subtitle = f"throughput, and the senders' smoothed round trip time{rest}"
-    figure = page(scenario.title, subtitle, verdict=str(scenario.verdict))
+    figure = page(scenario.title, subtitle, judged=Stamp(scenario.verdict))
     curve = [one for one in made if one.phase == _CURVE]
     repeats = [one for one in made if one.phase == _REPEAT and one.rates]
     panels = [part for part in (curve, repeats) if part]

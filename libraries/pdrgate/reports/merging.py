@@ -1,0 +1,126 @@
+"""Runs of several machines as one: merged.json, and of it a page, the Markdown, and an xunit.xml of all their tests."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pdrgate.errors import EXIT_FAIL, EXIT_PASS, DataError
+from pdrgate.gate.options import OPTIONS_FILE
+from pdrgate.history.results import RESULT_FILE, read_result, write_result
+from pdrgate.reports.files import written
+from pdrgate.reports.junit import XUNIT_FILE, failed_besides, junit, retold, side_by_side
+from pdrgate.reports.remake import make_summaries, own_trials
+from pdrgate.results.merging import LostPart, RunPart, merged
+from pdrgate.results.model import RunResult
+from pdrgate.trial import Trial
+
+MERGED_FILE = "merged.json"
+"""Not called as a run's result is: whoever reads a folder of runs would count them twice."""
+_VERDICT_FILE = "verdict.txt"
+"""What `ci/gate-from-env` leaves beside its run, or in place of one."""
+_FAULT = "testbed fault: "
+"""What the line in it may begin with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What runs came to together."""
+
+    result: RunResult
+    failed_besides: tuple[str, ...]
+    """Tests that failed though their scenario's verdict passes, such as by an assertion of the suite's own."""
+
+    @property
+    def exit_code(self) -> int:
+        """As one gate of all of it would have."""
+        code = self.result.verdict.exit_code
+        return EXIT_FAIL if code == EXIT_PASS and self.failed_besides else code
+
+
+def merge(places: Sequence[Path], into: Path) -> Merged:
+    """Merge the runs in ``places`` and write what people and pipelines read of them into the folder ``into``.
+
+    Each place owes a result: it is the folder of a run, or has such folders somewhere in it. One that is not there, or
+    whose runs left nothing that can be read, is told as an ERROR of its own.
+
+    Raises:
+        DataError: a result contradicts itself.
+        StorageError: a file cannot be written.
+    """
+    parts = [part for place in places for part in _parts(place, into)]
+    result = merged(into.resolve().name, parts)
+    into.mkdir(parents=True, exist_ok=True)
+    write_result(into / MERGED_FILE, result)
+    runs = [part for part in parts if isinstance(part, RunPart)]
+    trials = {part.link: _trials(Path(part.place), part.result) for part in runs}
+    for _ in make_summaries(into, result, trials):
+        pass
+    tests = _tests(parts, result)
+    written(into / XUNIT_FILE, side_by_side(tests, result))
+    return Merged(result, tuple(f"{name}: {told}" for name, one in tests.items() for told in failed_besides(one)))
+
+
+def _parts(place: Path, into: Path) -> Iterator[RunPart | LostPart]:
+    found = list(_ends(place, into))
+    for folder, is_run in found:
+        if not is_run:
+            yield LostPart(str(folder), _why_lost(folder))
+            continue
+        try:
+            yield RunPart(str(folder), os.path.relpath(folder, into), read_result(folder))
+        except DataError as error:
+            told = str(error) if (folder / RESULT_FILE).exists() else "it was killed before a scenario had ended"
+            yield LostPart(str(folder), f"no result: {told}; measure it again")
+    if not found:
+        yield LostPart(str(place), _why_lost(place))
+
+
+def _ends(place: Path, into: Path) -> Iterator[tuple[Path, bool]]:
+    """The folders of runs (True) at and below a place, and those where a gate ended before it had one (False)."""
+    for name, below, files in os.walk(place):
+        folder = Path(name)
+        below[:] = sorted(one for one in below if (folder / one).resolve() != into.resolve())
+        if _is_run(folder):
+            below.clear()
+            yield folder, True
+        elif _VERDICT_FILE in files and not any(_is_run(folder / one) for one in below):
+            yield folder, False
+
+
+def _is_run(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in (RESULT_FILE, OPTIONS_FILE)) and not folder.is_symlink()
+
+
+def _why_lost(place: Path) -> str:
+    try:
+        told = (place / _VERDICT_FILE).read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        told = ""
+    told = told.removeprefix(_FAULT)  # an ERROR is one anyway
+    return told or f"no result: no run lies in {place}: whoever was to measure died, or sent nothing; see its log"
+
+
+def _trials(folder: Path, result: RunResult) -> Sequence[Trial]:
+    try:
+        return own_trials(folder, result)
+    except DataError:
+        return ()  # only they are not drawn then
+
+
+def _tests(parts: Sequence[RunPart | LostPart], result: RunResult) -> Mapping[str, bytes]:
+    """By place, the tests of each run; what was lost is a test of its own."""
+    tests = {part.place: _own_tests(part) for part in parts if isinstance(part, RunPart)}
+    places = {part.place for part in parts}
+    if lost := tuple(one for one in result.scenarios if one.name in places):
+        tests["without a result"] = junit(replace(result, scenarios=lost))
+    return tests
+
+
+def _own_tests(part: RunPart) -> bytes:
+    with contextlib.suppress(OSError, ValueError):
+        return retold((Path(part.place) / XUNIT_FILE).read_bytes(), part.result)
+    return junit(part.result)

@@ -1,0 +1,113 @@
+"""Several runs as one result with one verdict: what was measured on several machines, and what was lost of it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult, TestbedResult
+from pdrgate.results.verdict import Judgement, Verdict, gravest
+
+
+@dataclass(frozen=True, slots=True)
+class RunPart:
+    """A run that left a result."""
+
+    place: str
+    """Where it lies, as a person is told."""
+    link: str
+    """The same, as a page beside the merged result links to it."""
+    result: RunResult
+
+
+@dataclass(frozen=True, slots=True)
+class LostPart:
+    """What was to leave a result, and left none."""
+
+    place: str
+    reason: str
+
+
+def merged(name: str, parts: Sequence[RunPart | LostPart]) -> RunResult:
+    """One result of them all: the gravest verdict is its verdict, and no number is another one.
+
+    What was lost is a scenario that is an ERROR: it costs itself, and no scenario of another run. So is what a run
+    still had before it when it was killed.
+
+    Args:
+        name: what the whole is called.
+    """
+    runs = [part.result for part in parts if isinstance(part, RunPart)]
+    testbeds = _distinct(run.testbed.name for run in runs)
+    scenarios = _told_apart([
+        scenario for part in parts for scenario in _scenarios(part, names_testbed=len(testbeds) > 1)
+    ])  # fmt: skip
+    judged = _judged(scenarios)
+    lost = sum(one.verdict is Verdict.ERROR and not one.trials for one in scenarios)
+    if lost and judged.verdict is not Verdict.ERROR:
+        judged = judged.remarked(f"{lost} of {len(scenarios)} came to no result")
+    return RunResult(
+        schema=SCHEMA,
+        pdrgate=", ".join(_distinct(run.pdrgate for run in runs)),
+        run=name,
+        started=min((run.started for run in runs), default=0.0),
+        finished=_last(runs),
+        profile=", ".join(_distinct(run.profile for run in runs)),
+        testbed=TestbedResult(name=", ".join(testbeds), kind="", sentence=f"{len(runs)} of {len(parts)} runs merged"),
+        environment={},
+        verdict=judged.verdict,
+        reason=judged.reason,
+        scenarios=tuple(scenarios),
+        command="\n".join(_distinct(run.command for run in runs)),
+    )
+
+
+def _scenarios(part: RunPart | LostPart, names_testbed: bool) -> Iterator[ScenarioResult]:
+    if isinstance(part, LostPart):
+        yield _without_numbers(part.place, Verdict.ERROR, part.reason)
+        return
+    result = part.result
+    on = f" on {result.testbed.name}" if names_testbed else ""
+    for one in result.scenarios:
+        environment = one.environment or result.environment
+        yield replace(one, title=f"{one.title}{on}", environment=environment, run=part.link)
+    if result.finished is None:
+        reason = f"it did not come to its end, and may lack scenarios; go on with: --resume {part.place}"
+        yield replace(_without_numbers(part.place, Verdict.ERROR, reason), run=part.link)
+    elif result.verdict is not gravest(one.verdict for one in result.scenarios) or not result.scenarios:
+        # Something failed before a scenario could be measured.
+        yield replace(_without_numbers(part.place, result.verdict, result.reason), run=part.link)
+
+
+def _without_numbers(place: str, verdict: Verdict, reason: str) -> ScenarioResult:
+    return ScenarioResult(name=place, title=place, verdict=verdict, reason=reason)
+
+
+def _told_apart(scenarios: Sequence[ScenarioResult]) -> list[ScenarioResult]:
+    """Those of equal titles named by their runs as well."""
+    known = Counter(one.title for one in scenarios)
+    return [replace(one, title=f"{one.title} ({one.run})") if known[one.title] > 1 else one for one in scenarios]
+
+
+def _judged(scenarios: Sequence[ScenarioResult]) -> Judgement:
+    word = gravest(one.verdict for one in scenarios)
+    found = [one for one in scenarios if one.verdict is word]
+    if not found:
+        return Judgement(word, "there is no run to merge")
+    reason = f"{found[0].title}: {found[0].reason}" if len(scenarios) > 1 else found[0].reason
+    left = len(scenarios) - 1 if word.passes else len(found) - 1
+    others = f"and {left} more {'pass' if word.passes else 'like it'}" if left else ""
+    return Judgement(word, reason).remarked(others)
+
+
+def _last(runs: Sequence[RunResult]) -> float | None:
+    """When the last of them ended; None where one did not."""
+    ends = [math.nan if run.finished is None else run.finished for run in runs]
+    last = max(ends, default=math.nan)
+    return None if any(map(math.isnan, ends)) or math.isnan(last) else last
+
+
+def _distinct(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(filter(None, texts)))
