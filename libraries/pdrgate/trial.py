@@ -26,6 +26,12 @@ Readings = Mapping[str, Mapping[str, int]]
 Functions = Mapping[str, tuple[int, int]]
 """Instructions and calls by function: ``{"ip6_forward": (1_730_000, 10_000)}``."""
 
+Stacks = Mapping[str, tuple[int, int]]
+"""The same by function and the chain of its callers: ``{"net_rx_action;virtnet_poll": (1_730_000, 10_000)}``."""
+
+CALLER = ";"
+"""Stands between a function and its caller, which comes first: as tools for flame graphs have it."""
+
 USER_SPACE = "user space"
 """What programs executed stands under this name among the functions, and is no part of a packet's path."""
 
@@ -76,6 +82,8 @@ class Trial:
     counters_after: Readings = field(default_factory=dict)
     functions: Functions = field(default_factory=dict)
     """What the SUT's kernel executed meanwhile; empty where that is not counted, or not kept for this phase."""
+    stacks: Stacks = field(default_factory=dict)
+    """The same by who called whom, of a trial in which that was followed."""
     counted: float = 0.0
     """Seconds for which functions were counted: the trial, and what the generator needs before and after it."""
     disturbed: str = ""

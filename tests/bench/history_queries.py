@@ -29,9 +29,11 @@ from pdrgate.history.address import Address
 from pdrgate.history.database.baselines import LATEST_GREEN, cost, measured, pin, pins
 from pdrgate.history.database.connection import Database
 from pdrgate.history.database.importing import add
+from pdrgate.history.database.ledger import tries
 from pdrgate.history.database.noise import observations
 from pdrgate.history.database.queries import Wanted, all_series, entries, points
 from pdrgate.history.database.tables import (
+    Attempt,
     Boot,
     Change,
     Cost,
@@ -82,8 +84,9 @@ def fill(database: Database, results: int, trials: int) -> None:
                 put(connection, table, rows)
     with database.writing() as connection:
         put(connection, Noise, made_noise(random))
+        put(connection, Attempt, made_tries())
         if connection.dialect.name == "postgresql":
-            for table in ("runs", "results", "sides", "boots", "trials", "noise"):
+            for table in ("runs", "results", "sides", "boots", "trials", "noise", "tries"):
                 connection.execute(text(f"SELECT setval('{table}_id_seq', (SELECT max(id) FROM {table}))"))
             connection.execute(text("ANALYZE"))  # as its own autovacuum would in a minute
 
@@ -104,6 +107,19 @@ def made_noise(random: Random) -> list[dict[str, Any]]:
         found.append({
             "id": number + 1, "key": f"key-{number}", "testbed": series(own), "measured": 1.7e9 + 600.0 * number,
             "conditions": conditions(own), "boots": json.dumps(boots),
+        })  # fmt: skip
+    return found
+
+
+def made_tries() -> list[dict[str, Any]]:
+    """As many as there are comparisons on all testbeds, three of each two builds."""
+    pairs = {name: [[1e6, 1.01e6]] * 8 for name in NAMES}
+    found = []
+    for number in range(COMPARISONS * TESTBEDS * SCENARIOS):
+        one = {"run": f"run-{number}", "when": 1.7e9 + 600.0 * number, "verdict": "REGRESSION", "pairs": pairs}
+        found.append({
+            "id": number + 1, "key": f"key-{number}", "compared": f"compared-{number // 3}", "ended": one["when"],
+            "verdict": one["verdict"], "attempt": json.dumps(one),
         })  # fmt: skip
     return found
 
@@ -208,6 +224,7 @@ def questions(folder: Path) -> dict[str, Callable[[Connection], object]]:
         "* baseline by name, with its functions": baseline,
         "* baseline latest-green": lambda connection: measured(connection, LATEST_GREEN),
         "* what boots of a testbed came to, the newest 500": lambda connection: observations(connection, noise),
+        "* tries of two builds": lambda connection: tries(connection, "compared-77"),
         "* points of a trend, the newest 500": lambda connection: points(connection, asked, limit=500),
         "points of a trend, all 5,000": lambda connection: points(connection, asked),
         "names of baselines": pins,

@@ -19,6 +19,7 @@ from pdrgate.errors import DataError, PdrGateError
 from pdrgate.history.database.baselines import LATEST_GREEN, cost, measured, pin, pins, pooled, unpin
 from pdrgate.history.database.connection import Database
 from pdrgate.history.database.importing import Import, add, sources
+from pdrgate.history.database.ledger import HistoryLedger
 from pdrgate.history.database.noise import HistoryNoise, observations
 from pdrgate.history.database.pruning import give_back, prune
 from pdrgate.history.database.queries import Series, Wanted, all_series, entries, points
@@ -37,7 +38,8 @@ from pdrgate.history.database.tables import (
 )
 from pdrgate.history.noise import NOISE_FILE, NoiseFile
 from pdrgate.history.results import write_result
-from pdrgate.replication import NoiseFloor
+from pdrgate.replication import NoiseFloor, Try
+from pdrgate.replication.tries import LASTING
 from pdrgate.results.fingerprint import build, digest, series
 from pdrgate.results.verdict import Verdict
 
@@ -62,6 +64,11 @@ def count(database: Database) -> dict[str, int]:
             for name, table in Base.metadata.tables.items()
         }
     return {name: rows for name, rows in found.items() if rows}
+
+
+def attempt(when: float, afresh: bool = False) -> Try:
+    pairs = {"PDR": ((1e6, 0.1 + 0.2), (1.1e6, 1.1e6))}
+    return Try(run=f"of {when}", when=when, verdict="REGRESSION", pairs=pairs, afresh=afresh)
 
 
 class HistoryContract:
@@ -122,7 +129,7 @@ class HistoryContract:
             assert {key: kept[1][key] for key in kept[1] if key not in ("id", "run_id")} == {
                 key: list(value) if isinstance(value, tuple) else value
                 for key, value in ours.items()
-                if key not in ("counters_before", "counters_after", "functions")
+                if key not in ("counters_before", "counters_after", "functions", "stacks")
             }
 
     def test_twice_is_once(self, database: Database, tmp_path: Path) -> None:
@@ -383,6 +390,31 @@ class HistoryContract:
         assert str(first[1]) == f"{file.path}: added (1 new observations of what boots deviate by)"
         assert HistoryNoise(database.address).observations("b") == seen[1:]
 
+    # --- Tries of builds ---
+
+    def test_tries_are_kept_by_what_was_compared(self, database: Database) -> None:
+        ledger = HistoryLedger(database.address)
+        assert ledger.tries("a against b") == []
+        kept = [attempt(3.0), attempt(1.0), attempt(2.0, afresh=True)]
+        for one in (*kept, kept[0]):  # the last is there already
+            ledger.add("a against b", one)
+        ledger.add("a against c", kept[0])
+        assert ledger.tries("a against b") == sorted(kept, key=lambda one: one.when)
+        assert ledger.tries("a against c") == kept[:1]
+        assert count(database) == {"tries": 4}
+
+    def test_tries_that_count_are_not_pruned(self, database: Database) -> None:
+        ledger = HistoryLedger(database.address)
+        for when in (1.0, 2.0):
+            ledger.add("a against b", attempt(when))
+        for before, left in ((9.0, 2), (1.5, 2)):
+            with database.writing() as connection:
+                prune(connection, before, now=LASTING + 1.0)
+            assert len(ledger.tries("a against b")) == left
+        with database.writing() as connection:
+            prune(connection, 9.0, now=LASTING + 1.5)
+        assert ledger.tries("a against b") == [attempt(2.0)]
+
     # --- Pruning ---
 
     def test_what_is_old_goes_but_for_pinned_builds(self, filled: Database) -> None:
@@ -390,11 +422,11 @@ class HistoryContract:
         with filled.writing() as connection:
             pin(connection, "b", "kept")
         with filled.writing() as connection:
-            assert prune(connection, 3.5) == 1
+            assert prune(connection, 3.5, 9.0) == 1
             assert [one.run for one in entries(connection)] == ["d", "c", "b"]  # c measured the build as well
-            assert prune(connection, 3.5) == 0
+            assert prune(connection, 3.5, 9.0) == 0
             unpin(connection, "kept")
-            assert prune(connection, 9.0) == 3
+            assert prune(connection, 9.0, 9.0) == 3
         assert count(filled) == {}
         give_back(filled)
         with filled.reading() as connection:

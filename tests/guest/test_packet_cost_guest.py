@@ -17,10 +17,10 @@ from pdrgate.guests.metering.functions import FunctionObserver
 from pdrgate.history.trials import TrialFile
 from pdrgate.knobs import KnobSet
 from pdrgate.measurands.cost import packet_cost
-from pdrgate.measurands.measurand import IDLE, REPEAT, SATURATION
+from pdrgate.measurands.measurand import IDLE, PATH, REPEAT, SATURATION
 from pdrgate.testbeds.vm import VmTestbed
 from pdrgate.traffic.frames import Frames
-from pdrgate.trial import USER_SPACE, Trial
+from pdrgate.trial import CALLER, USER_SPACE, Trial
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine")]
 
@@ -40,8 +40,10 @@ def measurer(metered: VmTestbed, tmp_path: Path) -> Iterator[Measurer]:
     metered.pin("1 cpu")
     generator, file = metered.generator(6), TrialFile(tmp_path / "trials.jsonl")
     belonging = Belonging("cost", "", metered.boot, pair=1)
-    counting = metered.counting()
-    yield Measurer(generator, Frames(6, 64), metered.observers(), file, belonging, counting=counting, busy=metered.busy)
+    yield Measurer(
+        generator, Frames(6, 64), metered.observers(), file, belonging, counting=metered.counting(),
+        tracing=metered.tracing(), busy=metered.busy,
+    )  # fmt: skip
     generator.close()
     file.close()
     path.restore()
@@ -69,6 +71,20 @@ def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
         assert 50 < instructions[0] < 500
         for trial in (first, second, third):
             assert per_packet(trial, name)[1] == pytest.approx(1.0, abs=0.01)  # each packet once
+
+    # Who called whom: all of it is told, and each packet's way leads from the poll to the port.
+    followed = measurer.measure(OVERLOAD, DURATION, PATH)
+    assert sum(each for each, _ in followed.stacks.values()) == pytest.approx(
+        sum(each for name, (each, _) in first.functions.items() if name != USER_SPACE) * followed.forwarded
+        / first.forwarded, rel=0.03,
+    )  # fmt: skip
+    ways = [stack for stack in followed.stacks if "ip6_forward" in stack.split(CALLER)]
+    assert ways[0].startswith("handle_softirqs;net_rx_action;__napi_poll;virtnet_poll;receive_buf;napi_gro_receive;")
+    assert any("ip6_output;ip6_finish_output;" in stack and ";start_xmit" in stack for stack in followed.stacks)
+    own = [followed.stacks[stack] for stack in ways if stack.endswith("ip6_forward")]
+    each, calls = (sum(column) / followed.forwarded for column in zip(*own, strict=True))
+    assert -0.5 < each - per_packet(first, "ip6_forward")[0] < 10  # the least of what it calls counts for it
+    assert calls == pytest.approx(1.0, abs=0.01)
 
     idle = measurer.measure(0.0, DURATION, IDLE)
     assert idle.functions[USER_SPACE][0] > 1_000_000  # a program had the CPU

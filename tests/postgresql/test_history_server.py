@@ -21,6 +21,7 @@ from pdrgate.gate.record import not_in_history
 from pdrgate.history.address import Address
 from pdrgate.history.database.connection import Database
 from pdrgate.history.database.importing import add
+from pdrgate.history.database.ledger import HistoryLedger
 from pdrgate.history.database.schema import VERSION_TABLE
 
 _NUMBERS = itertools.count(1)
@@ -102,6 +103,8 @@ def test_a_server_that_goes_away_in_the_middle(server: PostgresqlServer, url: st
         told = not_in_history(Address.parse(url), second)
         assert told.startswith("the run is complete in its folder and not in the history; put it in later: pdrgate ")
         assert told.count("\n") == 0
+        with pytest.raises(StorageError):  # what a comparison is told, and goes on
+            HistoryLedger(Address.parse(url)).tries("any")
         server.start()
         # Half a transaction is none, and the next one finds its way.
         assert (count(database)["runs"], count(database)["trials"]) == (1, 5)

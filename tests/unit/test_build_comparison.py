@@ -160,7 +160,15 @@ def comparison(
     scenario: Scenario | None = None,
 ) -> tuple[Session, BuildComparison]:
     record = RunRecord(tmp_path / "run", "quick", resume=resume)
-    session = Session(CONFIG, asked, record, watcher or Watcher(), noise=noise, ledger=ledger, state=tmp_path / "state")
+    session = Session(
+        CONFIG,
+        asked,
+        record,
+        watcher or Watcher(),
+        noise=noise,
+        ledgers=[ledger] if ledger else [],
+        state=tmp_path / "state",
+    )
     builds: dict[Side, Build] = {
         "baseline": Build("baseline", "linux-a", machine.boots("a", baseline), identity="of a"),
         "candidate": Build("candidate", f"linux-{name}", machine.boots(name, candidate), identity=f"of {name}"),

@@ -8,7 +8,7 @@ import pytest
 
 from pdrgate.measurands import Cost, replicate_of
 from pdrgate.measurands.cost import idle_of, on_path, packet_cost, packets_per_poll, saturated
-from pdrgate.measurands.measurand import COST, IDLE, PDR_PHASE, REPEAT, SATURATION, Ask
+from pdrgate.measurands.measurand import COST, IDLE, PATH, PDR_PHASE, REPEAT, SATURATION, Ask
 from pdrgate.trial import USER_SPACE, Trial
 
 MEASURAND = Cost(10_000.0, 0.25, 0.005)
@@ -53,6 +53,14 @@ def test_first_what_the_kernel_does_by_itself_then_the_lossless_load():
         assert MEASURAND.next(trials) == Ask(10_000.0, 0.25, COST)
         trials.append(trial(COST, 2500, {"ip6_forward": (1, 1)}))
     assert MEASURAND.next(trials) is None
+
+
+def test_who_called_whom_is_told_by_one_trial_of_the_first_replicate_at_the_load_that_saturates():
+    following = replace(MEASURAND, paths=True)
+    trials = [saturation(170), IDLE_TRIAL, *[trial(COST, 2500, {"ip6_forward": (1, 1)})] * 2]
+    assert following.next(trials) == Ask(40_000.0, 0.25, PATH)
+    assert following.next([*trials, trial(PATH, 2500, {})]) is None
+    assert following.next([replace(one, pair=2) for one in trials]) is None
 
 
 @pytest.mark.parametrize("later", [{"pair": 3}, {"pair": 0, "repeat": 3}])

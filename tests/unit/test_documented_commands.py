@@ -47,6 +47,7 @@ _MAY_FAIL = {"assess", "compare", "trend", "merge"}
 
 _REAL = "acceptance/test_real_gate.py::test_the_default_scenario_end_to_end"
 _GUEST = "guest/test_comparison_cli.py::test_a_build_is_gated_against_itself"
+_BISECT = "unit/test_bisect_by_cost.py::test_what_the_command_prints_and_exits_with"
 _BPF = "acceptance/test_data_paths.py::test_a_slower_program_is_a_regression"
 MEASURED = {
     "gate": {
@@ -75,6 +76,10 @@ MEASURED = {
         "--pairs": "acceptance/test_real_gate.py::test_a_testbed_is_calibrated",
         "--scenario": "acceptance/test_real_gate.py::test_a_testbed_is_calibrated",
         "--kernel": "guest/test_comparison_cli.py::test_a_build_is_gated_against_itself",
+    },
+    "bisect": {
+        "": _BISECT, "--ends": _BISECT, "--output": _BISECT,
+        "--bpf": "unit/test_bisect_by_cost.py::test_a_program_is_loaded_into_the_data_path_that_runs_it",
     },
     "restore": {"": "datapath/test_knobs.py::test_restore_undoes_what_a_killed_run_left"},
     "watch": {

@@ -15,7 +15,9 @@ from known_noise import KnownNoise, floor, observed, spread
 
 from pdrgate.errors import DataError, UsageError
 from pdrgate.gate.judging import compare, judged, remedy_of_boots
-from pdrgate.gate.noise import check_resolvable, noise_floor, remember, resolvable_in_words
+from pdrgate.gate.noise import LESS_IS_BETTER, check_resolvable, noise_floor, remember, resolvable_in_words
+from pdrgate.gate.replicate import MEASURANDS
+from pdrgate.gate.transfer_comparison import TRANSFER_MEASURANDS
 from pdrgate.history.address import Address
 from pdrgate.history.database.noise import HistoryNoise
 from pdrgate.history.noise import NoiseFile
@@ -252,6 +254,22 @@ def test_what_can_be_told_apart_is_said_of_the_hardest() -> None:
         "this testbed resolves a tolerance of 2.1 % with 4 pairs, 0.54 % with 16 pairs (cost; 8 pairs so far)"
     )
     assert "is not known yet (0 pairs of boots so far)" in resolvable_in_words(NoiseFloor(), tolerances)
+
+
+def test_of_what_is_better_when_it_is_less_pairs_resolve_as_a_comparison_says() -> None:
+    """A latency that doubles is as far as a rate that halves: a tolerance of 100 % there, of 50 % here."""
+    compared = (*MEASURANDS, *TRANSFER_MEASURANDS)
+    assert {one.name for one in compared if one.better == "lower"} == LESS_IS_BETTER
+    seen = observed(spread(0.3 / math.sqrt(2), 8), when=0.0)
+    known = NoiseFloor.seen([seen], 0.0, LESS_IS_BETTER)
+    for name, better in ((PDR, "higher"), ("cost", "lower")):
+        sides = [tuple(boot.values[name] for boot in seen.boots[side::2]) for side in (0, 1)]
+        change = Samples(name, "", better, 0.3, *sides).paired_change(0.95, PairsRule().pass_odds)
+        assert change.evidence is not None
+        assert known.of(name).resolves(4) == pytest.approx(change.evidence.resolves)
+    found = [known.of(name).resolves(8) or 0.0 for name in (PDR, "cost")]
+    assert math.log1p(-found[0]) == pytest.approx(-math.log1p(found[1]))
+    assert found[1] > 1.2 * found[0]
 
 
 def test_a_tolerance_below_what_all_pairs_resolve_is_refused() -> None:

@@ -118,6 +118,24 @@ def test_functions_of_hardly_any_instructions_are_left_out_of_results():
     assert found.functions[0] == FunctionResult(name="__dev_queue_xmit", instructions=4900.0, calls=1.0, deviation=0.0)
 
 
+# --- Who called whom ---
+
+
+def test_a_path_has_each_caller_before_what_it_calls_and_the_largest_first():
+    stacks = {
+        "rx": (2000, 2), "rx;poll;rcv": (50_000, 100), "rx;poll;gro": (10_000, 200), "rx;fill": (38_000, 50),
+        "tick;f": (4, 1),
+    }  # fmt: skip
+    followed = replace(trial(PLAIN, 100), phase="path", functions={}, stacks=stacks)
+    found = counted([[trial(PLAIN)], [followed]], 0.005)
+    assert found is not None
+    assert [(one.function, one.caller, one.instructions, one.own, one.calls) for one in found.path] == [
+        ("rx", None, 1000.0, 20.0, 0.02), ("poll", 0, 600.0, 0.0, 0.0), ("rcv", 1, 500.0, 500.0, 1.0),
+        ("gro", 1, 100.0, 100.0, 2.0), ("fill", 0, 380.0, 380.0, 0.5), ("all others", None, 0.04, 0.04, 0.0),
+    ]  # fmt: skip
+    assert found.trials == 1
+
+
 # --- The sentence ---
 
 

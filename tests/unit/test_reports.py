@@ -15,6 +15,7 @@ from made_results import pdr, result, scenario, trial, written
 from pdrgate.cli import main
 from pdrgate.errors import DataError
 from pdrgate.history.results import RESULT_FILE, read_result, write_result
+from pdrgate.reports.icicle import icicle
 from pdrgate.reports.junit import junit, retold
 from pdrgate.reports.measurands import measurand_rows
 from pdrgate.reports.remake import Told, remake
@@ -25,6 +26,8 @@ from pdrgate.results.model import (
     BootResult,
     ChangeResult,
     ComparisonResult,
+    CostResult,
+    FrameResult,
     FunctionChange,
     MeasurandResult,
     RunResult,
@@ -284,6 +287,32 @@ def test_the_page_begins_with_verdict_and_reason_and_needs_nothing_else() -> Non
     assert "http:" not in html and "https:" not in html and "url(" not in html and "@import" not in html
     assert "color-scheme: light dark" in html and "prefers-color-scheme: dark" in html
     assert "-10.0% (-12.0% to -8.0%)" in page.text and "97.5 %" in page.text
+
+
+def path(*frames: tuple[str, int | None, float]) -> CostResult:
+    found = tuple(
+        FrameResult(function=name, caller=caller, instructions=each, own=1.0, calls=2.0)
+        for name, caller, each in frames
+    )
+    return CostResult(instructions=1000.0, batch=None, trials=1, functions=(), path=found)
+
+
+def test_the_way_of_a_packet_is_drawn_with_what_changed_in_words() -> None:
+    before = path(("rx", None, 1000.0), ("poll", 0, 600.0), ("gone_now", 0, 400.0))
+    after = path(("rx", None, 1100.0), ("poll", 0, 600.4), (EVIL, 1, 300.0), ("lock", 0, 500.0), ("tiny", 7, 0.5))
+    page = Page(html := icicle(after, before))
+    words = ["rx +100", "poll", "lock new", "gone_now gone"]
+    assert [word for word in words if word in page.text] == words
+    assert (
+        "poll: 600.4 instructions per packet with all that it calls, 1.0 itself, called 2 times a packet; "
+        "before 600.0, 1.0 and 2; +0.4" in page.text
+    )
+    assert "script" not in page.tags and EVIL in page.text
+    assert html.count("<rect") == 5  # what is too narrow to be seen is not drawn
+    alone = Page(icicle(after))
+    assert "new" not in alone.text and "before" not in alone.text and "rx: 1100.0 instr" in alone.text
+    sides = [dataclasses.replace(one, cost=cost) for one, cost in zip(compared().sides, (before, after), strict=True)]
+    assert html in list(fragments(dataclasses.replace(compared(), sides=tuple(sides))))
 
 
 def test_nothing_in_a_result_becomes_html() -> None:

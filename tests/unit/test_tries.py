@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import random
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,7 +18,10 @@ from hypothesis import strategies as st
 from pdrgate.builds.identity import identity
 from pdrgate.builds.kernel_build import BuildError, KernelBuild
 from pdrgate.gate.tries import Tries
-from pdrgate.history.ledger import LEDGER_FILE, LedgerFile
+from pdrgate.history.address import Address
+from pdrgate.history.database.ledger import HistoryLedger
+from pdrgate.history.database.schema import VERSION_TABLE
+from pdrgate.history.ledger import LEDGER_FILE, Ledger, LedgerFile
 from pdrgate.replication import PairsRule, Samples, Try
 from pdrgate.replication.tries import LASTING, Pairs, counting
 from pdrgate.results.model import Side
@@ -136,10 +141,11 @@ def test_tried_three_times_it_errs_in_one_of_a_hundred(change: float, wrong: set
 # --- The ledger ---
 
 
-def found(folder: Path, **how: bool) -> tuple[Tries, Watcher]:
+def found(folder: Path, *others: Ledger, **how: bool) -> tuple[Tries, Watcher]:
     watcher = Watcher()
     options = {"afresh": False, "resumed": False} | how
-    tries = Tries(LedgerFile(folder / LEDGER_FILE), f"run {len(how)}", **options, observer=watcher)
+    kept = [LedgerFile(folder / LEDGER_FILE), *others]
+    tries = Tries(kept, f"run {len(how)} \udcff", **options, observer=watcher)
     tries.find(BUILDS, PRINTS)
     return tries, watcher
 
@@ -194,7 +200,7 @@ def test_other_builds_and_other_fingerprints_are_no_tries_of_these(
 ) -> None:
     found(tmp_path)[0].keep(Verdict.REGRESSION, {"PDR": ONE})
     watcher = Watcher()
-    tries = Tries(LedgerFile(tmp_path / LEDGER_FILE), "2", afresh=False, resumed=False, observer=watcher)
+    tries = Tries([LedgerFile(tmp_path / LEDGER_FILE)], "2", afresh=False, resumed=False, observer=watcher)
     tries.find(builds, prints)
     assert (tries.earlier.tries, watcher.sentences) == ((), [])
 
@@ -207,6 +213,38 @@ def test_a_ledger_that_cannot_be_read_or_written_changes_no_verdict(tmp_path: Pa
     assert [one.partition(":")[0] for one in watcher.sentences] == [
         "earlier tries of these builds are not known", "this try is not kept for a retry"
     ]  # fmt: skip
+
+
+def test_what_a_workers_folder_has_forgotten_the_history_knows(tmp_path: Path) -> None:
+    history = HistoryLedger(Address(file=tmp_path / "runs.db"))
+    found(tmp_path / "a", history)[0].keep(Verdict.REGRESSION, {"PDR": ONE})
+    found(tmp_path / "b")[0].keep(Verdict.UNSTABLE, {"PDR": ONE})  # without --history
+    for folder, known in (("a", ["REGRESSION"]), ("b", ["REGRESSION", "UNSTABLE"]), ("c", ["REGRESSION"])):
+        tries, watcher = found(tmp_path / folder, history)
+        assert [one.verdict for one in tries.earlier.tries] == known
+        assert len(watcher.sentences) == 1
+    with sqlite3.connect(tmp_path / "runs.db") as damaged:
+        damaged.execute("UPDATE tries SET attempt = '{}'")
+    assert found(tmp_path / "c", history)[0].earlier.tries == ()
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("BEGIN IMMEDIATE", "database is locked; another program is writing to it"),
+        (f"UPDATE {VERSION_TABLE} SET version_num = '0999'", "was written by a newer pdrgate"),
+        ("DROP TABLE tries", "no such table: tries"),
+    ],
+)
+def test_a_history_that_fails_leaves_the_file(tmp_path: Path, fault: str, said: str) -> None:
+    history = HistoryLedger(Address(file=tmp_path / "runs.db"), patience=0.01)
+    found(tmp_path, history)[0].keep(Verdict.REGRESSION, {"PDR": ONE})
+    with contextlib.closing(sqlite3.connect(tmp_path / "runs.db", isolation_level=None)) as other:
+        other.execute(fault)
+        tries, watcher = found(tmp_path, history)
+        tries.keep(Verdict.PASS, {"PDR": ONE})
+    assert [said in one for one in watcher.sentences] == [True, False, True]
+    assert [one.verdict for one in found(tmp_path)[0].earlier.tries] == ["REGRESSION", "PASS"]
 
 
 def test_a_line_that_is_damaged_costs_itself(tmp_path: Path) -> None:

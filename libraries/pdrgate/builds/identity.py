@@ -13,9 +13,9 @@ from pdrgate.builds.kernel_modules import module_files
 def identity(build: KernelBuild) -> str:
     """A digest: builds that share it are one and the same.
 
-    The image counts by its content. Modules may be gigabytes, and count by where they lie, their sizes and when they
-    were written: copied anew they are another build, and one that is written in place never passes for the old one. A
-    package is unpacked to where its own digest says, so it is always the same.
+    The image counts by its content. Modules may be gigabytes, and count by their places below ``lib/modules/RELEASE``,
+    their sizes and when they were written: copied anew they are another build, and one that is written in place never
+    passes for the old one. A package has these times in it, so it is the same wherever it is unpacked.
 
     Raises:
         BuildError: a file cannot be read.
@@ -28,8 +28,8 @@ def identity(build: KernelBuild) -> str:
 
 
 def _modules(build: KernelBuild) -> Iterator[str]:
-    for _, path in module_files(build):
-        yield f"{path} {_written(path)}"
+    for place, path in module_files(build):
+        yield f"{place} {_written(path)}"
 
 
 def _written(path: Path) -> str:

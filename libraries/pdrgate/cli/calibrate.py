@@ -16,29 +16,13 @@ from pdrgate.cli.parameters import (
     text_or_json,
     wait_option,
 )
+from pdrgate.cli.sentences import Sentences
 from pdrgate.errors import EXIT_PASS
 from pdrgate.units import Duration
 
 if TYPE_CHECKING:
-    from pdrgate.gate.progress import Progress, Upcoming
     from pdrgate.history.address import Address
     from pdrgate.history.noise import NoiseStore
-
-
-class _Console:
-    """An observer that tells what it is told, but no trials: pairs are what counts here."""
-
-    def __init__(self, to_stderr: bool) -> None:
-        self._to_stderr = to_stderr
-
-    def said(self, sentence: str) -> None:
-        click.echo(f"  {sentence}", err=self._to_stderr)
-
-    def measuring(self, upcoming: Upcoming) -> None:
-        pass
-
-    def measured(self, progress: Progress) -> None:
-        pass
 
 
 @click.command()
@@ -114,7 +98,7 @@ def calibrate(
         from pdrgate.history.database.noise import HistoryNoise
 
         stores.append(HistoryNoise(history))
-    console = _Console(to_stderr=form == "json")
+    console = Sentences(to_stderr=form == "json")
     record = RunRecord(folder, options.profile)
     session = Session(config, options, record, console, noise=stores)
     try:

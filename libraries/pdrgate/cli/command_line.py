@@ -11,6 +11,7 @@ from click.shell_completion import shell_complete
 
 from pdrgate import __version__
 from pdrgate.cli.assess import assess
+from pdrgate.cli.bisect import bisect
 from pdrgate.cli.calibrate import calibrate
 from pdrgate.cli.compare import compare
 from pdrgate.cli.doctor import doctor
@@ -38,7 +39,8 @@ def cli(debug: bool) -> None:
     """
 
 
-for _command in (gate, doctor, calibrate, restore, assess, compare, report, merge, history, fetch, trend, watch):
+_COMMANDS = (gate, doctor, calibrate, bisect, restore, assess, compare, report, merge, history, fetch, trend, watch)
+for _command in _COMMANDS:
     cli.add_command(_command)
 
 
@@ -51,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def for_bisect(code: int) -> int:
         """To git bisect, any other code of an error would be a bad build; a wrong command line stops it."""
-        if "--bisect" not in words:
+        if "--bisect" not in words and not any(word.startswith("--ends") for word in words):
             return code
         return EXIT_STOP if code == EXIT_USAGE else EXIT_UNTESTABLE
 

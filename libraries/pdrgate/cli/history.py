@@ -192,7 +192,7 @@ def prune_(older_than: Duration, where: Address) -> int:
 
     with _opened(where) as opened:
         with opened.writing() as connection:
-            gone = prune(connection, time.time() - older_than)
+            gone = prune(connection, (now := time.time()) - older_than, now)
         give_back(opened)
     click.echo(f"{gone} runs are deleted; those of pinned builds are kept")
     return EXIT_PASS

@@ -113,6 +113,8 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         self.carried = ""
         self.uncounted = ""
         """Why the cost of a packet is not counted."""
+        self.follows_calls = False
+        """Whether it can be told who calls whom."""
         self.cost_tolerance: Ratio | None = None
         """None where the cost of a packet is not judged."""
         self.sut_cpus: tuple[int, ...] = ()
@@ -291,6 +293,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
             raise BootError(build.side, error, subject.boot) from error
         self._introduced.add(build.side)
         self.carried, self.sut_cpus, self.uncounted = subject.carried, testbed.sut_cpus, subject.uncounted
+        self.follows_calls = subject.follows_calls
         self._steady, self.remedy = testbed.steady, remedy(testbed)
         self.cost_tolerance = cost_tolerance_of(testbed, self.session.options.cost_tolerance)
         if told := differences(self.sides[build.side].fingerprint, subject.fingerprint):

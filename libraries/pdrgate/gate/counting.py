@@ -9,13 +9,18 @@ from contextlib import AbstractContextManager
 from pdrgate.gate.options import COST_TOLERANCE
 from pdrgate.observers.watching import Observer
 from pdrgate.testbeds import Testbed
-from pdrgate.testbeds.protocol import Counting
+from pdrgate.testbeds.protocol import Counting, Tracing
 from pdrgate.units import Ratio
 
 
 def counting_of(testbed: Testbed) -> tuple[Observer, ...]:
     """What counts, of the trials that tell the cost of a packet; nothing where nobody can."""
     return testbed.counting() if isinstance(testbed, Counting) else ()
+
+
+def tracing_of(testbed: Testbed) -> tuple[Observer, ...]:
+    """What follows calls, once `counting_of` was asked; nothing where nobody can."""
+    return testbed.tracing() if isinstance(testbed, Tracing) else ()
 
 
 def cost_tolerance_of(testbed: Testbed, asked: Ratio | None) -> Ratio | None:

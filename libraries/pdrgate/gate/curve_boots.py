@@ -159,7 +159,7 @@ class CurveBoots(Boots[Ask, Trial]):
         return Measurands.at(
             self.loads, self.goal, profile.boot_trial, top_trials=top, width=width,
             overloads=overloads(max(self.loads), self.scenario.overload, min(known, default=math.inf)),
-            latency=self._latency if self.scenario.latency else None,
+            latency=self._latency if self.scenario.latency else None, paths=self.follows_calls,
         )  # fmt: skip
 
     @property

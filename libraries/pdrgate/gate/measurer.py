@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pdrgate.errors import PdrGateError
 from pdrgate.history.trials import TrialFile
 from pdrgate.measurands.latency import probe_rate
-from pdrgate.measurands.measurand import IDLE, LATENCY, SOAK, is_counted
+from pdrgate.measurands.measurand import IDLE, LATENCY, PATH, SOAK, is_counted
 from pdrgate.observers.reading import nested, without_zeros
 from pdrgate.observers.watching import Observer, watching
 from pdrgate.traffic.frames import Frames
@@ -42,6 +42,7 @@ class Measurer:
     Args:
         observers: what watches each trial.
         counting: what does besides, within these, where the trial is to tell what a packet costs.
+        tracing: the same where it is to tell who called whom.
         earlier: trials of a run that is resumed, in measured order. Those that belong to the same are taken as long as
             what is asked for next is what was measured next; no traffic is sent then.
         on_trial: told each trial, and whether it is an earlier one.
@@ -59,6 +60,7 @@ class Measurer:
         belonging: Belonging,
         *,
         counting: Sequence[Observer] = (),
+        tracing: Sequence[Observer] = (),
         earlier: Sequence[Trial] = (),
         on_trial: Callable[[Trial, bool], None] = lambda trial, replayed: None,
         check: Callable[[], None] = lambda: None,
@@ -69,6 +71,7 @@ class Measurer:
         self._frames = frames
         self._observers = tuple(observers)
         self._counting = tuple(counting)
+        self._tracing = tuple(tracing)
         self._file = file
         self._belonging = belonging
         self._earlier = [trial for trial in earlier if belonging.owns(trial)]
@@ -95,7 +98,8 @@ class Measurer:
         try:
             resting = phase == IDLE
             counted = is_counted(phase, max(self._belonging.pair, repeat))
-            observers = (*self._observers, *(self._counting if counted else ()))
+            more = self._counting if counted else self._tracing if phase == PATH else ()
+            observers = (*self._observers, *more)
             frames = self._frames_of(load, phase)
             with self._busy() if resting else contextlib.nullcontext(), watching(observers) as watch:
                 trial = _rest(duration) if resting else self._generator.trial(load, duration, frames)
@@ -110,8 +114,10 @@ class Measurer:
             counters_before={**nested(before), **trial.counters_before},  # a generator may have counters of its own
             counters_after={**nested(after), **trial.counters_after},
             functions=observed.functions,
+            stacks=observed.stacks,
             counted=observed.counted,
-            disturbed=observed.disturbed,
+            # Who calls whom does not depend on how late the machine is, and to follow calls makes it late.
+            disturbed="" if phase == PATH else observed.disturbed,
             phase=phase,
             goal=goal,
             repeat=repeat,

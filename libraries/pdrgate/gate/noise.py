@@ -12,7 +12,17 @@ from pdrgate.errors import PdrGateError, UsageError
 from pdrgate.gate.options import COST_TOLERANCE, LATENCY_TOLERANCE
 from pdrgate.gate.progress import Observer
 from pdrgate.history.noise import NoiseStore
-from pdrgate.measurands import REPEAT, Cost, MedianLatency, PartialDropRate, SaturationThroughput, TailLatency
+from pdrgate.measurands import (
+    REPEAT,
+    ByteCost,
+    Cost,
+    MedianLatency,
+    PartialDropRate,
+    RttInflation,
+    SaturationThroughput,
+    TailLatency,
+    Transmissions,
+)
 from pdrgate.measurands.measurand import SATURATION
 from pdrgate.replication import MeasurandNoise, NoiseFloor, Observation, ObservedBoot, PairsRule, Scatter
 from pdrgate.results.fingerprint import build, conditions, series
@@ -26,6 +36,10 @@ DEFAULT_TOLERANCES: Mapping[str, float] = {
     MedianLatency.name: LATENCY_TOLERANCE, TailLatency.name: LATENCY_TOLERANCE,
 }  # fmt: skip
 """By measurand, what a run accepts unless it is asked for another."""
+LESS_IS_BETTER = frozenset(
+    one.name for one in (Cost, MedianLatency, TailLatency, RttInflation, Transmissions, ByteCost)
+)
+"""Of all measurands that are compared."""
 
 
 def noise_floor(
@@ -43,7 +57,7 @@ def noise_floor(
         except PdrGateError as error:
             if observer is not None:
                 observer.said(f"what is known of this testbed's noise cannot be read: {error}")
-    return NoiseFloor.seen(found.values(), time.time())
+    return NoiseFloor.seen(found.values(), time.time(), LESS_IS_BETTER)
 
 
 def remember(

@@ -91,7 +91,7 @@ class RunOptions(Options):
     soak: Duration | None = None
     """How long a soak lasts; None: there is none."""
     noise: Path | None = None
-    """Where what boots deviate by is kept, and beside it the tries of builds; None: nowhere."""
+    """A file that keeps what boots deviate by, and beside it is one for the tries of builds; None: nowhere."""
     bisect: bool = False
     """Whether the exit code is for ``git bisect run``."""
 

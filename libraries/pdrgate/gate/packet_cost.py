@@ -8,13 +8,16 @@ from statistics import median
 from pdrgate.measurands import Cost, PartialDropRate
 from pdrgate.measurands.cost import idle_of, on_path, packet_cost, packets_per_poll, saturated
 from pdrgate.measurands.measurand import COST
-from pdrgate.results.model import ChangeResult, CostResult, FunctionChange, FunctionResult
+from pdrgate.observers.functions import condensed_stacks, with_callees, with_callers
+from pdrgate.results.model import ChangeResult, CostResult, FrameResult, FunctionChange, FunctionResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.stats.intervals import sample_deviation
-from pdrgate.trial import Trial
+from pdrgate.trial import CALLER, Trial
 
 _LEAST = 0.1
 """Instructions per packet, for a function to be told of."""
+_LEAST_FRAME = 0.005
+"""Of all instructions, for a function in one chain of callers to be told of."""
 _SURE = 0.5
 """Instructions per packet that a function must change by, and so many deviations of its trials:"""
 _DEVIATIONS = 3.0
@@ -62,7 +65,35 @@ def counted(replicates: Sequence[Sequence[Trial]], loss_ratio: float) -> CostRes
         lossless_load=at_rest[0].load if at_rest else None,
         lossless_instructions=median(one.instructions for one in at_rest) if at_rest else None,
         lossless_batch=median(small) if small else None,
+        path=_path([trial for trials in replicates for trial in trials if trial.stacks and trial.forwarded]),
     )
+
+
+def _path(trials: Sequence[Trial]) -> tuple[FrameResult, ...]:
+    """Who called whom, per forwarded packet, each caller before what it calls and the largest first."""
+    stacks: dict[str, tuple[int, int]] = {}
+    for trial in trials:
+        for stack, (instructions, calls) in trial.stacks.items():
+            known = stacks.get(stack, (0, 0))
+            stacks[stack] = known[0] + instructions, known[1] + calls
+    packets = sum(trial.forwarded for trial in trials)
+    own = condensed_stacks(stacks, _LEAST_FRAME)
+    whole = with_callees(own)
+
+    def order(stack: str) -> list[tuple[int, str]]:
+        return [(-whole[one], one) for one in reversed([*with_callers(stack)])]
+
+    numbers: dict[str, int] = {}
+    for stack in sorted(whole, key=order):
+        numbers[stack] = len(numbers)
+    return tuple(
+        FrameResult(
+            function=function, caller=numbers.get(caller), instructions=whole[stack] / packets,
+            own=own.get(stack, (0, 0))[0] / packets, calls=own.get(stack, (0, 0))[1] / packets,
+        )
+        for stack in numbers
+        for caller, _, function in (stack.rpartition(CALLER),)
+    )  # fmt: skip
 
 
 def function_changes(before: CostResult | None, after: CostResult | None) -> tuple[FunctionChange, ...]:

@@ -130,7 +130,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         self._all: list[AnyStretch] = []
         """Those of all pairs, the same."""
         self._tries = Tries(
-            session.ledger, f"{session.record.folder.resolve()} {test}".rstrip(), afresh=session.options.afresh,
+            session.ledgers, f"{session.record.folder.resolve()} {test}".rstrip(), afresh=session.options.afresh,
             resumed=session.record.resumed, observer=session.observer,
         )  # fmt: skip
         self._count = 0

@@ -12,7 +12,7 @@ from pdrgate.crashes.kernel_log import KernelLog, read_kernel_log
 from pdrgate.data_paths.catalogue import DataPath, data_path
 from pdrgate.data_paths.slowdowns import Planted
 from pdrgate.errors import DataError, PdrGateError, TestbedError
-from pdrgate.gate.counting import counting_of, uncounted
+from pdrgate.gate.counting import counting_of, tracing_of, uncounted
 from pdrgate.gate.fingerprint import fingerprint
 from pdrgate.gate.measurer import Belonging
 from pdrgate.gate.scenario import Scenario
@@ -89,6 +89,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         self._path: DataPath | None = None
         self._observers: tuple[Observer, ...] = ()
         self._counting: tuple[Observer, ...] = ()
+        self._tracing: tuple[Observer, ...] = ()
         self._is_set_up = False
         self._traffic: Traffic | None = None
         self._log: KernelLog | None = None
@@ -112,6 +113,11 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
     def _earlier(self) -> Sequence[Stretch]:
         """Of the run that is resumed, what was measured like this."""
 
+    @property
+    def follows_calls(self) -> bool:
+        """Whether it can be told who calls whom in the SUT's kernel."""
+        return bool(self._tracing)
+
     # --- From `prepare` to `release` ---
 
     def set_up(self) -> None:
@@ -134,6 +140,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
                     self._batching.apply(hop.host, knob)
         self._observers = tuple(testbed.observers(shared=scenario.ends_at_sut))
         self._counting = counting_of(testbed)
+        self._tracing = tracing_of(testbed)
         self._is_set_up = True
 
     def prepare(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import shlex
 import time
@@ -25,6 +26,8 @@ from pdrgate.trial import Trial
 
 SPIKE_IN_TRIALS = "spike-in.jsonl"
 """Trials with a slowdown that was planted: nothing that reads the run's own may take them for the build's."""
+STEPS_TRIALS = "steps.jsonl"
+"""Trials of builds between the two that a bisection has compared."""
 FINGERPRINTS_FILE = "fingerprints.json"
 """By digest, the fingerprints of a run's trials: what must be equal for a trial to stand for another."""
 
@@ -80,6 +83,14 @@ class RunRecord:
             other.earlier = tuple(read_trials(path)) if self.resumed and path.stat().st_size else ()
             self._spike_in = other
         return self._spike_in
+
+    @functools.cached_property
+    def steps(self) -> Self:
+        """The same for builds that are measured beside those that the run is about. Raises as the record itself."""
+        other = copy.copy(self)
+        other.trials = TrialFile(self.folder / STEPS_TRIALS)
+        other.earlier = ()
+        return other
 
     @property
     def transfers(self) -> TransferFile:
@@ -159,6 +170,8 @@ class RunRecord:
             self._transfers.close()
         if self._spike_in is not None:
             self._spike_in.trials.close()
+        if "steps" in self.__dict__:
+            self.steps.trials.close()
 
 
 def not_in_history(where: Address, folder: Path, patience: float = 30.0) -> str:

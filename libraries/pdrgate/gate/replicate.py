@@ -75,13 +75,18 @@ class Measurands:
         width: float,
         overloads: Sequence[float] = (),
         latency: LatencyTrials | None = None,
+        paths: bool = False,
     ) -> Measurands:
-        """Those of a curve of these loads (packets/s), in trials of ``duration`` seconds; ``overloads`` lie beyond."""
+        """Those of a curve of these loads (packets/s), in trials of ``duration`` seconds; ``overloads`` lie beyond.
+
+        Args:
+            paths: whether it can be told who called whom.
+        """
         saturation = SaturationThroughput(max(loads), duration, top_trials, goal.loss_ratio)
         lowest = min(loads) / _SPAN
         pdr = PartialDropRate(saturation, goal.loss_ratio, width, duration, lowest)
         overload = OverloadThroughput(tuple(overloads), duration) if overloads else None
-        return cls(saturation, pdr, Cost(min(loads), duration, goal.loss_ratio), overload, latency)
+        return cls(saturation, pdr, Cost(min(loads), duration, goal.loss_ratio, paths=paths), overload, latency)
 
     @property
     def all(self) -> tuple[Measurand, ...]:

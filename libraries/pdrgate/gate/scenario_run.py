@@ -157,7 +157,7 @@ class ScenarioRun:
         measurands = Measurands.at(
             loads, result.goal, profile.trial_duration, top_trials=TOP_TRIALS, width=result.goal.width,
             overloads=overloads(max(loads), self.scenario.overload, calibration.max_load),
-            latency=LatencyTrials() if self.scenario.latency else None,
+            latency=LatencyTrials() if self.scenario.latency else None, paths=self.subject.follows_calls,
         )  # fmt: skip
         if self.scenario.overload and measurands.overload is None:
             self.session.observer.said(f"no overload: the generator ends at {Rate(calibration.ceiling)}")

@@ -31,7 +31,7 @@ class Session:
 
     Args:
         noise: where what boots deviate by is kept; empty: nowhere, and nothing is known.
-        ledger: where tries of builds are kept for the next one; None: nowhere.
+        ledgers: where tries of builds are kept for the next one; empty: nowhere.
         opener: makes the testbed that the file describes.
         state: where the locks and journals of runs lie.
 
@@ -47,7 +47,7 @@ class Session:
         observer: Observer,
         *,
         noise: Sequence[NoiseStore] = (),
-        ledger: Ledger | None = None,
+        ledgers: Sequence[Ledger] = (),
         opener: Callable[[TestbedConfig, Journal], Testbed] = open_testbed,
         state: Path = STATE_DIR,
     ) -> None:
@@ -57,7 +57,7 @@ class Session:
         self.record = record
         self.observer = observer
         self.noise = tuple(noise)
-        self.ledger = ledger
+        self.ledgers = tuple(ledgers)
         self._opener = opener
         self._state = state
         self._own: Testbed | None = None

@@ -153,8 +153,8 @@ class Subject(PreparedSut[Ask, Trial]):
         belonging = self.belonging()
         return Measurer(
             self._generator, self.scenario.frames, self._observers, record.trials, belonging,
-            counting=self._counting, earlier=record.earlier, on_trial=self._told, check=self._check,
-            busy=busy_of(self.testbed), can_probe=self._can_probe,
+            counting=self._counting, tracing=self._tracing, earlier=record.earlier, on_trial=self._told,
+            check=self._check, busy=busy_of(self.testbed), can_probe=self._can_probe,
         )  # fmt: skip
 
     @property

@@ -6,6 +6,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from pdrgate.errors import PdrGateError
 from pdrgate.gate.boots import SIDES
 from pdrgate.gate.progress import Observer
@@ -61,21 +63,22 @@ class Earlier:
 
 
 class Tries:
-    """Those of one comparison, in a ledger.
+    """Those of one comparison, in ledgers.
 
     Args:
-        ledger: None: tries are not kept.
+        ledgers: each keeps all of them; empty: tries are not kept.
         run: what tells this try from all others.
         afresh: whether earlier ones are forgotten.
         resumed: whether it goes on with a run that may have left a try, which is this one.
     """
 
     def __init__(
-        self, ledger: Ledger | None, run: str, *, afresh: bool, resumed: bool, observer: Observer
+        self, ledgers: Sequence[Ledger], run: str, *, afresh: bool, resumed: bool, observer: Observer
     ) -> None:  # fmt: skip
         self.earlier = Earlier()
-        self._ledger = ledger
-        self._run = run
+        self._ledgers = tuple(ledgers)
+        # A folder's name may be no text, and a ledger holds nothing else.
+        self._run = run.encode(errors="surrogateescape").decode(errors="backslashreplace")
         self._afresh = afresh
         self._resumed = resumed
         self._observer = observer
@@ -88,7 +91,7 @@ class Tries:
             builds: by side, the digest of the build's content; empty where nobody tells.
             fingerprints: by side; empty where it is not known yet.
         """
-        if self._ledger is None or self._compared or not all((*builds.values(), *fingerprints.values())):
+        if not self._ledgers or self._compared or not all((*builds.values(), *fingerprints.values())):
             return
         self._compared = digest(
             {f"{side} {what}": each for side, found in fingerprints.items()
@@ -96,24 +99,31 @@ class Tries:
         )  # fmt: skip
         if self._afresh:
             return
-        try:
-            found = counting(self._ledger.tries(self._compared), time.time())
-        except PdrGateError as error:
-            self._observer.said(f"earlier tries of these builds are not known: {error}")
-            return
+        found = counting(self._known(), time.time())
         self.earlier = Earlier(tuple(one for one in found if not (self._resumed and one.run == self._run)))
         if said := self.earlier.in_words():
             self._observer.said(said)
 
     def keep(self, verdict: Verdict, pairs: Mapping[str, Pairs]) -> None:
         """Leave this one for the next; that it cannot be kept changes no verdict."""
-        if self._ledger is None or not self._compared or verdict not in COUNTING:
+        if not self._compared or verdict not in COUNTING:
             return
         one = Try(
             run=self._run, when=time.time(), verdict=str(verdict), pairs=pairs, afresh=self._afresh,
             resumed=self._resumed,
         )  # fmt: skip
-        try:
-            self._ledger.add(self._compared, one)
-        except PdrGateError as error:
-            self._observer.said(f"this try is not kept for a retry: {error}")
+        for ledger in self._ledgers:
+            try:
+                ledger.add(self._compared, one)
+            except PdrGateError as error:
+                self._observer.said(f"this try is not kept for a retry: {error}")
+
+    def _known(self) -> list[Try]:
+        """Of all ledgers that can be read, in the order in which they ended."""
+        found: dict[bytes, Try] = {}  # several may have the same
+        for ledger in self._ledgers:
+            try:
+                found |= {msgspec.json.encode(one): one for one in ledger.tries(self._compared)}
+            except PdrGateError as error:
+                self._observer.said(f"earlier tries of these builds are not known: {error}")
+        return sorted(found.values(), key=lambda one: one.when)

@@ -17,7 +17,7 @@ from pdrgate.gate.profile import profile as named_profile
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.session import Session
 from pdrgate.history.address import Address
-from pdrgate.history.ledger import LEDGER_FILE, LedgerFile
+from pdrgate.history.ledger import LEDGER_FILE, Ledger, LedgerFile
 from pdrgate.history.noise import NoiseFile, NoiseStore
 from pdrgate.keywords.log import RobotObserver
 from pdrgate.keywords.state import OpenTestbed, State
@@ -86,7 +86,7 @@ class TestbedKeywords:
         | ``latency_tolerance`` | Growth of latency that is accepted. |
         | ``history``  | A database that the run puts itself into when it ends: a SQLite file, or a PostgreSQL URL. |
         | ``noise``    | The file that keeps what boots deviate by, as ``history`` does too; else no boot is slower. |
-        | ``afresh``   | Whether earlier tries of the same two builds, kept beside ``noise``, are forgotten. |
+        | ``afresh``   | Whether earlier tries of the same two builds are forgotten: of file and history. |
         | ``below_noise`` | Whether builds are compared though the tolerance is below what the testbed resolves. |
         | ``spike_in`` | Whether a comparison of builds that passes must find a slowdown that was planted, too. |
         | ``resume``   | Whether the trials in the output directory are this run's, and need not be made again. |
@@ -129,13 +129,15 @@ class TestbedKeywords:
             found = baselines(options, folder)
             beside = noise if noise and str(noise) not in _NOT_GIVEN else None
             kept: list[NoiseStore] = [NoiseFile(beside)] if beside else []
+            ledgers: list[Ledger] = [LedgerFile(beside.with_name(LEDGER_FILE))] if beside else []
             if where is not None:
-                from pdrgate.history.database.noise import HistoryNoise  # SQLAlchemy: most runs do without
+                from pdrgate.history.database.ledger import HistoryLedger  # SQLAlchemy: most runs do without
+                from pdrgate.history.database.noise import HistoryNoise
 
                 kept.append(HistoryNoise(where))
+                ledgers.append(HistoryLedger(where))
             session = Session(
-                config, options, record, RobotObserver(self._state.screen),
-                noise=kept, ledger=LedgerFile(beside.with_name(LEDGER_FILE)) if beside else None,
+                config, options, record, RobotObserver(self._state.screen), noise=kept, ledgers=ledgers
             )  # fmt: skip
             if config.waits_for_build:
                 session.take()  # builds are booted by the test

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar
 
-from pdrgate.measurands.measurand import COST, IDLE, SATURATION, TOLD_IN, Ask
+from pdrgate.measurands.measurand import COST, IDLE, PATH, SATURATION, TOLD_IN, Ask
 from pdrgate.results.model import Better
 from pdrgate.trial import USER_SPACE, Functions, Trial
 
@@ -60,6 +60,8 @@ class Cost:
     """Trials at the lossless load, in each of the first two replicates."""
     idle: float = 0.25
     """Seconds for which the kernel is watched without packets: some 60 ticks."""
+    paths: bool = False
+    """Whether one trial more of the first replicate tells who called whom, at the load that saturates."""
 
     name: ClassVar[str] = "cost"
     unit: ClassVar[str] = "instructions/packet"
@@ -70,9 +72,12 @@ class Cost:
             return None
         if not any(trial.phase == IDLE for trial in trials):
             return Ask(0.0, self.idle, IDLE)
-        done = sum(trial.phase == COST for trial in trials)
-        wanted = self.count if max(trials[0].pair, trials[0].repeat) <= TOLD_IN else 0
-        return Ask(self.lossless, self.duration, COST) if done < wanted else None
+        replicate = max(trials[0].pair, trials[0].repeat)
+        if replicate <= TOLD_IN and sum(trial.phase == COST for trial in trials) < self.count:
+            return Ask(self.lossless, self.duration, COST)
+        if self.paths and replicate <= 1 and not any(trial.phase == PATH for trial in trials):
+            return Ask(max(one.intended_load for one in trials if one.phase == SATURATION), self.duration, PATH)
+        return None
 
     def value(self, trials: Sequence[Trial]) -> float | None:
         found = self.at_saturation(trials)

@@ -18,6 +18,9 @@ REPEAT, SATURATION, PDR_PHASE, OVERLOAD, COST, IDLE = "repeat", "saturation", "p
 """Phases: why a trial of a replicate was measured. Nothing is sent in an idle one: what the SUT does by itself, beside
 a program that has its CPU."""
 
+PATH = "path"
+"""The phase of a trial in which calls are followed, and which tells nothing else: the SUT is slower for it."""
+
 LATENCY = ("latency50", "latency90", "latency99")
 """The phases of trials with latency probes, by percent of the PDR."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Final
 
-from pdrgate.measurands.measurand import REPEAT, SATURATION, Ask, rounded
+from pdrgate.measurands.measurand import PATH, REPEAT, SATURATION, Ask, rounded
 from pdrgate.results.model import Better
 from pdrgate.trial import Trial
 
@@ -58,7 +58,7 @@ class SaturationThroughput:
 
     def _rate_at(self, load: float, trials: Sequence[Trial]) -> float | None:
         """The median rate, packets/s, of trials of which the median is an overload; else None."""
-        sound = [one for one in trials if one.intended_load == load and one.sound]
+        sound = [one for one in trials if one.intended_load == load and one.sound and one.phase != PATH]
         if not sound or median(one.steady_loss_ratio for one in sound) <= self.loss_ratio:
             return None
         return median(one.forwarding_rate for one in sound)

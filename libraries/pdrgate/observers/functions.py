@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+
+from pdrgate.trial import CALLER, Stacks
 
 OTHERS = "all others"
 """Functions that have hardly any instructions, told as one."""
@@ -18,6 +20,36 @@ def function_name(symbol: str) -> str:
     if (program := _BPF.match(name)) is not None:
         return f"bpf:{name[program.end() :] or 'program'}"
     return name
+
+
+def condensed_stacks(stacks: Stacks, least: float) -> dict[str, tuple[int, int]]:
+    """Without the callees that have less than the share ``least`` of all instructions, with all that they call: these
+    count for their callers.
+    """
+    inclusive = with_callees(stacks)
+    enough = least * sum(instructions for instructions, _ in stacks.values())
+    kept: dict[str, tuple[int, int]] = {}
+    for stack, (instructions, calls) in stacks.items():
+        own = next((whole for whole in with_callers(stack) if inclusive[whole] >= enough), OTHERS)
+        known = kept.get(own, (0, 0))
+        kept[own] = known[0] + instructions, known[1] + (calls if own == stack else 0)
+    return kept
+
+
+def with_callees(stacks: Stacks) -> dict[str, int]:
+    """Instructions of each function in each chain of callers, with all that it calls there."""
+    found: dict[str, int] = {}
+    for stack, (instructions, _) in stacks.items():
+        for whole in with_callers(stack):
+            found[whole] = found.get(whole, 0) + instructions
+    return found
+
+
+def with_callers(stack: str) -> Iterator[str]:
+    """It, its caller's, and so on up to the first."""
+    while stack:
+        yield stack
+        stack = stack.rpartition(CALLER)[0]
 
 
 def condensed(functions: Mapping[str, tuple[int, int]], least: float) -> dict[str, tuple[int, int]]:

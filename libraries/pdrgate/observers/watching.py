@@ -9,7 +9,7 @@ from typing import Protocol
 
 from pdrgate.hosts.host import Completed, Host, Running
 from pdrgate.observers.reading import Reading
-from pdrgate.trial import Functions
+from pdrgate.trial import Functions, Stacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,8 @@ class Observation:
     after: Reading = field(default_factory=dict)
     functions: Functions = field(default_factory=dict)
     """What the SUT's kernel executed meanwhile."""
+    stacks: Stacks = field(default_factory=dict)
+    """The same by who called whom."""
     disturbed: str = ""
     """Why the trial tells nothing of the SUT; empty when it does."""
     counted: float = 0.0
@@ -30,6 +32,7 @@ class Observation:
             {**self.before, **other.before},
             {**self.after, **other.after},
             {**self.functions, **other.functions},
+            {**self.stacks, **other.stacks},
             "; ".join(filter(None, (self.disturbed, other.disturbed))),
             self.counted or other.counted,
         )

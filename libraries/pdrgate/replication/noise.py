@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from pdrgate.replication.rule import PairsRule
+from pdrgate.results.model import Better
 from pdrgate.stats.drift import trend
-from pdrgate.stats.intervals import log_ratios, mean
+from pdrgate.stats.intervals import log_ratios, mean, relative
 from pdrgate.stats.pooled import Deviation, Weighed, pooled
 from pdrgate.stats.robust import FEWEST, dips
 from pdrgate.stats.sequential import resolvable
@@ -61,6 +62,7 @@ class MeasurandNoise:
     """Of one measurand; deviations are of logs. None is what is not known."""
 
     measurand: str
+    better: Better = "higher"
     pairs: Deviation | None = None
     """Of pairs' ratios, those of boots that dip left out, lone ones that lie apart pulled in as a comparison does."""
     boots: Deviation | None = None
@@ -90,7 +92,11 @@ class MeasurandNoise:
         odds = PairsRule().pass_odds
         deviation = self.pairs.at_least() if at_best else self.pairs.value
         # Twice the tolerance is what the rule tells from nothing.
-        return -math.expm1(-resolvable(deviation, pairs, odds) / 2)
+        return self.as_tolerance(resolvable(deviation, pairs, odds) / 2)
+
+    def as_tolerance(self, distance: float) -> float:
+        """The change for the worse that a distance of logs is: a half is lost where another half is gained."""
+        return -relative(-distance) if self.better == "higher" else relative(distance)
 
     def needs(self, tolerance: float) -> int | None:
         """The fewest pairs that decide a tolerance; None where the rule's most do not, or nobody knows."""
@@ -122,7 +128,9 @@ class NoiseFloor:
         return cls(measurands={name: MeasurandNoise(measurand=name, boots=known) for name in measurands})
 
     @classmethod
-    def seen(cls, observations: Iterable[Observation], now: float) -> NoiseFloor:
+    def seen(
+        cls, observations: Iterable[Observation], now: float, less_is_better: Collection[str] = ()
+    ) -> NoiseFloor:  # fmt: skip
         """The floor that observations of one testbed come to.
 
         Each weighs half as much as one that is `HALF_LIFE` younger, and so do its degrees of freedom. What boots
@@ -131,13 +139,19 @@ class NoiseFloor:
 
         Args:
             now: seconds of the epoch.
+            less_is_better: measurands of which that is so; of others more is.
         """
         sound = sorted((_sound(one) for one in observations), key=lambda one: one.when)
         sound = [one for one in sound if one.boots]
         weights = [min(1.0, 0.5 ** ((now - one.when) / HALF_LIFE)) for one in sound]
         names = dict.fromkeys(name for one in sound for boot in one.boots for name in boot.values)
         return cls(
-            measurands={name: _noise(name, sound, weights) for name in names},
+            measurands={
+                name: replace(
+                    _noise(name, sound, weights), better="lower" if name in less_is_better else "higher"
+                )
+                for name in names
+            },
             pairs=sum(len(_pairs(one)) for one in sound),
             boots=len({boot.boot for one in sound for boot in one.boots}),
             measured=sound[-1].when if sound else None,

@@ -24,13 +24,17 @@ def cost_lines(scenario: ScenarioResult) -> list[str]:
     lines = []
     if scenario.cost is not None:
         lines.append(cost_in_words(scenario.cost))
-    largest, number = largest_changes(scenario.comparison.functions if scenario.comparison is not None else ())
-    if largest:
-        what = "function" if number == 1 else f"{number} functions"
-        most = f", the largest {len(largest)} changes" if number > len(largest) else ""
-        lines.append(f"instructions per packet changed in {what}{most}:")
-        lines += _columns(largest)
-    return lines
+    return lines + change_lines(scenario.comparison.functions if scenario.comparison is not None else ())
+
+
+def change_lines(changes: Sequence[FunctionChange]) -> list[str]:
+    """A table of the functions whose cost changed most; empty where none surely did."""
+    largest, number = largest_changes(changes)
+    if not largest:
+        return []
+    what = "function" if number == 1 else f"{number} functions"
+    most = f", the largest {len(largest)} changes" if number > len(largest) else ""
+    return [f"instructions per packet changed in {what}{most}:", *_columns(largest)]
 
 
 def largest_changes(changes: Sequence[FunctionChange]) -> tuple[Sequence[FunctionChange], int]:

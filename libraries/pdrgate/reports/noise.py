@@ -39,7 +39,7 @@ def one_boot_resolves(noise: MeasurandNoise, measurands: int) -> float | None:
     if (boots := noise.known_boots) is None:
         return None
     quantile = t_quantile(1 - (1 - CONFIDENCE) / measurands / 2, boots.freedom)
-    return -math.expm1(-quantile * math.sqrt(2) * boots.value)
+    return noise.as_tolerance(quantile * math.sqrt(2) * boots.value)
 
 
 def _row(one: MeasurandNoise) -> tuple[str, ...]:

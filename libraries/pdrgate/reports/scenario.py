@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from pdrgate.reports import tables
 from pdrgate.reports.arrivals import arrivals_by_build
+from pdrgate.reports.icicle import icicles
 from pdrgate.reports.latencies import latency_by_build
 from pdrgate.reports.losses import by_build
 from pdrgate.reports.soak import soak_table
@@ -153,6 +154,7 @@ def key_tables(scenario: ScenarioResult) -> Iterator[str]:
         yield soak_table(scenario.soak)
     if scenario.comparison is not None and scenario.comparison.functions:
         yield tables.function_changes_table(scenario.comparison)
+    yield from icicles(scenario)
     for label, latency in latency_by_build(scenario):
         yield tables.latency_table(latency, label)
     for label, losses in by_build(scenario):

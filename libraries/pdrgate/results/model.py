@@ -102,6 +102,21 @@ class FunctionResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FrameResult:
+    """A function as it was called by one chain of callers, in a trial at saturation in which calls were followed."""
+
+    function: str
+    caller: int | None
+    """The number of its caller's frame, which stands before it; None of one that nobody called."""
+    instructions: float
+    """Per forwarded packet, with all that it calls."""
+    own: float
+    """Those of the function itself, and of callees too small to be told."""
+    calls: float
+    """Per forwarded packet; 0 of a function that was on its way all the time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CostResult:
     """What a packet costs, in instructions per forwarded packet: medians over the trials of all replicates."""
 
@@ -117,6 +132,8 @@ class CostResult:
     """A load that leaves the kernel time, so that its batches are small; None where it was not measured."""
     lossless_instructions: float | None = None
     lossless_batch: float | None = None
+    path: tuple[FrameResult, ...] = ()
+    """Who called whom, the frames that have half a percent of all instructions or more; empty where nobody told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

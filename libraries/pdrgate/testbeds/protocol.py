@@ -112,6 +112,14 @@ class Counting(Protocol):
 
 
 @runtime_checkable
+class Tracing(Protocol):
+    """A testbed that may be able to tell who called whom in its SUT's kernel."""
+
+    def tracing(self) -> tuple[Observer, ...]:
+        """What follows calls, of a trial of its own; nothing where they cannot be. Asked after `Counting.counting`."""
+
+
+@runtime_checkable
 class Booting(Protocol):
     """A testbed whose SUT comes up after it was made."""
 

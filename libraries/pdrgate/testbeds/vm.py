@@ -27,6 +27,7 @@ from pdrgate.guests.accelerator import AcceleratorChoice, KvmRecord, choose_acce
 from pdrgate.guests.guest import BOOT_PATIENCE, Guest, GuestConfig, GuestError
 from pdrgate.guests.metering import CpuSpeed, SpeedChoice, SpeedObserver, SpeedRecord
 from pdrgate.guests.metering.functions import FunctionObserver, busy, why_unmetered
+from pdrgate.guests.metering.stacks import StackObserver
 from pdrgate.guests.metering.symbols import Symbols, read_symbols, tells_symbols
 from pdrgate.guests.qemu import RINGS, TX_RING, NetworkPort, qemu_version
 from pdrgate.hosts.cpus import CpuPlan, format_cpu_list
@@ -119,6 +120,7 @@ class VmTestbed:
         """At which it is held, once it is up."""
         self._holding: SpeedObserver | None = None
         self._named = False
+        self._symbols: Symbols | None = None
         """Whether its kernel tells where its functions lie."""
         self._build, self._journal, self._folder = build, journal, folder
         self._knobs, self._patience = tuple(knobs), patience
@@ -351,7 +353,13 @@ class VmTestbed:
         guest = self.guest
         if guest.meter is None or self.uncounted:
             return ()
-        return (FunctionObserver(guest.meter, read_symbols(guest, guest.build.image)),)
+        self._symbols = read_symbols(guest, guest.build.image)
+        return (FunctionObserver(guest.meter, self._symbols),)
+
+    def tracing(self) -> tuple[Observer, ...]:
+        """Who called whom, by the same names."""
+        meter = self.guest.meter
+        return (StackObserver(meter, self._symbols),) if meter is not None and self._symbols is not None else ()
 
     @property
     def uncounted(self) -> str:

@@ -16,11 +16,20 @@ BOUND = 0.030
 """Seconds of arrears that are made good: stalls of a shared machine are shorter for the most part. What a CPU makes up
 for it does at the machine's full speed, so that more of it would show in a trial."""
 
-_MAGIC = 0x31726574656D7076
+_MAGIC = 0x32726574656D7076
 _CAPACITY = 1 << 18
 _HEAD = struct.Struct("<16Q")
+_CHAINS, _STEPS = 1 << 16, 1 << 18
 _BLOCK = np.dtype([("address", "<u8"), ("length", "<u8"), ("executions", "<u8")])
-_SPEED_AT, _BOUND_AT = 8, 16
+_CHAIN = np.dtype([("address", "<u8"), ("caller", "<u4"), ("from", "<u4")])
+_STEP = np.dtype([("chain", "<u4"), ("block", "<u4"), ("executions", "<u8")])
+_CHAINS_AT = _HEAD.size + _CAPACITY * _BLOCK.itemsize
+_STEPS_AT = _CHAINS_AT + _CHAINS * _CHAIN.itemsize
+_SPEED_AT, _BOUND_AT, _TRACED_AT = 8, 16, 80
+_TRACING, _CHAINS_TAKEN = 11, 12
+"""Fields of the head."""
+_HEEDED = 0.1
+"""Seconds in which a CPU that has anything to do heeds what it is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +67,33 @@ class Executed:
         return Executed(self.address[ran], self.length[ran], executions[ran])
 
 
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """Calls that were followed: chains of callers, and what ran in each.
+
+    A chain is a function that was called by a block of another chain; the first is nobody's.
+    """
+
+    address: npt.NDArray[np.uint64]
+    """By chain, what was called, or where one was first seen whose caller nobody knows."""
+    caller: npt.NDArray[np.int64]
+    """By chain, the one before it."""
+    called_from: npt.NDArray[np.int64]
+    """By chain, the block of that one that made the call."""
+    chain: npt.NDArray[np.int64]
+    """By step, in which chain a block ran."""
+    block: npt.NDArray[np.int64]
+    executions: npt.NDArray[np.uint64]
+    blocks: Executed
+    """What the blocks are; their own executions are since the guest's start."""
+
+
 class VcpuMeter:
     """The memory of one guest's plugin, which dies with it. Reading costs the guest nothing."""
 
     def __init__(self) -> None:
         self.fd = os.memfd_create("pdrgate-vcpu-meter")
-        size = _HEAD.size + _CAPACITY * _BLOCK.itemsize
+        size = _STEPS_AT + _STEPS * _STEP.itemsize
         os.ftruncate(self.fd, size)
         self._memory = mmap.mmap(self.fd, size)
         self._memory[:8] = _MAGIC.to_bytes(8, "little")
@@ -81,15 +111,35 @@ class VcpuMeter:
     def counts(self) -> Counts:
         """The sums now."""
         now = time.monotonic()
-        fields = _HEAD.unpack(self._memory[: _HEAD.size])
-        _, _, _, instructions, halted, halts, held, lost, arrears, *_ = fields
+        _, _, _, instructions, halted, halts, held, lost, arrears, *_ = self._head
         return Counts(instructions, halted / 1e9, halts, held / 1e9, lost / 1e9, arrears / 1e9, now)
 
     def executed(self) -> Executed:
         """What each block was executed now."""
-        blocks = _HEAD.unpack(self._memory[: _HEAD.size])[9]
+        blocks = self._head[9]
         found = np.frombuffer(self._memory, _BLOCK, blocks, _HEAD.size).copy()
         return Executed(found["address"], found["length"], found["executions"])
+
+    def follow(self, calls: bool) -> None:
+        """Follow calls and returns from now on, which begins anew, or no longer; it makes the CPU slower."""
+        self._put(_TRACED_AT, calls)
+        deadline = time.monotonic() + _HEEDED
+        while self._head[_TRACING] != calls and time.monotonic() < deadline:
+            time.sleep(0.001)  # a CPU that halts heeds it when it goes on
+
+    def followed(self) -> Followed:
+        """The calls that were followed last."""
+        chains = np.frombuffer(self._memory, _CHAIN, self._head[_CHAINS_TAKEN], _CHAINS_AT).copy()
+        steps = np.frombuffer(self._memory, _STEP, _STEPS, _STEPS_AT)
+        steps = steps[steps["executions"] > 0]
+        return Followed(
+            chains["address"], chains["caller"].astype(np.int64), chains["from"].astype(np.int64),
+            steps["chain"].astype(np.int64), steps["block"].astype(np.int64), steps["executions"], self.executed(),
+        )  # fmt: skip
+
+    @property
+    def _head(self) -> tuple[int, ...]:
+        return _HEAD.unpack(self._memory[: _HEAD.size])
 
     def close(self) -> None:
         """Let go of it; may be called twice."""

@@ -11,9 +11,10 @@ from pathlib import Path
 from pdrgate.cache import cache_folder
 from pdrgate.errors import TestbedError
 
-_SOURCE = Path(__file__).parent / "vcpu_meter.c"
-_NEW_API = (9, 0)
-"""From this version of QEMU on plugins declare version 2 of its interface, before it 1; what we use is the same."""
+SOURCE = Path(__file__).parent / "vcpu_meter.c"
+_APIS = {(9, 1): 3, (9, 0): 2}
+"""By version of QEMU, from which on plugins declare which version of its interface; before it 1. Of what we use, 3 has
+another way to hand out an instruction's bytes."""
 
 
 def plugin(qemu_version: str, cache: Path | None = None) -> Path:
@@ -22,8 +23,9 @@ def plugin(qemu_version: str, cache: Path | None = None) -> Path:
     Raises:
         TestbedError: there is no compiler, or compiling failed.
     """
-    api = 2 if _numbers(qemu_version) >= _NEW_API else 1
-    digest = hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:16]
+    version = _numbers(qemu_version)
+    api = next((api for since, api in _APIS.items() if version >= since), 1)
+    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
     folder = cache or cache_folder()
     made = folder / f"vcpu-meter-{digest}-{api}.so"
     if made.exists():
@@ -40,7 +42,7 @@ def plugin(qemu_version: str, cache: Path | None = None) -> Path:
         done = subprocess.run(
             (
                 "gcc", "-O2", "-Wall", "-shared", "-fPIC", "-fvisibility=hidden", f"-DPLUGIN_API={api}",
-                str(_SOURCE), "-o", str(partial),
+                str(SOURCE), "-o", str(partial),
             ),
             capture_output=True, text=True, check=False,
         )  # fmt: skip

@@ -78,15 +78,29 @@ class Symbols:
 
     def function(self, address: int) -> str:
         """The one that an address is in."""
-        at = int(np.searchsorted(self._address, np.uint64(address), side="right")) - 1
-        return self._names[int(self._function[at])]
+        return self.names(np.array([address], dtype=np.uint64))[0]
+
+    def names(self, addresses: npt.NDArray[np.uint64]) -> list[str]:
+        """The function that each address belongs to; 0 is a program's."""
+        return [self._names[number] for number in self._numbers(addresses)]
+
+    def begin(self, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        """Of each address, whether a function begins there, so that to go there is to call it."""
+        at = np.searchsorted(self._address, addresses, side="right") - 1
+        found: npt.NDArray[np.bool_] = (self._address[at] == addresses) & self._entry[at]
+        return found
+
+    def _numbers(self, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        """Of each address, the number of its function's name."""
+        at = np.searchsorted(self._address, addresses, side="right") - 1
+        beyond = addresses - self._address[at] >= _LARGEST
+        found: npt.NDArray[np.int64] = np.where(addresses == 0, 1, np.where(beyond, 0, self._function[at]))
+        return found
 
     def functions(self, executed: Executed) -> dict[str, tuple[int, int]]:
         """Instructions and calls by function. Calls are executions of the block of code that a function begins with."""
-        at = np.searchsorted(self._address, executed.address, side="right") - 1
-        beyond = executed.address - self._address[at] >= _LARGEST
-        function = np.where(executed.address == 0, 1, np.where(beyond, 0, self._function[at]))
-        called = (self._address[at] == executed.address) & self._entry[at]
+        function = self._numbers(executed.address)
+        called = self.begin(executed.address)
         times = executed.executions.astype(np.float64)
         instructions = np.bincount(function, times * executed.length, len(self._names))
         calls = np.bincount(function, np.where(called, times, 0.0), len(self._names))

@@ -8,6 +8,10 @@
  * Holding: the CPU is due to have executed n instructions n / speed seconds after it was held. When it is ahead of that
  * it sleeps; when it is behind, it runs as fast as it can until it has made up for it. Arrears are bounded: short stalls
  * of the machine are made good, what is beyond the bound is given up and counted as lost. A halted CPU owes nothing.
+ *
+ * Tracing: while it is asked for, the plugin follows calls and returns as the code makes them, and counts each block by
+ * the chain of callers in which it runs. That costs a good part of the emulator's speed, and what a packet costs is not
+ * told by it but for which function called which.
  */
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -24,7 +28,7 @@
 #define PLUGIN_API 1
 #endif
 
-/* --- QEMU's interface, as far as it is used; API 1 to 4 agree on it ------------------------------------------------ */
+/* --- QEMU's interface, as far as it is used; API 1 to 4 agree but for one -------------------------------------------- */
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -39,19 +43,43 @@ void qemu_plugin_register_vcpu_idle_cb(plugin_id id, void (*told)(plugin_id, uns
 void qemu_plugin_register_vcpu_resume_cb(plugin_id id, void (*told)(plugin_id, unsigned));
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *block);
 uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *block);
+struct qemu_plugin_insn;
+struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *block, size_t number);
+size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
+uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
+#if PLUGIN_API >= 3
+size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *to, size_t size);
+#else
+const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
+#endif
 
 EXPORTED int qemu_plugin_version = PLUGIN_API;
 
 /* --- The shared memory --------------------------------------------------------------------------------------------- */
 
-#define MAGIC 0x31726574656d7076ULL /* "vpmeter1" */
+#define MAGIC 0x32726574656d7076ULL /* "vpmeter2" */
 #define CAPACITY (1u << 18)
+#define CHAINS (1u << 16)
+#define STEPS (1u << 18)
 #define FIRST_KERNEL_ADDRESS 0x8000000000000000ULL
 
 struct block {
 	uint64_t address; /* 0: of a program, or beyond the capacity */
 	uint64_t length; /* instructions */
 	uint64_t executions;
+};
+
+/* A function that was called, by whom: what was called there, from which block of the caller's, in which chain. */
+struct chain {
+	uint64_t address; /* 0: nobody knows who called, of the first one */
+	uint32_t caller; /* a chain */
+	uint32_t from; /* a block */
+};
+
+/* A block as it ran in a chain. */
+struct step {
+	uint32_t chain, block;
+	uint64_t executions; /* 0: a free place */
 };
 
 struct meter {
@@ -65,13 +93,19 @@ struct meter {
 	uint64_t lost; /* ns of arrears that were given up */
 	uint64_t arrears; /* ns, now */
 	uint64_t blocks;
-	uint64_t reserved[6];
+	_Atomic uint64_t traced; /* whether calls are to be followed. Set by the reader. */
+	_Atomic uint64_t tracing; /* whether they are */
+	uint64_t chains, steps; /* steps: those that are taken, anywhere in the table */
+	uint64_t untold; /* executions that had no place there */
+	uint64_t reserved[1];
 	struct block block[CAPACITY];
+	struct chain chain[CHAINS];
+	struct step step[STEPS];
 };
 
 static struct meter *meter;
-static uint64_t speed, counted_at, next_look, due, halted_since;
-static int is_halted;
+static uint64_t speed, counted_at, next_look, next_stop, due, halted_since;
+static int is_halted, tracing;
 
 enum { SECOND = 1000000000, SLICES = 2000 /* a second */, UNHELD_LOOK = 100000 /* instructions */ };
 
@@ -107,9 +141,129 @@ static void owe(uint64_t arrears)
 	meter->arrears = arrears;
 }
 
+/* --- Calls and returns ---------------------------------------------------------------------------------------------- */
+
+enum { DEPTH = 128, SOUGHT = 16, SEARCHED = 64 };
+
+/* How a block ends. */
+enum flow { GOES_ON, CALLS, RETURNS };
+static struct {
+	uint64_t end;
+	enum flow flow;
+} flow_of[CAPACITY];
+
+static uint64_t return_point[1u << 18]; /* where calls return to, as far as they were seen */
+static uint32_t chain_at[2 * CHAINS]; /* number of a chain; 0: none */
+static struct {
+	uint64_t returns_to;
+	uint32_t chain; /* the caller's */
+} stack[DEPTH];
+static uint32_t depth, chain, last;
+
+static uint64_t hash(uint64_t one, uint64_t other)
+{
+	return (one * 0x9e3779b97f4a7c15ULL ^ other) * 0xc2b2ae3d27d4eb4fULL;
+}
+
+static int known_return_point(uint64_t address, int add)
+{
+	uint32_t slot = hash(address, 1) >> (64 - 18);
+	for (uint32_t tried = 0; tried < SEARCHED; tried++, slot = (slot + 1) % (1u << 18)) {
+		if (return_point[slot] == address)
+			return 1;
+		if (return_point[slot] == 0) {
+			if (add)
+				return_point[slot] = address;
+			return 0;
+		}
+	}
+	return 0;
+}
+
+static uint32_t called(uint32_t caller, uint32_t from, uint64_t address)
+{
+	uint32_t slot = hash(address, (uint64_t)caller << 32 | from) >> (64 - 17);
+	for (;; slot = (slot + 1) % (2 * CHAINS)) {
+		struct chain *found = &meter->chain[chain_at[slot]];
+		if (chain_at[slot] == 0)
+			break;
+		if (found->address == address && found->caller == caller && found->from == from)
+			return chain_at[slot];
+	}
+	if (meter->chains == CHAINS)
+		return caller;
+	meter->chain[meter->chains] = (struct chain){ .address = address, .caller = caller, .from = from };
+	return chain_at[slot] = meter->chains++;
+}
+
+/* Begins anew, or ends. */
+static void trace(int on)
+{
+	if (on) {
+		memset(meter->chain, 0, sizeof meter->chain);
+		memset(meter->step, 0, sizeof meter->step);
+		memset(chain_at, 0, sizeof chain_at);
+		meter->chains = 1;
+		meter->steps = meter->untold = 0;
+		depth = chain = last = 0;
+	}
+	tracing = on;
+	atomic_store_explicit(&meter->tracing, on, memory_order_release);
+}
+
+static void lose_track(uint64_t address)
+{
+	depth = 0;
+	chain = called(0, 0, address);
+}
+
+/* Interrupts need nothing here: one comes in the chain that it interrupts, returns from all that it calls, and ends. */
+static void follow(struct block *block)
+{
+	uint32_t number = block - meter->block;
+	if (block->address == 0) { /* of a program: what comes next is called by it */
+		depth = chain = 0;
+		last = number;
+		return;
+	}
+	if (flow_of[last].flow == CALLS) {
+		if (depth == DEPTH)
+			lose_track(block->address);
+		stack[depth].returns_to = flow_of[last].end;
+		stack[depth++].chain = chain;
+		chain = called(chain, last, block->address);
+	} else if (flow_of[last].flow == RETURNS) {
+		uint32_t back = depth, least = depth > SOUGHT ? depth - SOUGHT : 0;
+		while (back > least && stack[back - 1].returns_to != block->address)
+			back--;
+		if (back > least) {
+			depth = back - 1;
+			chain = stack[depth].chain;
+		} else if (known_return_point(block->address, 0)) {
+			lose_track(block->address); /* of another thread */
+		} /* else it was a jump by a return, as retpolines are */
+	}
+	last = number;
+	uint32_t slot = hash(number, chain) >> (64 - 18);
+	for (uint32_t tried = 0; tried < SEARCHED; tried++, slot = (slot + 1) % STEPS) {
+		struct step *step = &meter->step[slot];
+		if (step->executions == 0) {
+			*step = (struct step){ .chain = chain, .block = number };
+			meter->steps++;
+		}
+		if (step->chain == chain && step->block == number) {
+			step->executions++;
+			return;
+		}
+	}
+	meter->untold++;
+}
+
 static void look(void)
 {
 	uint64_t wanted = atomic_load_explicit(&meter->speed, memory_order_relaxed), time = now();
+	if (tracing != (int)atomic_load_explicit(&meter->traced, memory_order_relaxed))
+		trace(!tracing);
 	if (wanted != speed) {
 		speed = wanted;
 		counted_at = meter->instructions;
@@ -132,14 +286,24 @@ static void look(void)
 	sleep_until(due);
 }
 
+/* All that is not done after each block, so that nothing of it costs one a branch. */
+static void stop(struct block *block)
+{
+	if (tracing)
+		follow(block);
+	if (meter->instructions >= next_look)
+		look();
+	next_stop = tracing ? 0 : next_look;
+}
+
 static void executed(unsigned cpu, void *data)
 {
 	struct block *block = data;
 	(void)cpu;
 	block->executions++;
 	meter->instructions += block->length;
-	if (meter->instructions >= next_look)
-		look();
+	if (meter->instructions >= next_stop)
+		stop(block);
 }
 
 static void halts(plugin_id id, unsigned cpu)
@@ -195,6 +359,44 @@ static struct block *block_at(uint64_t address, uint64_t length)
 	return &meter->block[meter->blocks - 1];
 }
 
+/* How x86 code goes on after an instruction. */
+static enum flow flow_after(const uint8_t *code, size_t size)
+{
+	size_t at = 0;
+	while (at < size && (code[at] == 0x66 || code[at] == 0x2e || code[at] == 0x3e || code[at] == 0xf2 ||
+			     code[at] == 0xf3 || (code[at] & 0xf0) == 0x40))
+		at++;
+	if (at == size)
+		return GOES_ON;
+	switch (code[at]) {
+	case 0xe8:
+		return CALLS;
+	case 0xff:
+		return at + 1 < size && (code[at + 1] >> 3 & 7) == 2 ? CALLS : GOES_ON;
+	case 0xc2:
+	case 0xc3:
+		return RETURNS;
+	default:
+		return GOES_ON;
+	}
+}
+
+static void note_flow(struct qemu_plugin_tb *tb, struct block *block, size_t length)
+{
+	const struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, length - 1);
+	size_t size = qemu_plugin_insn_size(insn), number = block - meter->block;
+#if PLUGIN_API >= 3
+	uint8_t code[16];
+	size = qemu_plugin_insn_data(insn, code, sizeof code);
+#else
+	const uint8_t *code = qemu_plugin_insn_data(insn);
+#endif
+	flow_of[number].end = qemu_plugin_insn_vaddr(insn) + size;
+	flow_of[number].flow = flow_after(code, size);
+	if (flow_of[number].flow == CALLS)
+		known_return_point(flow_of[number].end, 1);
+}
+
 static void translated(plugin_id id, struct qemu_plugin_tb *tb)
 {
 	uint64_t address = qemu_plugin_tb_vaddr(tb), length = qemu_plugin_tb_n_insns(tb);
@@ -205,6 +407,8 @@ static void translated(plugin_id id, struct qemu_plugin_tb *tb)
 	block = block_at(address, length);
 	if (block == NULL)
 		block = block_at(0, length); /* made when the plugin was loaded */
+	if (block != NULL && block->address != 0)
+		note_flow(tb, block, length);
 	if (block != NULL)
 		qemu_plugin_register_vcpu_tb_exec_cb(tb, executed, NO_REGISTERS, block);
 }

@@ -45,7 +45,7 @@ from pdrgate.stability.transfer_files import TRANSFERS_FILE, holds_transfers, re
 from pdrgate.transfer import Transfer
 from pdrgate.trial import Trial
 
-_NOT_OF_THE_TABLE = frozenset({"counters_before", "counters_after", "functions"})
+_NOT_OF_THE_TABLE = frozenset({"counters_before", "counters_after", "functions", "stacks"})
 """Of a trial, what stays in the run's own file: kilobytes each, and no query asks for it."""
 _OF_ONE_BOOT = frozenset({"boot_id"})
 """Of an environment."""
@@ -359,6 +359,7 @@ def _insert_side(connection: Connection, one: _Measured, common: Mapping[str, An
     if one.cost is not None:
         told = dataclasses.asdict(one.cost)
         functions = told.pop("functions")
+        del told["path"]
         _insert(connection, Cost, {"side_id": side_id, **told})
         _insert_all(connection, Function, _once(functions, side_id))
 

@@ -5,21 +5,24 @@ from __future__ import annotations
 from sqlalchemy import Connection, delete, select
 
 from pdrgate.history.database.connection import Database
-from pdrgate.history.database.tables import Environment, Fingerprint, Noise, Pin, Result, Run, Side
+from pdrgate.history.database.tables import Attempt, Environment, Fingerprint, Noise, Pin, Result, Run, Side
+from pdrgate.replication.tries import LASTING
 
 
-def prune(connection: Connection, before: float) -> int:
+def prune(connection: Connection, before: float, now: float) -> int:
     """Delete the runs that started earlier, with all that they measured, and say how many there were; and what boots
-    deviated by then.
+    deviated by then, and tries that ended then.
 
     Args:
         before: seconds of the epoch. Runs of a pinned build stay, however old.
+        now: the same. Tries that still count stay too: no retry gets a fresh chance by it.
     """
     pinned = (
         select(Result.run_id).join(Side, Side.result_id == Result.id).where(Side.build.in_(select(Pin.build)))
     )  # fmt: skip
     gone = connection.execute(delete(Run).where(Run.started < before, Run.id.not_in(pinned))).rowcount
     connection.execute(delete(Noise).where(Noise.measured < before))
+    connection.execute(delete(Attempt).where(Attempt.ended < min(before, now - LASTING)))
     for table, used in ((Fingerprint, Side.fingerprint), (Environment, Side.environment)):
         connection.execute(delete(table).where(table.digest.not_in(select(used).where(used.is_not(None)))))
     return gone

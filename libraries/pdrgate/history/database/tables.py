@@ -273,6 +273,24 @@ class Pin(Base):
     pinned: Mapped[float]
 
 
+class Attempt(Base):
+    """A comparison of two builds that has ended, whose pairs count for the next: see `pdrgate.replication.Try`."""
+
+    __tablename__ = "tries"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    key: Mapped[str] = mapped_column(unique=True)
+    """The digest of all of it: what is put in twice is there once."""
+    compared: Mapped[str]
+    """The digest of both builds and of both fingerprints, see `pdrgate.gate.tries`."""
+    ended: Mapped[float]
+    verdict: Mapped[str]
+    attempt: Mapped[str]
+    """JSON, as a line of ledger.jsonl has it."""
+
+    __table_args__ = (Index("tries_by_compared", "compared", "ended"),)
+
+
 class Noise(Base):
     """What the boots of one comparison or run came to: see `pdrgate.replication.Observation`."""
 

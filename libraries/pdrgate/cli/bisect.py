@@ -1,0 +1,202 @@
+"""``pdrgate bisect``: which of these builds is the first whose packets cost more?"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pdrgate.cli.parameters import (
+    BuildType,
+    PathType,
+    RatioType,
+    output_option,
+    profile_option,
+    text_or_json,
+    wait_option,
+)
+from pdrgate.cli.sentences import Sentences
+from pdrgate.errors import EXIT_FAIL, EXIT_PASS, UsageError
+from pdrgate.units import Duration, Ratio
+
+if TYPE_CHECKING:
+    from pdrgate.gate.bisection import Asked, Bisected, Ends
+    from pdrgate.gate.session import Session
+
+
+@click.command()
+@click.argument("builds", metavar="GOOD [BUILD]... BAD", nargs=-1, required=True, type=BuildType())
+@click.option("--bpf", is_flag=True, help="The builds are eBPF object files, and no kernels.")
+@click.option(
+    "--ends",
+    metavar="RUN",
+    type=PathType(),
+    help="Judge one build by the ends that this run has compared, and exit for 'git bisect run'.",
+)
+@click.option(
+    "--testbed", metavar="FILE", type=PathType(), help="[default: local-vm.yaml, with --bpf steady-guest.yaml]"
+)
+@click.option("--scenario", metavar="NAME", help="Its name, as results have it.  [default: the gate's for such builds]")
+@profile_option
+@click.option("--tolerance", metavar="RATIO", type=RatioType(), default="2%", show_default=True, help="Of the PDR.")
+@click.option(
+    "--cost-tolerance",
+    metavar="RATIO",
+    type=RatioType(),
+    help="Growth of the instructions per packet from which on a build is bad; 1% in emulated guests.",
+)
+@output_option
+@click.option(
+    "--noise",
+    metavar="FILE",
+    type=PathType(),
+    help="What boots deviate by is kept there.  [default: noise.jsonl in the folder of --output]",
+)
+@text_or_json
+@wait_option
+@click.pass_context
+def bisect(
+    context: click.Context,
+    builds: tuple[str, ...],
+    bpf: bool,
+    ends: Path | None,
+    testbed: Path | None,
+    scenario: str | None,
+    profile: str,
+    tolerance: Ratio,
+    cost_tolerance: Ratio | None,
+    output: Path,
+    noise: Path | None,
+    form: str,
+    wait: Duration,
+) -> int:
+    """Find the first of some builds whose packets cost more instructions than GOOD's, from GOOD to BAD.
+
+    GOOD and BAD are compared as the gate compares two builds, by PDR, throughput and cost. Those between are judged by
+    the cost alone, which takes a boot each. BUILD is what the gate's --kernel takes, with --bpf what its --bpf takes.
+
+    Exits with 0 when it is found, with 1 when BAD's packets do not cost more, with 2 when the testbed or the machine
+    kept it from being found. With --ends and one BUILD: 0 good, 1 bad, 125 cannot be told.
+    """
+    from pdrgate.gate.bisection import Asked, Ends
+    from pdrgate.gate.profile import profile as named_profile
+    from pdrgate.history.noise import NOISE_FILE
+    from pdrgate.launch import default_testbed, followed
+
+    beside = noise or output / NOISE_FILE
+    console = Sentences(to_stderr=form == "json")
+    if ends is not None:
+        if len(builds) != 1:
+            raise UsageError("--ends judges one build; name one")
+        for option in ("bpf", "testbed", "scenario", "profile", "tolerance", "cost_tolerance"):
+            if context.get_parameter_source(option) is click.core.ParameterSource.COMMANDLINE:
+                raise UsageError(f"--ends has the terms of that run; leave out --{option.replace('_', '-')}")
+        known = Ends.kept(followed(ends))
+        with _session(known.asked, output, beside, console, wait, known.tolerance) as session:
+            return _one(session, known, builds[0], form)
+    if len(builds) < 2:
+        raise UsageError("a bisection is between two builds; name the good one, the bad one, and those between")
+    asked = Asked(
+        testbed=str(testbed or default_testbed(builds=not bpf)[0]), profile=named_profile(profile).name, bpf=bpf,
+        scenario=scenario or _scenario(builds[0] if bpf else ""),
+    )  # fmt: skip
+    with _session(asked, output, beside, console, wait, cost_tolerance) as session:
+        return _all(session, asked, builds, tolerance, form)
+
+
+def _all(session: Session, asked: Asked, builds: Sequence[str], tolerance: Ratio, form: str) -> int:
+    """Compare both ends, and find the first bad one between them."""
+    from pdrgate.gate.bisection import Steps, bisected, compare_ends
+
+    judgement, found = compare_ends(session, asked, builds[0], builds[-1], float(tolerance))
+    session.observer.said(f"the ends: {judgement}")
+    if isinstance(found, str):
+        click.echo(found, err=form == "json")
+        return judgement.verdict.exit_code if not judgement.verdict.passes else EXIT_FAIL
+    found.keep(session.record.folder)
+    with session.recorded_in(session.record.steps):
+        _tell(bisected(builds, Steps(session, found)), form)
+    session.observer.said(f"the ends' result, and the trials of all steps: {session.record.folder}")
+    return EXIT_PASS
+
+
+def _one(session: Session, ends: Ends, build: str, form: str) -> int:
+    """Judge one build, for git."""
+    import json
+
+    import msgspec
+
+    from pdrgate.gate.bisection import Steps
+
+    step = Steps(session, ends).judge(build)
+    click.echo(json.dumps(msgspec.to_builtins(step), indent=1) if form == "json" else f"{step.verdict}: {step.reason}")
+    return step.verdict.bisect_code
+
+
+def _tell(found: Bisected, form: str) -> None:
+    import json
+
+    import msgspec
+
+    from pdrgate.reports.costs import change_lines
+
+    if form == "json":
+        click.echo(json.dumps(msgspec.to_builtins(found), indent=1))
+        return
+    click.echo("")
+    click.echo("\n  ".join([found.sentence, *change_lines(found.functions)]))
+
+
+@contextlib.contextmanager
+def _session(
+    asked: Asked, output: Path, noise: Path, console: Sentences, wait: Duration, cost_tolerance: float | None
+) -> Iterator[Session]:
+    """The testbed, taken, in a new folder below ``output``."""
+    from pdrgate.gate.options import Options
+    from pdrgate.gate.profile import profile as named_profile
+    from pdrgate.gate.record import RunRecord
+    from pdrgate.gate.session import Session
+    from pdrgate.history.noise import NoiseFile
+    from pdrgate.launch import found, give_file_to_caller, give_to_caller, new_folder
+    from pdrgate.testbeds import load_testbed
+
+    config = load_testbed(found(Path(asked.testbed)))
+    options = Options(
+        profile=named_profile(asked.profile).name, wait=wait, below_noise=True,
+        cost_tolerance=None if cost_tolerance is None else Ratio(cost_tolerance),
+    )  # fmt: skip
+    folder = new_folder(output)
+    record = RunRecord(folder, asked.profile)
+    session = Session(config, options, record, console, noise=[NoiseFile(noise)])
+    try:
+        session.take()
+        yield session
+    finally:
+        session.close()
+        if record.scenarios:
+            record.write(finished=True)
+        record.close()
+        give_to_caller(folder)
+        give_file_to_caller(noise)
+
+
+def _scenario(program: str) -> str:
+    """The gate's own for builds of that kind.
+
+    Args:
+        program: an eBPF object; empty: kernels are compared.
+    """
+    from pdrgate.builds.bpf_build import bpf_build
+    from pdrgate.data_paths.catalogue import DATA_PATHS
+    from pdrgate.gate.scenario import Scenario
+
+    if not program:
+        return Scenario().name
+    kind = bpf_build(program).kind
+    path = next((name for name, one in DATA_PATHS.items() if one.program == kind), "")
+    if not path:
+        raise UsageError(f"{program}: no data path runs a program of the kind {kind}; name another with --scenario")
+    return Scenario(data_path=path).name

@@ -1,0 +1,26 @@
+"""What commands tell that measure many boots: sentences, and no line for each trial."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from pdrgate.gate.progress import Progress, Upcoming
+
+
+class Sentences:
+    """An observer that tells what it is told, but no trials: boots are what counts here."""
+
+    def __init__(self, to_stderr: bool) -> None:
+        self._to_stderr = to_stderr
+
+    def said(self, sentence: str) -> None:
+        click.echo(f"  {sentence}", err=self._to_stderr)
+
+    def measuring(self, upcoming: Upcoming) -> None:
+        pass
+
+    def measured(self, progress: Progress) -> None:
+        pass

@@ -1,0 +1,67 @@
+/* Stands for QEMU: hands blocks of code to the plugin that it is linked with, and says which of them is executed. */
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef void (*executed)(unsigned, void *);
+static void (*translate)(uint64_t, struct qemu_plugin_tb *);
+
+struct qemu_plugin_insn {
+	uint64_t address;
+	size_t size;
+	uint8_t code[16];
+};
+
+static struct qemu_plugin_tb {
+	uint64_t address, length;
+	struct qemu_plugin_insn last;
+	executed told;
+	void *data;
+} made[256];
+static int count;
+
+void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t id, void (*told)(uint64_t, struct qemu_plugin_tb *))
+{
+	translate = told;
+}
+
+void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *block, executed told, int registers, void *data)
+{
+	block->told = told;
+	block->data = data;
+}
+
+void qemu_plugin_register_vcpu_idle_cb(uint64_t id, void (*told)(uint64_t, unsigned)) {}
+void qemu_plugin_register_vcpu_resume_cb(uint64_t id, void (*told)(uint64_t, unsigned)) {}
+size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *block) { return block->length; }
+uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *block) { return block->address; }
+struct qemu_plugin_insn *qemu_plugin_tb_get_insn(struct qemu_plugin_tb *block, size_t at) { return &block->last; }
+size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn) { return insn->size; }
+uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn) { return insn->address; }
+
+#if PLUGIN_API >= 3
+size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *to, size_t size)
+{
+	size = size < insn->size ? size : insn->size;
+	memcpy(to, insn->code, size);
+	return size;
+}
+#else
+const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn) { return insn->code; }
+#endif
+
+__attribute__((visibility("default"))) int driver_block(uint64_t address, uint64_t length, uint64_t last,
+							 const uint8_t *code, size_t size)
+{
+	struct qemu_plugin_tb *block = &made[count];
+	*block = (struct qemu_plugin_tb){ .address = address, .length = length, .last = { last, size } };
+	memcpy(block->last.code, code, size);
+	translate(1, block);
+	return count++;
+}
+
+__attribute__((visibility("default"))) void driver_execute(int block, int times)
+{
+	while (times--)
+		made[block].told(0, made[block].data);
+}
