@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -29,6 +30,8 @@ from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import LocalVm, TestbedConfig, load_testbed
 from pdrgate.testbeds.vm import VmTestbed
 
+SOON_EMPTY = Scenario(buffer=512)
+"""A queue that a guest forwards in a twentieth of a second."""
 VM_FILE = Path(__file__).parents[2] / "resources/testbeds/local-vm.yaml"
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine", "nothing_left")]
@@ -79,7 +82,9 @@ class _Silent:
 
 def _session(config: TestbedConfig, folder: Path, observer: _Silent, tmp_path: Path) -> Session:
     record = RunRecord(folder, "smoke")
-    return Session(config, Options(profile="smoke"), record, observer, state=tmp_path / "state")
+    session = Session(config, Options(profile="smoke"), record, observer, state=tmp_path / "state")
+    session.profile = replace(session.profile, boot_top_trials=2)
+    return session
 
 
 def _comparison(
@@ -104,7 +109,7 @@ def _comparison(
         return testbed
 
     builds = {side: Build(side, name, partial(boot, side)) for side, name in zip(SIDES, "ab", strict=True)}
-    return BuildComparison(run, Scenario(), builds, Plan(1, 600, 0.5))  # type: ignore[arg-type]
+    return BuildComparison(run, SOON_EMPTY, builds, Plan(2, 600, 0.5))  # type: ignore[arg-type]
 
 
 def _crash(testbed: VmTestbed) -> None:
@@ -135,8 +140,8 @@ def test_boots_that_die_in_the_middle_are_told_and_the_run_goes_on(cloud: Kernel
     assert all(not boot.values for boot in died.values())
     assert "crashed: " in died["candidate"].failure
     assert "did not end within" in died["baseline"].failure
-    assert len(subject.boots) == 4
-    assert len(subject.samples("PDR", "candidate")) == 1
+    assert len(subject.boots) == 6
+    assert len(subject.samples("PDR", "candidate")) == 2
     assert subject.judgement is not None
     assert subject.judgement.verdict is not Verdict.ERROR
     crashes = {boot.side: boot.crash for boot in read_result(tmp_path / "run").scenarios[0].boots[:2]}
