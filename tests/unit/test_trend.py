@@ -332,6 +332,18 @@ def test_a_short_history_has_a_page(count: int) -> None:
     assert "Nothing got worse" in page_of(runs(levels((count, 1e6)))).text
 
 
+@pytest.mark.parametrize(
+    ("count", "headline"), [(1, "The newest run is a REGRESSION"), (2, "The newest 2 runs are a REGRESSION")]
+)
+def test_a_page_whose_newest_runs_failed_does_not_say_that_nothing_got_worse(count: int, headline: str) -> None:
+    found = runs(levels((10, 1e6)))
+    for one in range(count):
+        scenario = dataclasses.replace(found[-1 - one].scenarios[0], verdict=Verdict.REGRESSION)
+        found[-1 - one] = dataclasses.replace(found[-1 - one], scenarios=(scenario,))
+    text = page_of(found).text
+    assert headline in text and "got worse" not in text
+
+
 def test_nothing_in_a_history_becomes_html() -> None:
     evil = "<script>alert('x')</script>\" onload=\"'&amp;"
     found = [

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Literal
 
 import numpy as np
@@ -141,12 +141,15 @@ def trend_page(
     """
     pinned = baselines or {}
     worse = sum(move.worse for move in found)
+    failing = max((_failing(one) for one in all_series), default=0)
     headline = f"{worse or 'Nothing'} got worse"
+    if failing and not worse:
+        headline = f"The newest {'run is' if failing == 1 else f'{failing} runs are'} a REGRESSION"
     better = len(found) - worse
     ordered = sorted(all_series, key=lambda one: (one.scenario, one.title, one.testbed, one.fingerprint))
     sections = [
         _Section(title, list(_by_place(list(members), found, pinned)))
-        for (_, title), members in groupby(ordered, key=lambda one: (one.scenario, one.title))
+        for (_, title), members in itertools.groupby(ordered, key=lambda one: (one.scenario, one.title))
     ]
     told = f"{runs} runs, {len(sections)} scenarios, {len(all_series)} series" + (
         f"; {better} got better" * bool(better)
@@ -154,8 +157,9 @@ def trend_page(
     return rendered(
         "trend.html.j2",
         headline=headline,
-        worse=worse,
-        told=f"{told}. Each point is a run, in the order in which they began.",
+        worse=worse or failing,
+        told=f"{told}. Each point is a run, in the order in which they began."
+        + " By a run's own comparison; a level has changed when enough runs stay there." * bool(failing and not worse),
         overview=Markup(_overview(found)) if found else None,
         shapes={str(verdict): shape for verdict, shape in _SHAPES.items()},
         sections=sections,
@@ -164,8 +168,14 @@ def trend_page(
     )  # fmt: skip
 
 
+def _failing(series: Series) -> int:
+    """How many of its runs at the end are each a REGRESSION: too few yet, it may be, for a level that changed."""
+    counting = [point for point in series.points if point.counts]
+    return sum(1 for _ in itertools.takewhile(lambda one: one.verdict is Verdict.REGRESSION, reversed(counting)))
+
+
 def _by_place(members: Sequence[Series], found: Sequence[Move], pinned: Mapping[str, str]) -> Iterator[_Place]:
-    for (testbed, fingerprint), group in groupby(members, key=lambda one: (one.testbed, one.fingerprint)):
+    for (testbed, fingerprint), group in itertools.groupby(members, key=lambda one: (one.testbed, one.fingerprint)):
         own = list(group)
         moved = [move for move in found if any(move.series is one for one in own)]
         commands = list(dict.fromkeys(move.command for move in moved if move.worse and move.command))
