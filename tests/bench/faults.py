@@ -31,8 +31,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
+from planted import Silent
+
 from pdrgate.gate.options import Options
-from pdrgate.gate.progress import Progress, Upcoming
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
@@ -82,16 +83,6 @@ static __always_inline int lost(void)
 	return ++window->packets > LOSES_BEYOND && !(window->packets & 15);
 }
 """
-
-
-class Silent:
-    """An observer that tells nobody."""
-
-    def said(self, sentence: str) -> None: ...
-
-    def measuring(self, upcoming: Upcoming) -> None: ...
-
-    def measured(self, progress: Progress) -> None: ...
 
 
 def router(folder: Path, beyond: int) -> Path:

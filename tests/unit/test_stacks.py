@@ -172,6 +172,26 @@ def test_recursion_without_end_ends(found: Callable[[Callable[[Cpu], None]], dic
     assert sum(told.values()) == 20_000
 
 
+def test_what_runs_while_it_is_read_is_left_out(
+    found: Callable[[Callable[[Cpu], None]], dict[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A CPU that halted when it was told to follow no longer goes on, and makes calls that were not seen before."""
+    head = VcpuMeter._head.fget  # type: ignore[attr-defined]
+
+    def run(cpu: Cpu) -> None:
+        def read(meter: VcpuMeter) -> tuple[int, ...]:
+            told: tuple[int, ...] = head(meter)
+            cpu("net_rx_action", 0x20, CALL)
+            cpu("ip6_output", 0x40, RET)
+            cpu("net_rx_action", 0x30)
+            return told
+
+        cpu("net_rx_action", 0)
+        monkeypatch.setattr(VcpuMeter, "_head", property(read))
+
+    assert found(run) == {"net_rx_action": 10}
+
+
 def test_calls_of_one_function_by_itself_are_told_once() -> None:
     address = np.array([AT["kfree"]], dtype=np.uint64)
     blocks = Executed(address, np.array([7], dtype=np.uint64), np.array([1], dtype=np.uint64))

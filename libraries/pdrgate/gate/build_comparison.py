@@ -13,8 +13,10 @@ from pdrgate.gate.latency import latencies
 from pdrgate.gate.packet_cost import counted
 from pdrgate.gate.pairs_comparison import PairsComparison, Plan
 from pdrgate.gate.progress import Progress
-from pdrgate.gate.replicate import MEASURANDS, Compared
+from pdrgate.gate.replicate import MEASURANDS
 from pdrgate.gate.shape import Shape, shape_of
+from pdrgate.measurands import Compared
+from pdrgate.measurands.measurand import PATH
 from pdrgate.observers.accounting import total
 from pdrgate.results.losses import LossResult
 from pdrgate.results.model import ArrivalsResult, CostResult, LatencyResult, Side
@@ -75,7 +77,7 @@ class BuildComparison(PairsComparison[Trial]):
         return latencies(by_boot(self._of(side)).values())
 
     def _losses(self, side: Side) -> LossResult | None:
-        return total(self._of(side))
+        return total([trial for trial in self._of(side) if trial.phase != PATH])
 
     def _arrivals(self, side: Side) -> tuple[ArrivalsResult, ...]:
         return arrivals(self._of(side))

@@ -23,13 +23,14 @@ from pdrgate.gate.judging import (
 from pdrgate.gate.noise import noise_floor
 from pdrgate.gate.options import COST_TOLERANCE, LATENCY_TOLERANCE
 from pdrgate.gate.record import read_fingerprints
-from pdrgate.gate.replicate import MEASURANDS, Compared, Measurands
+from pdrgate.gate.replicate import MEASURANDS, Measurands
 from pdrgate.gate.shape import Shape, shape_of, shape_of_transfers
 from pdrgate.gate.transfer_comparison import TRANSFER_MEASURANDS
 from pdrgate.gate.transfer_run import TransferMeasurands
 from pdrgate.history.noise import NoiseStore
 from pdrgate.measurands import (
     LATENCY,
+    Compared,
     LatencyTrials,
     PartialDropRate,
     SaturationThroughput,

@@ -36,7 +36,6 @@ from pdrgate.gate.noise import as_observed, check_resolvable, noise_floor, remem
 from pdrgate.gate.packet_cost import function_changes
 from pdrgate.gate.pairs_file import PairsFile, StoredStep
 from pdrgate.gate.progress import Estimate
-from pdrgate.gate.replicate import Compared
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import pdr_of
 from pdrgate.gate.session import Session
@@ -44,6 +43,7 @@ from pdrgate.gate.shape import Shape
 from pdrgate.gate.subject import CALIBRATION, SEARCH
 from pdrgate.gate.tries import Earlier, Tries
 from pdrgate.guests.guest import GuestError
+from pdrgate.measurands import Compared
 from pdrgate.replication import PairsRule, Samples, Standing
 from pdrgate.replication.tries import Pairs
 from pdrgate.results.losses import LossResult, compared

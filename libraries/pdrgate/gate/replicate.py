@@ -9,6 +9,7 @@ from typing import Generic, Protocol, TypeVar
 from pdrgate.gate.judging import summarised
 from pdrgate.gate.prepared_sut import PreparedSut
 from pdrgate.measurands import (
+    Compared,
     Cost,
     LatencyTrials,
     LivelockThreshold,
@@ -21,7 +22,7 @@ from pdrgate.measurands import (
     Sweep,
     TailLatency,
 )
-from pdrgate.results.model import Better, MeasurandResult
+from pdrgate.results.model import MeasurandResult
 from pdrgate.search.goals import Goal
 
 _Ask = TypeVar("_Ask")
@@ -31,19 +32,6 @@ _SoFar = TypeVar("_SoFar", contravariant=True)
 
 _SPAN = 100.0
 """How far below the lowest load of the curve a PDR is looked for."""
-
-
-class Compared(Protocol):
-    """A kind of measurand that builds are compared by."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def unit(self) -> str: ...
-
-    @property
-    def better(self) -> Better: ...
 
 
 MEASURANDS: tuple[Compared, ...] = (

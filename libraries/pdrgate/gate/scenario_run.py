@@ -26,7 +26,7 @@ from pdrgate.gate.session import Session
 from pdrgate.gate.soak import SHARE, judged_soak, slices, soaked
 from pdrgate.gate.subject import Subject, goals_of
 from pdrgate.measurands import REPEAT, Ask, LatencyTrials, Sweep
-from pdrgate.measurands.measurand import MRR, SOAK, rounded
+from pdrgate.measurands.measurand import MRR, PATH, SOAK, rounded
 from pdrgate.observers.accounting import total
 from pdrgate.results.losses import LossResult
 from pdrgate.results.model import (
@@ -316,7 +316,7 @@ class ScenarioRun:
     @property
     def _losses(self) -> LossResult | None:
         """Of the repeats; where there are none, of a soak or the trials of the MRR, and else of all trials."""
-        numbered = [trial for trial in self.trials if trial.repeat]
+        numbered = [trial for trial in self.trials if trial.repeat and trial.phase != PATH]
         return total([one for one in numbered if one.phase not in (SOAK, MRR)] or numbered or self.trials)
 
     def _foresee(self, least: float, most: float, then: tuple[float, float] = (0.0, 0.0)) -> None:

@@ -8,11 +8,10 @@ from typing import ClassVar
 from pdrgate.gate.boots import Boot, Boots
 from pdrgate.gate.pairs_comparison import PairsComparison
 from pdrgate.gate.prepared_sut import Identity
-from pdrgate.gate.replicate import Compared
 from pdrgate.gate.shape import Shape, shape_of_transfers
 from pdrgate.gate.transfer_run import TransferMeasurands, in_words, transfers_result
 from pdrgate.gate.transfer_subject import TransferSubject
-from pdrgate.measurands import ByteCost, RttInflation, TcpThroughput, TransferAsk, TransferStep, Transmissions
+from pdrgate.measurands import ByteCost, Compared, RttInflation, TcpThroughput, TransferAsk, TransferStep, Transmissions
 from pdrgate.results.model import Side, TransfersResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.testbeds import Testbed

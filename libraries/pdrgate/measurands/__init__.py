@@ -2,7 +2,17 @@
 
 from pdrgate.measurands.cost import Cost, PacketCost
 from pdrgate.measurands.latency import LatencyTrials, MedianLatency, TailLatency
-from pdrgate.measurands.measurand import LATENCY, PDR_PHASE, REPEAT, SATURATION, Ask, Measurand, Step, replicate_of
+from pdrgate.measurands.measurand import (
+    LATENCY,
+    PDR_PHASE,
+    REPEAT,
+    SATURATION,
+    Ask,
+    Compared,
+    Measurand,
+    Step,
+    replicate_of,
+)
 from pdrgate.measurands.overload import LivelockThreshold, OverloadThroughput
 from pdrgate.measurands.pdr import PartialDropRate
 from pdrgate.measurands.saturation import SaturationThroughput
@@ -19,8 +29,8 @@ from pdrgate.measurands.tcp import (
 from pdrgate.measurands.window_curve import WindowCurve
 
 __all__ = [
-    "LATENCY", "PDR_PHASE", "REPEAT", "SATURATION", "Ask", "ByteCost", "Cost", "LatencyTrials", "LivelockThreshold",
-    "Measurand", "MedianLatency", "OverloadThroughput", "PacketCost", "PartialDropRate", "RttInflation",
-    "SaturationThroughput", "Step", "Sweep", "TailLatency", "TcpThroughput", "TransferAsk", "TransferMeasurand",
-    "TransferStep", "Transmissions", "WindowCurve", "replicate_of",
+    "LATENCY", "PDR_PHASE", "REPEAT", "SATURATION", "Ask", "ByteCost", "Compared", "Cost", "LatencyTrials",
+    "LivelockThreshold", "Measurand", "MedianLatency", "OverloadThroughput", "PacketCost", "PartialDropRate",
+    "RttInflation", "SaturationThroughput", "Step", "Sweep", "TailLatency", "TcpThroughput", "TransferAsk",
+    "TransferMeasurand", "TransferStep", "Transmissions", "WindowCurve", "replicate_of",
 ]  # fmt: skip

@@ -50,8 +50,8 @@ class Step(Protocol):
         """What to measure next, given the replicate's trials so far; None when nothing more is needed."""
 
 
-class Measurand(Step, Protocol):
-    """A step that comes to a number."""
+class Compared(Protocol):
+    """What builds are compared by, of trials or of transfers."""
 
     @property
     def name(self) -> str:
@@ -63,6 +63,10 @@ class Measurand(Step, Protocol):
     @property
     def better(self) -> Better:
         """Which direction is good."""
+
+
+class Measurand(Step, Compared, Protocol):
+    """A step that comes to a number."""
 
     def value(self, trials: Sequence[Trial]) -> float | None:
         """The sample that a replicate's trials come to, in `unit`; None when they come to none."""

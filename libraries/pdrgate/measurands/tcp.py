@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Protocol
 
-from pdrgate.measurands.measurand import REPEAT
+from pdrgate.measurands.measurand import REPEAT, Compared
 from pdrgate.results.model import Better
 from pdrgate.transfer import Transfer
 from pdrgate.trial import USER_SPACE
@@ -44,17 +44,8 @@ class TransferStep(Protocol):
         """What to measure next, given the replicate's transfers so far; None when nothing more is needed."""
 
 
-class TransferMeasurand(TransferStep, Protocol):
+class TransferMeasurand(TransferStep, Compared, Protocol):
     """A step that comes to a number; as `Measurand` of trials."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def unit(self) -> str: ...
-
-    @property
-    def better(self) -> Better: ...
 
     def value(self, transfers: Sequence[Transfer]) -> float | None:
         """The sample that a replicate's transfers come to, in `unit`; None when they come to none."""

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pdrgate.reports.builds import of_builds
 from pdrgate.results.model import ArrivalsResult, ScenarioResult
 from pdrgate.units import Duration, Rate
 
 
 def arrivals_by_build(scenario: ScenarioResult) -> Iterator[tuple[str, Sequence[ArrivalsResult]]]:
     """Those of each build that was compared, the baseline's first; of the only one without a name."""
-    for side in scenario.sides:
-        if side.arrivals:
-            yield side.side, side.arrivals
-    if not scenario.sides and scenario.arrivals:
-        yield "", scenario.arrivals
+    return of_builds(scenario, lambda one: one.arrivals)
 
 
 def arrivals_lines(scenario: ScenarioResult) -> list[str]:

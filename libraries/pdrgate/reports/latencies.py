@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pdrgate.reports.builds import of_builds
 from pdrgate.results.model import LatencyResult, ScenarioResult
 from pdrgate.units import Duration, Rate
 
 
 def latency_by_build(scenario: ScenarioResult) -> Iterator[tuple[str, Sequence[LatencyResult]]]:
     """That of each build that was compared, the baseline's first; of the only one without a name."""
-    for side in scenario.sides:
-        if side.latency:
-            yield side.side, side.latency
-    if not scenario.sides and scenario.latency:
-        yield "", scenario.latency
+    return of_builds(scenario, lambda one: one.latency)
 
 
 def latency_lines(scenario: ScenarioResult) -> list[str]:

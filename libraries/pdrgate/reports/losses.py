@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pdrgate.reports.builds import of_builds
 from pdrgate.results.losses import LossResult
 from pdrgate.results.model import ScenarioResult
 
 
 def by_build(scenario: ScenarioResult) -> Iterator[tuple[str, LossResult]]:
     """The account of each build that was compared, the baseline's first; of the only one without a name."""
-    for side in scenario.sides:
-        if side.losses is not None:
-            yield side.side, side.losses
-    if not scenario.sides and scenario.losses is not None:
-        yield "", scenario.losses
+    return of_builds(scenario, lambda one: one.losses)
 
 
 def loss_lines(scenario: ScenarioResult) -> list[str]:

@@ -9,12 +9,13 @@ from typing import Any, TypeVar
 
 from pdrgate.reports import tables
 from pdrgate.reports.arrivals import arrivals_by_build
+from pdrgate.reports.builds import of_builds
 from pdrgate.reports.icicle import icicles
 from pdrgate.reports.latencies import latency_by_build
 from pdrgate.reports.losses import by_build
 from pdrgate.reports.soak import soak_table
 from pdrgate.reports.spike_in import spike_in_table
-from pdrgate.results.model import AssessmentResult, CostResult, ScenarioResult, SearchResult
+from pdrgate.results.model import AssessmentResult, ScenarioResult, SearchResult
 from pdrgate.trial import Trial
 
 _SEARCH = "search"
@@ -173,7 +174,7 @@ def further_tables(scenario: ScenarioResult) -> Iterator[str]:
         yield tables.transfers_table(scenario.transfers)
     for label, found in arrivals_by_build(scenario):
         yield tables.arrivals_table(found, label)
-    for label, cost in _costs(scenario):
+    for label, cost in of_builds(scenario, lambda one: one.cost):
         yield tables.cost_table(cost, label)
     for part in _parts(scenario, (), ""):
         if part.assessment is not None:
@@ -188,15 +189,6 @@ def kernel(scenario: ScenarioResult) -> str:
     """The release of the SUT's kernel; empty when nobody told."""
     told = scenario.environment.get("kernel_release") or scenario.fingerprint.get("kernel") or ""
     return str(told)
-
-
-def _costs(scenario: ScenarioResult) -> Iterator[tuple[str, CostResult]]:
-    """What a packet costs, of each build where builds were compared."""
-    for side in scenario.sides:
-        if side.cost is not None:
-            yield side.side, side.cost
-    if not scenario.sides and scenario.cost is not None:
-        yield "", scenario.cost
 
 
 def _parts(scenario: ScenarioResult, trials: Sequence[Trial], begin: str) -> Iterator[_Part]:

@@ -120,8 +120,9 @@ class VmTestbed:
         """At which it is held, once it is up."""
         self._holding: SpeedObserver | None = None
         self._named = False
-        self._symbols: Symbols | None = None
         """Whether its kernel tells where its functions lie."""
+        self._symbols: Symbols | None = None
+        """Where, as of when counting was last asked for."""
         self._build, self._journal, self._folder = build, journal, folder
         self._knobs, self._patience = tuple(knobs), patience
         self._record = KvmRecord(journal.path.parent)

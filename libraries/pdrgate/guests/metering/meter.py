@@ -129,9 +129,11 @@ class VcpuMeter:
 
     def followed(self) -> Followed:
         """The calls that were followed last."""
-        chains = np.frombuffer(self._memory, _CHAIN, self._head[_CHAINS_TAKEN], _CHAINS_AT).copy()
-        steps = np.frombuffer(self._memory, _STEP, _STEPS, _STEPS_AT)
+        # A CPU that halted when it was told to follow no longer may go on meanwhile: each step's chain and block are
+        # there before the step is, and so they are read after it.
+        steps = np.frombuffer(self._memory, _STEP, _STEPS, _STEPS_AT).copy()
         steps = steps[steps["executions"] > 0]
+        chains = np.frombuffer(self._memory, _CHAIN, self._head[_CHAINS_TAKEN], _CHAINS_AT).copy()
         return Followed(
             chains["address"], chains["caller"].astype(np.int64), chains["from"].astype(np.int64),
             steps["chain"].astype(np.int64), steps["block"].astype(np.int64), steps["executions"], self.executed(),

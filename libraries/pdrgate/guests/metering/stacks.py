@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-import numpy as np
-
 from pdrgate.guests.metering.meter import Followed, VcpuMeter
 from pdrgate.guests.metering.symbols import Symbols
 from pdrgate.observers.functions import condensed_stacks, with_callees
@@ -56,18 +54,15 @@ def stacks(followed: Followed, symbols: Symbols) -> Stacks:
             path = _extended(path, caller)
         paths.append(_extended(path, of_chain[number]))
     instructions = followed.executions * followed.blocks.length[followed.block]
-    # In numpy: there are a hundred thousand steps.
-    key = followed.chain * len(of_block) + followed.block
-    order = np.argsort(key, kind="stable")
     begins = symbols.begin(followed.blocks.address)
     found: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
-    for at in order:
-        name = of_block[followed.block[at]]
-        if name != USER_SPACE:
-            path = _extended(paths[followed.chain[at]], name)
-            told = [one for one in path[:-1] if not _IN_BETWEEN.match(one)]
-            calls = int(followed.executions[at]) if begins[followed.block[at]] else 0
-            _add(found, CALLER.join([*told, path[-1]]), int(instructions[at]), calls)
+    for chain, block, executions, told in zip(
+        followed.chain, followed.block, followed.executions, instructions, strict=True
+    ):
+        if (name := of_block[block]) != USER_SPACE:
+            path = _extended(paths[chain], name)
+            callers = [one for one in path[:-1] if not _IN_BETWEEN.match(one)]
+            _add(found, CALLER.join([*callers, name]), int(told), int(executions) if begins[block] else 0)
     return _rooted(found)
 
 

@@ -183,25 +183,20 @@ def _read_run(path: Path) -> _Source:
     transfers = read_transfers(loops := file.with_name(TRANSFERS_FILE))
     read = [file, *([beside] if trials else []), *([loops] if transfers else [])]
     content = hashlib.sha256(b"".join(one.read_bytes() for one in read)).hexdigest()
-    key = _key(trials) or _key_of_transfers(transfers) or digest({"run": result.run, "started": repr(result.started)})
+    key = _key(trials) or _key(transfers) or digest({"run": result.run, "started": repr(result.started)})
     return _Source(path, result.run, key, content, result, trials, result.started)
 
 
-def _key(trials: Sequence[Trial]) -> str:
-    """What tells a run by its first trial, which stays the first when the run is resumed; empty of untimed trials."""
-    if not trials or not trials[0].started:
+def _key(made: Sequence[Trial] | Sequence[Transfer]) -> str:
+    """What tells a run by the first that it made, which stays so when it is resumed; empty of untimed ones."""
+    if not made or not made[0].started:
         return ""
-    first = trials[0]
-    told = (first.scenario, first.boot, first.started, first.intended_load, first.offered, first.forwarded)
-    return hashlib.sha256(repr(told).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _key_of_transfers(transfers: Sequence[Transfer]) -> str:
-    """The same of a run that has nothing but transfers."""
-    if not transfers or not transfers[0].started:
-        return ""
-    first = transfers[0]
-    told = (first.scenario, first.boot, first.started, first.window, first.delivered, first.seconds)
+    first = made[0]
+    counted = (
+        (first.intended_load, first.offered, first.forwarded) if isinstance(first, Trial)
+        else (first.window, first.delivered, first.seconds)
+    )  # fmt: skip
+    told = (first.scenario, first.boot, first.started, *counted)
     return hashlib.sha256(repr(told).encode("utf-8", "surrogatepass")).hexdigest()
 
 

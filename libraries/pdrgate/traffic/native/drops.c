@@ -83,17 +83,26 @@ static int bpf(int command, union bpf_attr *attr)
 	return syscall(SYS_bpf, command, attr, sizeof(*attr));
 }
 
-/* Of a per-CPU map an element has a value for each CPU that there may ever be. */
+/* Of a per-CPU map an element has a value for each CPU that there may ever be. Their list, such as 0-3,8, has gaps on
+ * some machines, and the kernel writes as many values as there are CPUs in it. */
 static int possible_cpus(void)
 {
 	FILE *file = fopen("/sys/devices/system/cpu/possible", "r");
-	int first = 0, last = 0, read = 0;
+	int first, last, many = 0;
 
-	if (file) {
-		read = fscanf(file, "%d-%d", &first, &last);
-		fclose(file);
+	if (!file)
+		fail("reading which CPUs there may be");
+	while (fscanf(file, "%d", &first) == 1) {
+		if (fscanf(file, "-%d", &last) != 1)
+			last = first;
+		many += last - first + 1;
+		if (getc(file) != ',')
+			break;
 	}
-	return read == 2 ? last + 1 : 1;
+	fclose(file);
+	if (!many)
+		fail("reading which CPUs there may be");
+	return many;
 }
 
 static int make_map(int type, int key_size, int value_size, int entries)
