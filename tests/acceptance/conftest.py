@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
@@ -17,9 +20,12 @@ from known_noise import observed, spread
 
 from pdrgate.history.noise import NOISE_FILE, NoiseFile
 from pdrgate.results.fingerprint import series
+from tests.acceptance.simulation import Asked
 
 ROOT = Path(__file__).parents[2]
 PDRGATE = Path(sys.executable).parent / "pdrgate"
+_PATIENCE = 900
+"""Seconds; no run takes that long."""
 
 
 @dataclass(frozen=True)
@@ -65,22 +71,47 @@ class Ended:
         return [(entry["status"], entry.get("statusDetails", {}).get("trace", "")) for entry in results]
 
 
-def run(command: list[str], output: Path, cwd: Path = ROOT, timeout: float = 900) -> Ended:
+def run(command: list[str], output: Path, cwd: Path = ROOT, timeout: float = _PATIENCE) -> Ended:
     done = subprocess.run(
         command, cwd=cwd, capture_output=True, text=True, timeout=timeout, check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT / "libraries")},
     )  # fmt: skip
-    folders = (
-        sorted(path for path in output.glob("*") if path.is_dir() and not path.is_symlink()) if output.exists() else []
-    )
-    return Ended(done.returncode, done.stdout, done.stderr, folders[-1] if folders else None)
+    return Ended(done.returncode, done.stdout, done.stderr, _last_folder(output))
+
+
+def _last_folder(output: Path) -> Path | None:
+    return max((path for path in output.glob("*") if path.is_dir() and not path.is_symlink()), default=None)
 
 
 def simulated(folder: Path, *options: str, cwd: Path = ROOT, command: str = "gate", **simulation: Any) -> Ended:
     """A run below ``folder`` with the command's options, and what the simulated SUT is like."""
-    script = str(ROOT / "tests/acceptance/simulation.py")
     arguments = [command, "--output", str(folder), *options]
-    return run([sys.executable, script, json.dumps(simulation), *arguments], folder, cwd)
+    with tempfile.TemporaryDirectory() as place:
+        told = {name: Path(place) / name for name in ("stdout", "stderr")}
+        code = _simulations().code_of(Asked(simulation, arguments, str(cwd), *map(str, told.values()), _PATIENCE))
+        return Ended(code, *(path.read_text() for path in told.values()), _last_folder(folder))
+
+
+class _Simulations:
+    """A process that makes runs, see `simulation.serve`; it ends with this one."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, ROOT / "tests/acceptance/simulation.py"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "libraries")},
+        )  # fmt: skip
+
+    def code_of(self, asked: Asked) -> int:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps(dataclasses.asdict(asked)), file=self._process.stdin, flush=True)
+        return int(self._process.stdout.readline())
+
+
+@functools.cache
+def _simulations() -> _Simulations:
+    return _Simulations()
 
 
 @pytest.fixture

@@ -90,13 +90,13 @@ PROFILES: dict[ProfileName, Profile] = {
         Profile(
             "smoke",
             goals=(_goal(PDR, 0.1, 0.1, 0.1, 0.2),),
-            search_budget=4,
+            search_budget=2,
             calibration_duration=0.1,
             trial_duration=0.1,
             repeats=3,  # fewer are too few to judge
-            grid=_GRID,
+            grid=(0.6, 1.3, 1.95),
             boot_trial=0.1,
-            boot_top_trials=4,
+            boot_top_trials=2,
             finest_width=0.1,
             patience=Patience(disturbed=0),  # on a busy machine it took three times as long, and knew no more
             transfers=1,

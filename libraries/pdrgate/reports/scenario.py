@@ -16,13 +16,14 @@ from pdrgate.reports.losses import by_build
 from pdrgate.reports.soak import soak_table
 from pdrgate.reports.spike_in import spike_in_table
 from pdrgate.results.model import AssessmentResult, ScenarioResult, SearchResult
+from pdrgate.results.verdict import STABLE
 from pdrgate.trial import Trial
 
 _SEARCH = "search"
 """The phase of the trials that a search made."""
 _UNFIT = re.compile(r"[^\w.@%,=+-]|^\.")
 """What a file's name had better not hold."""
-_KEPT = 16
+_KEPT = 256
 _Drawn = TypeVar("_Drawn", bytes, bytes | None)
 _drawn: dict[str, Any] = {}
 """The last pictures, by what they show: a run needs each in Robot's log and, somewhat later, on its page."""
@@ -93,12 +94,15 @@ def pictures(
     parts = list(_parts(scenario, trials, begin))
     # A build's own assessment stands for itself; the only one's is what the verdict rests on.
     judged = plots.Stamp(scenario.verdict, scenario.reason) if not scenario.sides else None
+    # Whether it is stable is what the others show, unless that could not be told.
+    stable = None if scenario.verdict in STABLE else judged
     for part in parts:
         found = part.assessment
         if found is not None and (found.loads or found.generator_limited_loads):
-            words = {"title": part.title(scenario), "subtitle": part.subtitle, "judged": judged}
-            yield Picture(f"{part.stem}-load-loss", f"Load-loss curve{part.of}", _once(plots.load_loss, found, **words))
-            yield Picture(f"{part.stem}-rates", f"Rates{part.of}", _once(plots.rates, found, **words))
+            words = {"title": part.title(scenario), "subtitle": part.subtitle}
+            curve = _once(plots.load_loss, found, **words, judged=judged)
+            yield Picture(f"{part.stem}-load-loss", f"Load-loss curve{part.of}", curve)
+            yield Picture(f"{part.stem}-rates", f"Rates{part.of}", _once(plots.rates, found, **words, judged=stable))
     drawn = _once(plots.transfers, scenario, told_by=(scenario.title, scenario.verdict, scenario.transfers))
     if drawn is not None:
         yield Picture(f"{begin}-transfers", "Transfers", drawn)
@@ -111,7 +115,7 @@ def pictures(
             drawn = _once(plots.search_path, part.trials, title=title, goals=part.search.goals, subtitle=part.subtitle)
             yield Picture(f"{part.stem}-search", f"The search{part.of}, trial by trial", drawn)
         if found is not None and any(point.throughputs for point in found.loads):
-            drawn = _once(plots.repeats, found, title=title, judged=judged)
+            drawn = _once(plots.repeats, found, title=title, judged=stable)
             yield Picture(f"{part.stem}-repeats", f"Repeats{part.of}", drawn)
 
 
