@@ -204,7 +204,7 @@ os.sched_setaffinity(0, {int(sys.argv[2])})  # leave the generator its CPU
 tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
 tap.setsockopt(socket.SOL_SOCKET, 33, 256 << 20)  # SO_RCVBUFFORCE
 tap.bind((sys.argv[1], 0))
-tap.settimeout(0.3)
+tap.settimeout(0.15)
 print("ready", flush=True)
 sys.stdin.readline()
 seen = []
@@ -362,7 +362,7 @@ def test_the_longest_latency_of_a_trial_is_told_however_many_probes_follow(rig: 
         assert injector.stdin is not None
         injector.stdin.write("go\n")
         injector.stdin.flush()
-        trial = rig.generator.trial(100e3, 3.0, rig.frames(probe_rate=50_000))
+        trial = rig.generator.trial(100e3, 2.2, rig.frames(probe_rate=50_000))
     latency = trial.latency
     assert latency is not None
     assert latency.count > 65_536 + 25_000

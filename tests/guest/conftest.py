@@ -187,8 +187,8 @@ def boot_testbed(
 
 
 @pytest.fixture(scope="module")
-def shared_testbed(machine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., VmTestbed]]:
-    """A testbed of a build to measure on, booted once for all tests of a module that put back what they change."""
+def shared_testbed(booting: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., VmTestbed]]:
+    """A testbed of a build, booted once for all tests of a module that put back what they change."""
     folder = tmp_path_factory.mktemp("shared")
     cpus = plan_cpus(None, None)
     made: dict[tuple[str, bool], VmTestbed] = {}

@@ -1,4 +1,7 @@
-"""Boots that die and a disk that fills up in the middle of a comparison of real kernels."""
+"""Boots that die and a disk that fills up in the middle of a comparison of real kernels.
+
+What is measured is no matter here: they run beside whatever else the machine does.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ SOON_EMPTY = Scenario(buffer=512)
 """A queue that a guest forwards in a twentieth of a second."""
 VM_FILE = Path(__file__).parents[2] / "resources/testbeds/local-vm.yaml"
 
-pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine", "nothing_left")]
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting", "nothing_left")]
 
 
 def test_a_full_disk_keeps_what_was_measured(cloud: KernelBuild, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from pdrgate.testbeds.vm import VmTestbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.trial import CALLER, USER_SPACE, Trial
 
-pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine")]
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
 
 OVERLOAD, DURATION = 120_000.0, 0.25
 LOSS = 0.005

@@ -95,12 +95,15 @@ def test_a_run_waits_for_all_that_it_needs(child: Child, tmp_path: Path) -> None
     first, second = child("held = lease(1); ready('x'); held.release(); ready('y')"), child("held = lease(2); ready()")
     said(first)
     said(second)
-    waiting = child("held = lease(1, 2, 3, wait=600); ready('got all')")
+    waiting = child("held = lease(1, 2, 3, wait=600, told=ready); ready('got all')")
+    assert said(waiting).startswith("CPU 1 is in use by another pdrgate run ")
+    go_on(waiting)
     go_on(first)
     assert said(first) == "y"
-    # What it has to wait for does not keep others from the rest.
-    for _ in range(20):
-        Lease.acquire(cpus(3), tmp_path).release()
+    # It holds nothing of the rest meanwhile: who has something already, and need not stand behind it, gets that.
+    with Lease.acquire(cpus(9), tmp_path):
+        for _ in range(20):
+            Lease.acquire(cpus(3), tmp_path).release()
     second.kill()
     second.wait()
     assert said(waiting) == "got all"
