@@ -137,6 +137,8 @@ def test_without_options_it_is_a_guest_of_constant_speed(tmp_path):
     assert ended.result["verdict"] in MEASURED, ended.stdout
     (scenario,) = ended.result["scenarios"]
     assert scenario["fingerprint"]["testbed_cpu_speed"].endswith(" MIPS")
+    assert scenario["carried"].startswith("the kernel routes")
+    assert scenario["calibration"]["forwarding_rate"] > 1000
     assert ended.result["testbed"]["name"] == "steady-guest"
     assert "its CPU held at" in ended.result["testbed"]["sentence"]
 

@@ -58,7 +58,8 @@ def boot_and_measure(
         generator, file = testbed.generator(6), TrialFile(place / "trials.jsonl")
         try:
             measurer = Measurer(
-                generator, Frames(6, 64), testbed.observers(), file, belonging, check=testbed.check, busy=testbed.busy
+                generator, Frames(6, 64), testbed.observers(), file, belonging, check=testbed.check,
+                counting=testbed.counting(), busy=testbed.busy,
             )  # fmt: skip
             for _ in range(options.trials):
                 measurer.measure(OVERLOAD, options.duration, SATURATION)
