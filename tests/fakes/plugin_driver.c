@@ -4,7 +4,12 @@
 #include <string.h>
 
 typedef void (*executed)(unsigned, void *);
-static void (*translate)(uint64_t, struct qemu_plugin_tb *);
+#if PLUGIN_API >= 7
+typedef void (*translates)(struct qemu_plugin_tb *, void *);
+#else
+typedef void (*translates)(uint64_t, struct qemu_plugin_tb *);
+#endif
+static translates translate;
 
 struct qemu_plugin_insn {
 	uint64_t address;
@@ -20,10 +25,7 @@ static struct qemu_plugin_tb {
 } made[256];
 static int count;
 
-void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t id, void (*told)(uint64_t, struct qemu_plugin_tb *))
-{
-	translate = told;
-}
+void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t id, translates told) { translate = told; }
 
 void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *block, executed told, int registers, void *data)
 {
@@ -31,8 +33,8 @@ void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *block, executed
 	block->data = data;
 }
 
-void qemu_plugin_register_vcpu_idle_cb(uint64_t id, void (*told)(uint64_t, unsigned)) {}
-void qemu_plugin_register_vcpu_resume_cb(uint64_t id, void (*told)(uint64_t, unsigned)) {}
+void qemu_plugin_register_vcpu_idle_cb(uint64_t id, void *told) {}
+void qemu_plugin_register_vcpu_resume_cb(uint64_t id, void *told) {}
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *block) { return block->length; }
 uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *block) { return block->address; }
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(struct qemu_plugin_tb *block, size_t at) { return &block->last; }
@@ -56,7 +58,11 @@ __attribute__((visibility("default"))) int driver_block(uint64_t address, uint64
 	struct qemu_plugin_tb *block = &made[count];
 	*block = (struct qemu_plugin_tb){ .address = address, .length = length, .last = { last, size } };
 	memcpy(block->last.code, code, size);
+#if PLUGIN_API >= 7
+	translate(block, NULL);
+#else
 	translate(1, block);
+#endif
 	return count++;
 }
 

@@ -67,7 +67,8 @@ def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
     first, second, third = saturate()
     for name in ("ip6_forward", "ip6_rcv_core", "start_xmit"):
         instructions = [per_packet(trial, name)[0] for trial in (first, second, third)]
-        assert max(instructions) - min(instructions) < 0.5, name
+        # Since Linux 6.12 what is sent is accounted for as the port gives it back, now more and now fewer at a time.
+        assert max(instructions) - min(instructions) < (10 if name == "start_xmit" else 0.5), name
         assert 50 < instructions[0] < 500
         for trial in (first, second, third):
             assert per_packet(trial, name)[1] == pytest.approx(1.0, abs=0.01)  # each packet once
@@ -80,7 +81,7 @@ def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
     )  # fmt: skip
     ways = [stack for stack in followed.stacks if "ip6_forward" in stack.split(CALLER)]
     assert ways[0].startswith("handle_softirqs;net_rx_action;__napi_poll;virtnet_poll;receive_buf;napi_gro_receive;")
-    assert any("ip6_output;ip6_finish_output;" in stack and ";start_xmit" in stack for stack in followed.stacks)
+    assert any(";ip6_finish_output;" in stack and ";start_xmit" in stack for stack in followed.stacks)
     own = [followed.stacks[stack] for stack in ways if stack.endswith("ip6_forward")]
     each, calls = (sum(column) / followed.forwarded for column in zip(*own, strict=True))
     assert -0.5 < each - per_packet(first, "ip6_forward")[0] < 10  # the least of what it calls counts for it

@@ -49,9 +49,9 @@ class Cpu:
         self.begun += bool(function) and offset == 0
 
 
-@pytest.fixture(scope="module", params=[1, 3])
+@pytest.fixture(scope="module", params=[1, 3, 7])
 def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """By the version of QEMU's interface: instructions are handed out in two ways."""
+    """By the version of QEMU's interface: instructions are handed out in two ways, and told in two."""
     if shutil.which("gcc") is None:
         pytest.skip("gcc is not installed")
     made = tmp_path_factory.mktemp("plugin") / f"plugin-{request.param}.so"

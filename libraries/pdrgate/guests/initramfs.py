@@ -92,8 +92,10 @@ while :; do
     }}
     if [ "$word" = open ]; then
         if [ "$shell" ]; then
-            kill -KILL "-$shell" 2>/dev/null
+            kill -KILL "-$shell" "$shell" 2>/dev/null
             wait "$shell" 2>/dev/null
+            # What it had started may go after it, and has the port until then; to sleep lets go of who is dead.
+            while kill -0 "-$shell" 2>/dev/null; do sleep 0.01; done
         fi
         setsid /bin/sh -c 'exec 0<>/run/{SHELL} 1>&0 2>/run/{ERRORS} 3>&- && exec /bin/sh' &
         shell=$!

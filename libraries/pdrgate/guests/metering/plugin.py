@@ -12,9 +12,9 @@ from pdrgate.cache import cache_folder
 from pdrgate.errors import TestbedError
 
 SOURCE = Path(__file__).parent / "vcpu_meter.c"
-_APIS = {(9, 1): 3, (9, 0): 2}
+_APIS = {(11, 1): 7, (11, 0): 6, (9, 1): 3, (9, 0): 2}
 """By version of QEMU, from which on plugins declare which version of its interface; before it 1. Of what we use, 3 has
-another way to hand out an instruction's bytes."""
+another way to hand out an instruction's bytes, and 7 others to tell of a translation and of a halt."""
 
 
 def plugin(qemu_version: str, cache: Path | None = None) -> Path:

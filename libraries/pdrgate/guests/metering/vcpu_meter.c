@@ -28,7 +28,7 @@
 #define PLUGIN_API 1
 #endif
 
-/* --- QEMU's interface, as far as it is used; API 1 to 4 agree but for one -------------------------------------------- */
+/* --- QEMU's interface, as far as it is used; API 1 to 7 differ in an instruction's bytes, and in who is called ------- */
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -36,11 +36,17 @@ typedef uint64_t plugin_id;
 struct qemu_plugin_tb;
 enum register_use { NO_REGISTERS = 0 };
 
+#if PLUGIN_API >= 7
+void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id id, void (*told)(struct qemu_plugin_tb *, void *), void *data);
+void qemu_plugin_register_vcpu_idle_cb(plugin_id id, void (*told)(unsigned, void *), void *data);
+void qemu_plugin_register_vcpu_resume_cb(plugin_id id, void (*told)(unsigned, void *), void *data);
+#else
 void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id id, void (*told)(plugin_id, struct qemu_plugin_tb *));
-void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *block, void (*told)(unsigned, void *),
-					  enum register_use use, void *data);
 void qemu_plugin_register_vcpu_idle_cb(plugin_id id, void (*told)(plugin_id, unsigned));
 void qemu_plugin_register_vcpu_resume_cb(plugin_id id, void (*told)(plugin_id, unsigned));
+#endif
+void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *block, void (*told)(unsigned, void *),
+					  enum register_use use, void *data);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *block);
 uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *block);
 struct qemu_plugin_insn;
@@ -306,10 +312,8 @@ static void executed(unsigned cpu, void *data)
 		stop(block);
 }
 
-static void halts(plugin_id id, unsigned cpu)
+static void halts(void)
 {
-	(void)id;
-	(void)cpu;
 	is_halted = 1;
 	halted_since = now();
 	meter->halts++;
@@ -322,11 +326,9 @@ static void halts(plugin_id id, unsigned cpu)
 	}
 }
 
-static void resumes(plugin_id id, unsigned cpu)
+static void resumes(void)
 {
 	uint64_t time = now();
-	(void)id;
-	(void)cpu;
 	if (!is_halted)
 		return;
 	is_halted = 0;
@@ -397,11 +399,10 @@ static void note_flow(struct qemu_plugin_tb *tb, struct block *block, size_t len
 		known_return_point(flow_of[number].end, 1);
 }
 
-static void translated(plugin_id id, struct qemu_plugin_tb *tb)
+static void translated(struct qemu_plugin_tb *tb)
 {
 	uint64_t address = qemu_plugin_tb_vaddr(tb), length = qemu_plugin_tb_n_insns(tb);
 	struct block *block;
-	(void)id;
 	if (address < FIRST_KERNEL_ADDRESS)
 		address = 0; /* programs: counted together */
 	block = block_at(address, length);
@@ -413,7 +414,19 @@ static void translated(plugin_id id, struct qemu_plugin_tb *tb)
 		qemu_plugin_register_vcpu_tb_exec_cb(tb, executed, NO_REGISTERS, block);
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- */
+/* --- What QEMU calls ------------------------------------------------------------------------------------------------ */
+
+#if PLUGIN_API >= 7
+static void on_translation(struct qemu_plugin_tb *tb, void *data) { (void)data; translated(tb); }
+static void on_idle(unsigned cpu, void *data) { (void)cpu; (void)data; halts(); }
+static void on_resume(unsigned cpu, void *data) { (void)cpu; (void)data; resumes(); }
+#define TELL(what, id, told) qemu_plugin_register_vcpu_##what##_cb(id, told, NULL)
+#else
+static void on_translation(plugin_id id, struct qemu_plugin_tb *tb) { (void)id; translated(tb); }
+static void on_idle(plugin_id id, unsigned cpu) { (void)id; (void)cpu; halts(); }
+static void on_resume(plugin_id id, unsigned cpu) { (void)id; (void)cpu; resumes(); }
+#define TELL(what, id, told) qemu_plugin_register_vcpu_##what##_cb(id, told)
+#endif
 
 EXPORTED int qemu_plugin_install(plugin_id id, const void *info, int argc, char **argv)
 {
@@ -436,8 +449,8 @@ EXPORTED int qemu_plugin_install(plugin_id id, const void *info, int argc, char 
 	}
 	for (uint64_t length = 1; length <= 512; length++)
 		block_at(0, length);
-	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
-	qemu_plugin_register_vcpu_idle_cb(id, halts);
-	qemu_plugin_register_vcpu_resume_cb(id, resumes);
+	TELL(tb_trans, id, on_translation);
+	TELL(idle, id, on_idle);
+	TELL(resume, id, on_resume);
 	return 0;
 }
