@@ -78,7 +78,7 @@ def command_line(
     """
     words = [
         find_qemu(), "-name", "pdrgate,debug-threads=on", "-nodefaults", "-no-user-config", "-display", "none",
-        "-no-reboot", "-machine", "pc", "-accel", accelerator, "-cpu", _cpu_model(accelerator),
+        "-no-reboot", "-machine", "pc", "-accel", accelerator, "-cpu", cpu_model(accelerator),
         "-smp", str(vcpus), "-m", str(memory), "-kernel", image, "-initrd", initrd, "-append", cmdline,
         "-serial", f"file:{console}", "-device", "virtio-serial-pci",
     ]  # fmt: skip
@@ -101,7 +101,8 @@ def command_line(
     return words
 
 
-def _cpu_model(accelerator: Accelerator) -> str:
+def cpu_model(accelerator: Accelerator) -> str:
+    """What ``-cpu`` is given."""
     version = qemu_version().partition(".")[0]
     broken = accelerator == "tcg" and version.isdigit() and int(version) < _RIGHT_FLAGS
     return CPU_MODELS[accelerator] + (",-cx16" if broken else "")

@@ -29,7 +29,7 @@ from pdrgate.guests.metering import CpuSpeed, SpeedChoice, SpeedObserver, SpeedR
 from pdrgate.guests.metering.functions import FunctionObserver, busy, why_unmetered
 from pdrgate.guests.metering.stacks import StackObserver
 from pdrgate.guests.metering.symbols import Symbols, read_symbols, tells_symbols
-from pdrgate.guests.qemu import RINGS, TX_RING, NetworkPort, qemu_version
+from pdrgate.guests.qemu import RINGS, TX_RING, NetworkPort, cpu_model, qemu_version
 from pdrgate.hosts.cpus import CpuPlan, format_cpu_list
 from pdrgate.hosts.host import ShellHost, local_host, netns_host
 from pdrgate.knobs import (
@@ -384,6 +384,7 @@ class VmTestbed:
             "accelerator": self.guest.accelerator.name,
             "boot": self.guest.protocol,
             "qemu": qemu_version(),
+            "cpu_model": cpu_model(self.guest.accelerator.name),
             "cpu_speed": str(self._speed),
             "vcpus": str(self._machine.vcpus),
             "memory": f"{self._machine.memory} MiB",
