@@ -149,6 +149,11 @@ class RackTestbed(CountedByProcessor):
         return (self._hop,)
 
     @property
+    def machine(self) -> Host:
+        """The SUT's machine."""
+        return self._machine
+
+    @property
     def boot(self) -> str:
         """The start of the SUT's machine: the first 8 digits of its boot id."""
         return self._boot_id[:8]
