@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import os
 import subprocess
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from tests.acceptance.conftest import PDRGATE, Ended, simulated
+from pdrgate.observers.retis import bindings_missing
+from tests.acceptance.conftest import PDRGATE, ROOT, Ended, simulated
 
 MEASURANDS = {
     "latency": ["PDR", "saturation throughput", "median latency at 50% PDR", "p99 latency at 90% PDR"],
@@ -63,6 +67,22 @@ def test_the_mrr_is_told_where_no_verdict_goes_by_it(ended):
     assert (entry["verdict"], entry["comparison"]) == ("NO_BASELINE", None)
     assert entry["reason"].startswith("MRR ")
     assert entry["losses"]["forwarded"] < entry["losses"]["offered"] / 3
+
+
+@pytest.mark.skipif(bool(bindings_missing()), reason="PyPI has wheels of retis for x86_64 only")
+def test_retis_looks_in_one_trial_more(simulated_gate, tmp_path, monkeypatch):
+    events = tmp_path / "events"
+    events.write_bytes(gzip.decompress((ROOT / "tests/data/retis-1.6.4.data.gz").read_bytes()))
+    monkeypatch.setenv("RETIS_EVENTS", str(events))
+    monkeypatch.setenv("PATH", f"{ROOT / 'tests/fakes'}:{os.environ['PATH']}")
+    ended = simulated_gate("--retis", "--profile", "smoke")
+    assert ended.code == 0, ended.stdout + ended.stderr
+    (entry,) = ended.result["scenarios"]
+    trial = json.loads((ended.folder / "trials.jsonl").read_text().splitlines()[-1])
+    assert (trial["phase"], trial["intended_load"]) == ("drops", entry["drops"]["load"])
+    assert entry["drops"]["seen"] == 0  # they are a guest's, and of no namespace of ours
+    assert (ended.folder / entry["drops"]["file"]).read_bytes() == events.read_bytes()
+    assert ended.stdout.count("Retis saw the SUT's network stack drop no packet at ") == 2
 
 
 def test_a_sut_that_becomes_slower_is_found_by_a_soak(simulated_gate):

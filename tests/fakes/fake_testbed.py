@@ -16,6 +16,7 @@ from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
 from pdrgate.gate.session import Session
 from pdrgate.history.noise import NoiseStore
+from pdrgate.hosts.host import Host, local_host
 from pdrgate.observers.environment import Environment
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import CounterObserver, Observer
@@ -70,6 +71,10 @@ class FakeTestbed:
         """An opener for ``Session``."""
         self.open = True
         return self
+
+    @property
+    def machine(self) -> Host:
+        return local_host()
 
     def sentence(self) -> str:
         return "a simulated SUT"

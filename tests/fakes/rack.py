@@ -30,6 +30,17 @@ def _ip(*words: str, said: str = "") -> None:
     subprocess.run(("ip", *words), input=said, check=True, capture_output=True, text=True)
 
 
+def _host(namespace: str, server: SshServer | None) -> dict[str, object]:
+    """How a testbed file says how a namespace is reached."""
+    if server is None:
+        return {"kind": "netns", "namespace": namespace}
+    target = server.target
+    return {
+        "kind": "ssh", "address": target.address, "port": target.port, "user": target.user,
+        "key": str(target.key), "known_hosts": str(target.known_hosts), "namespace": namespace,
+    }  # fmt: skip
+
+
 class Rack:
     """TG and SUT from `__init__` to `close`; a context manager. ``rules`` makes the SUT slower, see `_RULES`."""
 
@@ -61,28 +72,27 @@ class Rack:
         return found
 
     def testbed(
-        self, path: Path, server: SshServer | None = None, generator: dict[str, object] | None = None, **sut: object
-    ) -> Path:
-        """Write a testbed file for this rack, by SSH or, without a server, by the namespace."""
-        if server is None:
-            host: dict[str, object] = {"kind": "netns", "namespace": self.sut}
-        else:
-            target = server.target
-            host = {
-                "kind": "ssh", "address": target.address, "port": target.port, "user": target.user,
-                "key": str(target.key), "known_hosts": str(target.known_hosts), "namespace": self.sut,
-            }  # fmt: skip
+        self, path: Path, server: SshServer | None = None, generator: dict[str, object] | None = None,
+        station: SshServer | None = None, **sut: object,
+    ) -> Path:  # fmt: skip
+        """Write a testbed file for this rack, by SSH or, without a server, by the namespace.
+
+        Args:
+            station: by which TCP's other end is reached; None: it is where the generator is.
+        """
         content = {
             "name": "rack-test",
             "kind": "rack",
             "generator": generator or {"kind": "embedded", "ports": ["t0", "t1"], "namespace": self.tg},
             "sut": {
-                "host": host,
+                "host": _host(self.sut, server),
                 "ports": [{"interface": port} for port in PORTS],
                 "knobs": {"ports": {"offloads": {"gro": True, "tso": False}}},
                 **sut,
             },
         }
+        if station is not None:
+            content["station"] = {"host": _host(self.tg, station), "interface": "t0"}
         path.write_text(yaml.safe_dump(content, sort_keys=False))
         return path
 

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import select
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,11 +12,13 @@ import pytest
 
 from pdrgate.data_paths.catalogue import NETWORKS, data_path
 from pdrgate.errors import TestbedError
+from pdrgate.gate.dropped import counted, namespaces
 from pdrgate.gate.fingerprint import fingerprint
 from pdrgate.guests.guest import GuestError
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.reading import Counter, Place, nested
+from pdrgate.observers.retis import Retis, read_events
 from pdrgate.observers.watching import watching
 from pdrgate.safety.recovery import recover_stale
 from pdrgate.testbeds import load_testbed
@@ -79,7 +82,7 @@ def test_an_overload_is_refused_at_the_tap_and_blocks_nobody(shared_testbed, clo
     testbed.set_buffer(DEFAULT_BUFFER)
 
 
-def test_what_the_guest_loses_has_a_place(shared_testbed, cloud):
+def test_what_the_guest_loses_has_a_place(shared_testbed, cloud, tmp_path):
     """The TAP's queue by its counters; a blackhole by the reasons that the guest's kernel tells."""
     testbed = shared_testbed(cloud)
     path = data_path("ipv6-routing")
@@ -103,6 +106,14 @@ def test_what_the_guest_loses_has_a_place(shared_testbed, cloud):
     host, network = testbed.hops[0].host, str(NETWORKS[6].forward)
     host.run("ip", "-6", "route", "add", "blackhole", network, "metric", "1")
     nowhere = lost(LOW)
+    if shutil.which("retis"):  # no registry has the collector
+        with Retis(testbed.machine).collecting() as collection:
+            trial = generator.trial(LOW, 0.05, Frames(family=6))
+            (tmp_path / "retis.data").write_bytes(collection.end())
+        events = read_events(tmp_path / "retis.data")
+        drops = counted(events, namespaces(testbed), trial, "", "")
+        assert (drops.seen, drops.places[0].function) == (trial.offered, "dst_discard_out")
+        assert "ip6_sublist_rcv" in drops.places[0].way
     host.run("ip", "-6", "route", "delete", "blackhole", network, "metric", "1")
     generator.close()
     path.restore()

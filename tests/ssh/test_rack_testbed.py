@@ -18,7 +18,7 @@ import pytest
 from rack import PORTS, Rack
 from ssh_server import SshServer
 
-from pdrgate.data_paths.catalogue import data_path
+from pdrgate.data_paths.catalogue import TcpStreams, TcpTransfer, data_path
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.hosts.host import netns_host
@@ -164,6 +164,38 @@ def test_what_a_sut_has_not_is_told_and_nothing_is_left(
     file = rack.testbed(tmp_path / "x.yaml", shared_server, **change)
     with Journal.begin(tmp_path / "state") as journal, pytest.raises(TestbedError, match=message):
         load_testbed(file).open(journal)
+    assert differences(before, rack.state()) == {}
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["the-generators-port", "a-host-of-the-file"])
+def test_tcp_between_the_sut_and_who_it_faces(
+    rack: Rack, tmp_path: Path, shared_server: SshServer, named: bool
+) -> None:
+    before = rack.state()
+    file = rack.testbed(tmp_path / "x.yaml", shared_server, station=shared_server if named else None)
+    with Journal.begin(tmp_path / "state") as journal:
+        testbed = load_testbed(file).open(journal)
+        try:
+            told = f"ssh:station/{rack.tg}" if named else None
+            assert testbed.describe().get("station") == told
+            streams = TcpStreams(direction="sends") if named else TcpStreams()
+            path = TcpTransfer(6 if named else 4, streams, journal)
+            path.apply(testbed.hops)
+            try:
+                made = path.loop.transfer(64 << 10, 1.0)
+                assert made.delivered > 1 << 20
+                assert made.advertised <= 64 << 10
+                assert made.looks
+                assert made.sut_busy
+                assert (made.station_busy is None) is named
+                # What a killed run would leave is known: settings, addresses and routes of both ends.
+                noted = journal.path.read_text() + "".join(one.read_text() for one in remote(tmp_path / "state"))
+                for word in ("tcp_rmem", "tcp_wmem", "port-network"):
+                    assert noted.count(word) >= 1
+            finally:
+                path.restore()
+        finally:
+            testbed.close()
     assert differences(before, rack.state()) == {}
 
 

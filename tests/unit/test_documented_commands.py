@@ -59,6 +59,7 @@ MEASURED = {
         "--resume": "acceptance/test_real_gate.py::test_ctrl_c_puts_everything_back_and_can_be_resumed",
         "--suite": "acceptance/test_real_gate.py::test_a_load_can_be_measured_and_asserted",
         "--soak": "acceptance/test_latency_and_soak.py::test_a_soak_says_what_it_confirms",
+        "--retis": "acceptance/test_latency_and_soak.py::test_retis_looks_in_one_trial_more",
         "--latency": "acceptance/test_latency_and_soak.py::test_latency_of_any_scenario",
         "--history": "acceptance/test_history.py::test_a_run_puts_itself_into_the_history",
         "--kernel": _GUEST, "--budget": _GUEST, "--boots": _GUEST, "--tolerance": _GUEST,

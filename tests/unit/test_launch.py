@@ -130,7 +130,7 @@ def test_robot_gets_what_was_asked_in_units_and_with_whole_paths() -> None:
         "KERNEL": f"vmlinuz,modules={Path.cwd() / 'lib'}", "BPF": "a.o", "AGAINST": "b.o", "BOOTS": "6",
         "BUDGET": "0.1 s", "SOAK": "90 s", "RESUME": "True", "HISTORY": str(Path.cwd() / "runs.db"),
         "NOISE": str(Path.cwd() / "results/noise.jsonl"), "BELOW_NOISE": "True",
-        "AFRESH": "True", "ANY_FINGERPRINT": "False", "SPIKE_IN": "True",
+        "AFRESH": "True", "ANY_FINGERPRINT": "False", "SPIKE_IN": "True", "RETIS": "False",
     }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from pdrgate.errors import TestbedError
 from pdrgate.hosts.ssh_target import SshTarget
 from pdrgate.testbeds import Rack, TestbedConfig, load_testbed
 from pdrgate.testbeds.config import GeneratorConfig
-from pdrgate.testbeds.kinds import KINDS, HostConfig, PortConfig
+from pdrgate.testbeds.kinds import KINDS, HostConfig, PortConfig, StationConfig
 from pdrgate.traffic.trex.config import TRexConfig
 
 SHIPPED = sorted((Path(__file__).parents[2] / "resources/testbeds").glob("*.yaml"))
@@ -44,6 +44,10 @@ sut:
   buffer: backlog
   steering: rps
   knobs: {{net.ipv4.ip_default_ttl: 32}}
+station:
+  host: {{kind: ssh, address: 10.0.0.3, key: keys/id, host_key: {KEY}}}
+  interface: eth3
+  cpu: 1
 """
 
 
@@ -83,6 +87,9 @@ def test_a_full_file_becomes_values(load: Callable[[str], TestbedConfig], tmp_pa
         ),
         buffer="backlog",
         steering="rps",
+        station=StationConfig(
+            HostConfig("ssh", SshTarget("station", "10.0.0.3", key=tmp_path / "keys/id", host_key=KEY)), "eth3", 1
+        ),
     )  # fmt: skip
 
 
@@ -117,6 +124,8 @@ def test_a_password_is_never_shown(load: Callable[[str], TestbedConfig]) -> None
          "address of TRex's port at the other end"),
         ("buffer: backlog", "buffer: rings", "x.yaml:24: sut.buffer: 'rings' is not one of auto, ring, backlog; did "
          "you mean ring?"),
+        ("interface: eth3", "interfaec: eth3", "x.yaml:29: station.interfaec: unknown key; did you mean interface?"),
+        ("cpu: 1", "cpu: one", "x.yaml:30: station.cpu: 'one' does not fit; write auto or the number of a CPU of that"),
         ("server: trex", "servr: trex", "x.yaml:5: generator.servr: unknown key; did you mean server? (and 1 more)"),
         ("ports: [2, 3]", "ports: [2]", "x.yaml:6: generator.ports: "),
         ("kind: trex", "kind: trecks", "x.yaml:4: generator.kind: 'trecks' is not one of embedded, trex; did you mean"),

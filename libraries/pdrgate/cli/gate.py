@@ -138,6 +138,7 @@ def _tags(context: click.Context, parameter: click.Parameter, incomplete: str) -
 @click.option(
     "--soak", metavar="TIME", type=DurationType(), help="Offer 90 % of the PDR for so long, and say what is lost."
 )
+@click.option("--retis", is_flag=True, help="Have Retis look at each packet that is dropped, in one trial more.")
 @click.option("--resume", metavar="RUN", type=PathType(), help="Continue the run in this folder.")
 @click.option("--reading", type=click.Choice(["strict", "tolerant", "published"]), default="strict", show_default=True)
 @wait_option
@@ -265,6 +266,8 @@ def _asked(**given: Any) -> RunOptions:
     if options.against and options.scenarios == ("default",):
         tag = f"bpf-build-{bpf_build(options.bpf).kind}" if options.bpf else "kernel-build"
         options = dataclasses.replace(options, scenarios=(tag,))
+    if options.retis and options.against:
+        raise UsageError("--retis looks at one build; leave out --against, and look at the candidate by itself")
     if options.soak is not None and options.against:
         raise UsageError("--soak is of one build; leave out --against")
     if options.soak is not None and options.scenarios == ("default",):

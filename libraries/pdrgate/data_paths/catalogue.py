@@ -14,6 +14,7 @@ from pdrgate.data_paths.tcp_streams import CONTROLS, Direction, TcpStreams
 from pdrgate.data_paths.tcp_transfer import TcpTransfer
 from pdrgate.data_paths.udp_delivery import UdpDelivery
 from pdrgate.errors import TestbedError
+from pdrgate.knobs import ChangeLog
 
 __all__ = [
     "CALLS", "CONTROLS", "DATA_PATHS", "MOST_RECEIVERS", "NETWORKS", "Call", "DataPath", "Direction", "Hop",
@@ -59,6 +60,7 @@ def data_path(
     program: BpfBuild | Path | None = None,
     receivers: Receivers | None = None,
     streams: TcpStreams | None = None,
+    changes: ChangeLog | None = None,
 ) -> DataPath:
     """A new data path of that name.
 
@@ -66,6 +68,7 @@ def data_path(
         program: an eBPF object to run in place of pdrgate's own, the build under test.
         receivers: who receives, where packets end at the SUT.
         streams: of TCP, where it talks that.
+        changes: where what it sets of TCP is noted first, for no testbed knows of that; None: it ends with the hosts.
 
     Raises:
         BpfBuildError: the object holds no program for this data path, or the data path runs none.
@@ -86,5 +89,5 @@ def data_path(
     if kind.delivers:
         return UdpDelivery(kind.family, receivers or Receivers())
     if kind.transfers:
-        return TcpTransfer(kind.family, streams or TcpStreams())
+        return TcpTransfer(kind.family, streams or TcpStreams(), changes)
     return SegmentRouting() if kind.segments else Routing(kind.family)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pdrgate.data_paths.contract import Hop, Station
@@ -11,8 +11,8 @@ from pdrgate.data_paths.iperf import Ends, Iperf
 from pdrgate.data_paths.kernel_network import KernelNetwork
 from pdrgate.data_paths.tcp_streams import TcpStreams
 from pdrgate.errors import TestbedError
-from pdrgate.hosts.host import CommandError, Host
-from pdrgate.knobs import KnobSet, offloads, rps_knobs, sysctl
+from pdrgate.hosts.host import Host
+from pdrgate.knobs import ChangeLog, KnobSet, RootQdisc, offloads, rps_knobs, sysctl
 
 _SEND_BUFFER = 64 << 20
 """Bytes that the senders' buffers may hold, so that windows and not they decide."""
@@ -40,17 +40,18 @@ class TcpTransfer:
     forgotten the route's once the buffer tells them otherwise (6.18 does); windows of 64 KiB times a power of two are
     exact all the same, for no segment can tell a larger one at the scale that they were begun with. A path delay, and
     loss, are netem's, at the station's end where its kernel has that.
+
+    Args:
+        changes: where what is set is noted first; addresses and routes the testbed knows of.
     """
 
-    def __init__(self, family: Literal[4, 6], streams: TcpStreams) -> None:
+    def __init__(self, family: Literal[4, 6], streams: TcpStreams, changes: ChangeLog | None = None) -> None:
         self._network = KernelNetwork(family)
         self._streams = streams
-        self._knobs = KnobSet()
+        self._knobs = KnobSet(changes)
         self._loop: Iperf | None = None
         self._window = 0
         """That is set, bytes."""
-        self._delayed: tuple[Host, str] | None = None
-        """The host and its interface that have netem."""
 
     @property
     def name(self) -> str:
@@ -93,12 +94,14 @@ class TcpTransfer:
         if hop is None or hop.station is None:
             where = hop.host.name if hop is not None else "the testbed"
             raise TestbedError(
-                f"nobody at the other end of {where} talks TCP; use a testbed of kind local-netns or local-vm"
+                f"nobody at the other end of {where} talks TCP; name a host that does as station in the testbed file, "
+                "or use one of kind local-netns or local-vm"
             )
         station, network = hop.station, self._network
-        for host, port, side in ((hop.host, hop.ingress, 2), (station.host, station.port, 1)):
+        ingress = replace(hop.ingress, peer_mac=station.port.mac)
+        for host, port, side in ((hop.host, ingress, 2), (station.host, station.port, 1)):
             if self.family == 6:
-                network.set(host, f"net/ipv6/conf/{port.interface}/disable_ipv6", 0)
+                self._knobs.apply(host, sysctl(f"net/ipv6/conf/{port.interface}/disable_ipv6", 0))
             network.connect(host, port, link=0, side=side)
             for name, value in (
                 ("net/ipv4/tcp_wmem", f"4096 {1 << 20} {_SEND_BUFFER}"),
@@ -107,8 +110,9 @@ class TcpTransfer:
                 ("net/ipv4/tcp_no_metrics_save", 1),
             ):
                 self._knobs.apply(host, sysctl(name, value))
-            # Frames on the wire, and not what one of 64 KiB would be in memory.
-            self._knobs.apply(host, offloads(port.interface, {"tso": False}), missing="skip")
+            # Frames as on a wire, and not what one of 64 KiB would be in memory.
+            if not _has_wire(host, port.interface):
+                self._knobs.apply(host, offloads(port.interface, {"tso": False}), missing="skip")
             if port.steering is not None:
                 # The sender's CPU would put the segments together that the SUT's is to take in.
                 self._knobs.apply(host, offloads(port.interface, {"gro": False}), missing="skip")
@@ -146,16 +150,13 @@ class TcpTransfer:
         told = []
         self._window = 0
         loop, self._loop = self._loop, None
-        delayed, self._delayed = self._delayed, None
         try:
             if loop is not None:
                 loop.close()
-            if delayed is not None:
-                host, interface = delayed
-                host.run("tc", "qdisc", "delete", "dev", interface, "root")
         except TestbedError as error:
             told.append(str(error))
-        return told + self._knobs.restore() + self._network.restore()
+        # Addresses first: those of IPv6 go with it.
+        return told + self._network.restore() + self._knobs.restore()
 
     def _lengthen(self, hop: Hop, station: Station) -> None:
         """Give the path its delay and its loss.
@@ -174,11 +175,10 @@ class TcpTransfer:
         why = ""
         for host, interface in places:
             try:
-                host.run("tc", "qdisc", "replace", "dev", interface, "root", *netem)
-            except CommandError as error:
+                self._knobs.apply(host, RootQdisc(interface, " ".join(netem)))
+            except TestbedError as error:
                 why = str(error)
                 continue
-            self._delayed = host, interface
             return
         hosts = " and ".join(host.name for host, _ in places)
         what = "loss" if streams.loss else "delay"
@@ -186,3 +186,9 @@ class TcpTransfer:
             f"{hosts} cannot give the path {what}: the kernel has no netem (sch_netem; {why}); measure without, or "
             "where the kernel has it"
         )
+
+
+def _has_wire(host: Host, interface: str) -> bool:
+    """Whether a card sends what comes out of an interface: then large segments are cut there."""
+    driver = host.run("readlink", f"/sys/class/net/{interface}/device/driver", check=False).stdout.strip()
+    return bool(driver) and not driver.endswith("/virtio_net")

@@ -61,6 +61,8 @@ class Options:
     """Whether builds are compared though the tolerance is below what the testbed resolves."""
     spike_in: bool = False
     """Whether a comparison of builds that passes must show that it could have failed."""
+    retis: bool = False
+    """Whether Retis looks at what is dropped, in one trial more that loses packets."""
     afresh: bool = False
     """Whether earlier tries of the same two builds are forgotten."""
 

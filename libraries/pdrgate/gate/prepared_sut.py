@@ -130,7 +130,8 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         self.boot = self.identity.boot or testbed.boot
         self.environment = testbed.environment()
         self._log = _kernel_log(testbed)
-        self._path = data_path(scenario.data_path, self.identity.program, scenario.delivery, scenario.streams)
+        changes = None if testbed.disposable else self.session.changes
+        self._path = data_path(scenario.data_path, self.identity.program, scenario.delivery, scenario.streams, changes)
         self._path.apply(testbed.hops)
         testbed.set_buffer(scenario.buffer)
         testbed.pin(scenario.pinning)

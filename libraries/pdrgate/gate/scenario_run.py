@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import time
+from collections.abc import Sequence
 
 from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.against_baseline import RECEIVE_RATE, AgainstBaseline, numbers
 from pdrgate.gate.arrivals import arrivals
 from pdrgate.gate.baseline import BaselineSource
 from pdrgate.gate.disturbance import Disturbance, remedy
+from pdrgate.gate.dropped import look, lossy_load, retis_of
 from pdrgate.gate.interference import interference
 from pdrgate.gate.judging import (
     check_tolerance,
@@ -24,10 +27,12 @@ from pdrgate.gate.replicate import Measurands, Replicate, measure_in_turn, summa
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.gate.soak import SHARE, judged_soak, slices, soaked
-from pdrgate.gate.subject import Subject, goals_of
+from pdrgate.gate.subject import SEARCH, Subject, goals_of
 from pdrgate.measurands import REPEAT, Ask, LatencyTrials, Sweep
 from pdrgate.measurands.measurand import MRR, PATH, SOAK, rounded
 from pdrgate.observers.accounting import total
+from pdrgate.observers.retis import Retis
+from pdrgate.results.drops import DropsResult
 from pdrgate.results.losses import LossResult
 from pdrgate.results.model import (
     CostResult,
@@ -53,6 +58,8 @@ from pdrgate.trial import Trial
 from pdrgate.units import Rate
 
 _FEWEST_RATES = 2
+_UNFIT = re.compile(r"[^\w.@%,=+-]")
+"""What a file's name had better not hold."""
 LOAD = "load"
 """Phase of a trial that a suite asked for by its load."""
 _WAVERING = 1.25
@@ -84,8 +91,10 @@ class ScenarioRun:
         self.cost: CostResult | None = None
         self.latency: tuple[LatencyResult, ...] = ()
         self.soak: SoakResult | None = None
+        self.drops: DropsResult | None = None
         self.disturbance = Disturbance()
         """Of the repeats."""
+        self._retis: Retis | None = None
         self._against = AgainstBaseline(self.subject, baselines)
         self._failure: Judgement | None = None
         """Why there is nothing to compare."""
@@ -109,6 +118,8 @@ class ScenarioRun:
         profile = self.session.profile
         self._foresee(*profile.search_time, then=(profile.repeats_time, _WAVERING * profile.repeats_time))
         self.subject.prepare()
+        if self.session.options.retis:
+            self._retis = retis_of(self.subject.testbed)
 
     def measure_load(self, load: float, duration: float) -> Trial:
         """One trial that a suite asks for."""
@@ -133,6 +144,8 @@ class ScenarioRun:
         if failure is not None:
             self._failure = Disturbance.of(self.trials).weighed(failure, remedy(self.session.testbed))
         self.judgement = graver(self.judgement, self._failure)
+        if self._failure is not None:  # there will be no repeats
+            self._look_at_drops([trial for trial in self.trials if trial.phase == SEARCH])
         return self.found
 
     def repeat(self) -> Assessment:
@@ -192,6 +205,7 @@ class ScenarioRun:
         if self.interference and self._failure is None:
             self.session.observer.said(f"while the repeats were measured, {self.interference}")
         self.judgement = graver(self.judgement, self._failure)
+        self._look_at_drops(repeats)
         return self.assessment
 
     def measure_soak(self, duration: float, share: float = SHARE) -> SoakResult:
@@ -308,6 +322,7 @@ class ScenarioRun:
             soak=self.soak,
             uncounted=subject.uncounted,
             losses=self._losses,
+            drops=self.drops,
             arrivals=arrivals(trial for trial in self.trials if trial.repeat),
         )
 
@@ -335,6 +350,19 @@ class ScenarioRun:
         first.steps = (found.latency,)
         measure_in_turn([first])
         return found
+
+    def _look_at_drops(self, trials: Sequence[Trial]) -> None:
+        if self._retis is None:
+            return
+        lossy = lossy_load(trials, self.scenario.loss_ratio)
+        if lossy is None:
+            self.session.observer.said(
+                "no load lost packets while it was measured: there is nothing to look at by Retis"
+            )
+            return
+        file = self.session.record.folder / f"retis-{_UNFIT.sub('_', self.scenario.name)}.data"
+        self.drops = look(self.subject, self._retis, *lossy, self.session.profile.trial_duration, file)
+        self.session.observer.said(self.drops.sentence())
 
     def _summarise(self, measurands: Measurands, replicates: list[Replicate[Ask, Trial]]) -> None:
         rates = [one for one in self.measurands if one.name == RECEIVE_RATE]

@@ -137,6 +137,8 @@ class TransferRun:
     def prepare(self) -> None:
         """Set the SUT up for the scenario and start the programs. Raises TestbedError, and DataError as `repeat`."""
         self.subject.prepare()
+        if self.session.options.retis:
+            self.session.say_once("Retis looks at trials that lose packets; of a closed loop there are none")
         self._against.find()
 
     def sweep(self) -> int | None:

@@ -36,7 +36,7 @@ MORE_MODULES = (
 """There for data paths; loaded when they are used first."""
 
 _PROGRAMS = {"sh": "dash", "busybox": "busybox-static", "ip": "iproute2", "ethtool": "ethtool"}
-_MORE_PROGRAMS = ("tc", "bpftool", "iperf3")
+_MORE_PROGRAMS = ("tc", "bpftool", "iperf3", "retis")
 _SEARCH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 CONTROL, SHELL, ERRORS = "pdrgate.control", "pdrgate.shell", "pdrgate.errors"

@@ -62,6 +62,7 @@ class TestbedKeywords:
         afresh: bool = False,
         latency: bool = False,
         latency_tolerance: Ratio = LATENCY_TOLERANCE,
+        retis: bool = False,
     ) -> None:
         """Sets up the testbed that the file ``testbed`` describes, and puts it back when the suite ends.
 
@@ -89,6 +90,7 @@ class TestbedKeywords:
         | ``afresh``   | Whether earlier tries of the same two builds are forgotten: of file and history. |
         | ``below_noise`` | Whether builds are compared though the tolerance is below what the testbed resolves. |
         | ``spike_in`` | Whether a comparison of builds that passes must find a slowdown that was planted, too. |
+        | ``retis``    | Whether Retis looks at each packet that is dropped, in one trial more that loses some. |
         | ``resume``   | Whether the trials in the output directory are this run's, and need not be made again. |
         """
         builtin = BuiltIn()
@@ -125,6 +127,7 @@ class TestbedKeywords:
                 any_fingerprint=any_fingerprint,
                 spike_in=spike_in,
                 afresh=afresh,
+                retis=retis,
             )
             found = baselines(options, folder)
             beside = noise if noise and str(noise) not in _NOT_GIVEN else None

@@ -21,6 +21,9 @@ a program that has its CPU."""
 PATH = "path"
 """The phase of a trial in which calls are followed, and which tells nothing else: the SUT is slower for it."""
 
+DROPS = "drops"
+"""The phase of a trial in which each dropped packet is looked at; it tells nothing else either."""
+
 LATENCY = ("latency50", "latency90", "latency99")
 """The phases of trials with latency probes, by percent of the PDR."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pdrgate.reports.costs import INLINED, largest_changes
+from pdrgate.reports.drops import drops_lines
 from pdrgate.reports.gfm import block, code, cut, table, text
 from pdrgate.reports.latencies import latency_by_build, share_in_words
 from pdrgate.reports.measurands import MeasurandRow, change_rows, measurand_rows
@@ -155,7 +156,7 @@ def _remarks(scenario: ScenarioResult, result: RunResult) -> Iterator[str]:
     comparison = scenario.comparison
     if comparison is not None and not comparison.accepted:
         yield f"{of}the verdict does not rest on the change: {text(comparison.why_not)}"
-    for line in (*soak_lines(scenario), *spike_in_lines(scenario)):
+    for line in (*drops_lines(scenario), *soak_lines(scenario), *spike_in_lines(scenario)):
         yield f"{of}{text(line)}"
     if scenario.interference:
         yield f"{of}meanwhile {text(scenario.interference)}"

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pdrgate.reports import tables
 from pdrgate.reports.arrivals import arrivals_by_build
 from pdrgate.reports.builds import of_builds
+from pdrgate.reports.drops import drops_tables
 from pdrgate.reports.icicle import icicles
 from pdrgate.reports.latencies import latency_by_build
 from pdrgate.reports.losses import by_build
@@ -165,6 +166,8 @@ def key_tables(scenario: ScenarioResult) -> Iterator[str]:
     for label, losses in by_build(scenario):
         if losses.lost:
             yield tables.losses_table(losses, label)
+    if scenario.drops is not None:
+        yield from drops_tables(scenario.drops)
     if scenario.transfers is not None and scenario.transfers.checks:
         yield tables.transfer_checks_table(scenario.transfers)
     for part in _parts(scenario, (), ""):

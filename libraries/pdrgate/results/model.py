@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pdrgate.results.drops import DropsResult
 from pdrgate.results.losses import LossResult
 from pdrgate.results.soak import SoakResult
 from pdrgate.results.verdict import Verdict
@@ -516,6 +517,8 @@ class ScenarioResult:
     """A long load below the PDR, where that was asked for."""
     losses: LossResult | None = None
     """Where packets were lost, of all trials that the measurands rest on; None where nothing counted them."""
+    drops: DropsResult | None = None
+    """Each packet that was dropped in one trial, where Retis was to look."""
     arrivals: tuple[ArrivalsResult, ...] = ()
     """By load, at the receivers of an end host; empty where packets do not end at the SUT."""
     transfers: TransfersResult | None = None

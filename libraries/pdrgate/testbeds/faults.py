@@ -83,11 +83,12 @@ def _rack_contradictions(content: Mapping[str, Any], lines: Mapping[Key, int]) -
         if content["generator"]["kind"] == TREX and "faces" not in port:
             problem = "the key faces is missing; write the MAC address of TRex's port at the other end"
             yield _line(key, lines), shown(key), problem
-    host = content["sut"]["host"]
-    for within, one in (((), host), (("jump",), host.get("jump", {}))):
-        if "key" in one and "password_env" in one:
-            full = ("sut", "host", *within, "password_env")
-            yield _line(full, lines), shown(full), "there is a key too; keep the key, or the password"
+    for part in ("sut", "station"):
+        host = content.get(part, {}).get("host", {})
+        for within, one in (((), host), (("jump",), host.get("jump", {}))):
+            if "key" in one and "password_env" in one:
+                full = (part, "host", *within, "password_env")
+                yield _line(full, lines), shown(full), "there is a key too; keep the key, or the password"
 
 
 def _problems(error: jsonschema.ValidationError) -> Iterator[tuple[Key, str]]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pdrgate.safety.sut_lock import SutLock
     from pdrgate.testbeds.netns import NetnsTestbed
     from pdrgate.testbeds.rack import RackTestbed
+    from pdrgate.testbeds.rack_station import RackStation
     from pdrgate.testbeds.traffic_source import TrafficSource
     from pdrgate.testbeds.vm import VmTestbed
 
@@ -149,6 +150,16 @@ class PortConfig:
     """The MAC address of the generator's port at the other end; None where that can be read."""
 
 
+@dataclass(frozen=True, slots=True)
+class StationConfig:
+    """Who talks TCP with the SUT's first port, where that is not the generator's."""
+
+    host: HostConfig
+    interface: str
+    cpu: int | None = None
+    """Of its programs and its packet work; None: as its scheduler likes."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rack(TestbedConfig):
     """A host and ports that are there already, of this machine, of a namespace, or of a machine reached by SSH."""
@@ -165,6 +176,7 @@ class Rack(TestbedConfig):
     """What a scenario's receive buffer is; auto: the receive ring where the driver has one that can be set."""
     steering: Literal["auto", "irq", "rps"] = "auto"
     """How packet work gets to a scenario's CPUs; auto: by interrupt affinity where the ports have interrupts."""
+    station: StationConfig | None = None
 
     @property
     def boots_builds(self) -> bool:
@@ -184,18 +196,15 @@ class Rack(TestbedConfig):
         """
         from pdrgate.testbeds.rack import RackTestbed
 
-        source = self._source(journal)
-        machine: Host
-        if self.host.ssh is not None:
-            from pdrgate.hosts.ssh import SshConnection, SshHost
-
-            machine = SshHost(SshConnection(self.host.ssh), owns=True)
-            router: Host = SshHost(machine.connection, self.host.namespace) if self.host.namespace else machine
-        else:
-            machine = local_host()
-            router = netns_host(self.host.namespace) if self.host.namespace else machine
+        with contextlib.ExitStack() as stack:
+            source = self._source(journal)
+            stack.callback(source.close)
+            machine, router = _hosts(self.host)
+            stack.callback(machine.close)
+            station = self._opened_station(machine, journal)
+            stack.pop_all()  # from here on they are closed with the testbed, also with one that cannot be set up
         return RackTestbed(
-            machine, router, self.ports, source, journal,
+            machine, router, self.ports, source, journal, station=station,
             cpus=self.cpus, isolate=self.isolate, knobs=self.knobs, buffer=self.buffer, steering=self.steering,
             lock=lock,
         )  # fmt: skip
@@ -238,6 +247,19 @@ class Rack(TestbedConfig):
             return TestbedConfig.with_password(self, password)
         return replace(self, host=replace(self.host, ssh=replace(self.host.ssh, password=password)))
 
+    def _opened_station(self, sut: Host, journal: Journal) -> RackStation | None:
+        if self.station is None:
+            return None
+        from pdrgate.hosts.ssh import SshHost
+        from pdrgate.testbeds.rack_station import RackStation
+
+        machine, router = _hosts(self.station.host)
+        # A machine has one lock, and that is the SUT's.
+        same = isinstance(sut, SshHost) and isinstance(machine, SshHost) and sut.boot == machine.boot
+        return RackStation(
+            machine, router, self.station.interface, journal, cpu=self.station.cpu, lock=not same
+        )  # fmt: skip
+
     def _source(self, journal: Journal) -> TrafficSource:
         from pdrgate.testbeds.traffic_source import EmbeddedSource, TRexSource
 
@@ -263,6 +285,18 @@ KINDS: Mapping[str, type[TestbedConfig]] = {kind.kind: kind for kind in (LocalNe
 def open_testbed(config: TestbedConfig, journal: Journal) -> Testbed:
     """What `TestbedConfig.open` does, for who can be handed another way to open a testbed."""
     return config.open(journal)
+
+
+def _hosts(config: HostConfig) -> tuple[Host, Host]:
+    """The machine, and it again or the network namespace of it; nothing is asked of them yet."""
+    machine: Host
+    if config.ssh is not None:
+        from pdrgate.hosts.ssh import SshConnection, SshHost
+
+        machine = SshHost(SshConnection(config.ssh), owns=True)
+        return machine, SshHost(machine.connection, config.namespace) if config.namespace else machine
+    machine = local_host()
+    return machine, netns_host(config.namespace) if config.namespace else machine
 
 
 def _check_this_machine(config: TestbedConfig, why: str) -> None:

@@ -8,6 +8,7 @@ from typing import Literal, Protocol, runtime_checkable
 from pdrgate.data_paths.catalogue import Hop
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.cpus import format_cpu_list
+from pdrgate.hosts.host import Host
 from pdrgate.observers.environment import Environment
 from pdrgate.observers.reading import Reading
 from pdrgate.observers.watching import Observer
@@ -33,6 +34,10 @@ class Testbed(Protocol):
     @property
     def hops(self) -> tuple[Hop, ...]:
         """The routers of the SUT, in the order of forward traffic."""
+
+    @property
+    def machine(self) -> Host:
+        """The machine whose kernel is the SUT's: what is asked of the kernel as a whole is asked there."""
 
     @property
     def boot(self) -> str:

@@ -13,6 +13,7 @@ TSO off at the SUT's ports (``knobs: {ports: {offloads: …}}``), see `pdrgate.t
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network
@@ -50,6 +51,7 @@ from pdrgate.testbeds.drop_reasons import AnyDropReasons, DropWatch, drop_reason
 from pdrgate.testbeds.kinds import PortConfig
 from pdrgate.testbeds.processor import CountedByProcessor
 from pdrgate.testbeds.protocol import Pinning, first_cpus
+from pdrgate.testbeds.rack_station import RackStation
 from pdrgate.testbeds.sharing import BACKLOG
 from pdrgate.testbeds.traffic_source import TrafficSource, link_address
 from pdrgate.traffic.frames import Path
@@ -66,6 +68,8 @@ class RackTestbed(CountedByProcessor):
         router: the machine again, or the network namespace of it that the ports are in.
         ports: the SUT's ports, in the order of forward traffic.
         source: the generator; it is closed with the testbed.
+        station: who talks TCP with the SUT's first port; None: the generator's port, where that can. It is closed with
+            the testbed.
         cpus: CPUs that do the SUT's packet work; None where they are to be chosen.
         isolate: whether packet work goes before other processes on the SUT's CPUs.
         knobs: the testbed file's section, see `pdrgate.knobs.plan_knobs`.
@@ -86,6 +90,7 @@ class RackTestbed(CountedByProcessor):
         source: TrafficSource,
         journal: Journal,
         *,
+        station: RackStation | None = None,
         cpus: Sequence[int] | None = None,
         isolate: bool = True,
         knobs: Mapping[str, Any] | None = None,
@@ -96,6 +101,7 @@ class RackTestbed(CountedByProcessor):
         self._machine = machine
         self._router = router
         self._source = source
+        self._station = station
         self._journal = journal
         self._knobs = KnobSet(journal)
         self._afterwards: list[Callable[[], None]] = []
@@ -114,6 +120,8 @@ class RackTestbed(CountedByProcessor):
             self._hop = self._find_ports(ports)
             self._online = parse_cpu_list(machine.read("/sys/devices/system/cpu/online"))
             self._cpus = self._plan_cpus(cpus)
+            if self._shared:  # else its programs run where its scheduler likes
+                self._hop = dataclasses.replace(self._hop, cpus=self._cpus)
             self._leave_ports_to_data_paths()
             self._apply(knobs or {})
             self._buffer = self._buffer_kind(buffer)
@@ -139,6 +147,11 @@ class RackTestbed(CountedByProcessor):
     def hops(self) -> tuple[Hop, ...]:
         """The SUT, as the only router."""
         return (self._hop,)
+
+    @property
+    def machine(self) -> Host:
+        """The SUT's machine."""
+        return self._machine
 
     @property
     def boot(self) -> str:
@@ -170,6 +183,7 @@ class RackTestbed(CountedByProcessor):
             "sut_cpus": str(len(self._cpus)),
             **self._executed.describe(),
             **({"knobs": "; ".join(self._told)} if self._told else {}),
+            **(self._station.describe() if self._station is not None else {}),
         }
 
     @property
@@ -185,10 +199,11 @@ class RackTestbed(CountedByProcessor):
     def sentence(self) -> str:
         """The testbed in words."""
         skipped = "".join(f"; {sentence}" for sentence in (*self._knobs.skipped, self._drops.missing) if sentence)
+        station = f"; {self._station.sentence()}" if self._station is not None else ""
         return (
             f"SUT {self._router.name}, ports {' and '.join(self._interfaces)}, on CPU {format_cpu_list(self._cpus)} "
             f"({'interrupts' if self._steering == 'irq' else 'packets'} steered there, the buffer is the "
-            f"{self._buffer}); {self._source.sentence()}{skipped}"
+            f"{self._buffer}); {self._source.sentence()}{station}{skipped}"
         )
 
     # --- What it does ---
@@ -256,6 +271,8 @@ class RackTestbed(CountedByProcessor):
         """
         if self._lock is not None:
             self._lock.renew()
+        if self._station is not None:
+            self._station.check()
         if (now := self._boot_of_machine()) != self._boot_id:
             raise TestbedError(
                 f"{self._machine.name} was restarted during the run (boot {self._boot_id[:8]}, now {now[:8]}), so that "
@@ -276,7 +293,7 @@ class RackTestbed(CountedByProcessor):
         failures: list[str] = []
         for undo in (
             self._drops.close, self._executed.close, self._knobs.restore, self._source.close, self._router.close,
-            self._unlock, self._machine.close,
+            self._unlock, self._machine.close, *((self._station.close,) if self._station is not None else ()),
         ):  # fmt: skip
             try:
                 undo()
@@ -328,7 +345,9 @@ class RackTestbed(CountedByProcessor):
             found.append(Port(interface, mac, faces))
         if found[0].interface == found[1].interface:
             raise TestbedError(f"sut.ports: both are {found[0].interface}; a router needs two")
-        return Hop(self._router, *found)
+        first = found[0]
+        talks = self._station.facing(first) if self._station is not None else self._source.station(first)
+        return Hop(self._router, *found, station=talks)
 
     def _plan_cpus(self, cpus: Sequence[int] | None) -> tuple[int, ...]:
         if self._shared and self._source.cpu is not None:

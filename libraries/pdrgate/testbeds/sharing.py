@@ -11,7 +11,7 @@ from pdrgate.knobs import plan_knobs
 from pdrgate.knobs.file_knob import setting_name
 from pdrgate.safety.locks import Resource
 from pdrgate.testbeds.config import TestbedConfig
-from pdrgate.testbeds.kinds import LocalNetns, LocalVm, Rack
+from pdrgate.testbeds.kinds import LocalNetns, LocalVm, Rack, StationConfig
 
 BACKLOG = "net.core.netdev_max_backlog"
 """A scenario's receive buffer where packets wait in the backlog; a machine has one for all of its CPUs."""
@@ -54,6 +54,8 @@ def _of_rack(config: Rack) -> Iterator[Resource]:
         yield from (Resource("interface", f"{port}{inside}") for port in generator.ports)
         plan = config.cpu_plan()
         yield from cores((plan.generator, *(() if config.over_ssh else plan.sut)))
+    if config.station is not None:
+        yield from _of_station(config.station)
     if config.host.ssh is not None:
         yield Resource("host", _place(config.host.ssh))
         return
@@ -62,6 +64,15 @@ def _of_rack(config: Rack) -> Iterator[Resource]:
     yield from _settings(config.knobs)
     if config.buffer != "ring":
         yield Resource("setting", BACKLOG)
+
+
+def _of_station(station: StationConfig) -> Iterator[Resource]:
+    if station.host.ssh is not None:
+        yield Resource("host", _place(station.host.ssh))
+        return
+    inside = f" of namespace {station.host.namespace}" if station.host.namespace else ""
+    yield Resource("interface", f"{station.interface}{inside}")
+    yield from cores(() if station.cpu is None else (station.cpu,))
 
 
 def _settings(section: Mapping[str, Any]) -> Iterator[Resource]:

@@ -11,7 +11,7 @@ from pdrgate.guests.metering import CpuSpeed
 from pdrgate.hosts.ssh_target import SshTarget
 from pdrgate.testbeds.config import GeneratorConfig, TestbedConfig
 from pdrgate.testbeds.faults import TREX, faults
-from pdrgate.testbeds.kinds import KINDS, HostConfig, PortConfig, Rack
+from pdrgate.testbeds.kinds import KINDS, HostConfig, PortConfig, Rack, StationConfig
 from pdrgate.testbeds.yaml_lines import parse
 from pdrgate.traffic.trex.config import TRexConfig
 
@@ -62,6 +62,8 @@ def _made(source: Path, content: Mapping[str, Any]) -> TestbedConfig:
     kind = KINDS[content["kind"]]
     if kind is Rack:
         sut = {**sut, "host": _host(source, sut["host"]), "ports": tuple(map(_port, sut["ports"]))}
+        if "station" in content:
+            sut["station"] = _station(source, content["station"])
     if "cpu_speed" in sut:
         sut = {**sut, "cpu_speed": _speed(sut["cpu_speed"])}
     own = kind.__dataclass_fields__.keys() - TestbedConfig.__dataclass_fields__.keys()
@@ -94,8 +96,15 @@ def _generator(source: Path, generator: Mapping[str, Any]) -> GeneratorConfig:
     )
 
 
-def _host(source: Path, host: Mapping[str, Any]) -> HostConfig:
-    return HostConfig(host["kind"], _ssh(source, host) if host["kind"] == "ssh" else None, host.get("namespace"))
+def _host(source: Path, host: Mapping[str, Any], alias: str = "sut") -> HostConfig:
+    ssh = _ssh(source, {"alias": alias, **host}) if host["kind"] == "ssh" else None
+    return HostConfig(host["kind"], ssh, host.get("namespace"))
+
+
+def _station(source: Path, station: Mapping[str, Any]) -> StationConfig:
+    cpu = station.get("cpu", "auto")
+    host = _host(source, station["host"], alias="station")
+    return StationConfig(host, station["interface"], None if cpu == "auto" else int(cpu))
 
 
 def _port(port: Mapping[str, str]) -> PortConfig:
@@ -104,7 +113,7 @@ def _port(port: Mapping[str, str]) -> PortConfig:
 
 
 def _ssh(source: Path, host: Mapping[str, Any]) -> SshTarget:
-    alias = host.get("alias", "sut")
+    alias = host["alias"]
     made = {key: host[key] for key in SshTarget.__dataclass_fields__ if key in host}
     made |= {key: _file(source, host[key]) for key in ("key", "known_hosts") if key in host}
     if "jump" in host:

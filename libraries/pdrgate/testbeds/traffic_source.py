@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from pdrgate.data_paths.contract import Port, Station
 from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.hosts.host import Host, local_host, netns_host
 from pdrgate.knobs import KnobSet, sysctl
+from pdrgate.knobs.port_network import PortNetwork
 from pdrgate.safety.journal import Journal
 from pdrgate.traffic.embedded import EmbeddedGenerator, Engine
 from pdrgate.traffic.frames import Path
@@ -28,6 +30,9 @@ class TrafficSource(Protocol):
 
     def stations(self) -> tuple[str | None, str | None]:
         """The MAC addresses of the ports; None where only the testbed file can tell."""
+
+    def station(self, sut: Port) -> Station | None:
+        """The first port with the network stack of its machine, facing a port of the SUT; None where it has none."""
 
     def open(self, paths: Sequence[Path]) -> Generator:
         """A generator for these directions; the caller closes it. Raises TestbedError."""
@@ -60,6 +65,8 @@ class EmbeddedSource:
             first, second = (link_address(self._host, port, "generator.ports") for port in ports)
             self._stations = (first, second)
             for port in ports:
+                # What a transfer over it makes of it, and what a generator that was killed leaves there, goes again.
+                self._knobs.apply(self._host, PortNetwork(port))
                 # No address of its own, no router solicitation, no listener report: only test packets on these links.
                 self._knobs.apply(self._host, sysctl(f"net/ipv6/conf/{port}/disable_ipv6", 1), missing="skip")
         except BaseException:
@@ -76,6 +83,10 @@ class EmbeddedSource:
 
     def stations(self) -> tuple[str | None, str | None]:
         return self._stations
+
+    def station(self, sut: Port) -> Station | None:
+        # Nobody generates while TCP is measured.
+        return Station(self._host, Port(self._ports[0], sut.peer_mac, sut.mac), self._cpu)
 
     def open(self, paths: Sequence[Path]) -> Generator:
         return EmbeddedGenerator(self._namespace, self._cpu, paths, self._engine)
@@ -108,6 +119,9 @@ class TRexSource:
 
     def stations(self) -> tuple[str | None, str | None]:
         return None, None
+
+    def station(self, sut: Port) -> Station | None:
+        return None
 
     def open(self, paths: Sequence[Path]) -> Generator:
         # Only here: its client takes seconds to load, and other testbeds do without.

@@ -31,7 +31,7 @@ from pdrgate.guests.metering.stacks import StackObserver
 from pdrgate.guests.metering.symbols import Symbols, read_symbols, tells_symbols
 from pdrgate.guests.qemu import RINGS, TX_RING, NetworkPort, cpu_model, qemu_version
 from pdrgate.hosts.cpus import CpuPlan, format_cpu_list
-from pdrgate.hosts.host import ShellHost, local_host, netns_host
+from pdrgate.hosts.host import Host, ShellHost, local_host, netns_host
 from pdrgate.knobs import (
     FileKnob,
     InterruptAffinity,
@@ -223,6 +223,11 @@ class VmTestbed:
         if self._guest is None:
             raise TestbedError("there is no guest: the testbed is closed")
         return self._guest
+
+    @property
+    def machine(self) -> Host:
+        """The guest."""
+        return self.guest
 
     @property
     def hops(self) -> tuple[Hop, ...]:

@@ -11,6 +11,7 @@ from rich.text import Text
 from pdrgate.reports.arrivals import arrivals_lines
 from pdrgate.reports.console.screen import Screen, verdict_text
 from pdrgate.reports.costs import cost_lines
+from pdrgate.reports.drops import drops_lines
 from pdrgate.reports.latencies import latency_lines
 from pdrgate.reports.losses import loss_lines
 from pdrgate.reports.measurands import MeasurandRow, measurand_rows
@@ -44,7 +45,7 @@ def show_verdict(result: RunResult, screen: Screen) -> None:
             screen.line(line, cut=True)
         lines = (
             cost_lines(scenario), latency_lines(scenario), arrivals_lines(scenario), loss_lines(scenario),
-            soak_lines(scenario),
+            drops_lines(scenario), soak_lines(scenario),
         )  # fmt: skip
         for told in itertools.chain(*lines, spike_in_lines(scenario)):
             screen.line(f"  {told}", cut=told.startswith(" "))  # what is set in further is a table

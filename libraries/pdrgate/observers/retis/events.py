@@ -1,0 +1,72 @@
+"""What of an events file of Retis tells who dropped packets."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from pdrgate.errors import TestbedError
+
+_READER = Path(__file__).with_name("reader.py")
+_TIMEOUT = 300.0
+_FREES = re.compile(r"kfree_skb|skb_reason_drop|skb_release|skb_free")
+"""What a packet is handed to that is dropped, not who drops it."""
+_TRACES = re.compile(r"bpf_|__bpf|__traceiter")
+_FRAMES = 10
+"""Innermost ones that may be the look itself, and what frees."""
+_BELOW = frozenset(
+    ("net_rx_action", "__do_softirq", "handle_softirqs", "do_softirq", "__softirqentry_text_start", "do_syscall_64")
+)
+"""Where a packet's way through the kernel begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """One packet that the kernel dropped."""
+
+    reason: str
+    """The kernel's own, as NO_SOCKET; NOT_SPECIFIED where it has none."""
+    stack: tuple[str, ...]
+    """Functions with offsets, the innermost first; empty where the collector had no room for it."""
+    netns: int | None
+    """The network namespace's inode number."""
+    packet: str
+    """Its headers in a line."""
+    device: str
+
+
+def bindings_missing() -> str:
+    """What to install to read events; empty where nothing is missing."""
+    if importlib.util.find_spec("retis") is not None:
+        return ""
+    return "what Retis collects is read by its Python bindings, which are missing: pip install 'pdrgate[retis]'"
+
+
+def read_events(path: Path) -> tuple[Dropped, ...]:
+    """The dropped packets of an events file, in its order. Raises TestbedError when it cannot be read."""
+    if missing := bindings_missing():
+        raise TestbedError(missing)
+    told = subprocess.run((sys.executable, str(_READER), str(path)), capture_output=True, timeout=_TIMEOUT, check=False)
+    if told.returncode:
+        said = told.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise TestbedError(f"{path}: Retis's Python bindings cannot read it: {said}; is the collector newer than they?")
+    decoder = msgspec.json.Decoder(Dropped)
+    return tuple(decoder.decode(line) for line in told.stdout.splitlines())
+
+
+def way(stack: Sequence[str]) -> tuple[str, ...]:
+    """The functions that a packet went through, from the outermost that has to do with packets to who dropped it."""
+    names = [frame.partition("+")[0] for frame in stack]
+    begin = 0
+    for at, name in enumerate(names[:_FRAMES]):
+        if _FREES.search(name) or _TRACES.match(name):
+            begin = at + 1
+    end = next((at for at, name in enumerate(names) if at >= begin and name in _BELOW), len(names))
+    return tuple(reversed(names[begin:end]))

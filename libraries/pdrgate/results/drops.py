@@ -1,0 +1,79 @@
+"""Packets that the SUT's kernel dropped, as Retis saw each of them: what results hold of it and how it is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pdrgate.results.losses import LossResult, thousands
+from pdrgate.units import Rate
+
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropPlace:
+    """A function that dropped packets for a reason."""
+
+    reason: str
+    """The kernel's own, as NO_SOCKET; NOT_SPECIFIED where it gives none."""
+    function: str
+    """Empty where the collector had no room for stacks."""
+    packets: int
+    way: tuple[str, ...]
+    """The functions that most of them went through, the outermost first."""
+    by_way: int
+    """Packets that went that way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DroppedPacket:
+    """One of them."""
+
+    reason: str
+    packet: str
+    """Its headers in a line."""
+    device: str
+    way: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropsResult:
+    """A trial with loss of which each dropped packet was looked at. No verdict goes by it."""
+
+    load: float
+    """Packets/s."""
+    duration: float
+    """Seconds."""
+    losses: LossResult | None = None
+    """Where its packets were lost by all that counts; None where nothing was looked at."""
+    seen: int = 0
+    """Packets that the SUT's kernel was seen to drop."""
+    places: tuple[DropPlace, ...] = ()
+    """The largest first."""
+    example: DroppedPacket | None = None
+    """Of the largest place."""
+    collector: str = ""
+    """Version of Retis that collected."""
+    file: str = ""
+    """The events, in the folder of the run: for `retis sort`, `retis print` and its Python bindings."""
+    failure: str = ""
+    """Why nothing was looked at; empty where it was."""
+
+    def sentence(self) -> str:
+        """``Retis saw the SUT's network stack drop 9 packets at 4 kpps (9 packets lost: …): 9 by ip_rcv (NO_ROUTE)``
+
+        All in one line; the same where nothing was looked at, and why.
+        """
+        if self.losses is None:
+            return f"Retis did not look at what is dropped: {self.failure}"
+        at = f"at {Rate(self.load)} ({self.losses.sentence()})"
+        if not self.seen:
+            return f"Retis saw the SUT's network stack drop no packet {at}"
+        named = [
+            f"{thousands(one.packets)} by {one.function or 'a function that is not known'} ({one.reason})"
+            for one in self.places[:_NAMED]
+        ]
+        if further := sum(one.packets for one in self.places[_NAMED:]):
+            named.append(f"{thousands(further)} by others")
+        number = f"{thousands(self.seen)} packet{'s' * (self.seen != 1)}"
+        return f"Retis saw the SUT's network stack drop {number} {at}: {', '.join(named)}"

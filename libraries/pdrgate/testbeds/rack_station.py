@@ -1,0 +1,86 @@
+"""Who talks TCP with the SUT of a rack, where that is not the embedded generator: an interface of a host."""
+
+from __future__ import annotations
+
+from pdrgate.data_paths.catalogue import Port, Station
+from pdrgate.errors import PdrGateError, TestbedError
+from pdrgate.hosts.host import Host
+from pdrgate.hosts.ssh import SshHost
+from pdrgate.knobs import KnobSet
+from pdrgate.knobs.port_network import PortNetwork
+from pdrgate.safety.journal import Journal
+from pdrgate.safety.sut_lock import SutLock
+from pdrgate.testbeds.traffic_source import link_address
+
+_KEY = "station.interface"
+
+
+class RackStation:
+    """An interface that the SUT's first port faces, from `__init__` to `close`.
+
+    Args:
+        machine: the machine that it is of.
+        router: the machine again, or the network namespace of it that the interface is in.
+        cpu: of its programs and its packet work; None: as its scheduler likes.
+        lock: whether other controllers are kept from it: not where it is the SUT's machine, which has a lock already.
+
+    Raises:
+        TestbedError: it cannot be reached, another controller uses it, or the interface is not there or has no link.
+    """
+
+    def __init__(
+        self, machine: Host, router: Host, interface: str, journal: Journal, *, cpu: int | None, lock: bool
+    ) -> None:
+        self._machine = machine
+        self._router = router
+        self._interface = interface
+        self._cpu = cpu
+        self._lock: SutLock | None = None
+        self._knobs = KnobSet(journal)
+        try:
+            if isinstance(machine, SshHost):
+                if lock:
+                    self._lock = SutLock.acquire(machine)
+                journal.machine(machine.name, machine.to_record(), machine.boot)
+            self._mac = link_address(router, interface, _KEY)
+            # What a transfer makes of it is taken away again, also after a killed run.
+            self._knobs.apply(router, PortNetwork(interface))
+        except BaseException:
+            self.close()
+            raise
+
+    def facing(self, sut: Port) -> Station:
+        """It, at the other end of a port of the SUT."""
+        return Station(self._router, Port(self._interface, self._mac, sut.mac), self._cpu)
+
+    def describe(self) -> dict[str, str]:
+        """What makes results comparable."""
+        return {"station": self._router.name}
+
+    def sentence(self) -> str:
+        """It in words."""
+        return f"TCP with {self._router.name}, port {self._interface}"
+
+    def check(self) -> None:
+        """Take the lock again where the connection was lost. Raises TestbedError when somebody else has it."""
+        if self._lock is not None:
+            self._lock.renew()
+
+    def close(self) -> None:
+        """Put the interface back; may be called twice.
+
+        Raises:
+            TestbedError: something could not be undone; the next start tries again.
+        """
+        failures: list[str] = []
+        for undo in (self._knobs.restore, self._router.close, self._unlock, self._machine.close):
+            try:
+                undo()
+            except PdrGateError as error:
+                failures.append(str(error))
+        if failures:
+            raise TestbedError("; ".join(failures))
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
