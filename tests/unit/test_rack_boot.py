@@ -51,6 +51,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             "_drops": closing("counts no more"), "_executed": closing("nor instructions"),
             "_knobs": closing("puts knobs back"),
             "_source": closing("ends the generator"), "_router": closing("leaves"), "_machine": closing("leaves"),
+            "_station": None,
         }  # fmt: skip
         for name, part in parts.items():
             setattr(testbed, name, part)
