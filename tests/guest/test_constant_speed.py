@@ -38,6 +38,19 @@ def busy(guest: Guest) -> Iterator[Guest]:
         yield guest
 
 
+def test_one_that_stood_back_runs_on_its_own_cpu_when_it_is_measured(guest: Guest) -> None:
+    """It was once pinned as soon as it was up, and what set it up ran beside another one's trials on one CPU."""
+    tasks = [int(task.name) for task in Path(f"/proc/{guest.pid}/task").iterdir()]
+    everywhere = os.sched_getaffinity(0)
+    for task in tasks:
+        os.sched_setaffinity(task, everywhere)
+    guest.stand_back()
+    guest.hurry()
+    assert all(os.sched_getaffinity(task) == everywhere for task in tasks)
+    guest.take_place()
+    assert all(os.sched_getaffinity(task) == set(guest.config.cpus) for task in tasks)
+
+
 def test_a_busy_cpu_executes_what_it_is_held_at(busy: Guest) -> None:
     assert busy.meter is not None
     busy.meter.hold(SPEED)

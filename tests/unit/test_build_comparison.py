@@ -80,6 +80,10 @@ class Machine:
         """By build, the loads of its trials with probes."""
         self.set_up_by: list[str] = []
         """The threads that set boots up."""
+        self.comes_up = False
+        """Whether its boots come up after they were made, and can stand back until they are measured."""
+        self.told: list[tuple[str, str]] = []
+        """Boots that were told how to come up, and what."""
         self._crashes = crashes
         self._dies = dies
         """Boots whose kernel dies in the middle of their trials."""
@@ -96,7 +100,9 @@ class Machine:
             speed = next(left)
             curve = IdealCurve(speed) if isinstance(speed, float) else speed
             sut = SimulatedSut(curve, Behaviour(0.003), seed=number, ceiling=Ceiling(self._ceiling))
-            booted = _Booted(self, sut, f"boot-{number}", name, dies=number in self._dies)
+            booted = (_Guest if self.comes_up else _Booted)(
+                self, sut, f"boot-{number}", name, dies=number in self._dies
+            )
             booted.refuses = number in self.refuses
             if self.emulated is not None:
                 booted.accelerator = "tcg" if number in self.emulated else "kvm"
@@ -137,6 +143,20 @@ class _Booted(FakeTestbed):
         if self.open:
             self._machine.up -= 1
         super().close()
+
+
+class _Guest(_Booted):
+    def ready(self) -> None:
+        pass
+
+    def stand_back(self) -> None:
+        self._machine.told.append((self.boot, "stand back"))
+
+    def hurry(self) -> None:
+        self._machine.told.append((self.boot, "hurry"))
+
+    def take_place(self) -> None:
+        self._machine.told.append((self.boot, "take its place"))
 
 
 Speeds = Sequence[float | LoadLoss]
@@ -222,6 +242,20 @@ def test_boots_of_constant_speed_overlap(tmp_path: Path) -> None:
     assert ["ahead" in name for name in machine.set_up_by] == [False] * 2 + [True] * 6
 
 
+def test_guests_of_a_pair_are_set_up_side_by_side_and_stand_back_while_others_are_measured(tmp_path: Path) -> None:
+    machine = Machine()
+    machine.steady = machine.comes_up = True
+    _, result, _ = compared(tmp_path, STEADY, STEADY, machine)
+    assert result.verdict is Verdict.PASS
+    assert ["ahead" in name for name in machine.set_up_by] == [True] * 8
+    for number in range(1, 9):
+        told = [what for boot, what in machine.told if boot == f"boot-{number}"]
+        assert told == ["stand back", "hurry", "take its place"]
+    # The second pair comes up while the first one is searched already.
+    assert machine.told.index(("boot-3", "stand back")) > machine.told.index(("boot-2", "take its place"))
+    assert machine.told.index(("boot-3", "hurry")) < machine.told.index(("boot-5", "stand back"))
+
+
 def test_boots_of_constant_speed_that_do_not_come_up_ahead_are_told_in_their_turn(tmp_path: Path) -> None:
     machine = Machine(crashes={3})
     machine.steady = True
@@ -239,6 +273,7 @@ def test_boots_that_cannot_be_set_up_ahead_are_told_in_their_turn(tmp_path: Path
     assert [(boot.side, boot.pair, boot.failure) for boot in subject.boots if boot.failure] == [
         ("candidate", 2, "b has no interrupts")
     ]
+    assert len(machine.booted) == 10  # the other one of that pair was left too: it is no boot of the next
     assert len(subject.samples(PDR, "candidate")) == 4
 
 

@@ -126,8 +126,8 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         self._introduced: set[Side] = set()
         """Sides of which a boot has been told of in words."""
         self._ahead: dict[Side, tuple[PreparedSut[AnyAsk, AnyStretch], Future[None]]] = {}
-        """Boots of the next pair, and whether they are set up already."""
-        self._meanwhile = ThreadPoolExecutor(1, "boots-ahead")
+        """Boots that are not measured yet, and whether they are set up already."""
+        self._meanwhile = ThreadPoolExecutor(len(SIDES), "boots-ahead")
         self._steady = False
         """Whether the boots' speed is constant."""
 
@@ -218,6 +218,9 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         try:
             for side in group:
                 booting += [self._begun(side, number)]  # one by one, too
+            for subject in booting:
+                if isinstance(subject.testbed, Booting):
+                    subject.testbed.hurry()
             for side, subject in zip(group, booting, strict=True):
                 # One by one: what was started before a failure must be released.
                 started.append(self._start(self.builds[side], subject))
@@ -228,16 +231,18 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
                 self._leave(mixed, ended)
                 self.sides.update({side: replace(self.sides[side], fingerprint={}) for side in group})
                 return self._group(group, number, search_only=search_only)
+            if another and all(one.subject.testbed.steady for one in started):
+                self._begin_ahead(group, number + 1)
             for one in started:
                 self._search(one)
             if self.failure is None and not search_only:
                 for one in started:
                     one.replicate.steps = self._steps(number)
-                if another and all(one.subject.testbed.steady for one in started):
-                    self._begin_ahead(group, number + 1)
                 measure_in_turn(started)
                 self._measure_more(started)
         finally:
+            # Of one that did not come to be measured because the other failed, nothing may be left for the next pair.
+            self._ahead = {side: one for side, one in self._ahead.items() if one[0] not in booting}
             self._leave(started, booting)
         return started
 
@@ -259,16 +264,24 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
                 subject = self._subject(side, number)
             except TestbedError:
                 return  # it is tried again, and told, when its turn comes
-            self._ahead[side] = subject, self._meanwhile.submit(subject.set_up)
+            self._set_up_meanwhile(side, subject)
+
+    def _set_up_meanwhile(self, side: Side, subject: PreparedSut[AnyAsk, AnyStretch]) -> None:
+        if isinstance(subject.testbed, Booting):
+            subject.testbed.stand_back()
+        self._ahead[side] = subject, self._meanwhile.submit(subject.set_up)
 
     def _begun(self, side: Side, number: int) -> PreparedSut[AnyAsk, AnyStretch]:
         self.session.observer.said(f"boot {number} of the {side}, {self.builds[side].label}")
         if side in self._ahead:
             return self._ahead[side][0]
         try:
-            return self._subject(side, number)
+            subject = self._subject(side, number)
         except TestbedError as error:
             raise BootError(side, error) from error
+        if self._together and isinstance(subject.testbed, Booting):
+            self._set_up_meanwhile(side, subject)  # both of a pair at once
+        return subject
 
     def _subject(self, side: Side, number: int) -> PreparedSut[AnyAsk, AnyStretch]:
         build = self.builds[side]
@@ -283,6 +296,8 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         try:
             if (ahead := self._ahead.pop(build.side, None)) is not None:
                 ahead[1].result()
+                if isinstance(testbed, Booting):
+                    testbed.take_place()
             self.session.ready(testbed, subject.introduce)
             try:
                 subject.prepare()

@@ -144,8 +144,12 @@ class Guest:
         self._lines = SourceLines(build.vmlinux)
         self._seen = 0
         """Faults on the console that `check` has told of."""
+        self._looked_at = 0
+        """Bytes of it that were there then."""
         self._silent = ""
         """Why no shell could be had from it any more."""
+        self.stands_back = False
+        """Whether others go before it, and it may run where it boots, see `stand_back`."""
         self._closed = False
         self._process = self._start(initramfs(build), journal, tuple(ports), namespace)
         self._started = time.monotonic()
@@ -229,10 +233,26 @@ class Guest:
                 self._fail(f"gave no sign of life within {patience:g} s of its {self._last_sign}")
             self._fail(f"was not up {_LONGEST * patience:g} s after its start, though its console went on,")
         self.boot_time = time.monotonic() - self._started
-        self._settle()
+        if not self.stands_back:
+            self._settle()
         told = self.run("uname", "-r").stdout.strip()
         if told != self.build.release:
             raise BuildError(f"{self.build.name} was booted and says that it is {told}, not {self.build.release}")
+
+    def stand_back(self) -> None:
+        """Let a guest that is metered stay behind others until `hurry`, and where it boots until `take_place`."""
+        self.stands_back = self.config.metered
+
+    def hurry(self) -> None:
+        """Have QEMU go before other processes from now on, also while the guest boots."""
+        if self.config.isolate:
+            _before_others(self.pid)
+
+    def take_place(self) -> None:
+        """Have a guest that stood back run on its own CPUs."""
+        if self.stands_back:
+            self.stands_back = False
+            self._settle()
 
     def console_text(self) -> str:
         """All that the guest wrote to its console so far."""
@@ -251,9 +271,13 @@ class Guest:
         Raises:
             GuestError: it has died, or told of a fault after which nothing it measures means anything.
         """
+        running, length = self.running, self._console_length()
+        if running and length == self._looked_at:
+            return ()  # it has said nothing since: to look through all of it takes 20 ms
         found = find_crashes(self.console_text())
+        self._looked_at = length
         new, self._seen = found[self._seen :], len(found)
-        if not self.running or any(crash.kind in ("panic", "oops", "lockup") for crash in new):
+        if not running or any(crash.kind in ("panic", "oops", "lockup") for crash in new):
             self._fail("has ended")
         return self._lines.decode(new)
 
@@ -377,7 +401,8 @@ class Guest:
     def _settle(self) -> None:
         """Give each virtual CPU a CPU of its own, where there are as many; else they share all of them.
 
-        A guest that is metered boots behind others, one that is being measured for one, and goes before them from here.
+        A guest that is metered boots behind others, one that is being measured for one, and goes before them from here
+        at the latest.
         """
         if self.config.isolate and self.config.metered:
             _before_others(self.pid)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from robot.api.deco import keyword
@@ -59,9 +60,10 @@ class BuildKeywords:
         then judges the trials of both builds, `PDR Should Not Have Regressed` compares what their boots came to.
         """
         session = self._state.current.session
+        found = functools.cache(named_build)  # the same on both sides is looked for once
 
         def build(side: Side, source: str) -> Build:
-            named = named_build(source)
+            named = found(source)
 
             def boot(journal: Journal) -> Testbed:
                 return session.config.boot(named, journal, session.record.folder / "consoles", session.observer.said)

@@ -130,3 +130,12 @@ class Booting(Protocol):
 
     def ready(self) -> object:
         """Wait until it is up. Raises TestbedError when it does not come up; it is closed then."""
+
+    def stand_back(self) -> None:
+        """Others are measured while it comes up and is set up: have it stay behind them until `hurry`."""
+
+    def hurry(self) -> None:
+        """Nothing is measured any more until it is set up: have it go before whatever else runs on this machine."""
+
+    def take_place(self) -> None:
+        """It is set up and will be measured: have it run where it is measured, if it stood back."""

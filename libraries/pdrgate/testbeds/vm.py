@@ -63,6 +63,9 @@ _TAP_MACS = ("02:70:64:72:01:00", "02:70:64:72:01:03")
 _GUEST_MACS = ("02:70:64:72:01:01", "02:70:64:72:01:02")
 _MAX_BUFFER = 100_000
 
+_in_turn = threading.Lock()
+"""Held by who waits for a guest: what the first one shows of accelerator and speed holds for those beside it."""
+
 
 class VmTestbed:
     """A build booted in a guest between the generator's two ports, from `__init__` to `close`.
@@ -154,8 +157,9 @@ class VmTestbed:
         if self._hops:
             return self  # a guest says once that it is up
         try:
-            self._boot()
-            self._speed = self._choose_speed()
+            with _in_turn:
+                self._boot()
+                self._speed = self._choose_speed()
             self._named = self.guest.meter is not None and tells_symbols(self.guest)
             self._build_ports(self._knobs)
             self.set_buffer(DEFAULT_BUFFER)
@@ -164,6 +168,19 @@ class VmTestbed:
                 self.close()
             raise
         return self
+
+    def stand_back(self) -> None:
+        """Have the guest stay behind others until `hurry`, and run on any CPU of the testbed until `take_place`."""
+        self.guest.stand_back()
+
+    def hurry(self) -> None:
+        """Have the guest go before other processes from now on, where the testbed file lets it."""
+        if self._guest is not None:  # else it is closed, as whoever waits for it learns
+            self._guest.hurry()
+
+    def take_place(self) -> None:
+        """Have the guest run on the SUT's CPUs only."""
+        self.guest.take_place()
 
     def _boot(self) -> None:
         """Wait for the guest; only its start is tried again, never a measurement.
@@ -207,8 +224,11 @@ class VmTestbed:
         return choose_accelerator(self._machine.accelerator, self._record)
 
     def _restart(self, choice: AcceleratorChoice) -> None:
-        self.guest.close()
+        before = self.guest
+        before.close()
         self._guest = self._start(choice)
+        if before.stands_back:
+            self._guest.stand_back()
 
     def _start(self, choice: AcceleratorChoice) -> Guest:
         ports = [NetworkPort(tap, mac, self._ring) for tap, mac in zip(_TAPS, _GUEST_MACS, strict=True)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
+import numpy as np
+
 from pdrgate.guests.metering.meter import Followed, VcpuMeter
 from pdrgate.guests.metering.symbols import Symbols
 from pdrgate.observers.functions import condensed_stacks, with_callees
@@ -54,15 +56,19 @@ def stacks(followed: Followed, symbols: Symbols) -> Stacks:
             path = _extended(path, caller)
         paths.append(_extended(path, of_chain[number]))
     instructions = followed.executions * followed.blocks.length[followed.block]
-    begins = symbols.begin(followed.blocks.address)
+    calls = np.where(symbols.begin(followed.blocks.address)[followed.block], followed.executions, np.uint64(0))
+    # Most chains differ only in the block that calls, and most steps in the block of a function.
+    stacks: dict[tuple[tuple[str, ...], str], str] = {}
     found: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
-    for chain, block, executions, told in zip(
-        followed.chain, followed.block, followed.executions, instructions, strict=True
+    for chain, block, told, called in zip(
+        followed.chain.tolist(), followed.block.tolist(), instructions.tolist(), calls.tolist(), strict=True
     ):
         if (name := of_block[block]) != USER_SPACE:
-            path = _extended(paths[chain], name)
-            callers = [one for one in path[:-1] if not _IN_BETWEEN.match(one)]
-            _add(found, CALLER.join([*callers, name]), int(told), int(executions) if begins[block] else 0)
+            step = (paths[chain], name)
+            if (stack := stacks.get(step)) is None:
+                callers = [one for one in _extended(*step)[:-1] if not _IN_BETWEEN.match(one)]
+                stack = stacks[step] = CALLER.join([*callers, name])
+            _add(found, stack, told, called)
     return _rooted(found)
 
 

@@ -7,14 +7,17 @@ files: what a comparison of two builds can tell apart are names.
 
 from __future__ import annotations
 
+import copy
 import gzip
 import hashlib
 import os
 import re
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -59,18 +62,29 @@ class Symbols:
                 chosen[one.address] = one.name
         at = sorted(chosen)
         self._address: npt.NDArray[np.uint64] = np.array([0, *at], dtype=np.uint64)
-        self._names = [UNNAMED, USER_SPACE]
-        known_as = {name: number for number, name in enumerate(self._names)}
-        function, entry = [0], [False]
-        for address in at:
-            name = function_name(chosen[address])
-            if name not in known_as:
-                known_as[name] = len(self._names)
-                self._names.append(name)
-            function.append(known_as[name])
-            entry.append(_NO_ENTRY.search(chosen[address]) is None)
-        self._function: npt.NDArray[np.int64] = np.array(function, dtype=np.int64)
-        self._entry: npt.NDArray[np.bool_] = np.array(entry, dtype=np.bool_)
+        self._number = {UNNAMED: 0, USER_SPACE: 1}
+        """By name, in the order of the numbers."""
+        function = [self._numbered(function_name(chosen[address])) for address in at]
+        entry = [_NO_ENTRY.search(chosen[address]) is None for address in at]
+        self._function: npt.NDArray[np.int64] = np.array([0, *function], dtype=np.int64)
+        self._entry: npt.NDArray[np.bool_] = np.array([False, *entry], dtype=np.bool_)
+        self._names = list(self._number)
+
+    def _numbered(self, name: str) -> int:
+        return self._number.setdefault(name, len(self._number))
+
+    def with_more(self, symbols: Iterable[Symbol]) -> Self:
+        """The same and some more, at other addresses: that takes no time, and to make a kernel's takes 0.2 s."""
+        both, more = copy.copy(self), type(self)(symbols)
+        both._number = dict(self._number)
+        own = np.array([both._numbered(name) for name in more._names], dtype=np.int64)
+        address = np.concatenate((self._address, more._address[1:]))
+        order = np.argsort(address, kind="stable")
+        both._address = address[order]
+        both._function = np.concatenate((self._function, own[more._function[1:]]))[order]
+        both._entry = np.concatenate((self._entry, more._entry[1:]))[order]
+        both._names = list(both._number)
+        return both
 
     def __len__(self) -> int:
         """How many places have a name."""
@@ -148,12 +162,11 @@ def read_symbols(guest: Host, image: Path, cache: Path | None = None) -> Symbols
     base = _base(guest)
     if not base:
         raise TestbedError(f"{guest.name} tells no addresses of its functions (CONFIG_KALLSYMS)")
-    kernel = [Symbol(base + offset, name) for offset, name in _kernel(guest, image, base, cache or cache_folder())]
-    return Symbols((*kernel, *_later(guest)))
+    return _kept(_kernel(guest, image, base, cache or cache_folder()), base).with_more(_later(guest))
 
 
-def _kernel(guest: Host, image: Path, base: int, cache: Path) -> tuple[tuple[int, str], ...]:
-    """The kernel's own symbols, by their distance from its begin, which is not the same in each boot."""
+def _kernel(guest: Host, image: Path, base: int, cache: Path) -> Path:
+    """The file of the kernel's own symbols, by their distance from its begin, which is not the same in each boot."""
     with image.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     kept = cache / f"symbols-{digest[:16]}.gz"
@@ -161,20 +174,20 @@ def _kernel(guest: Host, image: Path, base: int, cache: Path) -> tuple[tuple[int
         told = guest.run("grep", " [tTwW] ", "/proc/kallsyms").stdout
         own = (symbol for symbol, module in parsed(told.splitlines()) if not module)
         text = "".join(f"{one.address - base:x} {one.name}\n" for one in own if one.address >= base)
-        partial = kept.with_suffix(f".{os.getpid()}")
+        partial = kept.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
         try:
             cache.mkdir(parents=True, exist_ok=True)
             partial.write_bytes(gzip.compress(text.encode(), 6))
             partial.rename(kept)
         except OSError as error:
             raise StorageError(f"cannot write {partial}: {error.strerror}; make room there and run again") from error
-    return _kept(kept)
+    return kept
 
 
 @lru_cache(maxsize=4)
-def _kept(path: Path) -> tuple[tuple[int, str], ...]:
+def _kept(path: Path, base: int) -> Symbols:
     lines = gzip.decompress(path.read_bytes()).decode().splitlines()
-    return tuple((int(offset, 16), name) for offset, _, name in (line.partition(" ") for line in lines))
+    return Symbols(Symbol(base + int(offset, 16), name) for offset, _, name in (line.partition(" ") for line in lines))
 
 
 def _later(guest: Host) -> list[Symbol]:
