@@ -25,6 +25,7 @@ from pdrgate.data_paths.catalogue import NETWORKS, Hop, Port, Station, segment
 from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.guests.accelerator import AcceleratorChoice, KvmRecord, choose_accelerator
 from pdrgate.guests.guest import BOOT_PATIENCE, Guest, GuestConfig, GuestError
+from pdrgate.guests.guest_clock import GuestClock
 from pdrgate.guests.metering import CpuSpeed, SpeedChoice, SpeedObserver, SpeedRecord
 from pdrgate.guests.metering.functions import FunctionObserver, busy, why_unmetered
 from pdrgate.guests.metering.stacks import StackObserver
@@ -160,9 +161,11 @@ class VmTestbed:
             with _in_turn:
                 self._boot()
                 self._speed = self._choose_speed()
+            clock = GuestClock(self.guest)
             self._named = self.guest.meter is not None and tells_symbols(self.guest)
             self._build_ports(self._knobs)
             self.set_buffer(DEFAULT_BUFFER)
+            clock.check()
         except BaseException:
             with contextlib.suppress(PdrGateError):
                 self.close()
