@@ -74,9 +74,13 @@ class Ended:
 def run(command: list[str], output: Path, cwd: Path = ROOT, timeout: float = _PATIENCE) -> Ended:
     done = subprocess.run(
         command, cwd=cwd, capture_output=True, text=True, timeout=timeout, check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "libraries")},
+        env=_environment(),
     )  # fmt: skip
     return Ended(done.returncode, done.stdout, done.stderr, _last_folder(output))
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT / "libraries")}
 
 
 def _last_folder(output: Path) -> Path | None:
@@ -88,7 +92,8 @@ def simulated(folder: Path, *options: str, cwd: Path = ROOT, command: str = "gat
     arguments = [command, "--output", str(folder), *options]
     with tempfile.TemporaryDirectory() as place:
         told = {name: Path(place) / name for name in ("stdout", "stderr")}
-        code = _simulations().code_of(Asked(simulation, arguments, str(cwd), *map(str, told.values()), _PATIENCE))
+        asked = Asked(simulation, arguments, str(cwd), _environment(), *map(str, told.values()), _PATIENCE)
+        code = _simulations().code_of(asked)
         return Ended(code, *(path.read_text() for path in told.values()), _last_folder(folder))
 
 
@@ -99,7 +104,7 @@ class _Simulations:
         self._process = subprocess.Popen(
             [sys.executable, ROOT / "tests/acceptance/simulation.py"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT / "libraries")},
+            env=_environment(),
         )  # fmt: skip
 
     def code_of(self, asked: Asked) -> int:

@@ -101,6 +101,7 @@ class Asked:
     simulation: dict[str, Any]
     arguments: Sequence[str]
     cwd: str
+    environment: dict[str, str]
     stdout: str
     """Path of a file; the same for standard error."""
     stderr: str
@@ -135,6 +136,8 @@ def serve() -> None:
 def _become(asked: Asked) -> None:
     signal.alarm(asked.seconds)
     os.chdir(asked.cwd)
+    os.environ.clear()
+    os.environ.update(asked.environment)
     for fd, path in ((0, os.devnull), (1, asked.stdout), (2, asked.stderr)):
         opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(opened, fd)

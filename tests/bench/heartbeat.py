@@ -142,7 +142,9 @@ def main() -> None:
         print(
             f"cost: rate with against without {statistics.mean(kept):+.2%} (20 % trimmed; standard error {error:.2%})"
         )
-        print(f"      {own:.2%} of the CPU by the kernel's account, {len(seen)} pairs of neighbours")
+        print(
+            f"      {own:.2%} of the CPU by the kernel's account, interrupts' packets meanwhile among it; {len(seen)} pairs"
+        )
         rates = [one.trial.forwarding_rate for one in seen]
         for name in ("arithmetic_median", "loads_median"):
             print(f"correlation of log rate with log {name}: {in_common([one[name] for one in seen], rates):+.2f}")
@@ -174,13 +176,16 @@ def main() -> None:
             if text
         )
         print(f"disturbed: {dict(kinds)}")
-        print("beats by load (of the rate flat out): arithmetic, loads, ns; packets waited")
+        print("beats by load (of the rate flat out): arithmetic, loads, ns; of the CPU; packets waited")
         for part in LOADS:
             some = [watched(min(ceiling, part * capacity)) for _ in range(10)]
             numbers = [statistics.median(one[name] for one in some) for name in ("arithmetic_median", "loads_median")]
+            took = statistics.median(one["own_time"] / one["elapsed"] for one in some)
             waited = statistics.median(one["packets_waited"] / one["elapsed"] for one in some)
             disturbed = sum(bool(one.observation.disturbed) for one in some)
-            print(f"  {part:4.2f}: {numbers[0]:.0f}, {numbers[1]:.0f}; {waited:.2%}; {disturbed} of 10 disturbed")
+            print(
+                f"  {part:4.2f}: {numbers[0]:.0f}, {numbers[1]:.0f}; {took:.2%}; {waited:.2%}; {disturbed} of 10 disturbed"
+            )
 
 
 if __name__ == "__main__":
