@@ -68,7 +68,8 @@ class PipedProgram:
 
         One program is started for it, and not four, which take an emulated guest 10 ms each.
         """
-        if not self._host.exists(f"/proc/{self.greeting}"):
+        # A zombie's is no file: where nobody waits for orphans, a program that was killed stays as one.
+        if not self._host.exists(f"/proc/{self.greeting}/exe"):
             raise TestbedError(f"{self._what} on {self._host.name} have ended; did somebody end them?")
         self._host.write(f"{self._folder}/control", f"{line}\n")
         return self._told(self._host.read(f"{self._folder}/answer"))
