@@ -142,9 +142,7 @@ def main() -> None:
         print(
             f"cost: rate with against without {statistics.mean(kept):+.2%} (20 % trimmed; standard error {error:.2%})"
         )
-        print(
-            f"      {own:.2%} of the CPU by the kernel's account, interrupts' packets meanwhile among it; {len(seen)} pairs"
-        )
+        print(f"      {own:.2%} of the CPU by the kernel's account, with packets by interrupts; {len(seen)} pairs")
         rates = [one.trial.forwarding_rate for one in seen]
         for name in ("arithmetic_median", "loads_median"):
             print(f"correlation of log rate with log {name}: {in_common([one[name] for one in seen], rates):+.2f}")
@@ -183,9 +181,8 @@ def main() -> None:
             took = statistics.median(one["own_time"] / one["elapsed"] for one in some)
             waited = statistics.median(one["packets_waited"] / one["elapsed"] for one in some)
             disturbed = sum(bool(one.observation.disturbed) for one in some)
-            print(
-                f"  {part:4.2f}: {numbers[0]:.0f}, {numbers[1]:.0f}; {took:.2%}; {waited:.2%}; {disturbed} of 10 disturbed"
-            )
+            told = f"{numbers[0]:.0f}, {numbers[1]:.0f}; {took:.2%}; {waited:.2%}"
+            print(f"  {part:4.2f}: {told}; {disturbed} of 10 disturbed")
 
 
 if __name__ == "__main__":
