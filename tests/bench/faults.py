@@ -4,7 +4,7 @@
 
 - early-loss: an XDP router in guests that drops every sixteenth packet beyond 0.8 of what it can forward, against the
   same program that does so beyond far more: the same instructions, the same capacity.
-- flips: eight routers in namespaces, of which the second gets a firewall of 60 rules that match nothing, and loses it,
+- flips: eight routers in namespaces, of which the second gets a firewall of 200 rules that match nothing, and loses it,
   every two seconds: a SUT that flips, on a CPU that nobody disturbs.
 - flips-in-a-guest: a guest of constant speed that gets 60 policy rules and loses them, every two seconds.
 - hog: namespaces, and a process of equal priority that never waits on the SUT's CPU.
@@ -48,6 +48,8 @@ ROOT = Path(__file__).resolve().parents[2]
 NETNS = ROOT / "resources/testbeds/local-netns.yaml"
 STEADY = ROOT / "resources/testbeds/steady-guest.yaml"
 KERNEL = "linux-image-cloud-amd64"
+RULES = 200
+"""Of a router that flips; the generator's source ports are above them."""
 WINDOW = 0.004
 """Seconds of a jiffy in Debian's kernels."""
 
@@ -149,7 +151,7 @@ def flip() -> None:
     """Give the second router its firewall, or take it away."""
     told = json.loads(subprocess.run(("ip", "-j", "netns", "list"), capture_output=True, text=True).stdout or "[]")
     for one in (name for entry in told if (name := entry["name"]).startswith("pdrgate-") and name.endswith("-sut2")):
-        rules = "\n".join(f"add rule inet flip all udp dport {9 + number} drop" for number in range(60))
+        rules = "\n".join(f"add rule inet flip all udp sport {1 + number} drop" for number in range(RULES))
         with contextlib.suppress(subprocess.CalledProcessError):
             inside = ("ip", "netns", "exec", one, "nft")
             there = subprocess.run((*inside, "list", "table", "inet", "flip"), capture_output=True).returncode == 0
