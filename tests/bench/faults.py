@@ -151,11 +151,12 @@ def flip() -> None:
     """Give the second router its firewall, or take it away."""
     told = json.loads(subprocess.run(("ip", "-j", "netns", "list"), capture_output=True, text=True).stdout or "[]")
     for one in (name for entry in told if (name := entry["name"]).startswith("pdrgate-") and name.endswith("-sut2")):
-        rules = "\n".join(f"add rule inet flip all udp sport {1 + number} drop" for number in range(RULES))
+        rules = "\n".join(f"add rule inet flip forwarded udp sport {1 + number} drop" for number in range(RULES))
         with contextlib.suppress(subprocess.CalledProcessError):
             inside = ("ip", "netns", "exec", one, "nft")
             there = subprocess.run((*inside, "list", "table", "inet", "flip"), capture_output=True).returncode == 0
-            made = f"add table inet flip\nadd chain inet flip all {{ type filter hook forward priority 0; }}\n{rules}"
+            chain = "add chain inet flip forwarded { type filter hook forward priority 0; }"
+            made = f"add table inet flip\n{chain}\n{rules}"
             text = "delete table inet flip" if there else made
             subprocess.run((*inside, "-f", "-"), input=text, text=True, check=True, capture_output=True)
 
