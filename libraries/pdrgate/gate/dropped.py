@@ -48,7 +48,6 @@ def look(subject: Subject, retis: Retis, load: float, loss_ratio: float, duratio
     A kernel that cannot be looked at, and a collector that fails, cost the run nothing: they are told in the result.
     """
     asked = min(duration, max(_SHORTEST, _WANTED / (load * loss_ratio)))
-    found = DropsResult(load=load, duration=asked, collector=retis.version)
     try:
         with retis.collecting() as collection:
             trial = subject.measure(load, asked, DROPS)
@@ -60,12 +59,10 @@ def look(subject: Subject, retis: Retis, load: float, loss_ratio: float, duratio
         theirs = read_events(file)
     except TestbedError as error:
         return DropsResult(load=load, duration=asked, collector=retis.version, failure=str(error))
-    return counted(theirs, namespaces(subject.testbed), trial, found.collector, file.name)
+    return counted(theirs, namespaces(subject.testbed), trial, retis.version, file.name)
 
 
-def counted(
-    events: Sequence[Dropped], ours: Collection[int], trial: Trial, collector: str, file: str
-) -> DropsResult:  # fmt: skip
+def counted(events: Sequence[Dropped], ours: Collection[int], trial: Trial, collector: str, file: str) -> DropsResult:
     """Events of our namespaces by reason and function."""
     mine = [(one, way(one.stack)) for one in events if one.netns in ours]
     groups: dict[tuple[str, str], Counter[tuple[str, ...]]] = defaultdict(Counter)
@@ -74,9 +71,7 @@ def counted(
     places = []
     for (reason, function), ways in groups.items():
         (most, packets), *_ = ways.most_common(1)
-        places.append(
-            DropPlace(reason=reason, function=function, packets=ways.total(), way=most, by_way=packets)
-        )  # fmt: skip
+        places.append(DropPlace(reason=reason, function=function, packets=ways.total(), way=most, by_way=packets))
     places.sort(key=lambda one: (-one.packets, one.reason, one.function))
     example = None
     if places:

@@ -22,7 +22,7 @@ RINGS = (256, 512, 1024)
 TX_RING = 256
 """Packets in each port's ring for what the guest sends."""
 
-CPU_MODELS: dict[Accelerator, str] = {"kvm": "host", "tcg": "max,-erms,-fsrm"}
+_CPU_MODELS: dict[Accelerator, str] = {"kvm": "host", "tcg": "max,-erms,-fsrm"}
 """What a guest's CPU is. With the fast string instructions a kernel copies by them, and TCG does them byte by byte: an
 emulated guest then forwards half as many packets (49 for 87 kpps), for a reason that is not the kernel's."""
 
@@ -105,4 +105,4 @@ def cpu_model(accelerator: Accelerator) -> str:
     """What ``-cpu`` is given."""
     version = qemu_version().partition(".")[0]
     broken = accelerator == "tcg" and version.isdigit() and int(version) < _RIGHT_FLAGS
-    return CPU_MODELS[accelerator] + (",-cx16" if broken else "")
+    return _CPU_MODELS[accelerator] + (",-cx16" if broken else "")

@@ -256,9 +256,7 @@ class Rack(TestbedConfig):
         machine, router = _hosts(self.station.host)
         # A machine has one lock, and that is the SUT's.
         same = isinstance(sut, SshHost) and isinstance(machine, SshHost) and sut.boot == machine.boot
-        return RackStation(
-            machine, router, self.station.interface, journal, cpu=self.station.cpu, lock=not same
-        )  # fmt: skip
+        return RackStation(machine, router, self.station.interface, journal, cpu=self.station.cpu, lock=not same)
 
     def _source(self, journal: Journal) -> TrafficSource:
         from pdrgate.testbeds.traffic_source import EmbeddedSource, TRexSource
