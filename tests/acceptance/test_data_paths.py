@@ -51,8 +51,9 @@ def test_latency_is_that_of_probes(measured: Ended) -> None:
         half, *others = entry["latency"]
         assert [half["share"], *(one["share"] for one in others)] == [0.5, 0.9, 0.99]
         assert 1e-6 < half["p50"] <= half["p99"] <= half["longest"]
-        # A quarter of the packets, 10 000 a second at most, in three trials of each of three repeats.
-        assert 0 < half["probes"] <= 9 * 0.1 * 10_000 * 1.01
+        # A quarter of the packets, 10 000 a second at most, in three trials of each of three repeats. What a busy
+        # machine sends late, it sends in more time.
+        assert 0 < half["probes"] <= 9 * 0.1 * 10_000 * 1.1
 
 
 def test_a_soak_tells_what_it_lost(measured: Ended) -> None:

@@ -497,7 +497,7 @@ class TestTest:
         tools = ["ruff", "ruff", "mypy", "lint-imports", "robocop", "robocop", "python"]
         assert [call.split()[0] for call in calls] == tools
         assert calls[-1] == (
-            "python -m pytest --ignore=tests/bench --numprocesses=2 --dist=loadgroup --junitxml=out put.xml"
+            "python -m pytest --ignore=tests/bench --numprocesses=3 --dist=loadgroup --junitxml=out put.xml"
         )
 
     def test_a_failing_lint_fails_all_but_the_last_line_is_still_pytests(self, stubbed: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,8 @@ def test_a_sut_of_another_machine(rack: Rack, tmp_path: Path) -> None:
     assert found["SUT: links"].message == "in0, out0: up, without errors"
     assert "SUT: quiet CPUs" in found
     for direction in ("forward", "both directions"):
-        assert " of 10000 packets " in found[f"traffic: {direction}"].message
+        # Where others have the generator's CPU, some are sent too late.
+        assert re.search(r" of 10000 (packets|were not sent in time)", found[f"traffic: {direction}"].message)
 
 
 def test_a_host_key_that_is_not_the_known_one(rack: Rack, tmp_path: Path) -> None:

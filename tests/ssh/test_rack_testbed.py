@@ -83,7 +83,8 @@ def use(testbed: Testbed, load: float = 20e3) -> None:
         )
         assert account.most is not None
         assert account.most.where == "by a blackhole route", account.sentence()
-        assert (trial.offered, trial.forwarded) == (load * 0.2, load * 0.2)
+        assert trial.offered + trial.unsent == load * 0.2  # not all are sent in time where others have the CPU
+        assert 0 < trial.forwarded == trial.offered
         forwarded = after[FORWARDED] - before[FORWARDED]
         assert forwarded == trial.forwarded
     finally:

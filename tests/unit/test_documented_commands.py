@@ -49,6 +49,7 @@ _REAL = "acceptance/test_real_gate.py::test_the_default_scenario_end_to_end"
 _GUEST = "guest/test_comparison_cli.py::test_a_build_is_gated_against_itself"
 _BISECT = "unit/test_bisect_by_cost.py::test_what_the_command_prints_and_exits_with"
 _BPF = "acceptance/test_data_paths.py::test_a_slower_program_is_a_regression"
+_AFRESH = "unit/test_build_comparison.py::test_a_retry_of_what_is_plain_takes_two_pairs_and_afresh_it_takes_four"
 MEASURED = {
     "gate": {
         "": "acceptance/test_real_gate.py::test_without_options_it_is_a_guest_of_constant_speed",
@@ -64,6 +65,7 @@ MEASURED = {
         "--history": "acceptance/test_history.py::test_a_run_puts_itself_into_the_history",
         "--kernel": _GUEST, "--budget": _GUEST, "--boots": _GUEST, "--tolerance": _GUEST,
         "--bpf": _BPF, "--against": _BPF,
+        "--afresh": _AFRESH,
         "--bisect": "guest/test_bisect.py::test_the_first_slow_build_of_a_list_is_found",
         "--spike-in": "unit/test_spike_in.py::test_a_pass_that_could_have_failed_says_so",
         "--help": "ci/test_ci_scripts.py::test_help_needs_neither_root_nor_compilers",
