@@ -20,7 +20,7 @@ from known_noise import observed, spread
 
 from pdrgate.history.noise import NOISE_FILE, NoiseFile
 from pdrgate.results.fingerprint import series
-from tests.acceptance.simulation import Asked
+from tests.acceptance.forked_runs import Asked
 
 ROOT = Path(__file__).parents[2]
 PDRGATE = Path(sys.executable).parent / "pdrgate"
@@ -72,11 +72,27 @@ class Ended:
 
 
 def run(command: list[str], output: Path, cwd: Path = ROOT, timeout: float = _PATIENCE) -> Ended:
+    """A run of the command, started as a user starts it."""
     done = subprocess.run(
         command, cwd=cwd, capture_output=True, text=True, timeout=timeout, check=False,
         env=_environment(),
     )  # fmt: skip
     return Ended(done.returncode, done.stdout, done.stderr, _last_folder(output))
+
+
+def forked(arguments: list[str], output: Path, cwd: Path = ROOT, simulation: dict[str, Any] | None = None) -> Ended:
+    """A run of pdrgate with these arguments, in a process forked from one that has imported it."""
+    with tempfile.TemporaryDirectory() as place:
+        told = {name: Path(place) / name for name in ("stdout", "stderr")}
+        code = _forks().code_of(
+            Asked(arguments, simulation, str(cwd), _environment(), *map(str, told.values()), _PATIENCE)
+        )
+        return Ended(code, *(path.read_text() for path in told.values()), _last_folder(output))
+
+
+def simulated(folder: Path, *options: str, cwd: Path = ROOT, command: str = "gate", **simulation: Any) -> Ended:
+    """A run below ``folder`` with the command's options, and what the simulated SUT is like."""
+    return forked([command, "--output", str(folder), *options], folder, cwd, simulation)
 
 
 def _environment() -> dict[str, str]:
@@ -87,22 +103,12 @@ def _last_folder(output: Path) -> Path | None:
     return max((path for path in output.glob("*") if path.is_dir() and not path.is_symlink()), default=None)
 
 
-def simulated(folder: Path, *options: str, cwd: Path = ROOT, command: str = "gate", **simulation: Any) -> Ended:
-    """A run below ``folder`` with the command's options, and what the simulated SUT is like."""
-    arguments = [command, "--output", str(folder), *options]
-    with tempfile.TemporaryDirectory() as place:
-        told = {name: Path(place) / name for name in ("stdout", "stderr")}
-        asked = Asked(simulation, arguments, str(cwd), _environment(), *map(str, told.values()), _PATIENCE)
-        code = _simulations().code_of(asked)
-        return Ended(code, *(path.read_text() for path in told.values()), _last_folder(folder))
-
-
-class _Simulations:
-    """A process that makes runs, see `simulation.serve`; it ends with this one."""
+class _Forks:
+    """A process that makes runs, see `forked_runs`; it ends with this one."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, ROOT / "tests/acceptance/simulation.py"],
+            [sys.executable, ROOT / "tests/acceptance/forked_runs.py"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env=_environment(),
         )  # fmt: skip
@@ -115,8 +121,8 @@ class _Simulations:
 
 
 @functools.cache
-def _simulations() -> _Simulations:
-    return _Simulations()
+def _forks() -> _Forks:
+    return _Forks()
 
 
 @pytest.fixture

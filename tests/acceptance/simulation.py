@@ -2,22 +2,17 @@
 testing what the gate makes of curves that are known.
 
     python tests/acceptance/simulation.py '{"saturation": 1e6, "noise": 0.002}' gate --output FOLDER …
-
-Without arguments it makes run after run, each in a process of its own that is forked once all is imported, which is
-half of what such a run takes. It reads `Asked` as a line of JSON from standard input, and answers with the exit code.
 """
 
 from __future__ import annotations
 
+import base64
 import functools
 import json
-import os
 import random
-import signal
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +21,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
 import pdrgate.search.mlr  # noqa: F401, I001  # first: see pdrgate.launch.running
 from curves import EarlyLoss
 from fake_testbed import FakeTestbed
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 import pdrgate.gate.session as session
 import pdrgate.keywords.testbed as keywords
@@ -36,6 +33,10 @@ from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import TestbedConfig
 from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, SimulatedSut
 from pdrgate.trial import Trial
+
+_BLANK = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg=="
+)
 
 
 class MortalSut(SimulatedSut):
@@ -94,23 +95,10 @@ def simulated(
     return Boots(saturation, sut, kernel, boots, seed) if boots else FakeTestbed(sut, kernel=kernel)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A run: what is given is what a process is started with."""
-
-    simulation: dict[str, Any]
-    arguments: Sequence[str]
-    cwd: str
-    environment: dict[str, str]
-    stdout: str
-    """Path of a file; the same for standard error."""
-    stderr: str
-    seconds: int
-    """After which it is killed."""
-
-
 def simulate(simulation: dict[str, Any], arguments: Sequence[str]) -> int:
-    """One run, and its exit code."""
+    """One run, and its exit code. Its pictures are blank: to draw them takes as long as all the rest."""
+    Figure.savefig = lambda self, file, **how: file.write(_BLANK)  # type: ignore[method-assign,assignment]
+    ConstrainedLayoutEngine.execute = lambda self, figure: None  # type: ignore[method-assign]
     testbed = simulated(**simulation)
     with tempfile.TemporaryDirectory() as state:
         patched = functools.partial(Session, opener=testbed.open_with, state=Path(state))
@@ -118,34 +106,5 @@ def simulate(simulation: dict[str, Any], arguments: Sequence[str]) -> int:
         return main(list(arguments))
 
 
-def serve() -> None:
-    """Make the runs that standard input asks for, until it ends."""
-    import PdrGate  # noqa: F401
-    import pdrgate.reports.plots  # noqa: F401
-
-    for line in sys.stdin:
-        asked = Asked(**json.loads(line))
-        pid = os.fork()
-        if pid == 0:
-            _become(asked)
-            sys.exit(simulate(asked.simulation, asked.arguments))
-        _, status = os.waitpid(pid, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
-
-
-def _become(asked: Asked) -> None:
-    signal.alarm(asked.seconds)
-    os.chdir(asked.cwd)
-    os.environ.clear()
-    os.environ.update(asked.environment)
-    for fd, path in ((0, os.devnull), (1, asked.stdout), (2, asked.stderr)):
-        opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
-        os.dup2(opened, fd)
-        os.close(opened)
-
-
 if __name__ == "__main__":
-    if not sys.argv[1:]:
-        serve()
-    else:
-        sys.exit(simulate(json.loads(sys.argv[1]), sys.argv[2:]))
+    sys.exit(simulate(json.loads(sys.argv[1]), sys.argv[2:]))

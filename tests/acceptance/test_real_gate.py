@@ -16,7 +16,7 @@ import pytest
 from machine_noise import MEASURED
 
 from pdrgate.safety.locks import Lease, whole_machine
-from tests.acceptance.conftest import PDRGATE, ROOT, Ended, run
+from tests.acceptance.conftest import PDRGATE, ROOT, Ended, forked, run
 
 pytestmark = pytest.mark.datapath
 
@@ -91,7 +91,8 @@ def leaves_no_trace() -> Iterator[None]:
 
 
 def gate(output: Path, *options: str, prefix: tuple[str, ...] = ()) -> Ended:
-    return run([*prefix, str(PDRGATE), "gate", "--output", str(output), *SMOKE, *options], output)
+    arguments = ["gate", "--output", str(output), *SMOKE, *options]
+    return run([*prefix, str(PDRGATE), *arguments], output) if prefix else forked(arguments, output)
 
 
 def start(output: Path, profile: str = "quick") -> subprocess.Popen[str]:
@@ -113,7 +114,7 @@ def only_folder(output: Path) -> Path:
 
 
 def test_the_default_scenario_end_to_end(tmp_path):
-    ended = gate(tmp_path)
+    ended = run([str(PDRGATE), "gate", "--output", str(tmp_path), *SMOKE], tmp_path)
     verdict = ended.result["verdict"]
     assert verdict in MEASURED, ended.stdout
     sentence = f"{verdict}: {ended.result['reason']}"
@@ -132,7 +133,7 @@ def test_the_default_scenario_end_to_end(tmp_path):
 
 def test_without_options_it_is_a_guest_of_constant_speed(tmp_path):
     """On a machine that others use too its PDR is to repeat: the samples of one run lie within a few percent."""
-    ended = run([str(PDRGATE), "gate", "--output", str(tmp_path), "--profile", "smoke", "--wait", "5 min"], tmp_path)
+    ended = forked(["gate", "--output", str(tmp_path), "--profile", "smoke", "--wait", "5 min"], tmp_path)
     assert ended.stdout.splitlines()[1].startswith("  testbed steady-guest: "), ended.stdout
     assert ended.result["verdict"] in MEASURED, ended.stdout
     (scenario,) = ended.result["scenarios"]
@@ -145,9 +146,7 @@ def test_without_options_it_is_a_guest_of_constant_speed(tmp_path):
 
 def test_a_testbed_is_calibrated(tmp_path):
     """Namespaces set up anew, two pairs of them: what they deviate by is kept, or the machine was in the way."""
-    ended = run(
-        [str(PDRGATE), "calibrate", SMOKE[-1], *SMOKE[:-2], "--pairs", "2", "--output", str(tmp_path)], tmp_path
-    )
+    ended = forked(["calibrate", SMOKE[-1], *SMOKE[:-2], "--pairs", "2", "--output", str(tmp_path)], tmp_path)
     verdict = ended.result["verdict"]
     assert verdict in MEASURED, ended.stdout
     (scenario,) = ended.result["scenarios"]
@@ -192,7 +191,7 @@ def test_a_killed_run_is_cleaned_up_by_the_next_and_resumed(tmp_path):
     process.communicate()
     folder = only_folder(tmp_path)
     kept = (folder / "trials.jsonl").read_text().splitlines()
-    resumed = run([str(PDRGATE), "gate", "--resume", str(folder)], tmp_path)
+    resumed = forked(["gate", "--resume", str(folder)], tmp_path)
     assert "deleted namespace pdrgate-" in resumed.stdout
     assert "from the resumed run" in resumed.stdout
     assert (folder / "trials.jsonl").read_text().splitlines()[: len(kept)] == kept
@@ -367,7 +366,7 @@ def test_mistakes_on_the_command_line(tmp_path, options, message):
     ended = (
         gate(tmp_path, *options)
         if options[0] not in ("--profile", "--resume")
-        else run([str(PDRGATE), "gate", "--output", str(tmp_path), *options], tmp_path)
+        else forked(["gate", "--output", str(tmp_path), *options], tmp_path)
     )
     assert ended.code in (2, 64)
     assert message in ended.stdout + ended.stderr
@@ -377,7 +376,7 @@ def test_mistakes_on_the_command_line(tmp_path, options, message):
 def test_a_build_that_is_no_kernel_is_named_in_the_first_line(tmp_path):
     output = tmp_path / "results"
     builds = ("--kernel", str(ROOT / "README.md"), "--against", str(ROOT / "README.md"))
-    ended = run([str(PDRGATE), "gate", "--output", str(output), "--wait", "5 min", *builds], output)
+    ended = forked(["gate", "--output", str(output), "--wait", "5 min", *builds], output)
     assert ended.code == 2
     assert ended.result["verdict"] == "ERROR"
     assert "README.md" in ended.result["reason"]

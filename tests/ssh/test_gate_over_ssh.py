@@ -19,7 +19,7 @@ from trex_server import TRexServer
 from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.safety.recovery import recover_stale
 from pdrgate.safety.state import LASTING_DIR
-from tests.acceptance.conftest import PDRGATE, ROOT, Ended, run
+from tests.acceptance.conftest import PDRGATE, ROOT, Ended, forked
 
 pytestmark = pytest.mark.datapath
 
@@ -44,20 +44,8 @@ def rack(sshd_is_there: None) -> Iterator[Rack]:
 
 
 def gate(rack: Rack, folder: Path, *options: str) -> Ended:
-    return run(
-        [
-            str(PDRGATE),
-            "gate",
-            "--testbed",
-            str(folder / "rack.yaml"),
-            "--output",
-            str(folder / "out"),
-            *SMOKE,
-            *options,
-        ],
-        folder / "out",
-        timeout=1200,
-    )
+    output = folder / "out"
+    return forked(["gate", "--testbed", str(folder / "rack.yaml"), "--output", str(output), *SMOKE, *options], output)
 
 
 class Runs:

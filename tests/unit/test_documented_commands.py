@@ -96,7 +96,7 @@ MEASURED = {
         "--in": "unit/test_jenkins_builds.py::test_of_several_the_one_in_a_folder",
     },
     "ci/gate": {"": "ci/test_ci_scripts.py::test_arguments_and_exit_code_pass_through"},
-    "ci/test": {"": "ci/test_ci_scripts.py::test_every_step_runs_and_arguments_go_to_pytest"},
+    "ci/test": {"": "ci/test_ci_scripts.py::test_arguments_go_to_pytest_whose_summary_is_the_last_line"},
     "ci/bootstrap": {
         "": "ci/test_ci_scripts.py::test_the_first_leaves_pdrgate_ready",
         "--dev": "ci/test_ci_scripts.py::test_the_test_tools_come_with_dev_and_stay",

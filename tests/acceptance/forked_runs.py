@@ -1,0 +1,70 @@
+"""Makes run after run, each in a process of its own that is forked once all is imported: on a busy machine to import
+takes seconds. Some tests start the command as a user does; what all others run is the same but for that.
+
+It reads `Asked` as a line of JSON from standard input, and answers each with the exit code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A run: what is given is what a process is started with."""
+
+    arguments: Sequence[str]
+    """Of pdrgate."""
+    simulation: dict[str, Any] | None
+    """What a simulated SUT is like; None: the SUT is a real one."""
+    cwd: str
+    environment: dict[str, str]
+    stdout: str
+    """Path of a file; the same for standard error."""
+    stderr: str
+    seconds: int
+    """After which it is killed."""
+
+
+def serve() -> None:
+    """Make the runs that standard input asks for, until it ends."""
+    sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "fakes")]
+    import robot.run  # noqa: F401
+    from simulation import simulate  # type: ignore[import-not-found]
+
+    import PdrGate  # noqa: F401
+    import pdrgate.reports.plots  # noqa: F401
+    from pdrgate.cli import main
+
+    for line in sys.stdin:
+        asked = Asked(**json.loads(line))
+        pid = os.fork()
+        if pid == 0:
+            _become(asked)
+            real = asked.simulation is None
+            sys.exit(main(list(asked.arguments)) if real else simulate(asked.simulation, asked.arguments))
+        _, status = os.waitpid(pid, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+def _become(asked: Asked) -> None:
+    signal.alarm(asked.seconds)
+    os.setsid()  # what reaches the tests as a group reaches them alone
+    os.chdir(asked.cwd)
+    os.environ.clear()
+    os.environ.update(asked.environment)
+    for fd, path in ((0, os.devnull), (1, asked.stdout), (2, asked.stderr)):
+        opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        os.dup2(opened, fd)
+        os.close(opened)
+
+
+if __name__ == "__main__":
+    serve()
