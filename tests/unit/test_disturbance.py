@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fake_testbed import FakeTestbed, Watcher, gate, new_session
 
-from pdrgate.gate.disturbance import Disturbance
+from pdrgate.gate.disturbance import Disturbance, beyond_the_machine
 from pdrgate.history.results import read_result
 from pdrgate.observers.watching import CounterObserver, Observation, Observer
 from pdrgate.reports.junit import junit
@@ -131,6 +131,46 @@ def test_the_sentence_has_the_evidence_its_share_and_what_to_do() -> None:
         f"(6 times, at worst {worse}; 2 times, at worst {other}); "
         "free CPU 1 of all else, or use a guest of constant speed; without them: TIR 0.46"
     )
+
+
+def watched(load: float, forwarded: int, others: int = 0, *, heartbeat: bool = True, disturbed: str = "") -> Trial:
+    """A trial of 1 s, with so many ticks of other processes on CPU 1."""
+    before = {"cpu1": {"process_ticks": 100}} | ({"cpu1/heartbeat": {"beats": 0}} if heartbeat else {})
+    after = {"cpu1": {"process_ticks": 100 + others}} | ({"cpu1/heartbeat": {"beats": 500}} if heartbeat else {})
+    return Trial(load, 1.0, round(load), forwarded, counters_before=before, counters_after=after, disturbed=disturbed)
+
+
+def test_what_sound_trials_differ_by_beyond_all_that_a_machine_can_hide_is_the_suts() -> None:
+    flips = [watched(9e5, rate) for rate in (600_000, 430_000, 598_000, 432_000)]
+    beyond = beyond_the_machine([*flips, watched(3e5, 300_000)], {1})
+    assert beyond == (
+        "of the trials that nothing disturbed at 900 kpps one forwarded 432 kpps, another 598 kpps, and no more "
+        "than 27% passes unseen"
+    )
+    found = Disturbance.of(trials(*[LOST] * 5, *[SOUND] * 5))
+    judged = found.explained(UNSTABLE, "others had 5 %", REMEDY, beyond)
+    assert str(judged).startswith(f"UNSTABLE: TIR 0.46; {beyond}; 5 of 10 trials repeated, ")
+    # It makes nothing of anything else unstable.
+    for verdict in (None, Judgement(Verdict.INCONCLUSIVE, "too few")):
+        assert found.explained(verdict, "", REMEDY, beyond) == found.explained(verdict, "", REMEDY)
+
+
+@pytest.mark.parametrize(
+    ("made", "cpus"),
+    [
+        ([watched(9e5, rate) for rate in (600_000, 500_000, 598_000, 495_000)], {1}),
+        ([watched(9e5, rate) for rate in (600_000, 430_000, 598_000, 597_000)], {1}),
+        ([watched(9e5, rate) for rate in (600_000, 430_000, 598_000)], {1}),
+        ([watched(9e5, rate, round(100 * (1 - rate / 6e5))) for rate in (600_000, 430_000, 598_000, 432_000)], {1}),
+        ([watched(9e5, rate, heartbeat=False) for rate in (600_000, 430_000, 598_000, 432_000)], {1}),
+        ([watched(9e5, rate, disturbed=STALL) for rate in (600_000, 430_000, 598_000, 432_000)], {1}),
+        ([watched(9e5, rate) for rate in (600_000, 430_000, 598_000, 432_000)], {1, 2}),
+        ([watched(9e5, rate) for rate in (600_000, 430_000, 598_000, 432_000)], set()),
+    ],
+    ids=["hidden", "one only", "too few", "others had it", "unwatched", "disturbed", "one CPU unwatched", "no CPUs"],
+)
+def test_what_may_be_the_machines_is_not_called_the_suts(made: list[Trial], cpus: set[int]) -> None:
+    assert beyond_the_machine(made, cpus) == ""
 
 
 # --- Whole runs on simulated SUTs ---

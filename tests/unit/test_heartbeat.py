@@ -111,6 +111,16 @@ def test_the_pace_is_that_of_the_best_trials_so_far() -> None:
     assert pace.slowdown(QUIET) == Slowdown()
 
 
+@pytest.mark.parametrize(("beats", "slower"), [(50, 0.0), (500, 0.2)])
+def test_loads_of_few_beats_scatter_by_chance(beats: int, slower: float) -> None:
+    """One in ten is slower than the median by a quarter: that of 50 beats says little, that of 500 much."""
+    pace = Pace()
+    usual = dataclasses.replace(QUIET, beats=beats, loads_median=2000, loads_q90=2500)
+    assert pace.slowdown(usual) == Slowdown()
+    found = pace.slowdown(dataclasses.replace(usual, loads_median=2400, loads_q90=3000))
+    assert found == Slowdown(0.0, pytest.approx(slower))
+
+
 def test_an_idle_cpu_tells_no_pace() -> None:
     """Its beats find other caches, and it forwards no less for being slow."""
     pace = Pace()

@@ -4,6 +4,7 @@ at a tracepoint had better end with the process that asked for it."""
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import platform
 from collections.abc import Iterator
@@ -84,6 +85,10 @@ def _bpf(command: int, attributes: _Attributes, what: str) -> int:
 
 def _tried(command: int, attributes: _Attributes) -> int:
     """What the call returns; below 0 when it fails."""
-    syscall = ctypes.CDLL(None, use_errno=True).syscall
     number = _NUMBERS[platform.machine()]
-    return int(syscall(number, command, ctypes.byref(attributes), ctypes.sizeof(attributes)))
+    return int(_libc().syscall(number, command, ctypes.byref(attributes), ctypes.sizeof(attributes)))
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)

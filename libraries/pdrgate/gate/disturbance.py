@@ -7,20 +7,26 @@ disturbed after its repeats is lost: where too much is, there is no answer, and 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from pdrgate.gate.interference import taken
 from pdrgate.hosts.cpus import format_cpu_list
+from pdrgate.observers.heartbeat import UNSEEN
+from pdrgate.observers.reading import Place
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.patience import Patience
 from pdrgate.testbeds import Testbed
-from pdrgate.trial import AnyStretch, Stretch, by_boot
+from pdrgate.trial import AnyStretch, Stretch, Trial, by_boot
+from pdrgate.units import Rate
 
 _TOO_FEW_LEFT = 0.5
 """Of the wanted trials: where more are lost, what is left supports no verdict on the SUT."""
 _SUBSTANTIAL = 0.2
 """Of the wanted trials: where more are lost, doubt is the machine's. Below it what scatters is the SUT's."""
 _KINDS_TOLD = 2
+_FEWEST = 4
+"""Trials of one load that can show a flip of the SUT's: two of each of two speeds."""
 _DOUBT = (Verdict.UNSTABLE, Verdict.INCONCLUSIVE)
 
 
@@ -90,9 +96,18 @@ class Disturbance:
             return Judgement(Verdict.DISTURBED, f"{self._why()}; {remedy}{without}")
         return judgement
 
-    def explained(self, failure: Judgement | None, interference: str, remedy: str) -> Judgement | None:
-        """A failure as `weighed`, with what else of the machine a reader should know; None where there is none."""
-        found = self.weighed(failure, remedy)
+    def explained(
+        self, failure: Judgement | None, interference: str, remedy: str, beyond: str = ""
+    ) -> Judgement | None:
+        """A failure as `weighed`, with what else of the machine a reader should know; None where there is none.
+
+        Args:
+            beyond: why the SUT is not stable whatever was disturbed, see `beyond_the_machine`.
+        """
+        if failure is not None and failure.verdict is Verdict.UNSTABLE and beyond:
+            found: Judgement | None = failure.remarked(beyond)
+        else:
+            found = self.weighed(failure, remedy)
         if found is None:
             return None
         remark = "" if found.verdict is Verdict.DISTURBED else self.remark()
@@ -126,6 +141,28 @@ def remedy(testbed: Testbed) -> str:
     cpus = testbed.sut_cpus
     free = f"free CPU {format_cpu_list(cpus)} of all else" if cpus else "free the SUT's machine of all else"
     return f"{free}, or {'lower sut.cpu_speed' if testbed.steady else 'use a guest of constant speed'}"
+
+
+def beyond_the_machine(trials: Iterable[Trial], cpus: Collection[int]) -> str:
+    """Where trials of one load differ by more than a machine can hide from the heartbeat: that, as a clause.
+
+    Only sound trials that a heartbeat watched count, each with the share of the CPU given back that others had of it by
+    the kernel's own account. The slowest and the fastest of a load are left out: one may be anything.
+    """
+    rates: dict[float, list[float]] = {}
+    for trial in trials:
+        left = 1.0 - taken(trial, cpus)
+        if trial.sound and left > 0 and all(str(Place.heartbeat(cpu)) in trial.counters_after for cpu in cpus):
+            rates.setdefault(trial.intended_load, []).append(trial.forwarding_rate / left)
+    known = [(load, sorted(found)) for load, found in rates.items() if len(found) >= _FEWEST]
+    told = [(load, found[1], found[-2]) for load, found in known]
+    load, slow, fast = min(told, key=lambda one: one[1] / one[2] if one[2] else 1.0, default=(0.0, 1.0, 1.0))
+    if not cpus or slow >= (1.0 - UNSEEN) * fast:
+        return ""
+    return (
+        f"of the trials that nothing disturbed at {Rate(load)} one forwarded {Rate(slow)}, another {Rate(fast)}, and "
+        f"no more than {UNSEEN:.0%} passes unseen"
+    )
 
 
 def _chains(trials: Iterable[AnyStretch], patience: Patience) -> list[list[AnyStretch]]:

@@ -63,6 +63,14 @@ def interferences(trials: Sequence[Stretch], cpus: Collection[int]) -> tuple[Int
     return tuple(found)
 
 
+def taken(trial: Stretch, cpus: Collection[int]) -> float:
+    """The share of a trial's time that others had, of the CPU where they had most; also what may be nobody's."""
+    second = os.sysconf("SC_CLK_TCK") * trial.seconds
+    changes = trial.counter_changes
+    ticks = [sum(changes.get(str(Place.cpu(cpu)), {}).get(name, 0) for name, _, _ in _WHO) for cpu in cpus]
+    return min(1.0, max(ticks, default=0) / second) if second else 0.0
+
+
 def _of_cpu(trials: Sequence[Stretch], cpu: int, name: str, who: str, nobodys: int) -> Iterator[Interference]:
     if name == "process_ticks":
         # Where programs of the SUT's own receive, their time is in it: others cannot be told from them.

@@ -11,7 +11,7 @@ from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.against_baseline import RECEIVE_RATE, AgainstBaseline, numbers
 from pdrgate.gate.arrivals import arrivals
 from pdrgate.gate.baseline import BaselineSource
-from pdrgate.gate.disturbance import Disturbance, remedy
+from pdrgate.gate.disturbance import Disturbance, beyond_the_machine, remedy
 from pdrgate.gate.dropped import look, lossy_load, retis_of
 from pdrgate.gate.interference import interference
 from pdrgate.gate.judging import (
@@ -201,7 +201,9 @@ class ScenarioRun:
         self.disturbance = Disturbance.of(
             [trial for trial in self.trials if trial.repeat], self.session.profile.patience
         )
-        self._failure = self.disturbance.explained(self._failure, self.interference, remedy(self.session.testbed))
+        self._failure = self.disturbance.explained(
+            self._failure, self.interference, remedy(self.session.testbed), beyond_the_machine(repeats, cpus)
+        )
         if self.interference and self._failure is None:
             self.session.observer.said(f"while the repeats were measured, {self.interference}")
         self.judgement = graver(self.judgement, self._failure)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import bisect
 import contextlib
 import json
+import math
 import select
 import subprocess
 from collections.abc import Sequence
@@ -40,7 +41,16 @@ MOST_WAITED = 0.08
 """Of a trial's time, that packet work waited in small parts. A quiet machine has some: beats, and what they wake."""
 SLOWEST_ARITHMETIC, SLOWEST_LOADS = 0.08, 0.12
 """By which the median beat may be slower than the reference. Loads are a hint only: a SUT that forwards three times as
-many packets makes them slower by a tenth, for it leaves less in the caches."""
+many packets makes them slower by a tenth, for it leaves less in the caches. What slows them by a quarter takes a tenth
+of the rate or less."""
+_CHANCE = 4.0
+"""Standard errors of a trial's median by which loads may be slower besides: beats differ by a fifth or more in what
+they find in the caches, and the best of many trials is two below what is usual."""
+UNSEEN = 1.0 - (1.0 - MOST_WITHHELD - MOST_WAITED) / (1.0 + 2 * SLOWEST_LOADS)
+"""The largest part of its rate that all of these together take from a trial that passes for sound: a SUT that does
+nothing but loads, at as many beats as a trial of 0.1 s has."""
+_MEDIAN_ERROR, _Q90 = 1.2533, 1.2816
+"""The standard error of a median of n values, in deviations over the root of n; the 90 % quantile, in deviations."""
 _REFERENCE = 0.05
 """Quantile of the beats of all trials so far that is the reference: the fastest of few may be a stroke of luck."""
 _FEWEST_BEATS = 20
@@ -93,6 +103,12 @@ class Watched:
         return max(0, self.packets_waited - self.own_time) / max(1, self.elapsed)
 
     @property
+    def loads_error(self) -> float:
+        """Standard error of the median of the loads, as a part of it."""
+        deviation = max(0, self.loads_q90 - self.loads_median) / _Q90
+        return _MEDIAN_ERROR * deviation / math.sqrt(max(1, self.beats)) / max(1, self.loads_median)
+
+    @property
     def busy(self) -> bool:
         """Whether packet work needed so much of the CPU that a thread did it."""
         return self.packets_ran > _BUSY * self.elapsed
@@ -105,7 +121,8 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class Slowdown:
-    """By which parts the work of a trial's median beat took longer than at its best; 0 where it did not."""
+    """By which parts the work of a trial's median beat took longer than at its best; 0 where it did not, or where that
+    may be chance."""
 
     arithmetic: float = 0.0
     loads: float = 0.0
@@ -123,8 +140,10 @@ class Pace:
         """Of a busy trial's beats against the reference, this trial included."""
         if watched.beats < _FEWEST_BEATS or not watched.busy:
             return Slowdown()
+        loads = _slower(self._loads, watched.loads_median)
         return Slowdown(
-            _slower(self._arithmetic, watched.arithmetic_median), _slower(self._loads, watched.loads_median)
+            _slower(self._arithmetic, watched.arithmetic_median),
+            loads if loads > SLOWEST_LOADS + _CHANCE * watched.loads_error else 0.0,
         )
 
 
