@@ -17,6 +17,9 @@ _HOLD_THE_MACHINE = ("machine", "nothing_left_by_runs")
 
 _THE_MACHINE = "the machine"
 """Group of the tests that measure."""
+_GIVES_WAY = 10
+"""Nice value of tests that only compute, beside one that measures. In the kernel's idle class guests starve."""
+
 _CLONE_NEWNS = 0x00020000
 
 # Also where they were started in the background of a shell that ignores it.
@@ -58,9 +61,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """What does not measure has what is left of the CPUs by what does, where this process may take that back."""
+    """What only computes gives way to what measures in the other process, where this one may take that back."""
     if hasattr(item.config, "workerinput") and os.geteuid() == 0:
         group = item.get_closest_marker("xdist_group")
-        measures = group is not None and group.args == (_THE_MACHINE,)
-        os.sched_setscheduler(0, os.SCHED_OTHER if measures else os.SCHED_IDLE, os.sched_param(0))
+        os.setpriority(os.PRIO_PROCESS, 0, 0 if group and group.args == (_THE_MACHINE,) else _GIVES_WAY)
     return (yield)

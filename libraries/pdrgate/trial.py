@@ -16,6 +16,9 @@ of 64 (NAPI's weight) waits while one is taken. And the part of the offered pack
 slow that a trial has a few hundred, as many are an overload."""
 GENERATOR_TOLERANCE = 1e-3
 """Largest unsent part, and largest stretch of the sending time, of a trial that the generator did not limit."""
+OF_THE_LOSS = 0.1
+"""The same as a part of the loss ratio, where that is more: of a SUT that loses half of its packets it makes no
+difference whether one in twenty more had come."""
 
 LOOKS = 16
 """Times that a generator looks at what is under way, at equal steps of the sending time, the last at its end."""
@@ -182,15 +185,23 @@ class Trial:
         return self.offered / elapsed if elapsed else 0.0
 
     @property
+    def offered_share(self) -> float:
+        """Part of the intended load that was offered: below 1 for what was unsent, and for time that it took."""
+        sent = self.offered / self.intended if self.intended else 1.0
+        return sent * self.intended_duration / self.seconds if self.seconds else sent
+
+    @property
     def forwarding_rate(self) -> float:
         """Packets/s that came back while sending went on, over the same time as the offered load."""
         return self.offered_load * self.delivery_ratio
 
     @property
     def generator_limited(self) -> bool:
-        """True when more than 0.1 % was unsent or sending took over 0.1 % longer than intended."""
-        unsent = self.intended > 0 and self.unsent / self.intended > GENERATOR_TOLERANCE
-        return unsent or self.sending_time > self.intended_duration * (1.0 + GENERATOR_TOLERANCE)
+        """True when more than 0.1 % was unsent or sending took over 0.1 % longer than intended, or a tenth of the loss
+        ratio where that is more: a ceiling matters only where the SUT could reach it."""
+        tolerance = max(GENERATOR_TOLERANCE, OF_THE_LOSS * self.loss_ratio)
+        unsent = self.intended > 0 and self.unsent / self.intended > tolerance
+        return unsent or self.sending_time > self.intended_duration * (1.0 + tolerance)
 
     @property
     def sound(self) -> bool:

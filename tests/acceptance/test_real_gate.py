@@ -17,6 +17,7 @@ from machine_noise import MEASURED
 
 from pdrgate.safety.locks import Lease, whole_machine
 from tests.acceptance.conftest import PDRGATE, ROOT, Ended, forked, run
+from tests.datapath.conftest import is_ours
 
 pytestmark = pytest.mark.datapath
 
@@ -32,7 +33,7 @@ def traces() -> dict[str, object]:
         "workers": sorted(
             path.parent.name
             for path in Path("/proc").glob("[0-9]*/comm")
-            if _read(path) == "pdrgate-traffic" and _mounts(path.parent) == _mounts(Path("/proc/self"))
+            if _read(path) == "pdrgate-traffic" and is_ours(int(path.parent.name))
         ),
         "backlog": Path("/proc/sys/net/core/netdev_max_backlog").read_text(),
         "nice": {path.read_text(): _nice(path.parent) for path in threads},
@@ -48,14 +49,6 @@ def at_rest() -> dict[str, object]:
 def _read(path: Path) -> str:
     try:
         return path.read_text().strip()
-    except OSError:
-        return ""
-
-
-def _mounts(process: Path) -> str:
-    """Its namespace of mounts: other processes of the tests have another, see tests/conftest.py."""
-    try:
-        return str((process / "ns/mnt").readlink())
     except OSError:
         return ""
 

@@ -51,6 +51,15 @@ def comms() -> dict[int, str]:
     return found
 
 
+def is_ours(process: int) -> bool:
+    """Whether it was started below this process of pytest: others boot guests, which have such programs too, and have
+    another namespace of mounts, see tests/conftest.py."""
+    try:
+        return Path(f"/proc/{process}/ns/mnt").readlink() == Path("/proc/self/ns/mnt").readlink()
+    except OSError:
+        return False  # it has ended
+
+
 def machine_state() -> dict[str, object]:
     """All that a testbed changes outside its own namespaces, and what of it is there."""
     threads = {name: pid for pid, name in comms().items() if name.startswith("ksoftirqd/")}
@@ -58,7 +67,7 @@ def machine_state() -> dict[str, object]:
         "backlog": Path("/proc/sys/net/core/netdev_max_backlog").read_text().strip(),
         "nice": {name: os.getpriority(os.PRIO_PROCESS, pid) for name, pid in sorted(threads.items())},
         "namespaces": sorted(path.name for path in Path("/run/netns").glob("*") if OURS.fullmatch(path.name)),
-        "workers": sorted(pid for pid, name in comms().items() if name in PROGRAMS),
+        "workers": sorted(pid for pid, name in comms().items() if name in PROGRAMS and is_ours(pid)),
     }
 
 

@@ -55,7 +55,7 @@ def test_a_surplus_is_kept_and_not_netted_against_loss() -> None:
 
 def test_generator_limited_trials_are_left_out_and_counted() -> None:
     curve = LoadLossCurve.from_trials(
-        [trial(1e6), trial(2e6, 500), trial(2e6, 50_000, unsent=200), trial(3e6, 60_000, unsent=30_000)]
+        [trial(1e6), trial(2e6, 500), trial(2e6, 50_000, unsent=20_000), trial(3e6, 60_000, unsent=30_000)]
     )
     assert curve.loads == (1e6, 2e6)
     assert curve.points[1].losses == pytest.approx((0.005,))

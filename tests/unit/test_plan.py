@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from pdrgate.errors import UsageError
@@ -34,6 +36,16 @@ def test_the_grid_lies_around_the_pdr_and_below_the_generators_end() -> None:
 )
 def test_a_further_load_until_two_are_past_the_pdr(plrs: dict[float, float], expected: float | None) -> None:
     assert further_load([lossy(load, plr) for load, plr in plrs.items()], 0.005, 1e6) == expected
+
+
+def test_a_load_that_told_nothing_is_asked_for_again_before_a_higher_one() -> None:
+    trials = [lossy(1e5, 0), lossy(3e5, 0.1)]
+    disturbed = dataclasses.replace(lossy(6e5, 0.5), disturbed="stalls")
+    for _ in range(3):
+        trials.append(disturbed)
+        assert further_load(trials, 0.005, 1e6) == 6e5
+    assert further_load([*trials, disturbed], 0.005, 1e6) == 7.2e5
+    assert further_load([*trials, lossy(6e5, 0.5)], 0.005, 1e6) is None
 
 
 def test_further_loads_end() -> None:

@@ -69,6 +69,16 @@ def test_unsent_packets_limit_the_generator_from_a_thousandth_on() -> None:
     assert trial(9989, 9989, unsent=11).generator_limited
 
 
+def test_what_a_sut_lost_anyway_need_not_have_been_sent() -> None:
+    assert not trial(9500, 4750, unsent=500).generator_limited
+    assert trial(9400, 4700, unsent=600).generator_limited
+    assert trial(9500, 9450, unsent=500).generator_limited
+    short = trial(9500, 4750, unsent=500)
+    assert short.offered_share == pytest.approx(0.95)
+    assert short.offered_share * short.delivery_ratio * short.intended == pytest.approx(short.forwarding_rate)
+    assert trial(sending_time=2.0).offered_share == pytest.approx(0.5)
+
+
 def test_a_stretched_sending_time_limits_the_generator() -> None:
     assert not trial(sending_time=1.001).generator_limited
     assert trial(sending_time=1.0011).generator_limited

@@ -12,6 +12,8 @@ _FURTHER = 1.2
 _CURVE = 2.0
 """Times what a SUT can take that the highest load of a curve is, about."""
 _MOST_LOADS = 16
+_TRIES = 4
+"""Trials of one load, where none of them is sound."""
 
 
 def grid(pdr: float, factors: Sequence[float], max_load: float, highest: float = 0.0) -> tuple[float, ...]:
@@ -45,12 +47,17 @@ def further_load(trials: Sequence[Trial], plr_threshold: float, max_load: float)
     """A load to add above the grid, None when the grid shows what it must.
 
     PASTRAMI's TIR needs two loads past the PDR. When fewer show it (the SUT has become faster since the search, or the
-    search met a bad moment), the grid is extended upwards as far as the generator goes.
+    search met a bad moment), the grid is extended upwards as far as the generator goes. The highest load is asked for
+    again first where none of its trials told anything.
     """
     curve = LoadLossCurve.from_trials(trials)
     past = [load for load, plr in zip(curve.loads, curve.steady_plrs, strict=True) if plr > plr_threshold]
     highest = max(trial.intended_load for trial in trials)
-    if len(past) >= 2 or len(curve.loads) >= _MOST_LOADS or is_highest(highest, max_load):
+    if len(past) >= 2 or len(curve.loads) >= _MOST_LOADS:
+        return None
+    if highest not in curve.loads and sum(trial.intended_load == highest for trial in trials) < _TRIES:
+        return highest
+    if is_highest(highest, max_load):
         return None
     return _rounded(min(highest * _FURTHER, max_load))
 
