@@ -11,6 +11,7 @@ from pdrgate.hosts.host import HostError, local_host, netns_host
 from pdrgate.knobs import FileKnob, KnobSet, device_attribute, offloads, rps_cpus, rps_knobs, sysctl, threaded_napi
 from pdrgate.observers.counters import read_counters
 from pdrgate.observers.environment import capture_environment
+from pdrgate.observers.namespace_counters import NamespaceCounters
 from pdrgate.observers.reading import Counter, Place, nested
 from pdrgate.observers.watching import CounterObserver, ProgramObserver, watching
 
@@ -131,6 +132,44 @@ def test_counters_of_real_packets(host):
     assert names <= before.keys()
     with pytest.raises(TestbedError, match=r"^netns:.* has no interface v9, but lo, v0, v1; was it removed or renamed"):
         read_counters(host, ["v0", "v9"])
+
+
+def test_without_programs_a_namespace_tells_the_same(host, namespace):
+    """Of drops in a queue too, and of a driver with statistics of its own."""
+    for words in (
+        ("ip", "link", "set", "v0", "up"), ("ip", "link", "set", "v1", "up"),
+        ("ip", "address", "add", "10.0.0.1/24", "dev", "v0"),
+        ("ip", "neigh", "add", "10.0.0.2", "lladdr", "02:00:00:00:00:02", "dev", "v0"),
+        ("tc", "qdisc", "add", "dev", "v0", "root", "handle", "30:", "pfifo", "limit", "0"),
+    ):  # fmt: skip
+        host.run(*words)
+    sends = "import socket; s = socket.socket(2, 2); [s.sendto(b'x', ('10.0.0.2', 9)) for _ in range(100)]"
+    host.run("python3", "-c", sends)
+    host.run("ip", "link", "set", "v1", "down")  # nothing moves any more
+    reading = NamespaceCounters(namespace)
+    try:
+        found = reading.begin(["v0", "v1", "lo"]).result()
+        by_programs = read_counters(host, ["v0", "v1", "lo"])
+        moving = {"process_ticks", "softirq_ticks", "steal_ticks", "processed", "time_squeeze"}
+        missed = {Counter(Place.interface(name), "rx_missed") for name in ("v0", "v1", "lo")}  # none of these counts it
+
+        def still(counters):
+            return {one: value for one, value in counters.items() if one.name not in moving}
+
+        assert still(found) == {one: value for one, value in still(by_programs).items() if one not in missed}
+        assert found.keys() == by_programs.keys() - missed
+        assert Counter(Place.driver("v0"), "rx_queue_0_xdp_drops") in found
+        assert found[Counter(Place.qdisc("v0"), "pfifo")] >= 100
+        with pytest.raises(TestbedError, match=rf"^netns:{namespace} has no interface v9, but lo, v0, v1; was it"):
+            reading.begin(["v9"]).result()
+    finally:
+        reading.close()
+        reading.close()
+    gone = NamespaceCounters(f"{namespace}-gone")
+    with pytest.raises(
+        TestbedError, match=r"^the counters of network namespace .*-gone cannot be read; was it deleted"
+    ):
+        gone.begin(["lo"]).result()
 
 
 def test_the_environment_of_this_machine(host):

@@ -5,6 +5,7 @@ import pytest
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Completed
 from pdrgate.observers.counters import (
+    driver_losses,
     parse_conntrack,
     parse_driver,
     parse_net_dev,
@@ -14,6 +15,7 @@ from pdrgate.observers.counters import (
     parse_snmp6,
     parse_softnet,
     parse_stat,
+    qdisc_drops,
 )
 from pdrgate.observers.drop_reasons import DropObserver, Symbols, drop_counter, parse_histogram, parse_reasons
 from pdrgate.observers.environment import Environment, PortEnvironment, capture_environment, parse_environment
@@ -192,16 +194,16 @@ def test_packets_that_no_connection_could_be_noted_for_are_summed_over_cpus():
 
 
 def test_a_driver_is_asked_for_what_it_dropped():
-    assert nested(parse_driver("in0", ETHTOOL)) == {
+    assert nested(driver_losses("in0", parse_driver(ETHTOOL))) == {
         "in0/driver": {"rx_queue_0_drops": 3, "rx_queue_0_xdp_drops": 7, "rx_missed_errors": 2}
     }
 
 
 def test_a_qdisc_has_what_it_dropped_itself_and_not_its_children():
-    assert nested(parse_qdiscs(("in0", "out0"), json.dumps(QDISCS))) == {
+    assert nested(qdisc_drops(("in0", "out0"), parse_qdiscs(json.dumps(QDISCS)))) == {
         "in0/qdisc": {"clsact": 9}, "out0/qdisc": {"htb": 1, "fq_codel": 16}
     }  # fmt: skip
-    assert parse_qdiscs(("in0",), "qdisc noqueue 0: dev lo root refcnt 2") == {}
+    assert parse_qdiscs("qdisc noqueue 0: dev lo root refcnt 2") == []
 
 
 def test_of_qdiscs_without_a_handle_the_root_is_the_parent():
@@ -210,7 +212,7 @@ def test_of_qdiscs_without_a_handle_the_root_is_the_parent():
         {"kind": "pfifo_fast", "handle": "0:", "dev": "in0", "parent": ":1", "drops": 5},
         {"kind": "pfifo_fast", "handle": "0:", "dev": "in0", "parent": ":2", "drops": 7},
     ]
-    assert nested(parse_qdiscs(("in0",), json.dumps(queues))) == {"in0/qdisc": {"mq": 0, "pfifo_fast": 12}}
+    assert nested(qdisc_drops(("in0",), parse_qdiscs(json.dumps(queues)))) == {"in0/qdisc": {"mq": 0, "pfifo_fast": 12}}
 
 
 def test_cpu_times():

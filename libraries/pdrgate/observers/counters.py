@@ -11,13 +11,15 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host, split_files
 from pdrgate.observers.reading import Counter, Place, PlaceKind
 
-_FILES = _DEV, _SOFTNET, _SNMP, _SNMP6, _NETSTAT, _CONNTRACK, _STAT = (
+FILES = _DEV, _SOFTNET, _SNMP, _SNMP6, _NETSTAT, _CONNTRACK, _STAT = (
     "/proc/net/dev", "/proc/net/softnet_stat", "/proc/net/snmp", "/proc/net/snmp6", "/proc/net/netstat",
     "/proc/net/stat/nf_conntrack", "/proc/stat",
 )  # fmt: skip
@@ -55,14 +57,36 @@ def read_counters(host: Host, interfaces: Collection[str], *, programs: bool = T
     Raises:
         TestbedError: an interface is not there, or the host cannot be asked.
     """
-    files = (*_FILES, *map(_MISSED.format, interfaces))
+    files = (*FILES, *map(_MISSED.format, interfaces))
     # No shell around the one program: to start one takes an emulated guest 10 ms.
     asked = ("sh", "-c", _SCRIPT, "sh", " ".join(files), *interfaces) if programs else (*_HEADED, *files)
     texts = split_files(host.run(*asked, check=False).stdout)
-    by_interface = parse_net_dev(texts.get(_DEV, ""))
+    drivers = {interface: parse_driver(texts.get(f"driver {interface}", "")) for interface in interfaces}
+    return counted(Told(texts, parse_qdiscs(texts.get("qdiscs", "")), drivers), interfaces, host.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a host tells of its packets."""
+
+    files: Mapping[str, str]
+    """By path, those of `FILES` and of ports that it has."""
+    qdiscs: Sequence[Mapping[str, Any]]
+    """As ``tc -s -j qdisc show`` has them."""
+    drivers: Mapping[str, Mapping[str, int]]
+    """By interface, what its driver counts under names of its own."""
+
+
+def counted(told: Told, interfaces: Collection[str], host: str) -> dict[Counter, int]:
+    """The counters of what a host told. Raises TestbedError: it has no such interface.
+
+    Args:
+        host: its name, for people.
+    """
+    by_interface = parse_net_dev(told.files.get(_DEV, ""))
     if absent := sorted(set(interfaces) - by_interface.keys()):
         raise TestbedError(
-            f"{host.name} has no interface {', '.join(absent)}, but {', '.join(sorted(by_interface)) or 'none'}; "
+            f"{host} has no interface {', '.join(absent)}, but {', '.join(sorted(by_interface)) or 'none'}; "
             "was it removed or renamed during the run?"
         )
     counters = {
@@ -71,16 +95,16 @@ def read_counters(host: Host, interfaces: Collection[str], *, programs: bool = T
         for name, value in by_interface[interface].items()
     }
     for interface in interfaces:
-        if missed := texts.get(_MISSED.format(interface), "").strip():
+        if missed := told.files.get(_MISSED.format(interface), "").strip():
             counters[Counter(Place.interface(interface), "rx_missed")] = int(missed)
-        counters |= parse_driver(interface, texts.get(f"driver {interface}", ""))
-    counters |= parse_qdiscs(interfaces, texts.get("qdiscs", ""))
-    counters |= parse_softnet(texts.get(_SOFTNET, ""))
-    counters |= parse_snmp(texts.get(_SNMP, ""))
-    counters |= parse_netstat(texts.get(_NETSTAT, ""))
-    counters |= parse_snmp6(texts.get(_SNMP6, ""))
-    counters |= parse_conntrack(texts.get(_CONNTRACK, ""))
-    counters |= parse_stat(texts.get(_STAT, ""))
+        counters |= driver_losses(interface, told.drivers.get(interface, {}))
+    counters |= qdisc_drops(interfaces, told.qdiscs)
+    counters |= parse_softnet(told.files.get(_SOFTNET, ""))
+    counters |= parse_snmp(told.files.get(_SNMP, ""))
+    counters |= parse_netstat(told.files.get(_NETSTAT, ""))
+    counters |= parse_snmp6(told.files.get(_SNMP6, ""))
+    counters |= parse_conntrack(told.files.get(_CONNTRACK, ""))
+    counters |= parse_stat(told.files.get(_STAT, ""))
     return counters
 
 
@@ -110,22 +134,32 @@ def parse_softnet(text: str) -> dict[Counter, int]:
     return found
 
 
-def parse_driver(interface: str, text: str) -> dict[Counter, int]:
-    """``ethtool -S``: what the driver counts of lost packets, by its own names."""
-    found = {}
-    for line in text.splitlines():
-        name, _, value = (part.strip() for part in line.partition(":"))
-        if value.isdigit() and _DRIVERS.search(name):
-            found[Counter(Place.driver(interface), name.replace(" ", "_"))] = int(value)
-    return found
+def parse_driver(text: str) -> dict[str, int]:
+    """``ethtool -S``: all that the driver counts, by its own names."""
+    lines = (tuple(part.strip() for part in line.partition(":")) for line in text.splitlines())
+    return {name: int(value) for name, _, value in lines if value.isdigit()}
 
 
-def parse_qdiscs(interfaces: Collection[str], text: str) -> dict[Counter, int]:
-    """``tc -s -j qdisc show``: by kind, what qdiscs dropped themselves: a parent counts its children's drops too."""
+def driver_losses(interface: str, values: Mapping[str, int]) -> dict[Counter, int]:
+    """Of what a driver counts, lost packets."""
+    return {
+        Counter(Place.driver(interface), name.replace(" ", "_")): value
+        for name, value in values.items()
+        if _DRIVERS.search(name)
+    }
+
+
+def parse_qdiscs(text: str) -> list[dict[str, Any]]:
+    """``tc -s -j qdisc show``; empty of a tc that knows no JSON."""
     try:
-        told = json.loads(text or "[]")
+        told: list[dict[str, Any]] = json.loads(text or "[]")
     except ValueError:
-        return {}  # a tc that knows no JSON
+        return []
+    return told
+
+
+def qdisc_drops(interfaces: Collection[str], told: Sequence[Mapping[str, Any]]) -> dict[Counter, int]:
+    """By kind, what qdiscs dropped themselves: a parent counts its children's drops too."""
     found: dict[Counter, int] = {}
     for one in told:
         if one.get("dev") not in interfaces or "drops" not in one:

@@ -16,7 +16,6 @@ import os
 import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from ipaddress import IPv4Network, IPv6Address, IPv6Network
 from typing import Any
 
@@ -36,9 +35,9 @@ from pdrgate.knobs import (
     rps_knobs,
     sysctl,
 )
-from pdrgate.observers.counters import read_counters
 from pdrgate.observers.environment import Environment, capture_environment
 from pdrgate.observers.heartbeat import PERIOD, Heartbeat, HeartbeatObserver
+from pdrgate.observers.namespace_counters import NamespaceCounters
 from pdrgate.observers.processor import ProcessorWatch
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import CounterObserver, Observer
@@ -100,6 +99,8 @@ class NetnsTestbed(CountedByProcessor):
         self._steerings = tuple(CpuMapSteering(cpus.sut, _DEFAULT_BUFFER, isolate) for _ in _TG_PORTS)
         """Those of the SUT's two edges, for native XDP."""
         self._tg: ShellHost | None = None
+        self._counters: dict[str, NamespaceCounters] = {}
+        """By node."""
         self._section = section or {}
         self._skipped: list[str] = []
         """What is lacking here: knobs of the file (of the first hop, for all are alike), a heartbeat."""
@@ -202,19 +203,15 @@ class NetnsTestbed(CountedByProcessor):
     def counters(self) -> Reading:
         """The SUT's counters: those of this machine's CPUs once, those of interfaces and protocols by hop; of the
         generator's ports what they dropped; and of each wire what its sender could not hand over."""
-        assert self._tg is not None
-        asked: list[tuple[Host, tuple[str, str], str]] = [(self._tg, _TG_PORTS, "tg")]
-        for number, hop in enumerate(self._hops, start=1):
-            asked.append((hop.host, (hop.ingress.interface, hop.egress.interface), f"hop{number}"))
-        # Each waits for programs of its host to start and end: all at once a trial waits for less.
-        with ThreadPoolExecutor(len(asked)) as pool:
-            readings = list(pool.map(lambda one: read_counters(one[0], one[1]), asked))
+        ports = {"tg": _TG_PORTS}
+        ports |= {f"hop{at}": (hop.ingress.interface, hop.egress.interface) for at, hop in enumerate(self._hops, 1)}
+        asked = {node: self._counters[node].begin(interfaces) for node, interfaces in ports.items()}
         found: dict[Counter, int] = {}
-        for (_, _, name), reading in zip(asked, readings, strict=True):
-            for counter, value in reading.items():
-                if name != "tg" or counter.place.of_port:
+        for node, reading in asked.items():
+            for counter, value in reading.result().items():
+                if node != "tg" or counter.place.of_port:
                     place = counter.place
-                    found[Counter(place if place.of_machine else place.of(name), counter.name)] = value
+                    found[Counter(place if place.of_machine else place.of(node), counter.name)] = value
         found |= self._wires(found)
         for steering in self._steerings:
             for cpu, ticks in steering.ticks().items():
@@ -309,6 +306,8 @@ class NetnsTestbed(CountedByProcessor):
                 undo()
             except PdrGateError as error:
                 failures.append(str(error))
+        for one in self._counters.values():
+            one.close()
         for hop in self._hops:
             hop.host.close()
         if self._tg is not None:
@@ -331,6 +330,9 @@ class NetnsTestbed(CountedByProcessor):
             self._journal.namespace(name)
             self._made.append(name)  # before: an interruption may come when it is just made
             self._local.run("ip", "netns", "add", name)
+        nodes = ("tg", *(f"hop{number}" for number in range(1, len(self._sut_namespaces) + 1)))
+        for node, name in zip(nodes, (self._tg_namespace, *self._sut_namespaces), strict=True):
+            self._counters[node] = NamespaceCounters(name)
         self._tg = netns_host(self._tg_namespace)
         hosts = [netns_host(name) for name in self._sut_namespaces]
         for host in (self._tg, *hosts):
