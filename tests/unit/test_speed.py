@@ -126,6 +126,20 @@ def test_a_trial_in_which_the_cpu_fell_behind_is_disturbed(lost: float, disturbe
     assert str(instructions) == "vcpu0.instructions"
 
 
+def test_what_a_cpu_does_once_it_was_let_go_is_no_part_of_the_trial() -> None:
+    readings = (counts(5e6, time=10.0), counts(55e6, time=10.5), counts(60e6, time=11.0), counts(70e6, time=11.1))
+    with _Meter(*readings) as meter:
+        observer = SpeedObserver(meter, 100_000_000)
+        for instructions in (50_000_000, 10_000_000):
+            observer.begin()
+            observer.let_go()
+            assert meter.speed == 0
+            seen = observer.end()
+            counter = Counter(Place.vcpu(0), "instructions")
+            assert seen.after[counter] - seen.before[counter] == instructions
+        assert observer.trials == 2
+
+
 def test_blocks_that_ran_meanwhile() -> None:
     def executed(*runs: int) -> Executed:
         addresses = np.arange(len(runs), dtype=np.uint64) * np.uint64(16)

@@ -284,7 +284,14 @@ class VmTestbed:
 
     def generator(self, family: int) -> Generator:
         """A generator for traffic of an IP version; the caller closes it."""
-        return EmbeddedGenerator(self._namespace, self._cpus.generator, self._paths(family), self._engine)
+        return EmbeddedGenerator(
+            self._namespace, self._cpus.generator, self._paths(family), self._engine, on_sent=self._let_drain
+        )
+
+    def _let_drain(self) -> None:
+        """A queue of 4096 packets takes a guest of constant speed longer than most trials."""
+        if self._holding is not None:
+            self._holding.let_go()
 
     def _paths(self, family: int) -> tuple[Path, Path]:
         networks = NETWORKS[family]

@@ -17,11 +17,12 @@ import contextlib
 import dataclasses
 import json
 import math
+import os
 import secrets
 import select
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 from pdrgate.errors import GeneratorError, TestbedError, UsageError
@@ -39,6 +40,8 @@ _MAX_BATCH = 64
 _QUIET = 0.050
 """Seconds without a packet that end a drain: longer than a shared machine mostly takes a CPU away."""
 _DRAIN_LIMIT = 1.0
+_CHUNK = 1 << 16
+"""Bytes."""
 _TAGS = range(0x8000, 0xFFFE, 2)
 
 
@@ -50,16 +53,23 @@ class EmbeddedGenerator:
         cpu: the CPU that it keeps busy while it sends.
         paths: one ``Path`` per direction, the first being the forward one.
         engine: ``auto`` takes ``xdp`` where the kernel has it.
+        on_sent: called in each trial without probes when sending has ended, and what is queued begins to drain.
 
     Raises:
         TestbedError: it cannot be built or started here; the message says what is missing.
     """
 
-    def __init__(self, netns: str | None, cpu: int, paths: Sequence[Path], engine: Engine = "auto") -> None:
+    def __init__(
+        self, netns: str | None, cpu: int, paths: Sequence[Path], engine: Engine = "auto",
+        on_sent: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
         parts = native.build()
         self._paths = tuple(paths)
         self._cookie = secrets.randbits(16)
         self._tags: Iterator[int] = iter(())
+        self._on_sent = on_sent
+        self._heard = b""
+        """Of the worker's answers, what came with the last one."""
         ports = list(dict.fromkeys(path.port for path in paths))
         command = [str(parts.worker), netns or "-", str(cpu), str(parts.bpf), *ports]
         self._worker = subprocess.Popen(
@@ -102,7 +112,10 @@ class EmbeddedGenerator:
         started = time.time()
         try:
             self._send(self._request(count, load, duration, frames))
-            result = self._answer(duration + _DRAIN_LIMIT + 10.0)
+            self._answer(duration + 10.0)
+            if not frames.probe_rate:  # the latency of what drains is measured
+                self._on_sent()
+            result = self._answer(_DRAIN_LIMIT + 10.0)
         except GeneratorError:
             raise
         except BaseException:
@@ -202,13 +215,16 @@ class EmbeddedGenerator:
 
     def _answer(self, timeout: float) -> dict[str, Any]:
         assert self._worker.stdout is not None
-        ready, _, _ = select.select([self._worker.stdout], [], [], timeout)
-        if not ready:
-            self._worker.kill()
-            raise GeneratorError(f"the traffic generator was silent for {timeout:.0f} s and was ended; run again")
-        line = self._worker.stdout.readline()
-        if not line:
-            raise GeneratorError(f"the traffic generator has ended ({self._last_words()}); run again")
+        while b"\n" not in self._heard:
+            ready, _, _ = select.select([self._worker.stdout], [], [], timeout)
+            if not ready:
+                self._worker.kill()
+                raise GeneratorError(f"the traffic generator was silent for {timeout:.0f} s and was ended; run again")
+            heard = os.read(self._worker.stdout.fileno(), _CHUNK)
+            if not heard:
+                raise GeneratorError(f"the traffic generator has ended ({self._last_words()}); run again")
+            self._heard += heard
+        line, _, self._heard = self._heard.partition(b"\n")
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise GeneratorError(f"the traffic generator: {answer['error']}")

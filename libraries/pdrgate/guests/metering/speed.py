@@ -101,26 +101,37 @@ class SpeedRecord:
 
 
 class SpeedObserver:
-    """Holds a guest's CPU while a trial lasts, and says whether that could be; in between it is as fast as it goes."""
+    """Holds a guest's CPU while a trial lasts, and says whether that could be; in between it is as fast as it goes.
+
+    What drains after a trial is in no rate: there the CPU may be let go before the observation ends.
+    """
 
     def __init__(self, meter: VcpuMeter, speed: int) -> None:
         self._meter = meter
         self._speed = speed
         self._before: Counts | None = None
+        self._after: Counts | None = None
+        """When it was let go."""
         self.trials = 0
         self.late = 0
         """Of the trials, those in which it could not be held."""
 
     def begin(self) -> None:
         self._meter.hold(self._speed)
-        self._before = self._meter.counts()
+        self._before, self._after = self._meter.counts(), None
+
+    def let_go(self) -> None:
+        """Sending has ended: let the CPU run as fast as it can from here on."""
+        self._after = self._meter.counts()
+        self._meter.hold(0)
 
     def end(self) -> Observation:
-        after = self._meter.counts()
-        self._meter.hold(0)
-        if self._before is None:
+        if self._after is None:
+            self.let_go()
+        before, after = self._before, self._after
+        if before is None or after is None:
             return Observation()
-        before, self._before = self._before, None
+        self._before = self._after = None
         lost, passed = after.lost - before.lost, after.time - before.time
         late = lost > _LATE * passed
         self.trials += 1

@@ -9,7 +9,7 @@
 
 #include "latency.h"
 
-#define WIRE_VERSION 3
+#define WIRE_VERSION 4
 #define LOOKS 16			/* looks at what is under way, at equal steps of the sending time */
 #define MAX_BATCH 64
 #define MAX_FRAME 1514			/* bytes without FCS */

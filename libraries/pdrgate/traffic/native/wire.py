@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 
-VERSION = 3
+VERSION = 4
 HEADER_MAX = 222
 """Bytes of the longest header, with a routing header of nine segments and a probe's time stamp."""
 

@@ -336,6 +336,7 @@ static void trial(const struct request *asked)
 		answer("{\"error\":\"sending failed: %s\"}", strerror(-error));
 		return;
 	}
+	answer("{}"); /* sending has ended, and what is queued may come as fast as it can */
 	after = drain(before, control->sent, asked->quiet, asked->limit);
 	after.own -= before.own;
 	after.stray -= before.stray;
