@@ -185,10 +185,14 @@ class Trial:
         return self.offered / elapsed if elapsed else 0.0
 
     @property
-    def offered_share(self) -> float:
-        """Part of the intended load that was offered: below 1 for what was unsent, and for time that it took."""
+    def throughput_ratio(self) -> float:
+        """Part of the intended load that came back while sending went on: what a throughput is told by.
+
+        It is the delivery ratio, but for what was unsent and for time that sending took longer. Of an overload that was
+        not sent whole more of the rest comes back, and no more in a second.
+        """
         sent = self.offered / self.intended if self.intended else 1.0
-        return sent * self.intended_duration / self.seconds if self.seconds else sent
+        return self.delivery_ratio * sent * (self.intended_duration / self.seconds if self.seconds else 1.0)
 
     @property
     def forwarding_rate(self) -> float:

@@ -140,6 +140,11 @@ def watched(load: float, forwarded: int, others: int = 0, *, heartbeat: bool = T
     return Trial(load, 1.0, round(load), forwarded, counters_before=before, counters_after=after, disturbed=disturbed)
 
 
+def receiving(trial: Trial) -> Trial:
+    """The same of an end host, whose programs have the CPU too."""
+    return dataclasses.replace(trial, counters_after={**trial.counters_after, "receiver0": {"received": 1}})
+
+
 def test_what_sound_trials_differ_by_beyond_all_that_a_machine_can_hide_is_the_suts() -> None:
     flips = [watched(9e5, rate) for rate in (600_000, 430_000, 598_000, 432_000)]
     beyond = beyond_the_machine([*flips, watched(3e5, 300_000)], {1})
@@ -166,8 +171,19 @@ def test_what_sound_trials_differ_by_beyond_all_that_a_machine_can_hide_is_the_s
         ([watched(9e5, rate, disturbed=STALL) for rate in (600_000, 430_000, 598_000, 432_000)], {1}),
         ([watched(9e5, rate) for rate in (600_000, 430_000, 598_000, 432_000)], {1, 2}),
         ([watched(9e5, rate) for rate in (600_000, 430_000, 598_000, 432_000)], set()),
+        ([receiving(watched(9e5, rate)) for rate in (600_000, 430_000, 598_000, 432_000)], {1}),
     ],
-    ids=["hidden", "one only", "too few", "others had it", "unwatched", "disturbed", "one CPU unwatched", "no CPUs"],
+    ids=[
+        "hidden",
+        "one only",
+        "too few",
+        "others had it",
+        "unwatched",
+        "disturbed",
+        "one CPU unwatched",
+        "no CPUs",
+        "it receives",
+    ],
 )
 def test_what_may_be_the_machines_is_not_called_the_suts(made: list[Trial], cpus: set[int]) -> None:
     assert beyond_the_machine(made, cpus) == ""

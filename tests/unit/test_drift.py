@@ -8,7 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
+from pdrgate.stability.curve import LoadLossCurve
+from pdrgate.stability.dips import without_lone_dips
+from pdrgate.stability.drift import trials_past_the_pdr
 from pdrgate.stats import lag1_autocorrelation, trend, wander
+from pdrgate.trial import Trial
 
 distinct = st.lists(st.integers(min_value=1, max_value=10**6), min_size=4, max_size=25, unique=True).map(
     lambda values: [float(value) for value in values]
@@ -124,3 +128,17 @@ def test_a_million_values_have_a_trend_as_few_have() -> None:
     still = trend((1e6 + source.normal(size=count)).tolist())
     assert still is not None
     assert still.p_value > 0.001
+
+
+def test_overloads_that_were_not_sent_whole_are_no_other_speed() -> None:
+    """As much is forwarded of them, and as much in a second: more of what was sent."""
+    low = [Trial(5e5, 1.0, 500_000, 500_000)] * 6
+    whole = [Trial(load, 1.0, round(load), 1_000_000) for load in (2e6, 3e6)]
+    short = [Trial(load, 1.0, round(0.96 * load), 1_000_000, unsent=round(0.04 * load)) for load in (2e6, 3e6)]
+    trials = [*low, *(trial for _ in range(3) for trial in (*whole, *short))]
+    curve = LoadLossCurve.from_trials(trials)
+    assert curve.left_out == 0
+    series = trials_past_the_pdr(trials, curve, curve, 0.005, 0.01)
+    assert series is not None
+    assert series.values == pytest.approx((1e6,) * 12)
+    assert without_lone_dips([*low, *whole * 6, *short], 0.01) == [*low, *whole * 6, *short]

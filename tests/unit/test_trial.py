@@ -74,9 +74,9 @@ def test_what_a_sut_lost_anyway_need_not_have_been_sent() -> None:
     assert trial(9400, 4700, unsent=600).generator_limited
     assert trial(9500, 9450, unsent=500).generator_limited
     short = trial(9500, 4750, unsent=500)
-    assert short.offered_share == pytest.approx(0.95)
-    assert short.offered_share * short.delivery_ratio * short.intended == pytest.approx(short.forwarding_rate)
-    assert trial(sending_time=2.0).offered_share == pytest.approx(0.5)
+    assert short.throughput_ratio == pytest.approx(0.95 * short.delivery_ratio)
+    assert short.throughput_ratio * short.intended == pytest.approx(short.forwarding_rate)
+    assert trial(sending_time=2.0).throughput_ratio == pytest.approx(0.5)
 
 
 def test_a_stretched_sending_time_limits_the_generator() -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from pdrgate.gate.interference import taken
+from pdrgate.gate.interference import receives, taken
 from pdrgate.hosts.cpus import format_cpu_list
 from pdrgate.observers.heartbeat import UNSEEN
 from pdrgate.observers.reading import Place
@@ -147,17 +147,20 @@ def beyond_the_machine(trials: Iterable[Trial], cpus: Collection[int]) -> str:
     """Where trials of one load differ by more than a machine can hide from the heartbeat: that, as a clause.
 
     Only sound trials that a heartbeat watched count, each with the share of the CPU given back that others had of it by
-    the kernel's own account. The slowest and the fastest of a load are left out: one may be anything.
+    the kernel's own account; where programs receive, that does not tell others from the SUT. The slowest and the
+    fastest of a load are left out: one may be anything.
     """
+    watched = {str(Place.heartbeat(cpu)) for cpu in cpus}
     rates: dict[float, list[float]] = {}
     for trial in trials:
-        left = 1.0 - taken(trial, cpus)
-        if trial.sound and left > 0 and all(str(Place.heartbeat(cpu)) in trial.counters_after for cpu in cpus):
+        if not trial.sound or receives(trial) or not watched or watched - trial.counters_after.keys():
+            continue
+        if left := 1.0 - taken(trial, cpus):
             rates.setdefault(trial.intended_load, []).append(trial.forwarding_rate / left)
     known = [(load, sorted(found)) for load, found in rates.items() if len(found) >= _FEWEST]
     told = [(load, found[1], found[-2]) for load, found in known]
     load, slow, fast = min(told, key=lambda one: one[1] / one[2] if one[2] else 1.0, default=(0.0, 1.0, 1.0))
-    if not cpus or slow >= (1.0 - UNSEEN) * fast:
+    if slow >= (1.0 - UNSEEN) * fast:
         return ""
     return (
         f"of the trials that nothing disturbed at {Rate(load)} one forwarded {Rate(slow)}, another {Rate(fast)}, and "

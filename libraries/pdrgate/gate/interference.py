@@ -74,7 +74,7 @@ def taken(trial: Stretch, cpus: Collection[int]) -> float:
 def _of_cpu(trials: Sequence[Stretch], cpu: int, name: str, who: str, nobodys: int) -> Iterator[Interference]:
     if name == "process_ticks":
         # Where programs of the SUT's own receive, their time is in it: others cannot be told from them.
-        trials = [trial for trial in trials if not _receives(trial)]
+        trials = [trial for trial in trials if not receives(trial)]
     place, second = str(Place.cpu(cpu)), os.sysconf("SC_CLK_TCK")
     ticks = [trial.counter_changes.get(place, {}).get(name, 0) for trial in trials]
     seconds = [trial.seconds for trial in trials]
@@ -84,5 +84,6 @@ def _of_cpu(trials: Sequence[Stretch], cpu: int, name: str, who: str, nobodys: i
         yield Interference(who, cpu, max(touched), sum(ticks) / second / sum(seconds), len(touched), len(trials))
 
 
-def _receives(trial: Stretch) -> bool:
+def receives(trial: Stretch) -> bool:
+    """Whether programs of the SUT's own had its CPUs too."""
     return isinstance(trial, Transfer) or str(Place.receiver(0)) in trial.counters_after

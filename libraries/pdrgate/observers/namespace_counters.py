@@ -22,7 +22,7 @@ from pdrgate.errors import TestbedError
 from pdrgate.observers.counters import FILES, Told, counted
 from pdrgate.observers.reading import Counter
 
-NAMESPACES = Path("/run/netns")
+_NAMESPACES = Path("/run/netns")
 
 _CLONE_NEWNET = 0x40000000
 
@@ -88,7 +88,7 @@ class PendingCounters:
 
 def _enter(name: str) -> None:
     """Have this thread live there."""
-    namespace = os.open(NAMESPACES / name, os.O_RDONLY | os.O_CLOEXEC)
+    namespace = os.open(_NAMESPACES / name, os.O_RDONLY | os.O_CLOEXEC)
     try:
         if ctypes.CDLL(None, use_errno=True).setns(namespace, _CLONE_NEWNET):
             raise OSError(ctypes.get_errno(), "setns")

@@ -41,8 +41,7 @@ class LoadPoint:
     delta_ucl: float | None
     """(UCL - PLR) / PLR; None also when the PLR is 0."""
     deliveries: tuple[float, ...]
-    """Of each repeat, the part of the load that came back while sending went on: `Trial.delivery_ratio` of what was
-    offered of it."""
+    """Of each repeat, the part of the load that came back while sending went on, see `Trial.throughput_ratio`."""
     steady: Steady
     """What the load would lose if its trials went on: what a PDR is told by."""
     surplus: float
@@ -93,7 +92,7 @@ class LoadPoint:
             lcl=limits.low if limits else None,
             ucl=limits.high if limits else None,
             delta_ucl=delta_ucl(losses, confidence) if repeated else None,
-            deliveries=tuple(trial.offered_share * trial.delivery_ratio for trial in kept),
+            deliveries=tuple(trial.throughput_ratio for trial in kept),
             steady=Steady.of([trial.steady_loss_ratio for trial in kept], confidence),
             surplus=mean([trial.surplus / trial.offered if trial.offered else 0.0 for trial in kept]),
             left_out=sum(trial.generator_limited for trial in trials),

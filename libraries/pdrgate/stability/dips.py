@@ -36,9 +36,9 @@ def without_lone_dips(trials: Sequence[Trial], false_alarm: float) -> list[Trial
 
 def _dips(own: Sequence[Trial]) -> list[Trial]:
     """Those of the trials at one load."""
-    middle, deviation = deviation_about_median([trial.delivery_ratio for trial in own])
+    middle, deviation = deviation_about_median([trial.throughput_ratio for trial in own])
     least = middle - max(_DEPTH * middle, _REACH * deviation)
-    found = [trial for trial in own if trial.delivery_ratio < least]
+    found = [trial for trial in own if trial.throughput_ratio < least]
     return found if len(found) <= len(own) // _FEWEST else []
 
 

@@ -146,7 +146,7 @@ def trials_past_the_pdr(
         return None
     scale = mean(list(middles.values()))
     values = tuple(
-        scale * trial.intended_load * trial.delivery_ratio / middles[trial.intended_load]
+        scale * trial.intended_load * trial.throughput_ratio / middles[trial.intended_load]
         for trial in trials
         if trial.sound and trial.intended_load in middles
     )
