@@ -10,6 +10,8 @@ typedef void (*translates)(struct qemu_plugin_tb *, void *);
 typedef void (*translates)(uint64_t, struct qemu_plugin_tb *);
 #endif
 static translates translate;
+typedef void (*idles)(uint64_t, void *);
+static idles idle;
 
 struct qemu_plugin_insn {
 	uint64_t address;
@@ -27,13 +29,15 @@ static int count;
 
 void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t id, translates told) { translate = told; }
 
+void qemu_plugin_reset(uint64_t id, void (*then)(uint64_t), void *data) { then(id); }
+
 void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *block, executed told, int registers, void *data)
 {
 	block->told = told;
 	block->data = data;
 }
 
-void qemu_plugin_register_vcpu_idle_cb(uint64_t id, void *told) {}
+void qemu_plugin_register_vcpu_idle_cb(uint64_t id, void *told) { idle = (idles)told; }
 void qemu_plugin_register_vcpu_resume_cb(uint64_t id, void *told) {}
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *block) { return block->length; }
 uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *block) { return block->address; }
@@ -71,3 +75,5 @@ __attribute__((visibility("default"))) void driver_execute(int block, int times)
 	while (times--)
 		made[block].told(0, made[block].data);
 }
+
+__attribute__((visibility("default"))) void driver_idle(void) { idle(0, NULL); }

@@ -68,6 +68,11 @@ def found(library: ctypes.CDLL) -> Iterator[Callable[[Callable[[Cpu], None]], di
     with VcpuMeter() as meter:
         option = ctypes.c_char_p(f"memory=/proc/self/fd/{meter.fd}".encode())
         assert library.qemu_plugin_install(ctypes.c_uint64(1), None, 1, ctypes.byref(option)) == 0
+        for begins in (False, True):
+            if begins:
+                meter.begin()
+            library.driver_idle()
+            assert meter.counting == begins
         cpu = Cpu(library)
 
         def follow(run: Callable[[Cpu], None]) -> dict[str, int]:

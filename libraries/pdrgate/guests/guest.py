@@ -50,11 +50,14 @@ _GRACE = 2.0
 _LOOK = 0.25
 """Seconds between looks at the console's length."""
 
-_CMDLINE = "console=ttyS0 panic=-1 oops=panic"
+_CMDLINE = "console=ttyS0 panic=-1 oops=panic cryptomgr.notests"
+"""The cipher tests of a kernel are more than half of what its boot executes, and say nothing of its data path."""
 _METERED = "nokaslr tsc=reliable"
 """Functions lie where the build has them, in each boot alike: no boot has a luckier layout than another. And a CPU that
 is held looks to the kernel's watchdog like a clock that has stopped: in one of some fifty boots it took the HPET from
 then on, which costs more to read than many a packet does to route."""
+_COUNTED = 60.0
+"""Seconds in which a guest that is up has nothing to do for a moment, however busy this machine is."""
 _NO_VIRTIO = "pdrgate: no virtio-serial port"
 _CHANNELS = {"control": CONTROL, "shell": SHELL, "errors": ERRORS}
 
@@ -238,6 +241,8 @@ class Guest:
         told = self.run("uname", "-r").stdout.strip()
         if told != self.build.release:
             raise BuildError(f"{self.build.name} was booted and says that it is {told}, not {self.build.release}")
+        if self.meter is not None:
+            self._count(self.meter)
 
     def stand_back(self) -> None:
         """Let a guest that is metered stay behind others until `hurry`, and where it boots until `take_place`."""
@@ -416,6 +421,14 @@ class Guest:
                 if len(words) > 1 and words[0] == "CPU" and (number := words[1].partition("/")[0]).isdigit():
                     own = self.config.cpus[int(number) % len(self.config.cpus)]
                     os.sched_setaffinity(int(task.name), {own})
+
+    def _count(self, meter: VcpuMeter) -> None:
+        meter.begin()
+        deadline = time.monotonic() + _COUNTED
+        while not meter.counting:
+            if time.monotonic() > deadline:
+                self._fail(f"is up, and QEMU's plugin could not begin to count within {_COUNTED:g} s")
+            self.run("true")  # after which it has nothing to do
 
     @contextlib.contextmanager
     def _telling(self) -> Iterator[None]:

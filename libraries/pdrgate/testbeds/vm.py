@@ -16,6 +16,7 @@ import secrets
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path as FilePath
 from typing import Any, Self
@@ -26,7 +27,7 @@ from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.guests.accelerator import AcceleratorChoice, KvmRecord, choose_accelerator
 from pdrgate.guests.guest import BOOT_PATIENCE, Guest, GuestConfig, GuestError
 from pdrgate.guests.guest_clock import GuestClock
-from pdrgate.guests.metering import CpuSpeed, SpeedChoice, SpeedObserver, SpeedRecord
+from pdrgate.guests.metering import CpuSpeed, SpeedChoice, SpeedObserver, SpeedRecord, unheld_speed
 from pdrgate.guests.metering.functions import FunctionObserver, busy, why_unmetered
 from pdrgate.guests.metering.stacks import StackObserver
 from pdrgate.guests.metering.symbols import Symbols, read_symbols, tells_symbols
@@ -221,7 +222,7 @@ class VmTestbed:
                     "accelerator: tcg in the testbed file, or cpu_speed: full"
                 )
             return SpeedChoice(0, "")
-        return self._speeds.choose(self._wanted_speed, meter.counts(), self.guest.boot_time or 0.0)
+        return self._speeds.choose(self._wanted_speed, partial(unheld_speed, self.guest, meter))
 
     def _choose(self) -> AcceleratorChoice:
         return choose_accelerator(self._machine.accelerator, self._record)

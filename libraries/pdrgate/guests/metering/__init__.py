@@ -2,6 +2,9 @@
 
 from pdrgate.guests.metering.meter import Counts, Executed, VcpuMeter
 from pdrgate.guests.metering.plugin import plugin
-from pdrgate.guests.metering.speed import CpuSpeed, SpeedChoice, SpeedObserver, SpeedRecord
+from pdrgate.guests.metering.speed import CpuSpeed, SpeedChoice, SpeedObserver, SpeedRecord, unheld_speed
 
-__all__ = ["Counts", "CpuSpeed", "Executed", "SpeedChoice", "SpeedObserver", "SpeedRecord", "VcpuMeter", "plugin"]
+__all__ = [
+    "Counts", "CpuSpeed", "Executed", "SpeedChoice", "SpeedObserver", "SpeedRecord", "VcpuMeter", "plugin",
+    "unheld_speed",
+]  # fmt: skip

@@ -16,7 +16,7 @@ BOUND = 0.030
 """Seconds of arrears that are made good: stalls of a shared machine are shorter for the most part. What a CPU makes up
 for it does at the machine's full speed, so that more of it would show in a trial."""
 
-_MAGIC = 0x32726574656D7076
+_MAGIC = 0x33726574656D7076
 _CAPACITY = 1 << 18
 _HEAD = struct.Struct("<16Q")
 _CHAINS, _STEPS = 1 << 16, 1 << 18
@@ -25,16 +25,18 @@ _CHAIN = np.dtype([("address", "<u8"), ("caller", "<u4"), ("from", "<u4")])
 _STEP = np.dtype([("chain", "<u4"), ("block", "<u4"), ("executions", "<u8")])
 _CHAINS_AT = _HEAD.size + _CAPACITY * _BLOCK.itemsize
 _STEPS_AT = _CHAINS_AT + _CHAINS * _CHAIN.itemsize
-_SPEED_AT, _BOUND_AT, _TRACED_AT = 8, 16, 80
-_TRACING, _CHAINS_TAKEN = 11, 12
+_SPEED_AT, _BOUND_AT, _TRACED_AT, _COUNTING_AT = 8, 16, 80, 120
+_TRACING, _CHAINS_TAKEN, _COUNTING = 11, 12, 15
 """Fields of the head."""
+_WANTED, _COUNTS = 1, 2
+"""Whether it counts: what it is told, and what it says when it does."""
 _HEEDED = 0.1
 """Seconds in which a CPU that has anything to do heeds what it is told."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What has happened since the guest's start; times are seconds."""
+    """What has happened since counting began; times are seconds."""
 
     instructions: int
     halted: float
@@ -85,11 +87,14 @@ class Followed:
     block: npt.NDArray[np.int64]
     executions: npt.NDArray[np.uint64]
     blocks: Executed
-    """What the blocks are; their own executions are since the guest's start."""
+    """What the blocks are; their own executions are since counting began."""
 
 
 class VcpuMeter:
-    """The memory of one guest's plugin, which dies with it. Reading costs the guest nothing."""
+    """The memory of one guest's plugin, which dies with it. Reading costs the guest nothing.
+
+    The guest comes up without being counted, for that would slow its boot down.
+    """
 
     def __init__(self) -> None:
         self.fd = os.memfd_create("pdrgate-vcpu-meter")
@@ -98,6 +103,16 @@ class VcpuMeter:
         self._memory = mmap.mmap(self.fd, size)
         self._memory[:8] = _MAGIC.to_bytes(8, "little")
         self._put(_BOUND_AT, round(BOUND * 1e9))
+
+    def begin(self) -> None:
+        """Count from when the CPU has nothing to do for the next time, see `counting`."""
+        if not self.counting:
+            self._put(_COUNTING_AT, _WANTED)
+
+    @property
+    def counting(self) -> bool:
+        """Whether the plugin counts, and can hold the CPU."""
+        return self._head[_COUNTING] == _COUNTS
 
     @property
     def speed(self) -> int:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from pdrgate.guests.metering.functions import busy
 from pdrgate.guests.metering.meter import Counts, VcpuMeter
 from pdrgate.guests.remembered import Remembered
+from pdrgate.hosts.host import Host
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import Observation
 
@@ -26,6 +29,9 @@ the same from one hour to the next."""
 
 _SHARE = 0.4
 """Of what it did unheld; a step asks for no more, so that others can have the machine too."""
+
+_SHOWN = 0.5
+"""Seconds in which a guest shows how fast it is."""
 
 _ENOUGH = 8
 """Trials, to say that a speed cannot be held."""
@@ -61,8 +67,12 @@ class SpeedRecord:
     run: str = ""
     """What tells this run from others: all its guests have one speed, whatever is noted meanwhile."""
 
-    def choose(self, wanted: CpuSpeed, booted: Counts, elapsed: float) -> SpeedChoice:
-        """The speed for a guest that came up in ``elapsed`` seconds, with these counts, at full speed.
+    def choose(self, wanted: CpuSpeed, unheld: Callable[[], float]) -> SpeedChoice:
+        """The speed for a guest that is up.
+
+        Args:
+            unheld: asked where nothing is known of this machine: what the guest executes at full speed,
+                instructions/s, see `unheld_speed`.
 
         Raises:
             StorageError: the choice cannot be noted for the guests after it.
@@ -78,9 +88,9 @@ class SpeedRecord:
         if isinstance(told.get("speed"), int) and time.time() < told.get("until", math.inf):
             choice = SpeedChoice(told["speed"], str(told.get("why", "")))
         else:
-            unheld = booted.instructions / max(elapsed - booted.halted, 1e-3)
-            speed = max((step for step in STEPS if step <= _SHARE * unheld), default=STEPS[0])
-            choice = SpeedChoice(speed, f"the first guest here showed {unheld / 1e6:.0f} MIPS in its boot")
+            shown = unheld()
+            speed = max((step for step in STEPS if step <= _SHARE * shown), default=STEPS[0])
+            choice = SpeedChoice(speed, f"the first guest here showed {shown / 1e6:.0f} MIPS")
             told = {"speed": choice.speed, "why": choice.why}
         # Those of long ago have ended.
         newest = [*runs.items(), (self.run, choice.speed)][-_RUNS:] if self.run else list(runs.items())
@@ -98,6 +108,15 @@ class SpeedRecord:
     @property
     def _file(self) -> Remembered:
         return Remembered(self.folder, "cpu-speed")
+
+
+def unheld_speed(guest: Host, meter: VcpuMeter) -> float:
+    """Instructions/s of a guest that always has something to do and is not held. Raises TestbedError."""
+    with busy(guest):
+        before = meter.counts()
+        time.sleep(_SHOWN)
+        after = meter.counts()
+    return (after.instructions - before.instructions) / (after.time - before.time)
 
 
 class SpeedObserver:

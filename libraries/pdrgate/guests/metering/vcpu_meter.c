@@ -9,6 +9,9 @@
  * it sleeps; when it is behind, it runs as fast as it can until it has made up for it. Arrears are bounded: short stalls
  * of the machine are made good, what is beyond the bound is given up and counted as lost. A halted CPU owes nothing.
  *
+ * Counting begins when it is asked for: what is translated by then is thrown away, and translated again as code that is
+ * counted.
+ *
  * Tracing: while it is asked for, the plugin follows calls and returns as the code makes them, and counts each block by
  * the chain of callers in which it runs. That costs a good part of the emulator's speed, and what a packet costs is not
  * told by it but for which function called which.
@@ -40,10 +43,12 @@ enum register_use { NO_REGISTERS = 0 };
 void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id id, void (*told)(struct qemu_plugin_tb *, void *), void *data);
 void qemu_plugin_register_vcpu_idle_cb(plugin_id id, void (*told)(unsigned, void *), void *data);
 void qemu_plugin_register_vcpu_resume_cb(plugin_id id, void (*told)(unsigned, void *), void *data);
+void qemu_plugin_reset(plugin_id id, void (*then)(void *), void *data);
 #else
 void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id id, void (*told)(plugin_id, struct qemu_plugin_tb *));
 void qemu_plugin_register_vcpu_idle_cb(plugin_id id, void (*told)(plugin_id, unsigned));
 void qemu_plugin_register_vcpu_resume_cb(plugin_id id, void (*told)(plugin_id, unsigned));
+void qemu_plugin_reset(plugin_id id, void (*then)(plugin_id));
 #endif
 void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *block, void (*told)(unsigned, void *),
 					  enum register_use use, void *data);
@@ -63,7 +68,7 @@ EXPORTED int qemu_plugin_version = PLUGIN_API;
 
 /* --- The shared memory --------------------------------------------------------------------------------------------- */
 
-#define MAGIC 0x32726574656d7076ULL /* "vpmeter2" */
+#define MAGIC 0x33726574656d7076ULL /* "vpmeter3" */
 #define CAPACITY (1u << 18)
 #define CHAINS (1u << 16)
 #define STEPS (1u << 18)
@@ -74,6 +79,9 @@ struct block {
 	uint64_t length; /* instructions */
 	uint64_t executions;
 };
+
+/* To count costs the emulator a fifth of its speed, so a guest comes up without. */
+enum counting { NOT_YET, WANTED, COUNTS };
 
 /* A function that was called, by whom: what was called there, from which block of the caller's, in which chain. */
 struct chain {
@@ -103,13 +111,14 @@ struct meter {
 	_Atomic uint64_t tracing; /* whether they are */
 	uint64_t chains, steps; /* steps: those that are taken, anywhere in the table */
 	uint64_t untold; /* executions that had no place there */
-	uint64_t reserved[1];
+	_Atomic uint64_t counting; /* one of enum counting. Set by the reader, but for the last of them. */
 	struct block block[CAPACITY];
 	struct chain chain[CHAINS];
 	struct step step[STEPS];
 };
 
 static struct meter *meter;
+static plugin_id self;
 static uint64_t speed, counted_at, next_look, next_stop, due, halted_since;
 static int is_halted, tracing;
 
@@ -416,16 +425,46 @@ static void translated(struct qemu_plugin_tb *tb)
 
 /* --- What QEMU calls ------------------------------------------------------------------------------------------------ */
 
+static void reset(void);
+
+/* Only the CPU's own thread may have the translated code thrown away, and here it comes by while nothing is counted. */
+static void begin_if_wanted(void)
+{
+	static int begun;
+	if (begun || atomic_load_explicit(&meter->counting, memory_order_relaxed) != WANTED)
+		return;
+	begun = 1;
+	reset();
+}
+
 #if PLUGIN_API >= 7
 static void on_translation(struct qemu_plugin_tb *tb, void *data) { (void)data; translated(tb); }
 static void on_idle(unsigned cpu, void *data) { (void)cpu; (void)data; halts(); }
 static void on_resume(unsigned cpu, void *data) { (void)cpu; (void)data; resumes(); }
-#define TELL(what, id, told) qemu_plugin_register_vcpu_##what##_cb(id, told, NULL)
+static void on_idle_uncounted(unsigned cpu, void *data) { (void)cpu; (void)data; begin_if_wanted(); }
+#define TELL(what, told) qemu_plugin_register_vcpu_##what##_cb(self, told, NULL)
 #else
 static void on_translation(plugin_id id, struct qemu_plugin_tb *tb) { (void)id; translated(tb); }
 static void on_idle(plugin_id id, unsigned cpu) { (void)id; (void)cpu; halts(); }
 static void on_resume(plugin_id id, unsigned cpu) { (void)id; (void)cpu; resumes(); }
-#define TELL(what, id, told) qemu_plugin_register_vcpu_##what##_cb(id, told)
+static void on_idle_uncounted(plugin_id id, unsigned cpu) { (void)id; (void)cpu; begin_if_wanted(); }
+#define TELL(what, told) qemu_plugin_register_vcpu_##what##_cb(self, told)
+#endif
+
+static void begin(void)
+{
+	TELL(tb_trans, on_translation);
+	TELL(idle, on_idle);
+	TELL(resume, on_resume);
+	atomic_store_explicit(&meter->counting, COUNTS, memory_order_release);
+}
+
+#if PLUGIN_API >= 7
+static void on_reset(void *data) { (void)data; begin(); }
+static void reset(void) { qemu_plugin_reset(self, on_reset, NULL); }
+#else
+static void on_reset(plugin_id id) { (void)id; begin(); }
+static void reset(void) { qemu_plugin_reset(self, on_reset); }
 #endif
 
 EXPORTED int qemu_plugin_install(plugin_id id, const void *info, int argc, char **argv)
@@ -449,8 +488,7 @@ EXPORTED int qemu_plugin_install(plugin_id id, const void *info, int argc, char 
 	}
 	for (uint64_t length = 1; length <= 512; length++)
 		block_at(0, length);
-	TELL(tb_trans, id, on_translation);
-	TELL(idle, id, on_idle);
-	TELL(resume, id, on_resume);
+	self = id;
+	TELL(idle, on_idle_uncounted);
 	return 0;
 }
