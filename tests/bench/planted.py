@@ -29,6 +29,8 @@ from pdrgate.gate.progress import Progress, Upcoming
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
+from pdrgate.results.model import ChangeResult
+from pdrgate.results.verdict import Verdict
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import load_testbed
 from pdrgate.testbeds.vm import VmTestbed
@@ -91,6 +93,12 @@ def compared(rules: int, options: argparse.Namespace, place: Path) -> BuildCompa
     return comparison
 
 
+def in_words(change: ChangeResult) -> str:
+    """How one measurand changed, and what is said of it alone."""
+    judged = f" ({change.verdict})" if change.verdict != Verdict.NO_BASELINE else ""
+    return f"{change.measurand} {change.change:+.2%}{judged}"
+
+
 def main() -> None:
     """Compare and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -111,7 +119,7 @@ def main() -> None:
             found = comparison.comparison
             first = next((one for one in found.functions if one.sure), None) if found else None
             named += first is not None and first.function == FUNCTION
-            changes = ", ".join(f"{one.measurand} {one.change:+.2%}" for one in found.changes) if found else ""
+            changes = ", ".join(map(in_words, found.changes)) if found else ""
             costs += [one.change for one in found.changes if one.measurand == "cost"] if found else []
             told = f"{first.function} {first.change:+.1f}" if first else "no function beyond doubt"
             pairs = found.pairs if found else 0
