@@ -22,7 +22,7 @@ UDP Without GRO
 
 UDP By Ports That Wait
     [Documentation]    Polls find more packets, which have waited longer.
-    [Tags]    batching-udp
+    [Tags]    batching-udp    batching-one
     Given The SUT Delivers UDP To 1 Receivers
     And Its Interrupts Are Pinned To    1 cpu
     And Its Ports Wait For Further Packets    1 ms

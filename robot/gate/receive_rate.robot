@@ -21,7 +21,7 @@ IPv4 Routing, Offered All There Is
 
 *** Keywords ***
 Routing Is Offered All There Is
-    [Documentation]    No search, no verdict: ten trials of a second.
+    [Documentation]    No search, no verdict: ten trials.
     [Arguments]    ${version}
     Given The SUT Routes IPv${version}
     And Its Interrupts Are Pinned To    1 cpu

@@ -6,7 +6,6 @@ testing what the gate makes of curves that are known.
 
 from __future__ import annotations
 
-import base64
 import functools
 import json
 import random
@@ -21,8 +20,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
 import pdrgate.search.mlr  # noqa: F401, I001  # first: see pdrgate.launch.running
 from curves import EarlyLoss
 from fake_testbed import FakeTestbed
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 import pdrgate.gate.session as session
 import pdrgate.keywords.testbed as keywords
@@ -33,10 +30,6 @@ from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import TestbedConfig
 from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, SimulatedSut
 from pdrgate.trial import Trial
-
-_BLANK = base64.b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg=="
-)
 
 
 class MortalSut(SimulatedSut):
@@ -96,9 +89,7 @@ def simulated(
 
 
 def simulate(simulation: dict[str, Any], arguments: Sequence[str]) -> int:
-    """One run, and its exit code. Its pictures are blank: to draw them takes as long as all the rest."""
-    Figure.savefig = lambda self, file, **how: file.write(_BLANK)  # type: ignore[method-assign,assignment]
-    ConstrainedLayoutEngine.execute = lambda self, figure: None  # type: ignore[method-assign]
+    """One run, and its exit code."""
     testbed = simulated(**simulation)
     with tempfile.TemporaryDirectory() as state:
         patched = functools.partial(Session, opener=testbed.open_with, state=Path(state))

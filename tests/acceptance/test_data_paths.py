@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from machine_noise import MEASURED, UNDECIDED
@@ -85,15 +86,40 @@ def test_an_object_that_is_no_program_is_told_at_once(tmp_path: Path) -> None:
     assert "text.o: is no eBPF object" in ended.stderr
 
 
-def test_the_suite_of_tcp_tells_throughput_and_round_trips(tmp_path: Path) -> None:
-    ended = gate(tmp_path, "--scenario", "tcp-one", "--scenario", "tcp-knee")
-    assert ended.result["verdict"] in MEASURED, ended.stdout + ended.stderr
-    one, knee = ended.result["scenarios"]
+@pytest.fixture(scope="module")
+def end_host(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """A run of the suites whose packets end at the SUT."""
+    tags = ("udp-one", "livelock-one", "batching-one", "tcp-one", "tcp-knee")
+    chosen = [word for tag in tags for word in ("--scenario", tag)]
+    with leaving_no_trace():
+        return gate(tmp_path_factory.mktemp("end-host"), *chosen)
+
+
+def entry_of(ended: Ended, name: str) -> dict[str, Any]:
+    (entry,) = (entry for entry in ended.result["scenarios"] if entry["name"] == name)
+    assert entry["verdict"] in MEASURED, ended.stdout + ended.stderr
+    return dict(entry)
+
+
+def measurands_of(entry: dict[str, Any]) -> list[str]:
+    return [measurand["name"] for measurand in entry["measurands"]]
+
+
+@pytest.mark.parametrize("variant", ["", "-overload8", "-1000uswait"])
+def test_a_suite_of_udp_tells_what_is_delivered(end_host: Ended, variant: str) -> None:
+    entry = entry_of(end_host, f"udp-delivery-1cpu-4096-64B{variant}")
+    assert entry["calibration"]["forwarding_rate"] > 0
+    assert entry["verdict"] != "NO_BASELINE" or "PDR" in measurands_of(entry)
+
+
+def test_the_suite_of_tcp_tells_throughput_and_round_trips(end_host: Ended) -> None:
+    one, knee = (entry for entry in end_host.result["scenarios"] if entry["transfers"])
+    assert {one["verdict"], knee["verdict"]} <= MEASURED, end_host.stdout + end_host.stderr
     assert one["name"] == "tcp-transfer-1cpu-4096-1024KiBwindow"
     assert one["pdr"] is None  # a closed loop has none
-    assert [measurand["name"] for measurand in one["measurands"]][:2] == ["TCP throughput", "RTT inflation"]
+    assert measurands_of(one)[:2] == ["TCP throughput", "RTT inflation"]
     assert one["transfers"]["rest_rtt"] > 0
     assert knee["transfers"]["knees"]
-    assert ended.folder is not None
-    assert (ended.folder / "transfers.jsonl").stat().st_size
-    assert "TCP throughput" in (ended.folder / "summary.html").read_text()
+    assert end_host.folder is not None
+    assert (end_host.folder / "transfers.jsonl").stat().st_size
+    assert "TCP throughput" in (end_host.folder / "summary.html").read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -156,15 +157,17 @@ def test_a_testbed_is_calibrated(tmp_path):
 
 def test_robot_alone_runs_the_same_suites(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "robot", "--pythonpath", "libraries", "--include", "ipv4ANDlarge-buffers",
+        [sys.executable, "-m", "robot", "--pythonpath", "libraries", "--include", "mrr-ipv4",
          "--variable", "TESTBED:resources/testbeds/local-netns.yaml", "--variable", "PROFILE:smoke",
          "--variable", "WAIT:5 min", "--outputdir", tmp_path, "robot/gate"],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert "One CPU, Large Buffers" in done.stdout
+    assert "IPv4 Routing, Offered All There Is" in done.stdout
     assert (tmp_path / "result.json").exists(), done.stdout + done.stderr
     assert (tmp_path / "trials.jsonl").exists()
-    assert "ipv4-routing-1cpu-4096-64B" in (tmp_path / "result.json").read_text()
+    (entry,) = json.loads((tmp_path / "result.json").read_text())["scenarios"]
+    assert entry["name"] == "ipv4-routing-1cpu-4096-64B"
+    assert [one["name"] for one in entry["measurands"]] == ["MRR"] or entry["verdict"] == "DISTURBED", done.stdout
 
 
 def test_ctrl_c_puts_everything_back_and_can_be_resumed(tmp_path):

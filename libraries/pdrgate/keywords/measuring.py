@@ -90,15 +90,16 @@ class MeasuringKeywords:
         show_scenario(measurement.result(), measurement.trials, measurement.session.record)
 
     @keyword
-    def measure_maximum_receive_rate(self, trials: int = 10, duration: Duration = Duration(1)) -> Rate:  # noqa: B008
+    def measure_maximum_receive_rate(self, trials: int = 10, duration: Duration | None = None) -> Rate:
         """Measures the MRR as CSIT has it, and returns it: what is forwarded of all that the generator can offer.
 
-        The mean of ``trials`` of ``duration`` each, whatever is lost. Where CSIT offers what the link carries, offered
-        is what `Search Partial Drop Rate` calls the ceiling: all that the generator has. It is told beside all other
-        measurands, and no verdict goes by it.
+        The mean of ``trials`` of ``duration`` each, whatever is lost; if none is given, of the profile's length, a
+        second of ``quick``. Where CSIT offers what the link carries, offered is what `Search Partial Drop Rate` calls
+        the ceiling: all that the generator has. It is told beside all other measurands, and no verdict goes by it.
         """
         measurement = self._state.begun()
-        found = measurement.measure_receive_rate(trials, float(duration))
+        length = measurement.session.profile.trial_duration if duration is None else float(duration)
+        found = measurement.measure_receive_rate(trials, length)
         show_scenario(measurement.result(), measurement.trials, measurement.session.record)
         return Rate(found.value)
 
