@@ -274,11 +274,18 @@ static void follow(struct block *block)
 	meter->untold++;
 }
 
+static void trace_as_asked(void)
+{
+	if (tracing == (int)atomic_load_explicit(&meter->traced, memory_order_relaxed))
+		return;
+	trace(!tracing);
+	next_stop = 0;
+}
+
 static void look(void)
 {
 	uint64_t wanted = atomic_load_explicit(&meter->speed, memory_order_relaxed), time = now();
-	if (tracing != (int)atomic_load_explicit(&meter->traced, memory_order_relaxed))
-		trace(!tracing);
+	trace_as_asked();
 	if (wanted != speed) {
 		speed = wanted;
 		counted_at = meter->instructions;
@@ -345,6 +352,7 @@ static void resumes(void)
 	if (due < time)
 		due = time;
 	/* One that was ahead when it halted still is, for a while. */
+	trace_as_asked(); /* it was asked for while there was nothing to do: the first packets count too */
 }
 
 /* --- Blocks, by address and length: code is translated more than once ---------------------------------------------- */
