@@ -157,9 +157,9 @@ def test_a_panic_on_boot_is_told_with_its_sentence(boot, cloud):
 
 def test_a_kernel_that_hangs_is_told_with_the_end_of_its_console(boot, cloud):
     with pytest.raises(
-        GuestError, match=r"no sign of life within 12 s of its last word .* its console ends with: "
+        GuestError, match=r"no sign of life within 8 s of its last word .* its console ends with: "
     ) as error:
-        boot(cloud, cmdline="rdinit=/bin/cat", patience=12)
+        boot(cloud, cmdline="rdinit=/bin/cat", patience=8)
     assert error.value.crash is None
     assert "Run /bin/cat as init process" in error.value.console.read_text()
 

@@ -64,7 +64,8 @@ done
 # Waits for a virtio-serial port, by its name, and makes /run/NAME its device.
 port() {{
     tries=0
-    while [ "$tries" -lt 200 ]; do
+    # Without this folder there is no driver, and to wait is in vain.
+    while [ -d /sys/class/virtio-ports ] && [ "$tries" -lt 200 ]; do
         for folder in /sys/class/virtio-ports/*; do
             if read -r name <"$folder/name" && [ "$name" = "$1" ]; then
                 read -r device <"$folder/dev"
