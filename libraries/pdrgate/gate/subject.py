@@ -10,7 +10,7 @@ from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.counting import busy_of
 from pdrgate.gate.measurer import Measurer
 from pdrgate.gate.prepared_sut import Identity, PreparedSut, Traffic
-from pdrgate.gate.probe import probe
+from pdrgate.gate.probe import probe, warm_up
 from pdrgate.gate.profile import Profile
 from pdrgate.gate.progress import Upcoming
 from pdrgate.gate.scenario import Scenario
@@ -71,6 +71,8 @@ class Subject(PreparedSut[Ask, Trial]):
         self._traffic = self._generator  # to be closed, also when nobody carries its packets
         if not path.by_kernel:
             probe(path, self.testbed, self._generator, self.scenario.frames)
+        if self.testbed.steady:
+            warm_up(self._generator, self.scenario.frames)
         if self.scenario.latency and not self._can_probe:
             raise UsageError("packets of a capture cannot be latency probes; leave latency out, or the capture")
         return self._generator

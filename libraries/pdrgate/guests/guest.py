@@ -35,6 +35,7 @@ from pdrgate.guests.metering import VcpuMeter, plugin
 from pdrgate.guests.qemu import NetworkPort, command_line, qemu_version
 from pdrgate.hosts.cpus import format_cpu_list
 from pdrgate.hosts.host import DEFAULT_TIMEOUT, Completed, HostError, NoShellError, Running, ShellHost
+from pdrgate.hosts.time_slice import take_short_slices
 
 if TYPE_CHECKING:
     from pdrgate.safety.journal import Journal
@@ -415,6 +416,7 @@ class Guest:
             with contextlib.suppress(OSError):
                 if self.config.isolate:
                     os.setpriority(os.PRIO_PROCESS, int(task.name), -20)
+                    take_short_slices(int(task.name))
                 os.sched_setaffinity(int(task.name), self.config.cpus)
                 # With debug-threads=on: "CPU 0/TCG", "CPU 1/KVM".
                 words = (task / "comm").read_text().split()
