@@ -86,6 +86,20 @@ def test_a_stopped_emulator_is_seen(busy: Guest) -> None:
     assert "the guest's CPU was late by" in observer.end().disturbed
 
 
+def test_an_emulator_that_is_stopped_when_the_trial_ends_is_seen(busy: Guest) -> None:
+    """It was once late by as much as it would have made good, and nobody noticed."""
+    assert busy.meter is not None
+    observer = SpeedObserver(busy.meter, SPEED)
+    observer.begin()
+    time.sleep(0.2)
+    os.kill(busy.pid, signal.SIGSTOP)
+    time.sleep(0.02)
+    try:
+        assert "the guest's CPU was late by" in observer.end().disturbed
+    finally:
+        os.kill(busy.pid, signal.SIGCONT)
+
+
 def test_a_cpu_with_nothing_to_do_owes_nothing(guest: Guest) -> None:
     assert guest.meter is not None
     observer = SpeedObserver(guest.meter, SPEED)
@@ -97,6 +111,9 @@ def test_a_cpu_with_nothing_to_do_owes_nothing(guest: Guest) -> None:
         time.sleep(0.01)
     assert readings[-1].arrears == 0
     assert readings[-1].halted > 0
+    first, last = readings[0], readings[-1]
+    # It is told while it halts, too.
+    assert last.halted - first.halted > 0.9 * (last.time - first.time) or len(readings) == 1
     observer.end()
 
 

@@ -84,8 +84,9 @@ def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
     assert any(";ip6_finish_output;" in stack and ";start_xmit" in stack for stack in followed.stacks)
     own = [followed.stacks[stack] for stack in ways if stack.endswith("ip6_forward")]
     each, calls = (sum(column) / followed.forwarded for column in zip(*own, strict=True))
-    assert -0.5 < each - per_packet(first, "ip6_forward")[0] < 10  # the least of what it calls counts for it
-    assert calls == pytest.approx(1.0, abs=0.01)
+    # The least of what it calls counts for it; and some of the first packets are not followed, where that begins late.
+    assert -0.05 < each / per_packet(first, "ip6_forward")[0] - 1 < 0.06
+    assert 0.95 < calls < 1.01
 
     idle = measurer.measure(0.0, DURATION, IDLE)
     assert idle.functions[USER_SPACE][0] > 1_000_000  # a program had the CPU

@@ -132,6 +132,19 @@ def test_a_trial_in_which_the_cpu_fell_behind_is_disturbed(lost: float, disturbe
     assert str(instructions) == "vcpu0.instructions"
 
 
+@pytest.mark.parametrize(
+    ("executed", "halted", "late"), [(0.46, 0.0, 40), (0.2, 0.3, 0), (0.2, 0.26, 40), (0.497, 0.0, 0)]
+)
+def test_a_trial_at_whose_end_the_cpu_is_behind_is_disturbed(executed: float, halted: float, late: int) -> None:
+    """What it would have made good afterwards is not in the trial."""
+    after = counts(5e6 + executed * 100e6, halted=halted, time=10.5)
+    with _Meter(counts(5e6, time=10.0), after) as meter:
+        observer = SpeedObserver(meter, 100_000_000)
+        observer.begin()
+        told = observer.end().disturbed
+    assert told == (f"the guest's CPU was late by {late} of 500 ms" if late else "")
+
+
 def test_what_a_cpu_does_once_it_was_let_go_is_no_part_of_the_trial() -> None:
     readings = (counts(5e6, time=10.0), counts(55e6, time=10.5), counts(60e6, time=11.0), counts(70e6, time=11.1))
     with _Meter(*readings) as meter:

@@ -18,7 +18,7 @@ for it does at the machine's full speed, so that more of it would show in a tria
 
 _MAGIC = 0x33726574656D7076
 _CAPACITY = 1 << 18
-_HEAD = struct.Struct("<16Q")
+_HEAD = struct.Struct("<18Q")
 _CHAINS, _STEPS = 1 << 16, 1 << 18
 _BLOCK = np.dtype([("address", "<u8"), ("length", "<u8"), ("executions", "<u8")])
 _CHAIN = np.dtype([("address", "<u8"), ("caller", "<u4"), ("from", "<u4")])
@@ -126,7 +126,9 @@ class VcpuMeter:
     def counts(self) -> Counts:
         """The sums now."""
         now = time.monotonic()
-        _, _, _, instructions, halted, halts, held, lost, arrears, *_ = self._head
+        _, _, _, instructions, halted, halts, held, lost, arrears, *_, since, _ = self._head
+        if since:  # it has nothing to do at this moment
+            halted += max(0, round(now * 1e9) - since)
         return Counts(instructions, halted / 1e9, halts, held / 1e9, lost / 1e9, arrears / 1e9, now)
 
     def executed(self) -> Executed:

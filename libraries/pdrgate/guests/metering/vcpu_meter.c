@@ -112,6 +112,8 @@ struct meter {
 	uint64_t chains, steps; /* steps: those that are taken, anywhere in the table */
 	uint64_t untold; /* executions that had no place there */
 	_Atomic uint64_t counting; /* one of enum counting. Set by the reader, but for the last of them. */
+	uint64_t halted_since; /* ns of the monotonic clock; 0: it is not */
+	uint64_t reserved[1];
 	struct block block[CAPACITY];
 	struct chain chain[CHAINS];
 	struct step step[STEPS];
@@ -119,8 +121,8 @@ struct meter {
 
 static struct meter *meter;
 static plugin_id self;
-static uint64_t speed, counted_at, next_look, next_stop, due, halted_since;
-static int is_halted, tracing;
+static uint64_t speed, counted_at, next_look, next_stop, due;
+static int tracing;
 
 enum { SECOND = 1000000000, SLICES = 2000 /* a second */, UNHELD_LOOK = 100000 /* instructions */ };
 
@@ -330,14 +332,14 @@ static void executed(unsigned cpu, void *data)
 
 static void halts(void)
 {
-	is_halted = 1;
-	halted_since = now();
+	uint64_t time = now();
+	meter->halted_since = time;
 	meter->halts++;
 	if (speed != 0) {
 		settle();
 		/* All that there was to do is done, late or not. */
-		if (due < halted_since)
-			owe(halted_since - due);
+		if (due < time)
+			owe(time - due);
 		meter->arrears = 0;
 	}
 }
@@ -345,10 +347,10 @@ static void halts(void)
 static void resumes(void)
 {
 	uint64_t time = now();
-	if (!is_halted)
+	if (meter->halted_since == 0)
 		return;
-	is_halted = 0;
-	meter->halted += time - halted_since;
+	meter->halted += time - meter->halted_since;
+	meter->halted_since = 0;
 	if (due < time)
 		due = time;
 	/* One that was ahead when it halted still is, for a while. */
