@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -74,30 +75,37 @@ def test_between_trials_it_is_as_fast_as_it_goes(busy: Guest) -> None:
     assert after.instructions > before.instructions
 
 
-def test_a_stopped_emulator_is_seen(busy: Guest) -> None:
-    assert busy.meter is not None
-    observer = SpeedObserver(busy.meter, SPEED)
-    observer.begin()
-    time.sleep(0.1)
-    os.kill(busy.pid, signal.SIGSTOP)
-    time.sleep(0.3)
-    os.kill(busy.pid, signal.SIGCONT)
-    time.sleep(0.1)
-    assert "the guest's CPU was late by" in observer.end().disturbed
+@contextlib.contextmanager
+def stopped(guest: Guest) -> Iterator[None]:
+    os.kill(guest.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(guest.pid, signal.SIGCONT)
 
 
-def test_an_emulator_that_is_stopped_when_the_trial_ends_is_seen(busy: Guest) -> None:
-    """It was once late by as much as it would have made good, and nobody noticed."""
+@pytest.fixture
+def observed(busy: Guest) -> SpeedObserver:
+    """It has begun a while ago."""
     assert busy.meter is not None
     observer = SpeedObserver(busy.meter, SPEED)
     observer.begin()
     time.sleep(0.2)
-    os.kill(busy.pid, signal.SIGSTOP)
-    time.sleep(0.02)
-    try:
-        assert "the guest's CPU was late by" in observer.end().disturbed
-    finally:
-        os.kill(busy.pid, signal.SIGCONT)
+    return observer
+
+
+def test_a_stopped_emulator_is_seen(busy: Guest, observed: SpeedObserver) -> None:
+    with stopped(busy):
+        time.sleep(0.3)
+    time.sleep(0.1)
+    assert "the guest's CPU was late by" in observed.end().disturbed
+
+
+def test_an_emulator_that_is_stopped_when_the_trial_ends_is_seen(busy: Guest, observed: SpeedObserver) -> None:
+    """It was once late by as much as it would have made good, and nobody noticed."""
+    with stopped(busy):
+        time.sleep(0.02)
+        assert "the guest's CPU was late by" in observed.end().disturbed
 
 
 def test_a_cpu_with_nothing_to_do_owes_nothing(guest: Guest) -> None:

@@ -16,7 +16,7 @@ PROBE_LOAD = 10e3
 """Packets per second: what any SUT forwards."""
 PROBE_DURATION = 0.1
 _WARMING_LOAD, _WARMING_DURATION = 40e3, 0.05
-"""More than a guest of constant speed forwards, and fewer packets than its queue holds."""
+"""Packets come one by one at first, then in batches: the SUT's code for both runs."""
 _TOLERATED = 0.05
 """Of the packets, those that others may have sent, or that were lost on the way."""
 _BY_KERNEL = (("ip", "ForwDatagrams"), ("ip6", "OutForwDatagrams"))
