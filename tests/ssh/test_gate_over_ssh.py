@@ -91,7 +91,7 @@ def test_the_default_scenario(rack: Rack, tmp_path: Path, server: SshServer, way
     assert scenario["fingerprint"]["testbed_sut"] == name
     assert ended.result["testbed"]["kind"] == "rack"
     assert ended.result["testbed"]["sentence"].startswith(f"SUT {name}, ports in0 and out0")
-    assert scenario["trials"] == len((ended.folder / "trials.jsonl").read_text().splitlines()) > 5
+    assert scenario["trials"] == len((ended.folder / "trials.jsonl").read_text().splitlines()) > 0
     assert scenario["calibration"]["forwarding_rate"] > 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -142,9 +143,24 @@ def test_a_program_does_not_outlive_its_connection(server: SshServer) -> None:
     with SshHost(SshConnection(server.target), owns=True) as host:
         running = host.start("sleep", "6067")
         server.drop()
+        assert ended("6067")
         with pytest.raises(HostError, match=r"^`sleep 6067` on ssh:sut was ended before it was stopped"):
             running.stop()
-    subprocess.run(("kill", *marked("6067")), check=False)
+
+
+def test_a_program_does_not_outlive_a_gate_that_is_killed(server: SshServer) -> None:
+    """One that is started, beside a command that prints when nobody reads it any more."""
+    gate = (
+        "import sys; from pdrgate.hosts.ssh import SshConnection, SshHost; from pdrgate.hosts.ssh_target import *\n"
+        "host = SshHost(SshConnection(SshTarget.from_record(eval(sys.argv[1]))))\n"
+        "host.start('sh', '-c', 'sleep 6068; true'); host.run('sh', '-c', 'sleep 6069; echo late')"
+    )
+    running = subprocess.Popen((sys.executable, "-c", gate, repr(server.target.to_record())))
+    assert begun("6068") and begun("6069")
+    running.kill()
+    running.wait()
+    subprocess.run(("kill", *marked("6069")), check=True)  # as if it had ended by itself
+    assert ended("6068")
 
 
 def test_threads_take_turns(host: SshHost) -> None:

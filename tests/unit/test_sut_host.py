@@ -3,6 +3,8 @@
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -301,6 +303,18 @@ def test_a_program_ends_with_the_shell_at_the_latest():
         assert Path(running._folder).exists()
     assert_group_ends(group)
     assert not Path(running._folder).exists()
+
+
+def test_a_program_ends_with_a_gate_that_is_killed():
+    gate = (
+        "from pdrgate.hosts.host import local_host; host = local_host(); host.start('sh', '-c', 'sleep 600; true')\n"
+        "print(host.run('sh', '-c', 'echo $PPID').stdout, end='', flush=True); input()"
+    )
+    with subprocess.Popen((sys.executable, "-c", gate), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        group = int(running.stdout.readline())
+        running.kill()
+    assert_group_ends(group)
 
 
 def test_a_program_that_was_lost_with_its_shell_is_told(host):

@@ -28,6 +28,12 @@ _OPEN_TIMEOUT = 10.0
 _GRACE = 2
 """Seconds that a program has to end by itself."""
 _NETNS = "netns:"
+_END_TOGETHER = """\
+read -r _ _ _ _ group _ </proc/$$/stat
+case $group in "$$" | "$PPID") [ "$group" = 1 ] || trap 'kill -KILL 0' EXIT HUP PIPE TERM ;; esac
+"""
+"""A shell ends with all that it started, also where this program can no longer see to it: killed by SIGKILL, or on the
+other side of a connection that broke. Only in a process group that was made for it, or for a sudo before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +256,8 @@ class ShellHost:
     def _prepare(self, shell: Shell) -> None:
         """What a new shell is told before its first command. Raises ShellError when it does not answer."""
         # Messages in English, and the tools that a plain user's PATH leaves out.
-        shell.execute("export LC_ALL=C PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin", _OPEN_TIMEOUT)
+        path = "export LC_ALL=C PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin"
+        shell.execute(f"{path}\n{_END_TOGETHER}", _OPEN_TIMEOUT)
 
 
 class _Job:

@@ -315,10 +315,9 @@ class SshStreams:
 
     def finish(self) -> None:
         if not self._closed and not self.lost and self.group is not None:
-            # The whole group, itself included: closing a channel without a terminal ends nothing over there.
+            # Closing a channel without a terminal ends nothing over there; the shell ends its group with itself.
             with contextlib.suppress(OSError, EOFError):
                 self._channel.settimeout(_CLOSE_TIMEOUT)
-                self._channel.sendall(b"kill -KILL 0\n")
                 self._channel.shutdown_write()
             if self._channel.status_event.wait(_CLOSE_TIMEOUT):
                 self.group = None
