@@ -28,6 +28,8 @@ def assert_all_agree(ended: Ended, verdict: str, code: int) -> str:
         assert status == "PASS"
         assert ended.xunit_failures == []
         assert [status for status, _ in ended.allure_statuses] == ["passed"]
+        # Nor does a page that is shown before the verdict is known.
+        assert "ERROR" not in (ended.folder / "output.xml").read_text(encoding="utf-8")
     else:
         assert (status, message) == ("FAIL", sentence)
         assert ended.xunit_failures == [sentence]

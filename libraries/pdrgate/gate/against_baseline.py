@@ -166,6 +166,11 @@ class AgainstBaseline:
         return compared(self._baseline.scenario.losses, losses)
 
 
+def so_far(measurands: Sequence[MeasurandResult]) -> Judgement:
+    """What is shown of a measurement that nothing speaks against, before it is judged."""
+    return Judgement(Verdict.NO_BASELINE, "; ".join(filter(None, (numbers(measurands), "not judged yet"))))
+
+
 def numbers(measurands: Sequence[MeasurandResult]) -> str:
     """What was measured, in a line."""
     return ", ".join(f"{one.name} {shown(one.value, one.unit)}" for one in measurands)

@@ -128,6 +128,6 @@ class BuildKeywords:
             if session.options.spike_in:
                 comparison.spike_in = spike_in(comparison)
                 comparison.judge(plan.tolerance)
-        show_scenario(comparison.result(), comparison.trials, session.record)
+        show_scenario(comparison, comparison.trials)
         if comparison.judgement is not None and comparison.shape is None:
             raise AssertionError(str(comparison.judgement))

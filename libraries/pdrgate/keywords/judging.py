@@ -43,7 +43,7 @@ class JudgingKeywords:
             if measurement.judgement is not None:
                 # The test ends here; what was measured of the change is told all the same, though not accepted.
                 measurement.judge(float(DEFAULT_TOLERANCE))
-            show_scenario(measurement.result(), measurement.trials, measurement.session.record, only="curve")
+            show_scenario(measurement, measurement.trials, searched=False)
             _fail_unless_passing(measurement.judgement)
         else:
             # What was measured of the change is told also where it is not accepted.

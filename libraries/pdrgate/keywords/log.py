@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from robot.api import logger
 
+from pdrgate.gate.against_baseline import so_far
+from pdrgate.gate.comparisons import AnyComparison
 from pdrgate.gate.progress import Estimate, Progress, Upcoming
 from pdrgate.gate.record import RunRecord
+from pdrgate.gate.scenario_run import ScenarioRun
+from pdrgate.gate.transfer_run import TransferRun
 from pdrgate.observers.accounting import losses
 from pdrgate.reports.console.screen import Screen
 from pdrgate.reports.console.trials import status_line, trial_line
 from pdrgate.reports.evidence import Fold, evidence_html, fold_html, picture_html, scenario_html, trials_fold
 from pdrgate.reports.overview import gravest_scenario, overview
 from pdrgate.reports.remake import PLOTS_FOLDER
-from pdrgate.reports.scenario import Picture, main_picture, pictures
+from pdrgate.reports.scenario import Picture, main_picture, pictures, search_pictures
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.trial import Trial
 
@@ -53,28 +56,26 @@ class RobotObserver:
 
 
 def show_scenario(
-    scenario: ScenarioResult,
-    trials: Sequence[Trial],
-    record: RunRecord,
-    only: Literal["search", "curve"] | None = None,
+    measurement: ScenarioRun | TransferRun | AnyComparison, trials: Sequence[Trial], *, searched: bool = True
 ) -> None:
-    """Put a scenario into the log, and its pictures into the results folder.
+    """Put a scenario into the log, as far as it came, and its pictures into the results folder.
 
     Args:
-        only: the search, folded; or all others.
+        trials: those to show.
+        searched: whether the search is to be drawn; where `show_search` has drawn it, it is not.
     """
-    shown = [
-        picture
-        for picture in pictures(scenario, () if only == "curve" else trials, record.scenarios)
-        if only != "search" or picture.name.endswith("-search")
-    ]
-    for picture in shown:
-        _keep(picture, record.folder / PLOTS_FOLDER)
-    if only == "search":
-        told = [picture_html(picture) for picture in shown]
-        logger.info(fold_html(Fold("The search, trial by trial", told)), html=True)
-    else:
-        logger.info(scenario_html(scenario, shown, trials), html=True)
+    scenario = _standing(measurement)
+    earlier = measurement.session.record.scenarios
+    shown = _kept(pictures(scenario, trials if searched else (), earlier), measurement.session.record)
+    logger.info(scenario_html(scenario, shown, trials), html=True)
+
+
+def show_search(measurement: ScenarioRun) -> None:
+    """Put the search alone into the log, folded."""
+    record = measurement.session.record
+    shown = _kept(search_pictures(measurement.result(), measurement.trials, record.scenarios), record)
+    told = [picture_html(picture) for picture in shown]
+    logger.info(fold_html(Fold("The search, trial by trial", told)), html=True)
 
 
 def show_evidence(scenario: ScenarioResult) -> None:
@@ -102,6 +103,16 @@ def show_run(result: RunResult, suite: Any) -> None:
     suite.metadata.update(told.metadata)
 
 
-def _keep(picture: Picture, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{picture.name}.png").write_bytes(picture.png)
+def _standing(measurement: ScenarioRun | TransferRun | AnyComparison) -> ScenarioResult:
+    """What a measurement came to so far: one that nothing speaks against has no verdict before it is judged."""
+    found = measurement.result()
+    return found if measurement.judgement is not None else measurement.result(so_far(found.measurands))
+
+
+def _kept(drawn: Iterable[Picture], record: RunRecord) -> Sequence[Picture]:
+    folder = record.folder / PLOTS_FOLDER
+    shown = list(drawn)
+    for picture in shown:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{picture.name}.png").write_bytes(picture.png)
+    return shown

@@ -11,7 +11,7 @@ from robot.api.deco import keyword
 from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.against_baseline import RECEIVE_RATE
 from pdrgate.gate.scenario_run import ScenarioRun
-from pdrgate.keywords.log import show_scenario
+from pdrgate.keywords.log import show_scenario, show_search
 from pdrgate.keywords.state import State
 from pdrgate.results.verdict import Verdict
 from pdrgate.trial import Trial
@@ -36,7 +36,7 @@ class MeasuringKeywords:
         """
         measurement = self._state.begun()
         found = measurement.search(None if loss is None else float(loss), None if width is None else float(width))
-        show_scenario(measurement.result(), measurement.trials, measurement.session.record, only="search")
+        show_search(measurement)
         if measurement.judgement is not None:
             raise AssertionError(str(measurement.judgement))
         lower = found.results[-1].lower
@@ -66,7 +66,7 @@ class MeasuringKeywords:
         """
         measurement = self._state.transferring()
         measurement.repeat()
-        show_scenario(measurement.result(), (), measurement.session.record)
+        show_scenario(measurement, ())
 
     @keyword
     def measure_load(self, load: Rate, duration: Duration = Duration(1)) -> dict[str, Any]:  # noqa: B008
@@ -87,7 +87,7 @@ class MeasuringKeywords:
         """
         measurement = self._state.begun()
         measurement.measure_soak(float(duration), float(share))
-        show_scenario(measurement.result(), measurement.trials, measurement.session.record)
+        show_scenario(measurement, measurement.trials)
 
     @keyword
     def measure_maximum_receive_rate(self, trials: int = 10, duration: Duration | None = None) -> Rate:
@@ -100,7 +100,7 @@ class MeasuringKeywords:
         measurement = self._state.begun()
         length = measurement.session.profile.trial_duration if duration is None else float(duration)
         found = measurement.measure_receive_rate(trials, length)
-        show_scenario(measurement.result(), measurement.trials, measurement.session.record)
+        show_scenario(measurement, measurement.trials)
         return Rate(found.value)
 
     @keyword(name="Get MRR")

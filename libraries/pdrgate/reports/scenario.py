@@ -110,14 +110,25 @@ def pictures(
     drawn = _once(plots.losses, scenario, told_by=(scenario.title, tuple(by_build(scenario))))
     if drawn is not None:
         yield Picture(f"{begin}-losses", "Where packets were lost", drawn)
+    yield from search_pictures(scenario, trials, earlier)
     for part in parts:
-        title, found = part.title(scenario), part.assessment
-        if part.search is not None and part.trials:
-            drawn = _once(plots.search_path, part.trials, title=title, goals=part.search.goals, subtitle=part.subtitle)
-            yield Picture(f"{part.stem}-search", f"The search{part.of}, trial by trial", drawn)
+        found = part.assessment
         if found is not None and any(point.throughputs for point in found.loads):
-            drawn = _once(plots.repeats, found, title=title, judged=stable)
+            drawn = _once(plots.repeats, found, title=part.title(scenario), judged=stable)
             yield Picture(f"{part.stem}-repeats", f"Repeats{part.of}", drawn)
+
+
+def search_pictures(
+    scenario: ScenarioResult, trials: Sequence[Trial], earlier: Sequence[ScenarioResult] = ()
+) -> Iterator[Picture]:
+    """The way that each search went, of a scenario that had one; arguments as of `pictures`."""
+    from pdrgate.reports import plots
+
+    for part in _parts(scenario, trials, stem(scenario, earlier)):
+        if part.search is not None and part.trials:
+            words = {"title": part.title(scenario), "subtitle": part.subtitle}
+            drawn = _once(plots.search_path, part.trials, goals=part.search.goals, **words)
+            yield Picture(f"{part.stem}-search", f"The search{part.of}, trial by trial", drawn)
 
 
 def main_picture(scenario: ScenarioResult) -> Picture | None:
