@@ -30,10 +30,11 @@ _GRACE = 2
 _NETNS = "netns:"
 _END_TOGETHER = """\
 read -r _ _ _ _ group _ </proc/$$/stat
-case $group in "$$" | "$PPID") [ "$group" = 1 ] || trap 'kill -KILL 0' EXIT HUP PIPE TERM ;; esac
+case $group in "$$" | "$PPID") [ "$group" = 1 ] || trap 'kill -KILL 0' EXIT HUP PIPE ;; esac
 """
 """A shell ends with all that it started, also where this program can no longer see to it: killed by SIGKILL, or on the
-other side of a connection that broke. Only in a process group that was made for it, or for a sudo before it."""
+other side of a connection that broke. Only in a process group that was made for it, or for a sudo before it. Not by
+SIGTERM: some shells' subshells, which `_Job.stop` ends by it, would then hear it only when what they wait for ends."""
 
 
 @dataclass(frozen=True, slots=True)
