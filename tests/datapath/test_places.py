@@ -41,6 +41,8 @@ BPF = """\
 #include <bpf/bpf_helpers.h>
 char _license[] SEC("license") = "GPL";
 SEC("xdp") int drops(struct xdp_md *ctx) { return XDP_DROP; }
+SEC("xdp/aborts") int aborts(struct xdp_md *ctx) { return XDP_ABORTED; }
+SEC("xdp/invalid") int invalid(struct xdp_md *ctx) { return 77; }
 SEC("tc") int shot(struct __sk_buff *skb) { return 2; }
 /* The last hop that an IPv6 packet may make; there is no checksum over it. */
 SEC("tc/last") int last_hop(struct __sk_buff *skb)
@@ -317,6 +319,22 @@ def test_a_generic_xdp_program(rig: Rig, programs: Path) -> None:
     finally:
         host.run("ip", "link", "set", port, "xdpgeneric", "off")
     check(account, "by the XDP program at hop2")
+
+
+@pytest.mark.parametrize(("mode", "whose"), [("xdpdrv", " of {}"), ("xdpgeneric", "")])
+@pytest.mark.parametrize(("program", "why"), [("aborts", "XDP_ABORTED"), ("invalid", "no action of XDP")])
+def test_an_xdp_program_that_is_at_fault(
+    rig: Rig, programs: Path, mode: str, whose: str, program: str, why: str
+) -> None:
+    """Its packets are counted once, with what was wrong."""
+    host, port = rig.second.host, rig.second.ingress.interface
+    host.run("ip", "link", "set", port, mode, "obj", str(programs), "sec", f"xdp/{program}")
+    try:
+        account = rig.lose()
+    finally:
+        host.run("ip", "link", "set", port, mode, "off")
+    check(account, f"by the XDP program{whose.format(port)} at hop2")
+    assert account.most is not None and account.most.hint == why, account.sentence()
 
 
 def test_a_neighbour_that_nobody_is(rig: Rig) -> None:

@@ -192,6 +192,24 @@ def test_reasons_tell_what_no_counter_has_and_nothing_twice():
     assert found.unexplained == 0
 
 
+@pytest.mark.parametrize(
+    ("counted", "exceptions", "hint", "packets"),
+    [
+        ({"hop1/in0": {"rx_dropped": 0}, "hop1/in0/driver": {"rx_xdp_drops": 90}}, 90, "XDP_ABORTED", 90),
+        ({"hop1/in0": {"rx_dropped": 0}, "hop1/in0/driver": {"rx_xdp_drops": 90}}, 4, "", 90),
+        ({"hop1/drops": {"XDP do_xdp_generic": 90}}, 90, "XDP_ABORTED", 90),
+        ({}, 90, "XDP_ABORTED", 90),
+        ({}, 5000, "XDP_ABORTED", 90),
+    ],
+)
+def test_exceptions_of_xdp_are_packets_of_its_program(counted, exceptions, hint, packets):
+    gained = {**counted, "drops": {"XDP_ABORTED xdp": exceptions}}
+    found = losses(trial(gained, forwarded=9910))
+    assert sum(place.packets for place in found.places) == packets
+    assert {place.hint for place in found.places} == {hint}
+    assert found.unexplained == 0
+
+
 def test_reasons_explain_no_more_than_was_lost():
     """A machine drops packets of others too: first come reasons that the SUT's packets have."""
     gained = {"drops": {"NOT_SPECIFIED unix_stream": 900, "QDISC_DROP __dev_queue_xmit": 70}}

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pdrgate.observers.reading import Place
 from pdrgate.results.losses import LossResult, PlaceLoss
@@ -67,10 +67,11 @@ class _Gains:
         return self.all.get(place, {}).get(name, 0)
 
 
+_BY_XDP = "by the XDP program"
 _REASONS = {
     "CPU_BACKLOG": ("in the backlog", "netdev_max_backlog"),
     "FULL_RING": ("in the receive ring", ""),
-    "XDP": ("by the XDP program", ""),
+    "XDP": (_BY_XDP, ""),
     "CPUMAP_FULL": ("in the queue of a cpumap", "its size"),
     "CPUMAP_PROGRAM": ("by the program of a cpumap", ""),
     "REDIRECT_FAILED": ("by a failed redirect of XDP", "xdp:xdp_redirect_err"),
@@ -106,6 +107,10 @@ _REASONS = {
 were lost, in the words of the places that count the same, and what it hints at."""
 
 
+_EXCEPTIONS = {"XDP_ABORTED": "XDP_ABORTED", "XDP_TX": "XDP_TX failed", "XDP_INVALID": "no action of XDP"}
+"""By the name of an exception of XDP (`xdp:xdp_exception`), why a program's packets were lost."""
+
+
 _FUNCTIONS = {
     "do_xdp_generic": "XDP",
     "netif_receive_generic_xdp": "XDP",
@@ -122,7 +127,9 @@ def losses(trial: Trial) -> LossResult:
     """What became of a trial's packets."""
     gains = _Gains({Place.parse(place): gained for place, gained in trial.counter_changes.items()})
     found = [*_ports(gains, trial.offered, trial.refused), *_qdiscs(gains), *_protocols(gains)]
-    found += _by_reason(gains, found, trial.offered - trial.forwarded - sum(place.packets for place in found))
+    lost = trial.offered - trial.forwarded
+    found += _by_reason(gains, found, lost - sum(place.packets for place in found))
+    found = list(_excepted(gains, found, lost - sum(place.packets for place in found)))
     return LossResult.of(trial.offered, trial.forwarded, found)
 
 
@@ -138,7 +145,7 @@ def _by_reason(gains: _Gains, counted: Sequence[PlaceLoss], left: int) -> Iterat
             if reason == _UNSPECIFIED:
                 reason = _FUNCTIONS.get(function, reason)
             where, hint = _REASONS.get(reason, (f"in {function}", "" if reason == _UNSPECIFIED else reason))
-            if place.node != "tg":
+            if place.node != "tg" and reason not in _EXCEPTIONS:
                 key = (reason not in _REASONS, where, hint, _hop(place))
                 told[key] = told.get(key, 0) + packets
     for (_, where, hint, hop), packets in sorted(told.items(), key=lambda item: (item[0][0], -item[1])):
@@ -150,6 +157,27 @@ def _by_reason(gains: _Gains, counted: Sequence[PlaceLoss], left: int) -> Iterat
         if (more := min(packets - same, left)) > 0:
             left -= more
             yield PlaceLoss(where=where + hop, hint=hint, packets=more)
+
+
+def _excepted(gains: _Gains, found: Sequence[PlaceLoss], left: int) -> Iterator[PlaceLoss]:
+    """The places, with what was wrong where XDP programs lost packets by exceptions.
+
+    Most drivers, and the kernel for generic XDP, count these packets among all that a program drops; of a driver that
+    counts none, the exceptions are a place, of at most as many packets as are ``left``.
+    """
+    told: dict[str, int] = {}
+    for place, gained in gains.of("drops"):
+        for name, packets in gained.items():
+            reason = name.partition(" ")[0]
+            if place.node != "tg" and reason in _EXCEPTIONS:
+                told[reason] = told.get(reason, 0) + packets
+    exceptions, counted = sum(told.values()), sum(one.packets for one in found if one.where.startswith(_BY_XDP))
+    # A program that drops on purpose has few of them besides.
+    hint = _EXCEPTIONS[max(told, key=lambda reason: told[reason])] if exceptions and 2 * exceptions >= counted else ""
+    for one in found:
+        yield replace(one, hint=hint) if hint and one.where.startswith(_BY_XDP) else one
+    if (more := min(exceptions - counted, left)) > 0:
+        yield PlaceLoss(where=_BY_XDP, hint=hint, packets=more)
 
 
 def _ports(gains: _Gains, offered: int, refused: int) -> Iterator[PlaceLoss]:
@@ -174,7 +202,7 @@ def _ports(gains: _Gains, offered: int, refused: int) -> Iterator[PlaceLoss]:
             yield PlaceLoss(where=f"on the transmit side of {_port(port)}", packets=sent)
         driver = gains.all.get(_of(port, "driver"), {})
         if dropped := sum(packets for name, packets in driver.items() if _XDP.search(name)):
-            yield PlaceLoss(where=f"by the XDP program of {_port(port)}", packets=dropped)
+            yield PlaceLoss(where=f"{_BY_XDP} of {_port(port)}", packets=dropped)
     if taps:
         yield from _tap_queues(gains, taps, offered, refused)
     elif refused and not wired:

@@ -33,8 +33,11 @@ _ENTRY = re.compile(r"reason:\s*(\d+), location: \[[0-9a-f]+\] (\S+)\s*\} hitcou
 _NAME = re.compile(r"\{ (\d+), \"(\w+)\" \}")
 _KALLSYMS_TIMEOUT = 30.0
 _KIND_AT = 32
-_XDP_KINDS = {1: "CPUMAP_FULL", 2: "CPUMAP_PROGRAM", 3: "REDIRECT_FAILED"}
+_EXCEPTION = 4
+_XDP_KINDS = {1: "CPUMAP_FULL", 2: "CPUMAP_PROGRAM", 3: "REDIRECT_FAILED", _EXCEPTION: "XDP_INVALID"}
 """As `traffic/native/drops.c` has them, and names in the style of the kernel's."""
+_EXCEPTIONS = {0: "XDP_ABORTED", 3: "XDP_TX"}
+"""By what the program returned (``enum xdp_action``): what it gave up, and what could not be sent back."""
 
 
 def tracefs(host: Host) -> str:
@@ -137,7 +140,7 @@ class KernelDrop:
     reason: int
     """``enum skb_drop_reason``; beyond it the kinds of XDP."""
     place: int
-    """An address; of cpumaps their id and, in the lower half, a CPU."""
+    """An address; of cpumaps their id and, in the lower half, a CPU; of an exception of XDP the program's action."""
 
     @property
     def of_xdp(self) -> bool:
@@ -153,7 +156,8 @@ class KernelDrop:
 class DropProgram:
     """Has BPF programs count what a host's kernel drops, from `__init__` to `close`; they end with this run.
 
-    What XDP drops without a reason counts too: in full queues of cpumaps, by their programs, and by failed redirects.
+    What XDP drops without a reason counts too: in full queues of cpumaps, by their programs, by failed redirects, and
+    by exceptions: what a program gave up, could not send back, or gave no valid action for.
 
     Args:
         xdp: whether these are all that is counted.
@@ -185,7 +189,9 @@ class DropProgram:
 
     def counter(self, drop: KernelDrop) -> Counter:
         if drop.of_xdp:
-            return drop_counter(_XDP_KINDS[drop.reason >> _KIND_AT], "xdp")
+            kind = drop.reason >> _KIND_AT
+            unless = _XDP_KINDS[kind]
+            return drop_counter(_EXCEPTIONS.get(drop.place, unless) if kind == _EXCEPTION else unless, "xdp")
         if self._names is None:
             self._names = self._ask_names()
         reason = self._reasons.get(drop.reason, f"reason {drop.reason}")

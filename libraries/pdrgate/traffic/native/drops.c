@@ -11,7 +11,7 @@
  *   read       tells {"drops":[[REASON,PLACE,PACKETS],...]}, so far
  *
  * A PLACE is an address. Beyond the kernel's reasons there are those of XDP (enum kind): there a place is the id of a
- * cpumap times 2^32 and, of a full queue, its CPU.
+ * cpumap times 2^32 and, of a full queue, its CPU; of an exception it is what the program returned (enum xdp_action).
  *
  * The BPF programs that count end with this one, whatever becomes of it. They are put together here, by instructions: so
  * it takes no compiler, no bpftool and no types of the kernel's (BTF), and little time of each dropped packet.
@@ -35,7 +35,7 @@
 #define SLOTS 256		/* a power of two */
 
 /* Who asks knows these numbers, which are no reasons of a kernel's. */
-enum kind { CPUMAP_FULL = 1, CPUMAP_PROGRAM, REDIRECT_FAILED };
+enum kind { CPUMAP_FULL = 1, CPUMAP_PROGRAM, REDIRECT_FAILED, EXCEPTION };
 
 struct drop {
 	uint64_t reason;		/* of a kind its number << 32 */
@@ -216,6 +216,11 @@ static void count_xdp(void)
 		 SET(R2, CPUMAP_PROGRAM), LEFT(R2, 32), STORE(STACK, REASON, R2));
 	COUNT_AT("xdp_redirect_err",
 		 SET(R2, 0), STORE(STACK, PLACE, R2), SET(R2, REDIRECT_FAILED), LEFT(R2, 32), STORE(STACK, REASON, R2),
+		 SET(PACKETS, 1));
+	/* dev, xdp, act; of a redirect the tracepoint before has told */
+	COUNT_AT("xdp_exception",
+		 LOAD_WORD(R2, R1, ARGUMENT(2)), SET(R3, XDP_REDIRECT), IF_DIFFERENT(R2, R3, 2), SET(R0, 0), EXIT,
+		 STORE(STACK, PLACE, R2), SET(R2, EXCEPTION), LEFT(R2, 32), STORE(STACK, REASON, R2),
 		 SET(PACKETS, 1));
 }
 
