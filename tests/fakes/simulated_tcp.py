@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Sequence
 
 from pdrgate.data_paths.catalogue import Hop, TcpStreams, TcpTransfer
@@ -41,7 +42,7 @@ class SimulatedLoop:
         return Transfer(
             window=window, streams=1, congestion="cubic", intended_duration=duration, intended_rate=rate,
             delivered=sent, seconds=duration, sent=sent, segment=SEGMENT,
-            retransmitted=0 if rate else round(self.again * sent / SEGMENT), looks=(look,), started=1.0,
+            retransmitted=0 if rate else round(self.again * sent / SEGMENT), looks=(look,), started=time.time(),
         )  # fmt: skip
 
     def close(self) -> None:

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 from fake_testbed import QUICK, FakeTestbed, Killed, Watcher, new_session
+from made_results import scenario, written
 from simulated_tcp import SEGMENT, SimulatedLoop, SimulatedTcp, of_loops
 
 from pdrgate.cli import main
 from pdrgate.data_paths.catalogue import TcpStreams
 from pdrgate.data_paths.iperf import read_transfer
-from pdrgate.errors import TestbedError, UsageError
-from pdrgate.gate.baseline import Baselines
+from pdrgate.errors import DataError, TestbedError, UsageError
+from pdrgate.gate.baseline import Baselines, BaselineSource, HistoryBaselines, name_in_history
 from pdrgate.gate.boots import SIDES, Build
 from pdrgate.gate.comparisons import comparison_of
 from pdrgate.gate.file_comparison import compare_files
@@ -25,6 +26,7 @@ from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
 from pdrgate.gate.transfer_comparison import TransferComparison
 from pdrgate.gate.transfer_run import TransferRun, station_limited
+from pdrgate.history.address import Address
 from pdrgate.measurands import ByteCost, RttInflation, TcpThroughput, Transmissions, WindowCurve
 from pdrgate.measurands.tcp import CURVE
 from pdrgate.reports.scenario import fragments, pictures
@@ -208,7 +210,11 @@ def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         state = tmp_path / f"state-{name}"
         folder = tmp_path / name
         with new_session(testbed, folder, watcher or Watcher(), state, QUICK, resume=resume) as session:
-            baselines = Baselines(tmp_path / baseline, folder) if baseline else None
+            baselines: BaselineSource | None = None
+            if named := name_in_history(Path(baseline)):
+                baselines = HistoryBaselines(Address(file=tmp_path / "h.db"), named, folder)
+            elif baseline:
+                baselines = Baselines(tmp_path / baseline, folder)
             measured = TransferRun(session, TCP, baselines=baselines)
             measured.prepare()
             if curve:
@@ -277,6 +283,43 @@ def test_a_change_against_a_baseline_is_told(measure, candidate: SimulatedLoop, 
     assert telling in judgement.reason
     assert result.comparison is not None
     assert [one.measurand for one in result.comparison.changes] == [one.name for one in result.measurands]
+
+
+@pytest.mark.parametrize(
+    ("candidate", "verdict", "telling"),
+    [
+        (SimulatedLoop(seed=9), Verdict.PASS, "not slower: TCP throughput"),
+        (SimulatedLoop(speed=8e9, seed=9), Verdict.REGRESSION, "slower: TCP throughput"),
+        (SimulatedLoop(again=0.02, seed=9), Verdict.REGRESSION, "transmissions per segment"),
+    ],
+    ids=["equal", "slower", "lossy"],
+)
+def test_a_build_of_the_history_is_a_baseline_by_all_its_boots(
+    measure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, candidate: SimulatedLoop, verdict: Verdict, telling: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for seed in (1, 2, 3):
+        measure(SimulatedLoop(seed=seed), f"run-{seed}")
+        assert main(["history", "import", f"run-{seed}", "--history", "h.db"]) == 0
+    assert main(["history", "pin", "run-1", "--name", "v6.1", "--history", "h.db"]) == 0
+    result, judgement = measure(candidate, "later", "history:v6.1")
+    assert judgement.verdict is verdict, judgement
+    assert telling in judgement.reason
+    assert result.comparison is not None
+    assert result.comparison.baseline.startswith("history:v6.1 (")
+    assert result.comparison.baseline.endswith(", 3 boots in 3 runs)")
+    # Whatever passed since is no part of what was pinned, unless it is the same build.
+    assert [one.measurand for one in result.comparison.changes] == [one.name for one in result.measurands]
+
+
+def test_a_build_of_the_history_that_was_not_measured_by_tcp_cannot_serve(measure, tmp_path: Path) -> None:
+    measure(SimulatedLoop(), "first")
+    written(tmp_path / "other", scenario(), started=1.0)
+    history = ("--history", str(tmp_path / "h.db"))
+    assert main(["history", "import", str(tmp_path / "other"), *history]) == 0
+    assert main(["history", "pin", str(tmp_path / "other"), "--name", "v6.18", *history]) == 0
+    with pytest.raises(DataError, match=r"history:v6.18 was not measured in this scenario \(but in: "):
+        measure(SimulatedLoop(), "later", "history:v6.18")
 
 
 def test_stored_runs_of_transfers_are_assessed_compared_and_listed(
