@@ -9,6 +9,8 @@ import pytest
 from machine_noise import MEASURED, UNDECIDED
 
 from pdrgate.builds.bpf_build import own_build
+from pdrgate.cli import main
+from pdrgate.results.verdict import Verdict
 from tests.acceptance.conftest import Ended
 from tests.acceptance.test_real_gate import gate, leaves_no_trace, leaving_no_trace
 
@@ -63,6 +65,44 @@ def test_a_soak_tells_what_it_lost(measured: Ended) -> None:
     if found := entry["soak"]:
         assert (found["slices"], found["seconds"]) == (2, 2.0)
         assert (found["lost"] == 0) == (entry["verdict"] == "PASS") or entry["verdict"] == "GENERATOR_LIMITED"
+
+
+def test_tcp_is_compared_with_its_imported_predecessor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first that the machine lets be stable; where none is, the name of an unstable one is refused."""
+    history = str(tmp_path / "runs.db")
+    for _ in range(3):
+        first = gate(tmp_path / "first", "--scenario", "tcp-one")
+        (earlier,) = first.result["scenarios"]
+        assert earlier["verdict"] in MEASURED, first.stdout + first.stderr
+        if stable := earlier["verdict"] == "NO_BASELINE":
+            break
+    assert main(["history", "import", str(first.folder), "--history", history]) == 0
+    assert main(["history", "pin", str(first.folder), "--name", "first", "--history", history]) == 0
+    capsys.readouterr()
+    asked = ("--scenario", "tcp-one", "--history", history, "--baseline", "history:first")
+    ended = gate(tmp_path / "second", *asked)
+    told, where = ended.result["verdict"], ended.stdout + ended.stderr
+    assert ended.code == Verdict(told).exit_code
+    assert f"\n{told}: {ended.result['reason']}\n" in ended.stdout
+    if told == "ERROR":
+        assert not stable, where
+        assert "the baseline cannot serve: history:first " in ended.stdout
+        return
+    assert stable or earlier["verdict"] == "INCONCLUSIVE", where
+    # Nobody knows what boots deviate by here yet: one against one is no PASS, and no REGRESSION.
+    assert told in MEASURED, where
+    (entry,) = ended.result["scenarios"]
+    if (found := entry["comparison"]) is None:
+        assert told in UNDECIDED, where  # each transfer was disturbed
+        return
+    build = earlier["fingerprint"]["kernel"]
+    assert found["baseline"] == f"history:first ({build}, 1 boot in 1 runs)"
+    before = {one["name"]: one["value"] for one in earlier["measurands"]}
+    assert {one["measurand"]: one["baseline"] for one in found["changes"]} == pytest.approx(before)
+    assert f"against {before['TCP throughput']:.4g} Gbit/s, change " in ended.result["reason"]
+    # What was compared has put itself beside its predecessor.
+    assert main(["history", "list", "--history", history, "--verdict", told]) == 0
+    assert f"{100 * found['change']:+.1f}%" in capsys.readouterr().out
 
 
 def test_a_slower_program_is_a_regression(tmp_path: Path) -> None:

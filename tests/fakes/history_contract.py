@@ -13,9 +13,13 @@ from pathlib import Path
 import pytest
 from known_noise import observed, spread
 from made_results import FINGERPRINT, compared, pdr, result, scenario, trial, written
+from simulated_tcp import SimulatedLoop, transferred
 from sqlalchemy import func, select
 
+from pdrgate.data_paths.catalogue import TcpStreams
 from pdrgate.errors import DataError, PdrGateError
+from pdrgate.gate.baseline import HistoryBaselines
+from pdrgate.gate.scenario import Scenario
 from pdrgate.history.database.baselines import LATEST_GREEN, cost, measured, pin, pins, pooled, unpin
 from pdrgate.history.database.connection import Database
 from pdrgate.history.database.importing import Import, add, sources
@@ -352,6 +356,40 @@ class HistoryContract:
             assert [one.run for one in measured(connection, LATEST_GREEN) if one.green] == ["d", "a"]
             with pytest.raises(DataError, match=r"^no build is pinned as 6; there are: release; 'pdrgate hist"):
                 measured(connection, "6")
+
+    def test_a_closed_loop_is_compared_with_all_boots_of_its_build(self, database: Database, tmp_path: Path) -> None:
+        """Its window is part of what it is: one that is larger is another scenario."""
+        for number in range(3):
+            transferred(tmp_path / "runs" / f"of-{number}", SimulatedLoop(seed=number))
+        other = Scenario("tcp-transfer", tcp=TcpStreams(window=4096))
+        transferred(tmp_path / "runs" / "other", SimulatedLoop(speed=20e9), scenario=other)
+        imported(database, tmp_path / "runs")
+        with database.writing() as connection:
+            pin(connection, "of-0", "release")
+        for number, (loop, verdict, telling) in enumerate((
+            (SimulatedLoop(seed=9), Verdict.PASS, "not slower: TCP throughput"),
+            (SimulatedLoop(speed=9e9, seed=9), Verdict.REGRESSION, "slower: TCP throughput 9"),
+            (SimulatedLoop(again=0.02, seed=9), Verdict.REGRESSION, "slower: transmissions per segment 1.02"),
+            (SimulatedLoop(rtt=50e-6, seed=9), Verdict.REGRESSION, "slower: RTT inflation 16.7"),
+        )):  # fmt: skip
+            folder = tmp_path / "later" / str(number)
+            baselines = HistoryBaselines(database.address, "release", folder)
+            (told,) = transferred(folder, loop, baselines=baselines, kernel="6.19")
+            assert (told.verdict, told.reason[: len(telling)]) == (verdict, telling)
+            assert told.comparison is not None
+            assert told.comparison.baseline == "history:release (6.18, 3 boots in 3 runs)"
+            assert [one.measurand for one in told.comparison.changes] == [
+                "TCP throughput", "RTT inflation", "transmissions per segment",
+            ]  # fmt: skip
+            imported(database, folder)  # and the next is compared with the same: nothing ratchets
+
+    def test_what_came_to_no_number_is_no_boot_of_a_build(self, database: Database, tmp_path: Path) -> None:
+        written(tmp_path / "a", scenario(), started=1.0)
+        written(tmp_path / "b", scenario("INCONCLUSIVE", per_run=None), started=2.0)
+        imported(database, tmp_path)
+        with database.writing() as connection:
+            pin(connection, "a", "release")
+            assert [one.run for one in measured(connection, "release")] == ["a"]
 
     # --- What boots deviate by ---
 

@@ -5,8 +5,18 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from unittest import mock
+
+from fake_testbed import QUICK, FakeTestbed, Watcher, new_session
 
 from pdrgate.data_paths.catalogue import Hop, TcpStreams, TcpTransfer
+from pdrgate.gate.baseline import BaselineSource
+from pdrgate.gate.scenario import Scenario
+from pdrgate.gate.transfer_run import TransferRun
+from pdrgate.history.noise import NoiseStore
+from pdrgate.results.model import ScenarioResult
+from pdrgate.traffic.simulated import IdealCurve, SimulatedSut
 from pdrgate.transfer import Look, Transfer
 
 SEGMENT = 1448
@@ -70,3 +80,23 @@ class SimulatedTcp(TcpTransfer):
 def of_loops(choose: Callable[[], SimulatedLoop]) -> Callable[..., SimulatedTcp]:
     """What stands for `data_path`: the path around the loop that is chosen each time."""
     return lambda *_: SimulatedTcp(choose())
+
+
+def transferred(
+    folder: Path, *loops: SimulatedLoop, baselines: BaselineSource | None = None, kernel: str = "6.18",
+    scenario: Scenario | None = None, noise: Sequence[NoiseStore] = (),
+) -> list[ScenarioResult]:  # fmt: skip
+    """A run of a closed loop in a folder of its own: the same scenario once for each loop, each judged by 2 %."""
+    state = folder.with_name(f"state-{folder.name}")
+    testbed = FakeTestbed(SimulatedSut(IdealCurve(1e6)), kernel=kernel)
+    results = []
+    with new_session(testbed, folder, Watcher(), state, QUICK, noise=noise) as session:
+        for loop in loops:
+            with mock.patch("pdrgate.gate.prepared_sut.data_path", of_loops(lambda loop=loop: loop)):
+                run = TransferRun(session, scenario or Scenario("tcp-transfer"), baselines=baselines)
+                run.prepare()
+                run.repeat()
+                run.judge(0.02)
+                results.append(run.result(run.finish()))
+        session.record.close()
+    return results

@@ -78,9 +78,24 @@ def test_what_was_measured_otherwise_is_refused_entry_by_entry(where: Address) -
         "measure it anew, or compare in spite of that with --any-fingerprint"
     )
     assert refused(where, CANDIDATE | {"scenario": "other"}) == (
-        "the baseline cannot serve: history:v6.18 was not measured in this scenario (but in: "
+        "the baseline cannot serve: history:v6.18 has no stable result of this scenario (but of: "
         "ipv6-routing-1cpu-4096-64B)"
     )
+
+
+def test_what_was_not_repeated_is_refused(tmp_path: Path) -> None:
+    """It once was NO_BASELINE, and nobody knew why."""
+    written(tmp_path / "runs" / "a", scenario(per_run=(1e6,)))
+    address = Address(file=tmp_path / "h.db")
+    with Database.open(address, create=True) as database:
+        imported(database, tmp_path / "runs")
+        with database.writing() as connection:
+            pin(connection, "a", "v6.18")
+    told = "(6.18.44, 1 boot in 1 runs) has 1 repeats; a comparison needs two or more"
+    assert refused(address, CANDIDATE) == f"the baseline cannot serve: history:v6.18 {told}"
+    assert HistoryBaselines(address, "latest-green", Path("/own")).find(CANDIDATE) == (
+        None, f"history:latest-green {told}"
+    )  # fmt: skip
 
 
 def test_whoever_forces_it_is_told_so(where: Address) -> None:
@@ -88,7 +103,7 @@ def test_whoever_forces_it_is_told_so(where: Address) -> None:
     found, _ = baselines.find(CANDIDATE | {"profile": "standard"})
     assert found is not None
     assert found.source.endswith(", 4 boots in 2 runs; of another fingerprint, as was asked)")
-    with pytest.raises(DataError, match="was not measured in this scenario"):
+    with pytest.raises(DataError, match="has no stable result of this scenario"):
         baselines.find(CANDIDATE | {"method": "1"})
 
 
@@ -101,6 +116,8 @@ def test_whoever_forces_it_is_told_so(where: Address) -> None:
             64,
             "--any-fingerprint is for --baseline history:NAME; ",
         ),
+        (["--baseline", "runs.db"], 64, "--baseline names a history, which has many; name it with --history "),
+        (["--baseline", "postgresql://a:secret@b/c"], 64, "--baseline names a history, which has many; name it with"),
         (["--baseline", "history:x", "--history", "none.db"], 2, "there is no history at none.db; "),
         (["--baseline", "history:x", "--history", "runs.db"], 2, "no build is pinned as x; there are: v6.18; "),
     ],

@@ -318,7 +318,7 @@ def test_a_build_of_the_history_that_was_not_measured_by_tcp_cannot_serve(measur
     history = ("--history", str(tmp_path / "h.db"))
     assert main(["history", "import", str(tmp_path / "other"), *history]) == 0
     assert main(["history", "pin", str(tmp_path / "other"), "--name", "v6.18", *history]) == 0
-    with pytest.raises(DataError, match=r"history:v6.18 was not measured in this scenario \(but in: "):
+    with pytest.raises(DataError, match=r"history:v6.18 has no stable result of this scenario \(but of: "):
         measure(SimulatedLoop(), "later", "history:v6.18")
 
 

@@ -239,7 +239,7 @@ def _asked(**given: Any) -> RunOptions:
         UsageError: options that do not go together.
     """
     from pdrgate.builds.bpf_build import bpf_build
-    from pdrgate.gate.baseline import name_in_history
+    from pdrgate.gate.baseline import is_history, name_in_history
     from pdrgate.gate.options import RunOptions
     from pdrgate.stability import Reading
 
@@ -251,6 +251,11 @@ def _asked(**given: Any) -> RunOptions:
         raise UsageError("--kernel or --bpf and --against go together: boots of both builds are compared")
     if options.against and options.baseline is not None:
         raise UsageError("--baseline and --against do not go together: what is measured in turn needs no stored result")
+    if is_history(options.baseline):
+        raise UsageError(  # an address may hold a password, and is not told
+            "--baseline names a history, which has many; name it with --history FILE_OR_URL, and what to compare with "
+            "by --baseline history:NAME ('pdrgate history pin' gives names)"
+        )
     if name_in_history(options.baseline) and options.history is None:
         raise UsageError(f"--baseline {options.baseline} is of a history; name that with --history FILE_OR_URL")
     if options.any_fingerprint and not name_in_history(options.baseline):

@@ -117,7 +117,10 @@ class AgainstBaseline:
                 self._places(judgement, losses),
                 remedy_of_boots(changes, self._floor, calibrated.strip()),
             )
-        return Judgement(Verdict.NO_BASELINE, numbers(measurands)).remarked(disturbance.remark(), self._no_baseline)
+        why = self._no_baseline
+        if self._baseline is not None:
+            why = f"{self._baseline.source} has none of these measurands by two samples or more"
+        return Judgement(Verdict.NO_BASELINE, numbers(measurands)).remarked(disturbance.remark(), why)
 
     def remember(self, measurands: Sequence[MeasurandResult], trials: Sequence[Trial] = ()) -> None:
         """One more boot for what boots deviate by; of what can be trusted.

@@ -8,19 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pdrgate.errors import DataError, UsageError
-from pdrgate.gate.latency import TITLES
+from pdrgate.gate.judging import BESIDE
 from pdrgate.gate.options import Options
 from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, read_result, results_below
-from pdrgate.measurands import Cost, PartialDropRate
+from pdrgate.measurands import PartialDropRate
 from pdrgate.results.fingerprint import KERNEL, difference, may_differ
-from pdrgate.results.model import PdrResult, RunResult, ScenarioResult
+from pdrgate.results.model import MeasurandResult, PdrResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import STABLE, Verdict
 
 if TYPE_CHECKING:
     from pdrgate.history.database.baselines import Measured
 
 _IN_HISTORY = "history:"
+_SCHEMES = ("postgresql", "postgres", "postgresql+psycopg", "sqlite")
+_SQLITE = b"SQLite format 3\0"
 _ALWAYS = ("scenario", "method")
 """Entries that are equal, or there is nothing to compare."""
 _ANCHORS = frozenset({Verdict.NO_BASELINE})
@@ -58,6 +60,21 @@ def name_in_history(path: Path | None) -> str:
     """The NAME of ``history:NAME``; empty where a path is a path."""
     text = str(path or "")
     return text.removeprefix(_IN_HISTORY) if text.startswith(_IN_HISTORY) else ""
+
+
+def is_history(path: Path | None) -> bool:
+    """Whether a history itself was named: a SQLite file, or the URL of a database, of which a path is left."""
+    if path is None:
+        return False
+    if str(path).partition(":/")[0] in _SCHEMES:
+        return True
+    if not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_SQLITE)) == _SQLITE
+    except OSError:  # whoever reads it says so
+        return False
 
 
 def baselines(options: Options, own: Path) -> BaselineSource | None:
@@ -163,12 +180,19 @@ class HistoryBaselines:
             green = next((one for one in fitting if one.green), None)
             fitting = [one for one in fitting if green is not None and one.build == green.build]
         if fitting:
-            return self._pooled(fitting, asked, fingerprint), ""
+            found = self._pooled(fitting, asked, fingerprint)
+            if not (few := _too_few(found.scenario.measurands)):
+                return found, ""
+            if self.name != LATEST_GREEN:
+                raise DataError(f"the baseline cannot serve: {found.source} {few}")
+            return None, f"{found.source} {few}"
         if self.name == LATEST_GREEN:
             return None, f"no comparable result in the history has passed yet ({asked})"
         if not same:
             names = ", ".join(sorted({one.fingerprint.get("scenario", "") for one in self._found})) or "none"
-            raise DataError(f"the baseline cannot serve: {asked} was not measured in this scenario (but in: {names})")
+            raise DataError(
+                f"the baseline cannot serve: {asked} has no stable result of this scenario (but of: {names})"
+            )
         near = min(same, key=lambda one: len(_differing(one.fingerprint, fingerprint)))
         differing = "; ".join(_differing(near.fingerprint, fingerprint))
         raise DataError(
@@ -188,7 +212,8 @@ class HistoryBaselines:
             fingerprint=newest.fingerprint, measurands=measurands, cost=self._costs[newest.series, newest.build],
             pdr=PdrResult(load=pdr.value, lower=pdr.lower, upper=pdr.upper) if pdr else None,
         )  # fmt: skip
-        source = f"{asked} ({newest.label}, {boots} boot{'s' * (boots != 1)} in {len(fitting)} runs{forced})"
+        runs = len({(one.source, one.run) for one in fitting})
+        source = f"{asked} ({newest.label}, {boots} boot{'s' * (boots != 1)} in {runs} runs{forced})"
         return Baseline(source, scenario, boots)
 
 
@@ -201,7 +226,15 @@ def _in_result(
     if not entries:
         names = ", ".join(entry.name for entry in result.scenarios) or "none"
         return None, (1000, f"{source} has no scenario {name} (it has: {names})")
-    entry = entries[-1]
+    # What a run measured twice, as the suite of TCP does with its window curve, serves by the last that can.
+    tried = [_in_entry(source, entry, fingerprint, accepted) for entry in reversed(entries)]
+    return next((one for one in tried if one[0] is not None), tried[0])
+
+
+def _in_entry(
+    source: Path, entry: ScenarioResult, fingerprint: Mapping[str, str], accepted: frozenset[Verdict]
+) -> tuple[Baseline | None, tuple[int, str]]:
+    """The same of one scenario of a result, which is the one that is asked for."""
     theirs = entry.fingerprint
     if theirs.get("method") != fingerprint.get("method"):
         return None, (999, f"{source} was measured by an older pdrgate, which counted rates otherwise; measure it anew")
@@ -214,13 +247,18 @@ def _in_result(
         result_of = "result" if entry.transfers is not None else "PDR"
         what = f"holds no {stable}{result_of} of this scenario" if stable or not told else "was compared itself"
         return None, (0, f"{source} {what} (it was {entry.verdict})")
-    few = [one for one in entry.measurands if len(one.samples) < 2 and one.name not in (Cost.name, *TITLES)]
-    if few or not entry.measurands:
-        count = len(few[0].samples) if few else 0
-        return None, (0, f"{source} has {count} repeats; a comparison needs two or more")
+    if few := _too_few(entry.measurands):
+        return None, (0, f"{source} {few}")
     # Of a comparison, its measurands are the candidate's, a sample for each boot.
     whole = [boot for boot in entry.boots if boot.side == "candidate" and not boot.failure]
     return Baseline(str(source), entry, len(whole) or 1), (0, "")
+
+
+def _too_few(measurands: Sequence[MeasurandResult]) -> str:
+    """That what a run is about was not repeated, in words; empty where it was. What is told beside may be missing."""
+    counts = [len(one.samples) for one in measurands if one.name not in BESIDE]
+    few = min(counts, default=0)
+    return "" if few > 1 else f"has {few} repeats; a comparison needs two or more"
 
 
 def _differing(theirs: Mapping[str, str], ours: Mapping[str, str]) -> list[str]:

@@ -42,7 +42,7 @@ INFLATION_TOLERANCE = 0.25
 deviates by 7 % in a guest of constant speed, by 25 % in namespaces; a slower SUT shows in the throughput as well."""
 RETRANSMISSION_TOLERANCE = 0.005
 """Of the segments, that may be sent again besides, whatever was accepted of the throughput."""
-_BESIDE = frozenset({Cost.name, ByteCost.name, RttInflation.name, Transmissions.name, *TITLES})
+BESIDE = frozenset({Cost.name, ByteCost.name, RttInflation.name, Transmissions.name, *TITLES})
 """What no run is about first."""
 COSTS = frozenset({Cost.name, ByteCost.name})
 """Measurands that are counted in instructions."""
@@ -95,7 +95,7 @@ def compare(
         boots: that the samples of candidate and baseline are of.
 
     Raises:
-        DataError: a side has fewer than two samples, or the baseline scatters so much that no change can be told.
+        DataError: a side has fewer than two samples, or a mean that is not positive.
     """
     each = 1.0 - (1.0 - CONFIDENCE) / len(samples)
     noise = {one.measurand: (floor or NoiseFloor()).of(one.measurand) for one in samples}
@@ -155,7 +155,7 @@ def judged(changes: Sequence[ChangeResult], functions: Sequence[FunctionChange] 
         alike = (
             changes if decisive.verdict is Verdict.PASS else [one for one in changes if one.verdict is decisive.verdict]
         )
-        decisive = gravest_change([one for one in alike if one.measurand not in _BESIDE] or alike)
+        decisive = gravest_change([one for one in alike if one.measurand not in BESIDE] or alike)
     others = [change for change in changes if change is not decisive]
     if decisive.measurand == Cost.name:
         clauses = [cost_in_words(decisive, functions), *(f"{one.measurand} {percent(one.change)}" for one in others)]

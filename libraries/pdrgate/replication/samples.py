@@ -21,6 +21,9 @@ from pdrgate.stats.intervals import (
 from pdrgate.stats.pooled import Deviation
 from pdrgate.stats.sequential import log_likelihood_ratio, resolvable
 
+_THE_SAME = Deviation(0.0, 1.0)
+"""Of boots that add nothing to what their values deviate by."""
+
 
 @dataclass(frozen=True, slots=True)
 class Samples:
@@ -96,11 +99,18 @@ class Samples:
                 what the same boots would give again, see `change_interval`, and nothing of the next ones: a change for
                 the worse is INCONCLUSIVE then, and one that is none is not judged.
             boots: that the samples of candidate and baseline are of.
+
+        Where a baseline scatters so much that Fieller's interval has no end, as two boots of a TCP round trip do, it is
+        that of the logs of both means: wide, and no error, for the next boot tells more.
         """
         if between is not None:
             found = change_interval_of_boots(self.candidate, self.baseline, between, confidence, boots=boots)
             return replace(self._judged(found, confidence), boots_deviate=between.value)
-        judged = self._judged(change_interval(self.candidate, self.baseline, confidence), confidence)
+        try:
+            alone = change_interval(self.candidate, self.baseline, confidence)
+        except ValueError:  # of other reasons the second says the same
+            alone = change_interval_of_boots(self.candidate, self.baseline, _THE_SAME, confidence)
+        judged = self._judged(alone, confidence)
         worse = judged.verdict in (Verdict.REGRESSION, Verdict.INCONCLUSIVE)
         return replace(judged, verdict=Verdict.INCONCLUSIVE if worse else Verdict.NO_BASELINE)
 

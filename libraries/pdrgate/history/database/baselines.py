@@ -50,6 +50,8 @@ class Measured:
     measurands: tuple[MeasurandResult, ...]
     boots: tuple[Mapping[str, float], ...]
     """Of each boot of a comparison, its values by measurand; empty for a run of one build, which is one boot."""
+    boot: str
+    """The one of a run of one build, which other results of that run may be of too; empty where it is not known."""
     side: int
     """For `cost`."""
 
@@ -122,6 +124,8 @@ def _unknown(connection: Connection, name: str) -> str:
 def measured(connection: Connection, name: str) -> list[Measured]:
     """All stable results of the builds that a name stands for, the newest first; of `LATEST_GREEN`, of all builds.
 
+    Those that came to no number, such as an INCONCLUSIVE whose transfers were all disturbed, are none.
+
     Raises:
         DataError: the name stands for nothing.
     """
@@ -153,8 +157,10 @@ def measured(connection: Connection, name: str) -> list[Measured]:
             green=Verdict(row.verdict).passes and row.side != "baseline",
             measurands=tuple(_measurand(one) for one in measurands.get(row.id, ())),
             boots=tuple(one["values"] for one in boots.get(row.id, ()) if one["pair"] and not one["failure"]),
+            boot=next((one["boot"] for one in boots.get(row.id, ()) if not one["pair"]), ""),
         )
         for row in rows
+        if row.id in measurands
     ]  # fmt: skip
 
 
@@ -162,11 +168,13 @@ def pooled(found: Sequence[Measured]) -> tuple[tuple[MeasurandResult, ...], int]
     """What all boots of a build come to, by measurand, and how many boots there are.
 
     With two boots or more, a measurand's samples are one a boot, so that what boots deviate by is part of every
-    interval; their mean is the `pooled_mean`. A single boot has its repeats for samples, as a run of its own has.
+    interval; their mean is the `pooled_mean`. A single boot has its repeats for samples, as a run of its own has. What
+    a run measured twice in one boot is one boot, with the repeats of both.
     """
     names = {one.name: one for each in reversed(found) for one in each.measurands}
-    boots = sum(len(each.boots) or 1 for each in found)
-    return tuple(_pooled(found, one) for one in names.values()), boots
+    groups = _of_one_boot(found)
+    boots = sum(len(each[0].boots) or 1 for each in groups)
+    return tuple(_pooled(groups, one) for one in names.values()), boots
 
 
 def cost(connection: Connection, side: int) -> CostResult | None:
@@ -183,21 +191,29 @@ def cost(connection: Connection, side: int) -> CostResult | None:
     return CostResult(**told, functions=tuple(FunctionResult(**one) for one in functions))
 
 
-def _pooled(found: Sequence[Measured], like: MeasurandResult) -> MeasurandResult:
+def _of_one_boot(found: Sequence[Measured]) -> list[list[Measured]]:
+    """Results by the boot that they are of; a comparison stands alone, whatever its boots."""
+    groups: dict[tuple[str, str, str | int], list[Measured]] = {}
+    for one in found:
+        told = one.side if one.boots or not one.boot else one.boot
+        groups.setdefault((one.source, one.run, told), []).append(one)
+    return list(groups.values())
+
+
+def _pooled(groups: Sequence[Sequence[Measured]], like: MeasurandResult) -> MeasurandResult:
     values: list[float] = []
     errors: list[float] = []
     samples: tuple[float, ...] = ()
-    for each in found:
-        own = next((one for one in each.measurands if one.name == like.name), None)
-        if each.boots:
-            told = [boot[like.name] for boot in each.boots if like.name in boot]
+    for group in groups:
+        if group[0].boots:
+            told = [boot[like.name] for boot in group[0].boots if like.name in boot]
             values += told
             errors += [0.0] * len(told)
-        elif own is not None:
-            samples = own.samples
-            values.append(own.value)
-            few = len(own.samples) < 2
-            errors.append(0.0 if few else sample_deviation(own.samples) / math.sqrt(len(own.samples)))
+        elif own := [one for each in group for one in each.measurands if one.name == like.name]:
+            samples = tuple(sample for one in own for sample in one.samples)
+            values.append(own[0].value if len(own) == 1 or not samples else mean(samples))
+            few = len(samples) < 2
+            errors.append(0.0 if few else sample_deviation(samples) / math.sqrt(len(samples)))
     if len(values) > 1:
         # What boots deviate by stays as it is; only their mean is the better known one.
         shift = pooled_mean(values, errors) - mean(values)
