@@ -13,7 +13,7 @@ from pathlib import Path
 
 import paramiko
 import pytest
-from host_contract import check_a_program_runs_beside_others
+from host_contract import check_a_folder_goes_with_the_shell, check_a_program_runs_beside_others
 from ssh_server import SshServer
 
 from pdrgate.hosts.host import CommandError, Completed, HostError
@@ -146,6 +146,10 @@ def test_a_program_does_not_outlive_its_connection(server: SshServer) -> None:
         assert ended("6067")
         with pytest.raises(HostError, match=r"^`sleep 6067` on ssh:sut was ended before it was stopped"):
             running.stop()
+
+
+def test_a_folder_goes_with_the_shell(host: SshHost) -> None:
+    check_a_folder_goes_with_the_shell(host)
 
 
 def test_a_program_does_not_outlive_a_gate_that_is_killed(server: SshServer) -> None:

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from host_contract import check_a_program_runs_beside_others
+from host_contract import check_a_folder_goes_with_the_shell, check_a_program_runs_beside_others
 
 from pdrgate.hosts import shell as shell_module
 from pdrgate.hosts.host import (
@@ -305,16 +305,23 @@ def test_a_program_ends_with_the_shell_at_the_latest():
     assert not Path(running._folder).exists()
 
 
+def test_a_folder_goes_with_the_shell(host):
+    check_a_folder_goes_with_the_shell(host)
+
+
 def test_a_program_ends_with_a_gate_that_is_killed():
     gate = (
-        "from pdrgate.hosts.host import local_host; host = local_host(); host.start('sh', '-c', 'sleep 600; true')\n"
-        "print(host.run('sh', '-c', 'echo $PPID').stdout, end='', flush=True); input()"
+        "from pdrgate.hosts.host import local_host; host = local_host()\n"
+        "running = host.start('sh', '-c', 'sleep 600; true')\n"
+        "print(host.run('sh', '-c', 'echo $PPID').stdout.strip(), running._folder, flush=True); input()"
     )
     with subprocess.Popen((sys.executable, "-c", gate), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
         assert running.stdout is not None
-        group = int(running.stdout.readline())
+        group, folder = running.stdout.readline().decode().split()
+        assert Path(folder).exists()
         running.kill()
-    assert_group_ends(group)
+    assert_group_ends(int(group))
+    assert not Path(folder).exists()
 
 
 def test_a_program_that_was_lost_with_its_shell_is_told(host):

@@ -188,6 +188,10 @@ class Guest:
         with self._telling():
             return self._shell.exists(path)
 
+    def folder(self, what: str) -> str:
+        with self._telling():
+            return self._shell.folder(what)
+
     def close(self) -> None:
         """End the guest at once; may be called twice. Nothing in it is worth a shutdown."""
         if self._closed:

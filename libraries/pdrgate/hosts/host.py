@@ -30,11 +30,16 @@ _GRACE = 2
 _NETNS = "netns:"
 _END_TOGETHER = """\
 read -r _ _ _ _ group _ </proc/$$/stat
-case $group in "$$" | "$PPID") [ "$group" = 1 ] || trap 'kill -KILL 0' EXIT HUP PIPE ;; esac
+end=
+case $group in "$$" | "$PPID") [ "$group" = 1 ] || end='; kill -KILL 0' ;; esac
+trap "rm -rf \\$left$end" EXIT HUP PIPE
+forget() { kept=; for one in $left; do [ "$one" = "$1" ] || kept="$kept $one"; done; left=$kept; }
 """
-"""A shell ends with all that it started, also where this program can no longer see to it: killed by SIGKILL, or on the
-other side of a connection that broke. Only in a process group that was made for it, or for a sudo before it. Not by
-SIGTERM: some shells' subshells, which `_Job.stop` ends by it, would then hear it only when what they wait for ends."""
+"""A shell ends with all that it started, and removes the folders that were made for it (``$left``), also where this
+program can no longer see to it: killed by SIGKILL, or on the other side of a connection that broke. Others are ended
+only in a process group that was made for it, or for a sudo before it. Not by SIGTERM: some shells' subshells, which
+`_Job.stop` ends by it, would then hear it only when what they wait for ends."""
+_GOES = 'left="$left $f"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +126,13 @@ class Host(Protocol):
 
     def exists(self, path: str) -> bool: ...
 
+    def folder(self, what: str) -> str:
+        """A new and empty folder /tmp/pdrgate-WHAT.XXXXXX, which goes with the host's shell at the latest.
+
+        Raises:
+            CommandError: there is no place for it.
+        """
+
     def close(self) -> None: ...
 
     def __enter__(self) -> Self: ...
@@ -144,7 +156,7 @@ class ShellHost:
         self._shell: Shell | None = None
         self._turn = threading.Lock()
         self._folders: set[str] = set()
-        """Where the output of programs lies that nobody has stopped."""
+        """Those that were made there, and not removed yet: of programs that nobody has stopped, and by `folder`."""
 
     @property
     def name(self) -> str:
@@ -162,7 +174,9 @@ class ShellHost:
         job = f"job_{secrets.token_hex(8)}"
         run = f'(exec {shlex.join(argv)} </dev/null >"$f/out" 2>"$f/err") & {job}=$!; echo "$f"'
         completed = self._script(
-            argv, f'f=$(mktemp -d /tmp/pdrgate.XXXXXX) && : >"$f/out" >"$f/err" && {{ {run}; }}', DEFAULT_TIMEOUT
+            argv,
+            f'f=$(mktemp -d /tmp/pdrgate.XXXXXX) && {_GOES} && : >"$f/out" >"$f/err" && {{ {run}; }}',
+            DEFAULT_TIMEOUT,
         )
         if completed.exit_code != 0:
             raise CommandError(self._name, f"starting `{_shown(argv)}`", completed)
@@ -195,6 +209,14 @@ class ShellHost:
 
     def exists(self, path: str) -> bool:
         return self._script(("test", "-e", path), f"[ -e {shlex.quote(path)} ]", DEFAULT_TIMEOUT).exit_code == 0
+
+    def folder(self, what: str) -> str:
+        argv = ("mktemp", "-d", f"/tmp/pdrgate-{what}.XXXXXX")
+        completed = self._script(argv, f'f=$({shlex.join(argv)}) && {_GOES} && echo "$f"', DEFAULT_TIMEOUT)
+        if completed.exit_code != 0:
+            raise CommandError(self._name, f"`{_shown(argv)}`", completed)
+        self._folders.add(made := completed.stdout.strip())
+        return made
 
     def close(self) -> None:
         with self._turn:
@@ -287,7 +309,8 @@ class _Job:
                 f'p=${self._job}; end() {{ grep -qx "PPid:.$$" /proc/$p/status && kill -$1 $p; }} 2>/dev/null\n'
                 f"end TERM; (sleep {_GRACE}; end KILL) >/dev/null 2>&1 &\n"
                 f"w=$!; wait $p 2>/dev/null; c=$?; {{ kill $w && wait $w; }} 2>/dev/null\n"
-                f"cat {self._folder}/out; cat {self._folder}/err >&2; rm -r {self._folder}; (exit $c)",
+                f"cat {self._folder}/out; cat {self._folder}/err >&2; rm -r {self._folder}; forget {self._folder}; "
+                "(exit $c)",
                 DEFAULT_TIMEOUT,
             )
             self._host._folders.discard(self._folder)

@@ -41,7 +41,7 @@ class PipedProgram:
         self._host = host
         self._what = what
         self._running: Running | None = None
-        self._folder = host.run("mktemp", "-d", "/tmp/pdrgate-program.XXXXXX").stdout.strip()
+        self._folder = host.folder("program")
         try:
             path = self._put(program)
             host.run("mkfifo", f"{self._folder}/control", f"{self._folder}/answer")

@@ -110,7 +110,7 @@ class ProcessorObserver:
 
     def _sample(self) -> None:
         machine = self._counts.machine
-        self._folder = folder = machine.run("mktemp", "-d", "/tmp/pdrgate-profile.XXXXXX").stdout.strip()
+        self._folder = folder = machine.folder("profile")
         machine.run("mkfifo", f"{folder}/control", f"{folder}/answer")
         self._sampling = machine.start(
             *_RECORD, "--cpu", self._counts.cpus, "--control", f"fifo:{folder}/control,{folder}/answer",
