@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import html
 import json
 import os
 import subprocess
@@ -69,20 +70,73 @@ def test_the_mrr_is_told_where_no_verdict_goes_by_it(ended):
     assert entry["losses"]["forwarded"] < entry["losses"]["offered"] / 3
 
 
-@pytest.mark.skipif(bool(bindings_missing()), reason="PyPI has wheels of retis for x86_64 only")
-def test_retis_looks_in_one_trial_more(simulated_gate, tmp_path, monkeypatch):
+_BINDINGS = pytest.mark.skipif(bool(bindings_missing()), reason="PyPI has wheels of retis for x86_64 only")
+
+
+@pytest.fixture
+def collector(tmp_path, monkeypatch):
+    """Stands for the real one, and writes events of it; where they are."""
     events = tmp_path / "events"
     events.write_bytes(gzip.decompress((ROOT / "tests/data/retis-1.6.4.data.gz").read_bytes()))
     monkeypatch.setenv("RETIS_EVENTS", str(events))
     monkeypatch.setenv("PATH", f"{ROOT / 'tests/fakes'}:{os.environ['PATH']}")
+    return events
+
+
+@_BINDINGS
+def test_retis_looks_in_one_trial_more(simulated_gate, collector):
     ended = simulated_gate("--retis", "--profile", "smoke")
     assert ended.code == 0, ended.stdout + ended.stderr
     (entry,) = ended.result["scenarios"]
     trial = json.loads((ended.folder / "trials.jsonl").read_text().splitlines()[-1])
     assert (trial["phase"], trial["intended_load"]) == ("drops", entry["drops"]["load"])
     assert entry["drops"]["seen"] == 0  # they are a guest's, and of no namespace of ours
-    assert (ended.folder / entry["drops"]["file"]).read_bytes() == events.read_bytes()
-    assert ended.stdout.count("Retis saw the SUT's network stack drop no packet at ") == 2
+    assert (ended.folder / entry["drops"]["file"]).read_bytes() == collector.read_bytes()
+    sentence = "Retis saw the SUT's network stack drop no packet at "
+    assert ended.stdout.count(sentence) == 2
+    told = "<p>Retis saw the SUT&#39;s network stack drop no packet at "
+    assert told in (ended.folder / "summary.html").read_text()
+    assert html.escape(told) in (ended.folder / "output.xml").read_text()  # log.html is made of it
+    resumed = simulated_gate("--resume", str(ended.folder))
+    assert resumed.stdout.count(sentence) == 2, resumed.stdout
+    assert json.loads((ended.folder / "result.json").read_text())["scenarios"][0]["drops"]["failure"] == ""
+
+
+_TWICE = """\
+*** Settings ***
+Resource          {root}/resources/gate.resource
+Suite Setup       The Testbed Is Open
+Suite Teardown    Close Testbed
+Test Template     Is Searched
+Test Tags         default
+
+
+*** Test Cases ***
+Once
+    0.5%
+Again
+    0.5%
+
+
+*** Keywords ***
+Is Searched
+    [Arguments]    ${{loss}}
+    Given The SUT Routes IPv6
+    When The Partial Drop Rate Is Searched    loss=${{loss}}    width=1%
+    Then The Measurement Is Stable
+"""
+
+
+@_BINDINGS
+def test_each_look_of_a_run_keeps_its_events(simulated_gate, collector, tmp_path):
+    """Of a scenario that is measured twice."""
+    (suite := tmp_path / "twice.robot").write_text(_TWICE.format(root=ROOT))
+    ended = simulated_gate("--retis", "--profile", "smoke", "--scenario", "all", "--suite", str(suite))
+    scenarios = ended.result["scenarios"]
+    assert [one["name"] for one in scenarios] == ["ipv6-routing-1cpu-4096-64B"] * 2, ended.stdout
+    files = [one["drops"]["file"] for one in scenarios]
+    assert files == ["retis-ipv6-routing-1cpu-4096-64B.data", "retis-ipv6-routing-1cpu-4096-64B-2.data"]
+    assert [(ended.folder / file).read_bytes() for file in files] == [collector.read_bytes()] * 2
 
 
 def test_a_sut_that_becomes_slower_is_found_by_a_soak(simulated_gate):

@@ -109,7 +109,7 @@ def test_what_the_guest_loses_has_a_place(shared_testbed, cloud, tmp_path):
     if shutil.which("retis"):  # no registry has the collector
         with Retis(testbed.machine).collecting() as collection:
             trial = generator.trial(LOW, 0.05, Frames(family=6))
-            (tmp_path / "retis.data").write_bytes(collection.end())
+            collection.end(tmp_path / "retis.data")
         events = read_events(tmp_path / "retis.data")
         drops = counted(events, namespaces(testbed), trial, "", "")
         assert (drops.seen, drops.places[0].function) == (trial.offered, "dst_discard_out")

@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 from machine_noise import MEASURED
 from rack import PORTS, Rack
+from retis_server import server_with_retis
 from ssh_server import SshServer
 from trex_rig import SATURATION, ideal
 from trex_server import TRexServer
 
+from pdrgate.observers.retis import bindings_missing
 from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.safety.recovery import recover_stale
 from pdrgate.safety.state import LASTING_DIR
@@ -111,6 +113,27 @@ def test_trex_generates_and_the_sut_is_set_up_over_ssh(rack: Rack, tmp_path: Pat
     assert scenario["fingerprint"]["generator"].startswith("trex/")
     assert scenario["fingerprint"]["testbed_buffer"] == "backlog"
     assert server.logins == 1
+
+
+@pytest.mark.skipif(bool(bindings_missing()), reason="PyPI has wheels of retis for x86_64 only")
+def test_what_retis_sees_on_a_host_is_told_wherever_a_run_is_told(
+    rack: Rack, tmp_path: Path, sshd_is_there: None
+) -> None:
+    """Its collector is a stand-in that writes events of the real one, as if they were of the SUT's namespace."""
+    inode = Path(f"/run/netns/{rack.sut}").stat().st_ino
+    with server_with_retis(tmp_path / "ssh", netns=inode) as server:
+        rack.testbed(tmp_path / "rack.yaml", server)
+        ended = gate(rack, tmp_path, "--retis")
+    assert ended.folder is not None, ended.stdout + ended.stderr
+    (entry,) = ended.result["scenarios"]
+    drops = entry["drops"]
+    assert (drops["failure"], drops["seen"]) == ("", 200), ended.stdout
+    assert (ended.folder / drops["file"]).read_text().count(f'"inum":{inode}}}') == 200
+    assert "200 by dst_discard_out (NOT_SPECIFIED)" in ended.stdout
+    table = "| `dst_discard_out` | `NOT_SPECIFIED` | 200 | 128: `… → ipv6_list_rcv → "
+    assert table in (ended.folder / "summary.md").read_text()
+    for page in ("summary.html", "output.xml"):  # log.html is made of this one
+        assert "ip6_sublist_rcv_finish → dst_discard_out" in (ended.folder / page).read_text(), page
 
 
 def test_all_other_suites_of_routing(rack: Rack, tmp_path: Path, server: SshServer) -> None:

@@ -137,6 +137,19 @@ def test_earlier_trials_are_the_answers_while_the_questions_are_the_same(file: T
     assert read_trials(file.path) == second.trials  # nothing twice
 
 
+def test_what_retis_looked_at_is_measured_anew_and_the_rest_is_not(file: TrialFile) -> None:
+    looked = (3000.0, 0.1, "drops", "", 0)
+    steps = (*STEPS, looked, (900.0, 1.0, "soak", "", 1))
+    first = measurer(Generator(), file)
+    for step in steps:
+        first.measure(*step)
+    generator = Generator()
+    second = measurer(generator, file, first.trials)
+    for step in steps:
+        second.measure(*step)
+    assert [(load, duration) for load, duration, _ in generator.asked] == [looked[:2]]
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import tracemalloc
 from pathlib import Path
 
 import msgspec
 import pytest
 from console_lines import verdict_lines
 from made_results import result, scenario
+from markupsafe import Markup
 
 from pdrgate.errors import TestbedError
-from pdrgate.gate.dropped import counted, lossy_load
+from pdrgate.gate.dropped import counted, events_file, lossy_load
 from pdrgate.hosts.host import local_host
-from pdrgate.observers.retis import Retis, bindings_missing, collector, events, read_events, way
+from pdrgate.observers.retis import LARGEST, Collected, Retis, bindings_missing, collector, events, read_events, way
+from pdrgate.reports.markdown import run_markdown
 from pdrgate.reports.scenario import fragments
-from pdrgate.results.drops import DropsResult
+from pdrgate.results.drops import DropPlace, DropsResult
+from pdrgate.results.losses import thousands
 from pdrgate.results.model import ScenarioResult
 from pdrgate.trial import Trial
 
@@ -35,7 +39,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> tuple[events.Dropped, ...]
         pytest.skip("PyPI has wheels of retis for x86_64 only")
     file = tmp_path_factory.mktemp("retis") / "retis.data"
     file.write_bytes(gzip.decompress(EVENTS.read_bytes()))
-    return read_events(file)
+    return tuple(read_events(file))
 
 
 def test_who_dropped_and_on_which_way(seen: tuple[events.Dropped, ...]) -> None:
@@ -62,7 +66,34 @@ def test_who_dropped_and_on_which_way(seen: tuple[events.Dropped, ...]) -> None:
         "One of these packets, from eth0: 2001:2",
     ):
         assert words in tables
+    markdown = run_markdown(result(told))
+    assert sentence.partition(" (")[0] in markdown
+    assert markdown.count("| dropped by | reason | packets | way of most |\n") == 1
+    assert (
+        "\n| `dst_discard_out` | `NOT_SPECIFIED` | 200 | "
+        "128: `… → ipv6_list_rcv → ip6_sublist_rcv → ip6_sublist_rcv_finish → dst_discard_out` |\n"
+    ) in markdown
     assert msgspec.convert(msgspec.to_builtins(told), ScenarioResult).drops == found
+
+
+def test_many_places_are_told_in_short() -> None:
+    places = tuple(
+        DropPlace(reason="R", function=f"f{number}", packets=100 - number, way=(), by_way=1) for number in range(30)
+    )
+    found = dataclasses.replace(counted((), set(), TRIAL, "v1", "x"), seen=2565, places=places)
+    told = dataclasses.replace(scenario(), drops=found)
+    assert "| 25 others |  | 2 075 |  |" in run_markdown(result(told))
+    assert "10 others" in "".join(fragments(told))
+
+
+def test_pages_tell_why_there_is_no_table() -> None:
+    for failure in ("", "it <ended>"):
+        found = dataclasses.replace(counted((), {1}, TRIAL, "v1", "x"), failure=failure)
+        if failure:
+            found = dataclasses.replace(found, losses=None)
+        told = dataclasses.replace(scenario(), drops=found)
+        assert str(Markup("<p>{}</p>").format(found.sentence())) in "".join(fragments(told))
+        assert "dropped by" not in run_markdown(result(told))
 
 
 def test_a_stack_begins_with_the_packet_and_ends_with_who_dropped() -> None:
@@ -90,26 +121,117 @@ def test_nothing_seen_and_nothing_looked_at_are_told_apart() -> None:
     )
 
 
-def test_a_collector_is_begun_and_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def standing_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The collector that a host has from now on, as far as tests go: it writes the events of this file."""
     monkeypatch.setattr(collector, "_PAUSE", 0.02)
     monkeypatch.setenv("PATH", f"{FAKES}:/usr/sbin:/usr/bin:/sbin:/bin")
     written = tmp_path / "written"
-    written.write_bytes(b"events\n\x00")
+    written.write_bytes(gzip.decompress(EVENTS.read_bytes()))
     monkeypatch.setenv("RETIS_EVENTS", str(written))
+    return written
+
+
+def test_a_collector_is_begun_and_ended(
+    standing_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    fetched = tmp_path / "retis.data"
     with local_host() as host:
         retis = Retis(host)
         assert retis.version == "v1.6.4"
         with retis.collecting() as collection:
             folder = Path(collection._folder)
             assert (folder / "asked").read_text().startswith("collect --out events --collectors skb,skb-drop,dev,ns")
-            assert collection.end() == b"events\n\x00"
+            assert collection.end(fetched) == Collected()
+        assert fetched.read_bytes() == standing_in.read_bytes()
         assert not folder.exists()
-    monkeypatch.setenv("RETIS_ERROR", "Symbol skb:kfree_skb is not supported")
+        monkeypatch.setenv("RETIS_ERROR", "Symbol skb:kfree_skb is not supported")
     with local_host() as host, pytest.raises(TestbedError) as error:
         Retis(host).collecting()
     assert str(error.value) == (
         "retis on local cannot look at this kernel: Symbol skb:kfree_skb is not supported"
     )  # fmt: skip
+
+
+def test_a_collector_that_ends_as_it_is_looked_at_is_not_taken_for_one_that_never_began(tmp_path: Path) -> None:
+    """It says that it has begun, and ends, right between the look's commands."""
+    (tmp_path / "pid").write_text("1\n")
+    (tmp_path / "said").touch()
+    grep = tmp_path / "grep"  # by which the look asks whether it runs
+    grep.write_text(f"#!/bin/sh\necho '4 probe(s) loaded' >>{tmp_path}/said\nexit 1\n")
+    grep.chmod(0o755)
+    with local_host() as host:
+        look = f'PATH="{tmp_path}:$PATH"\n{collector._LOOK}'
+        assert host.run("sh", "-c", look, "sh", str(tmp_path)).stdout == "4 probe(s) loaded\nended\n"
+
+
+def test_a_collector_whose_number_is_not_written_yet_has_not_ended(tmp_path: Path) -> None:
+    """Its file is there first; on a busy machine one look in fifty found it empty."""
+    (tmp_path / "pid").touch()
+    with local_host() as host:
+        assert host.run("sh", "-c", collector._LOOK, "sh", str(tmp_path)).stdout == ""
+
+
+def test_what_the_collector_was_too_slow_for_is_told(
+    standing_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RETIS_SAYS", "WARN  lost 1200 event(s) from skb:kfree_skb\nWARN  total events lost: 1200")
+    with local_host() as host, Retis(host).collecting() as collection:
+        collected = collection.end(tmp_path / "retis.data")
+    assert collected == Collected(missed=1200)
+    assert counted((), {NAMESPACE}, TRIAL, "", "", collected).sentence().startswith(
+        "Retis saw the SUT's network stack drop no packet (too slow for 1 200 others of the machine) at 4 kpps"
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(bool(bindings_missing()), reason="PyPI has wheels of retis for x86_64 only")
+def test_half_a_million_dropped_packets_fill_a_file_and_no_more(
+    standing_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the host and here; what is in it is looked at without being kept."""
+    startup, *dropped = standing_in.read_bytes().splitlines(keepends=True)
+    standing_in.write_bytes(startup + b"".join(dropped) * 40)
+    monkeypatch.setenv("RETIS_TIMES", "63")  # of 8000 events: 469 MB
+    largest = LARGEST // 4  # for it takes Python a while that counts what it has in memory
+    monkeypatch.setattr(collector, "LARGEST", largest)
+    fetched = tmp_path / "retis.data"
+    with local_host() as host, Retis(host).collecting() as collection:
+        written = Path(collection._folder, "events")
+        collected = collection.end(fetched)
+        assert written.stat().st_size == largest
+    assert collected == Collected(full=True)
+    assert largest - 2 * len(dropped[0]) < fetched.stat().st_size < largest
+    tracemalloc.start()
+    try:
+        found = counted(read_events(fetched), {NAMESPACE}, TRIAL, "v1.6.4", fetched.name, collected)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < largest / 16
+    assert found.bounded
+    assert found.seen == fetched.read_bytes().count(b'"skb-drop"') > 7_500
+    assert found.places[0].function == "dst_discard_out"
+    assert found.sentence().startswith(
+        f"Retis saw the SUT's network stack drop {thousands(found.seen)} packets (among the first that its file has "
+        "room for) at 4 kpps (200 packets lost"
+    )  # fmt: skip
+
+
+def test_no_more_is_read_than_is_wanted(seen: tuple[events.Dropped, ...], standing_in: Path) -> None:
+    assert tuple(read_events(standing_in, 7)) == seen[:7]
+
+
+def test_reading_that_is_given_up_leaves_no_reader(standing_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "_TIMEOUT", 0.0)
+    with pytest.raises(TestbedError, match=r"written: Retis's Python bindings did not read it within 0 s; is this ma"):
+        tuple(read_events(standing_in))
+
+
+def test_each_look_at_a_scenario_has_a_file_of_its_own(tmp_path: Path) -> None:
+    for name in ("retis-a_b.data", "retis-a_b-2.data", "retis-a_b-3.data"):
+        file = events_file(tmp_path, "a/b")
+        assert file == tmp_path / name
+        file.touch()
 
 
 def test_what_is_missing_is_told_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

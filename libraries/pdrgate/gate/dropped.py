@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -12,7 +13,8 @@ from pdrgate.errors import StorageError, TestbedError
 from pdrgate.gate.subject import Subject
 from pdrgate.measurands.measurand import DROPS
 from pdrgate.observers.accounting import losses
-from pdrgate.observers.retis import Dropped, Retis, bindings_missing, read_events, way
+from pdrgate.observers.retis import MOST, Collected, Dropped, Retis, bindings_missing, read_events, way
+from pdrgate.observers.retis import Collection as Collecting
 from pdrgate.results.drops import DroppedPacket, DropPlace, DropsResult
 from pdrgate.testbeds import Testbed
 from pdrgate.trial import Trial
@@ -21,6 +23,9 @@ _WANTED = 5000
 """Packets to be dropped while somebody looks, about: each takes a kilobyte."""
 _SHORTEST = 0.1
 """Seconds that a trial lasts at least."""
+_UNFIT = re.compile(r"[^\w.@%,=+-]")
+"""What a file's name had better not hold."""
+_ALL = Collected()
 _INODE = re.compile(r"\[(\d+)\]")
 
 
@@ -42,6 +47,13 @@ def lossy_load(trials: Sequence[Trial], loss_ratio: float) -> tuple[float, float
     return beyond[0] if beyond else lossy[-1] if lossy else None
 
 
+def events_file(folder: Path, scenario: str) -> Path:
+    """Where a scenario's events go: a file that is not there yet, since a run may look at a scenario again."""
+    stem = f"retis-{_UNFIT.sub('_', scenario)}"
+    names = itertools.chain((stem,), (f"{stem}-{number}" for number in itertools.count(2)))
+    return next(path for name in names if not (path := folder / f"{name}.data").exists())
+
+
 def look(subject: Subject, retis: Retis, load: float, loss_ratio: float, duration: float, file: Path) -> DropsResult:
     """Measure one more trial while Retis collects, keep what it has collected, and count it by who dropped.
 
@@ -51,23 +63,34 @@ def look(subject: Subject, retis: Retis, load: float, loss_ratio: float, duratio
     try:
         with retis.collecting() as collection:
             trial = subject.measure(load, asked, DROPS)
-            events = collection.end()
-        try:
-            file.write_bytes(events)
-        except OSError as error:
-            raise StorageError(f"cannot write {file}: {error.strerror}; make room there and run again") from error
-        theirs = read_events(file)
+            collected = _kept(collection, file)
+        ours = namespaces(subject.testbed)
+        return counted(read_events(file), ours, trial, retis.version, file.name, collected)
     except TestbedError as error:
         return DropsResult(load=load, duration=asked, collector=retis.version, failure=str(error))
-    return counted(theirs, namespaces(subject.testbed), trial, retis.version, file.name)
 
 
-def counted(events: Sequence[Dropped], ours: Collection[int], trial: Trial, collector: str, file: str) -> DropsResult:
-    """Events of our namespaces by reason and function."""
-    mine = [(one, way(one.stack)) for one in events if one.netns in ours]
+def _kept(collection: Collecting, file: Path) -> Collected:
+    try:
+        return collection.end(file)
+    except OSError as error:
+        raise StorageError(f"cannot write {file}: {error.strerror}; make room there and run again") from error
+
+
+def counted(
+    events: Iterable[Dropped], ours: Collection[int], trial: Trial, collector: str, file: str,
+    collected: Collected = _ALL,
+) -> DropsResult:  # fmt: skip
+    """Events of our namespaces by reason and function, each looked at once and not kept."""
     groups: dict[tuple[str, str], Counter[tuple[str, ...]]] = defaultdict(Counter)
-    for one, functions in mine:
+    firsts: dict[tuple[str, tuple[str, ...]], Dropped] = {}
+    read = 0
+    for read, one in enumerate(events, start=1):  # noqa: B007
+        if one.netns not in ours:
+            continue
+        functions = way(one.stack)
         groups[one.reason, functions[-1] if functions else ""][functions] += 1
+        firsts.setdefault((one.reason, functions), one)
     places = []
     for (reason, function), ways in groups.items():
         (most, packets), *_ = ways.most_common(1)
@@ -75,10 +98,12 @@ def counted(events: Sequence[Dropped], ours: Collection[int], trial: Trial, coll
     places.sort(key=lambda one: (-one.packets, one.reason, one.function))
     example = None
     if places:
-        first = next(one for one, functions in mine if one.reason == places[0].reason and functions == places[0].way)
-        example = DroppedPacket(reason=first.reason, packet=first.packet, device=first.device, way=places[0].way)
+        reason, most = places[0].reason, places[0].way
+        first = firsts[reason, most]
+        example = DroppedPacket(reason=reason, packet=first.packet, device=first.device, way=most)
     return DropsResult(
-        load=trial.intended_load, duration=trial.intended_duration, losses=losses(trial), seen=len(mine),
+        load=trial.intended_load, duration=trial.intended_duration, losses=losses(trial),
+        seen=sum(one.packets for one in places), bounded=collected.full or read >= MOST, missed=collected.missed,
         places=tuple(places), example=example, collector=collector, file=file,
     )  # fmt: skip
 

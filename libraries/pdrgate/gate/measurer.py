@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pdrgate.errors import PdrGateError
 from pdrgate.history.trials import TrialFile
 from pdrgate.measurands.latency import probe_rate
-from pdrgate.measurands.measurand import IDLE, LATENCY, PATH, SOAK, is_counted
+from pdrgate.measurands.measurand import DROPS, IDLE, LATENCY, PATH, SOAK, is_counted
 from pdrgate.observers.reading import nested, without_zeros
 from pdrgate.observers.watching import Observer, watching
 from pdrgate.traffic.frames import Frames
@@ -74,7 +74,8 @@ class Measurer:
         self._tracing = tuple(tracing)
         self._file = file
         self._belonging = belonging
-        self._earlier = [trial for trial in earlier if belonging.owns(trial)]
+        # A trial that is looked at while it runs is measured anew: a replayed one would show no dropped packet.
+        self._earlier = [trial for trial in earlier if belonging.owns(trial) and trial.phase != DROPS]
         self._on_trial = on_trial
         self._check = check
         self._busy = busy
@@ -94,7 +95,8 @@ class Measurer:
         return trial
 
     def _fresh(self, load: float, duration: float, phase: str, goal: str, repeat: int) -> Trial:
-        self._earlier.clear()  # from here on the run goes its own way
+        if phase != DROPS:
+            self._earlier.clear()  # from here on the run goes its own way
         try:
             resting = phase == IDLE
             counted = is_counted(phase, max(self._belonging.pair, repeat))

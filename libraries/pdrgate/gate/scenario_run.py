@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import time
 from collections.abc import Sequence
 
@@ -12,7 +11,7 @@ from pdrgate.gate.against_baseline import RECEIVE_RATE, AgainstBaseline, numbers
 from pdrgate.gate.arrivals import arrivals
 from pdrgate.gate.baseline import BaselineSource
 from pdrgate.gate.disturbance import Disturbance, beyond_the_machine, remedy
-from pdrgate.gate.dropped import look, lossy_load, retis_of
+from pdrgate.gate.dropped import events_file, look, lossy_load, retis_of
 from pdrgate.gate.interference import interference
 from pdrgate.gate.judging import (
     check_tolerance,
@@ -58,8 +57,6 @@ from pdrgate.trial import Trial
 from pdrgate.units import Rate
 
 _FEWEST_RATES = 2
-_UNFIT = re.compile(r"[^\w.@%,=+-]")
-"""What a file's name had better not hold."""
 LOAD = "load"
 """Phase of a trial that a suite asked for by its load."""
 _WAVERING = 1.25
@@ -362,7 +359,7 @@ class ScenarioRun:
                 "no load lost packets while it was measured: there is nothing to look at by Retis"
             )
             return
-        file = self.session.record.folder / f"retis-{_UNFIT.sub('_', self.scenario.name)}.data"
+        file = events_file(self.session.record.folder, self.scenario.name)
         self.drops = look(self.subject, self._retis, *lossy, self.session.profile.trial_duration, file)
         self.session.observer.said(self.drops.sentence())
 

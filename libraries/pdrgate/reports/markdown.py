@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pdrgate.reports.costs import INLINED, largest_changes
-from pdrgate.reports.drops import drops_lines
+from pdrgate.reports.drops import drops_lines, drops_rows
 from pdrgate.reports.gfm import block, code, cut, table, text
 from pdrgate.reports.latencies import latency_by_build, share_in_words
 from pdrgate.reports.measurands import MeasurandRow, change_rows, measurand_rows
@@ -34,7 +34,7 @@ def run_markdown(result: RunResult) -> str:
         of = f" ({text(cut(scenario.title))})" if len(result.scenarios) > 1 else ""
         if scenario.comparison is not None:
             blocks.append(_functions(scenario.comparison.functions, of))
-        blocks.append(_latency(scenario, of))
+        blocks += [_latency(scenario, of), _drops(scenario, of)]
     blocks += [_list([remark for one in result.scenarios for remark in _remarks(one, result)]), _origin(result)]
     if result.command:
         blocks += ["Again:", block(result.command)]
@@ -148,6 +148,14 @@ def _latency(scenario: ScenarioResult, of: str) -> str:
     ]
     head = ("", "at", "load", "median", "90 %", "99 %")
     return f"One-way latency{of}:\n\n{table(head, rows, frozenset(head[2:]))}" if rows else ""
+
+
+def _drops(scenario: ScenarioResult, of: str) -> str:
+    """A row per place; what they are of stands among the remarks."""
+    if scenario.drops is None or not scenario.drops.places:
+        return ""
+    head, rows = drops_rows(scenario.drops)
+    return f"Dropped packets that Retis saw{of}:\n\n{table(head, rows, frozenset(('packets',)))}"
 
 
 def _remarks(scenario: ScenarioResult, result: RunResult) -> Iterator[str]:

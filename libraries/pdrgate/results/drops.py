@@ -48,6 +48,10 @@ class DropsResult:
     """Where its packets were lost by all that counts; None where nothing was looked at."""
     seen: int = 0
     """Packets that the SUT's kernel was seen to drop."""
+    bounded: bool = False
+    """Whether there were more than are looked at in one trial: ``seen`` are the first ones then."""
+    missed: int = 0
+    """Dropped packets that Retis was too slow for, those of others on the SUT's machine among them."""
     places: tuple[DropPlace, ...] = ()
     """The largest first."""
     example: DroppedPacket | None = None
@@ -68,7 +72,7 @@ class DropsResult:
             return f"Retis did not look at what is dropped: {self.failure}"
         at = f"at {Rate(self.load)} ({self.losses.sentence()})"
         if not self.seen:
-            return f"Retis saw the SUT's network stack drop no packet {at}"
+            return f"Retis saw the SUT's network stack drop no packet{self._limits()} {at}"
         named = [
             f"{thousands(one.packets)} by {one.function or 'a function that is not known'} ({one.reason})"
             for one in self.places[:_NAMED]
@@ -76,4 +80,12 @@ class DropsResult:
         if further := sum(one.packets for one in self.places[_NAMED:]):
             named.append(f"{thousands(further)} by others")
         number = f"{thousands(self.seen)} packet{'s' * (self.seen != 1)}"
-        return f"Retis saw the SUT's network stack drop {number} {at}: {', '.join(named)}"
+        return f"Retis saw the SUT's network stack drop {number}{self._limits()} {at}: {', '.join(named)}"
+
+    def _limits(self) -> str:
+        told = []
+        if self.bounded:
+            told.append("among the first that its file has room for")
+        if self.missed:
+            told.append(f"too slow for {thousands(self.missed)} others of the machine")
+        return f" ({'; '.join(told)})" if told else ""

@@ -4,7 +4,17 @@ The collector (https://retis.readthedocs.io) is a program of its own on the SUT'
 by its Python bindings, in a process of their own: both are GPL-2.0.
 """
 
-from pdrgate.observers.retis.collector import Collection, Retis
-from pdrgate.observers.retis.events import Dropped, bindings_missing, read_events, way
+from pdrgate.observers.retis.collector import LARGEST, Collected, Collection, Retis
+from pdrgate.observers.retis.events import MOST, Dropped, bindings_missing, read_events, way
 
-__all__ = ["Collection", "Dropped", "Retis", "bindings_missing", "read_events", "way"]
+__all__ = [
+    "LARGEST",
+    "MOST",
+    "Collected",
+    "Collection",
+    "Dropped",
+    "Retis",
+    "bindings_missing",
+    "read_events",
+    "way",
+]

@@ -5,14 +5,19 @@ from __future__ import annotations
 import base64
 import binascii
 import contextlib
-import gzip
 import re
 import time
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host, HostError, Running
+
+LARGEST = 32 << 20
+"""Bytes of events at most, some 35 000 of them: a guest has them in memory, and so has who reads them."""
 
 _INSTALL = "install it there (dnf install retis; elsewhere see https://retis.readthedocs.io/en/stable/install/)"
 _PROBES = (
@@ -20,12 +25,23 @@ _PROBES = (
     # It looks at tracefs, and unmounts it again where it was not mounted.
     "--allow-system-changes",
 )  # fmt: skip
-_RUN = 'cd "$1" && echo $$ >pid && shift && exec "$@" >said 2>&1'
-_LOOK = """[ -e "$1/pid" ] || exit 0
-cat "$1/said"
+_BLOCK = 512
+_RUN = """cd "$1" && echo $$ >pid || exit
+trap '' XFSZ
+ulimit -f "$2"
+shift 2
+unshare -m true 2>/dev/null && set -- unshare -m "$@"
+exec "$@" >said 2>&1"""
+"""A file that is full fails the next write, by which Retis ends. What it mounts is gone with it, also when it is
+killed."""
+_LOOK = """[ -s "$1/pid" ] || exit 0
 read -r pid <"$1/pid"
-grep -q "^State:.[^ZX]" "/proc/$pid/status" 2>/dev/null || echo ended"""
+grep -q "^State:.[^ZX]" "/proc/$pid/status" 2>/dev/null || ended=ended
+cat "$1/said"
+[ -z "$ended" ] || echo ended"""
+"""The file of its number is there before the number is. What it said is read last: of one that has ended, it is all."""
 _LOADED = re.compile(r"^(?:\S+ +)?\d+ probe\(s\) loaded", re.MULTILINE)
+_MISSED = re.compile(r"\btotal events lost: (\d+)")
 _BUSY = """read -r pid <"$1/pid" && cut -d ' ' -f 14,15 "/proc/$pid/stat"; stat -c %s "$1/events" 2>/dev/null"""
 """Ticks of CPU time that it has used, and bytes that it has written."""
 _IDLE, _QUIET = 1, 4
@@ -34,7 +50,25 @@ now and then."""
 _PAUSE, _LOOKS = 0.2, 300
 """Seconds between looks at whether it collects, and looks: it reads the kernel's types first, which takes an emulated
 guest 5 s."""
+_SIZE = """stat -c %s "$1/events" 2>/dev/null || echo 0"""
+_PACK = {
+    False: 'gzip -c "$1/events" | base64',
+    # The last line has no end.
+    True: """head -c "$2" "$1/events" | sed '$d' | gzip -c | base64""",
+}
+"""By whether the file was full."""
 _FETCH = 120.0
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What became of a collection besides its file."""
+
+    full: bool = False
+    """Whether the file was full, and the collector ended then: what was dropped afterwards, nobody looked at."""
+    missed: int = 0
+    """Dropped packets, of the whole machine, that the collector was too slow for; not told where the file was full."""
 
 
 class Retis:
@@ -68,30 +102,32 @@ class Collection:
     def __init__(self, machine: Host) -> None:
         self._machine = machine
         self._running: Running | None = None
-        self._folder = machine.run("mktemp", "-d", "/tmp/pdrgate-retis.XXXXXX").stdout.strip()
+        self._folder = machine.folder("retis")
         try:
             collect = ("retis", "collect", "--out", "events", *_PROBES)
-            self._running = machine.start("sh", "-c", _RUN, "sh", self._folder, *collect)
+            self._running = machine.start("sh", "-c", _RUN, "sh", self._folder, str(LARGEST // _BLOCK), *collect)
             self._await()
         except BaseException:
             self.close()
             raise
 
-    def end(self) -> bytes:
-        """Stop; what was collected, a file for Retis. Raises TestbedError when it ended before, or cannot be had."""
+    def end(self, into: Path) -> Collected:
+        """Stop, and write what was collected to a file for Retis: the first `LARGEST` bytes, in whole events.
+
+        Raises:
+            TestbedError: it ended before, or what it has written cannot be had.
+            OSError: the file cannot be written.
+        """
         self._settle()
         running, self._running = self._running, None
         assert running is not None
-        if running.stop().exit_code:
+        code = running.stop().exit_code
+        full = int(self._ask(_SIZE)) >= LARGEST
+        if code and not full:
             raise TestbedError(f"retis on {self._machine.name} ended by itself: {self._why()}")
-        pack = 'gzip -c "$1/events" | base64'
-        packed = self._machine.run("sh", "-c", pack, "sh", self._folder, timeout=_FETCH).stdout
-        try:
-            return gzip.decompress(base64.b64decode(packed))
-        except (binascii.Error, OSError, EOFError) as error:
-            raise TestbedError(
-                f"what retis on {self._machine.name} has written did not arrive whole: {error}"
-            ) from error
+        self._fetch(into, full)
+        missed = _MISSED.search(self._said())
+        return Collected(full, int(missed[1]) if missed and not full else 0)
 
     def close(self) -> None:
         """End it and remove what it wrote there; may be called twice."""
@@ -114,7 +150,7 @@ class Collection:
 
     def _await(self) -> None:
         for _ in range(_LOOKS):
-            said = self._machine.run("sh", "-c", _LOOK, "sh", self._folder, check=False).stdout
+            said = self._ask(_LOOK)
             if _LOADED.search(said):
                 return
             if said.endswith("ended\n"):
@@ -126,16 +162,37 @@ class Collection:
         """Wait until it has nothing left to do: what it has not taken from the kernel when it is stopped is lost."""
         before, quiet = 0, 0
         for _ in range(_LOOKS):
-            told = self._machine.run("sh", "-c", _BUSY, "sh", self._folder, check=False).stdout
-            done = sum(map(int, told.split()))
+            done = sum(map(int, self._ask(_BUSY).split()))
             quiet = quiet + 1 if 0 <= done - before <= _IDLE else 0
             if quiet == _QUIET:
                 return
             before = done
             time.sleep(_PAUSE)
 
+    def _fetch(self, into: Path, full: bool) -> None:
+        script = ("sh", "-c", _PACK[full], "sh", self._folder, str(LARGEST))
+        packed = self._machine.run(*script, timeout=_FETCH).stdout
+        unpack = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)  # as gzip does
+        with into.open("xb") as file:
+            try:
+                left = base64.b64decode(packed)
+                while left and not unpack.eof:
+                    file.write(unpack.decompress(left, _CHUNK))
+                    left = unpack.unconsumed_tail
+            except (binascii.Error, zlib.error):
+                pass  # nor is it whole
+            if not unpack.eof:
+                into.unlink()
+                raise TestbedError(f"what retis on {self._machine.name} has written did not arrive whole; try again")
+
+    def _ask(self, script: str) -> str:
+        return self._machine.run("sh", "-c", script, "sh", self._folder, check=False).stdout
+
+    def _said(self) -> str:
+        return self._machine.run("cat", f"{self._folder}/said", check=False).stdout
+
     def _why(self) -> str:
-        said = self._machine.run("cat", f"{self._folder}/said", check=False).stdout
+        said = self._said()
         errors = re.findall(r"^Error: (.+)$", said, re.MULTILINE)
         return str(errors[0]) if errors else _last(said) or "without a word"
 

@@ -6,7 +6,9 @@ import importlib.util
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +18,9 @@ from pdrgate.errors import TestbedError
 
 _READER = Path(__file__).with_name("reader.py")
 _TIMEOUT = 300.0
+"""Seconds of reading: of 17 000 events in one."""
+MOST = 200_000
+"""Dropped packets that are read of a file."""
 _FREES = re.compile(r"kfree_skb|skb_reason_drop|skb_release|skb_free")
 """What a packet is handed to that is dropped, not who drops it."""
 _TRACES = re.compile(r"bpf_|__bpf|__traceiter")
@@ -49,16 +54,35 @@ def bindings_missing() -> str:
     return "what Retis collects is read by its Python bindings, which are missing: pip install 'pdrgate[retis]'"
 
 
-def read_events(path: Path) -> tuple[Dropped, ...]:
-    """The dropped packets of an events file, in its order. Raises TestbedError when it cannot be read."""
+def read_events(path: Path, most: int = MOST) -> Iterator[Dropped]:
+    """The first dropped packets of an events file, in its order, one by one. Raises TestbedError on the way there."""
     if missing := bindings_missing():
         raise TestbedError(missing)
-    told = subprocess.run((sys.executable, str(_READER), str(path)), capture_output=True, timeout=_TIMEOUT, check=False)
-    if told.returncode:
-        said = told.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise TestbedError(f"{path}: Retis's Python bindings cannot read it: {said}; is the collector newer than they?")
     decoder = msgspec.json.Decoder(Dropped)
-    return tuple(decoder.decode(line) for line in told.stdout.splitlines())
+    command = (sys.executable, str(_READER), str(path), str(most))
+    with (
+        tempfile.TemporaryFile() as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors) as reader,
+    ):
+        patience = threading.Timer(_TIMEOUT, reader.kill)
+        patience.start()
+        try:
+            assert reader.stdout is not None
+            yield from map(decoder.decode, reader.stdout)
+            code = reader.wait()
+        finally:
+            late = not patience.is_alive()
+            patience.cancel()
+            reader.kill()
+        if late:
+            raise TestbedError(f"{path}: Retis's Python bindings did not read it within {_TIMEOUT:g} s; is this "
+                               "machine overloaded?")  # fmt: skip
+        if code:
+            errors.seek(0)
+            said = errors.read().decode(errors="replace").strip().rpartition("\n")[2]
+            raise TestbedError(
+                f"{path}: Retis's Python bindings cannot read it: {said}; is the collector newer than they?"
+            )
 
 
 def way(stack: Sequence[str]) -> tuple[str, ...]:

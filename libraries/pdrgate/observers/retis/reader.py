@@ -1,6 +1,6 @@
-"""Prints the dropped packets of an events file of Retis, one JSON object a line; a program of its own.
+"""Prints the first dropped packets of an events file of Retis, one JSON object a line; a program of its own.
 
-    python reader.py FILE
+    python reader.py FILE MOST
 
 Licence: what it imports is GPL-2.0, and so it shares no process with pdrgate.
 """
@@ -11,8 +11,10 @@ import sys
 from retis import EventFile
 
 
-def main(path: str) -> None:
+def main(path: str, most: int) -> None:
     for event in EventFile(path).events():
+        if not most:
+            break
         if event.skb_drop is None or event.kernel is None:
             continue
         # By names and not by attributes, which are not the same in all versions.
@@ -25,7 +27,8 @@ def main(path: str) -> None:
             "device": (found.get("dev") or {}).get("name", ""),
         }
         sys.stdout.write(json.dumps(line) + "\n")
+        most -= 1
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]))
