@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import re
 import tracemalloc
 from pathlib import Path
 
@@ -219,6 +220,19 @@ def test_half_a_million_dropped_packets_fill_a_file_and_no_more(
 
 def test_no_more_is_read_than_is_wanted(seen: tuple[events.Dropped, ...], standing_in: Path) -> None:
     assert tuple(read_events(standing_in, 7)) == seen[:7]
+
+
+@pytest.mark.skipif(bool(bindings_missing()), reason="PyPI has wheels of retis for x86_64 only")
+def test_what_the_bindings_cannot_read_is_told_by_their_reason(standing_in: Path) -> None:
+    """And not by the end of their own stack."""
+    standing_in.write_bytes(standing_in.read_bytes().replace(b"v1.6.4-dirty", b"unspec"))
+    with pytest.raises(TestbedError) as error:
+        tuple(read_events(standing_in))
+    said = re.fullmatch(
+        r"\S+: Retis's Python bindings cannot read it: (.+); is the collector newer than they\?", str(error.value)
+    )
+    assert said is not None, error.value
+    assert "version" in said[1].lower(), said[1]
 
 
 def test_reading_that_is_given_up_leaves_no_reader(standing_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:

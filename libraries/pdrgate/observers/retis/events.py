@@ -21,6 +21,7 @@ _TIMEOUT = 300.0
 """Seconds of reading: of 17 000 events in one."""
 MOST = 200_000
 """Dropped packets that are read of a file."""
+_RAISED = re.compile(r"^\w[\w.]*(?:Error|Exception): (.+)$", re.MULTILINE)
 _FREES = re.compile(r"kfree_skb|skb_reason_drop|skb_release|skb_free")
 """What a packet is handed to that is dropped, not who drops it."""
 _TRACES = re.compile(r"bpf_|__bpf|__traceiter")
@@ -79,7 +80,9 @@ def read_events(path: Path, most: int = MOST) -> Iterator[Dropped]:
                                "machine overloaded?")  # fmt: skip
         if code:
             errors.seek(0)
-            said = errors.read().decode(errors="replace").strip().rpartition("\n")[2]
+            told = errors.read().decode(errors="replace")
+            # After it, where there is one, comes the bindings' own stack.
+            said = found[1] if (found := _RAISED.search(told)) else told.strip().rpartition("\n")[2]
             raise TestbedError(
                 f"{path}: Retis's Python bindings cannot read it: {said}; is the collector newer than they?"
             )
