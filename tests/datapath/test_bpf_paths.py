@@ -24,6 +24,7 @@ from pdrgate.hosts.host import netns_host
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.reading import nested
 from pdrgate.observers.watching import watching
+from pdrgate.results.losses import LossResult
 from pdrgate.testbeds.netns import NetnsTestbed
 from pdrgate.traffic.frames import FCS, Frames, checksum, template, words_sum
 from pdrgate.traffic.generator import Generator
@@ -50,6 +51,10 @@ char _license[] SEC("license") = "GPL";
 """
 PASSES = 'SEC("xdp") int passes(struct xdp_md *ctx) { return XDP_PASS; }\n'
 DROPS = 'SEC("tc") int drops(struct __sk_buff *skb) { return 2; }\n'
+REDIRECTS_HALF_NOWHERE = """\
+unsigned int seen = 0;
+SEC("xdp") int half(struct xdp_md *ctx) { return seen++ % 2 ? XDP_PASS : bpf_redirect(99999, 0); }
+"""
 READS_BEYOND = 'SEC("xdp") int beyond(struct xdp_md *ctx) { return *(char *)(long)ctx->data; }\n'
 
 
@@ -278,6 +283,51 @@ def test_the_buffer_of_native_xdp_is_the_queue_before_it(testbed: NetnsTestbed, 
         with pytest.raises(TestbedError, match=rf"receive buffers of up to {MOST_PACKETS} packets here, not 20000; "):
             testbed.set_buffer(20_000)
         testbed.set_buffer(1000)
+
+
+@pytest.fixture
+def lose(testbed: NetnsTestbed, generators) -> Callable[[Frames], LossResult]:
+    """What became of a trial's packets."""
+
+    def lost(frames: Frames) -> LossResult:
+        with watching(testbed.observers()) as watch:
+            trial = generators(6).trial(LOAD, DURATION, frames)
+        before, after = nested(watch.observation.before), nested(watch.observation.after)
+        return losses(dataclasses.replace(trial, counters_before=before, counters_after=after))
+
+    return lost
+
+
+def test_a_failed_redirect_of_a_cpumaps_program_is_counted_once(testbed: NetnsTestbed, lose, tmp_path: Path) -> None:
+    """The kernel tells it of the redirect, and of the cpumap's program."""
+    path = XdpRouting(6, bpf_build(compiled(tmp_path, REDIRECTS_HALF_NOWHERE)), mode="native")
+    try:
+        path.apply(testbed.hops)
+        lose(Frames(6))
+        account = lose(Frames(6))
+    finally:
+        path.restore()
+    # The first hop's program is a cpumap's, those behind it are their ports' own.
+    told = [account.at(f"by a failed redirect of XDP on in0 at hop{hop}") for hop in range(1, HOPS + 1)]
+    assert all(told), account.sentence()
+    assert abs(sum(told) - account.lost) <= account.lost / 50, account.sentence()
+    assert abs(account.unexplained) <= account.lost / 50, account.sentence()
+
+
+def test_what_is_redirected_and_not_sent_is_counted_once(testbed: NetnsTestbed, generators, lose) -> None:
+    """The kernel tells it of the redirect, and the veth of what its peer does not take."""
+    with applied(XdpRouting(6, mode="native"), testbed):
+        generators(6)
+        with netns_host(testbed._tg_namespace) as host:
+            host.run("ip", "link", "set", "t1", "mtu", "1280")
+            try:
+                account = lose(Frames(6, size=1518))
+            finally:
+                host.run("ip", "link", "set", "t1", "mtu", "1500")
+    assert account.lost > 1000
+    assert account.most is not None and account.most.where == "in the receive ring of the generator's t1"
+    assert account.most.packets == account.lost, account.sentence()
+    assert account.unexplained == 0, account.sentence()
 
 
 def test_segments_end_on_every_hop(testbed: NetnsTestbed, generators) -> None:

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.data_paths.catalogue import NETWORKS, data_path
+from pdrgate.bpf.programs import XdpMode
+from pdrgate.builds.bpf_build import bpf_build
+from pdrgate.data_paths.catalogue import NETWORKS, XdpRouting, data_path
 from pdrgate.errors import TestbedError
 from pdrgate.gate.dropped import counted, namespaces
 from pdrgate.gate.fingerprint import fingerprint
@@ -29,6 +31,13 @@ pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
 
 ROOT = Path(__file__).parents[2]
 LOW = 4e3
+ABORTS_HALF = """\
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+char _license[] SEC("license") = "GPL";
+unsigned int seen = 0;
+SEC("xdp") int half(struct xdp_md *ctx) { return seen++ % 2 ? XDP_PASS : XDP_ABORTED; }
+"""
 
 
 def tap(name, counter):
@@ -123,6 +132,37 @@ def test_what_the_guest_loses_has_a_place(shared_testbed, cloud, tmp_path):
     assert arrived > 100
     assert abs(nowhere.at("by a blackhole route") - arrived) < 100, nowhere.sentence()
     assert abs(nowhere.unexplained) < 100, nowhere.sentence()
+
+
+@pytest.mark.parametrize("mode", ["native", "generic"])
+def test_what_a_guests_xdp_program_is_at_fault_for_is_counted_once(
+    shared_testbed, cloud, tmp_path: Path, mode: XdpMode
+):
+    """virtio_net counts it as dropped on receipt, generic XDP is among the kernel's reasons."""
+    source, output = tmp_path / "half.bpf.c", tmp_path / "half.bpf.o"
+    source.write_text(ABORTS_HALF)
+    include = "-I/usr/include/x86_64-linux-gnu"
+    subprocess.run(("clang", "-O2", "-g", "-target", "bpf", include, "-c", str(source), "-o", str(output)), check=True)
+    testbed = shared_testbed(cloud)
+    path = XdpRouting(6, bpf_build(output), mode=mode)
+    generator = testbed.generator(6)
+    try:
+        path.apply(testbed.hops)
+        generator.trial(LOW, 0.1, Frames(family=6))  # neighbours are known
+        with watching(testbed.observers()) as watch:
+            trial = generator.trial(LOW, 0.3, Frames(family=6))
+    finally:
+        generator.close()
+        path.restore()
+    seen = watch.observation
+    account = losses(
+        dataclasses.replace(trial, counters_before=nested(seen.before), counters_after=nested(seen.after))
+    )  # fmt: skip
+    aborted = account.at(f"by an XDP program that aborted on {testbed.hops[0].ingress.interface}")
+    arrived = account.lost - account.at("in the queue of TAP t0")
+    assert arrived > 100
+    assert abs(aborted - arrived) <= 20, account.sentence()
+    assert abs(account.unexplained) <= 20, account.sentence()
 
 
 def test_settings_are_read_back(boot_testbed, cloud):

@@ -192,22 +192,106 @@ def test_reasons_tell_what_no_counter_has_and_nothing_twice():
     assert found.unexplained == 0
 
 
+ABORTED, REDIRECT = "by an XDP program that aborted", "by a failed redirect of XDP"
+BACK, UNSENT = "by an XDP program that could not send back", "redirected by XDP and not sent"
+
+
 @pytest.mark.parametrize(
-    ("counted", "exceptions", "hint", "packets"),
+    ("gained", "expected"),
     [
-        ({"hop1/in0": {"rx_dropped": 0}, "hop1/in0/driver": {"rx_xdp_drops": 90}}, 90, "XDP_ABORTED", 90),
-        ({"hop1/in0": {"rx_dropped": 0}, "hop1/in0/driver": {"rx_xdp_drops": 90}}, 4, "", 90),
-        ({"hop1/drops": {"XDP do_xdp_generic": 90}}, 90, "XDP_ABORTED", 90),
-        ({}, 90, "XDP_ABORTED", 90),
-        ({}, 5000, "XDP_ABORTED", 90),
+        pytest.param(
+            {
+                "hop1/in0/driver": {"rx_queue_0_xdp_drops": 90}, "hop1/in0": {"rx_packets": 90},
+                "hop1/drops": {"XDP_ABORTED in0": 60},
+            },
+            {f"{ABORTED} on in0 at hop1": 60, "by the XDP program of in0 at hop1": 30},
+            id="veth gives up some and drops others",
+        ),
+        pytest.param(
+            {
+                "hop1/in0": {"rx_dropped": 100}, "cpu1/backlog": {"dropped": 10},
+                "hop1/drops": {"REDIRECT_FAILED in0": 90},
+            },
+            {f"{REDIRECT} on in0 at hop1": 90, "in the backlog of CPU 1": 10},
+            id="veth and a full backlog",
+        ),
+        pytest.param(
+            {"hop1/in0": {"rx_packets": 9}, "hop1/drops": {"REDIRECT_FAILED in0": 60, "XDP do_xdp_generic": 90}},
+            {f"{REDIRECT} on in0 at hop1": 60, "by the XDP program at hop1": 30},
+            id="generic",
+        ),
+        pytest.param(
+            {
+                "drops": {"CPUMAP_PROGRAM xdp": 90}, "hop1/in0": {"rx_packets": 9},
+                "hop1/drops": {"CPUMAP_REDIRECT_FAILED in0": 60},
+            },
+            {f"{REDIRECT} on in0 at hop1": 60, "by the program of a cpumap": 30},
+            id="a cpumap",
+        ),
+        pytest.param(
+            {
+                "hop1/out0": {"tx_packets": 9}, "hop1/out0/driver": {"tx_queue_0_xdp_xmit_errors": 20},
+                "hop2/in0/wire": {"frames": 20},
+                "hop1/drops": {"DEVMAP_UNSENT out0": 90, "DEVMAP_XDP_ABORTED out0": 30},
+            },
+            {
+                f"{UNSENT} on out0 at hop1": 40, f"{ABORTED} on out0 at hop1": 30,
+                "in the receive ring of in0 at hop2": 20,
+            },
+            id="a devmap",
+        ),
+        pytest.param(
+            {"eth0": {"rx_dropped": 95}, "eth0/driver": {"rx0_xdp_drops": 90}, "drops": {"XDP_ABORTED eth0": 60}},
+            {f"{ABORTED} on eth0": 60, "by the XDP program of eth0": 30, "by eth0 on receipt": 5},
+            id="virtio_net counts on receipt too",
+        ),
+        pytest.param(
+            {"eth0": {"rx_dropped": 95}, "eth0/driver": {"rx0_xdp_drops": 90}},
+            {"by the XDP program of eth0": 90, "by eth0 on receipt": 5},
+            id="virtio_net by intention",
+        ),
+        pytest.param(
+            {"eth0": {"rx_dropped": 90}, "drops": {"XDP_ABORTED eth0": 90}}, {f"{ABORTED} on eth0": 90},
+            id="virtio_net, whose driver is not asked",
+        ),
+        pytest.param(
+            {"eth0": {"rx_dropped": 5}, "drops": {"XDP_ABORTED eth0": 90}},
+            {f"{ABORTED} on eth0": 90, "by eth0 on receipt": 5},
+            id="a driver that counts none",
+        ),
+        pytest.param(
+            {"eth0": {"tx_dropped": 90}, "drops": {"XDP_TX eth0": 90}}, {f"{BACK} on eth0": 90},
+            id="could not send back",
+        ),
+        pytest.param(
+            {"eth1/driver": {"tx0_xdp_tx_drops": 50}, "drops": {"DEVMAP_UNSENT eth1": 70}},
+            {"on the transmit side of eth1": 50, f"{UNSENT} on eth1": 20},
+            id="a driver that counts what it did not send",
+        ),
+        pytest.param({"drops": {"XDP_ABORTED xdp": 90}}, {ABORTED: 90}, id="a port that is not told"),
+        pytest.param(
+            {"hop1/drops": {"XDP_ABORTED xdp": 7}, "tg/drops": {"XDP_ABORTED t0": 90}},
+            {f"{ABORTED} at hop1": 7},
+            id="the generator's own",
+        ),
     ],
-)
-def test_exceptions_of_xdp_are_packets_of_its_program(counted, exceptions, hint, packets):
-    gained = {**counted, "drops": {"XDP_ABORTED xdp": exceptions}}
-    found = losses(trial(gained, forwarded=9910))
-    assert sum(place.packets for place in found.places) == packets
-    assert {place.hint for place in found.places} == {hint}
+)  # fmt: skip
+def test_what_xdp_tells_is_at_one_place(gained, expected):
+    found = losses(trial(gained, forwarded=10_000 - sum(expected.values())))
+    assert places(found) == expected
     assert found.unexplained == 0
+
+
+def test_xdp_explains_no_more_than_was_lost():
+    found = losses(trial({"drops": {"XDP_ABORTED xdp": 5000}}, forwarded=9910))
+    assert (places(found), found.unexplained) == ({ABORTED: 90}, 0)
+
+
+def test_what_was_wrong_with_an_xdp_program_is_a_sentence():
+    gained = {"hop2/in0/driver": {"rx_queue_0_xdp_drops": 90}, "hop2/drops": {"XDP_ABORTED in0": 90}}
+    assert losses(trial(gained, forwarded=9910)).sentence() == (
+        "90 packets lost: 90 by an XDP program that aborted on in0 at hop2 (XDP_ABORTED)"
+    )
 
 
 def test_reasons_explain_no_more_than_was_lost():

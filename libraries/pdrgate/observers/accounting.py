@@ -17,18 +17,25 @@ What a generator was refused is not counted again where a place of the SUT's has
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
+from pdrgate.observers.gains import Gains, beside, hop_name, port_name
 from pdrgate.observers.reading import Place
+from pdrgate.observers.xdp_losses import (
+    BY_CPUMAP,
+    GENERIC,
+    Twice,
+    counted_twice,
+    dropped_by_driver,
+    is_of_xdp,
+    unsent_by_driver,
+    xdp_losses,
+)
 from pdrgate.results.losses import LossResult, PlaceLoss
 from pdrgate.trial import Trial
 
 _UNSPECIFIED = "NOT_SPECIFIED"
-_XDP = re.compile(r"xdp.*drop")
 _FULL = "in full socket buffers"
-_PORTS = ("interface", "wire", "driver")
 _PROGRAMS = ("clsact", "ingress")
 """Qdiscs that hold no packets, but tc programs and filters."""
 
@@ -48,33 +55,13 @@ _IP = (
 """By counter: of several the largest; where the packets were lost, and which knob or fault it hints at."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Gains:
-    """What the counters of a trial gained."""
-
-    all: Mapping[Place, Mapping[str, int]]
-
-    def of(self, kind: str) -> Iterator[tuple[Place, Mapping[str, int]]]:
-        for place, gains in sorted(self.all.items()):
-            if place.kind == kind:
-                yield place, gains
-
-    def ports(self) -> list[Place]:
-        """All ports that anything is counted of."""
-        return sorted({_of(place, "interface") for place in self.all if place.kind in _PORTS})
-
-    def at(self, place: Place, name: str) -> int:
-        return self.all.get(place, {}).get(name, 0)
-
-
 _BY_XDP = "by the XDP program"
 _REASONS = {
     "CPU_BACKLOG": ("in the backlog", "netdev_max_backlog"),
     "FULL_RING": ("in the receive ring", ""),
-    "XDP": (_BY_XDP, ""),
+    GENERIC: (_BY_XDP, ""),
     "CPUMAP_FULL": ("in the queue of a cpumap", "its size"),
-    "CPUMAP_PROGRAM": ("by the program of a cpumap", ""),
-    "REDIRECT_FAILED": ("by a failed redirect of XDP", "xdp:xdp_redirect_err"),
+    BY_CPUMAP: ("by the program of a cpumap", ""),
     "TC_INGRESS": ("by the tc program", ""),
     "TC_EGRESS": ("by the tc program", ""),
     "QDISC_DROP": ("in the qdisc", "limit"),
@@ -107,13 +94,10 @@ _REASONS = {
 were lost, in the words of the places that count the same, and what it hints at."""
 
 
-_EXCEPTIONS = {"XDP_ABORTED": "XDP_ABORTED", "XDP_TX": "XDP_TX failed", "XDP_INVALID": "no action of XDP"}
-"""By the name of an exception of XDP (`xdp:xdp_exception`), why a program's packets were lost."""
-
-
 _FUNCTIONS = {
-    "do_xdp_generic": "XDP",
-    "netif_receive_generic_xdp": "XDP",
+    "do_xdp_generic": GENERIC,
+    "netif_receive_generic_xdp": GENERIC,
+    "generic_xdp_tx": GENERIC,
     "dst_discard": "BLACKHOLE",
     "dst_discard_out": "BLACKHOLE",
     "nf_hook_slow": "NETFILTER_DROP",
@@ -125,29 +109,60 @@ _FUNCTIONS = {
 
 def losses(trial: Trial) -> LossResult:
     """What became of a trial's packets."""
-    gains = _Gains({Place.parse(place): gained for place, gained in trial.counter_changes.items()})
-    found = [*_ports(gains, trial.offered, trial.refused), *_qdiscs(gains), *_protocols(gains)]
-    lost = trial.offered - trial.forwarded
-    found += _by_reason(gains, found, lost - sum(place.packets for place in found))
-    found = list(_excepted(gains, found, lost - sum(place.packets for place in found)))
+    gains = Gains({Place.parse(place): gained for place, gained in trial.counter_changes.items()})
+    lost, told = trial.offered - trial.forwarded, xdp_losses(gains)
+    found = _by_counters(gains, trial, Twice())
+    twice = Twice()
+    if told or not gains.of_hops:
+        twice = counted_twice(gains, told, _generic(gains), sum(place.packets for place in found), lost)
+        found = _by_counters(gains, trial, twice)
+    left = lost - sum(place.packets for place in found)
+    for one in told:
+        if (packets := min(one.packets, left)) > 0:
+            left -= packets
+            found.append(one.place(packets))
+    found += _by_reason(gains, found, left, twice)
     return LossResult.of(trial.offered, trial.forwarded, found)
 
 
-def _by_reason(gains: _Gains, counted: Sequence[PlaceLoss], left: int) -> Iterator[PlaceLoss]:
-    """What the kernel's reasons say of packets that no place has counted, at most as many as are ``left``.
+def _by_counters(gains: Gains, trial: Trial, twice: Twice) -> list[PlaceLoss]:
+    return [*_ports(gains, trial.offered, trial.refused, twice), *_qdiscs(gains), *_protocols(gains)]
 
-    First the reasons that are known to be packets' on their way: a machine drops what is of others too.
-    """
-    told: dict[tuple[bool, str, str, str], int] = {}
+
+def _reasons(gains: Gains) -> Iterator[tuple[str, str, str, int]]:
+    """The kernel's reasons for the SUT's drops: reason, function, node, packets."""
     for place, gained in gains.of("drops"):
         for name, packets in gained.items():
             reason, _, function = name.partition(" ")
             if reason == _UNSPECIFIED:
                 reason = _FUNCTIONS.get(function, reason)
-            where, hint = _REASONS.get(reason, (f"in {function}", "" if reason == _UNSPECIFIED else reason))
-            if place.node != "tg" and reason not in _EXCEPTIONS:
-                key = (reason not in _REASONS, where, hint, _hop(place))
-                told[key] = told.get(key, 0) + packets
+            if place.node != "tg" and not is_of_xdp(reason):
+                yield reason, function, place.node, packets
+
+
+def _generic(gains: Gains) -> dict[str, int]:
+    """By node, what the reasons say that generic XDP dropped."""
+    found: dict[str, int] = {}
+    for reason, _, node, packets in _reasons(gains):
+        if reason == GENERIC:
+            found[node] = found.get(node, 0) + packets
+    return found
+
+
+def _by_reason(gains: Gains, counted: Sequence[PlaceLoss], left: int, twice: Twice) -> Iterator[PlaceLoss]:
+    """What the kernel's reasons say of packets that no place has counted, at most as many as are ``left``.
+
+    First the reasons that are known to be packets' on their way: a machine drops what is of others too.
+    """
+    told: dict[tuple[bool, str, str, str], int] = {}
+    spare = dict(twice.reasons)
+    for reason, function, node, packets in _reasons(gains):
+        where, hint = _REASONS.get(reason, (f"in {function}", "" if reason == _UNSPECIFIED else reason))
+        known = min(packets, spare.get((reason, node), 0))
+        if known:
+            spare[reason, node] -= known
+        key = (reason not in _REASONS, where, hint, hop_name(node))
+        told[key] = told.get(key, 0) + packets - known
     for (_, where, hint, hop), packets in sorted(told.items(), key=lambda item: (item[0][0], -item[1])):
         same = sum(
             place.packets
@@ -159,50 +174,30 @@ def _by_reason(gains: _Gains, counted: Sequence[PlaceLoss], left: int) -> Iterat
             yield PlaceLoss(where=where + hop, hint=hint, packets=more)
 
 
-def _excepted(gains: _Gains, found: Sequence[PlaceLoss], left: int) -> Iterator[PlaceLoss]:
-    """The places, with what was wrong where XDP programs lost packets by exceptions.
-
-    Most drivers, and the kernel for generic XDP, count these packets among all that a program drops; of a driver that
-    counts none, the exceptions are a place, of at most as many packets as are ``left``.
-    """
-    told: dict[str, int] = {}
-    for place, gained in gains.of("drops"):
-        for name, packets in gained.items():
-            reason = name.partition(" ")[0]
-            if place.node != "tg" and reason in _EXCEPTIONS:
-                told[reason] = told.get(reason, 0) + packets
-    exceptions, counted = sum(told.values()), sum(one.packets for one in found if one.where.startswith(_BY_XDP))
-    # A program that drops on purpose has few of them besides.
-    hint = _EXCEPTIONS[max(told, key=lambda reason: told[reason])] if exceptions and 2 * exceptions >= counted else ""
-    for one in found:
-        yield replace(one, hint=hint) if hint and one.where.startswith(_BY_XDP) else one
-    if (more := min(exceptions - counted, left)) > 0:
-        yield PlaceLoss(where=_BY_XDP, hint=hint, packets=more)
-
-
-def _ports(gains: _Gains, offered: int, refused: int) -> Iterator[PlaceLoss]:
+def _ports(gains: Gains, offered: int, refused: int, twice: Twice) -> Iterator[PlaceLoss]:
     """Rings, XDP programs, backlogs, and what ports dropped besides."""
-    wired = any(True for _ in gains.of("wire"))
+    wired = gains.wired
     taps = [] if wired else [port for port in gains.ports() if port.node == "tg"]
     left: dict[Place, int] = {}
     for port in gains.ports():
         received = gains.at(port, "rx_dropped")
         missed = min(gains.at(port, "rx_missed"), received)  # /proc/net/dev adds them
-        frames, skbs = gains.at(_of(port, "wire"), "frames"), gains.at(_of(port, "wire"), "skbs")
-        received = max(0, received - missed - frames)
+        frames, skbs = gains.at(beside(port, "wire"), "frames"), gains.at(beside(port, "wire"), "skbs")
+        received = max(0, received - missed - frames - twice.received.get(port, 0))
         # Of what a veth's sender could not hand over as an skb, the receiver counts what its backlog had no room for.
         if handed := frames + max(0, skbs - received):
-            yield PlaceLoss(where=f"in the receive ring of {_port(port)}", hint="256 packets of a veth", packets=handed)
+            where = f"in the receive ring of {port_name(port)}"
+            yield PlaceLoss(where=where, hint="256 packets of a veth", packets=handed)
         if port.node == "tg":
             continue  # it drops what it has counted, by XDP, which some drivers count as dropped
         if missed:
-            yield PlaceLoss(where=f"in the receive ring of {_port(port)}", hint="ethtool -G", packets=missed)
+            yield PlaceLoss(where=f"in the receive ring of {port_name(port)}", hint="ethtool -G", packets=missed)
         left[port] = received
-        if not wired and (sent := gains.at(port, "tx_dropped")):
-            yield PlaceLoss(where=f"on the transmit side of {_port(port)}", packets=sent)
-        driver = gains.all.get(_of(port, "driver"), {})
-        if dropped := sum(packets for name, packets in driver.items() if _XDP.search(name)):
-            yield PlaceLoss(where=f"{_BY_XDP} of {_port(port)}", packets=dropped)
+        sent = gains.at(port, "tx_dropped") + unsent_by_driver(gains, port) - twice.sent.get(port, 0)
+        if not wired and sent > 0:
+            yield PlaceLoss(where=f"on the transmit side of {port_name(port)}", packets=sent)
+        if dropped := dropped_by_driver(gains, port) - twice.dropped.get(port, 0):
+            yield PlaceLoss(where=f"{_BY_XDP} of {port_name(port)}", packets=dropped)
     if taps:
         yield from _tap_queues(gains, taps, offered, refused)
     elif refused and not wired:
@@ -210,7 +205,7 @@ def _ports(gains: _Gains, offered: int, refused: int) -> Iterator[PlaceLoss]:
     yield from _backlogs(gains, left)
 
 
-def _tap_queues(gains: _Gains, taps: Sequence[Place], offered: int, refused: int) -> Iterator[PlaceLoss]:
+def _tap_queues(gains: Gains, taps: Sequence[Place], offered: int, refused: int) -> Iterator[PlaceLoss]:
     """What TAPs had no room for, on the way to a guest.
 
     Of a batch of live frames that a TAP has no room for the kernel counts one packet as dropped (`tun_xdp_xmit`). What
@@ -223,7 +218,7 @@ def _tap_queues(gains: _Gains, taps: Sequence[Place], offered: int, refused: int
         yield PlaceLoss(where=f"in the queue of TAP {tap.name}", hint="txqueuelen", packets=packets)
 
 
-def _backlogs(gains: _Gains, left: dict[Place, int]) -> Iterator[PlaceLoss]:
+def _backlogs(gains: Gains, left: dict[Place, int]) -> Iterator[PlaceLoss]:
     """Backlogs by CPU, at most what the ports dropped on receipt; then what the ports dropped besides."""
     dropped = {place: gained.get("dropped", 0) for place, gained in gains.of("backlog") if gained.get("dropped", 0)}
     own = sum(left.values())
@@ -237,24 +232,24 @@ def _backlogs(gains: _Gains, left: dict[Place, int]) -> Iterator[PlaceLoss]:
             )  # fmt: skip
     for place, packets in (_scaled(left, rest) if rest > 0 else {}).items():
         if packets:
-            yield PlaceLoss(where=f"by {_port(place)} on receipt", hint="rx_dropped", packets=packets)
+            yield PlaceLoss(where=f"by {port_name(place)} on receipt", hint="rx_dropped", packets=packets)
 
 
-def _qdiscs(gains: _Gains) -> Iterator[PlaceLoss]:
+def _qdiscs(gains: Gains) -> Iterator[PlaceLoss]:
     for place, gained in gains.of("qdisc"):
         for kind, packets in gained.items():
             if kind in _PROGRAMS:
-                yield PlaceLoss(where=f"by the tc program of {_port(place)}", packets=packets)
+                yield PlaceLoss(where=f"by the tc program of {port_name(place)}", packets=packets)
             else:
-                yield PlaceLoss(where=f"in the qdisc {kind} of {_port(place)}", hint="limit", packets=packets)
+                yield PlaceLoss(where=f"in the qdisc {kind} of {port_name(place)}", hint="limit", packets=packets)
 
 
-def _protocols(gains: _Gains) -> Iterator[PlaceLoss]:
+def _protocols(gains: Gains) -> Iterator[PlaceLoss]:
     for kind in ("ip", "ip6"):
         for place, gained in gains.of(kind):
             for names, where, hint in _IP:
                 if packets := max(gained.get(name, 0) for name in names):
-                    yield PlaceLoss(where=where + _hop(place), hint=hint, packets=packets)
+                    yield PlaceLoss(where=where + hop_name(place.node), hint=hint, packets=packets)
     # What programs of ours receive is what was forwarded, and each tells what its own socket dropped.
     received = full_ones = 0
     for place, gained in gains.of("receiver"):
@@ -275,10 +270,11 @@ def _protocols(gains: _Gains) -> Iterator[PlaceLoss]:
                 (of_others, "delivered to a socket of the SUT", ""),
             ):
                 if packets > 0:
-                    yield PlaceLoss(where=where + _hop(place), hint=hint, packets=packets)
+                    yield PlaceLoss(where=where + hop_name(place.node), hint=hint, packets=packets)
     for place, gained in gains.of("conntrack"):
         if packets := gained.get("drop", 0):
-            yield PlaceLoss(where="in the connection table" + _hop(place), hint="nf_conntrack_max", packets=packets)
+            where = "in the connection table" + hop_name(place.node)
+            yield PlaceLoss(where=where, hint="nf_conntrack_max", packets=packets)
 
 
 def _scaled(parts: Mapping[Place, int], total: int) -> dict[Place, int]:
@@ -289,19 +285,6 @@ def _scaled(parts: Mapping[Place, int], total: int) -> dict[Place, int]:
     scaled = {place: part * total // whole for place, part in parts.items()}
     scaled[max(parts, key=lambda place: parts[place])] += total - sum(scaled.values())
     return scaled
-
-
-def _of(place: Place, kind: str) -> Place:
-    return Place(kind, place.name, place.node)  # type: ignore[arg-type]
-
-
-def _port(place: Place) -> str:
-    owner = "the generator's " if place.node == "tg" else ""
-    return f"{owner}{place.name}" + ("" if owner else _hop(place))
-
-
-def _hop(place: Place) -> str:
-    return f" at {place.node}" if place.node.startswith("hop") else ""
 
 
 def total(trials: Iterable[Trial]) -> LossResult | None:

@@ -33,11 +33,17 @@ _ENTRY = re.compile(r"reason:\s*(\d+), location: \[[0-9a-f]+\] (\S+)\s*\} hitcou
 _NAME = re.compile(r"\{ (\d+), \"(\w+)\" \}")
 _KALLSYMS_TIMEOUT = 30.0
 _KIND_AT = 32
+_OF_CPUMAPS = {1: "CPUMAP_FULL", 2: "CPUMAP_PROGRAM"}
 _EXCEPTION = 4
-_XDP_KINDS = {1: "CPUMAP_FULL", 2: "CPUMAP_PROGRAM", 3: "REDIRECT_FAILED", _EXCEPTION: "XDP_INVALID"}
+_XDP_KINDS = {**_OF_CPUMAPS, 3: "REDIRECT_FAILED", _EXCEPTION: "XDP_INVALID", 5: "DEVMAP_UNSENT"}
 """As `traffic/native/drops.c` has them, and names in the style of the kernel's."""
 _EXCEPTIONS = {0: "XDP_ABORTED", 3: "XDP_TX"}
 """By what the program returned (``enum xdp_action``): what it gave up, and what could not be sent back."""
+NO_PORT = "xdp"
+"""In place of a function or a port: where XDP dropped, and no more is known."""
+_ACTION = 0xFF
+_PROGRAMS = {0: "", 1: "CPUMAP_", 2: "DEVMAP_"}
+"""Whose program it was: a port's, a cpumap's, a devmap's."""
 
 
 def tracefs(host: Host) -> str:
@@ -140,7 +146,9 @@ class KernelDrop:
     reason: int
     """``enum skb_drop_reason``; beyond it the kinds of XDP."""
     place: int
-    """An address; of cpumaps their id and, in the lower half, a CPU; of an exception of XDP the program's action."""
+    """An address; of cpumaps their id and, in the lower half, a CPU; else of XDP the port's network namespace."""
+    port: str = ""
+    """Of XDP the port; empty where the kernel does not tell."""
 
     @property
     def of_xdp(self) -> bool:
@@ -150,14 +158,29 @@ class KernelDrop:
     @property
     def cpumap(self) -> int:
         """The id of the cpumap that it was in; 0: in none."""
-        return self.place >> _KIND_AT if self.of_xdp else 0
+        return self.place >> _KIND_AT if self.reason >> _KIND_AT in _OF_CPUMAPS else 0
+
+    @property
+    def netns(self) -> int:
+        """Inode number of the port's network namespace, of what XDP dropped at one; 0: not known."""
+        return self.place if self.of_xdp and self.reason >> _KIND_AT not in _OF_CPUMAPS else 0
+
+    @property
+    def xdp_name(self) -> str:
+        """What the way to be dropped by XDP is called."""
+        kind, lower = self.reason >> _KIND_AT, self.reason & (1 << _KIND_AT) - 1
+        name = _XDP_KINDS[kind]
+        if kind == _EXCEPTION:
+            name = _EXCEPTIONS.get(lower & _ACTION, name)
+        return _PROGRAMS.get(lower >> 8, "") + name
 
 
 class DropProgram:
     """Has BPF programs count what a host's kernel drops, from `__init__` to `close`; they end with this run.
 
-    What XDP drops without a reason counts too: in full queues of cpumaps, by their programs, by failed redirects, and
-    by exceptions: what a program gave up, could not send back, or gave no valid action for.
+    What XDP drops without a reason counts too: in full queues of cpumaps, by their programs, by failed redirects, by
+    ports that do not send what was redirected to them, and by exceptions: what a program gave up, could not send back,
+    or gave no valid action for. Kernels with BTF tell at which port.
 
     Args:
         xdp: whether these are all that is counted.
@@ -185,13 +208,16 @@ class DropProgram:
                 self._program.close()
             self._program = self._started()
             told = self._program.ask_at_once("read")
-        return {KernelDrop(reason, place): packets for reason, place, packets in told["drops"]}
+        return {KernelDrop(reason, place, *port): packets for reason, place, packets, *port in told["drops"]}
 
-    def counter(self, drop: KernelDrop) -> Counter:
+    def counter(self, drop: KernelDrop, node: str = "") -> Counter:
+        """As `DropReasons` says; of what XDP dropped at a port its name is in place of the function's.
+
+        Args:
+            node: whose port it is.
+        """
         if drop.of_xdp:
-            kind = drop.reason >> _KIND_AT
-            unless = _XDP_KINDS[kind]
-            return drop_counter(_EXCEPTIONS.get(drop.place, unless) if kind == _EXCEPTION else unless, "xdp")
+            return drop_counter(drop.xdp_name, drop.port or NO_PORT, node)
         if self._names is None:
             self._names = self._ask_names()
         reason = self._reasons.get(drop.reason, f"reason {drop.reason}")

@@ -84,7 +84,7 @@ class NamespaceDrops:
         counted: Iterator[tuple[Drop | KernelDrop, int]] = chain(self._drops.counts().items(), self._xdp.read().items())
 
         def is_ours(drop: Drop | KernelDrop) -> bool:
-            if isinstance(drop, Drop):
+            if drop.netns or isinstance(drop, Drop):
                 return drop.netns in self._nodes
             return ours is None or not drop.cpumap or drop.cpumap in ours
 
@@ -92,7 +92,7 @@ class NamespaceDrops:
 
     def counter(self, drop: Drop | KernelDrop) -> Counter:
         if isinstance(drop, KernelDrop):
-            return self._xdp.counter(drop)
+            return self._xdp.counter(drop, self._nodes.get(drop.netns, ""))
         if self._symbols is None:
             self._symbols = Symbols.of(self._machine)
         function = self._symbols.function(drop.location)

@@ -1,0 +1,196 @@
+"""What the tracepoints of XDP tell of lost packets, and which other counters have the same packets.
+
+A packet that a program gives up (``XDP_ABORTED``), for which it returns no valid action, or whose redirect fails, is
+told by ``xdp:xdp_exception`` or ``xdp:xdp_redirect_err``. Others count it too:
+
+* generic XDP: the kernel's reasons for drops, all of them as ``XDP``;
+* veth: what a program gave up is among the driver's ``xdp_drops``, a failed redirect in the port's ``rx_dropped``;
+* virtio_net: in its ``xdp_drops``, and in the port's ``rx_dropped`` besides; other drivers: in either, or in none;
+* a cpumap: ``xdp:xdp_cpumap_kthread`` has failed redirects among what its program dropped;
+* a devmap: ``xdp:xdp_devmap_xmit`` has what its program gave up among what was not sent, and so does a driver that had
+  no room for it: of a veth its ``xdp_xmit_errors``, of virtio_net ``xdp_tx_drops``.
+
+What the kernel itself does is the same everywhere. So is veth, and namespaces have no other driver; of other drivers
+nobody knows, and a counter has the same packets as far as places would have more than were lost. Pure functions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from pdrgate.observers.gains import Gains, beside, hop_name, port_name
+from pdrgate.observers.reading import Place
+from pdrgate.results.losses import PlaceLoss
+
+GENERIC, BY_CPUMAP = "XDP", "CPUMAP_PROGRAM"
+"""Names of reasons that have packets of the tracepoints too."""
+_UNSENT = "DEVMAP_UNSENT"
+_WORDS = {
+    "XDP_ABORTED": ("by an XDP program that aborted{on}", "XDP_ABORTED"),
+    "XDP_INVALID": ("by an XDP program that returned no valid action{on}", "xdp:xdp_exception"),
+    "XDP_TX": ("by an XDP program that could not send back{on}", "XDP_TX"),
+    "REDIRECT_FAILED": ("by a failed redirect of XDP{on}", "xdp:xdp_redirect_err"),
+    _UNSENT: ("redirected by XDP and not sent{on}", "xdp:xdp_devmap_xmit"),
+}
+"""By the name of what a tracepoint tells: where packets were lost, and what it hints at."""
+_NAME = re.compile(rf"(CPUMAP_|DEVMAP_)?({'|'.join(_WORDS)})")
+_GIVEN_UP = ("XDP_ABORTED", "XDP_INVALID")
+_DROPPED = re.compile(r"xdp.*drop")
+_NOT_SENT = re.compile(r"tx.*xdp.*drop|xdp_tx.*drop")
+_NOT_HANDED_OVER = re.compile(r"xdp_xmit_errors$")
+
+
+@dataclass(frozen=True, slots=True)
+class XdpLoss:
+    """Packets that a tracepoint told of."""
+
+    what: str
+    program: str
+    """Whose program it was: a port's (empty), ``CPUMAP_``, ``DEVMAP_``."""
+    node: str
+    port: Place | None
+    """None: the kernel does not tell."""
+    packets: int
+
+    def place(self, packets: int) -> PlaceLoss:
+        """Some of them as a place."""
+        words, hint = _WORDS[self.what]
+        on = f" on {port_name(self.port)}" if self.port else hop_name(self.node)
+        return PlaceLoss(where=words.format(on=on), hint=hint, packets=packets)
+
+
+@dataclass(slots=True)
+class Twice:
+    """How many packets of other counters are the tracepoints' too, or each other's."""
+
+    dropped: dict[Place, int] = field(default_factory=dict)
+    """By port, of those that its driver says XDP dropped."""
+    received: dict[Place, int] = field(default_factory=dict)
+    """By port, of its ``rx_dropped``."""
+    sent: dict[Place, int] = field(default_factory=dict)
+    """By port, of what it did not send."""
+    reasons: dict[tuple[str, str], int] = field(default_factory=dict)
+    """By name and node, of the kernel's reasons."""
+
+
+def is_of_xdp(reason: str) -> bool:
+    """Whether a name among the reasons for drops is of what is told here."""
+    return _NAME.fullmatch(reason) is not None
+
+
+def dropped_by_driver(gains: Gains, port: Place) -> int:
+    """Packets that XDP dropped at a port, as its driver counts."""
+    driver = gains.all.get(beside(port, "driver"), {})
+    return sum(packets for name, packets in driver.items() if _DROPPED.search(name) and not _NOT_SENT.search(name))
+
+
+def unsent_by_driver(gains: Gains, port: Place) -> int:
+    """Packets of XDP that a port did not send, as its driver counts beside ``tx_dropped``."""
+    driver = gains.all.get(beside(port, "driver"), {})
+    return sum(packets for name, packets in driver.items() if _NOT_SENT.search(name))
+
+
+def xdp_losses(gains: Gains) -> list[XdpLoss]:
+    """What the tracepoints tell; of ports that did not send what nobody else counts there."""
+    told = list(_told(gains))
+    return [found for one in told if (found := _uncounted(gains, told, one) if one.what == _UNSENT else one).packets]
+
+
+def counted_twice(gains: Gains, told: Iterable[XdpLoss], generic: dict[str, int], counted: int, lost: int) -> Twice:
+    """How many of the packets of other counters to leave out.
+
+    Args:
+        told: what becomes places.
+        generic: by node, packets that the kernel's reasons say XDP dropped.
+        counted: packets that all counters have which are no reasons.
+        lost: packets.
+    """
+    told = list(told)
+    shares = _Shares(gains, max(0, counted + sum(one.packets for one in told) - lost))
+    left = dict(generic)
+    for one in told:
+        if one.program == "CPUMAP_":
+            _add(shares.twice.reasons, (BY_CPUMAP, ""), one.packets)
+        if one.program or one.what == _UNSENT:
+            continue
+        seen = min(one.packets, left.get(one.node, 0))
+        left[one.node] = left.get(one.node, 0) - seen
+        _add(shares.twice.reasons, (GENERIC, one.node), seen)
+        shares.take(one, one.packets - seen)
+    if not gains.of_hops:
+        shares.take_dropped_from_received()
+    return shares.twice
+
+
+class _Shares:
+    """What is found to be counted twice, of drivers and ports.
+
+    Args:
+        over: by how many packets there would be more at places than were lost.
+    """
+
+    def __init__(self, gains: Gains, over: int) -> None:
+        self.twice = Twice()
+        self._gains = gains
+        self._over = over
+
+    def take(self, one: XdpLoss, packets: int) -> None:
+        """From where a driver may have counted what a tracepoint told."""
+        given_up, sure = one.what in _GIVEN_UP, self._gains.of_hops and one.port is not None
+        ports = [one.port] if one.port else _own_ports(self._gains)
+        if given_up or not self._gains.of_hops:
+            self._take(
+                self.twice.dropped, {port: dropped_by_driver(self._gains, port) for port in ports}, packets, sure
+            )
+        if not given_up or not self._gains.of_hops:
+            self._take(self.twice.received, self._ports_have("rx_dropped", ports), packets, sure)
+        if one.what == "XDP_TX" and not self._gains.of_hops:
+            self._take(self.twice.sent, self._ports_have("tx_dropped", ports), packets, sure)
+
+    def take_dropped_from_received(self) -> None:
+        """What a driver counts as dropped by XDP and on receipt both."""
+        for port in _own_ports(self._gains):
+            dropped = dropped_by_driver(self._gains, port) - self.twice.dropped.get(port, 0)
+            self._take(self.twice.received, self._ports_have("rx_dropped", [port]), dropped, False)
+
+    def _ports_have(self, name: str, ports: Iterable[Place]) -> dict[Place, int]:
+        return {port: self._gains.at(port, name) for port in ports}
+
+    def _take(self, taken: dict[Place, int], have: dict[Place, int], packets: int, sure: bool) -> None:
+        for port, pool in have.items():
+            found = max(0, min(pool - taken.get(port, 0), packets, packets if sure else self._over))
+            taken[port] = taken.get(port, 0) + found
+            packets -= found
+            self._over -= min(self._over, found)
+
+
+def _told(gains: Gains) -> Iterator[XdpLoss]:
+    ports = set(_own_ports(gains))
+    for place, gained in gains.of("drops"):
+        for name, packets in gained.items():
+            reason, _, where = name.partition(" ")
+            if place.node != "tg" and (matched := _NAME.fullmatch(reason)):
+                port = Place.interface(where).of(place.node)
+                yield XdpLoss(matched[2], matched[1] or "", place.node, port if port in ports else None, packets)
+
+
+def _uncounted(gains: Gains, told: Iterable[XdpLoss], unsent: XdpLoss) -> XdpLoss:
+    """Of what was not sent, what neither a devmap's program nor the sender has counted."""
+    known = sum(one.packets for one in told if one.program == "DEVMAP_" and one.port == unsent.port)
+    for port in [unsent.port] if unsent.port else _own_ports(gains):
+        if gains.of_hops:
+            driver = gains.all.get(beside(port, "driver"), {})
+            known += sum(packets for name, packets in driver.items() if _NOT_HANDED_OVER.search(name))
+        else:
+            known += gains.at(port, "tx_dropped") + unsent_by_driver(gains, port)
+    return XdpLoss(unsent.what, "", unsent.node, unsent.port, max(0, unsent.packets - known))
+
+
+def _own_ports(gains: Gains) -> list[Place]:
+    return [port for port in gains.ports() if port.node != "tg"]
+
+
+def _add(sums: dict[tuple[str, str], int], key: tuple[str, str], packets: int) -> None:
+    sums[key] = sums.get(key, 0) + packets
