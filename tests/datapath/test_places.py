@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,11 +18,12 @@ from typing import Any, Literal
 import pytest
 
 from pdrgate.data_paths.catalogue import NETWORKS, Hop, Routing
-from pdrgate.hosts.host import CommandError, Host
+from pdrgate.hosts.host import CommandError, Host, netns_host
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.reading import nested
 from pdrgate.observers.watching import watching
 from pdrgate.results.losses import LossResult
+from pdrgate.testbeds.drop_reasons import NamespaceDrops, inode
 from pdrgate.testbeds.netns import NetnsTestbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
@@ -72,6 +74,12 @@ deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2304)
 deaf.bind(("::" if family == socket.AF_INET6 else "0.0.0.0", int(sys.argv[2])))
 print("up", flush=True)
 sys.stdin.read()
+"""
+
+SENDS = """\
+import socket
+for _ in range(100):
+    socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"", ("127.0.0.1", 9))
 """
 
 
@@ -355,7 +363,6 @@ def test_an_xdp_program_that_is_at_fault(
     """Driver, port and the kernel's reasons count its packets too: they are one place's."""
     host, port = rig.second.host, rig.second.ingress.interface
     with xdp(host, port, mode, programs, f"xdp/{program}"):
-        rig.lose()  # in the milliseconds after it came, tracepoints may tell nothing
         account = rig.lose()
     check(account, f"{words} on {port} at hop2", least=900)
     assert account.most is not None and account.most.hint == hint, account.sentence()
@@ -367,13 +374,30 @@ def test_an_xdp_program_that_gives_up_some_packets_and_drops_others(
 ) -> None:
     host, port = rig.second.host, rig.second.ingress.interface
     with xdp(host, port, mode, programs, "xdp/some"):
-        rig.lose()
         account = rig.lose()
     aborted = account.at(f"by an XDP program that aborted on {port} at hop2")
     dropped = account.at(f"by the XDP program{whose.format(port)} at hop2")
     assert aborted > 400 and abs(aborted - dropped) <= FEW, account.sentence()
     assert abs(account.lost - aborted - dropped) <= FEW, account.sentence()
     assert abs(account.unexplained) <= FEW, account.sentence()
+
+
+def test_what_xdp_gives_up_in_other_namespaces_is_not_the_suts(rig: Rig, programs: Path) -> None:
+    rig.lose()  # from now on it is counted
+    reasons = rig.testbed._drops._reasons
+    assert isinstance(reasons, NamespaceDrops)
+    name = f"pdrgate-others-{os.getpid()}"
+    subprocess.run(("ip", "netns", "add", name), check=True)
+    try:
+        with netns_host(name) as others:
+            others.run("ip", "link", "set", "lo", "up")
+            with xdp(others, "lo", "xdpgeneric", programs, "xdp/aborts"), watching(rig.testbed.observers()) as watch:
+                others.run(sys.executable, "-c", SENDS)
+        seen = [drop for drop in reasons._xdp.read() if drop.netns == inode(name)]
+    finally:
+        subprocess.run(("ip", "netns", "delete", name), check=True)
+    assert {(drop.port, drop.xdp_name) for drop in seen} == {("lo", "XDP_ABORTED")}
+    assert not [str(counter) for counter in watch.observation.after if counter.name.startswith("XDP_ABORTED lo")]
 
 
 def test_a_neighbour_that_nobody_is(rig: Rig) -> None:
