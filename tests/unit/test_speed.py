@@ -159,6 +159,18 @@ def test_what_a_cpu_does_once_it_was_let_go_is_no_part_of_the_trial() -> None:
         assert observer.trials == 2
 
 
+def test_a_cpu_goes_first_while_it_is_held_and_no_longer() -> None:
+    told: list[tuple[bool, int]] = []
+    readings = (counts(5e6, time=10.0), counts(55e6, time=10.5))
+    with _Meter(*readings) as meter:
+        observer = SpeedObserver(meter, 100_000_000, lambda first: told.append((first, meter.speed)))
+        observer.begin()
+        observer.let_go()
+        observer.end()
+    # It is never the first at full speed: nobody else would have any time.
+    assert told == [(True, 100_000_000), (False, 100_000_000)]
+
+
 def test_blocks_that_ran_meanwhile() -> None:
     def executed(*runs: int) -> Executed:
         addresses = np.arange(len(runs), dtype=np.uint64) * np.uint64(16)

@@ -21,6 +21,7 @@ from pdrgate.gate.session import Session
 from pdrgate.results.model import BootResult, Side, SideResult
 from pdrgate.results.verdict import Judgement
 from pdrgate.safety.journal import Journal
+from pdrgate.stats.intervals import load_meanwhile
 from pdrgate.testbeds import Booting, Testbed
 from pdrgate.trial import AnyStretch
 from pdrgate.units import Ratio
@@ -218,6 +219,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         try:
             for side in group:
                 booting += [self._begun(side, number)]  # one by one, too
+            load_meanwhile()
             for subject in booting:
                 if isinstance(subject.testbed, Booting):
                     subject.testbed.hurry()

@@ -35,7 +35,7 @@ from pdrgate.guests.metering import VcpuMeter, plugin
 from pdrgate.guests.qemu import NetworkPort, command_line, qemu_version
 from pdrgate.hosts.cpus import format_cpu_list
 from pdrgate.hosts.host import DEFAULT_TIMEOUT, Completed, HostError, NoShellError, Running, ShellHost
-from pdrgate.hosts.time_slice import take_short_slices
+from pdrgate.hosts.scheduling import Closing, go_first, stay_awake, take_short_slices, take_turns
 
 if TYPE_CHECKING:
     from pdrgate.safety.journal import Journal
@@ -154,6 +154,9 @@ class Guest:
         """Why no shell could be had from it any more."""
         self.stands_back = False
         """Whether others go before it, and it may run where it boots, see `stand_back`."""
+        self._vcpus: tuple[int, ...] = ()
+        """Threads that `go_first` is about."""
+        self._awake: Closing | None = None
         self._closed = False
         self._process = self._start(initramfs(build), journal, tuple(ports), namespace)
         self._started = time.monotonic()
@@ -202,6 +205,7 @@ class Guest:
             # An interruption while we wait may be of any class, and must neither be lost nor leave QEMU running.
             self._end(signal.SIGKILL)
             self._closed = True
+            self.go_first(False)
             self._shell.close()
             if self.meter is not None:
                 self.meter.close()
@@ -263,6 +267,24 @@ class Guest:
         if self.stands_back:
             self.stands_back = False
             self._settle()
+
+    def go_first(self, first: bool) -> None:
+        """Have the virtual CPU run as soon as it has something to do, or, unless ``first``, take turns with others.
+
+        Only of a guest that took its place, while it is held: one at full speed would leave nobody else any time.
+        QEMU's main loop takes turns all the same: if it went first, too, it would hand over packets one by one, and a
+        guest that gets fewer of them at a time pays more for each.
+        """
+        if self._awake is not None:
+            self._awake.close()
+            self._awake = None
+        for thread in self._vcpus:
+            if first:
+                go_first(thread)
+            else:
+                take_turns(thread)
+        if first and self._vcpus:
+            self._awake = stay_awake()
 
     def console_text(self) -> str:
         """All that the guest wrote to its console so far."""
@@ -414,7 +436,7 @@ class Guest:
         A guest that is metered boots behind others, one that is being measured for one, and goes before them from here
         at the latest.
         """
-        if self.config.isolate and self.config.metered:
+        if first := self.config.isolate and self.config.metered:
             _before_others(self.pid)
         for task in Path(f"/proc/{self.pid}/task").iterdir():
             with contextlib.suppress(OSError):
@@ -425,6 +447,7 @@ class Guest:
                 # With debug-threads=on: "CPU 0/TCG", "CPU 1/KVM".
                 words = (task / "comm").read_text().split()
                 if len(words) > 1 and words[0] == "CPU" and (number := words[1].partition("/")[0]).isdigit():
+                    self._vcpus += (int(task.name),) if first else ()
                     own = self.config.cpus[int(number) % len(self.config.cpus)]
                     os.sched_setaffinity(int(task.name), {own})
 

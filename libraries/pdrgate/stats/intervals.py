@@ -6,6 +6,7 @@ Samples are sequences of n finite numbers; every result is in the sample's unit 
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -70,6 +71,11 @@ def sample_deviation(values: Sequence[float]) -> float:
     _need_two(values, "the sample deviation")
     centre = mean(values)
     return math.sqrt(math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1))
+
+
+def load_meanwhile() -> None:
+    """Import what quantiles are told by, which takes a second, beside whoever is about to wait for something else."""
+    threading.Thread(target=t_quantile, args=(0.5, 1.0), daemon=True).start()
 
 
 @lru_cache(maxsize=4096)

@@ -378,7 +378,7 @@ class VmTestbed:
         meter = self.guest.meter
         if meter is None or not self._speed.speed:
             return counters
-        self._holding = self._holding or SpeedObserver(meter, self._speed.speed)
+        self._holding = self._holding or SpeedObserver(meter, self._speed.speed, self.guest.go_first)
         return (*counters, self._holding)
 
     def _function_names(self) -> Symbols:

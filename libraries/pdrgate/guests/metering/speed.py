@@ -126,11 +126,15 @@ class SpeedObserver:
     """Holds a guest's CPU while a trial lasts, and says whether that could be; in between it is as fast as it goes.
 
     What drains after a trial is in no rate: there the CPU may be let go before the observation ends.
+
+    Args:
+        go_first: has the CPU run before all else of this machine, while it is held, or take turns.
     """
 
-    def __init__(self, meter: VcpuMeter, speed: int) -> None:
+    def __init__(self, meter: VcpuMeter, speed: int, go_first: Callable[[bool], None] = lambda first: None) -> None:
         self._meter = meter
         self._speed = speed
+        self._go_first = go_first
         self._before: Counts | None = None
         self._after: Counts | None = None
         """When it was let go."""
@@ -140,11 +144,13 @@ class SpeedObserver:
 
     def begin(self) -> None:
         self._meter.hold(self._speed)
+        self._go_first(True)
         self._before, self._after = self._meter.counts(), None
 
     def let_go(self) -> None:
         """Sending has ended: let the CPU run as fast as it can from here on."""
         self._after = self._meter.counts()
+        self._go_first(False)
         self._meter.hold(0)
 
     def end(self) -> Observation:
