@@ -60,6 +60,19 @@ def test_where_most_trials_are_late_auto_is_less_from_then_on(
     assert record.choose("auto", shown(500e6)) == choice
 
 
+def test_the_lowest_step_may_be_of_a_busy_moment_and_is_looked_at_again_after_an_hour(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One moment at which another gate had both CPUs once decided for as long as the machine was up."""
+    record = SpeedRecord(tmp_path)
+    assert record.choose("auto", shown(120e6)).speed == 25_000_000
+    assert record.choose("auto", shown(500e6)).speed == 25_000_000
+    now = time.time()
+    monkeypatch.setattr("pdrgate.guests.metering.speed.time.time", lambda: now + 3700)
+    assert record.choose("auto", shown(500e6)).speed == 100_000_000
+    assert record.choose("auto", shown(120e6)).speed == 100_000_000
+
+
 def test_the_guests_of_one_run_have_one_speed_though_one_of_them_was_late(tmp_path: Path) -> None:
     """Else the boots after it could not be taken together with those before."""
     run, later = SpeedRecord(tmp_path, "run-1"), SpeedRecord(tmp_path, "run-2")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import numpy as np
@@ -134,15 +133,33 @@ def test_the_kernels_own_symbols_are_read_once_for_an_image_wherever_it_lies(tmp
     assert again.functions(executed((BASE + 0x1C00100, 4, 2))) == {"ip6_forward": (8, 2)}
     assert first.reads.count("grep") == 2
     assert moved.reads.count("grep") == 1
-    (kept,) = tmp_path.glob("symbols-*.gz")
-    assert gzip.decompress(kept.read_bytes()).decode().splitlines()[-1] == "100 ip6_forward"
+    assert len(list(tmp_path.glob("symbols-*.npz"))) == 1
+
+
+def test_symbols_that_were_kept_are_those_that_were_made(tmp_path: Path) -> None:
+    """Parts of functions are no entries, functions of one name are one, and code without a name has none."""
+    made = Symbols(
+        [Symbol(BASE + 0x20, "f"), Symbol(BASE + 0x40, "f.cold"), Symbol(BASE + 0x60, "g"), Symbol(BASE + 0x80, "f")]
+    )
+    kept = tmp_path / "symbols.npz"
+    with kept.open("wb") as file:
+        made.save(file, BASE)
+    moved = Symbols.load(kept, BASE + 0x1000)
+    ran = [(address, 4, 2) for address in range(0x10, 0xA0, 0x10)]
+    there = executed(*((BASE + 0x1000 + at, length, times) for at, length, times in ran))
+    here = executed(*((BASE + at, length, times) for at, length, times in ran))
+    assert moved.functions(there) == made.functions(here)
+    assert moved.function(BASE + 0x1060) == "g"
+    assert moved.function(BASE) == UNNAMED
+    assert len(moved) == 4
+    assert moved.with_more([Symbol(MODULE, "poll")]).function(MODULE) == "poll"
 
 
 def test_another_image_has_symbols_of_its_own(tmp_path):
     for name in ("one", "other"):
         (tmp_path / name).write_bytes(name.encode())
         read_symbols(Kernel(), tmp_path / name, tmp_path)
-    assert len(list(tmp_path.glob("symbols-*.gz"))) == 2
+    assert len(list(tmp_path.glob("symbols-*.npz"))) == 2
 
 
 def test_many_modules_are_read_whole(tmp_path):
@@ -196,4 +213,4 @@ def test_symbols_are_cached_beside_the_rest(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "vmlinuz").write_bytes(b"kernel")
     read_symbols(Kernel(), tmp_path / "vmlinuz")
-    assert list((tmp_path / "cache" / "pdrgate").glob("symbols-*.gz"))
+    assert list((tmp_path / "cache" / "pdrgate").glob("symbols-*.npz"))
