@@ -123,6 +123,7 @@ def test_a_guest_is_ended_whatever_interrupts_its_close() -> None:
     process.stdout.readline()
     guest = Guest.__new__(Guest)
     guest._closed, guest._process, guest._shell = False, process, local_host()  # type: ignore[assignment]
+    guest._awake = None
     guest.meter = None
 
     def interrupt(number: int, frame: object) -> None:

@@ -205,7 +205,7 @@ class Guest:
             # An interruption while we wait may be of any class, and must neither be lost nor leave QEMU running.
             self._end(signal.SIGKILL)
             self._closed = True
-            self.go_first(False)
+            self._let_sleep()
             self._shell.close()
             if self.meter is not None:
                 self.meter.close()
@@ -275,9 +275,7 @@ class Guest:
         QEMU's main loop takes turns all the same: if it went first, too, it would hand over packets one by one, and a
         guest that gets fewer of them at a time pays more for each.
         """
-        if self._awake is not None:
-            self._awake.close()
-            self._awake = None
+        self._let_sleep()
         for thread in self._vcpus:
             if first:
                 go_first(thread)
@@ -285,6 +283,11 @@ class Guest:
                 take_turns(thread)
         if first and self._vcpus:
             self._awake = stay_awake()
+
+    def _let_sleep(self) -> None:
+        awake, self._awake = self._awake, None
+        if awake is not None:
+            awake.close()
 
     def console_text(self) -> str:
         """All that the guest wrote to its console so far."""
