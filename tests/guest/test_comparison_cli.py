@@ -136,7 +136,7 @@ def test_ctrl_c_while_two_guests_run(interrupted: Interrupted) -> None:
 
 def test_an_interrupted_comparison_goes_on_from_there(interrupted: Interrupted) -> None:
     again = interrupted.again
-    assert again.returncode in (0, 1) or interrupted.whole.verdict == "DISTURBED", again.stdout + again.stderr
+    assert again.returncode in (0, 1) or interrupted.whole.verdict in UNDECIDED, again.stdout + again.stderr
     assert "1 pairs of boots are taken over from the run that is continued" in again.stdout
     (entry,) = interrupted.whole.scenarios
     assert [boot.pair for boot in entry.boots] == [1, 1, 2, 2]
