@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,13 @@ from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
 from pdrgate.gate.soak import judged_soak, slices, soaked
+from pdrgate.observers.watching import Observation, Observer
 from pdrgate.results.soak import SoakResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 from pdrgate.trial import Latency, Trial
+
+STALL = "CPU 1 stood still for up to 60 ms"
 
 
 def trial(lost: int = 0, disturbed: str = "", p50: float = 1e-4, **more: Any) -> Trial:
@@ -176,6 +181,7 @@ def test_the_mrr_is_what_is_forwarded_of_all_there_is(tmp_path: Path) -> None:
         subject = ScenarioRun(session, Scenario())
         subject.prepare()
         found = subject.measure_receive_rate(10, 1.0)
+        assert found is not None
         assert testbed.calls[-10:] == [(4e6, 1.0)] * 10
         assert found.value == pytest.approx(1e6, rel=0.01)
         assert (found.name, found.unit, len(found.samples)) == ("MRR", "packets/s", 10)
@@ -185,3 +191,75 @@ def test_the_mrr_is_what_is_forwarded_of_all_there_is(tmp_path: Path) -> None:
         subject.repeat()
         assert [one.name for one in subject.measurands] == ["PDR", "saturation throughput", "MRR"]
         subject.release()
+
+
+@dataclass
+class Stalls:
+    """An observer that calls trials disturbed, in their turn; not one while there are no turns."""
+
+    turns: Sequence[bool] = ()
+
+    def begin(self) -> None: ...
+
+    def end(self) -> Observation:
+        now, *self.turns = self.turns or (False,)
+        return Observation(disturbed=STALL if now else "")
+
+
+class StallingTestbed(FakeTestbed):
+    """A simulated SUT on a machine that stands still now and then."""
+
+    def __init__(self, sut: SimulatedSut) -> None:
+        super().__init__(sut)
+        self.stalls = Stalls()
+
+    def observers(self, shared: bool = False) -> tuple[Observer, ...]:
+        return (*super().observers(shared), self.stalls)
+
+
+@pytest.mark.parametrize(
+    ("turns", "told", "reason"),
+    [
+        ([True, True, False] * 4, 4, None),  # each is asked for again until it is sound
+        ([True] * 3 + [False] * 3, 3, None),  # one of four is lost
+        ([True] * 9 + [False], 1, "3 of 4 trials were disturbed, after up to 2 repeats each, in 90% of the time"),
+        ([True] * 12, 0, "4 of 4 trials were disturbed, after up to 2 repeats each, in 100% of the time"),
+    ],
+)
+def test_an_mrr_that_the_machine_kept_from_being_told_is_disturbed(
+    tmp_path: Path, turns: Sequence[bool], told: int, reason: str | None
+) -> None:
+    testbed = StallingTestbed(SimulatedSut(IdealCurve(1e6), Behaviour(0.001), seed=1, ceiling=Ceiling(4e6)))
+    with new_session(testbed, tmp_path / "run", Watcher(), tmp_path / "state") as session:
+        run = ScenarioRun(session, Scenario())
+        run.prepare()
+        run.subject.calibrate()
+        testbed.stalls.turns = turns
+        found = run.measure_receive_rate(4, 1.0)
+        assert len(found.samples if found else ()) == told
+        assert not testbed.stalls.turns
+        if reason is None:
+            assert run.judgement is None
+        else:
+            assert run.judgement is not None
+            assert run.judgement.verdict is Verdict.DISTURBED
+            assert run.judgement.reason.startswith(f"{reason} ({len(turns) - bool(told)} times, at worst {STALL})")
+        run.release()
+
+
+def test_an_mrr_needs_no_generator_that_reaches_its_ceiling_again(tmp_path: Path) -> None:
+    """It offers what it has, which wavers."""
+    testbed = StallingTestbed(SimulatedSut(IdealCurve(1e6), Behaviour(0.001), seed=1, ceiling=Ceiling(4e6)))
+    with new_session(testbed, tmp_path / "run", Watcher(), tmp_path / "state") as session:
+        run = ScenarioRun(session, Scenario())
+        run.prepare()
+        run.subject.calibrate()
+        testbed.sut = SimulatedSut(IdealCurve(1e6), Behaviour(0.001), seed=2, ceiling=Ceiling(3e6))
+        before = len(run.trials)
+        found = run.measure_receive_rate(4, 1.0)
+        assert all(one.generator_limited for one in run.trials[before:])
+        assert len(run.trials) == before + 4
+        assert found is not None
+        assert found.value == pytest.approx(1e6, rel=0.01)
+        assert run.judgement is None
+        run.release()
