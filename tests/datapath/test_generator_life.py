@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import select
@@ -51,6 +52,12 @@ def generator(testbed: NetnsTestbed) -> Iterator[EmbeddedGenerator]:
 def one_line(error: BaseException) -> str:
     assert "\n" not in str(error)
     return str(error)
+
+
+def cpu_time(pid: int) -> float:
+    """Seconds that a process has run."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def ended(pid: int, within: float = 60.0) -> bool:
@@ -186,6 +193,20 @@ def test_the_worker_runs_on_its_cpu_alone_and_first(testbed: NetnsTestbed, gener
     (cpu,) = os.sched_getaffinity(generator.pid)
     assert cpu == testbed._cpus.generator
     assert os.getpriority(os.PRIO_PROCESS, generator.pid) == -20
+
+
+def test_who_waits_for_packets_asleep_leaves_its_cpu_to_others(testbed: NetnsTestbed) -> None:
+    with contextlib.closing(
+        EmbeddedGenerator(testbed._tg_namespace, testbed._cpus.generator, testbed._paths(6), asleep=True)
+    ) as generator:
+        assert generator.engine == "packet"
+        trials = [generator.trial(load, 0.5, IPV6) for load in (10e3, 20e3)]
+        used = cpu_time(generator.pid)
+        assert used < sum(trial.sending_time for trial in trials) / 2
+        assert [trial.offered + trial.unsent for trial in trials] == [5000, 10_000]
+        # Faster than it could sleep and wake up, it looks at the clock, and is no real-time process then.
+        assert generator.trial(100e3, 0.5, IPV6).forwarded
+        assert os.sched_getscheduler(generator.pid) == os.SCHED_OTHER
 
 
 def test_missing_compilers_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

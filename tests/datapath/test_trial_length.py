@@ -31,11 +31,13 @@ def forwarder(machine: None) -> Iterator[PacedForwarder]:
         yield forwarder
 
 
-@pytest.fixture(scope="module", params=["xdp", "packet"])
+@pytest.fixture(scope="module", params=["xdp", "packet", "asleep"])
 def generator(request: pytest.FixtureRequest, forwarder: PacedForwarder) -> Iterator[EmbeddedGenerator]:
-    engine = cast(Engine, request.param)
+    asleep = request.param == "asleep"
+    engine = "auto" if asleep else cast(Engine, request.param)
+    cpu = plan_cpus(None, None).generator
     try:
-        generator = EmbeddedGenerator(forwarder.namespace, plan_cpus(None, None).generator, forwarder.paths, engine)
+        generator = EmbeddedGenerator(forwarder.namespace, cpu, forwarder.paths, engine, asleep=asleep)
     except TestbedError as error:
         if "cannot run BPF programs on live frames" not in str(error):
             raise

@@ -1,5 +1,6 @@
 """The testbed local-vm: exact counts through a real guest, its settings read back, and nothing left after a kill."""
 
+import contextlib
 import dataclasses
 import os
 import select
@@ -194,12 +195,13 @@ def test_two_testbeds_at_once(shared_testbed, cloud, plain):
     for testbed, build in zip(testbeds, (cloud, plain), strict=True):
         path = data_path("ipv6-routing")
         path.apply(testbed.hops)
-        generator = testbed.generator(6)
-        trial = generator.trial(LOW, 0.3, Frames())
-        generator.close()
+        try:
+            with contextlib.closing(testbed.generator(6)) as generator:
+                trial = generator.trial(LOW, 0.3, Frames())
+        finally:
+            path.restore()  # where this is tried again, it begins anew
         assert trial.forwarded == trial.offered
         assert testbed.environment().kernel_release == build.release
-        path.restore()
     assert len({testbed.boot for testbed in testbeds}) == 2
 
 

@@ -179,6 +179,10 @@ class Guest:
         with self._telling():
             return self._shell.run_json(*argv, timeout=timeout)
 
+    def script(self, text: str, timeout: float = DEFAULT_TIMEOUT) -> Completed:
+        with self._telling():
+            return self._shell.script(text, timeout)
+
     def read(self, path: str) -> str:
         with self._telling():
             return self._shell.read(path)

@@ -10,6 +10,7 @@ import base64
 import contextlib
 import gzip
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,12 @@ _PATIENCE = 10
 """Seconds for an answer."""
 _ASK = f'''[ -z "$1" ] || echo "$1" 1<>"$2"; exec timeout {_PATIENCE} cat "$3"'''
 """The pipe is opened both ways, so that nobody waits for a program that has ended."""
+_ENDED = 3
+"""Exit code of `_ASK_AT_ONCE`."""
+# A zombie's is no file: where nobody waits for orphans, a program that was killed stays as one.
+_ASK_AT_ONCE = f"""[ -e /proc/{{pid}}/exe ] || exit {_ENDED}
+printf '%s\\n' {{line}} >{{control}}
+exec cat <{{answer}}"""
 
 
 class PipedProgram:
@@ -68,11 +75,17 @@ class PipedProgram:
 
         One program is started for it, and not four, which take an emulated guest 10 ms each.
         """
-        # A zombie's is no file: where nobody waits for orphans, a program that was killed stays as one.
-        if not self._host.exists(f"/proc/{self.greeting}/exe"):
+        control, answer = (f"{self._folder}/{pipe}" for pipe in ("control", "answer"))
+        asked = self._host.script(
+            _ASK_AT_ONCE.format(
+                pid=self.greeting, line=shlex.quote(line), control=shlex.quote(control), answer=shlex.quote(answer)
+            )
+        )
+        if asked.exit_code == _ENDED:
             raise TestbedError(f"{self._what} on {self._host.name} have ended; did somebody end them?")
-        self._host.write(f"{self._folder}/control", f"{line}\n")
-        return self._told(self._host.read(f"{self._folder}/answer"))
+        if asked.exit_code:
+            raise CommandError(self._host.name, f"asking {self._what}", asked)
+        return self._told(asked.stdout)
 
     def _told(self, answer: str) -> dict[str, Any]:
         told: dict[str, Any] = json.loads(answer)

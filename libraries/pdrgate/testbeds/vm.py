@@ -47,6 +47,7 @@ from pdrgate.knobs import (
 )
 from pdrgate.observers.counters import read_counters
 from pdrgate.observers.environment import Environment, capture_environment
+from pdrgate.observers.namespace_counters import NamespaceCounters
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import NAMESPACE_PREFIX, Journal
@@ -137,6 +138,7 @@ class VmTestbed:
         """Whether the namespace is there, or may be."""
         self._closing = threading.RLock()
         self._tg: ShellHost | None = None
+        self._tg_counters: NamespaceCounters | None = None
         self._guest: Guest | None = None
         self._hops: tuple[Hop, ...] = ()
         self._inner = KnobSet()
@@ -286,7 +288,12 @@ class VmTestbed:
     def generator(self, family: int) -> Generator:
         """A generator for traffic of an IP version; the caller closes it."""
         return EmbeddedGenerator(
-            self._namespace, self._cpus.generator, self._paths(family), self._engine, on_sent=self._let_drain
+            self._namespace,
+            self._cpus.generator,
+            self._paths(family),
+            self._engine,
+            asleep=self.steady,
+            on_sent=self._let_drain,
         )
 
     def _let_drain(self) -> None:
@@ -354,10 +361,10 @@ class VmTestbed:
         packet engine; with xdp the kernel counts one for each batch.
         """
         hop = self._hops[0]
-        assert self._tg is not None
+        assert self._tg_counters is not None
         # The machine's first: reading the guest's is work for QEMU.
         own = self.guest.cpu_ticks()
-        machine = read_counters(self._tg, _TAPS, programs=False)
+        machine = self._tg_counters.begin(_TAPS).result()
         # Programs take an emulated guest 30 ms each, and a run has hundreds of trials.
         inside = read_counters(self.guest, (hop.ingress.interface, hop.egress.interface), programs=False)
         found = {counter: value for counter, value in inside.items() if counter.place.kind != "cpu"}
@@ -457,6 +464,9 @@ class VmTestbed:
             self._guest = None
             if self._holding is not None and self._wanted_speed == "auto":
                 self._speeds.step_down(self._speed.speed, self._holding.late, self._holding.trials)
+        if self._tg_counters is not None:
+            self._tg_counters.close()
+            self._tg_counters = None
         if self._tg is not None:
             self._tg.close()
             self._tg = None
@@ -474,6 +484,7 @@ class VmTestbed:
         self._made = True  # before: an interruption may come when it is just made
         self._local.run("ip", "netns", "add", self._namespace)
         self._tg = netns_host(self._namespace)
+        self._tg_counters = NamespaceCounters(self._namespace)
         # No address of its own, no router solicitation, no listener report: only test packets on these links.
         self._inner.apply(self._tg, sysctl("net.ipv6.conf.default.disable_ipv6", 1), missing="skip")
 

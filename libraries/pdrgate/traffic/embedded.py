@@ -2,7 +2,8 @@
 
 Two engines put packets on the wire. ``xdp`` (Linux 5.18 and newer) runs a BPF program on live frames: it fills and
 paces them in the kernel and hands them to the veth in batches, which left a two-core machine about twice the headroom
-of the other. ``packet`` is a loop of sendmmsg on an AF_PACKET socket, for kernels without live frames. Both count what
+of the other. ``packet`` is a loop of sendmmsg on an AF_PACKET socket, for kernels without live frames, and for SUTs so
+slow that the generator may sleep between packets and leave its CPU to others meanwhile. Both count what
 comes back with an XDP program on the receiving port: only packets with this run's cookie and this trial's tag.
 
 What is under way is looked at while sending goes on, by whoever sends and in between two batches, so that sent and
@@ -53,6 +54,8 @@ class EmbeddedGenerator:
         cpu: the CPU that it keeps busy while it sends.
         paths: one ``Path`` per direction, the first being the forward one.
         engine: ``auto`` takes ``xdp`` where the kernel has it.
+        asleep: whether packets are waited for asleep: where others have use for its CPU, and a SUT takes tens of
+            thousands of packets/s at most. ``auto`` is ``packet`` then.
         on_sent: called in each trial without probes when sending has ended, and what is queued begins to drain.
 
     Raises:
@@ -61,12 +64,13 @@ class EmbeddedGenerator:
 
     def __init__(
         self, netns: str | None, cpu: int, paths: Sequence[Path], engine: Engine = "auto",
-        on_sent: Callable[[], None] = lambda: None,
+        *, asleep: bool = False, on_sent: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
         parts = native.build()
         self._paths = tuple(paths)
         self._cookie = secrets.randbits(16)
         self._tags: Iterator[int] = iter(())
+        self._asleep = asleep
         self._on_sent = on_sent
         self._heard = b""
         """Of the worker's answers, what came with the last one."""
@@ -81,7 +85,7 @@ class EmbeddedGenerator:
         )
         try:
             ready = self._answer(10.0)
-            self.engine, self._why = _choose(engine, bool(ready["xdp"]), str(ready["why"]))
+            self.engine, self._why = _choose(engine, asleep, bool(ready["xdp"]), str(ready["why"]))
         except GeneratorError as error:
             self.close()
             where = f" in namespace {netns}" if netns else ""
@@ -178,6 +182,7 @@ class EmbeddedGenerator:
             quiet=round(_QUIET * 1e9) if frames.mark is None else 0,  # else nothing comes back to wait for
             limit=round(_DRAIN_LIMIT * 1e9),
             live=int(self.engine == "xdp"),
+            asleep=int(self._asleep),
             batch=min(_MAX_BATCH, max(1, math.ceil(load * _BATCH_SPAN))),
             flows=frames.flows,
             directions=frames.directions,
@@ -247,9 +252,11 @@ def _direction(part: Template) -> Direction:
     )
 
 
-def _choose(wanted: Engine, has_xdp: bool, why_not: str) -> tuple[Literal["xdp", "packet"], str]:
+def _choose(wanted: Engine, asleep: bool, has_xdp: bool, why_not: str) -> tuple[Literal["xdp", "packet"], str]:
     if wanted == "packet":
         return "packet", "asked for"
+    if wanted == "auto" and asleep:
+        return "packet", "it leaves its CPU to others between packets"
     if has_xdp:
         return "xdp", "asked for" if wanted == "xdp" else "the kernel has live frames"
     if wanted == "xdp":

@@ -9,7 +9,7 @@
 
 #include "latency.h"
 
-#define WIRE_VERSION 4
+#define WIRE_VERSION 5
 #define LOOKS 16			/* looks at what is under way, at equal steps of the sending time */
 #define MAX_BATCH 64
 #define MAX_FRAME 1514			/* bytes without FCS */
@@ -40,6 +40,7 @@ struct request {
 	__u64 quiet;			/* ns without a packet after which the drain ends */
 	__u64 limit;			/* ns of draining at most */
 	__u32 live;			/* the engine: 1 live frames (xdp), 0 a socket (packet) */
+	__u32 asleep;			/* a socket's packets are waited for asleep, where there is time for it */
 	__u32 batch;			/* packets between two looks at the clock */
 	__u32 flows;
 	__u32 directions;		/* 1 or 2; packets alternate */

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 
-VERSION = 4
+VERSION = 5
 HEADER_MAX = 222
 """Bytes of the longest header, with a routing header of nine segments and a probe's time stamp."""
 
@@ -39,6 +39,7 @@ class Request(ctypes.Structure):
         ("quiet", ctypes.c_uint64),
         ("limit", ctypes.c_uint64),
         ("live", ctypes.c_uint32),
+        ("asleep", ctypes.c_uint32),
         ("batch", ctypes.c_uint32),
         ("flows", ctypes.c_uint32),
         ("directions", ctypes.c_uint32),

@@ -38,6 +38,8 @@
 
 #define LEFTOVER (HEADER_MAX - HEADER_V4)	/* most that any frame has behind its header, zeros apart */
 #define NS 1000000000ull
+#define WAKE 25000ull			/* ns before a packet is due to wake up: what virtual machines take for it */
+#define NAP (2 * WAKE)			/* ns between batches that are worth a sleep */
 
 struct port {
 	const char *name;
@@ -226,12 +228,29 @@ static int send_batch(int socket, struct mmsghdr *messages, int count, uint64_t 
 	return 0;
 }
 
+/* Whoever sleeps leaves its CPU to others, and must have it back when the next packet is due: only real-time classes
+ * go before all others then. None that sleeps between packets is throttled. */
+static void run_as(int policy)
+{
+	struct sched_param priority = { .sched_priority = policy == SCHED_FIFO };
+
+	sched_setscheduler(0, policy, &priority);	/* where it may not be, it is best effort */
+}
+
+static void sleep_until(uint64_t due)
+{
+	struct timespec until = { due / NS, due % NS };
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+}
+
 static int run_packets(uint64_t *refused)
 {
 	struct mmsghdr messages[2][MAX_BATCH];
 	struct iovec vectors[2][MAX_BATCH];
 	uint64_t span = (control->asked.batch * control->asked.period_q16) >> 16, clock, due;
-	int error;
+	bool asleep = control->asked.asleep && span >= NAP;
+	int error = 0;
 
 	memset(messages, 0, sizeof(messages));
 	for (int p = 0; p < 2; p++)
@@ -239,8 +258,10 @@ static int run_packets(uint64_t *refused)
 			messages[p][i].msg_hdr.msg_iov = &vectors[p][i];
 			messages[p][i].msg_hdr.msg_iovlen = 1;
 		}
+	if (asleep)
+		run_as(SCHED_FIFO);
 	control->start = now();
-	while (control->sent < control->asked.count) {
+	while (!error && control->sent < control->asked.count) {
 		uint64_t left = control->asked.count - control->sent;
 		int batch = left < control->asked.batch ? (int)left : (int)control->asked.batch, filled[2] = { 0 };
 
@@ -250,6 +271,8 @@ static int run_packets(uint64_t *refused)
 		due = control->start + ((control->sent * control->asked.period_q16) >> 16);
 		if (due < control->last + span * 4 / 5)	/* see pace() in traffic.bpf.c */
 			due = control->last + span * 4 / 5;
+		if (asleep && clock + WAKE < due)
+			sleep_until(due - WAKE);
 		while (clock < due)
 			clock = now();
 		control->last = clock;
@@ -263,11 +286,15 @@ static int run_packets(uint64_t *refused)
 			vector->iov_base = frames[i];
 			vector->iov_len = fill(frames[i], number);
 		}
-		for (int p = 0; p < 2; p++)
-			if (filled[p] && (error = send_batch(ports[p].socket, messages[p], filled[p], refused)))
-				return error;
-		control->sent += batch;
+		for (int p = 0; p < 2 && !error; p++)
+			if (filled[p])
+				error = send_batch(ports[p].socket, messages[p], filled[p], refused);
+		control->sent += error ? 0 : batch;
 	}
+	if (asleep)
+		run_as(SCHED_OTHER);
+	if (error)
+		return error;
 	do
 		control->end = now();
 	while (control->end < slot_end(control));
