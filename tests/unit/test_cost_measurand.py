@@ -73,6 +73,24 @@ def test_the_value_is_the_median_of_the_trials_at_saturation():
     assert MEASURAND.value(trials) == pytest.approx(172 + 2)  # and two instructions of the poll
 
 
+def test_trials_that_do_not_agree_ask_for_more_of_them_until_most_do():
+    """As in a boot of a comparison: of its two trials one had its packets queued before they were sent on."""
+    trials = [replace(saturation(each), pair=3) for each in (5713, 5857)] + [replace(IDLE_TRIAL, pair=3)]
+    assert MEASURAND.next(trials) == Ask(40_000.0, 0.25, SATURATION)
+    agreed = [*trials, replace(saturation(5715), pair=3)]
+    assert MEASURAND.next(agreed) is None
+    assert MEASURAND.value(agreed) == pytest.approx(5715 + 2, abs=1.5)
+    # A build that scatters by itself is measured a few times more, not for ever.
+    assert MEASURAND.next([*trials, *[replace(saturation(each), pair=3) for each in (5200, 5500)]]) is not None
+    assert MEASURAND.next([*trials, *[replace(saturation(each), pair=3) for each in (5200, 5500, 6000)]]) is None
+
+
+@pytest.mark.parametrize("costs", [(5700,), (5700, 5720), (5700, 5720, 6000)])
+def test_trials_that_agree_are_enough(costs: tuple[int, ...]):
+    trials = [replace(saturation(each), pair=3) for each in costs] + [replace(IDLE_TRIAL, pair=3)]
+    assert MEASURAND.next(trials) is None
+
+
 def test_trials_below_saturation_and_of_other_phases_do_not_count():
     lossless = replace(saturation(500), offered=5000)
     assert saturated([lossless, saturation(170), trial(COST, 1, {"f": (1, 1)})], 0.005) == [saturation(170)]

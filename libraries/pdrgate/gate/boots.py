@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -28,6 +28,8 @@ from pdrgate.units import Ratio
 
 AnyAsk = TypeVar("AnyAsk")
 SIDES: tuple[Side, Side] = ("baseline", "candidate")
+_MOST_AHEAD = 2
+"""Pairs that are up, or on their way, beside the one that is measured: guests take memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +128,10 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         self._known = known
         self._introduced: set[Side] = set()
         """Sides of which a boot has been told of in words."""
-        self._ahead: dict[Side, tuple[PreparedSut[AnyAsk, AnyStretch], Future[None]]] = {}
-        """Boots that are not measured yet, and whether they are set up already."""
+        self._ahead: dict[tuple[Side, int], tuple[PreparedSut[AnyAsk, AnyStretch], Future[None]]] = {}
+        """Boots that are not measured yet, by their build and pair, and whether they are set up already."""
+        self._to_come: list[tuple[Sequence[Side], int]] = []
+        """Those that may be begun meanwhile, and their pair."""
         self._meanwhile = ThreadPoolExecutor(len(SIDES), "boots-ahead")
         self._steady = False
         """Whether the boots' speed is constant."""
@@ -168,12 +172,12 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
 
     # --- Pairs ---
 
-    def measure(self, number: int, *, another: bool = False) -> tuple[list[BootResult], list[AnyStretch]]:
+    def measure(self, number: int, *, following: int = 0) -> tuple[list[BootResult], list[AnyStretch]]:
         """Boot and measure pair ``number``; nothing comes of it where `failure` is set then.
 
         Args:
-            another: whether a pair after this one is wanted, whatever this one shows: where it disturbs nobody, it
-                boots meanwhile.
+            following: how many pairs after this one are wanted, whatever this one shows: where it disturbs nobody, they
+                boot meanwhile.
 
         Raises:
             BootError: a boot failed; both are left.
@@ -189,7 +193,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
                     return [], []
         done: list[Boot[AnyAsk, AnyStretch]] = []
         for group in groups:
-            done += self._group(group, number, another=another)
+            done += self._group(group, number, following=following)
             if self.failure is not None:
                 return [], []
         results = [self._boot_result(one, number) for one in done]
@@ -212,7 +216,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         )  # fmt: skip
 
     def _group(
-        self, group: Sequence[Side], number: int, *, search_only: bool = False, another: bool = False
+        self, group: Sequence[Side], number: int, *, search_only: bool = False, following: int = 0
     ) -> list[Boot[AnyAsk, AnyStretch]]:
         started: list[Boot[AnyAsk, AnyStretch]] = []
         booting: list[PreparedSut[AnyAsk, AnyStretch]] = []
@@ -233,19 +237,26 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
                 self._leave(mixed, ended)
                 self.sides.update({side: replace(self.sides[side], fingerprint={}) for side in group})
                 return self._group(group, number, search_only=search_only)
-            if another and all(one.subject.testbed.steady for one in started):
-                self._begin_ahead(group, number + 1)
+            if all(one.subject.testbed.steady for one in started):
+                later = range(number + 1, number + 1 + min(following, _MOST_AHEAD))
+                self._to_come = [(group, one) for one in later if (group[0], one) not in self._ahead]
+                self._go_ahead()
             for one in started:
                 self._search(one)
             if self.failure is None and not search_only:
                 for one in started:
                     one.replicate.steps = self._steps(number)
-                measure_in_turn(started)
+                measure_in_turn(started, self._go_ahead)
                 self._measure_more(started)
         finally:
+            self._to_come.clear()
             # Of one that did not come to be measured because the other failed, nothing may be left for the next pair.
-            self._ahead = {side: one for side, one in self._ahead.items() if one[0] not in booting}
+            given_up = [ahead for ahead in self._ahead.values() if ahead[0] in booting]
+            self._ahead = {which: ahead for which, ahead in self._ahead.items() if ahead not in given_up}
             self._leave(started, booting)
+            for subject, future in given_up:
+                wait((future,))  # not for long: its testbed is closed
+                subject.abandon()
         return started
 
     def _leave(
@@ -256,33 +267,42 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         self.session.leave([subject.testbed for subject in booting])
 
     def close(self) -> None:
-        """Wait until nothing is set up any more beside trials; what was is the session's to leave."""
+        """Wait until nothing is set up any more beside trials; the testbeds of what was are the session's to leave."""
         self._meanwhile.shutdown(cancel_futures=True)
+        for subject, _ in self._ahead.values():
+            subject.abandon()
 
-    def _begin_ahead(self, group: Sequence[Side], number: int) -> None:
-        """Let the next boots come up and be set up while these are measured: that does not change a constant speed."""
+    def _go_ahead(self) -> None:
+        """Let the next boots come up and be set up while these are measured: that does not change a constant speed.
+
+        One pair after the other: when a pair ends its next one is set up where the machine has time for it.
+        """
+        if not self._to_come or not all(future.done() for _, future in self._ahead.values()):
+            return
+        group, number = self._to_come.pop(0)
         for side in group:
             try:
                 subject = self._subject(side, number)
             except TestbedError:
+                self._to_come.clear()
                 return  # it is tried again, and told, when its turn comes
-            self._set_up_meanwhile(side, subject)
+            self._set_up_meanwhile(subject)
 
-    def _set_up_meanwhile(self, side: Side, subject: PreparedSut[AnyAsk, AnyStretch]) -> None:
+    def _set_up_meanwhile(self, subject: PreparedSut[AnyAsk, AnyStretch]) -> None:
         if isinstance(subject.testbed, Booting):
             subject.testbed.stand_back()
-        self._ahead[side] = subject, self._meanwhile.submit(subject.set_up)
+        self._ahead[_which(subject)] = subject, self._meanwhile.submit(subject.set_up)
 
     def _begun(self, side: Side, number: int) -> PreparedSut[AnyAsk, AnyStretch]:
         self.session.observer.said(f"boot {number} of the {side}, {self.builds[side].label}")
-        if side in self._ahead:
-            return self._ahead[side][0]
+        if (side, number) in self._ahead:
+            return self._ahead[side, number][0]
         try:
             subject = self._subject(side, number)
         except TestbedError as error:
             raise BootError(side, error) from error
         if self._together and isinstance(subject.testbed, Booting):
-            self._set_up_meanwhile(side, subject)  # both of a pair at once
+            self._set_up_meanwhile(subject)  # both of a pair at once
         return subject
 
     def _subject(self, side: Side, number: int) -> PreparedSut[AnyAsk, AnyStretch]:
@@ -296,12 +316,13 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
     def _start(self, build: Build, subject: PreparedSut[AnyAsk, AnyStretch]) -> Boot[AnyAsk, AnyStretch]:
         testbed = subject.testbed
         try:
-            if (ahead := self._ahead.pop(build.side, None)) is not None:
+            if (ahead := self._ahead.get(_which(subject))) is not None:
                 ahead[1].result()
+                del self._ahead[_which(subject)]
                 if isinstance(testbed, Booting):
                     testbed.take_place()
-            self.session.ready(testbed, subject.introduce)
             try:
+                self.session.ready(testbed, subject.introduce)
                 subject.prepare()
             except BaseException:
                 self._release(subject)
@@ -335,6 +356,11 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         except PdrGateError as error:
             # The guest may be gone, and with it all that was to be put back.
             self.session.observer.said(str(error))
+
+
+def _which(subject: PreparedSut[Any, Any]) -> tuple[Side, int]:
+    assert subject.identity.side is not None
+    return subject.identity.side, subject.identity.pair
 
 
 def _unlike(started: Sequence[Boot[Any, Any]]) -> bool:

@@ -9,6 +9,7 @@ of their ratio. Where it cannot, the boots of a pair follow each other, A B, the
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import time
 from abc import ABC, abstractmethod
@@ -192,8 +193,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
                 known = len(self.boots)
                 self._now.clear()
                 try:
-                    another = self._rule.wants(self._pairs + 2, self._tries.earlier.pairs)
-                    boots, trials = self._boots.measure(self._pairs + 1, another=another)
+                    boots, trials = self._boots.measure(self._pairs + 1, following=self._following)
                     self.boots += boots
                     self._trials += trials
                     self.judgement = self._boots.failure
@@ -333,6 +333,12 @@ class PairsComparison(ABC, Generic[AnyStretch]):
     @property
     def _pairs(self) -> int:
         return sum(not boot.failure for boot in self.boots) // 2
+
+    @property
+    def _following(self) -> int:
+        """How many pairs after the next one are wanted, whatever it shows."""
+        later, earlier = itertools.count(self._pairs + 2), self._tries.earlier.pairs
+        return len(list(itertools.takewhile(lambda pair: self._rule.wants(pair, earlier), later)))
 
     @property
     def _elapsed(self) -> float:

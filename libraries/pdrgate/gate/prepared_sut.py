@@ -99,7 +99,10 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
 
     @abstractmethod
     def _begin(self, path: DataPath) -> Traffic:
-        """Start what traffic comes from, and see that it passes. Raises TestbedError."""
+        """Start what traffic comes from, and see that it passes. Raises TestbedError.
+
+        `_traffic` is what is to be closed from the moment on when there is something.
+        """
 
     @abstractmethod
     def _begin_measuring(self) -> None:
@@ -121,7 +124,10 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
     # --- From `prepare` to `release` ---
 
     def set_up(self) -> None:
-        """Wait for the SUT and set it up for the scenario, once, touching nothing else. Raises TestbedError."""
+        """Wait for the SUT, set it up for the scenario, and start what traffic comes from, once. Raises TestbedError.
+
+        It touches nothing else, so that it may be done beside other SUTs' trials; see `abandon`.
+        """
         if self._is_set_up:
             return
         testbed, scenario = self.testbed, self.scenario
@@ -142,14 +148,15 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         self._observers = tuple(testbed.observers(shared=scenario.ends_at_sut))
         self._counting = counting_of(testbed)
         self._tracing = tracing_of(testbed)
+        self._traffic = self._begin(self._path)
         self._is_set_up = True
 
     def prepare(self) -> None:
-        """Set the SUT up for the scenario, and start what traffic comes from. Raises TestbedError."""
+        """Set the SUT up for the scenario where it is not yet, so that trials can be measured. Raises TestbedError."""
         self.set_up()
         assert self._path is not None
+        assert self._traffic is not None
         self.session.record.note_environment(self.environment.to_dict())
-        self._traffic = self._begin(self._path)
         self.carried = self._path.sentence()
         self.plant(self.identity.planted)
         self._begin_measuring()
@@ -168,6 +175,12 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
             for knob in planted.knobs(hop):
                 self._planted.apply(hop.host, knob)
 
+    def abandon(self) -> None:
+        """Stop the traffic of a SUT that is gone, or goes with its testbed; may be called twice."""
+        if self._traffic is not None:
+            self._traffic.close()
+            self._traffic = None
+
     def release(self, *, ending: bool = False) -> None:
         """Stop the traffic, ask what the kernel complained of, and put the SUT back; may be called twice.
 
@@ -175,9 +188,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
             ending: whether the testbed is closed next: a SUT that ends with it need not be put back.
         """
         failures: list[str] = []
-        if self._traffic is not None:
-            self._traffic.close()
-            self._traffic = None
+        self.abandon()
         if self._log is not None:
             earlier, self._log = self._log, None
             for line in _kernel_log(self.testbed, earlier).since(earlier):

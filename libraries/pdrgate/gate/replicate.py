@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
@@ -146,8 +146,13 @@ class GoesOn(Protocol):
         """Measure one trial; False when none was wanted."""
 
 
-def measure_in_turn(replicates: Sequence[GoesOn]) -> None:
-    """Complete replicates that can be measured side by side: a trial of each, and who begins takes turns."""
+def measure_in_turn(replicates: Sequence[GoesOn], between: Callable[[], None] = lambda: None) -> None:
+    """Complete replicates that can be measured side by side: a trial of each, and who begins takes turns.
+
+    Args:
+        between: called whenever each of them has had its turn.
+    """
     turn = 0
     while sum(one.go_on() for one in (replicates if turn % 2 == 0 else reversed(replicates))):
         turn += 1
+        between()

@@ -128,6 +128,9 @@ class BuildKeywords:
             if session.options.spike_in:
                 comparison.spike_in = spike_in(comparison)
                 comparison.judge(plan.tolerance)
+            assert comparison.judgement is not None
+            # Nobody has to wait for pictures, which take some seconds, to know.
+            session.observer.said(f"{comparison.judgement.verdict}; drawing what it rests on")
         show_scenario(comparison, comparison.trials)
         if comparison.judgement is not None and comparison.shape is None:
             raise AssertionError(str(comparison.judgement))
