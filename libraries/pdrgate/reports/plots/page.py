@@ -10,6 +10,7 @@ import textwrap
 from dataclasses import dataclass
 
 import matplotlib
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -73,6 +74,7 @@ def page(title: str, subtitle: str = "", found: AssessmentResult | None = None, 
         judged: what stands there in place of an assessment's own verdict: that of the scenario that it is part of.
     """
     figure = Figure(figsize=(_WIDTH, _HEIGHT), dpi=_DPI)
+    FigureCanvasAgg(figure)  # what is laid out and what is drawn share a renderer: texts are measured once
     top = _line(figure, _TOP, _cut(title, 80), INK, size=_TITLE_SIZE, weight="bold")
     if judged is None and found is not None:
         judged = Stamp(found.verdict, found.reason)
