@@ -48,12 +48,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     A measurement waits for another one to end (`Lease`): two processes of them would only wait for each other. Guests
     that are only booted wait for nobody.
 
-    What runs on real kernels, sockets and guests may ask the machine a second time: others use it as well. pytest's
-    summary counts such reruns and names them, and a fault that shows twice fails. What computes is asked once.
+    What runs on real kernels, sockets and guests may ask the machine again, twice, and a moment later: others use it as
+    well. pytest's summary counts such reruns and names them, and a fault that stays fails. What computes is asked once.
     """
     for item in items:
         if "unit" not in item.path.parts:
-            item.add_marker(pytest.mark.flaky(reruns=1))
+            item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=1))
         held = any(name in _HOLD_THE_MACHINE for name in getattr(item, "fixturenames", ()))
         measures = item.get_closest_marker("datapath") or (item.get_closest_marker("guest") and held)
         item.add_marker(pytest.mark.xdist_group(_THE_MACHINE if measures else str(item.path)))

@@ -128,7 +128,9 @@ def test_work_in_the_way_of_packets_leaves_no_trace(host: ShellHost) -> None:
 
     def shown() -> list[str]:
         commands = ("tc qdisc show", "ip -4 route show table all", "ip -6 route show table all")
-        return [host.run(*command.split()).stdout for command in commands]
+        lines = [line for command in commands for line in host.run(*command.split()).stdout.splitlines()]
+        # Ports get addresses of their own when their links have been up for a while.
+        return [line for line in lines if "fe80:" not in line and "ff00:" not in line]
 
     for network, address in (("198.18.0.0/16", "10.211.0.2/24"), ("2001:2:0:1::/64", "fd00:211::2/64")):
         host.run("ip", "address", "add", address, "dev", "s0", *(("nodad",) if ":" in address else ()))
