@@ -24,7 +24,7 @@ from gate_quality import CAPACITY, NAMES, Sut, one_boot, tried
 
 from pdrgate.gate.judging import summarised
 from pdrgate.measurands import Cost
-from pdrgate.replication import PairsRule, Standing
+from pdrgate.replication import PairsRule
 from pdrgate.results.model import ChangeResult
 from pdrgate.search.goals import PDR
 from pdrgate.stats.intervals import Interval
@@ -60,10 +60,7 @@ def of_change(deviation: float, change: float, tolerance: float, count: int, tri
     """As the pairs of the last try have it, and as it is told."""
     source = random.Random(f"{deviation} {change} {tries}")
     ended = [tried(Sut(deviation), change, tolerance, source, tries)[-1] for _ in range(count)]
-    told = []
-    for one in ended:
-        first = Standing(one.standing.changes[:1], one.standing.verdict)
-        told += PairsRule().told(first, one.samples, one.taken_over)
+    told = [PairsRule().told(one.standing, one.samples, one.taken_over)[0] for one in ended]
     return Told.of([one.standing.changes[0] for one in ended], change), Told.of(told, change)
 
 

@@ -204,6 +204,19 @@ def test_where_boots_scatter_eight_pairs_are_the_fewest() -> None:
         assert (found.verdict is None) is (pairs < 8)
 
 
+def test_what_scatters_keeps_no_other_measurand_from_its_regression() -> None:
+    """A cost that one odd boot makes doubtful must not hold up what the PDR has shown; PASS waits for both."""
+    own = (5000.0, 5004.0, 5060.0, 4996.0)
+    odd = Samples("cost", "instructions/packet", "lower", 0.01, own, tuple(value * 1.08 for value in own))
+    slower = [samples([0.925, 0.927, 0.926, 0.925]), odd]
+    found = RULE.standing(slower)
+    assert found.verdict is Verdict.REGRESSION
+    assert [one.verdict for one in found.changes] == [Verdict.REGRESSION, Verdict.REGRESSION]
+    assert RULE.outlook([slower[0]]) == RULE.outlook(slower)
+    assert RULE.standing([odd]).verdict is None
+    assert RULE.standing([samples(around(1.0, 4)), odd]).verdict is None
+
+
 # --- How many pairs it may still want ---
 
 

@@ -37,9 +37,9 @@ class PairsRule:
     """Pairs are taken until they tell an unchanged build from one slower by twice the tolerance, or are over.
 
     A sequential likelihood ratio test: however much pairs deviate, the bound is the same, and from some pairs on looks
-    cost nothing. Of several measurands each may be the one that calls a REGRESSION wrongly, so each needs more for it;
-    PASS needs all of them, and nothing more. What is undecided when pairs or time are over, half the odds decide, or
-    nobody. tests/bench/gate_quality.py says how often it errs.
+    cost nothing. Of several measurands each may be the one that calls a REGRESSION wrongly, so each needs more for it,
+    and says it when it has pairs enough of its own; PASS needs all of them, and nothing more. What is undecided when
+    pairs or time are over, half the odds decide, or nobody. tests/bench/gate_quality.py says how often it errs.
     """
 
     most: int = 48
@@ -47,8 +47,8 @@ class PairsRule:
     fewest: int = 4
     """Before the comparison may end early: of fewer, the deviation is anybody's guess."""
     fewest_scattered: int = 8
-    """The same where a build's own boots deviate by more than half the tolerance: from here on flips between two levels
-    can be told from noise, and a dip from the rest."""
+    """The same of a measurand in which a build's own boots deviate by more than half its tolerance: from here on flips
+    between two levels can be told from noise, and a dip from the rest. Others need not wait for it."""
     fewest_again: int = 2
     """Of a retry that goes on with as many pairs of earlier tries: it measures in any case, whatever those say."""
     pass_odds: float = 100.0
@@ -78,16 +78,23 @@ class PairsRule:
             return Standing((), Verdict.INCONCLUSIVE if ended else None)
         each = 1.0 - (1.0 - self.confidence) / len(samples)
         changes = tuple(one.paired_change(each, self.pass_odds) for one in samples)
+        enough = tuple(pairs >= self._fewest(one) for one in samples)
+        left = tuple(
+            replace(one, verdict=self._left(one, len(samples), few=not asked))
+            for one, asked in zip(changes, enough, strict=True)
+        )
         # Of two guests the one booted later is a little slower: only even numbers of pairs are fair to both.
-        if pairs >= self._fewest(samples) and pairs % 2 == 0:
-            tested = tuple(replace(one, verdict=self._tested(one, len(samples))) for one in changes)
+        if any(enough) and pairs % 2 == 0:
+            tested = tuple(
+                replace(one, verdict=self._tested(one, len(samples)) if asked else Verdict.INCONCLUSIVE)
+                for one, asked in zip(changes, enough, strict=True)
+            )
             verdict = gravest_change(tested).verdict
             if verdict is not Verdict.INCONCLUSIVE:
-                return Standing(tested, verdict)
+                told = zip(tested, left, enough, strict=True)
+                return Standing(tuple(one if asked else other for one, other, asked in told), verdict)
         if not ended and pairs - earlier < self.most:
             return Standing(changes, None)
-        few = pairs < self._fewest(samples)
-        left = tuple(replace(one, verdict=self._left(one, len(samples), few)) for one in changes)
         return Standing(left, gravest_change(left).verdict)
 
     def outlook(self, samples: Sequence[Samples], earlier: int = 0) -> tuple[int, int]:
@@ -100,16 +107,18 @@ class PairsRule:
         if pairs - earlier < 2:
             return _even(max(self.fewest - earlier, self.fewest_again, pairs - earlier + 1)), self.most
         most = self.most + earlier
-        fewest = self._fewest(samples) if pairs > 2 else self.fewest  # two values of a build deviate by anything
-        least = min(most, _even(max(fewest, pairs + 1)))
-        worse: list[float] = []
-        other: list[float] = []
-        for one in self.standing(samples, earlier=earlier).changes:
+        worse: list[tuple[float, int]] = []
+        other: list[tuple[float, int]] = []
+        for own, one in zip(samples, self.standing(samples, earlier=earlier).changes, strict=True):
             assert one.evidence is not None
             slower = one.evidence.slower
             odds = self.regression_odds * len(samples) * self.comparisons if slower > 0 else self.pass_odds
-            (worse if slower > 0 else other).append(math.log(odds) * pairs / max(abs(slower), _NOTHING))
-        likely = min(worse) if worse else max(other)  # one that is worse is enough; PASS needs all of them
+            needed = math.log(odds) * pairs / max(abs(slower), _NOTHING)
+            fewest = self._fewest(own) if pairs > 2 else self.fewest  # two values of a build deviate by anything
+            (worse if slower > 0 else other).append((needed, fewest))
+        first = min if worse else max  # one that is worse is enough; PASS needs all of them
+        likely = first(needed for needed, _ in worse or other)
+        least = min(most, _even(max(first(fewest for _, fewest in worse or other), pairs + 1)))
         longest = min(most, max(least, _even(math.ceil(min(_SLOWER * likely, most)))))
         return least - earlier, longest - earlier
 
@@ -124,8 +133,12 @@ class PairsRule:
             standing: what `standing` said of these samples.
             earlier: as there.
         """
-        first = self._fewest(samples) if standing.changes else 0
-        return tuple(self._corrected(one, len(samples), first, earlier) for one in standing.changes)
+        if not standing.changes:
+            return ()
+        return tuple(
+            self._corrected(one, len(samples), self._fewest(own), earlier)
+            for one, own in zip(standing.changes, samples, strict=True)
+        )
 
     def _corrected(self, change: ChangeResult, measurands: int, first: int, earlier: int) -> ChangeResult:
         evidence = change.evidence
@@ -160,11 +173,9 @@ class PairsRule:
             return Verdict.INCONCLUSIVE
         return Verdict.IMPROVEMENT if evidence.faster >= needed else Verdict.PASS
 
-    def _fewest(self, samples: Sequence[Samples]) -> int:
+    def _fewest(self, samples: Samples) -> int:
         scattered = any(
-            sample_deviation(own) > one.tolerance / 2 * mean(own)
-            for one in samples
-            for own in (one.baseline, one.candidate)
+            sample_deviation(own) > samples.tolerance / 2 * mean(own) for own in (samples.baseline, samples.candidate)
         )
         return self.fewest_scattered if scattered else self.fewest
 
