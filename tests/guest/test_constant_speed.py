@@ -14,7 +14,9 @@ import pytest
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.guests.guest import Guest, GuestConfig
 from pdrgate.guests.metering import SpeedObserver
+from pdrgate.guests.metering.functions import BusyProgram
 from pdrgate.hosts.cpus import plan_cpus
+from pdrgate.hosts.host import HostError
 from pdrgate.safety.journal import Journal
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine")]
@@ -81,6 +83,31 @@ def test_a_busy_cpu_executes_what_it_is_held_at(busy: Guest) -> None:
     owed = (after.lost - before.lost) + (after.arrears - before.arrears) + (after.halted - before.halted)
     # What it did not execute, it says that it owes.
     assert after.instructions - before.instructions == pytest.approx(SPEED * (passed - owed), rel=0.02)
+
+
+def test_a_program_uses_the_cpu_while_it_is_wanted_and_stands_still_else(guest: Guest) -> None:
+    meter = guest.meter
+    assert meter is not None
+    program = BusyProgram(guest)
+    program.start()
+
+    def share() -> float:
+        """Of the time, in which the CPU had something to do."""
+        before = meter.counts()
+        time.sleep(0.5)
+        after = meter.counts()
+        return 1 - (after.halted - before.halted) / (after.time - before.time)
+
+    assert share() < 0.5
+    for _ in range(2):
+        with program.runs():
+            assert share() > 0.9
+        assert share() < 0.5
+    with pytest.raises(HostError):
+        guest.run("sleep", "20", timeout=0.5)
+    with program.runs():  # the shell was lost that it was started by
+        assert share() > 0.9
+    assert share() < 0.5
 
 
 def test_between_trials_it_is_as_fast_as_it_goes(busy: Guest) -> None:

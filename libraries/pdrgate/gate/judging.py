@@ -65,7 +65,7 @@ def tolerance_of(measurand: str, asked: float, cost: float | None, latency: floa
         latency: of latency.
     """
     if measurand in COSTS:
-        return COST_TOLERANCE if cost is None else cost
+        return float(COST_TOLERANCE if cost is None else cost)
     if measurand in TITLES:
         return latency
     if measurand == Transmissions.name:

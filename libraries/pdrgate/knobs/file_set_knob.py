@@ -81,7 +81,7 @@ def write_set(
     means: Callable[[str], str],
     kernel: Callable[[str], str] = str,
 ) -> None:
-    """Write the files whose contents differ from what is wanted, then read all of them back.
+    """Write the files whose contents differ from what is wanted, and if there were any, read all of them back.
 
     Args:
         wanted: values by name; names without a path are left out.
@@ -93,10 +93,10 @@ def write_set(
         TestbedError: the kernel refuses one, or keeps another value.
     """
     concerned = {name: path for name, path in paths.items() if name in wanted}
-    for name, text in read_set(host, concerned).items():
-        if means(text) != wanted[name]:
-            host.write(concerned[name], f"{kernel(wanted[name])}\n")
-    for name, text in read_set(host, concerned).items():
+    others = {name for name, text in read_set(host, concerned).items() if means(text) != wanted[name]}
+    for name in others:
+        host.write(concerned[name], f"{kernel(wanted[name])}\n")
+    for name, text in read_set(host, concerned).items() if others else ():
         if (back := means(text)) != wanted[name]:
             raise TestbedError(
                 f"wrote {kernel(wanted[name])} to {concerned[name]} on {host.name}, but it reads back {back}; does the "

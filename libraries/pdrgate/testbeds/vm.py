@@ -16,7 +16,7 @@ import secrets
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path as FilePath
 from typing import Any, Self
@@ -28,7 +28,7 @@ from pdrgate.guests.accelerator import AcceleratorChoice, KvmRecord, choose_acce
 from pdrgate.guests.guest import BOOT_PATIENCE, Guest, GuestConfig, GuestError
 from pdrgate.guests.guest_clock import GuestClock
 from pdrgate.guests.metering import CpuSpeed, SpeedChoice, SpeedObserver, SpeedRecord, unheld_speed
-from pdrgate.guests.metering.functions import FunctionObserver, busy, why_unmetered
+from pdrgate.guests.metering.functions import BusyProgram, FunctionObserver, why_unmetered
 from pdrgate.guests.metering.stacks import StackObserver
 from pdrgate.guests.metering.symbols import Symbols, read_symbols, tells_symbols
 from pdrgate.guests.qemu import RINGS, TX_RING, NetworkPort, cpu_model, qemu_version
@@ -224,7 +224,7 @@ class VmTestbed:
                     "accelerator: tcg in the testbed file, or cpu_speed: full"
                 )
             return SpeedChoice(0, "")
-        return self._speeds.choose(self._wanted_speed, partial(unheld_speed, self.guest, meter))
+        return self._speeds.choose(self._wanted_speed, partial(unheld_speed, meter, self.busy))
 
     def _choose(self) -> AcceleratorChoice:
         return choose_accelerator(self._machine.accelerator, self._record)
@@ -398,6 +398,7 @@ class VmTestbed:
         if guest.meter is None or self.uncounted:
             return ()
         self._symbols = read_symbols(guest, guest.build.image)
+        self._program.start()
         return (FunctionObserver(guest.meter, self._symbols),)
 
     def tracing(self) -> tuple[Observer, ...]:
@@ -419,7 +420,11 @@ class VmTestbed:
 
     def busy(self) -> contextlib.AbstractContextManager[object]:
         """Have a program use the guest's CPU all the time."""
-        return busy(self.guest)
+        return self._program.runs()
+
+    @cached_property
+    def _program(self) -> BusyProgram:
+        return BusyProgram(self.guest)
 
     def describe(self) -> dict[str, str]:
         """What makes results of this testbed comparable: part of the fingerprint."""

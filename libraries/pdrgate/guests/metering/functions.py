@@ -8,15 +8,20 @@ from collections.abc import Iterator
 
 from pdrgate.guests.metering.meter import Executed, VcpuMeter
 from pdrgate.guests.metering.symbols import Symbols
-from pdrgate.hosts.host import Host
+from pdrgate.hosts.host import CommandError, Host
 from pdrgate.observers.functions import condensed
 from pdrgate.observers.watching import Observation
 
 LEAST = 2e-6
 """Share of a trial's instructions: a hundredth of an instruction per packet. What has less is not kept by itself."""
 
-_SETTLED = 0.15
-"""Seconds after the start of a program in which the kernel still has work of it: three times of what its ticks take."""
+_SETTLED = 0.05
+"""Seconds after a program was told to go on in which the kernel may still have work of that."""
+_START = """\
+sh -c 'kill -STOP $$; while :; do :; done' >/dev/null 2>&1 &
+until grep -q '^State:.T' /proc/$!/status; do :; done
+echo $!"""
+"""By itself it stands still only once its program is there."""
 
 
 class FunctionObserver:
@@ -45,12 +50,41 @@ class FunctionObserver:
         return Observation(functions=functions, counted=counted)
 
 
-@contextlib.contextmanager
-def busy(guest: Host) -> Iterator[None]:
-    """Have a program use the guest's CPU all the time, without a system call. Raises TestbedError."""
-    with guest.start("sh", "-c", "while :; do :; done"):
+class BusyProgram:
+    """A program in a guest that can use its CPU all the time, without a system call.
+
+    It is started once and stands still until it is wanted: to start one costs a guest 0.1 s, in which trials would
+    wait, and leaves its kernel work for as long again. It ends with the guest.
+    """
+
+    def __init__(self, guest: Host) -> None:
+        self._guest = guest
+        self._pid = ""
+
+    def start(self) -> None:
+        """Start it, and have it stand still; once. Raises TestbedError."""
+        if not self._pid:
+            self._pid = self._tell(_START)
+
+    @contextlib.contextmanager
+    def runs(self) -> Iterator[None]:
+        """Have it use the CPU. Raises TestbedError."""
+        if self._pid and self._guest.script(f"kill -CONT {self._pid}").exit_code != 0:
+            self._pid = ""  # the guest's shell was lost, and took it along
+        if not self._pid:
+            self.start()
+            self._tell(f"kill -CONT {self._pid}")
         time.sleep(_SETTLED)
-        yield
+        try:
+            yield
+        finally:
+            self._tell(f"kill -STOP {self._pid}")
+
+    def _tell(self, script: str) -> str:
+        done = self._guest.script(script)
+        if done.exit_code != 0:
+            raise CommandError(self._guest.name, "having a program use the CPU", done)
+        return done.stdout.strip()
 
 
 def why_unmetered(accelerator: str, vcpus: int) -> str:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pdrgate.guests.metering.functions import busy
 from pdrgate.guests.metering.meter import Counts, VcpuMeter
 from pdrgate.guests.remembered import Remembered
-from pdrgate.hosts.host import Host
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import Observation
 
@@ -115,9 +114,9 @@ class SpeedRecord:
         return Remembered(self.folder, "cpu-speed")
 
 
-def unheld_speed(guest: Host, meter: VcpuMeter) -> float:
-    """Instructions/s of a guest that always has something to do and is not held. Raises TestbedError."""
-    with busy(guest):
+def unheld_speed(meter: VcpuMeter, busy: Callable[[], AbstractContextManager[object]]) -> float:
+    """Instructions/s of a guest that is not held, while ``busy`` gives it always something to do."""
+    with busy():
         before = meter.counts()
         time.sleep(_SHOWN)
         after = meter.counts()
