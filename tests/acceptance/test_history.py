@@ -52,7 +52,7 @@ def test_a_run_puts_itself_into_the_history(simulated_gate, tmp_path: Path, caps
     with sqlite3.connect(history) as connection:
         assert connection.execute("SELECT count(*) FROM noise").fetchall() == [(1,)]
     assert main(["history", "import", str(ended.folder), "--history", str(history)]) == 0
-    assert f"there already (1 results, {ended.result['scenarios'][0]['trials']} trials)" in capsys.readouterr().out
+    assert f"there already (1 result, {ended.result['scenarios'][0]['trials']} trials)" in capsys.readouterr().out
 
 
 def test_a_history_that_cannot_take_it_costs_nothing(
@@ -97,9 +97,9 @@ def test_a_full_and_a_read_only_disk(own_mounts: list[str], tmp_path: Path) -> N
     assert done.stderr == ""
     told = done.stdout.splitlines()
     assert told[:6] == [
-        "small: added (1 results, 0 trials)", "exit 0",
+        "small: added (1 result)", "exit 0",
         "pdrgate: the history disk/runs.db: database or disk is full; make room there", "exit 2",
-        "large: added (1 results, 5000 trials)", "exit 0",
+        "large: added (1 result, 5000 trials)", "exit 0",
     ]  # fmt: skip
     assert told[6].startswith("pdrgate: the history disk/runs.db: ")
     assert told[6].endswith(": take another file, or mend its permissions")

@@ -49,6 +49,7 @@ unsigned int seen = 0;
 SEC("xdp/aborts") int aborts(struct xdp_md *ctx) { return OF(2) ? XDP_PASS : XDP_ABORTED; }
 SEC("xdp/invalid") int invalid(struct xdp_md *ctx) { return OF(2) ? XDP_PASS : 77; }
 SEC("xdp/nowhere") int nowhere(struct xdp_md *ctx) { return OF(2) ? XDP_PASS : bpf_redirect(99999, 0); }
+SEC("xdp/back") int back(struct xdp_md *ctx) { return OF(2) ? XDP_PASS : bpf_redirect(ctx->ingress_ifindex, 0); }
 SEC("xdp/some") int some(struct xdp_md *ctx)
 {
 	unsigned int at = OF(4);
@@ -366,6 +367,15 @@ def test_an_xdp_program_that_is_at_fault(
         account = rig.lose()
     check(account, f"{words} on {port} at hop2", share=0.45)
     assert account.most is not None and account.most.hint == hint, account.sentence()
+
+
+def test_what_xdp_redirects_to_a_port_that_cannot_send_it(rig: Rig, programs: Path) -> None:
+    """A veth sends frames of XDP only where its peer polls, and the peer of this one has no program."""
+    host, port = rig.second.host, rig.second.ingress.interface
+    with xdp(host, port, "xdpdrv", programs, "xdp/back"):
+        account = rig.lose()
+    check(account, f"redirected by XDP and not sent on {port} at hop2", share=0.45)
+    assert account.most is not None and account.most.hint == "xdp:xdp_devmap_xmit", account.sentence()
 
 
 @pytest.mark.parametrize(("mode", "whose"), [("xdpdrv", " of {}"), ("xdpgeneric", "")])

@@ -151,6 +151,6 @@ def test_what_is_not_there(server: PostgresqlServer, name: str, said: str) -> No
 def test_the_commands_take_its_url(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = written(tmp_path / "a", scenario(), trials=3)
     assert main(["history", "import", str(run), "--history", url]) == 0
-    assert capsys.readouterr().out == f"{run}: added (1 results, 3 trials)\n"
+    assert capsys.readouterr().out == f"{run}: added (1 result, 3 trials)\n"
     assert main(["history", "list", "--history", url, "--build", "6.18.44"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 2

@@ -39,13 +39,13 @@ def test_what_was_imported_is_told_run_by_run(where: list[str], capsys: pytest.C
     capsys.readouterr()
     assert main(["history", "import", "results", "--history", "other.db"]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "results/a: added (1 results, 2 trials)",
-        "results/b: added (1 results, 0 trials)",
+        "results/a: added (1 result, 2 trials)",
+        "results/b: added (1 result)",
     ]
     assert main(["history", "import", "results/a", "results/b/result.json", *where]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "results/a: there already (1 results, 2 trials)",
-        "results/b/result.json: there already (1 results, 0 trials)",
+        "results/a: there already (1 result, 2 trials)",
+        "results/b/result.json: there already (1 result)",
     ]
 
 
@@ -137,7 +137,7 @@ def test_what_cannot_be_read_keeps_nothing_else_out(
     capsys.readouterr()
     assert main(["history", "import", "more"]) == 2
     told = capsys.readouterr()
-    assert told.out == "more/c: added (1 results, 0 trials)\n"
+    assert told.out == "more/c: added (1 result)\n"
     assert told.err.startswith("pdrgate: left out: more/b/result.json is no JSON (")
 
 

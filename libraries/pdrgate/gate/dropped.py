@@ -16,6 +16,7 @@ from pdrgate.observers.accounting import losses
 from pdrgate.observers.retis import MOST, Collected, Dropped, Retis, bindings_missing, read_events, way
 from pdrgate.observers.retis import Collection as Collecting
 from pdrgate.results.drops import DroppedPacket, DropPlace, DropsResult
+from pdrgate.results.file_name import file_name
 from pdrgate.testbeds import Testbed
 from pdrgate.trial import Trial
 
@@ -23,8 +24,6 @@ _WANTED = 5000
 """Packets to be dropped while somebody looks, about: each takes a kilobyte."""
 _SHORTEST = 0.1
 """Seconds that a trial lasts at least."""
-_UNFIT = re.compile(r"[^\w.@%,=+-]")
-"""What a file's name had better not hold."""
 _ALL = Collected()
 _INODE = re.compile(r"\[(\d+)\]")
 
@@ -49,7 +48,7 @@ def lossy_load(trials: Sequence[Trial], loss_ratio: float) -> tuple[float, float
 
 def events_file(folder: Path, scenario: str) -> Path:
     """Where a scenario's events go: a file that is not there yet, since a run may look at a scenario again."""
-    stem = f"retis-{_UNFIT.sub('_', scenario)}"
+    stem = f"retis-{file_name(scenario)}"
     names = itertools.chain((stem,), (f"{stem}-{number}" for number in itertools.count(2)))
     return next(path for name in names if not (path := folder / f"{name}.data").exists())
 

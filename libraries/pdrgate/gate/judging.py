@@ -122,7 +122,7 @@ def _of_boots(samples: Samples, boots: int) -> Deviation | None:
 
 
 def remedy_of_boots(changes: Sequence[ChangeResult], floor: NoiseFloor, testbed: str) -> str:
-    """What to do where one boot against one boot has told nothing, in words; empty where it has.
+    """What to do where boots that are no pairs have told nothing, in words; empty where they have.
 
     Args:
         testbed: the arguments of ``pdrgate calibrate``.
@@ -132,7 +132,7 @@ def remedy_of_boots(changes: Sequence[ChangeResult], floor: NoiseFloor, testbed:
         return ""
     if decisive.boots_deviate is None:
         return (
-            "what boots deviate by is not known on this testbed, and without that one boot against one boot decides "
+            "what boots deviate by is not known on this testbed, and without that boots that are no pairs decide "
             f"nothing; measure it once: {f'pdrgate calibrate {testbed}'.rstrip()}"
         )
     noise = floor.of(decisive.measurand)

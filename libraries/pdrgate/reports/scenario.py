@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -16,14 +15,13 @@ from pdrgate.reports.latencies import latency_by_build
 from pdrgate.reports.losses import by_build
 from pdrgate.reports.soak import soak_table
 from pdrgate.reports.spike_in import spike_in_table
+from pdrgate.results.file_name import file_name
 from pdrgate.results.model import AssessmentResult, ScenarioResult, SearchResult
 from pdrgate.results.verdict import STABLE
 from pdrgate.trial import Trial
 
 _SEARCH = "search"
 """The phase of the trials that a search made."""
-_UNFIT = re.compile(r"[^\w.@%,=+-]|^\.")
-"""What a file's name had better not hold."""
 _KEPT = 256
 _Drawn = TypeVar("_Drawn", bytes, bytes | None)
 _drawn: dict[str, Any] = {}
@@ -64,7 +62,7 @@ class _Part:
 def stem(scenario: ScenarioResult, earlier: Sequence[ScenarioResult] = ()) -> str:
     """What the names of a scenario's pictures begin with: its name, numbered where ``earlier`` ones have it too."""
     same = sum(other.name == scenario.name for other in earlier)
-    return _UNFIT.sub("_", scenario.name) + (f"-{same + 1}" if same else "")
+    return file_name(scenario.name) + (f"-{same + 1}" if same else "")
 
 
 def pictures(

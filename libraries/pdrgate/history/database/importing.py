@@ -68,7 +68,9 @@ class Import:
         said = {"added": "added", "replaced": "brought up to date", "known": "there already"}[self.what]
         if self.source.name == NOISE_FILE:
             return f"{self.source}: {said} ({self.observations} new observations of what boots deviate by)"
-        return f"{self.source}: {said} ({self.results} results, {self.trials} trials)"
+        holds = [(self.results, "result"), (self.trials, "trial")]  # transfers are no trials, and are not counted
+        told = (f"{number} {what}{'s' * (number != 1)}" for number, what in holds if number)
+        return f"{self.source}: {said} ({', '.join(told) or 'nothing measured'})"
 
 
 @dataclass(frozen=True, slots=True)
