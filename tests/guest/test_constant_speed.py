@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hog import hog
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.guests.guest import Guest, GuestConfig
@@ -83,6 +84,21 @@ def test_a_busy_cpu_executes_what_it_is_held_at(busy: Guest) -> None:
     owed = (after.lost - before.lost) + (after.arrears - before.arrears) + (after.halted - before.halted)
     # What it did not execute, it says that it owes.
     assert after.instructions - before.instructions == pytest.approx(SPEED * (passed - owed), rel=0.02)
+
+
+def test_that_qemu_has_no_cpu_is_told_though_its_cpu_has_nothing_to_do(guest: Guest) -> None:
+    """Nobody hands it packets then, and it is not late for it."""
+    assert guest.meter is not None
+    guest.stand_back()
+    guest.take_place()
+    observer = SpeedObserver(guest.meter, SPEED, guest.go_first)
+    told = []
+    with hog(guest.config.cpus[0], "fifo"):  # 30 ms of every 200
+        for _ in range(4):
+            observer.begin()
+            time.sleep(0.3)
+            told.append(observer.end().disturbed)
+    assert all("QEMU had no CPU for " in one for one in told), told
 
 
 def test_a_program_uses_the_cpu_while_it_is_wanted_and_stands_still_else(guest: Guest) -> None:

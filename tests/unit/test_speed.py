@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from pdrgate.errors import TestbedError
 from pdrgate.guests.metering import Counts, Executed, SpeedObserver, SpeedRecord, VcpuMeter, plugin
 from pdrgate.guests.metering import plugin as built
+from pdrgate.guests.metering.speed import starvation
 from pdrgate.observers.reading import Counter, Place
 
 
@@ -170,6 +172,67 @@ def test_what_a_cpu_does_once_it_was_let_go_is_no_part_of_the_trial() -> None:
             counter = Counter(Place.vcpu(0), "instructions")
             assert seen.after[counter] - seen.before[counter] == instructions
         assert observer.trials == 2
+
+
+@pytest.mark.parametrize(
+    ("gaps", "shows"),
+    [
+        ([], 0),
+        ([(10.1, 10.109)], 0),  # the ring bridges it
+        ([(10.1, 10.115)], 15),
+        ([(9.9, 10.004)], 0),
+        ([(9.9, 10.02)], 20),
+        ([(10.01 + 0.02 * number, 10.016 + 0.02 * number) for number in range(10)], 60),
+        ([(10.246, 10.254)], 4),  # what was not received at the end is missing
+        ([(10.249, 10.254)], 0),
+        ([(10.26, 10.29)], 0),  # while it drains
+        ([(10.26, 10.31)], 50),
+        ([(10.05, 10.45)], 200),
+    ],
+)
+def test_times_without_a_cpu_count_where_they_show(gaps: list[tuple[float, float]], shows: float) -> None:
+    assert starvation(gaps, 10.0, 10.25) * 1e3 == pytest.approx(shows)
+
+
+def test_in_a_long_trial_the_same_time_shows_less() -> None:
+    assert starvation([(12.0, 12.09)], 10.0, 20.0) == 0
+    assert starvation([(12.0, 12.2)], 10.0, 20.0) == pytest.approx(0.2)
+
+
+def test_a_trial_in_which_qemu_had_no_cpu_is_disturbed_though_its_cpu_is_not_late() -> None:
+    """It had nothing to do, because nobody handed it packets."""
+    rested: list[float] = []
+
+    class Starved(_Meter):
+        def starved(self, since: float) -> tuple[tuple[float, float], ...]:
+            assert since == 10.0
+            return ((10.2, 10.6),)
+
+        def rest(self, patience: float) -> None:
+            rested.append(patience)
+
+    with Starved(counts(5e6, time=10.0), counts(25e6, halted=0.3, time=10.5)) as meter:
+        observer = SpeedObserver(meter, 100_000_000)
+        observer.begin()
+        assert observer.end().disturbed == "QEMU had no CPU for 300 of 500 ms"
+    assert rested  # what is left of it drains before the next one
+
+
+def test_times_without_a_cpu_are_read_from_the_shared_memory() -> None:
+    now = time.monotonic()
+    ns = [round(1e9 * (now + at)) for at in (-3.0, -2.9, -2.0, -1.5)]
+    with VcpuMeter() as meter:
+        assert meter.starved(0.0) == ()
+        meter._memory[-256 * 16 : -256 * 16 + 32] = struct.pack("<4Q", *ns)
+        meter._put(17 * 8, 2)
+        first, second = meter.starved(0.0)
+        assert first == pytest.approx((now - 3.0, now - 2.9))
+        assert second == pytest.approx((now - 2.0, now - 1.5))
+        assert meter.starved(now - 2.5) == (second,)
+        meter._put(18 * 8, round(1e9 * (now - 0.5)))  # when it wanted to run; it has not come yet
+        ((begin, end),) = meter.starved(now - 1.0)
+    assert begin == pytest.approx(now - 0.5)
+    assert end >= now
 
 
 def test_a_cpu_goes_first_while_it_is_held_and_no_longer() -> None:

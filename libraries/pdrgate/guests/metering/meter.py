@@ -16,20 +16,26 @@ BOUND = 0.030
 """Seconds of arrears that are made good: stalls of a shared machine are shorter for the most part. What a CPU makes up
 for it does at the machine's full speed, so that more of it would show in a trial."""
 
-_MAGIC = 0x33726574656D7076
+_MAGIC = 0x34726574656D7076
 _CAPACITY = 1 << 18
-_HEAD = struct.Struct("<18Q")
-_CHAINS, _STEPS = 1 << 16, 1 << 18
+_HEAD = struct.Struct("<19Q")
+_CHAINS, _STEPS, _GAPS = 1 << 16, 1 << 18, 1 << 8
 _BLOCK = np.dtype([("address", "<u8"), ("length", "<u8"), ("executions", "<u8")])
 _CHAIN = np.dtype([("address", "<u8"), ("caller", "<u4"), ("from", "<u4")])
 _STEP = np.dtype([("chain", "<u4"), ("block", "<u4"), ("executions", "<u8")])
+_GAP = np.dtype([("begin", "<u8"), ("end", "<u8")])
 _CHAINS_AT = _HEAD.size + _CAPACITY * _BLOCK.itemsize
 _STEPS_AT = _CHAINS_AT + _CHAINS * _CHAIN.itemsize
+_GAPS_AT = _STEPS_AT + _STEPS * _STEP.itemsize
 _SPEED_AT, _BOUND_AT, _TRACED_AT, _COUNTING_AT = 8, 16, 80, 120
-_TRACING, _CHAINS_TAKEN, _COUNTING = 11, 12, 15
+_TRACING, _CHAINS_TAKEN, _COUNTING, _HALTED_SINCE, _GAPS_TAKEN, _NEXT_BEAT = 11, 12, 15, 16, 17, 18
 """Fields of the head."""
 _WANTED, _COUNTS = 1, 2
 """Whether it counts: what it is told, and what it says when it does."""
+_NOTICED = 0.002
+"""Seconds for which QEMU may wait for a CPU before that is told, as the plugin has it."""
+_RESTS = 0.002
+"""Seconds in which a CPU would have gone on, had there been anything left to do."""
 _HEEDED = 0.1
 """Seconds in which a CPU that has anything to do heeds what it is told."""
 
@@ -98,7 +104,7 @@ class VcpuMeter:
 
     def __init__(self) -> None:
         self.fd = os.memfd_create("pdrgate-vcpu-meter")
-        size = _STEPS_AT + _STEPS * _STEP.itemsize
+        size = _GAPS_AT + _GAPS * _GAP.itemsize
         os.ftruncate(self.fd, size)
         self._memory = mmap.mmap(self.fd, size)
         self._memory[:8] = _MAGIC.to_bytes(8, "little")
@@ -126,10 +132,31 @@ class VcpuMeter:
     def counts(self) -> Counts:
         """The sums now."""
         now = time.monotonic()
-        _, _, _, instructions, halted, halts, held, lost, arrears, *_, since, _ = self._head
+        _, _, _, instructions, halted, halts, held, lost, arrears, *_, since, _, _ = self._head
         if since:  # it has nothing to do at this moment
             halted += max(0, round(now * 1e9) - since)
         return Counts(instructions, halted / 1e9, halts, held / 1e9, lost / 1e9, arrears / 1e9, now)
+
+    def starved(self, since: float) -> tuple[tuple[float, float], ...]:
+        """When, from ``since`` on, QEMU wanted to run and for 2 ms or more had no CPU: from and to, in order.
+
+        Seconds of this machine's monotonic clock; at most the last 256 times, and the one that lasts still.
+        """
+        now, head = time.monotonic(), self._head
+        gaps = np.frombuffer(self._memory, _GAP, min(head[_GAPS_TAKEN], _GAPS), _GAPS_AT).copy()
+        times = {(int(begin) / 1e9, int(end) / 1e9) for begin, end in gaps}
+        if head[_NEXT_BEAT] and now - head[_NEXT_BEAT] / 1e9 > _NOTICED:
+            times.add((head[_NEXT_BEAT] / 1e9, now))
+        return tuple(sorted(one for one in times if one[1] > since))
+
+    def rest(self, patience: float) -> None:
+        """Wait until the CPU has nothing to do, for so many seconds at most."""
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline:
+            since = self._head[_HALTED_SINCE]
+            if since and time.monotonic() - since / 1e9 > _RESTS:
+                return
+            time.sleep(0.001)
 
     def executed(self) -> Executed:
         """What each block was executed now."""

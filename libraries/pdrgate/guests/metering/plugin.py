@@ -41,7 +41,7 @@ def plugin(qemu_version: str, cache: Path | None = None) -> Path:
         partial = made.with_suffix(".part")
         done = subprocess.run(
             (
-                "gcc", "-O2", "-Wall", "-shared", "-fPIC", "-fvisibility=hidden", f"-DPLUGIN_API={api}",
+                "gcc", "-O2", "-Wall", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread", f"-DPLUGIN_API={api}",
                 str(SOURCE), "-o", str(partial),
             ),
             capture_output=True, text=True, check=False,

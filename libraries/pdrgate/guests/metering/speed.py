@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +46,18 @@ _LATE = 0.002
 
 _BEHIND = 0.01
 """Share of a trial by which its CPU may be behind at its end, of what it would have made good: it never has."""
+
+_BRIDGED = 0.010
+"""Seconds without a CPU that a guest's receive ring bridges: it goes on with what lies there."""
+_LONG = 0.01
+"""Share of a trial that is long: what is not received at its end is missing in the rate."""
+_OFTEN = 0.1
+"""Share of a trial without a CPU, in parts that the ring bridges, that shows all the same."""
+_DRAINS = 0.040
+"""Seconds after sending in which the generator would take the rest for lost: nothing comes for nearly as long as it
+waits for more."""
+_PATIENCE = 1.0
+"""Seconds for what is left of a trial to drain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +180,34 @@ class SpeedObserver:
         lost = max(lost, behind)
         self.trials += 1
         self.late += late
-        told = f"the guest's CPU was late by {lost * 1e3:.0f} of {passed * 1e3:.0f} ms" if late else ""
-        return Observation(_reading(before), _reading(after), disturbed=told)
+        told = [f"the guest's CPU was late by {lost * 1e3:.0f} of {passed * 1e3:.0f} ms"] if late else []
+        if gaps := self._meter.starved(before.time):
+            if missing := starvation(gaps, before.time, after.time):
+                told.append(f"QEMU had no CPU for {missing * 1e3:.0f} of {passed * 1e3:.0f} ms")
+            if gaps[-1][1] > after.time:
+                self._meter.rest(_PATIENCE)  # what the generator gave up must not come into the next trial
+        return Observation(_reading(before), _reading(after), disturbed="; ".join(told))
+
+
+def starvation(gaps: Sequence[tuple[float, float]], began: float, sent: float) -> float:
+    """Seconds without a CPU that show in what a trial counted; 0 where they do not.
+
+    A virtual CPU that has nothing to do is not late, and neither is one that QEMU's main loop hands no packets for want
+    of a CPU of its own.
+
+    Args:
+        gaps: times in which QEMU wanted to run and could not, from and to.
+        began: when sending began, and...
+        sent: when it ended, on the same clock.
+    """
+    inside = [(max(begin, began), min(end, sent)) for begin, end in gaps if begin < sent and end > began]
+    lengths = [end - begin for begin, end in inside]
+    long = _LONG * (sent - began)
+    at_end = any(end >= sent and end - begin > long for begin, end in inside)
+    if at_end or max(lengths, default=0.0) > max(_BRIDGED, long) or sum(lengths) > _OFTEN * (sent - began):
+        return sum(lengths)
+    after = max((end - max(begin, sent) for begin, end in gaps), default=0.0)
+    return after if after > _DRAINS else 0.0
 
 
 def _reading(counts: Counts) -> Reading:

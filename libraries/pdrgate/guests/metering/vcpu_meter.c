@@ -17,6 +17,8 @@
  * told by it but for which function called which.
  */
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -68,10 +70,11 @@ EXPORTED int qemu_plugin_version = PLUGIN_API;
 
 /* --- The shared memory --------------------------------------------------------------------------------------------- */
 
-#define MAGIC 0x33726574656d7076ULL /* "vpmeter3" */
+#define MAGIC 0x34726574656d7076ULL /* "vpmeter4" */
 #define CAPACITY (1u << 18)
 #define CHAINS (1u << 16)
 #define STEPS (1u << 18)
+#define GAPS (1u << 8)
 #define FIRST_KERNEL_ADDRESS 0x8000000000000000ULL
 
 struct block {
@@ -96,6 +99,11 @@ struct step {
 	uint64_t executions; /* 0: a free place */
 };
 
+/* A time in which QEMU wanted to run and had no CPU; ns of the monotonic clock. */
+struct gap {
+	uint64_t begin, end;
+};
+
 struct meter {
 	uint64_t magic;
 	_Atomic uint64_t speed; /* instructions/s; 0: as fast as it can. Set by the reader, at any time. */
@@ -113,10 +121,12 @@ struct meter {
 	uint64_t untold; /* executions that had no place there */
 	_Atomic uint64_t counting; /* one of enum counting. Set by the reader, but for the last of them. */
 	uint64_t halted_since; /* ns of the monotonic clock; 0: it is not */
-	uint64_t reserved[1];
+	_Atomic uint64_t gaps; /* so far: the table has the last of them */
+	_Atomic uint64_t next_beat; /* ns of the monotonic clock: when QEMU wants to run again, see watch() */
 	struct block block[CAPACITY];
 	struct chain chain[CHAINS];
 	struct step step[STEPS];
+	struct gap gap[GAPS];
 };
 
 static struct meter *meter;
@@ -433,6 +443,44 @@ static void translated(struct qemu_plugin_tb *tb)
 		qemu_plugin_register_vcpu_tb_exec_cb(tb, executed, NO_REGISTERS, block);
 }
 
+/* --- Whether QEMU has a CPU ----------------------------------------------------------------------------------------- */
+
+enum { HELD_BEAT = 1000000, UNHELD_BEAT = 10000000, NOTICED = 2000000 /* ns */ };
+
+/*
+ * A virtual CPU that halts owes nothing, and then nobody would see that QEMU's main loop, which hands it packets, has no
+ * CPU. This thread runs where that one does, and takes turns as it does.
+ */
+static void *watch(void *unused)
+{
+	prctl(PR_SET_NAME, "pdrgate-watch");
+	for (;;) {
+		int held = atomic_load_explicit(&meter->speed, memory_order_relaxed) != 0;
+		uint64_t due_at = now() + (held ? HELD_BEAT : UNHELD_BEAT), time;
+		atomic_store_explicit(&meter->next_beat, due_at, memory_order_release);
+		sleep_until(due_at);
+		time = now();
+		if (time - due_at > NOTICED) {
+			uint64_t number = atomic_load_explicit(&meter->gaps, memory_order_relaxed);
+			meter->gap[number % GAPS] = (struct gap){ .begin = due_at, .end = time };
+			atomic_store_explicit(&meter->gaps, number + 1, memory_order_release);
+		}
+	}
+	return unused;
+}
+
+static int begin_to_watch(void)
+{
+	sigset_t all, before;
+	pthread_t thread;
+	int failed;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are QEMU's */
+	failed = pthread_create(&thread, NULL, watch, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return failed;
+}
+
 /* --- What QEMU calls ------------------------------------------------------------------------------------------------ */
 
 static void reset(void);
@@ -498,6 +546,10 @@ EXPORTED int qemu_plugin_install(plugin_id id, const void *info, int argc, char 
 	}
 	for (uint64_t length = 1; length <= 512; length++)
 		block_at(0, length);
+	if (begin_to_watch() != 0) {
+		fprintf(stderr, "vcpu_meter: no thread can be made\n");
+		return 1;
+	}
 	self = id;
 	TELL(idle, on_idle_uncounted);
 	return 0;
