@@ -115,7 +115,7 @@ def test_of_boots_of_which_nobody_knows_what_they_deviate_by_none_is_slower(
     assert main(["compare", str(stable), str(slower)]) == 1
     told = capsys.readouterr().out
     assert told.startswith("INCONCLUSIVE: one boot of each does not tell: saturation throughput 899.9 kpps ")
-    assert told.endswith("decides nothing; measure it once: pdrgate calibrate\n")
+    assert told.endswith("boots that are no pairs decide nothing; measure it once: pdrgate calibrate\n")
     assert main(["compare", str(stable), str(stable)]) == 0
     assert capsys.readouterr().out.startswith("NO_BASELINE: not judged: PDR ")
 

@@ -132,8 +132,8 @@ def remedy_of_boots(changes: Sequence[ChangeResult], floor: NoiseFloor, testbed:
         return ""
     if decisive.boots_deviate is None:
         return (
-            "what boots deviate by is not known on this testbed, and without that boots that are no pairs decide "
-            f"nothing; measure it once: {f'pdrgate calibrate {testbed}'.rstrip()}"
+            "what boots deviate by is not known on this testbed, and without that boots that are no pairs "
+            f"decide nothing; measure it once: {f'pdrgate calibrate {testbed}'.rstrip()}"
         )
     noise = floor.of(decisive.measurand)
     dips = f"{noise.dips} of {noise.seen} boots dip here, and " if noise.dips else ""
