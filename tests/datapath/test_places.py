@@ -341,6 +341,17 @@ def test_a_generic_xdp_program(rig: Rig, programs: Path) -> None:
     check(account, "by the XDP program at hop2")
 
 
+def test_what_the_generator_has_received_is_not_counted(rig: Rig) -> None:
+    """It drops all of that: to count it would cost each packet that is forwarded."""
+    rig.lose()
+    reasons = rig.testbed._drops._reasons
+    assert isinstance(reasons, NamespaceDrops)
+    before = sum(reasons.read().values())
+    account = rig.lose()
+    assert account.lost <= FEW, account.sentence()
+    assert sum(reasons.read().values()) - before <= FEW
+
+
 @contextlib.contextmanager
 def xdp(host: Host, port: str, mode: str, programs: Path, section: str) -> Iterator[None]:
     host.run("ip", "link", "set", port, mode, "obj", str(programs), "sec", section)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdrgate.bpf.programs import loaded
-from pdrgate.bpf.syscall import attach_tracepoint, map_fd, map_items, program_fd
+from pdrgate.bpf.syscall import attach_tracepoint, map_fd, map_items, map_update, program_fd
 from pdrgate.builds.bpf_build import own_build
 from pdrgate.hosts.cpus import parse_cpu_list
 from pdrgate.hosts.host import Host
@@ -38,17 +38,23 @@ class KernelDrops:
 
     Args:
         host: this machine.
+        received: network namespace and reason by which a generator drops what it has received; that is not counted.
 
     Raises:
         TestbedError: the kernel has no BTF or takes no such program, or a tool is missing.
     """
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, received: tuple[int, int] = (0, 0)) -> None:
         self._size = 8 * len(parse_cpu_list(_POSSIBLE.read_text()))
         with contextlib.ExitStack() as failed:
             with loaded(host, own_build("drop_reasons"), "tp_btf/kfree_skb") as program:
                 self._map = map_fd(program.maps["drops"])
                 failed.callback(os.close, self._map)
+                back = map_fd(program.maps["received"])
+                try:
+                    map_update(back, struct.pack("=I", 0), struct.pack("=II", *received))
+                finally:
+                    os.close(back)
                 fd = program_fd(program.number)
                 failed.callback(os.close, fd)
                 self._attached = attach_tracepoint(fd)

@@ -59,19 +59,26 @@ class NamespaceDrops:
         machine: this machine.
         nodes: names of the namespaces by inode number; what is of others is not counted.
         cpumaps: tells the ids of those that are the SUT's; None: all are.
+        generator: inode number of the namespace in which an embedded generator receives; 0 where there is none.
 
     Raises:
         TestbedError: this kernel gives no reasons, or takes no program that counts them.
     """
 
     def __init__(
-        self, machine: Host, nodes: Mapping[int, str], cpumaps: Callable[[], Collection[int]] | None = None
+        self,
+        machine: Host,
+        nodes: Mapping[int, str],
+        cpumaps: Callable[[], Collection[int]] | None = None,
+        generator: int = 0,
     ) -> None:
         self._machine = machine
         self._nodes = nodes
         self._cpumaps = cpumaps
         self._names = reason_names(machine)
-        self._drops = KernelDrops(machine)
+        # A veth has no reason for what an XDP program drops, as the generator's does with all that it has counted.
+        unspecified = next((number for number, name in self._names.items() if name == "NOT_SPECIFIED"), 0)
+        self._drops = KernelDrops(machine, (generator, unspecified))
         self._symbols: Symbols | None = None
         try:
             self._xdp = DropProgram(machine, xdp=True)
@@ -104,7 +111,10 @@ class NamespaceDrops:
 
 
 def drop_reasons_here(
-    machine: Host, nodes: Mapping[int, str], cpumaps: Callable[[], Collection[int]] | None = None
+    machine: Host,
+    nodes: Mapping[int, str],
+    cpumaps: Callable[[], Collection[int]] | None = None,
+    generator: int = 0,
 ) -> AnyDropReasons:
     """Of namespaces of this machine, see `NamespaceDrops`; where that is not to be had, of the whole machine.
 
@@ -112,7 +122,7 @@ def drop_reasons_here(
         TestbedError: neither is; the message says what is missing.
     """
     try:
-        return NamespaceDrops(machine, nodes, cpumaps)
+        return NamespaceDrops(machine, nodes, cpumaps, generator)
     except TestbedError as first:
         try:
             return drop_reasons_of(machine)

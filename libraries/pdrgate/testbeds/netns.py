@@ -248,6 +248,7 @@ class NetnsTestbed(CountedByProcessor):
         return drop_reasons_here(
             self._local, dict(zip(map(inode, namespaces), nodes, strict=True)),
             lambda: [steering.number for steering in self._steerings if steering.active],
+            inode(self._tg_namespace),
         )  # fmt: skip
 
     def _heartbeat(self, shared: bool = False) -> tuple[Observer, ...]:
