@@ -93,7 +93,7 @@ def write_set(
         TestbedError: the kernel refuses one, or keeps another value.
     """
     concerned = {name: path for name, path in paths.items() if name in wanted}
-    others = {name for name, text in read_set(host, concerned).items() if means(text) != wanted[name]}
+    others = [name for name, text in read_set(host, concerned).items() if means(text) != wanted[name]]
     for name in others:
         host.write(concerned[name], f"{kernel(wanted[name])}\n")
     for name, text in read_set(host, concerned).items() if others else ():

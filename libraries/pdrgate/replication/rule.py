@@ -79,22 +79,23 @@ class PairsRule:
         each = 1.0 - (1.0 - self.confidence) / len(samples)
         changes = tuple(one.paired_change(each, self.pass_odds) for one in samples)
         enough = tuple(pairs >= self._fewest(one) for one in samples)
+        # Of two guests the one booted later is a little slower: only even numbers of pairs are fair to both.
+        if any(enough) and pairs % 2 == 0:
+            tested = tuple(
+                replace(
+                    one, verdict=self._tested(one, len(samples)) if asked else self._left(one, len(samples), few=True)
+                )
+                for one, asked in zip(changes, enough, strict=True)
+            )
+            verdict = gravest_change([one for one, asked in zip(tested, enough, strict=True) if asked]).verdict
+            if verdict is Verdict.REGRESSION or (all(enough) and verdict is not Verdict.INCONCLUSIVE):
+                return Standing(tested, verdict)
+        if not ended and pairs - earlier < self.most:
+            return Standing(changes, None)
         left = tuple(
             replace(one, verdict=self._left(one, len(samples), few=not asked))
             for one, asked in zip(changes, enough, strict=True)
         )
-        # Of two guests the one booted later is a little slower: only even numbers of pairs are fair to both.
-        if any(enough) and pairs % 2 == 0:
-            tested = tuple(
-                replace(one, verdict=self._tested(one, len(samples)) if asked else Verdict.INCONCLUSIVE)
-                for one, asked in zip(changes, enough, strict=True)
-            )
-            verdict = gravest_change(tested).verdict
-            if verdict is not Verdict.INCONCLUSIVE:
-                told = zip(tested, left, enough, strict=True)
-                return Standing(tuple(one if asked else other for one, other, asked in told), verdict)
-        if not ended and pairs - earlier < self.most:
-            return Standing(changes, None)
         return Standing(left, gravest_change(left).verdict)
 
     def outlook(self, samples: Sequence[Samples], earlier: int = 0) -> tuple[int, int]:
