@@ -85,6 +85,7 @@ def unheld(build: KernelBuild, journal: Journal, place: Path) -> tuple[float, fl
         executed = 0
         for guest in (metered, bare):
             guest.wait(180)
+            guest.count()
         for _ in range(ROUNDS):
             for guest in (metered, bare):
                 before = guest.meter.counts().instructions if guest.meter else 0

@@ -32,6 +32,7 @@ def guest(machine: None, cloud: KernelBuild, tmp_path_factory: pytest.TempPathFa
     config = GuestConfig(cpus=plan_cpus(None, None).sut, accelerator="tcg", metered=True)
     with Journal.begin(folder / "state") as journal, Guest(cloud, config, journal, folder / "consoles") as guest:
         guest.wait(180.0)
+        guest.count()
         yield guest
 
 

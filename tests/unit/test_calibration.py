@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pdrgate.errors import GeneratorError
@@ -54,6 +56,20 @@ def test_a_ceiling_far_above_the_sut_need_not_be_known_well() -> None:
     found = calibrate(lambda load, duration: sent(*next(rates)), 1.0)
     assert (found.ceiling, found.forwarding_rate) == (11_000_000, 4_520)
     assert next(rates) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("first", "asked"),
+    [
+        pytest.param(sent(650_000, 18_900), 1, id="the next one would show the same"),
+        pytest.param(replace(sent(650_000, 18_900), disturbed="the guest's CPU was late"), 2, id="it was disturbed"),
+        pytest.param(sent(100_000, 18_900), 3, id="the search may come near what the generator can do"),
+    ],
+)
+def test_of_a_steady_sut_one_trial_tells_enough(first: Trial, asked: int) -> None:
+    trials = iter([first] * 9)
+    calibrate(lambda load, duration: next(trials), 1.0, steady=True)
+    assert len(list(trials)) == 9 - asked
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,9 @@ class Subject(PreparedSut[Ask, Trial]):
         """What the generator offers, and what the SUT forwards there; measured once."""
         if self.calibration is None:
             duration = self.session.profile.calibration_duration
-            self.calibration = calibrate(lambda load, time: self.measure(load, time, CALIBRATION), duration)
+            self.calibration = calibrate(
+                lambda load, time: self.measure(load, time, CALIBRATION), duration, steady=self.testbed.steady
+            )
             self.session.observer.said(
                 f"the generator offers up to {Rate(self.calibration.ceiling)}; "
                 f"there the SUT forwards {Rate(self.calibration.forwarding_rate)}"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
 
 from robot.api.deco import keyword
 
-from pdrgate.builds.bpf_build import bpf_build
+from pdrgate.builds.bpf_build import BpfBuild, bpf_build
 from pdrgate.builds.identity import identity
+from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.errors import TestbedError, UsageError
@@ -22,6 +25,8 @@ from pdrgate.results.model import Side
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import Testbed
 from pdrgate.units import Duration, Ratio
+
+_Found = TypeVar("_Found")
 
 FEWEST_BOOTS = 3
 """Of each build: two pairs have a deviation that is anybody's guess."""
@@ -60,17 +65,14 @@ class BuildKeywords:
         then judges the trials of both builds, `PDR Should Not Have Regressed` compares what their boots came to.
         """
         session = self._state.current.session
-        found = functools.cache(named_build)  # the same on both sides is looked for once
 
-        def build(side: Side, source: str) -> Build:
-            named = found(source)
-
+        def build(side: Side, named: KernelBuild) -> Build:
             def boot(journal: Journal) -> Testbed:
                 return session.config.boot(named, journal, session.record.folder / "consoles", session.observer.said)
 
             return Build(side, named.label, boot, identity=identity(named))
 
-        self._compare(build, (baseline, candidate), boots, tolerance, budget)
+        self._compare(named_build, build, (baseline, candidate), boots, tolerance, budget)
 
     @keyword(name="Compare EBPF Builds")
     def compare_ebpf_builds(
@@ -94,21 +96,21 @@ class BuildKeywords:
                 f"the data path {data_path} runs no eBPF program; choose one that does, such as xdp-ipv6-routing"
             )
 
-        def build(side: Side, source: str) -> Build:
-            loaded = bpf_build(source, kind)
+        def build(side: Side, loaded: BpfBuild) -> Build:
             return Build(side, loaded.label, session.make, loaded.path, identity=loaded.sha256)
 
-        self._compare(build, (baseline, candidate), boots, tolerance, budget)
+        self._compare(partial(bpf_build, kind=kind), build, (baseline, candidate), boots, tolerance, budget)
 
     def _compare(
         self,
-        build: Callable[[Side, str], Build],
+        found: Callable[[str], _Found],
+        build: Callable[[Side, _Found], Build],
         sources: tuple[str, str],
         boots: int,
         tolerance: Ratio,
         budget: Duration | None,
     ) -> None:
-        """Compare the builds of what a user handed over, the baseline's first."""
+        """Compare the builds that are ``found`` by what a user calls them, the baseline's first."""
         session = self._state.current.session
         test = self._state.test
         if test.measurement is not None:
@@ -117,7 +119,10 @@ class BuildKeywords:
             raise UsageError(
                 f"{boots} boots of each build tell nothing of how boots deviate; use {FEWEST_BOOTS} or more"
             )
-        builds = {side: build(side, source) for side, source in zip(SIDES, sources, strict=True)}
+        names = tuple(dict.fromkeys(sources))  # the same on both sides is looked for once
+        with ThreadPoolExecutor(len(names)) as searches:  # apt takes its time, and so does a download
+            known = dict(zip(names, searches.map(found, names), strict=True))
+        builds = {side: build(side, known[name]) for side, name in zip(SIDES, sources, strict=True)}
         session.leave()
         seconds = None if budget is None else float(budget)
         plan = Plan(boots, seconds, float(tolerance), session.config.side_by_side, self._state.tests)

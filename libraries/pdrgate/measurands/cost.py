@@ -58,7 +58,7 @@ class Cost:
     """Of the trials there, seconds."""
     loss_ratio: float
     """What a trial must lose more than, to be one of saturation."""
-    count: int = 2
+    count: int = 1
     """Trials at the lossless load, in each of the first two replicates."""
     most: int = 5
     """Trials at saturation in a replicate, where they do not agree."""

@@ -52,19 +52,23 @@ class Calibration:
         return max(1.0, self.search_load / (_SPAN if self.forwarding_rate > 0 else _SPAN**2))
 
 
-def calibrate(measure: Measure, duration: float, flat_out: float = FLAT_OUT) -> Calibration:
+def calibrate(measure: Measure, duration: float, flat_out: float = FLAT_OUT, *, steady: bool = False) -> Calibration:
     """Send flat out for ``duration`` seconds, 3 to 6 times: until the two best agree within 5 %.
 
-    Twice is enough where the SUT forwarded the same both times, and the generator offered ten times as much.
+    Twice is enough where the SUT forwarded the same both times, and the generator offered ten times as much; once, if
+    nothing disturbed it, where the SUT is ``steady``: it would forward the same.
 
     The first trials after a start find cold caches, and on a shared machine any may miss its CPU: what the generator
     can do is the best it has shown, once it has shown it twice.
+
+    Args:
+        steady: whether the SUT's speed is constant.
 
     Raises:
         GeneratorError: the generator offered nothing.
     """
     trials: list[Trial] = []
-    while len(trials) < _MOST and not _known(trials):
+    while len(trials) < _MOST and not _known(trials, steady):
         trials.append(measure(flat_out, duration))
     best = max(trials, key=lambda trial: trial.offered_load)
     if not (math.isfinite(best.offered_load) and best.offered_load > 0):
@@ -72,12 +76,15 @@ def calibrate(measure: Measure, duration: float, flat_out: float = FLAT_OUT) -> 
     return Calibration(best.offered_load, best.forwarding_rate)
 
 
-def _known(trials: list[Trial]) -> bool:
-    if len(trials) < 2:
+def _known(trials: list[Trial], steady: bool) -> bool:
+    if not trials:
         return False
     offered = sorted(trial.offered_load for trial in trials)
     forwarded = sorted(trial.forwarding_rate for trial in trials)
-    if forwarded[0] > 0 and offered[0] >= _FAR * forwarded[-1] and _agree(forwarded):
+    far = forwarded[0] > 0 and offered[0] >= _FAR * forwarded[-1]
+    if len(trials) == 1:
+        return far and steady and not trials[0].disturbed
+    if far and _agree(forwarded):
         return True
     return len(trials) >= _FEWEST and _agree(offered)
 

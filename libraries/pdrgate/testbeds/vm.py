@@ -27,7 +27,7 @@ from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.guests.accelerator import AcceleratorChoice, KvmRecord, choose_accelerator
 from pdrgate.guests.guest import BOOT_PATIENCE, Guest, GuestConfig, GuestError
 from pdrgate.guests.guest_clock import GuestClock
-from pdrgate.guests.metering import CpuSpeed, SpeedChoice, SpeedObserver, SpeedRecord, unheld_speed
+from pdrgate.guests.metering import CpuSpeed, SpeedChoice, SpeedObserver, SpeedRecord, VcpuMeter, unheld_speed
 from pdrgate.guests.metering.functions import BusyProgram, FunctionObserver, why_unmetered
 from pdrgate.guests.metering.stacks import StackObserver
 from pdrgate.guests.metering.symbols import Symbols, read_symbols, tells_symbols
@@ -224,7 +224,11 @@ class VmTestbed:
                     "accelerator: tcg in the testbed file, or cpu_speed: full"
                 )
             return SpeedChoice(0, "")
-        return self._speeds.choose(self._wanted_speed, partial(unheld_speed, meter, self.busy))
+        return self._speeds.choose(self._wanted_speed, partial(self._unheld_speed, meter))
+
+    def _unheld_speed(self, meter: VcpuMeter) -> float:
+        self.guest.count()
+        return unheld_speed(meter, self.busy)
 
     def _choose(self) -> AcceleratorChoice:
         return choose_accelerator(self._machine.accelerator, self._record)
@@ -344,7 +348,8 @@ class VmTestbed:
         hop = self._hops[0]
         for number, port in enumerate((hop.ingress, hop.egress)):
             cpus = {"unpinned": tuple(range(vcpus)), "1 cpu": (0,), "2 cpus": (number,)}[pinning]
-            self._inner.apply(self.guest, InterruptAffinity(port.interface, each(cpus)))
+            if vcpus > 1:  # of one CPU, 30 commands would only find that it is asked for all of them
+                self._inner.apply(self.guest, InterruptAffinity(port.interface, each(cpus)))
             for knob in rps_knobs(self.guest, port.interface, ()):
                 self._inner.apply(self.guest, knob, missing="skip")
 
@@ -383,6 +388,7 @@ class VmTestbed:
         """The counters around each trial; within them, so that reading does not take long, the CPU's constant speed."""
         counters: tuple[Observer, ...] = (CounterObserver(self.counters), *self._drops.observers())
         meter = self.guest.meter
+        self.guest.count()
         if meter is None or not self._speed.speed:
             return counters
         self._holding = self._holding or SpeedObserver(meter, self._speed.speed, self.guest.go_first)
