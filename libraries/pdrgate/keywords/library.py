@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+# While it is imported, it looks up the source of each module that waits for it: half a second where those are many.
+import MLRsearch  # noqa: F401
 from rich.text import Text
 from robot.api import logger
 from robotlibcore import DynamicCore

@@ -168,7 +168,7 @@ class VcpuMeter:
         """Follow calls and returns from now on, which begins anew, or no longer; it makes the CPU slower."""
         self._put(_TRACED_AT, calls)
         deadline = time.monotonic() + _HEEDED
-        while self._head[_TRACING] != calls and time.monotonic() < deadline:
+        while (head := self._head)[_TRACING] != calls and not head[_HALTED_SINCE] and time.monotonic() < deadline:
             time.sleep(0.001)  # a CPU that halts heeds it when it goes on
 
     def followed(self) -> Followed:
