@@ -28,6 +28,9 @@ from pdrgate.units import Duration, Ratio
 
 _Found = TypeVar("_Found")
 
+_DRAWING = "drawing what it rests on"
+"""Said behind the verdict, of which a run ends seconds later."""
+
 FEWEST_BOOTS = 3
 """Of each build: two pairs have a deviation that is anybody's guess."""
 
@@ -135,7 +138,8 @@ class BuildKeywords:
                 comparison.judge(plan.tolerance)
             assert comparison.judgement is not None
             # Nobody has to wait for pictures, which take some seconds, to know.
-            session.observer.said(f"{comparison.judgement.verdict}; drawing what it rests on")
+            session.observer.said(str(comparison.judgement))
+            session.observer.said(_DRAWING)
         show_scenario(comparison, comparison.trials)
         if comparison.judgement is not None and comparison.shape is None:
             raise AssertionError(str(comparison.judgement))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-# While it is imported, it looks up the source of each module that waits for it: half a second where those are many.
-import MLRsearch  # noqa: F401
 from rich.text import Text
 from robot.api import logger
 from robotlibcore import DynamicCore
 
+# MLRsearch looks up the source of each module that waits for it to be imported: half a second where those are many.
+import pdrgate.search.mlr  # noqa: F401
 from pdrgate import __version__
 from pdrgate.errors import PdrGateError
 from pdrgate.gate.record import not_in_history
