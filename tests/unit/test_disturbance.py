@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from fake_testbed import FakeTestbed, Watcher, gate, new_session
 
-from pdrgate.gate.disturbance import Disturbance, beyond_the_machine
+from pdrgate.gate import disturbance
+from pdrgate.gate.disturbance import Disturbance, beyond_the_machine, remedy
 from pdrgate.history.results import read_result
 from pdrgate.observers.watching import CounterObserver, Observation, Observer
 from pdrgate.reports.junit import junit
@@ -35,6 +37,21 @@ def trials(*disturbed: Sequence[str], boot: str = "b", phase: str = "repeat") ->
 SOUND, REPEATED, LOST = ("",), (STALL, ""), (STALL, STALL, STALL)
 REMEDY = "free CPU 1 of all else, or use a guest of constant speed"
 UNSTABLE = Judgement(Verdict.UNSTABLE, "TIR 0.46")
+
+
+@pytest.mark.parametrize(
+    ("steady", "may", "told"),
+    [
+        (False, False, "or use a guest of constant speed"),
+        (True, True, "or lower sut.cpu_speed"),
+        (True, False, "or let the guest go before it: pdrgate has no right to (capability SYS_NICE, see docs/ci.md)"),
+    ],
+    ids=["namespaces", "a guest", "a guest in a container with few rights"],
+)
+def test_what_can_be_done_is_told(monkeypatch: pytest.MonkeyPatch, steady: bool, may: bool, told: str) -> None:
+    monkeypatch.setattr(disturbance, "may_go_first", lambda: may)
+    testbed = SimpleNamespace(sut_cpus=(1,), steady=steady)
+    assert remedy(testbed) == f"free CPU 1 of all else, {told}"  # type: ignore[arg-type]
 
 
 def test_a_trial_with_its_repeats_is_one_that_is_wanted() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pdrgate.hosts import scheduling
-from pdrgate.hosts.scheduling import go_first, stay_awake, take_turns
+from pdrgate.hosts.scheduling import go_first, may_go_first, stay_awake, take_turns
 
 
 @pytest.fixture
@@ -54,3 +54,15 @@ def test_a_thread_that_has_ended_is_passed_over() -> None:
         ended.wait()
     go_first(ended.pid)
     take_turns(ended.pid)
+
+
+@pytest.mark.parametrize(
+    ("line", "may"),
+    [("CapEff:\t000001ffffffffff", True), ("CapEff:\t00000000a80435fb", False), ("Name:\tpdrgate", True)],
+    ids=["all", "those of a container", "not told"],
+)
+def test_whether_threads_may_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, may: bool) -> None:
+    status = tmp_path / "status"
+    status.write_text(f"State:\tR (running)\n{line}\nCapBnd:\t0000000000000000\n")
+    monkeypatch.setattr(scheduling, "_STATUS", status)
+    assert may_go_first() is may

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pdrgate.gate.interference import receives, taken
 from pdrgate.hosts.cpus import format_cpu_list
+from pdrgate.hosts.scheduling import may_go_first
 from pdrgate.observers.heartbeat import UNSEEN
 from pdrgate.observers.reading import Place
 from pdrgate.results.verdict import Judgement, Verdict
@@ -140,6 +141,8 @@ def remedy(testbed: Testbed) -> str:
     """What a user can do against the disturbances of a testbed."""
     cpus = testbed.sut_cpus
     free = f"free CPU {format_cpu_list(cpus)} of all else" if cpus else "free the SUT's machine of all else"
+    if testbed.steady and not may_go_first():
+        return f"{free}, or let the guest go before it: pdrgate has no right to (capability SYS_NICE, see docs/ci.md)"
     return f"{free}, or {'lower sut.cpu_speed' if testbed.steady else 'use a guest of constant speed'}"
 
 

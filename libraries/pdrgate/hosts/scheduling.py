@@ -6,11 +6,15 @@ import contextlib
 import ctypes
 import os
 import platform
+import re
 import struct
 from pathlib import Path
 from typing import Protocol
 
 _BOUND = Path("/dev/cpu_dma_latency")
+_STATUS = Path("/proc/self/status")
+_SYS_NICE = 23
+"""CAP_SYS_NICE's bit (capabilities(7))."""
 _SLICE = 100_000
 """ns; the shortest that the kernel takes."""
 _CALLS = {"x86_64": (315, 314), "aarch64": (275, 274)}
@@ -53,6 +57,12 @@ def go_first(thread: int) -> None:
     """
     with contextlib.suppress(OSError):
         os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(1))
+
+
+def may_go_first() -> bool:
+    """Whether this process may have threads run before others, as root may, but for a container without SYS_NICE."""
+    found = re.search(r"^CapEff:\s*(\w+)$", _STATUS.read_text(), re.MULTILINE)
+    return found is None or bool(int(found[1], 16) >> _SYS_NICE & 1)
 
 
 def take_turns(thread: int) -> None:
