@@ -227,7 +227,7 @@ def program(script: str, hop: Hop, *arguments: str) -> Iterator[subprocess.Popen
     """A Python program in a hop's namespace, once it has told that it is ready."""
     namespace = hop.host.name.removeprefix("netns:")
     process = subprocess.Popen(
-        ("ip", "netns", "exec", namespace, sys.executable, "-c", script, *arguments),
+        ("ip", "netns", "exec", namespace, sys.executable, "-IS", "-c", script, *arguments),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
