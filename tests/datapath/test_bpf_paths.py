@@ -348,7 +348,7 @@ def test_segments_end_on_every_hop(testbed: NetnsTestbed, generators) -> None:
     try:
         plain.apply(testbed.hops)
         assert generators(6).trial(LOAD, DURATION, Frames(6, segments=True)).forwarded == 0
-        with pytest.raises(TestbedError, match=r"ipv6-routing forwards none of 1000 packets .*the kernel routes"):
+        with pytest.raises(TestbedError, match=r"ipv6-routing forwards none of \d+ packets .*the kernel routes"):
             probe(plain, testbed, generators(6), Frames(6, segments=True))
     finally:
         plain.restore()
@@ -375,7 +375,7 @@ def test_a_program_that_lets_all_pass_is_found_out(testbed: NetnsTestbed, genera
 def test_a_program_that_drops_all_is_found_out(testbed: NetnsTestbed, generators, tmp_path: Path) -> None:
     with (
         applied(data_path("tc-redirect", compiled(tmp_path, DROPS)), testbed) as path,
-        pytest.raises(TestbedError, match=r"tc-redirect forwards none of 1000 packets"),
+        pytest.raises(TestbedError, match=r"tc-redirect forwards none of \d+ packets"),
     ):
         probe(path, testbed, generators(6), Frames(6))
 

@@ -42,6 +42,8 @@ PROBE_AT_ONCE = """
 if kvm and probe: sys.exit(0x21)
 if probe: time.sleep(1)  # however busy this machine is
 """
+PATIENCE = 4
+"""Seconds: beside others it takes the program that plays QEMU a second or two to start."""
 SILENT = PROBE_AT_ONCE + "if kvm: time.sleep(600)"
 
 
@@ -83,7 +85,7 @@ def auto(config):
 @pytest.fixture
 def impatient(monkeypatch):
     monkeypatch.setattr(accelerator, "_PATIENCE_MULTIPLE", 0.0)
-    monkeypatch.setattr(accelerator, "_LEAST_PATIENCE", 2.0)
+    monkeypatch.setattr(accelerator, "_LEAST_PATIENCE", float(PATIENCE))
 
 
 # --- The probe -------------------------------------------------------------------------------------------------------
@@ -218,7 +220,7 @@ def test_a_pair_that_is_silent_by_kvm_is_emulated_and_so_is_the_next(
     try:
         assert testbed.guest.accelerator.name == "tcg"
         assert testbed.guest.accelerator.why.startswith("by KVM, chosen because a probe took ")
-        assert f"{cloud.name} gave no sign of life within 2 s of its start" in testbed.sentence()
+        assert f"{cloud.name} gave no sign of life within {PATIENCE} s of its start" in testbed.sentence()
         assert "\n" not in testbed.sentence()
     finally:
         testbed.close()
@@ -250,15 +252,15 @@ def test_kvm_that_has_booted_a_guest_is_not_to_blame_for_a_silent_one(boot_testb
     testbed = boot_testbed(cloud, machine=auto)
     assert testbed.describe()["accelerator"] == "kvm"
     (fake.folder / "silent").touch()
-    with pytest.raises(GuestError, match=r"gave no sign of life within 2 s of its start and does not answer"):
-        boot_testbed(cloud, machine=auto, patience=2.0)
+    with pytest.raises(GuestError, match=rf"gave no sign of life within {PATIENCE} s of its start and does not answer"):
+        boot_testbed(cloud, machine=auto, patience=PATIENCE)
     assert kernels(fake) == ["kvm", "kvm", "kvm"]  # the start is tried twice, never by emulation
 
 
 def test_a_guest_by_kvm_that_was_asked_for_is_never_emulated(boot_testbed, fake, auto, cloud):
     fake.behave(SILENT)
-    with pytest.raises(GuestError, match=r"gave no sign of life within 2 s of its start and does not answer"):
-        boot_testbed(cloud, machine=dataclasses.replace(auto, accelerator="kvm"), patience=2.0)
+    with pytest.raises(GuestError, match=rf"gave no sign of life within {PATIENCE} s of its start and does not answer"):
+        boot_testbed(cloud, machine=dataclasses.replace(auto, accelerator="kvm"), patience=PATIENCE)
     assert kernels(fake) == ["kvm", "kvm"]
 
 
@@ -276,14 +278,16 @@ if not probe:
 
 @pytest.mark.usefixtures("capable")
 def test_a_slow_guest_is_waited_for_until_it_is_silent(fake, boot, cloud):
-    fake.behave(TALKS.format(lines=16))
-    with pytest.raises(GuestError, match=r"no sign of life within 2 s of its last word .* ends with: .*line 15; "):
-        boot(cloud, patience=2.0)
+    fake.behave(TALKS.format(lines=24))
+    told = rf"no sign of life within {PATIENCE} s of its last word .* ends with: .*line 23; "
+    with pytest.raises(GuestError, match=told):
+        boot(cloud, patience=PATIENCE)
 
 
 @pytest.mark.usefixtures("capable")
 def test_a_guest_that_talks_for_ever_is_not_waited_for_for_ever(fake, boot, cloud, monkeypatch):
     monkeypatch.setattr("pdrgate.guests.guest._LONGEST", 2)
     fake.behave(TALKS.format(lines=10_000))
-    with pytest.raises(GuestError, match=r"was not up 4 s after its start, though its console went on, and does not"):
-        boot(cloud, patience=2.0)
+    told = rf"was not up {2 * PATIENCE} s after its start, though its console went on, and does not"
+    with pytest.raises(GuestError, match=told):
+        boot(cloud, patience=PATIENCE)

@@ -143,7 +143,7 @@ def test_boots_that_die_in_the_middle_are_told_and_the_run_goes_on(cloud: Kernel
     assert all(not boot.values for boot in died.values())
     assert "crashed: " in died["candidate"].failure
     assert "did not end within" in died["baseline"].failure
-    assert len(subject.boots) == 6
+    assert len(subject.boots) == 6, subject.judgement
     assert len(subject.samples("PDR", "candidate")) == 2
     assert subject.judgement is not None
     assert subject.judgement.verdict is not Verdict.ERROR
