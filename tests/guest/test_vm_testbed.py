@@ -46,16 +46,16 @@ def tap(name, counter):
     return Counter(Place.interface(name).of("tg"), counter)
 
 
-def whole(testbed, generator, frames):
-    """A trial that lost nothing, and what counters gained in it; the last of a few where all of them lost something.
+def low(testbed, generator, frames):
+    """A trial at a low load that the generator did not limit, and what counters gained in it.
 
-    Others may have a CPU of this machine for longer than the guest's buffers hold.
+    Others may have this machine's CPUs for longer than the guest's buffers hold: measured again, as the gate does.
     """
     for _ in range(_TRIES):
         before = testbed.counters()
         trial = generator.trial(LOW, 0.5, frames)
         after = testbed.counters()
-        if trial.forwarded == trial.offered:
+        if not trial.generator_limited:
             break
     return trial, {name: after[name] - value for name, value in before.items() if name in after}
 
@@ -71,7 +71,7 @@ def test_a_low_load_is_forwarded_whole(shared_testbed, request, monkeypatch, eng
         try:
             with contextlib.closing(testbed.generator(family)) as generator:
                 for directions in (1, 2):
-                    trial, gained = whole(testbed, generator, Frames(family=family, directions=directions))
+                    trial, gained = low(testbed, generator, Frames(family=family, directions=directions))
                     assert trial.forwarded == trial.offered == 2_000 - trial.unsent
                     assert trial.refused == 0
                     sent = gained[tap("t0", "tx_packets")] + gained[tap("t1", "tx_packets")]
@@ -210,7 +210,7 @@ def test_two_testbeds_at_once(shared_testbed, cloud, plain):
         path.apply(testbed.hops)
         try:
             with contextlib.closing(testbed.generator(6)) as generator:
-                trial, _ = whole(testbed, generator, Frames())
+                trial, _ = low(testbed, generator, Frames())
         finally:
             path.restore()  # where this is tried again, it begins anew
         assert trial.forwarded == trial.offered
