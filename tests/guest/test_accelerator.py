@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -24,27 +23,43 @@ from pdrgate.testbeds.vm import VmTestbed
 pytestmark = pytest.mark.guest
 
 WRAPPER = """\
-#!{python} -IS
-import os, signal, subprocess, sys, time
-from pathlib import Path
-words, folder = sys.argv[1:], Path({folder!r})
-kvm, probe = "kvm" in words, "-kernel" not in words
-console = next((word[len("file:"):] for word in words if word.startswith("file:") and "format" not in word), None)
-qemu = [{qemu!r}, *({{"kvm": "tcg", "host": "max"}}.get(word, word) for word in words)]
-if "-accel" in words:
-    with open(folder / "started", "a") as file:
-        file.write(f"{{'kvm' if kvm else 'tcg'}} {{'probe' if probe else 'kernel'}}\\n")
-{behaviour}
-os.execv(qemu[0], qemu)
+#!/bin/sh
+folder=FOLDER kvm=false probe=true accelerated=false console=
+for word; do
+    case $word in
+        kvm) kvm=true ;;
+        -kernel) probe=false ;;
+        -accel) accelerated=true ;;
+        file:*format*) ;;
+        file:*) console=${word#file:} ;;
+    esac
+    shift
+    case $word in
+        kvm) set -- "$@" tcg ;;
+        host) set -- "$@" max ;;
+        *) set -- "$@" "$word" ;;
+    esac
+done
+if $accelerated; then
+    by=tcg what=kernel
+    if $kvm; then by=kvm; fi
+    if $probe; then what=probe; fi
+    echo "$by $what" >>"$folder/started"
+fi
+BEHAVIOUR
+exec QEMU "$@"
 """
+"""In a language that starts at once: beside others it takes Python a second or two."""
 
 PROBE_AT_ONCE = """
-if kvm and probe: sys.exit(0x21)
-if probe: time.sleep(1)  # however busy this machine is
+if $probe; then
+    if $kvm; then exit 33; fi
+    sleep 1  # however busy this machine is
+fi
 """
-PATIENCE = 4
-"""Seconds: beside others it takes the program that plays QEMU a second or two to start."""
-SILENT = PROBE_AT_ONCE + "if kvm: time.sleep(600)"
+PATIENCE = 2
+"""Seconds."""
+SILENT = PROBE_AT_ONCE + "if $kvm; then exec sleep 600; fi"
 
 
 class FakeQemu:
@@ -55,9 +70,8 @@ class FakeQemu:
 
     def behave(self, behaviour: str) -> None:
         path = self.folder / PROGRAM
-        path.write_text(
-            WRAPPER.format(python=sys.executable, folder=str(self.folder), qemu=self.real, behaviour=behaviour)
-        )
+        text = WRAPPER.replace("BEHAVIOUR", behaviour).replace("FOLDER", str(self.folder))
+        path.write_text(text.replace("QEMU", str(self.real)))
         path.chmod(0o755)
 
     @property
@@ -91,12 +105,16 @@ def impatient(monkeypatch):
 # --- The probe -------------------------------------------------------------------------------------------------------
 
 SLOW = """
-if probe:
-    began = time.monotonic()
-    code = 0x21 if kvm else subprocess.call(qemu, close_fds=False)
-    if kvm: time.sleep(2.5 * float((folder / "took").read_text()))
-    else: (folder / "took").write_text(str(time.monotonic() - began))
-    sys.exit(code)
+if $probe && $kvm; then
+    sleep "$(cat "$folder/longer")"
+    exit 33
+elif $probe; then
+    began=$(date +%s%N)
+    QEMU "$@"
+    code=$?
+    awk "BEGIN { print 2.5 * ($(date +%s%N) - $began) / 1e9 }" >"$folder/longer"
+    exit $code
+fi
 """
 
 
@@ -104,13 +122,13 @@ if probe:
     ("behaviour", "why"),
     [
         (SLOW, r"KVM is no faster here: a probe took [\d.]+ s by /dev/null and took [\d.]+ s by emulation"),
-        ("if kvm: time.sleep(600)", r"/dev/null opens but runs nothing: a probe did not end within [\d.]+ s by it and "
-                                    r"took [\d.]+ s by emulation"),
-        ("if kvm: sys.exit('failed to initialize kvm')",
+        ("if $kvm; then exec sleep 600; fi",
+         r"/dev/null opens but runs nothing: a probe did not end within [\d.]+ s by it and took [\d.]+ s by emulation"),
+        ("if $kvm; then echo failed to initialize kvm >&2; exit 1; fi",
          r".* a probe ended QEMU with exit code 1 \(failed to initialize kvm\) by it and took [\d.]+ s by emulation"),
-        ("if kvm: os.kill(os.getpid(), signal.SIGKILL)", r".* a probe ended QEMU with exit code -9 by it and took .*"),
+        ("if $kvm; then kill -KILL $$; fi", r".* a probe ended QEMU with exit code -9 by it and took .*"),
         # Zero is what QEMU ends with, too, when it gives up.
-        ("if kvm: sys.exit(0)", r".* a probe ended QEMU with exit code 0 by it and took .*"),
+        ("if $kvm; then exit 0; fi", r".* a probe ended QEMU with exit code 0 by it and took .*"),
     ],
     ids=["slow", "hangs", "dies", "killed", "gives up"],
 )  # fmt: skip
@@ -140,10 +158,10 @@ def test_kvm_that_is_faster_is_taken(fake):
 
 
 def test_kvm_is_taken_where_emulation_fails(fake):
-    fake.behave(PROBE_AT_ONCE + "if probe: sys.exit('no TCG in this QEMU')")
+    fake.behave("if $probe && ! $kvm; then echo no TCG here >&2; exit 1; fi" + PROBE_AT_ONCE)
     choice = choose_accelerator("auto")
     assert (choice.name, choice.patience) == ("kvm", None)
-    assert "ended QEMU with exit code 1 (no TCG in this QEMU) by emulation" in choice.why
+    assert "ended QEMU with exit code 1 (no TCG here) by emulation" in choice.why
 
 
 def test_kvm_that_is_not_there_or_may_not_be_opened(fake, monkeypatch):
@@ -230,7 +248,7 @@ def test_a_pair_that_is_silent_by_kvm_is_emulated_and_so_is_the_next(
 def test_kvm_that_dies_half_way_through_a_kernel(boot_testbed, fake, auto, cloud):
     fake.behave(
         PROBE_AT_ONCE
-        + "if kvm: open(console, 'w').write('[    0.000000] Linux version'); sys.exit('KVM: entry failed')"
+        + "if $kvm; then printf '[    0.000000] Linux version' >$console; echo 'KVM: entry failed' >&2; exit 1; fi"
     )
     testbed = boot_testbed(cloud, machine=auto)
     assert testbed.guest.accelerator.name == "tcg"
@@ -248,7 +266,7 @@ def test_a_build_that_comes_up_by_neither_says_nothing_of_kvm(boot_testbed, fake
 
 
 def test_kvm_that_has_booted_a_guest_is_not_to_blame_for_a_silent_one(boot_testbed, fake, auto, cloud):
-    fake.behave(PROBE_AT_ONCE + "if kvm and (folder / 'silent').exists(): time.sleep(600)")
+    fake.behave(PROBE_AT_ONCE + "if $kvm && [ -e $folder/silent ]; then exec sleep 600; fi")
     testbed = boot_testbed(cloud, machine=auto)
     assert testbed.describe()["accelerator"] == "kvm"
     (fake.folder / "silent").touch()
@@ -267,19 +285,20 @@ def test_a_guest_by_kvm_that_was_asked_for_is_never_emulated(boot_testbed, fake,
 # --- Patience --------------------------------------------------------------------------------------------------------
 
 TALKS = """
-if not probe:
-    with open(console, "w", buffering=1) as file:
-        for number in range({lines}):
-            time.sleep(0.25)
-            file.write(f"line {{number}}\\n")
-    time.sleep(600)
+if ! $probe; then
+    for number in $(seq LINES); do
+        sleep 0.25
+        echo "line $number" >>"$console"
+    done
+    exec sleep 600
+fi
 """
 
 
 @pytest.mark.usefixtures("capable")
 def test_a_slow_guest_is_waited_for_until_it_is_silent(fake, boot, cloud):
-    fake.behave(TALKS.format(lines=24))
-    told = rf"no sign of life within {PATIENCE} s of its last word .* ends with: .*line 23; "
+    fake.behave(TALKS.replace("LINES", "12"))
+    told = rf"no sign of life within {PATIENCE} s of its last word .* ends with: .*line 12; "
     with pytest.raises(GuestError, match=told):
         boot(cloud, patience=PATIENCE)
 
@@ -287,7 +306,7 @@ def test_a_slow_guest_is_waited_for_until_it_is_silent(fake, boot, cloud):
 @pytest.mark.usefixtures("capable")
 def test_a_guest_that_talks_for_ever_is_not_waited_for_for_ever(fake, boot, cloud, monkeypatch):
     monkeypatch.setattr("pdrgate.guests.guest._LONGEST", 2)
-    fake.behave(TALKS.format(lines=10_000))
+    fake.behave(TALKS.replace("LINES", "10000"))
     told = rf"was not up {2 * PATIENCE} s after its start, though its console went on, and does not"
     with pytest.raises(GuestError, match=told):
         boot(cloud, patience=PATIENCE)

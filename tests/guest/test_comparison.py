@@ -125,6 +125,7 @@ def _stop(testbed: VmTestbed) -> None:
     script = shell._script
     # Nobody answers any more: to wait for that longer would show nothing else.
     shell._script = lambda argv, text, timeout: script(argv, text, min(timeout, 2.0))  # type: ignore[method-assign]
+    shell._prepare = lambda one: one.execute("true", 2.0)  # type: ignore[method-assign]
     os.kill(testbed.guest.pid, signal.SIGSTOP)
 
 
