@@ -152,13 +152,25 @@ def test_empty_files_below_a_directory_are_left_out(
     assert capsys.readouterr().err == f"pdrgate: note: {killed} is empty; left out\n" * 2
     for named, problem in (
         (killed, "is empty; it should hold one line of JSON per trial or per load"),
-        (
-            killed.parent,
-            "every *.txt, trials.jsonl or transfers.jsonl in this directory is empty; name a file of trials",
-        ),
+        (killed.parent, "every file of trials in this directory is empty; name one that is not"),
     ):
         assert main(["assess", str(named)]) == 2
         assert capsys.readouterr().err == f"pdrgate: {named}: {problem}\n"
+
+
+@pytest.mark.parametrize("left", ["", "\n", '{"intended_load": 1000.0, "inten', "\0\0\0"])
+def test_a_run_that_was_killed_in_its_first_trial_aborts_no_other(
+    stable: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], left: str
+) -> None:
+    killed = tmp_path / "killed" / "trials.jsonl"
+    killed.parent.mkdir()
+    killed.write_text(left)
+    (tmp_path / "verdict.txt").write_text("ERROR: killed\n")  # as a pipeline's folder has it
+    for named in ([tmp_path], [stable.parent, killed.parent], [stable, killed]):
+        assert main(["assess", *map(str, named)]) == 0
+        told = capsys.readouterr()
+        assert told.out.startswith("STABLE\n")
+        assert told.err == f"pdrgate: note: {killed} is empty; left out\n"
 
 
 def test_what_the_command_line_does_not_say_is_what_the_options_have_by_themselves() -> None:
@@ -199,7 +211,8 @@ def test_a_limited_generator_is_a_testbed_fault(tmp_path: Path, capsys: pytest.C
         (b'[["a", 0], [1, 1]]', '{path}, line 1: the load is "a": a number of packets/s above 0 belongs there'),
         (b"{}", "{path}, line 1: Object missing required field `intended_load`; a trial belongs there"),
         (None, "{path}: no such file; name a file of trials, or a directory of such files"),
-        ("directory", "{path}: no *.txt, trials.jsonl or transfers.jsonl in this directory; name a file of trials"),
+        ("directory", "{path}: no trials.jsonl, transfers.jsonl or *.txt of PASTRAMI's in this directory; "
+         "name a file of trials"),
     ],
 )  # fmt: skip
 def test_a_bad_file_is_one_line_and_exit_code_2(

@@ -290,9 +290,9 @@ def test_a_byte_order_mark_is_no_part_of_the_first_line(write: Callable[[str], P
 
 
 def test_a_directory_stands_for_the_trial_files_below_it(tmp_path: Path) -> None:
-    for name in ("b/trials.jsonl", "a.txt", "b/other.jsonl", "b/notes.md"):
+    for name in ("b/trials.jsonl", "a.txt", "b/other.jsonl", "b/notes.md", "b/console.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("x")
+        (tmp_path / name).write_text("[[1000, 0], [1, 1]]\n" if name == "a.txt" else "x\n")
     assert expand([tmp_path, tmp_path / "b/notes.md"]) == [
         tmp_path / "a.txt",
         tmp_path / "b/trials.jsonl",
@@ -301,5 +301,7 @@ def test_a_directory_stands_for_the_trial_files_below_it(tmp_path: Path) -> None
 
 
 def test_a_directory_without_trials_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no \*\.txt, trials\.jsonl or transfers\.jsonl in this directory"):
+    with pytest.raises(
+        DataError, match=r"no trials\.jsonl, transfers\.jsonl or \*\.txt of PASTRAMI's in this directory"
+    ):
         expand([tmp_path])

@@ -43,33 +43,62 @@ class Experiment:
 
 
 def expand(paths: Iterable[Path], told: Callable[[str], None] = lambda sentence: None) -> list[Path]:
-    """Replace each directory by the ``*.txt``, ``trials.jsonl`` and ``transfers.jsonl`` files below it, sorted.
+    """Replace each directory by the files of trials and transfers below it, sorted: ours, and PASTRAMI's ``*.txt``.
+
+    One that holds nothing is left out where there are others: it is what a run leaves that was killed before its first
+    trial had ended.
 
     Args:
-        told: gets a sentence on each file below a directory that is left out: an empty one is what a run leaves that
-            was killed before its first trial. One of nothing but transfers has no trials, and nothing is said of it.
+        told: gets a sentence on each file that is left out. One of nothing but transfers has no trials, and nothing is
+            said of it.
 
     Raises:
-        DataError: a directory holds none, only empty ones, or cannot be read.
+        DataError: a directory has no such file or cannot be read, or no file holds anything.
     """
-    found: list[Path] = []
-    for path in paths:
-        if not path.is_dir():
-            found.append(path)
-            continue
-        below = sorted(file for file in path.rglob("*") if file.name in _ALL_OURS or file.suffix == ".txt")
-        named = f"*.txt, {' or '.join(_ALL_OURS)}"
-        if not below:
-            raise DataError(f"{path}: no {named} in this directory; name a file of trials")
-        empty = [file for file in below if file.is_file() and not file.stat().st_size]
-        if len(empty) == len(below):
-            raise DataError(f"{path}: every {named} in this directory is empty; name a file of trials")
-        full = [file for file in below if file not in empty]
-        for file in empty:
-            if file.with_name(TRANSFERS_FILE) not in full:
-                told(f"{file} is empty; left out")
-        found.extend(full)
-    return found
+    named = [below for path in paths for below in (_below(path) if path.is_dir() else [path])]
+    full = [file for file in named if not _holds_nothing(file)]
+    if not full and (folder := next((path for path in paths if path.is_dir()), None)) is not None:
+        raise DataError(f"{folder}: every file of trials in this directory is empty; name one that is not")
+    for file in named:
+        if full and file not in full and file.with_name(TRANSFERS_FILE) not in full:
+            told(f"{file} is empty; left out")
+    return full or named
+
+
+def _below(folder: Path) -> list[Path]:
+    """A directory may have texts of others, such as the console of a run."""
+    found = [
+        file for file in folder.rglob("*") if file.name in _ALL_OURS or (file.suffix == ".txt" and is_published(file))
+    ]
+    if not found:
+        named = f"{', '.join(_ALL_OURS)} or *.txt of PASTRAMI's"
+        raise DataError(f"{folder}: no {named} in this directory; name a file of trials")
+    return sorted(found)
+
+
+def is_published(file: Path) -> bool:
+    """Whether a text file may be one of PASTRAMI's: lists, from its first character on."""
+    try:
+        with file.open("rb") as stream:
+            return stream.read(64).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[[")
+    except OSError:
+        return file.is_file()  # whoever reads it says why it cannot be read
+
+
+def _holds_nothing(file: Path) -> bool:
+    """Whether there is no whole line in it; False of one that cannot be read, for whoever reads it says so."""
+    try:
+        with file.open("rb") as stream:
+            first = next((line for line in stream if line.strip()), b"")
+    except OSError:
+        return False
+    if not first or first.endswith(b"\n"):
+        return not first
+    try:
+        json.loads(first)
+    except (ValueError, RecursionError):
+        return file.name in _ALL_OURS  # the write that a kill interrupted
+    return False
 
 
 def read_experiments(path: Path, *, whole: bool = False) -> list[Experiment]:

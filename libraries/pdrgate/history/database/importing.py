@@ -42,6 +42,7 @@ from pdrgate.results.model import (
 )
 from pdrgate.stability import read_trials
 from pdrgate.stability.transfer_files import TRANSFERS_FILE, holds_transfers, read_transfers
+from pdrgate.stability.trial_files import is_published
 from pdrgate.transfer import Transfer
 from pdrgate.trial import Trial
 
@@ -119,7 +120,7 @@ def sources(paths: Iterable[Path]) -> list[Path]:
         theirs = [
             file
             for file in path.rglob("*.txt")
-            if not any(file.is_relative_to(folder) for folder in own) and _is_published(file)
+            if not any(file.is_relative_to(folder) for folder in own) and is_published(file)
         ]
         noise = sorted(path.rglob(NOISE_FILE))
         if not runs and not lone and not theirs and not noise:
@@ -200,12 +201,6 @@ def _key(made: Sequence[Trial] | Sequence[Transfer]) -> str:
     )  # fmt: skip
     told = (first.scenario, first.boot, first.started, *counted)
     return hashlib.sha256(repr(told).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _is_published(file: Path) -> bool:
-    """Whether a text file may be one of PASTRAMI's: lists, from its first character on."""
-    with file.open("rb") as stream:
-        return stream.read(64).lstrip().startswith(b"[[")
 
 
 # --- Runs that are known ---
