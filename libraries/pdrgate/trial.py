@@ -260,6 +260,9 @@ class Stretch(Protocol):
     def side(self) -> str: ...
 
     @property
+    def build(self) -> str: ...
+
+    @property
     def pair(self) -> int: ...
 
     @property

@@ -64,7 +64,7 @@ def experiments() -> list[Experiment]:
     labels = PUBLISHED / "labels.json"
     found = []
     for name in json.loads(labels.read_text()) if labels.is_file() else ():
-        (one,) = read_experiments(PUBLISHED / name, whole=True)
+        (one,) = read_experiments(PUBLISHED / name)
         curve = assess(one.trials)
         values = values_by_run(curve.curve, PDR.loss_ratio)
         runs = list(zip(*(values[measurand].values() for measurand in NAMES), strict=True))

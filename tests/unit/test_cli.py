@@ -114,7 +114,7 @@ def test_of_boots_of_which_nobody_knows_what_they_deviate_by_none_is_slower(
     slower.write_text("".join(f"{trial.to_json()}\n" for trial in sut.repeat(LOADS, 1.0, 10)))
     assert main(["compare", str(stable), str(slower)]) == 1
     told = capsys.readouterr().out
-    assert told.startswith("INCONCLUSIVE: one boot of each does not tell: saturation throughput 899.9 kpps ")
+    assert told.startswith("INCONCLUSIVE: boots that are no pairs do not tell: saturation throughput 899.9 kpps ")
     assert told.endswith("boots that are no pairs decide nothing; measure it once: pdrgate calibrate\n")
     assert main(["compare", str(stable), str(stable)]) == 0
     assert capsys.readouterr().out.startswith("NO_BASELINE: not judged: PDR ")
@@ -171,6 +171,36 @@ def test_a_run_that_was_killed_in_its_first_trial_aborts_no_other(
         told = capsys.readouterr()
         assert told.out.startswith("STABLE\n")
         assert told.err == f"pdrgate: note: {killed} is empty; left out\n"
+
+
+def test_of_several_that_a_file_holds_the_command_line_chooses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "trials.jsonl"
+    lines = []
+    for scenario, build in (("s", "b"), ("s", "c"), ("t", "b")):
+        for pair in range(1, 5):
+            for side, label in (("baseline", "a"), ("candidate", build)):
+                slow = 0.9 if (scenario, label) == ("s", "b") else 1.0
+                sut = SimulatedSut(IdealCurve(1e6 * slow), Behaviour(0.002), seed=pair)
+                own = {"scenario": scenario, "side": side, "build": label, "pair": pair}
+                lines += [dataclasses.replace(trial, **own).to_json() for trial in sut.repeat(LOADS, 1.0, 2)]
+    run.write_text("".join(f"{line}\n" for line in lines))
+    twice = ["compare", str(run), str(run)]
+    for more, code, told in (
+        ([], 2, "holds trials of 2 scenarios (s, t); choose one with --scenario"),
+        (
+            ["--scenario", "s"],
+            2,
+            "holds 2 measurements of one scenario (b against a, c against a); choose one with --bu",
+        ),
+        (["--scenario", "s", "--build", "b"], 1, "REGRESSION: "),
+        (["--scenario", "s", "--build", "c"], 0, "PASS: "),
+        (["--scenario", "t"], 0, "PASS: "),
+    ):
+        assert main([*twice, *more]) == code, more
+        captured = capsys.readouterr()
+        assert told in captured.out + captured.err
 
 
 def test_what_the_command_line_does_not_say_is_what_the_options_have_by_themselves() -> None:

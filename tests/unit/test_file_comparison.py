@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,7 +13,9 @@ from curves import EarlyLoss
 
 from pdrgate.errors import DataError, UsageError
 from pdrgate.gate.file_comparison import compare_files
+from pdrgate.gate.record import FINGERPRINTS_FILE
 from pdrgate.gate.replicate import Measurands
+from pdrgate.gate.stored_sets import Asked
 from pdrgate.measurands import Sweep
 from pdrgate.results.verdict import Verdict
 from pdrgate.search.goals import PDR
@@ -39,19 +42,22 @@ def written(path: Path, trials: Iterator[Trial] | Sequence[Trial]) -> Path:
     return path
 
 
-def repeats(curve: LoadLoss, seed: int) -> Iterator[Trial]:
+def repeats(curve: LoadLoss, seed: int, **more: object) -> Iterator[Trial]:
     for number in range(1, 7):
-        yield from replicate(curve, seed + number, boot=f"b{seed}", repeat=number)
+        yield from replicate(curve, seed + number, boot=f"b{seed}", repeat=number, **more)
 
 
-def pairs(speeds: Sequence[float], ratio: float) -> Iterator[Trial]:
+def pairs(
+    speeds: Sequence[float], ratio: float, candidate: str = "linux-candidate", seed: int = 0, **more: object
+) -> Iterator[Trial]:
     """Both boots of each pair, whose speed differs from pair to pair far more than between the builds."""
+    builds = {"baseline": "linux-baseline", "candidate": candidate}
     for number, speed in enumerate(speeds, 1):
         for side, factor in (("baseline", 1.0), ("candidate", ratio)):
-            boot = f"{side}-{number}"
             yield from replicate(
-                IdealCurve(speed * factor), 2 * number, side=side, build=f"linux-{side}", pair=number, boot=boot
-            )
+                IdealCurve(speed * factor), seed + 2 * number, side=side, build=builds[side], pair=number,
+                boot=f"{side}-{number}", **more,
+            )  # fmt: skip
 
 
 def test_repeats_of_two_runs(tmp_path: Path) -> None:
@@ -108,8 +114,10 @@ def test_a_side_that_a_file_does_not_have(tmp_path: Path) -> None:
 def test_other_scenarios_and_tolerances_without_meaning(tmp_path: Path) -> None:
     one = list(replicate(IdealCurve(1e6), scenario="a", repeat=1))
     both = written(tmp_path / "x.jsonl", one + [dataclasses.replace(trial, scenario="b") for trial in one])
-    with pytest.raises(DataError, match=r"holds trials of 2 scenarios \(a, b\); name one file each$"):
+    with pytest.raises(DataError, match=r"holds trials of 2 scenarios \(a, b\); choose one with --scenario$"):
         compare_files(both, both, 0.02, PDR.loss_ratio)
+    with pytest.raises(DataError, match=r"holds nothing of the scenario c, but of a, b$"):
+        compare_files(both, both, 0.02, PDR.loss_ratio, asked=Asked(scenario="c"))
     with pytest.raises(UsageError, match="has no meaning"):
         compare_files(both, both, 1.0, PDR.loss_ratio)
     short = written(tmp_path / "y.jsonl", one)
@@ -158,3 +166,173 @@ def test_odd_trials_end_in_a_verdict_or_in_a_sentence(tmp_path: Path, what: str)
         if found is not None:
             numbers = [(one.change, one.lower, one.upper) for one in found.changes]
             assert all(math.isfinite(number) for each in numbers for number in each)
+
+
+def both_comparisons(order: int = 1) -> list[Trial]:
+    """One candidate that is slower by 10 %, another that is not, in one file."""
+    slower, equal = list(pairs([1e6] * 4, 0.9, "linux-b")), list(pairs([1e6] * 4, 1.0, "linux-c", seed=50))
+    return [*slower, *equal] if order > 0 else [*equal, *slower]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_two_comparisons_of_builds_in_one_file_are_told_apart(tmp_path: Path, order: int) -> None:
+    """The last one overwrote the other's pairs, and a file that held a REGRESSION passed."""
+    run = written(tmp_path / "run.jsonl", both_comparisons(order))
+    with pytest.raises(DataError) as caught:
+        compare_files(run, run, 0.02)
+    told = ["linux-b against linux-baseline", "linux-c against linux-baseline"][::order]
+    assert str(caught.value) == (
+        f"{run} holds 2 measurements of one scenario ({', '.join(told)}); choose one with --build"
+    )
+    for build, verdict in (("linux-b", Verdict.REGRESSION), ("linux-c", Verdict.PASS)):
+        found, judgement = compare_files(run, run, 0.02, asked=Asked(build=build))
+        assert found is not None
+        assert (found.pairs, judgement.verdict) == (4, verdict)
+    with pytest.raises(DataError, match=r"holds no comparison of the build linux-d, but linux-. against linux-base"):
+        compare_files(run, run, 0.02, asked=Asked(build="linux-d"))
+
+
+def test_two_runs_in_one_folder_are_told_apart(tmp_path: Path) -> None:
+    for name, trials in (("1", pairs([1e6] * 4, 0.9, "linux-b")), ("2", pairs([1e6] * 4, 1.0, "linux-c"))):
+        (tmp_path / name).mkdir()
+        written(tmp_path / name / "trials.jsonl", trials)
+    with pytest.raises(
+        DataError, match=r"holds 2 runs \(.*1/trials.jsonl: linux-b against linux-baseline, .*; name one"
+    ):
+        compare_files(tmp_path, tmp_path, 0.02)
+    judgement = compare_files(tmp_path, tmp_path, 0.02, asked=Asked(build="linux-b"))[1]
+    assert judgement.verdict is Verdict.REGRESSION
+
+
+def test_one_comparison_that_was_made_twice_is_no_larger_one(tmp_path: Path) -> None:
+    trials = [*pairs([1e6] * 4, 0.9), *pairs([1e6] * 4, 1.0, seed=50)]
+    run = written(tmp_path / "run.jsonl", trials)
+    with pytest.raises(DataError, match=r"\(linux-candidate against linux-baseline, 2 times\); put the lines of one "):
+        compare_files(run, run, 0.02)
+
+
+def test_trials_of_another_kernel_are_no_repeats(tmp_path: Path) -> None:
+    """Two runs in one file, as 'cat' makes it: nothing but their fingerprints tells them apart."""
+    one = list(repeats(IdealCurve(1e6), 1, fingerprint="f1"))
+    both = written(tmp_path / "both.jsonl", [*one, *repeats(IdealCurve(0.9e6), 20, fingerprint="f2")])
+    (tmp_path / FINGERPRINTS_FILE).write_text('{"f1": {"kernel": "6.1"}}')
+    with pytest.raises(DataError, match=r"under 2 fingerprints \(f1 of kernel 6.1, f2 of kernel unknown\); put the "):
+        compare_files(both, both, 0.02)
+
+
+def test_pairs_of_two_runs_are_no_pairs(tmp_path: Path) -> None:
+    """A machine that is slower by 5 % on the second day made a REGRESSION of equal builds: of one number, no pair."""
+    monday = written(tmp_path / "monday.jsonl", pairs([1e6] * 6, 1.0))
+    tuesday = written(tmp_path / "tuesday.jsonl", pairs([0.95e6] * 6, 1.0, seed=100))
+    found, judgement = compare_files(monday, tuesday, 0.02)
+    assert found is not None
+    assert (found.pairs, judgement.verdict) == (0, Verdict.INCONCLUSIVE)
+    assert judgement.reason.startswith("boots that are no pairs do not tell: ")
+    assert "pdrgate calibrate" in judgement.reason
+    # Six boots of each, if somebody knows what boots deviate by.
+    for deviation, verdict in ((0.05, Verdict.INCONCLUSIVE), (0.002, Verdict.REGRESSION)):
+        assert compare_files(monday, tuesday, 0.02, boots_deviate=deviation)[1].verdict is verdict
+    for run in (monday, tuesday):
+        found, judgement = compare_files(run, run, 0.02)
+        assert found is not None
+        assert (found.pairs, judgement.verdict) == (6, Verdict.PASS)
+
+
+def test_a_copy_of_a_run_has_its_pairs(tmp_path: Path) -> None:
+    run = written(tmp_path / "run.jsonl", pairs([1e6] * 4, 0.9))
+    (tmp_path / "kept").mkdir()
+    copy = written(tmp_path / "kept/trials.jsonl", pairs([1e6] * 4, 0.9))
+    found, judgement = compare_files(run, tmp_path / "kept", 0.02)
+    assert found is not None
+    assert (found.pairs, judgement.verdict) == (4, Verdict.REGRESSION)
+    assert compare_files(copy, run, 0.02) == (dataclasses.replace(found, baseline=str(copy)), judgement)
+
+
+def test_two_scenarios_are_no_comparison(tmp_path: Path) -> None:
+    names = "ipv6-routing-1cpu-4096-64B", "ipv4-routing-1cpu-4096-1518B"
+    first, second = (
+        written(tmp_path / f"{name}.jsonl", repeats(IdealCurve(capacity), seed, scenario=name))
+        for name, capacity, seed in zip(names, (1e6, 0.7e6), (1, 20), strict=True)
+    )
+    with pytest.raises(DataError) as caught:
+        compare_files(first, second, 0.02, PDR.loss_ratio, boots_deviate=0.001)
+    assert str(caught.value) == (
+        f"{first} is of the scenario {names[0]} and {second} of {names[1]}; name two runs of one"
+    )
+    untold = written(tmp_path / "untold.jsonl", repeats(IdealCurve(0.7e6), 20, scenario=""))
+    assert compare_files(first, untold, 0.02, boots_deviate=0.001)[1].verdict is Verdict.REGRESSION
+
+
+def test_of_several_scenarios_one_is_chosen(tmp_path: Path) -> None:
+    run = written(tmp_path / "run.jsonl", [*pairs([1e6] * 4, 0.9, scenario="s"), *pairs([1e6] * 4, 1.0, scenario="t")])
+    for scenario, verdict in (("s", Verdict.REGRESSION), ("t", Verdict.PASS)):
+        found, judgement = compare_files(run, run, 0.02, asked=Asked(scenario=scenario))
+        assert found is not None
+        assert (found.pairs, judgement.verdict) == (4, verdict)
+
+
+def published(path: Path, capacity: float) -> Path:
+    """As PASTRAMI's authors publish them."""
+    sut, loads = SimulatedSut(IdealCurve(capacity), Behaviour(0.003), seed=1), [*LOADS, 1.05e6, 1.25e6]
+    lines = [
+        [[load, 0], *([one.offered, one.forwarded] for one in sut.repeat([load], 10.0, 10))] for load in sorted(loads)
+    ]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return path
+
+
+def test_published_files_are_compared_whatever_their_names_tell(tmp_path: Path) -> None:
+    plain = published(tmp_path / "clab_tb1_raw_50_k6.8_intel_bare-metal_as-is.txt", 1e6)
+    pinned = published(tmp_path / "clab_tb1_raw_50_k6.8_intel_bare-metal_nic_buf_4096_irq_pf0-4_pf1-4.txt", 0.9e6)
+    ours = written(tmp_path / "ours.jsonl", repeats(IdealCurve(0.9e6), 20, scenario="ipv6-routing-1cpu-4096-64B"))
+    for candidate in (pinned, ours):
+        told: list[str] = []
+        found, judgement = compare_files(plain, candidate, 0.02, told_of=told.append, boots_deviate=0.001)
+        assert found is not None
+        assert judgement.verdict is Verdict.REGRESSION, judgement
+        assert len(told) == 1
+        assert told[0].startswith(f"by the names of the files {plain} is of ipv6 bare-metal unpinned ring 512, and ")
+
+
+def test_what_drained_is_no_throughput_of_the_other_file(tmp_path: Path) -> None:
+    """Of a deep buffer the same counts, as an older version wrote them, are another PDR and another throughput."""
+    now = written(tmp_path / "now.jsonl", repeats(IdealCurve(1e6), 1))
+    records = [json.loads(line) for line in now.read_text().splitlines()]
+    old = tmp_path / "old.jsonl"
+    for record in records:
+        del record["drained"], record["under_way"]
+    old.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    for first, second in ((old, now), (now, old)):
+        with pytest.raises(
+            DataError, match="two versions of pdrgate, of which one counts rates otherwise; measure the "
+        ):
+            compare_files(first, second, 0.02)
+    assert compare_files(old, old, 0.02, boots_deviate=0.001)[1].verdict is Verdict.PASS
+
+
+def test_a_load_is_not_judged_by_looks_on_one_side_alone(tmp_path: Path) -> None:
+    now = list(repeats(IdealCurve(1e6), 1))
+    looked, blind = (
+        written(tmp_path / "looked.jsonl", now), written(tmp_path / "blind.jsonl", changed(now, under_way=()))
+    )  # fmt: skip
+    with pytest.raises(
+        DataError, match=r"looked.jsonl tell what was under way while they were sent, and those of .*bli"
+    ):
+        compare_files(blind, looked, 0.02)
+
+
+def test_runs_of_two_methods_are_not_compared(tmp_path: Path) -> None:
+    for method in "1", "2":
+        (tmp_path / method).mkdir()
+        written(tmp_path / method / "trials.jsonl", repeats(IdealCurve(1e6), 1, fingerprint="f"))
+        (tmp_path / method / FINGERPRINTS_FILE).write_text(json.dumps({"f": {"method": method}}))
+    with pytest.raises(DataError, match="measured by two versions of pdrgate"):
+        compare_files(tmp_path / "1", tmp_path / "2", 0.02)
+
+
+def test_what_is_asked_for_and_no_file_tells_is_not_passed_over(tmp_path: Path) -> None:
+    run = written(tmp_path / "run.jsonl", repeats(IdealCurve(1e6), 1, scenario=""))
+    with pytest.raises(DataError, match="hold no comparison of builds; leave --build out"):
+        compare_files(run, run, 0.02, asked=Asked(build="linux-b"))
+    with pytest.raises(DataError, match="do not tell their scenario; leave --scenario out"):
+        compare_files(run, run, 0.02, asked=Asked(scenario="s"))

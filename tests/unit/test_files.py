@@ -56,6 +56,33 @@ def test_scenario_and_boot_make_experiments(write: Write) -> None:
     assert first.source == f"{path} (ipv6, 1)"
 
 
+def test_builds_of_two_comparisons_are_experiments_of_their_own(write: Write) -> None:
+    """Candidates of one side were one curve, whatever builds they were."""
+    path = write(
+        lines(
+            *(
+                ours(load, scenario="s", side=side, build=build, pair=pair)
+                for load, candidate in ((1e6, "linux-b"), (2e6, "linux-c"))
+                for pair in (1, 2)
+                for side, build in (("baseline", "linux-a"), ("candidate", candidate))
+            )
+        )
+    )
+    found = read_experiments(path)
+    assert [(one.source, [trial.intended_load for trial in one.trials]) for one in found] == [
+        (f"{path} (s, baseline linux-a, comparison 1)", [1e6, 1e6]),
+        (f"{path} (s, candidate linux-b, comparison 1)", [1e6, 1e6]),
+        (f"{path} (s, baseline linux-a, comparison 2)", [2e6, 2e6]),
+        (f"{path} (s, candidate linux-c, comparison 2)", [2e6, 2e6]),
+    ]
+
+
+def test_nothing_that_was_sent_is_no_experiment(write: Write) -> None:
+    path = write(lines(Trial(0.0, 0.5, 0, 0, phase="idle")))
+    with pytest.raises(DataError, match="in none of its trials was anything sent; name a file of others"):
+        read_experiments(path)
+
+
 def test_repeats_are_taken_alone_where_there_are_any(write: Write) -> None:
     path = write(
         lines(

@@ -26,7 +26,8 @@ def assess(files: tuple[Path, ...], form: str, reading: str, loss: Ratio, eta: R
     """Say whether the PDR in each FILE can be trusted.
 
     FILE is a trials.jsonl of pdrgate, a result file of PASTRAMI, or a directory: all of them below it. A
-    transfers.jsonl is of TCP, which has no PDR: what is asked then is whether its throughput is one number.
+    transfers.jsonl is of TCP, which has no PDR: what is asked then is whether its throughput is one number. An
+    experiment is one scenario and boot; where builds were compared, one build of one comparison over its boots.
 
     Exits with 0 when every experiment is STABLE, with 1 when one is not, with 2 when a FILE is no trials or the
     generator was the limit.

@@ -15,6 +15,8 @@ from pdrgate.units import Ratio
 @click.argument("candidate", type=PathType())
 @click.option("--tolerance", type=RatioType(), default="2%", show_default=True, help="Loss of PDR that is accepted.")
 @click.option("--loss", type=RatioType(), default="0.5%", show_default=True, help="The PLR that defines the PDR.")
+@click.option("--scenario", metavar="NAME", default="", help="Of several scenarios the one that is compared.")
+@click.option("--build", metavar="BUILD", default="", help="Of several comparisons of builds the one that has it.")
 @click.option(
     "--noise",
     metavar="FILE",
@@ -33,6 +35,8 @@ def compare(
     candidate: Path,
     tolerance: Ratio,
     loss: Ratio,
+    scenario: str,
+    build: str,
     noise: Path | None,
     boots_deviate: Ratio | None,
     form: str,
@@ -40,22 +44,27 @@ def compare(
     """Say whether the trials in CANDIDATE show a lower PDR or saturation throughput than those in BASELINE.
 
     Each is a trials.jsonl, a result file of PASTRAMI, or a directory of one; all its repeats are taken together. Two
-    transfers.jsonl are compared by TCP's throughput, round trips and retransmissions. Of the
-    trials of a comparison of builds, BASELINE gives those of its baseline and CANDIDATE those of its candidate: name
-    such a run twice, and its pairs of boots are judged again. Exits as gate does. Trials of one boot do not show what
-    the next one gives: where what boots deviate by is not known, one boot against one boot is never a REGRESSION.
+    transfers.jsonl are compared by TCP's throughput, round trips and retransmissions. Both are of one scenario, and
+    each is of one run, and of one comparison of builds at most; where there are several, --scenario, --build or the
+    name of a file says which is meant.
+
+    Of the trials of a comparison of builds, BASELINE gives those of its baseline and CANDIDATE those of its candidate:
+    name such a run twice, and its pairs of boots are judged again. Boots of two runs are no pairs. Exits as gate does.
+    Trials of one run do not show what the next one gives: where what boots deviate by is not known, boots that are no
+    pairs are never a REGRESSION.
     """
     import json
 
     import msgspec
 
     from pdrgate.gate.file_comparison import compare_files
+    from pdrgate.gate.stored_sets import Asked
     from pdrgate.history.noise import NOISE_FILE, NoiseFile
 
     folder = candidate.absolute() if candidate.is_dir() else candidate.absolute().parent
     comparison, judgement = compare_files(
         baseline, candidate, float(tolerance), float(loss), note,
-        noise=NoiseFile(noise or folder.parent / NOISE_FILE),
+        asked=Asked(scenario, build), noise=NoiseFile(noise or folder.parent / NOISE_FILE),
         boots_deviate=None if boots_deviate is None else float(boots_deviate),
     )  # fmt: skip
     if form == "json":

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from statistics import median
 
@@ -22,9 +21,9 @@ from pdrgate.gate.judging import (
 )
 from pdrgate.gate.noise import noise_floor
 from pdrgate.gate.options import COST_TOLERANCE, LATENCY_TOLERANCE
-from pdrgate.gate.record import read_fingerprints
 from pdrgate.gate.replicate import MEASURANDS, Measurands
 from pdrgate.gate.shape import Shape, shape_of, shape_of_transfers
+from pdrgate.gate.stored_sets import Asked, StoredSet, check_comparable, stored_set
 from pdrgate.gate.transfer_comparison import TRANSFER_MEASURANDS
 from pdrgate.gate.transfer_run import TransferMeasurands
 from pdrgate.history.noise import NoiseStore
@@ -44,14 +43,14 @@ from pdrgate.results.fingerprint import conditions
 from pdrgate.results.model import ChangeResult, ComparisonResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.goals import PDR
-from pdrgate.stability import Reading, assess, expand, read_experiments
+from pdrgate.stability import Reading, assess
 from pdrgate.stability import Verdict as Stability
 from pdrgate.stability.curve import LoadLossCurve, first_past
-from pdrgate.stability.transfer_files import TransferExperiment, holds_transfers, read_transfers
+from pdrgate.stability.transfer_files import TransferExperiment
 from pdrgate.stability.transfers import assess_transfers
 from pdrgate.stats.intervals import mean
 from pdrgate.transfer import Transfer
-from pdrgate.trial import AnyStretch, Trial, by_boot
+from pdrgate.trial import Trial, by_boot
 
 _SIDES: tuple[Side, Side] = ("baseline", "candidate")
 _Values = dict[str, dict[int, float]]
@@ -61,7 +60,7 @@ _Values = dict[str, dict[int, float]]
 class _Set:
     """One side's trials or transfers, assessed."""
 
-    path: Path
+    stored: StoredSet
     failure: Judgement | None
     """Why they do not come to one number; None when they do."""
     values: _Values
@@ -72,8 +71,15 @@ class _Set:
     """In place of trials."""
 
     @property
+    def path(self) -> Path:
+        """As a person named it."""
+        return self.stored.path
+
+    @property
     def boots(self) -> int:
-        """That the trials are of."""
+        """That the samples are of."""
+        if self.paired:
+            return max(map(len, self.values.values()))
         return len(by_boot(self.trials) or by_boot(self.transfers)) or 1
 
     @property
@@ -84,9 +90,8 @@ class _Set:
     @property
     def fingerprint(self) -> Mapping[str, str]:
         """What the first trial was made under, as its run has it; empty where it lies in no run. Raises DataError."""
-        folder = self.path if self.path.is_dir() else self.path.parent
         first: Trial | Transfer = (self.trials or self.transfers)[0]
-        return read_fingerprints(folder).get(first.fingerprint, {})
+        return self.stored.fingerprint(first)
 
     @property
     def compared(self) -> tuple[Compared, ...]:
@@ -105,38 +110,43 @@ def compare_files(
     baseline: Path,
     candidate: Path,
     tolerance: float,
-    plr_threshold: float,
+    plr_threshold: float = PDR.loss_ratio,
     told_of: Callable[[str], None] = lambda sentence: None,
     *,
+    asked: Asked = Asked(),  # noqa: B008  # frozen
     noise: NoiseStore | None = None,
     boots_deviate: float | None = None,
 ) -> tuple[ComparisonResult | None, Judgement]:
     """Assess both sides, then compare their PDRs and saturation throughputs, or what transfers come to.
 
     Of the trials of a build comparison, which has two builds, those of the baseline are taken from the first path and
-    those of the candidate from the second: given twice, such a run is judged again, pair by pair. A change that can be
-    computed is told also where a side is not stable.
+    those of the candidate from the second: given twice, such a run is judged again, pair by pair. Boots of two runs are
+    no pairs: they were not measured side by side. A change that can be computed is told also where a side is not
+    stable.
 
     Args:
-        told_of: gets a sentence on each file that is left out, see `expand`.
+        plr_threshold: the loss ratio that makes the PDR.
+        told_of: gets a sentence on what a reader should know of the files, see `expand` and `check_comparable`.
+        asked: which of several is meant.
         noise: where what boots deviate by is kept, for trials whose run lies around them.
         boots_deviate: what it is stated to be.
 
     Raises:
-        DataError: a file holds no trials, or trials of different scenarios.
+        DataError: a file holds no trials, several sets of them of which none was chosen, or trials of another question.
         UsageError: the tolerance has no meaning.
     """
     check_tolerance(tolerance)
+    stored = stored_set(baseline, asked, told_of), stored_set(candidate, asked, told_of)
+    check_comparable(*stored, asked, told_of)
     first, second = (
-        _read(path, side, plr_threshold, told_of) for path, side in ((baseline, _SIDES[0]), (candidate, _SIDES[1]))
+        _transfers_of(one, side) if one.transfers else _trials_of(one, side, plr_threshold)
+        for one, side in zip(stored, _SIDES, strict=True)
     )
-    if bool(first.transfers) != bool(second.transfers):
-        loops, trials = (first, second) if first.transfers else (second, first)
-        raise DataError(f"{loops.path} holds transfers and {trials.path} trials; name two runs of one scenario")
     failure = next((one.failure for one in (first, second) if one.failure is not None), None)
     main, *_ = first.compared
     pairs = sorted(first.values[main.name].keys() & second.values[main.name].keys())
-    paired = first.paired and second.paired and len(pairs) > 1
+    one_run = first.paired and second.paired and stored[0].made == stored[1].made
+    paired = one_run and len(pairs) > 1
     judged_here = [one for one in first.compared if one.name not in COSTS or not (first.inexact or second.inexact)]
     samples = [_samples(one, first, second, tolerance, pairs if paired else None) for one in judged_here]
     known = [one for one in samples if len(one.baseline) > 1 and len(one.candidate) > 1]
@@ -156,7 +166,9 @@ def compare_files(
             floor = NoiseFloor.stated([one.measurand for one in known], boots_deviate)
         else:
             floor = _floor(noise, first, second)
-        changes = compare(known, str(baseline), floor, (second.boots, first.boots))
+        # What boots of one comparison deviate by is that of some minutes, and says nothing of those of another day.
+        baseline_tells = one_run or not first.paired
+        changes = compare(known, str(baseline), floor, (second.boots, first.boots), baseline_tells=baseline_tells)
     found = comparison(
         changes, str(baseline), {}, pairs=len(pairs) if paired else 0, why_not=failure.reason if failure else ""
     )
@@ -175,7 +187,7 @@ def _floor(noise: NoiseStore | None, first: _Set, second: _Set) -> NoiseFloor:
 
 
 def _by_pairs(
-    samples: Sequence[Samples], first: _Set, second: _Set, plr_threshold: float
+    samples: Sequence[Samples], first: _Set, second: _Set, loss_ratio: float
 ) -> tuple[tuple[ChangeResult, ...], Judgement | None]:
     """The changes, and why they are not accepted: as a comparison of builds has them."""
     try:
@@ -191,7 +203,7 @@ def _by_pairs(
     else:
         shape = shape_of(
             dict(zip(_SIDES, (first.trials, second.trials), strict=True)), of_boots,
-            reading=Reading.STRICT, loss_ratio=plr_threshold, scenario="trials of",
+            reading=Reading.STRICT, loss_ratio=loss_ratio, scenario="trials of",
         )  # fmt: skip
     return PairsRule().told(standing, samples), shape.veto(
         standing, {side: str(one.path) for side, one in zip(_SIDES, (first, second), strict=True)}
@@ -215,34 +227,8 @@ def _samples(
     return Samples(measurand.name, measurand.unit, measurand.better, accepted, of(first), of(second))
 
 
-def _read(path: Path, side: Side, plr_threshold: float, told_of: Callable[[str], None]) -> _Set:
-    files = expand([path], told_of)
-    loops = [file for file in files if holds_transfers(file)]
-    if len(loops) not in (0, len(files)):
-        raise DataError(f"{path} holds trials and transfers; name one of {', '.join(map(str, files))}")
-    return _transfers_of(path, side, loops) if loops else _trials_of(path, side, plr_threshold, files)
-
-
-def _of_one_scenario(path: Path, what: str, scenarios: Iterable[str]) -> None:
-    """Raises DataError when there are several."""
-    if len(found := sorted(set(scenarios))) > 1:
-        raise DataError(f"{path} holds {what} of {len(found)} scenarios ({', '.join(found)}); name one file each")
-
-
-def _of_side(path: Path, what: str, found: Sequence[AnyStretch], side: Side) -> list[AnyStretch]:
-    """Of a comparison of builds those of one side; else all. Raises DataError when there is none of it."""
-    if not any(one.side for one in found):
-        return list(found)
-    own = [one for one in found if one.side == side]
-    if not own:
-        raise DataError(f"{path} holds {what} of a build comparison, and none of its {side}; name the whole file")
-    return own
-
-
-def _transfers_of(path: Path, side: Side, files: Sequence[Path]) -> _Set:
-    found = list(chain.from_iterable(map(read_transfers, files)))
-    _of_one_scenario(path, "transfers", (one.scenario for one in found))
-    own = _of_side(path, "transfers", found, side)
+def _transfers_of(stored: StoredSet, side: Side) -> _Set:
+    path, own = stored.path, stored.of(stored.transfers, side)
     paired = any(one.pair for one in own)
     assessed = assess_transfers(TransferExperiment(str(path), tuple(own)))
     failure = None
@@ -257,13 +243,11 @@ def _transfers_of(path: Path, side: Side, files: Sequence[Path]) -> _Set:
         for measurand in TransferMeasurands.at(repeats[0].window, duration, len(repeats)).all:
             if (value := measurand.value(made)) is not None:
                 values[measurand.name][pair or count] = value
-    return _Set(path, failure, values, paired, transfers=tuple(own))
+    return _Set(stored, failure, values, paired, transfers=tuple(own))
 
 
-def _trials_of(path: Path, side: Side, plr_threshold: float, files: Sequence[Path]) -> _Set:
-    experiments = [experiment for file in files for experiment in read_experiments(file, whole=True)]
-    _of_one_scenario(path, "trials", (experiment.scenario for experiment in experiments))
-    trials = _of_side(path, "trials", [trial for experiment in experiments for trial in experiment.trials], side)
+def _trials_of(stored: StoredSet, side: Side, plr_threshold: float) -> _Set:
+    path, trials = stored.path, stored.of(stored.trials, side)
     repeats = [trial for trial in trials if trial.phase == REPEAT] or [trial for trial in trials if trial.intended_load]
     paired = any(trial.pair for trial in trials)
     values = _by_replicate(trials, plr_threshold)
@@ -276,7 +260,7 @@ def _trials_of(path: Path, side: Side, plr_threshold: float, files: Sequence[Pat
     failure = None
     if found.verdict is not Stability.STABLE:
         failure = Judgement(Verdict(found.verdict.value), f"{path}: {found.reason}")
-    return _Set(path, failure, values, paired, tuple(trials))
+    return _Set(stored, failure, values, paired, tuple(trials))
 
 
 def values_by_run(curve: LoadLossCurve, plr_threshold: float) -> _Values:

@@ -84,7 +84,12 @@ def check_tolerance(tolerance: float) -> None:
 
 
 def compare(
-    samples: Sequence[Samples], source: str, floor: NoiseFloor | None = None, boots: tuple[int, int] = (1, 1)
+    samples: Sequence[Samples],
+    source: str,
+    floor: NoiseFloor | None = None,
+    boots: tuple[int, int] = (1, 1),
+    *,
+    baseline_tells: bool = True,
 ) -> tuple[ChangeResult, ...]:
     """The changes of samples that were not taken in pairs, at 95 % for all of them together; see `Samples.change`.
 
@@ -93,6 +98,7 @@ def compare(
     Args:
         floor: what is known of the testbed's noise.
         boots: that the samples of candidate and baseline are of.
+        baseline_tells: whether the baseline's boots tell what boots deviate by, where the floor does not.
 
     Raises:
         DataError: a side has fewer than two samples, or a mean that is not positive.
@@ -100,8 +106,9 @@ def compare(
     each = 1.0 - (1.0 - CONFIDENCE) / len(samples)
     noise = {one.measurand: (floor or NoiseFloor()).of(one.measurand) for one in samples}
     try:
+        own = {one.measurand: _of_boots(one, boots[1]) for one in samples if baseline_tells}
         changes = [
-            one.change(each, noise[one.measurand].known_boots or _of_boots(one, boots[1]), boots) for one in samples
+            one.change(each, noise[one.measurand].known_boots or own.get(one.measurand), boots) for one in samples
         ]
     except ValueError as error:
         raise DataError(f"cannot compare with {source}: {error}") from error
@@ -296,7 +303,7 @@ def shown(value: float, unit: str) -> str:
 
 def _lead(change: ChangeResult) -> str:
     if change.verdict is Verdict.INCONCLUSIVE and not _spans(change):
-        return "one boot of each does not tell" if change.evidence is None else "the pairs do not tell"
+        return "boots that are no pairs do not tell" if change.evidence is None else "the pairs do not tell"
     return _LEADS[change.verdict]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdrgate.errors import DataError
+from pdrgate.stability.comparisons import experiments
 from pdrgate.transfer import Transfer
 
 TRANSFERS_FILE = "transfers.jsonl"
@@ -15,7 +16,7 @@ TRANSFERS_FILE = "transfers.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class TransferExperiment:
-    """The transfers of one scenario and boot, or of one build of a comparison, in measured order."""
+    """The transfers of one scenario and boot, or of one side of a comparison, in measured order."""
 
     source: str
     transfers: tuple[Transfer, ...]
@@ -59,7 +60,7 @@ def read_transfers(path: Path) -> list[Transfer]:
 
 
 def read_transfer_experiments(path: Path) -> list[TransferExperiment]:
-    """Every experiment in one file, in order of appearance: by scenario, and by build, else by boot.
+    """Every experiment in one file, in order of appearance: see `experiments`.
 
     Raises:
         DataError: as `read_transfers`, or the file holds none.
@@ -67,16 +68,13 @@ def read_transfer_experiments(path: Path) -> list[TransferExperiment]:
     transfers = read_transfers(path)
     if not transfers:
         raise DataError(f"{path}: is empty or not there; it should hold one line of JSON per transfer")
-    groups: dict[tuple[str, str], list[Transfer]] = {}
-    for one in transfers:
-        groups.setdefault((one.scenario, one.side or one.boot), []).append(one)
+    found = experiments(transfers)
     return [
         TransferExperiment(
-            f"{path} ({', '.join(filter(None, key))})" if len(groups) > 1 and any(key) else str(path),
-            tuple(members), key[0],
+            f"{path} ({name})" if len(found) > 1 and name else str(path), tuple(members), members[0].scenario
         )
-        for key, members in groups.items()
-    ]  # fmt: skip
+        for name, members in found
+    ]
 
 
 def _transfer(path: Path, number: int, line: str) -> Transfer:

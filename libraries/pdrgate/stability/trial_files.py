@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pdrgate.errors import DataError
+from pdrgate.stability.comparisons import experiments
 from pdrgate.stability.transfer_files import TRANSFERS_FILE
 from pdrgate.trial import GENERATOR_TOLERANCE, Trial
 
@@ -32,8 +33,23 @@ _LARGEST_COUNT = 2**64
 
 
 @dataclass(frozen=True, slots=True)
+class TrialsRead:
+    """What a file of trials holds, in measured order."""
+
+    trials: tuple[Trial, ...]
+    notes: tuple[str, ...] = ()
+    """What a reader should know of them."""
+    published: bool = False
+    """Whether it is one of PASTRAMI's: they tell no scenario, and what is taken for one is a guess by the file's
+    name."""
+    drained: bool = False
+    """Whether all trials tell what drained: else that is part of their rates."""
+
+
+@dataclass(frozen=True, slots=True)
 class Experiment:
-    """The trials of one scenario and boot, in measured order, and what a reader should know about them."""
+    """The trials of one scenario and boot, or of one side of a comparison of builds over its boots, in measured order,
+    and what a reader should know about them."""
 
     source: str
     trials: tuple[Trial, ...]
@@ -101,21 +117,33 @@ def _holds_nothing(file: Path) -> bool:
     return False
 
 
-def read_experiments(path: Path, *, whole: bool = False) -> list[Experiment]:
+def read_experiments(path: Path) -> list[Experiment]:
     """Every experiment in one file, in order of appearance.
 
-    Of our trials, those of the phase ``repeat`` are taken where an experiment has any, else all of them, as for
-    ``whole``. Trials of two builds are two experiments, and so are those of two boots, unless builds were compared over
-    boots.
+    Of our trials, those of the phase ``repeat`` are taken where an experiment has any, else all of them. Trials of two
+    builds, or of two comparisons of builds, are two experiments, and so are those of two boots, unless builds were
+    compared over boots: see `experiments`.
 
     Raises:
         DataError: the file cannot be read or is not trials; the message names file, line and what belongs there.
     """
-    text = _text(path)
-    if not text.lstrip().startswith("["):
-        trials, notes = _ours(path, text)
-        return _grouped(path, trials, notes, whole)
-    return [_published(path, text)]
+    read = read_file(path)
+    found = [(name, members, curve) for name, members in experiments(read.trials) if (curve := _of_the_curve(members))]
+    if not found:
+        raise DataError(f"{path}: in none of its trials was anything sent; name a file of others")
+    return [
+        Experiment(
+            f"{path} ({name})" if len(found) > 1 and name else str(path),
+            curve, members[0].scenario, members[0].boot, read.notes,
+        )
+        for name, members, curve in found
+    ]  # fmt: skip
+
+
+def _of_the_curve(trials: Sequence[Trial]) -> tuple[Trial, ...]:
+    """Those that an experiment is assessed by."""
+    repeats = tuple(trial for trial in trials if trial.phase == REPEAT_PHASE)
+    return repeats or tuple(trial for trial in trials if trial.phase != IDLE_PHASE)
 
 
 def read_trials(path: Path) -> list[Trial]:
@@ -124,10 +152,17 @@ def read_trials(path: Path) -> list[Trial]:
     Raises:
         DataError: as ``read_experiments``.
     """
+    return list(read_file(path).trials)
+
+
+def read_file(path: Path) -> TrialsRead:
+    """All of one file.
+
+    Raises:
+        DataError: as ``read_experiments``.
+    """
     text = _text(path)
-    if text.lstrip().startswith("["):
-        return list(_published(path, text).trials)
-    return _ours(path, text)[0]
+    return _published(path, text) if text.lstrip().startswith("[") else _ours(path, text)
 
 
 def _text(path: Path) -> str:
@@ -158,8 +193,9 @@ def _binary(path: Path, content: bytes, position: int) -> NoReturn:
     raise DataError(f"{path}, line {line}: binary data; it should hold one line of JSON per trial or per load")
 
 
-def _ours(path: Path, text: str) -> tuple[list[Trial], tuple[str, ...]]:
+def _ours(path: Path, text: str) -> TrialsRead:
     trials: list[Trial] = []
+    drained = True
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -170,7 +206,8 @@ def _ours(path: Path, text: str) -> tuple[list[Trial], tuple[str, ...]]:
         except ValueError as error:
             # Only the write that a kill interrupted leaves a line without its newline.
             if number == len(lines) and trials:
-                return trials, (f"{path}, line {number}: torn by a kill while it was written; left out",)
+                note = f"{path}, line {number}: torn by a kill while it was written; left out"
+                return TrialsRead(tuple(trials), (note,), drained=drained)
             fail(f"{_shown(line)} is not JSON ({_reason(error)}); a trial object {{…}} belongs there")
         if not isinstance(record, dict):
             fail(f"{_shown(record)}: a trial object {{…}} belongs there")
@@ -188,24 +225,11 @@ def _ours(path: Path, text: str) -> tuple[list[Trial], tuple[str, ...]]:
         if trial.offered == 0 and not trial.generator_limited and not rested:
             fail("offered is 0 and so is unsent: a count above 0 belongs in one of them")
         trials.append(trial)
-    return trials, ()
+        drained = drained and "drained" in record
+    return TrialsRead(tuple(trials), drained=drained)
 
 
-def _grouped(path: Path, trials: Sequence[Trial], notes: tuple[str, ...], whole: bool) -> list[Experiment]:
-    groups: dict[tuple[str, str], list[Trial]] = {}
-    for trial in trials:
-        groups.setdefault((trial.scenario, trial.side or trial.boot), []).append(trial)
-    experiments = []
-    for (scenario, which), members in groups.items():
-        repeats = [] if whole else [trial for trial in members if trial.phase == REPEAT_PHASE]
-        name = ", ".join(part for part in (scenario, which) if part)
-        source = f"{path} ({name})" if len(groups) > 1 and name else str(path)
-        loaded = [trial for trial in members if whole or trial.phase != IDLE_PHASE]
-        experiments.append(Experiment(source, tuple(repeats or loaded), scenario, members[0].boot, notes))
-    return experiments
-
-
-def _published(path: Path, text: str) -> Experiment:
+def _published(path: Path, text: str) -> TrialsRead:
     seconds = _seconds(path.name)
     scenario = _scenario(path.name)
     trials: list[Trial] = []
@@ -232,7 +256,7 @@ def _published(path: Path, text: str) -> Experiment:
                     phase=REPEAT_PHASE,
                 )
             )
-    return Experiment(str(path), tuple(trials), scenario, path.stem, _shortfall(trials))
+    return TrialsRead(tuple(trials), _shortfall(trials), published=True)
 
 
 def _row(row: Any, fail: Callable[[str], NoReturn]) -> tuple[float, list[Any]]:

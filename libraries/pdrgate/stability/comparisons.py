@@ -1,0 +1,92 @@
+"""What of a file belongs together: one scenario and boot, or one side of one comparison of builds.
+
+A file has all that a run measured, in measured order, and no word between two comparisons. They are told apart by their
+builds, and by a number of a pair that comes again: of one comparison no pair is measured twice, but for one that failed
+or was killed, which is begun anew at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from pdrgate.trial import AnyStretch, Stretch
+
+
+@dataclass(slots=True)
+class _Comparison:
+    """One that is being told apart."""
+
+    question: tuple[str, ...]
+    builds: dict[str, str]
+    """By side."""
+    pairs: set[int] = field(default_factory=set)
+
+    def takes(self, question: tuple[str, ...], builds: dict[str, str], pair: int) -> bool:
+        """Whether a pair may be one of it."""
+        alike = all(self.builds.get(side, build) == build for side, build in builds.items())
+        return self.question == question and alike and not (pair and pair in self.pairs)
+
+
+def comparisons(measured: Sequence[Stretch]) -> list[int]:
+    """For each trial, or transfer, the number of the comparison of builds that it was measured for, from 1; 0 of none.
+
+    Args:
+        measured: all of one file, in measured order.
+    """
+    found: list[_Comparison] = []
+    numbers = [0] * len(measured)
+    for places in _pairs(measured):
+        builds = {measured[place].side: measured[place].build for place in places}
+        question, pair = _question(measured[places[0]]), measured[places[0]].pair
+        # The latest first: a run that is resumed goes on with what it ended with.
+        number = next((n for n in range(len(found), 0, -1) if found[n - 1].takes(question, builds, pair)), 0)
+        if not number:
+            found.append(_Comparison(question, builds))
+            number = len(found)
+        found[number - 1].builds |= builds
+        found[number - 1].pairs.add(pair)
+        for place in places:
+            numbers[place] = number
+    return numbers
+
+
+def experiments(measured: Sequence[AnyStretch]) -> list[tuple[str, list[AnyStretch]]]:
+    """Trials, or transfers, of one file by what they are an experiment of, with its name, in order of appearance.
+
+    It is one scenario and boot under one fingerprint; where builds were compared, one build of one comparison over all
+    of its boots.
+    """
+    groups: dict[tuple[tuple[str, ...], int, str, str], list[AnyStretch]] = {}
+    for one, number in zip(measured, comparisons(measured), strict=True):
+        key = (_question(one), number, one.side or one.boot, "" if number else one.fingerprint)
+        groups.setdefault(key, []).append(one)
+    names = [", ".join(filter(None, (*question, which))) for question, _, which, _ in groups]
+    found = []
+    for name, ((_, number, _, fingerprint), members) in zip(names, groups.items(), strict=True):
+        more = f" {members[0].build}, comparison {number}" if number else f", {fingerprint}"
+        found.append((f"{name}{more}" if names.count(name) > 1 else name, members))
+    return found
+
+
+def _question(one: Stretch) -> tuple[str, ...]:
+    """What was asked: trials of two questions are never of one comparison."""
+    return (one.scenario,)
+
+
+def _pairs(measured: Sequence[Stretch]) -> Iterator[list[int]]:
+    """The places of each pair's trials, where they follow each other: both boots of one are measured in turn."""
+    places: list[int] = []
+    builds: dict[str, str] = {}
+    for place, one in enumerate(measured):
+        if places:
+            last = measured[places[-1]]
+            same = one.side and one.pair == last.pair and _question(one) == _question(last)
+            if not same or builds.get(one.side, one.build) != one.build:
+                yield places
+                places, builds = [], {}
+        if one.side:
+            places.append(place)
+            builds[one.side] = one.build
+    if places:
+        yield places
