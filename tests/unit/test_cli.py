@@ -173,6 +173,40 @@ def test_a_run_that_was_killed_in_its_first_trial_aborts_no_other(
         assert told.err == f"pdrgate: note: {killed} is empty; left out\n"
 
 
+def measured_for(path: Path, loss: str, seed: int) -> Path:
+    sut = SimulatedSut(IdealCurve(1e6), Behaviour(0.002), seed=seed)
+    made = [dataclasses.replace(one, scenario=f"s-1cpu{loss}") for one in sut.repeat(LOADS, 1.0, 10)]
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(f"{trial.to_json()}\n" for trial in made))
+    return path
+
+
+def test_trials_are_assessed_and_compared_at_the_goal_that_they_were_measured_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain, loose = (measured_for(tmp_path / f"run{loss}/trials.jsonl", loss, 4) for loss in ("", "-loss10"))
+
+    def assessed(*more: str) -> list[tuple[float, float]]:
+        main(["assess", str(plain), str(loose), "--format", "json", *more])
+        found = json.loads(capsys.readouterr().out)["experiments"]
+        return [(one["pdr"]["plr_threshold"], round(one["pdr"]["load"] / 1e6, 2)) for one in found]
+
+    assert assessed() == [(0.005, 1.0), (0.1, 1.11)]
+    assert assessed("--loss", "0.5%") == [(0.005, 1.0), (0.005, 1.0)]
+    main(["assess", str(tmp_path)])
+    _, *rows, _ = capsys.readouterr().out.splitlines()
+    assert sorted("Mpps at 0.5 %" in row for row in rows) == [False, True]
+    assert sorted("Mpps at 10 %" in row for row in rows) == [False, True]
+    assert main(["compare", str(plain), str(loose), "--boots-deviate", "0.1%"]) == 2
+    assert "say with --loss at which both are judged" in capsys.readouterr().err
+    assert main(["compare", str(plain), str(loose), "--boots-deviate", "0.1%", "--loss", "0.5%"]) == 0
+    assert main(["compare", str(loose), str(loose), "--boots-deviate", "0.1%", "--format", "json"]) == 0
+    told = capsys.readouterr().out
+    assert json.loads(told[told.index("{") :])["comparison"]["changes"][0]["candidate"] == pytest.approx(
+        1.11e6, rel=0.01
+    )
+
+
 def test_of_several_that_a_file_holds_the_command_line_chooses(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

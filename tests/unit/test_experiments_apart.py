@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pytest
+
+from pdrgate.gate.scenario import Scenario
 from pdrgate.stability.comparisons import comparisons, experiments
+from pdrgate.stability.goal import goal_of, without_goal
 from pdrgate.trial import Trial
 
 
@@ -79,3 +83,15 @@ def test_experiments_are_named_by_what_tells_them_apart() -> None:
         ("t, 8, f1", 1),
         ("t, 8, f2", 1),
     ]
+
+
+@pytest.mark.parametrize("loss_ratio", [0.0, 1e-7, 1e-6, 0.001, 0.005, 0.0123, 0.1, 0.5])
+def test_a_scenarios_name_tells_its_goal(loss_ratio: float) -> None:
+    asked = Scenario(loss_ratio=loss_ratio, latency=True, width=0.02)
+    assert goal_of(asked.name) == pytest.approx(loss_ratio)
+    assert without_goal(asked.name) == Scenario(latency=True, width=0.02).name
+
+
+def test_the_loss_of_a_path_is_no_goal() -> None:
+    name = "tcp-transfer-1cpu-4096-1024KiBwindow-pathloss2"
+    assert (goal_of(name), without_goal(name)) == (0.005, name)

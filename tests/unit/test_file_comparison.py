@@ -330,6 +330,26 @@ def test_runs_of_two_methods_are_not_compared(tmp_path: Path) -> None:
         compare_files(tmp_path / "1", tmp_path / "2", 0.02)
 
 
+def test_the_goal_that_trials_were_measured_for_is_what_they_are_judged_by(tmp_path: Path) -> None:
+    """At the usual goal a run that was asked for 10 % loss was told to have another PDR than its own report says."""
+    runs = {
+        name: written(tmp_path / f"{name}.jsonl", repeats(IdealCurve(1e6), seed, scenario=f"s-1cpu{name}"))
+        for seed, name in enumerate(("", "-loss10"), 1)
+    }
+    for name, loss_ratio, pdr in (("", None, 1.005e6), ("-loss10", None, 1.11e6), ("-loss10", 0.005, 1.005e6)):
+        found = compare_files(runs[name], runs[name], 0.02, loss_ratio)[0]
+        assert found is not None
+        assert found.changes[0].candidate == pytest.approx(pdr, rel=0.01)
+    with pytest.raises(DataError) as caught:
+        compare_files(runs[""], runs["-loss10"], 0.02, boots_deviate=0.001)
+    assert str(caught.value) == (
+        f"{runs['']} was measured for a PDR at 0.5 % loss (s-1cpu) and {runs['-loss10']} at 10 % (s-1cpu-loss10); "
+        "say with --loss at which both are judged"
+    )
+    found, judgement = compare_files(runs[""], runs["-loss10"], 0.02, 0.005, boots_deviate=0.001)
+    assert judgement.verdict is Verdict.PASS
+
+
 def test_what_is_asked_for_and_no_file_tells_is_not_passed_over(tmp_path: Path) -> None:
     run = written(tmp_path / "run.jsonl", repeats(IdealCurve(1e6), 1, scenario=""))
     with pytest.raises(DataError, match="hold no comparison of builds; leave --build out"):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pdrgate.cli.parameters import PathType, RatioType, note, text_or_json
+from pdrgate.cli.parameters import LOSS_HELP, PathType, RatioType, note, text_or_json
 from pdrgate.units import Ratio
 
 
@@ -20,9 +20,9 @@ from pdrgate.units import Ratio
     show_default=True,
     help="How PASTRAMI's entry into saturation is read: the paper's text, what the authors meant, what they published.",
 )
-@click.option("--loss", type=RatioType(), default="0.5%", show_default=True, help="The PLR that defines the PDR.")
+@click.option("--loss", type=RatioType(), help=LOSS_HELP)
 @click.option("--eta", type=RatioType(), default="0.1", show_default=True, help="A TIR below this is saturation.")
-def assess(files: tuple[Path, ...], form: str, reading: str, loss: Ratio, eta: Ratio) -> int:
+def assess(files: tuple[Path, ...], form: str, reading: str, loss: Ratio | None, eta: Ratio) -> int:
     """Say whether the PDR in each FILE can be trusted.
 
     FILE is a trials.jsonl of pdrgate, a result file of PASTRAMI, or a directory: all of them below it. A
@@ -37,6 +37,7 @@ def assess(files: tuple[Path, ...], form: str, reading: str, loss: Ratio, eta: R
     import msgspec
 
     from pdrgate.stability import Reading, assess, expand, read_experiments
+    from pdrgate.stability.goal import goal_of
     from pdrgate.stability.text import render, render_transfers
     from pdrgate.stability.transfer_files import holds_transfers, read_transfer_experiments
     from pdrgate.stability.transfers import assess_transfers
@@ -46,7 +47,7 @@ def assess(files: tuple[Path, ...], form: str, reading: str, loss: Ratio, eta: R
         assess(
             experiment.trials,
             reading=Reading(reading),
-            plr_threshold=float(loss),
+            plr_threshold=goal_of(experiment.scenario) if loss is None else float(loss),
             eta=float(eta),
             source=experiment.source,
             notes=experiment.notes,

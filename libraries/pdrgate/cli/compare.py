@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pdrgate.cli.parameters import PathType, RatioType, note
+from pdrgate.cli.parameters import LOSS_HELP, PathType, RatioType, note
 from pdrgate.units import Ratio
 
 
@@ -14,7 +14,7 @@ from pdrgate.units import Ratio
 @click.argument("baseline", type=PathType())
 @click.argument("candidate", type=PathType())
 @click.option("--tolerance", type=RatioType(), default="2%", show_default=True, help="Loss of PDR that is accepted.")
-@click.option("--loss", type=RatioType(), default="0.5%", show_default=True, help="The PLR that defines the PDR.")
+@click.option("--loss", type=RatioType(), help=LOSS_HELP)
 @click.option("--scenario", metavar="NAME", default="", help="Of several scenarios the one that is compared.")
 @click.option("--build", metavar="BUILD", default="", help="Of several comparisons of builds the one that has it.")
 @click.option(
@@ -34,7 +34,7 @@ def compare(
     baseline: Path,
     candidate: Path,
     tolerance: Ratio,
-    loss: Ratio,
+    loss: Ratio | None,
     scenario: str,
     build: str,
     noise: Path | None,
@@ -63,7 +63,7 @@ def compare(
 
     folder = candidate.absolute() if candidate.is_dir() else candidate.absolute().parent
     comparison, judgement = compare_files(
-        baseline, candidate, float(tolerance), float(loss), note,
+        baseline, candidate, float(tolerance), None if loss is None else float(loss), note,
         asked=Asked(scenario, build), noise=NoiseFile(noise or folder.parent / NOISE_FILE),
         boots_deviate=None if boots_deviate is None else float(boots_deviate),
     )  # fmt: skip

@@ -101,6 +101,7 @@ wait_option = click.option(
     show_default=True,
     help="Wait for another run here to end.",
 )
+LOSS_HELP = "The PLR that defines the PDR.  [default: what the trials were measured for, else 0.5%]"
 text_or_json = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 
 

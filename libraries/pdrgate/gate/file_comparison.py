@@ -23,7 +23,7 @@ from pdrgate.gate.noise import noise_floor
 from pdrgate.gate.options import COST_TOLERANCE, LATENCY_TOLERANCE
 from pdrgate.gate.replicate import MEASURANDS, Measurands
 from pdrgate.gate.shape import Shape, shape_of, shape_of_transfers
-from pdrgate.gate.stored_sets import Asked, StoredSet, check_comparable, stored_set
+from pdrgate.gate.stored_sets import Asked, StoredSet, check_comparable, goal_of_sets, stored_set
 from pdrgate.gate.transfer_comparison import TRANSFER_MEASURANDS
 from pdrgate.gate.transfer_run import TransferMeasurands
 from pdrgate.history.noise import NoiseStore
@@ -110,7 +110,7 @@ def compare_files(
     baseline: Path,
     candidate: Path,
     tolerance: float,
-    plr_threshold: float = PDR.loss_ratio,
+    plr_threshold: float | None = None,
     told_of: Callable[[str], None] = lambda sentence: None,
     *,
     asked: Asked = Asked(),  # noqa: B008  # frozen
@@ -125,7 +125,7 @@ def compare_files(
     stable.
 
     Args:
-        plr_threshold: the loss ratio that makes the PDR.
+        plr_threshold: the loss ratio that makes the PDR; None: what the trials were measured for.
         told_of: gets a sentence on what a reader should know of the files, see `expand` and `check_comparable`.
         asked: which of several is meant.
         noise: where what boots deviate by is kept, for trials whose run lies around them.
@@ -137,9 +137,10 @@ def compare_files(
     """
     check_tolerance(tolerance)
     stored = stored_set(baseline, asked, told_of), stored_set(candidate, asked, told_of)
-    check_comparable(*stored, asked, told_of)
+    check_comparable(*stored, asked, told_of, any_goal=plr_threshold is not None)
+    loss_ratio = goal_of_sets(stored) if plr_threshold is None else plr_threshold
     first, second = (
-        _transfers_of(one, side) if one.transfers else _trials_of(one, side, plr_threshold)
+        _transfers_of(one, side) if one.transfers else _trials_of(one, side, loss_ratio)
         for one, side in zip(stored, _SIDES, strict=True)
     )
     failure = next((one.failure for one in (first, second) if one.failure is not None), None)
@@ -160,7 +161,7 @@ def compare_files(
         raise DataError(f"{few.path} has {count} repeats of {of}; a comparison needs two or more")
     floor = NoiseFloor()
     if paired:
-        changes, failure = _by_pairs(known, first, second, plr_threshold)
+        changes, failure = _by_pairs(known, first, second, loss_ratio)
     else:
         if boots_deviate is not None:
             floor = NoiseFloor.stated([one.measurand for one in known], boots_deviate)

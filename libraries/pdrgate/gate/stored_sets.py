@@ -12,10 +12,13 @@ from pdrgate.gate.record import read_fingerprints
 from pdrgate.results.model import Side
 from pdrgate.stability import expand
 from pdrgate.stability.comparisons import comparisons
+from pdrgate.stability.goal import goal_of, without_goal
+from pdrgate.stability.saturation import DEFAULT_PLR_THRESHOLD
 from pdrgate.stability.transfer_files import holds_transfers, read_transfers
 from pdrgate.stability.trial_files import read_file
 from pdrgate.transfer import Transfer
 from pdrgate.trial import AnyStretch, Stretch, Trial
+from pdrgate.units import Ratio
 
 _SHOWN = 6
 _NAMELESS = "one without a name"
@@ -134,12 +137,15 @@ def check_comparable(
     candidate: StoredSet,
     asked: Asked,
     told_of: Callable[[str], None],
+    *,
+    any_goal: bool = False,
 ) -> None:
     """See that two sets answer one question, the one that was asked, and that their packets were counted alike.
 
     Args:
         asked: what either set was chosen by, as far as it tells.
         told_of: gets a sentence where only the names of files say otherwise.
+        any_goal: whether both are to be judged at a loss that they need not have been measured for.
 
     Raises:
         DataError: they do not, or were not.
@@ -153,9 +159,14 @@ def check_comparable(
         raise DataError(f"{loops.path} holds transfers and {trials.path} trials; name two runs of one scenario")
     theirs, ours = baseline.scenario, candidate.scenario
     if baseline.tells_scenario and candidate.tells_scenario:
-        if theirs != ours:
+        if without_goal(theirs) != without_goal(ours):
             raise DataError(
                 f"{baseline.path} is of the scenario {theirs} and {candidate.path} of {ours}; name two runs of one"
+            )
+        if theirs != ours and not any_goal:
+            raise DataError(
+                f"{baseline.path} was measured for a PDR at {Ratio(goal_of(theirs))} loss ({theirs}) and "
+                f"{candidate.path} at {Ratio(goal_of(ours))} ({ours}); say with --loss at which both are judged"
             )
     elif theirs and ours and theirs != ours:
         told_of(f"by the names of the files {baseline.path} is of {theirs}, and {candidate.path} of {ours}")
@@ -176,6 +187,11 @@ def _check_counting(baseline: StoredSet, candidate: StoredSet) -> None:
             f"trials of {seen.path} tell what was under way while they were sent, and those of {unseen.path} do not: "
             "their loads were judged otherwise; measure both by one version of pdrgate and one generator"
         )
+
+
+def goal_of_sets(sets: Iterable[StoredSet]) -> float:
+    """The loss ratio that sets were measured for; the usual one of those that do not tell."""
+    return next((goal_of(one.scenario) for one in sets if one.tells_scenario), DEFAULT_PLR_THRESHOLD)
 
 
 def _sets(path: Path, file: Path) -> list[StoredSet]:

@@ -21,6 +21,7 @@ def render(assessments: Sequence[Assessment]) -> str:
     if len(assessments) == 1:
         return "\n".join(_whole(assessments[0]))
     below = _common_directory([found.source for found in assessments])
+    several = len({found.plr_threshold for found in assessments}) > 1
     rows = [
         ["VERDICT", "STRICT", "TOLERANT", "PUBLISHED", "PDR", "WHY", f"EXPERIMENT{f' in {below}' if below else ''}"]
     ]
@@ -28,7 +29,7 @@ def render(assessments: Sequence[Assessment]) -> str:
         [
             found.verdict.value,
             *(found.labels[reading].value for reading in Reading),
-            _load(found.pdr),
+            _load(found.pdr) + (f" at {Ratio(found.plr_threshold)}" if several else ""),
             found.reason,
             found.source.removeprefix(below),
         ]
