@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import re
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +20,7 @@ from known_noise import KnownNoise
 
 import pdrgate.gate.pairs_comparison as module
 from pdrgate.crashes.faults import Crash
-from pdrgate.errors import DataError, TestbedError, UsageError
+from pdrgate.errors import DataError, StorageError, TestbedError, UsageError
 from pdrgate.gate.boots import Build
 from pdrgate.gate.build_comparison import BuildComparison, Plan
 from pdrgate.gate.equal_builds import compare_with_itself
@@ -33,11 +35,14 @@ from pdrgate.guests.guest import GuestError
 from pdrgate.history.ledger import LEDGER_FILE, Ledger, LedgerFile
 from pdrgate.history.noise import NoiseStore
 from pdrgate.history.results import read_result
+from pdrgate.keywords import comparing as keywords
+from pdrgate.keywords.state import OpenTestbed, State
+from pdrgate.observers.watching import Observation
 from pdrgate.replication import NoiseFloor
 from pdrgate.reports.markdown import run_markdown
 from pdrgate.reports.noise import noise_lines
 from pdrgate.results.model import BootResult, RunResult, Side
-from pdrgate.results.verdict import Verdict
+from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.safety.journal import Journal
 from pdrgate.stability import read_trials
 from pdrgate.testbeds import Pinning, load_testbed
@@ -820,6 +825,125 @@ def test_the_rule_that_ends_a_comparison_is_the_one_that_judges_it(tmp_path: Pat
     session.close()
 
 
+# --- What is left of a comparison that came to another end than its own ---
+
+
+@dataclasses.dataclass
+class Late:
+    """An observer by which each trial from some boot on was disturbed."""
+
+    disturbed: bool
+
+    def begin(self) -> None:
+        pass
+
+    def end(self) -> Observation:
+        return Observation(disturbed="the guest's CPU was late by 300 of 1000 ms" if self.disturbed else "")
+
+
+def disturbed_from(boot: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def observers(testbed: _Booted, shared: bool = False) -> tuple[Late]:
+        return (Late(int(testbed.boot.split("-")[1]) >= boot),)
+
+    monkeypatch.setattr(_Booted, "observers", observers)
+
+
+def ended_by_keyword(
+    session: Session, subject: BuildComparison, monkeypatch: pytest.MonkeyPatch
+) -> tuple[str, RunResult]:
+    """What Robot's keyword fails with, and what is stored after the test."""
+    state = State(record=session.record)
+    state.testbeds.append(OpenTestbed(session, None, "", ""))
+    named = SimpleNamespace(label="a build")
+    for name, stands_for in {"named_build": lambda source: named, "identity": lambda build: "", "comparison_of":
+                             lambda *asked, **test: subject}.items():  # fmt: skip
+        monkeypatch.setattr(keywords, name, stands_for)
+    with contextlib.closing(session), pytest.raises(AssertionError) as failed:
+        keywords.BuildKeywords(state).compare_kernel_builds("b", "a")
+    subject.finish()
+    return str(failed.value), read_result(session.record.folder)
+
+
+def test_boots_that_fail_after_some_pairs_leave_the_change_of_those(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two pairs had shown -10 %, and the keyword told and stored that two boots had failed, and nothing else."""
+    session, subject = comparison(tmp_path, [1e6], [0.9e6], Machine(crashes=(6, 8)))
+    told, result = ended_by_keyword(session, subject, monkeypatch)
+    assert told.startswith("ERROR: 2 boots of the candidate linux-b failed, the last: b does not boot")
+    assert "; not accepted therefore: PDR 90" in told
+    (entry,) = result.scenarios
+    assert (entry.verdict, f"{entry.verdict}: {entry.reason}") == (Verdict.ERROR, told)
+    assert entry.comparison is not None
+    assert entry.comparison.change == pytest.approx(-0.1, abs=0.01)
+    assert entry.comparison.why_not.startswith("2 boots of the candidate ")
+
+
+def test_a_comparison_that_the_machine_disturbs_after_some_pairs_is_disturbed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It once was INCONCLUSIVE, for the builds' throughput that had been scattered by it."""
+    disturbed_from(7, monkeypatch)
+    session, subject = comparison(tmp_path, [1e6], [0.9e6], Machine())
+    told, result = ended_by_keyword(session, subject, monkeypatch)
+    assert told.startswith("DISTURBED: ")
+    assert "the guest's CPU was late by 300 of 1000 ms" in told
+    assert "; not accepted therefore: PDR 90" in told
+    (entry,) = result.scenarios
+    assert f"{entry.verdict}: {entry.reason}" == told
+    assert entry.comparison is not None
+    assert not entry.comparison.accepted
+
+
+@pytest.mark.parametrize("pairs", [0, 1, 3])
+@pytest.mark.parametrize("ends", [KeyboardInterrupt(), StorageError("no space is left")], ids=lambda one: repr(one))
+def test_what_is_interrupted_leaves_what_it_has_measured(tmp_path: Path, pairs: int, ends: BaseException) -> None:
+    watcher = Watcher()
+    session, subject = comparison(tmp_path, [1e6], [0.9e6], Machine(), watcher=watcher)
+    original = subject._boots.measure
+
+    def measure(number: int, *, following: int = 0) -> tuple[list[BootResult], list[Trial]]:
+        if number > pairs:
+            raise ends
+        return original(number, following=following)
+
+    subject._boots.measure = measure  # type: ignore[method-assign]
+    with contextlib.closing(session), pytest.raises(type(ends)):
+        subject.run()
+    (entry,) = read_result(tmp_path / "run").scenarios
+    assert entry.verdict is Verdict.ERROR
+    assert entry.reason.startswith(str(ends) or "interrupted")
+    assert watcher.sentences[-1] == f"ERROR: {entry.reason}"
+    assert len(entry.boots) == 2 * pairs
+    if pairs < 2:
+        assert entry.comparison is None
+    else:
+        assert entry.comparison is not None
+        assert not entry.comparison.accepted
+        assert "; not accepted therefore: PDR 90" in entry.reason
+
+
+def test_a_test_that_fails_otherwise_after_its_comparison_still_tells_the_change(tmp_path: Path) -> None:
+    session, subject = comparison(tmp_path, STEADY, STEADY, Machine())
+    subject.measure()
+    assert subject.judge(0.03).verdict is Verdict.PASS
+    judgement = subject.finish(Judgement(Verdict.ERROR, "No keyword with name 'Cheer' found."))
+    session.close()
+    assert judgement.verdict is Verdict.ERROR
+    assert judgement.reason.startswith("No keyword with name 'Cheer' found.; not accepted therefore: PDR ")
+    (entry,) = read_result(tmp_path / "run").scenarios
+    assert entry.comparison is not None
+    assert (entry.comparison.accepted, entry.comparison.tolerance) == (False, 0.03)
+
+
+def test_a_test_that_passes_over_its_comparisons_failure_does_not_pass(tmp_path: Path) -> None:
+    session, subject = comparison(tmp_path, STEADY, STEADY, Machine())
+    killed_after(1, subject)
+    judgement = subject.finish(Judgement(Verdict.NO_BASELINE, "the test asked for no comparison"))
+    session.close()
+    assert judgement == Judgement(Verdict.ERROR, "the comparison ended before its verdict")
+
+
 # --- Continued ---
 
 
@@ -885,11 +1009,10 @@ def test_failures_of_earlier_starts_count(tmp_path: Path) -> None:
             killed_after(1, subject)
         else:
             subject.measure()
+            judgement = subject.judge(0.02)
+            assert judgement.verdict is Verdict.ERROR
+            assert judgement.reason.startswith("2 boots of the candidate linux-b failed")
         session.close()
-        if attempt:
-            assert subject.judgement is not None
-            assert subject.judgement.verdict is Verdict.ERROR
-            assert subject.judgement.reason.startswith("2 boots of the candidate linux-b failed")
     assert machine.booted == []
 
 

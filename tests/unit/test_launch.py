@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_results import scenario, written
+from made_results import compared, result, scenario, written
 from robot.running import ResourceFile  # type: ignore[import-untyped]
 
 from pdrgate.cli import cli
@@ -18,9 +18,10 @@ from pdrgate.cli.gate import _asked
 from pdrgate.errors import DataError, UsageError
 from pdrgate.gate.options import RunOptions, command_of_run
 from pdrgate.history.address import Address
-from pdrgate.history.results import read_result, results_below
-from pdrgate.launch import check, followed, listed, variables
+from pdrgate.history.results import RESULT_FILE, read_result, results_below, write_result
+from pdrgate.launch import check, followed, listed, run_gate, running, variables
 from pdrgate.launch.folders import mark_latest
+from pdrgate.results.verdict import INTERRUPTED, Verdict
 from pdrgate.stability import Reading
 from pdrgate.units import Duration, Ratio
 
@@ -248,3 +249,20 @@ def test_scenarios_are_listed_with_the_tags_that_choose_them() -> None:
     assert len(listed((Path("robot/gate"),), ("ipv4", "srv6"))) == sum(
         bool({"ipv4", "srv6"} & set(one.tags)) for one in every
     )
+
+
+def test_a_comparison_that_is_interrupted_and_tells_its_change_ends_as_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    reason = f"{INTERRUPTED}; not accepted therefore: PDR 990 kpps against 1 Mpps, change -1.0%"
+    ended = dataclasses.replace(compared("ERROR"), reason=reason)
+
+    def measured(options: RunOptions, folder: Path, resume: bool) -> int:
+        write_result(folder / RESULT_FILE, result(ended, verdict=Verdict.ERROR, reason=reason))
+        return 1
+
+    monkeypatch.setattr(running, "_measured", measured)
+    assert run_gate(OPTIONS, tmp_path) == 130
+    told = capfd.readouterr().out
+    assert f"ERROR: {reason}" in told
+    assert f"interrupted; continue with: --resume {tmp_path}" in told

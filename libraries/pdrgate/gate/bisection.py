@@ -19,7 +19,7 @@ from pdrgate.builds.bpf_build import bpf_build
 from pdrgate.builds.identity import identity
 from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import DATA_PATHS
-from pdrgate.errors import DataError, StorageError, TestbedError
+from pdrgate.errors import EXIT_FAULT, DataError, StorageError, TestbedError
 from pdrgate.gate.boots import SIDES, Build
 from pdrgate.gate.build_comparison import BuildComparison, Plan
 from pdrgate.gate.noise import noise_floor
@@ -142,6 +142,8 @@ def ends_of(comparison: BuildComparison, asked: Asked) -> Ends | str:
     cost = next((one for one in changes if one.measurand == Cost.name), None)
     if cost is None:
         return result.uncounted or f"the ends were not compared by the cost of a packet: {judgement}"
+    if judgement.verdict.exit_code == EXIT_FAULT:
+        return f"what the ends cost is not known well enough: {judgement}"
     if judgement.verdict is not Verdict.REGRESSION or cost.verdict is not Verdict.REGRESSION:
         elsewhere = "; the gate's --bisect goes by all measurands" if judgement.verdict is Verdict.REGRESSION else ""
         return f"the last build's packets do not surely cost more than the first one's{elsewhere}: {judgement}"
@@ -177,11 +179,7 @@ def compare_ends(
     builds = {side: build_of(session, asked, side, source) for side, source in zip(SIDES, (good, bad), strict=True)}
     plan = Plan(PairsRule().most, None, tolerance, session.config.side_by_side)
     comparison = BuildComparison(session, scenario, builds, plan)
-    comparison.measure()
-    if comparison.judgement is None:
-        comparison.judge(tolerance)
-    judgement = comparison.finish()
-    return judgement, ends_of(comparison, asked)
+    return comparison.run(), ends_of(comparison, asked)
 
 
 def build_of(session: Session, asked: Asked, side: Side, source: str) -> Build:

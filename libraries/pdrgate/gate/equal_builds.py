@@ -35,10 +35,7 @@ def compare_with_itself(session: Session, scenario: Scenario, kernel: str, pairs
     """
     plan = Plan(pairs, _LONG, _TOLERANCE, session.config.side_by_side, whole=True)
     comparison = comparison_of(session, scenario, _sides(session, kernel), plan)
-    comparison.measure()
-    if comparison.judgement is None:
-        comparison.judge(plan.tolerance)
-    comparison.finish()
+    comparison.run()
     return comparison
 
 

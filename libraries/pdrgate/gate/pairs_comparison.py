@@ -96,7 +96,9 @@ _TELLING = frozenset({Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION, Ver
 
 
 class PairsComparison(ABC, Generic[AnyStretch]):
-    """One scenario over boots of two builds: `measure`, then `judge`, then `finish`.
+    """One scenario over boots of two builds: `run`; or `measure`, `judge` as often as asked, and `finish` in any case.
+
+    However it ends, `finish` tells and stores the change of what was measured until then.
 
     What is measured of a boot, by trials or by transfers, is a subclass's.
     """
@@ -121,6 +123,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         self.spike_in: SpikeInResult | None = None
         """Whether it could have failed, see `pdrgate.gate.spike_in`."""
         self.judgement: Judgement | None = None
+        """None while nobody has judged."""
         self.interference = ""
         self.disturbance = Disturbance()
         """Of all pairs."""
@@ -138,6 +141,8 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         self._spent = 0.0
         """Seconds that earlier starts of this comparison took."""
         self._began = time.monotonic()
+        self._ended: Judgement | None = None
+        """Why it came to another end than its own: an error, an interruption, what else its test asserts."""
         self._ends = [0.0]
         """Seconds from the begin of this start to the end of each of its pairs, 0 the first."""
 
@@ -185,18 +190,27 @@ class PairsComparison(ABC, Generic[AnyStretch]):
 
     # --- What a suite calls ---
 
+    def run(self) -> Judgement:
+        """Measure and `finish`; what ends it before is raised once that is done."""
+        try:
+            self.measure()
+        except BaseException as error:
+            why = str(error) if isinstance(error, Exception) else "interrupted; all trials are kept"
+            self.session.observer.said(str(self.finish(Judgement(Verdict.ERROR, why))))
+            raise
+        return self.finish()
+
     def measure(self) -> None:
-        """Pairs of boots until the rule has its answer; sets a judgement when there is nothing to compare."""
+        """Pairs of boots until the rule has its answer, or there is nothing to compare: `judge` tells which."""
         with contextlib.closing(self._boots), PairsFile(self.session.record.folder) as file:
             self._resume(file)
-            while self.judgement is None and self._standing().verdict is None and not self._time_is_up():
+            while self._given_up is None and self._standing().verdict is None and not self._time_is_up():
                 known = len(self.boots)
                 self._now.clear()
                 try:
                     boots, trials = self._boots.measure(self._pairs + 1, following=self._following)
                     self.boots += boots
                     self._trials += trials
-                    self.judgement = self._boots.failure
                 except BootError as failed:
                     self._failed(failed)
                 if len(self.boots) > known:
@@ -205,13 +219,13 @@ class PairsComparison(ABC, Generic[AnyStretch]):
                     file.append(self._stored(self.boots[known:]))
                     self._find_tries()
                     self._tell()
-        if self.judgement is None:
+        if self._given_up is None:
             self._assess()
 
     def judge(self, tolerance: float) -> Judgement:
         """What the rule says of the pairs; a change that was measured is told and stored in any case."""
         check_tolerance(tolerance)
-        failure = None if self.shape else self.judgement
+        failure = self._failure
         if failure is not None:
             failure = Disturbance.of(self._now, self.session.profile.patience).weighed(failure, self._boots.remedy)
         standing = self._standing(tolerance, ended=True)
@@ -284,10 +298,18 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         return self._veto(self._standing(ended=True))
 
     def finish(self, judgement: Judgement | None = None) -> Judgement:
-        """Leave the last boots and record the scenario; ``judgement`` is for one that ended by an error."""
+        """Leave the last boots, judge what nobody has judged yet, and record the scenario.
+
+        Args:
+            judgement: of one that came to another end than its own.
+        """
         self.session.leave()
-        final = judgement or self.judgement or Judgement(Verdict.ERROR, "the comparison ended before its verdict")
-        self.judgement = final
+        if judgement is not None and not judgement.verdict.passes and judgement != self.judgement:
+            self._ended = judgement
+        if self.judgement is None or self._ended is not None:
+            self.judge(self.plan.tolerance if self.comparison is None else self.comparison.tolerance)
+        final = self.judgement
+        assert final is not None
         self._remember()
         if self.shape is not None:
             self._tries.keep(final.verdict, {one.name: self._paired(one.name) for one in self._compared})
@@ -329,6 +351,17 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         )
 
     # --- Where it stands ---
+
+    @property
+    def _failure(self) -> Judgement | None:
+        """Why no verdict rests on the pairs, whatever they show."""
+        unjudged = Judgement(Verdict.ERROR, "the comparison ended before its verdict") if self.shape is None else None
+        return self._ended or self._given_up or unjudged
+
+    @property
+    def _given_up(self) -> Judgement | None:
+        """Why no further pair is measured, though the rule has no answer."""
+        return self._boots.failure or self._too_many_failed
 
     @property
     def _pairs(self) -> int:
@@ -483,16 +516,17 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         for frame in crash.trace if crash is not None else ():
             self.session.observer.said(f"    {frame}")
         self._boots.forget_searches()
-        self._count_failures()
 
-    def _count_failures(self) -> None:
+    @property
+    def _too_many_failed(self) -> Judgement | None:
         for side, build in self.builds.items():
             failures = [boot for boot in self.boots if boot.side == side and boot.failure]
             if len(failures) >= _MOST_FAILURES:
-                self.judgement = Judgement(
+                return Judgement(
                     Verdict.ERROR,
                     f"{len(failures)} boots of the {side} {build.label} failed, the last: {failures[-1].failure}",
                 )
+        return None
 
     def _tell(self) -> None:
         """Where the comparison stands after a pair."""
@@ -574,7 +608,6 @@ class PairsComparison(ABC, Generic[AnyStretch]):
                     self._trials += theirs
                     self._all += theirs
         self._count = len(self._trials)
-        self._count_failures()
         self._find_tries()
         if self.boots:
             self.session.observer.said(f"{self._pairs} pairs of boots are taken over from the run that is continued")

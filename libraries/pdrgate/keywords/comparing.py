@@ -131,15 +131,13 @@ class BuildKeywords:
         plan = Plan(boots, seconds, float(tolerance), session.config.side_by_side, self._state.tests)
         comparison = test.measurement = comparison_of(session, self._state.asked, builds, plan, test=test.name)
         comparison.measure()
-        if comparison.judgement is None:
-            comparison.judge(plan.tolerance)
-            if session.options.spike_in:
-                comparison.spike_in = spike_in(comparison)
-                comparison.judge(plan.tolerance)
-            assert comparison.judgement is not None
-            # Nobody has to wait for pictures, which take some seconds, to know.
-            session.observer.said(str(comparison.judgement))
-            session.observer.said(_DRAWING)
+        judgement = comparison.judge(plan.tolerance)
+        if session.options.spike_in:
+            comparison.spike_in = spike_in(comparison)
+            judgement = comparison.judge(plan.tolerance)
+        # Nobody has to wait for pictures, which take some seconds, to know.
+        session.observer.said(str(judgement))
+        session.observer.said(_DRAWING)
         show_scenario(comparison, comparison.trials)
-        if comparison.judgement is not None and comparison.shape is None:
-            raise AssertionError(str(comparison.judgement))
+        if comparison.shape is None:
+            raise AssertionError(str(judgement))

@@ -93,7 +93,7 @@ def _run(options: RunOptions, folder: Path, why: str, resume: bool, quiet: bool)
     if not quiet:
         screen.line("")
         show_files(folder, screen)
-    if code == _ROBOT_INTERRUPTED or result.reason == INTERRUPTED:
+    if code == _ROBOT_INTERRUPTED or result.reason.startswith(INTERRUPTED):
         screen.line("")
         screen.line(f"interrupted; continue with: --resume {folder}")
         return _INTERRUPTED
