@@ -94,12 +94,27 @@ MISTAKES = {
     "Evaluate    {}['nothing']": "KeyError",
     "Set Data Path    ipv4-routing": "the scenario is being measured and cannot change",
     "Log    ${NOWHERE}": "Variable '${NOWHERE}' not found",
+    "Should Be True    ${NOWHERE} > 1": "Variable '${NOWHERE}' not found",
+    "Should Be True    1 >": "Evaluating expression '1 >' failed",
+    "Should Be True    nowhere > 1": "name 'nowhere' is not defined",
+    "Should Be Equal    1": "expected 2 to",
+    "Should Be Equal As Numbers    abc    1": "'abc' cannot be converted",
+    "Should Contain    ${1}    a": "TypeError",
+    "Run Keyword And Continue On Failure    Should Be Equal    a    b\n    Measure Loud": "1) a != b 2) No keyword",
+    "Get PDR    >=    2 Mpps\n    [Teardown]    Measure Loud": "Also teardown failed: No keyword",
+    "TRY\n    Should Be Equal    a    b\n    EXCEPT\n    Measure Loud\n    END": "No keyword",
+    "Run Keyword And Ignore Error    Should Be Equal    a    b\n    Evaluate    1 / 0": "ZeroDivisionError",
 }
 ASSERTIONS = {
     "Get Loss Ratio    <=    0%": "Loss ratio",
     "Get PDR    >=    2 Mpps": "PDR '",
     "Should Be True    1 > 2": "'1 > 2' should be true",
     "Should Be Equal    a    b": "a != b",
+    "FOR    ${one}    IN    a\n    Should Be Equal    ${one}    b\n    END": "a != b",
+    "Wait Until Keyword Succeeds    2x    0 s    Should Be Equal    a    b": "failed after retrying 2 times",
+    "Run Keywords    Should Be True    1    AND    Get Loss Ratio    <=    0%": "Loss ratio",
+    "Run Keyword And Ignore Error    Evaluate    1 / 0\n    Should Be Equal    a    b": "a != b",
+    "Get PDR    >=    2 Mpps\n    [Teardown]    Should Be Equal    a    b": "Also teardown failed: a != b",
 }
 
 

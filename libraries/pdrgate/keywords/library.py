@@ -14,6 +14,7 @@ from pdrgate import __version__
 from pdrgate.errors import PdrGateError
 from pdrgate.gate.record import not_in_history
 from pdrgate.keywords.comparing import BuildKeywords
+from pdrgate.keywords.failures import failed_by, is_assertion
 from pdrgate.keywords.judging import JudgingKeywords
 from pdrgate.keywords.log import show_run, show_trials
 from pdrgate.keywords.measuring import MeasuringKeywords
@@ -112,9 +113,8 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
                 show_run(self._state.record.result(), result.parent)
             return
         try:
-            judgement = measurement.finish(
-                _judged(measurement.judgement, result.passed, result.message, test.failed_check)
-            )
+            asserted = failed_by(result, test.failed_checks)
+            judgement = measurement.finish(_judged(measurement.judgement, result.passed, result.message, asserted))
         except PdrGateError as error:
             result.status = "FAIL"
             result.message = f"{Verdict.ERROR}: {error}"
@@ -154,16 +154,19 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
                     logger.console(f"pdrgate: {untold}", stream="stderr")
 
     def end_library_keyword(self, data: Any, implementation: Any, result: Any) -> None:
-        """Remember an assertion that a suite makes with Robot's own keywords."""
-        if result.failed and implementation.owner.name == "BuiltIn" and implementation.name.startswith("Should "):
-            self._state.test.failed_check = result.message
+        """Remember an assertion of the suite's own that failed."""
+        if result.failed and is_assertion(implementation):
+            self._state.test.failed_checks.append(result)
 
 
-def _judged(judgement: Judgement | None, passed: bool, message: str, failed_check: str) -> Judgement:
+def _judged(judgement: Judgement | None, passed: bool, message: str, asserted: bool) -> Judgement:
     """The verdict of a test that has ended, also when it ended before a verdict was asked for, or otherwise than by it.
 
     What a suite itself asserts may fail because of the build. Everything else that ends a test, a typing error for one,
     is no verdict of ours and not the build's fault.
+
+    Args:
+        asserted: whether it failed by nothing else than what the suite asserts.
     """
     if passed:
         return judgement or Judgement(Verdict.NO_BASELINE, "the test asked for no comparison")
@@ -172,7 +175,7 @@ def _judged(judgement: Judgement | None, passed: bool, message: str, failed_chec
         return judgement
     if message == _STOPPED:
         return Judgement(Verdict.ERROR, INTERRUPTED)
-    if failed_check and failed_check in message:
+    if asserted:
         return Judgement(Verdict.INCONCLUSIVE, _one_line(message))
     if word in (Verdict.DISTURBED, Verdict.GENERATOR_LIMITED):
         return Judgement(Verdict(word), message.removeprefix(f"{word}: "))

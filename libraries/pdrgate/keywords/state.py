@@ -21,6 +21,7 @@ from pdrgate.gate.scenario_run import ScenarioRun
 from pdrgate.gate.session import Session
 from pdrgate.gate.transfer_run import TransferRun
 from pdrgate.history.address import Address
+from pdrgate.keywords.failures import CheckError
 from pdrgate.reports.console.screen import Screen
 from pdrgate.trial import Trial
 
@@ -46,18 +47,17 @@ class RunningTest:
     measurement: ScenarioRun | TransferRun | AnyComparison | None = None
     last_trial: Trial | None = None
     """Of the last `Measure Load`."""
-    failed_check: str = ""
-    """Message of an assertion of the suite's own that failed: the one failure that is neither a fault nor a verdict."""
+    failed_checks: list[Any] = field(default_factory=list)
+    """Robot's results of the suite's own assertions that failed: the one failure that is no fault and no verdict."""
 
     def check(
         self, value: Any, operator: AssertionOperator | None, expected: Any, what: str, message: str | None
     ) -> Any:
-        """A getter's assertion, remembered when it fails."""
+        """A getter's assertion. Raises CheckError when it fails."""
         try:
             return verify_assertion(value, operator, expected, what, message)
         except AssertionError as failure:
-            self.failed_check = str(failure)
-            raise
+            raise CheckError(str(failure)) from failure
 
 
 @dataclass
