@@ -12,8 +12,6 @@ import pytest
 from pdrgate.units import Rate
 from tests.acceptance.conftest import PDRGATE, ROOT, Ended
 
-DEFAULT_TEST = "One CPU, Large Buffers"
-
 
 def assert_all_agree(ended: Ended, verdict: str, code: int) -> str:
     """Exit code, console, result.json, Robot, JUnit and Allure; returns the sentence."""
@@ -23,7 +21,7 @@ def assert_all_agree(ended: Ended, verdict: str, code: int) -> str:
     # The first line after the measurement; and no other says it again.
     assert f"\n\n{sentence}\n" in ended.stdout
     assert ended.stdout.count(ended.result["reason"]) == 1
-    status, message = ended.robot_messages[DEFAULT_TEST]
+    ((status, message),) = ended.robot_messages.values()
     if code == 0:
         assert status == "PASS"
         assert ended.xunit_failures == []
@@ -183,6 +181,13 @@ def test_a_required_baseline_that_there_is_not(simulated_gate, tmp_path):
     sentence = assert_all_agree(ended, "ERROR", 2)
     assert sentence.endswith(f"a baseline is required, and there is none: there is no result in {tmp_path}/runs yet")
     assert simulated_gate("--require-baseline", output="none").code == 64
+
+
+def test_what_is_required_of_a_test_that_compares_nothing(simulated_gate, first_run):
+    """It once was measured, NO_BASELINE and green, whatever had been named."""
+    ended = simulated_gate("--scenario", "mrr-ipv6", "--baseline", str(first_run.folder), "--require-baseline")
+    sentence = assert_all_agree(ended, "ERROR", 2)
+    assert sentence.endswith("/result.json: no verdict goes by an MRR")
 
 
 def test_early_loss_is_not_green(simulated_gate, first_run):

@@ -23,7 +23,7 @@ from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
 from pdrgate.gate.session import Session
-from pdrgate.history.results import read_result
+from pdrgate.history.results import read_result, write_result
 from pdrgate.replication import Observation
 from pdrgate.results.model import RunResult
 from pdrgate.results.verdict import Judgement, Verdict
@@ -445,6 +445,18 @@ def test_a_required_baseline_that_there_is_not_is_told_before_anything_is_measur
             with pytest.raises(DataError, match=r"^a baseline is required, and there is none: "):
                 gate(session)
             assert testbed.calls == []
+
+
+def test_a_required_baseline_that_holds_nothing_of_what_was_measured_is_no_pass(run_gate: Gate) -> None:
+    _, result = run_gate("first", sut())
+    (entry,) = result.scenarios
+    others = tuple(dataclasses.replace(one, name=f"another {one.name}") for one in entry.measurands)
+    scenarios = (dataclasses.replace(entry, measurands=others),)
+    write_result(run_gate.root / "first" / "result.json", dataclasses.replace(result, scenarios=scenarios))
+    for required, verdict in ((False, Verdict.NO_BASELINE), (True, Verdict.INCONCLUSIVE)):
+        judgement, _ = run_gate(f"required-{required}", sut(), baseline="first", require_baseline=required)
+        assert judgement.verdict is verdict
+        assert judgement.reason.endswith("result.json has none of these measurands by two samples or more")
 
 
 def test_each_tolerance_is_asked_anew_and_the_gravest_answer_is_the_tests(run_gate: Gate) -> None:

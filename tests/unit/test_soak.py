@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,15 +12,17 @@ from typing import Any
 
 import pytest
 from curves import EarlyLoss
-from fake_testbed import FakeTestbed, Killed, Watcher, new_session
+from fake_testbed import QUICK, FakeTestbed, Killed, Watcher, gate, new_session
 
-from pdrgate.errors import TestbedError, UsageError
+from pdrgate.errors import DataError, TestbedError, UsageError
+from pdrgate.gate.baseline import Baselines
+from pdrgate.gate.options import Options
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
 from pdrgate.gate.soak import judged_soak, slices, soaked
 from pdrgate.observers.watching import Observation, Observer
 from pdrgate.results.soak import SoakResult
-from pdrgate.results.verdict import Verdict
+from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 from pdrgate.trial import Latency, Trial
 
@@ -191,6 +195,42 @@ def test_the_mrr_is_what_is_forwarded_of_all_there_is(tmp_path: Path) -> None:
         subject.repeat()
         assert [one.name for one in subject.measurands] == ["PDR", "saturation throughput", "MRR"]
         subject.release()
+
+
+def test_an_mrr_needs_the_baseline_that_was_named_and_says_that_no_verdict_goes_by_it(tmp_path: Path) -> None:
+    """A baseline that had nothing to do with what was measured was passed over: NO_BASELINE, and a green build."""
+
+    def receive_rate(name: str, baseline: Path | None, options: Options = QUICK) -> tuple[Judgement, list[Trial]]:
+        folder, testbed = tmp_path / name, FakeTestbed(SimulatedSut(IdealCurve(1e6), Behaviour(0.001), seed=1))
+        with new_session(testbed, folder, Watcher(), tmp_path / "state", options) as session:
+            own = None if baseline is None else Baselines(baseline, folder)
+            run = ScenarioRun(session, Scenario(), baselines=own)
+            run.prepare()
+            try:
+                run.measure_receive_rate(2, 1.0)
+            except DataError as error:
+                return run.finish(Judgement(Verdict.ERROR, str(error))), list(run.trials)
+            return run.finish(Judgement(Verdict.NO_BASELINE, "the test asked for no comparison")), list(run.trials)
+
+    required = dataclasses.replace(QUICK, require_baseline=True)
+    judgement, _ = receive_rate("alone", None)
+    assert judgement.verdict is Verdict.NO_BASELINE
+    assert re.fullmatch(r"MRR \S+ Mpps; the test asked for no comparison", judgement.reason)
+    for options in (QUICK, required):
+        judgement, trials = receive_rate(f"in-vain-{options is QUICK}", tmp_path / "alone", options)
+        assert judgement.verdict is Verdict.ERROR
+        assert "the baseline cannot serve: " in judgement.reason
+        assert judgement.reason.endswith("holds no PDR of this scenario (it was NO_BASELINE)")
+        assert trials == []
+    testbed = FakeTestbed(SimulatedSut(IdealCurve(1e6), Behaviour(0.003), seed=1))
+    with new_session(testbed, tmp_path / "searched", Watcher(), tmp_path / "state") as session:
+        assert gate(session)[1].verdict is Verdict.NO_BASELINE
+    judgement, _ = receive_rate("beside", tmp_path / "searched")
+    in_vain = f"nothing was compared with {tmp_path}/searched/result.json: no verdict goes by an MRR"
+    assert judgement.verdict is Verdict.NO_BASELINE
+    assert judgement.reason.endswith(f"; {in_vain}")
+    judgement, _ = receive_rate("required", tmp_path / "searched", required)
+    assert judgement == Judgement(Verdict.ERROR, f"a baseline is required, and {in_vain}")
 
 
 @dataclass

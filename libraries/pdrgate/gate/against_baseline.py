@@ -40,6 +40,8 @@ TOLD = frozenset({RECEIVE_RATE})
 class AgainstBaseline:
     """The comparison of one scenario of a run: `find` the baseline, `judge` what was measured, then `remember` it.
 
+    Whether it was judged or not, what the scenario came to is `concluded`.
+
     Args:
         sut: what is measured on; prepared before any of these.
         baselines: what to compare with; None where nothing was asked for.
@@ -55,6 +57,7 @@ class AgainstBaseline:
         self._floor = NoiseFloor()
         """What is known of the testbed's noise, before this run adds to it."""
         self.comparison: ComparisonResult | None = None
+        self._judged = False
 
     def find(self) -> None:
         """Find the baseline.
@@ -91,6 +94,7 @@ class AgainstBaseline:
             losses: where packets were lost.
         """
         check_tolerance(tolerance)
+        self._judged = True
         session = self._session
         self._floor = noise_floor(session.noise, self._sut.fingerprint, session.observer)
         changes = self._changes(measurands, tolerance)
@@ -120,7 +124,24 @@ class AgainstBaseline:
         why = self._no_baseline
         if self._baseline is not None:
             why = f"{self._baseline.source} has none of these measurands by two samples or more"
-        return Judgement(Verdict.NO_BASELINE, numbers(measurands)).remarked(disturbance.remark(), why)
+        verdict = Verdict.INCONCLUSIVE if session.options.require_baseline else Verdict.NO_BASELINE
+        return Judgement(verdict, numbers(measurands)).remarked(disturbance.remark(), why)
+
+    def concluded(self, judgement: Judgement, measurands: Sequence[MeasurandResult]) -> Judgement:
+        """What a scenario ends with; a baseline that was asked for in vain is told, or an ERROR where it is required.
+
+        Args:
+            judgement: what it came to.
+            measurands: what was measured.
+        """
+        if self._judged or not judgement.verdict.passes:
+            return judgement
+        only_told = bool(measurands) and all(one.name in TOLD for one in measurands)
+        why = f"no verdict goes by an {RECEIVE_RATE}" if only_told else "the test asked for no comparison"
+        source = f" with {self._baseline.source}" if self._baseline is not None else ""
+        if judgement.verdict is Verdict.NO_BASELINE and self._session.options.require_baseline:
+            return Judgement(Verdict.ERROR, f"a baseline is required, and nothing was compared{source}: {why}")
+        return judgement.remarked(f"nothing was compared{source}: {why}" if source else "")
 
     def remember(self, measurands: Sequence[MeasurandResult], trials: Sequence[Trial] = ()) -> None:
         """One more boot for what boots deviate by; of what can be trusted.

@@ -247,9 +247,11 @@ class ScenarioRun:
 
         Raises:
             UsageError: one trial has no deviation.
+            DataError: as `search`.
         """
         if count < _FEWEST_RATES:
             raise UsageError(f"{count} trials do not tell how a rate scatters; use {_FEWEST_RATES} or more, such as 10")
+        self._against.find()
         load = rounded(self.subject.calibrate().ceiling)
         self._foresee(count * duration, count * duration)
         patience, before = self.session.profile.patience, len(self.trials)
@@ -294,7 +296,7 @@ class ScenarioRun:
         final = judgement or self.judgement or Judgement(Verdict.ERROR, "the scenario ended before its verdict")
         if self.judgement is None and self.measurands and final.verdict is Verdict.NO_BASELINE:
             final = Judgement(final.verdict, numbers(self.measurands)).remarked(final.reason)
-        self.judgement = final
+        self.judgement = final = self._against.concluded(final, self.measurands)
         self._remember()
         self.session.record.add(self.result(final))
         return final

@@ -211,7 +211,7 @@ class TransferRun:
         """Put the SUT back and record the scenario; ``judgement`` is for one that ended by an error."""
         self.release()
         final = judgement or self.judgement or Judgement(Verdict.ERROR, "the scenario ended before its verdict")
-        self.judgement = final
+        self.judgement = final = self._against.concluded(final, self.measurands)
         if self._failure is None and self.checks:
             self._against.remember(self.measurands)
         self.session.record.add(self.result(final))

@@ -114,12 +114,14 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
             return
         try:
             asserted = failed_by(result, test.failed_checks)
-            judgement = measurement.finish(_judged(measurement.judgement, result.passed, result.message, asserted))
+            ended = _judged(measurement.judgement, result.passed, result.message, asserted)
+            judgement = measurement.finish(ended)
         except PdrGateError as error:
             result.status = "FAIL"
             result.message = f"{Verdict.ERROR}: {error}"
             return
-        if result.failed and not judgement.verdict.passes:
+        if not judgement.verdict.passes and (result.failed or ended.verdict.passes):
+            result.status = "FAIL"
             result.message = str(judgement)
         show_run(measurement.session.record.result(), result.parent)
         self._tell(measurement.scenario.title, judgement)

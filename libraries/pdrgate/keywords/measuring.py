@@ -96,7 +96,8 @@ class MeasuringKeywords:
         The mean of ``trials`` of ``duration`` each, whatever is lost; if none is given, of the profile's length, a
         second of ``quick``. Where CSIT offers what the link carries, offered is what `Search Partial Drop Rate` calls
         the ceiling: all that the generator has. It is told beside all other measurands, and no verdict goes by it.
-        Trials that the machine disturbed are repeated; fails with DISTURBED when that leaves less than half of them.
+        Trials that the machine disturbed are repeated; fails with DISTURBED when that leaves less than half of them,
+        and with ERROR, before anything is measured, when the baseline that was named cannot serve.
         """
         measurement = self._state.begun()
         length = measurement.session.profile.trial_duration if duration is None else float(duration)
