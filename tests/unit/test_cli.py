@@ -380,11 +380,63 @@ def test_assessing_does_not_load_the_slow_half_of_scipy(stable: Path) -> None:
     assert done.stdout.splitlines()[-1] == "0 False"
 
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(pdrgate.__file__).parents[1])}
+
+
 def test_a_reader_that_leaves_early_is_no_error(stable: Path) -> None:
     command = f"{sys.executable} -m pdrgate.cli assess {stable} --format json | head -c 1"
-    environment = {**os.environ, "PYTHONPATH": str(Path(pdrgate.__file__).parents[1])}
-    done = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(["sh", "-c", command], env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("{", "")
+
+
+def test_a_command_goes_on_when_its_reader_has_left(tmp_path: Path) -> None:
+    """`pdrgate calibrate | head -1` once ended at its second sentence, and told that nothing was measured."""
+    program = (
+        "import click, pathlib, sys; from pdrgate.cli import cli, main; from pdrgate.cli.sentences import Sentences\n"
+        "@cli.command()\n"
+        "def talk():\n"
+        "    for number in range(100_000): Sentences(to_stderr=False).said(f'sentence {number}')\n"
+        f"    pathlib.Path({str(tmp_path / 'ended')!r}).touch()\n"
+        "    return 1\n"
+        f"pathlib.Path({str(tmp_path / 'code')!r}).write_text(str(main(['talk'])))"
+    )
+    command = ["bash", "-c", '"$0" -c "$1" | head -n 1', sys.executable, program]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("  sentence 0\n", "")
+    assert (tmp_path / "ended").exists()
+    assert (tmp_path / "code").read_text() == "1"
+
+
+@pytest.mark.parametrize(
+    ("command", "redirected", "code", "says"),
+    [
+        ("assess nosuch", ">&$UNREAD 2>&$UNREAD", 2, ""),  # it once was 1: to a pipeline, the build's fault
+        ("assess nosuch", "2>/dev/full", 2, ""),
+        ("assess nosuch", "2>&-", 2, ""),
+        ("nosuch", "2>&$UNREAD", 64, ""),
+        ("assess STABLE", ">&$UNREAD", 0, ""),
+        ("assess STABLE", ">&-", 0, ""),
+        ("assess STABLE", ">&- 2>&-", 0, ""),
+        ("assess STABLE", ">/dev/full", 2, "pdrgate: standard output cannot be written: No space left on device; make"),
+        ("assess UNSTABLE", ">/dev/full", 1, ""),
+        ("--help", ">/dev/full", 2, "pdrgate: standard output cannot be written: No space left on device; make"),
+    ],
+)
+def test_output_that_cannot_be_written_is_no_fault_of_the_builds(
+    stable: Path, unstable: Path, command: str, redirected: str, code: int, says: str
+) -> None:
+    reads, writes = os.pipe()
+    os.close(reads)
+    named = command.replace("UNSTABLE", str(unstable)).replace("STABLE", str(stable))
+    line = f"exec {sys.executable} -m pdrgate.cli {named} {redirected.replace('$UNREAD', str(writes))}"
+    try:
+        done = subprocess.run(
+            ["bash", "-c", line], env=ENVIRONMENT, pass_fds=(writes,), capture_output=True, text=True, check=False
+        )
+    finally:
+        os.close(writes)
+    assert done.returncode == code
+    assert done.stderr.startswith(says) and done.stderr.count("\n") == bool(says)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,8 @@ from pdrgate.cli.report import report
 from pdrgate.cli.restore import restore
 from pdrgate.cli.trend import trend
 from pdrgate.cli.watch import watch
-from pdrgate.errors import EXIT_FAULT, EXIT_STOP, EXIT_UNTESTABLE, EXIT_USAGE, PdrGateError
+from pdrgate.errors import EXIT_FAULT, EXIT_PASS, EXIT_STOP, EXIT_UNTESTABLE, EXIT_USAGE, PdrGateError
+from pdrgate.streams import outlives_its_reader
 
 _COMPLETION = "_PDRGATE_COMPLETE"
 """What a shell asks with for completions, as click names it."""
@@ -46,22 +47,24 @@ for _command in _COMMANDS:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    with outlives_its_reader("stderr"), outlives_its_reader("stdout") as why_lost:
+        code = _code(words)
+        if code == EXIT_PASS and (why := why_lost()):
+            told = f"standard output cannot be written: {why}; make room there, or write elsewhere, and run again"
+            return _complain(told, _for_bisect(words, EXIT_FAULT))
+        return code
+
+
+def _code(words: Sequence[str]) -> int:
+    """The exit code of a command line that was run."""
     if (instruction := os.environ.get(_COMPLETION)) is not None:
         return shell_complete(cli, {}, "pdrgate", _COMPLETION, instruction)
     debug = False
-    words = list(sys.argv[1:] if arguments is None else arguments)
-
-    def for_bisect(code: int) -> int:
-        """To git bisect, any other code of an error would be a bad build; a wrong command line stops it."""
-        if "--bisect" not in words and not any(word.startswith("--ends") for word in words):
-            return code
-        return EXIT_STOP if code == EXIT_USAGE else EXIT_UNTESTABLE
-
     try:
-        with cli.make_context("pdrgate", words) as context:
+        with cli.make_context("pdrgate", list(words)) as context:
             debug = context.params["debug"]
             code = cli.invoke(context)
-            sys.stdout.flush()
             return code if isinstance(code, int) else 0
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
@@ -70,23 +73,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_USAGE
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx else "pdrgate"
-        return _complain(f"{error.format_message().rstrip('.')}; see '{where} --help'", for_bisect(EXIT_USAGE))
+        told = f"{error.format_message().rstrip('.')}; see '{where} --help'"
+        return _complain(told, _for_bisect(words, EXIT_USAGE))
     except (click.Abort, KeyboardInterrupt):
         return _complain("interrupted", 130)
-    except BrokenPipeError:
-        # The reader has gone (| head): nothing to complain about, and no second error on exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_FAULT
     except PdrGateError as error:
         if debug:
             raise
-        return _complain(str(error), for_bisect(error.exit_code))
+        return _complain(str(error), _for_bisect(words, error.exit_code))
     except Exception as error:
         if debug:
             raise
-        return _complain(
-            f"internal error: {type(error).__name__}: {error}; run again with --debug", for_bisect(EXIT_FAULT)
-        )
+        told = f"internal error: {type(error).__name__}: {error}; run again with --debug"
+        return _complain(told, _for_bisect(words, EXIT_FAULT))
+
+
+def _for_bisect(words: Sequence[str], code: int) -> int:
+    """To git bisect, any other code of an error would be a bad build; a wrong command line stops it."""
+    if "--bisect" not in words and not any(word.startswith("--ends") for word in words):
+        return code
+    return EXIT_STOP if code == EXIT_USAGE else EXIT_UNTESTABLE
 
 
 def _complain(message: str, code: int) -> int:

@@ -17,9 +17,9 @@ from pdrgate.gate.options import RunOptions
 from pdrgate.history.ledger import LEDGER_FILE
 from pdrgate.history.results import RESULT_FILE, read_result
 from pdrgate.launch.folders import give_file_to_caller, give_to_caller, mark_latest
-from pdrgate.launch.streams import outlives_its_reader, told_to
 from pdrgate.launch.suites import ALL, PACKAGE, found, variables
 from pdrgate.results.model import RunResult
+from pdrgate.streams import told_to
 
 _INTERRUPTED = 130
 _NO_TEST, _ROBOT_INTERRUPTED = 252, 253
@@ -38,8 +38,6 @@ class Telling:
     """Whether verdict and evidence are all that people read."""
 
 
-@outlives_its_reader("stdout")
-@outlives_its_reader("stderr")
 def run_gate(
     options: RunOptions, folder: Path, why: str = "", *, resume: bool = False, telling: Telling | None = None
 ) -> int:
