@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from made_results import FINGERPRINT, PER_RUN, result, scenario, written
+from made_results import FINGERPRINT, PER_RUN, pdr, result, scenario, written
 
 from pdrgate.errors import DataError
 from pdrgate.gate.baseline import Baseline, Baselines, besides_the_kernel, differing_entries
 from pdrgate.history.results import write_result
+from pdrgate.results.model import LatencyResult
 
 NOWHERE = Path("/nowhere/own-run")
 
@@ -106,6 +109,41 @@ def test_without_repeats_there_is_nothing_to_compare(
 ) -> None:
     run = written(tmp_path / "run", scenario(per_run=per_run))
     assert refused(run) == f"{run}/result.json {why}"
+
+
+@pytest.mark.parametrize("wrong", [(0.0, 0.0), (-5e5, 2e6), (1e6, 1e308), (1e-320, 1e-320)])
+def test_what_nobody_can_have_measured_is_refused_before_anything_is_measured(
+    tmp_path: Path, wrong: tuple[float, ...]
+) -> None:
+    """It was found when all was measured: a mean that is not positive, a number that is too large."""
+    told = r"result\.json has a PDR of (0|-500000|1e\+308), which nobody can have measured; measure it anew$"
+    assert re.search(told, refused(written(tmp_path / "runs" / "wrong", scenario(per_run=wrong), started=2.0)))
+    found, why = find(tmp_path / "runs")
+    assert found is None
+    assert re.search(told, why)
+    written(tmp_path / "runs" / "right", scenario())
+    found, _ = find(tmp_path / "runs")
+    assert found is not None
+    assert found.source == str(tmp_path / "runs" / "right" / "result.json")
+
+
+@pytest.mark.parametrize("load", [0.0, -1.0, 1e300])
+def test_loads_that_nobody_can_offer_are_refused(tmp_path: Path, load: float) -> None:
+    """A baseline's latency is taken again at its loads."""
+    latency = LatencyResult(share=0.5, load=load, trials=3, probes=9, p50=1e-4, p90=2e-4, p99=3e-4, longest=1e-3)
+    run = written(tmp_path / "run", dataclasses.replace(scenario(), latency=(latency,)))
+    assert refused(run).endswith(
+        f"has a load at 50% of the PDR of {load:g}, which nobody can have measured; measure it anew"
+    )
+
+
+def test_what_is_not_compared_may_be_nothing(tmp_path: Path) -> None:
+    """A SUT that livelocks under all there is forwards nothing, and holds its PDR."""
+    nothing = dataclasses.replace(pdr((0.0, 0.0)), name="MRR", value=0.0)
+    once = dataclasses.replace(pdr((0.0, 1e6)), name="overload throughput", value=5e5)
+    one = scenario()
+    run = written(tmp_path / "run", dataclasses.replace(one, measurands=(*one.measurands, once, nothing)))
+    assert find(run)[0] is not None
 
 
 def test_a_result_that_counted_rates_otherwise_is_no_baseline(tmp_path: Path) -> None:

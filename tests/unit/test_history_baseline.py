@@ -98,6 +98,14 @@ def test_what_was_not_repeated_is_refused(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+def test_what_nobody_can_have_measured_is_refused(where: Address, tmp_path: Path) -> None:
+    written(tmp_path / "later" / "d", scenario(per_run=(1e6, 1e308)), started=4.0)
+    with Database.open(where) as database:
+        imported(database, tmp_path / "later")
+    told = "(run d) has a PDR of 1e+308, which nobody can have measured; measure it anew"
+    assert refused(where, CANDIDATE) == f"the baseline cannot serve: history:v6.18 {told}"
+
+
 def test_whoever_forces_it_is_told_so(where: Address) -> None:
     baselines = HistoryBaselines(where, "v6.18", Path("/own"), any_fingerprint=True)
     found, _ = baselines.find(CANDIDATE | {"profile": "standard"})

@@ -12,6 +12,8 @@ from pdrgate.gate.counting import cost_tolerance_of
 from pdrgate.gate.disturbance import Disturbance
 from pdrgate.gate.judging import (
     COSTS,
+    RECEIVE_RATE,
+    TOLD,
     check_tolerance,
     compare,
     comparison,
@@ -30,11 +32,6 @@ from pdrgate.results.losses import LossResult, compared
 from pdrgate.results.model import ChangeResult, ComparisonResult, CostResult, MeasurandResult, ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.trial import Trial
-
-RECEIVE_RATE = "MRR"
-"""The measurand's name. It is told, and not compared: the PDR is what a SUT holds."""
-TOLD = frozenset({RECEIVE_RATE})
-"""Measurands that are told, and not compared."""
 
 
 class AgainstBaseline:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pdrgate.errors import DataError, UsageError
-from pdrgate.gate.judging import BESIDE
+from pdrgate.gate.judging import BESIDE, TOLD
 from pdrgate.gate.options import Options
 from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, read_result, results_below
@@ -28,6 +28,9 @@ _ALWAYS = ("scenario", "method")
 _ANCHORS = frozenset({Verdict.NO_BASELINE})
 """Of a folder of runs, those that were compared with nothing. A run that passed against one of them is none itself:
 else each build could be a little slower than the one before it, and all of them pass."""
+
+_LEAST, _MOST = 1e-18, float(2**64)
+"""What can have been measured, in whatever unit: counts have 64 bits. Beyond, a change is no number either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,12 +183,15 @@ class HistoryBaselines:
             green = next((one for one in fitting if one.green), None)
             fitting = [one for one in fitting if green is not None and one.build == green.build]
         if fitting:
-            found = self._pooled(fitting, asked, fingerprint)
-            if not (few := _too_few(found.scenario.measurands)):
-                return found, ""
+            wrong = next((f"{asked} (run {one.run}) {why}" for one in fitting if (why := _wrong_in(one))), "")
+            if not wrong:
+                found = self._pooled(fitting, asked, fingerprint)
+                if not (few := _too_few(found.scenario.measurands)):
+                    return found, ""
+                wrong = f"{found.source} {few}"
             if self.name != LATEST_GREEN:
-                raise DataError(f"the baseline cannot serve: {found.source} {few}")
-            return None, f"{found.source} {few}"
+                raise DataError(f"the baseline cannot serve: {wrong}")
+            return None, wrong
         if self.name == LATEST_GREEN:
             return None, f"no comparable result in the history has passed yet ({asked})"
         if not same:
@@ -247,8 +253,11 @@ def _in_entry(
         result_of = "result" if entry.transfers is not None else "PDR"
         what = f"holds no {stable}{result_of} of this scenario" if stable or not told else "was compared itself"
         return None, (0, f"{source} {what} (it was {entry.verdict})")
-    if few := _too_few(entry.measurands):
-        return None, (0, f"{source} {few}")
+    # They are offered again, see `pdrgate.gate.latency`.
+    loads = [(f"load at {one.share:.0%} of the PDR", one.load) for one in entry.latency]
+    pdr = [(PartialDropRate.name, entry.pdr.load)] if entry.pdr is not None else []
+    if unfit := _wrong(entry.measurands, (*pdr, *loads)) or _too_few(entry.measurands):
+        return None, (0, f"{source} {unfit}")
     # Of a comparison, its measurands are the candidate's, a sample for each boot.
     whole = [boot for boot in entry.boots if boot.side == "candidate" and not boot.failure]
     return Baseline(str(source), entry, len(whole) or 1), (0, "")
@@ -259,6 +268,31 @@ def _too_few(measurands: Sequence[MeasurandResult]) -> str:
     counts = [len(one.samples) for one in measurands if one.name not in BESIDE]
     few = min(counts, default=0)
     return "" if few > 1 else f"has {few} repeats; a comparison needs two or more"
+
+
+def _wrong(measurands: Sequence[MeasurandResult], more: Iterable[tuple[str, float]] = ()) -> str:
+    """What of a result nobody can have measured, so that nothing can be compared with it, in words; empty for nothing.
+
+    A result may come from anywhere. That something was 0 once may be true, of a SUT that livelocks; where it always was
+    there is no change of it.
+
+    Args:
+        more: numbers besides that are not 0, by what they are called.
+    """
+    compared = [one for one in measurands if one.name not in TOLD]
+    values = [(one.name, value) for one in compared for value in (*one.samples, one.value)]
+    found = [(name, value) for name, value in values if not 0 <= value <= _MOST]
+    found += [(name, value) for name, value in more if not _LEAST <= value <= _MOST]
+    found += [(one.name, 0.0) for one in compared if len(one.samples) > 1 and max(one.samples) < _LEAST]
+    if not found:
+        return ""
+    name, value = found[0]
+    return f"has a {name} of {value:g}, which nobody can have measured; measure it anew"
+
+
+def _wrong_in(one: Measured) -> str:
+    """The same of a build as a history has it."""
+    return _wrong(one.measurands, [told for boot in one.boots for told in boot.items() if told[1]])
 
 
 def _differing(theirs: Mapping[str, str], ours: Mapping[str, str]) -> list[str]:

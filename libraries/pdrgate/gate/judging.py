@@ -44,6 +44,10 @@ RETRANSMISSION_TOLERANCE = 0.005
 """Of the segments, that may be sent again besides, whatever was accepted of the throughput."""
 BESIDE = frozenset({Cost.name, ByteCost.name, RttInflation.name, Transmissions.name, *TITLES})
 """What no run is about first."""
+RECEIVE_RATE = "MRR"
+"""The measurand's name. It is told, and not compared: the PDR is what a SUT holds."""
+TOLD = frozenset({RECEIVE_RATE})
+"""Measurands that are told, and not compared."""
 COSTS = frozenset({Cost.name, ByteCost.name})
 """Measurands that are counted in instructions."""
 _MANY = math.log(1000)

@@ -7,16 +7,13 @@ import time
 from collections.abc import Sequence
 
 from pdrgate.errors import TestbedError, UsageError
-from pdrgate.gate.against_baseline import RECEIVE_RATE, AgainstBaseline, numbers
+from pdrgate.gate.against_baseline import AgainstBaseline, numbers
 from pdrgate.gate.arrivals import arrivals
 from pdrgate.gate.baseline import BaselineSource
 from pdrgate.gate.disturbance import Disturbance, beyond_the_machine, remedy
 from pdrgate.gate.dropped import events_file, look, lossy_load, retis_of
 from pdrgate.gate.interference import interference
-from pdrgate.gate.judging import (
-    check_tolerance,
-    summarised,
-)
+from pdrgate.gate.judging import RECEIVE_RATE, check_tolerance, summarised
 from pdrgate.gate.latency import latencies, latency_trials
 from pdrgate.gate.packet_cost import counted
 from pdrgate.gate.plan import further_load, grid, is_highest, overloads, round_order
