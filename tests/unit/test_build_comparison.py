@@ -819,8 +819,6 @@ def test_the_rule_that_ends_a_comparison_is_the_one_that_judges_it(tmp_path: Pat
     assert standing.verdict is subject.judge(0.02).verdict is Verdict.REGRESSION
     assert subject.comparison is not None
     assert subject.comparison.changes == standing.changes
-    assert subject.judge(0.5).verdict is Verdict.PASS  # by its own tolerance
-    assert subject.judge(0.01).verdict is Verdict.REGRESSION
     subject.finish()
     session.close()
 
@@ -942,6 +940,34 @@ def test_a_test_that_passes_over_its_comparisons_failure_does_not_pass(tmp_path:
     judgement = subject.finish(Judgement(Verdict.NO_BASELINE, "the test asked for no comparison"))
     session.close()
     assert judgement == Judgement(Verdict.ERROR, "the comparison ended before its verdict")
+def test_of_several_tolerances_the_gravest_answer_is_the_tests_and_its_comparison_is_stored(tmp_path: Path) -> None:
+    """The last one once was: a REGRESSION by 1 % that a second question by 50 % made a PASS."""
+    session, subject = comparison(tmp_path, STEADY, [0.9e6], Machine())
+    subject.measure()
+    assert [subject.judge(each).verdict for each in (0.01, 0.5)] == [Verdict.REGRESSION, Verdict.PASS]
+    assert subject.finish().verdict is Verdict.REGRESSION
+    session.close()
+    result = read_result(tmp_path / "run")
+    assert result.verdict is Verdict.REGRESSION
+    (entry,) = result.scenarios
+    assert entry.comparison is not None
+    assert entry.comparison.tolerance == 0.01
+    assert {change.verdict for change in entry.comparison.changes} == {Verdict.REGRESSION}
+
+
+def test_the_plans_tolerance_decides_where_a_suite_asks_by_none_of_its_own(tmp_path: Path) -> None:
+    for name, asked, verdict in (("none", (), Verdict.REGRESSION), ("own", (0.5,), Verdict.PASS)):
+        session, subject = comparison(tmp_path / name, STEADY, [0.9e6], Machine())
+        subject.measure()
+        assert subject.judgement is not None
+        assert subject.judgement.verdict is Verdict.REGRESSION
+        for tolerance in asked:
+            subject.judge(tolerance)
+        assert subject.finish().verdict is verdict
+        session.close()
+        (entry,) = read_result(tmp_path / name / "run").scenarios
+        assert entry.comparison is not None
+        assert entry.comparison.tolerance == (asked or (0.02,))[0]
 
 
 # --- Continued ---

@@ -8,10 +8,15 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from fake_testbed import FakeTestbed, Watcher, gate, new_session
+from fake_testbed import CONFIG, QUICK, FakeTestbed, Watcher, gate, new_session
 
 from pdrgate.gate import disturbance
+from pdrgate.gate.boots import SIDES, Build
+from pdrgate.gate.build_comparison import BuildComparison, Plan
 from pdrgate.gate.disturbance import Disturbance, beyond_the_machine, remedy
+from pdrgate.gate.record import RunRecord
+from pdrgate.gate.scenario import Scenario
+from pdrgate.gate.session import Session
 from pdrgate.history.results import read_result
 from pdrgate.observers.watching import CounterObserver, Observation, Observer
 from pdrgate.reports.junit import junit
@@ -275,6 +280,23 @@ def test_where_most_trials_are_lost_the_machine_is_why(tmp_path: Path, modes: Se
 def test_where_every_trial_is_lost_too(tmp_path: Path) -> None:
     entry = run(tmp_path, sut(), lambda number: STALL)
     assert entry.verdict is Verdict.DISTURBED
+
+
+def test_builds_whose_trials_are_all_lost_are_disturbed_before_a_suite_asks(tmp_path: Path) -> None:
+    """A comparison that came to nothing once had the search's own word for it."""
+    builds = {
+        side: Build(side, f"linux-{side}", lambda _: DisturbedTestbed(sut(), lambda number: STALL)) for side in SIDES
+    }
+    session = Session(CONFIG, QUICK, RunRecord(tmp_path / "run", "quick"), Watcher(), state=tmp_path / "state")
+    session.take()
+    try:
+        comparison = BuildComparison(session, Scenario(), builds, Plan(12, None, 0.02))
+        comparison.measure()
+        judgement = comparison.finish()
+    finally:
+        session.close()
+    assert judgement.verdict is Verdict.DISTURBED
+    assert "free CPU 1 of all else" in judgement.reason
 
 
 # --- The curve ---

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from robot.running import ResourceFile, TestSuite
 
-from pdrgate.keywords.library import PdrGate
+from pdrgate.keywords.library import PdrGate, _judged
+from pdrgate.results.verdict import Judgement, Verdict
+
+PASSED = Judgement(Verdict.PASS, "not slower")
+SLOWER = Judgement(Verdict.REGRESSION, "slower: PDR")
 
 
 def test_a_run_has_as_many_chances_to_err_as_tests_were_selected() -> None:
@@ -29,3 +34,29 @@ def test_no_argument_of_a_step_takes_the_place_of_one_in_its_name() -> None:
     assert len(embedded) > 5
     for name, (within, arguments) in embedded.items():
         assert not within & {*arguments.positional, *arguments.named_only, arguments.var_positional}, name
+
+
+@pytest.mark.parametrize(
+    ("known", "message", "check", "verdict", "reason"),
+    [
+        (SLOWER, "REGRESSION: slower: PDR", "", Verdict.REGRESSION, "slower: PDR"),
+        (SLOWER, "Several failures occurred:\n\n1) REGRESSION: slower: PDR", "", Verdict.REGRESSION, "slower: PDR"),
+        # What failed by a verdict is no fault of the testbed's, whoever went on after it.
+        (PASSED, "REGRESSION: slower: PDR", "", Verdict.REGRESSION, "slower: PDR"),
+        (None, "UNSTABLE: TIR 0.46", "", Verdict.UNSTABLE, "TIR 0.46"),
+        (None, "GENERATOR_LIMITED: it ended", "", Verdict.GENERATOR_LIMITED, "it ended"),
+        (PASSED, "ERROR: no answer", "", Verdict.ERROR, "no answer"),
+        (PASSED, "No keyword with name 'Get PRD' found.", "", Verdict.ERROR, "No keyword with name 'Get PRD' found."),
+        (PASSED, "PASS: as it was", "", Verdict.ERROR, "PASS: as it was"),
+        (PASSED, "2 != 3", "2 != 3", Verdict.INCONCLUSIVE, "2 != 3"),
+    ],
+)
+def test_the_verdict_of_a_test_that_failed(
+    known: Judgement | None, message: str, check: str, verdict: Verdict, reason: str
+) -> None:
+    assert _judged(known, False, message, check) == Judgement(verdict, reason)
+
+
+def test_a_test_that_passed_has_the_verdict_that_was_found() -> None:
+    assert _judged(PASSED, True, "", "") is PASSED
+    assert _judged(None, True, "", "").verdict is Verdict.NO_BASELINE

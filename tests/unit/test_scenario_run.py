@@ -473,6 +473,9 @@ def test_each_tolerance_is_asked_anew_and_the_gravest_answer_is_the_tests(run_ga
         assert subject.judge(0.01).verdict is Verdict.REGRESSION
         assert subject.judge(0.5).verdict is Verdict.PASS
         assert subject.finish().verdict is Verdict.REGRESSION
+        comparison = subject.result().comparison
+        assert comparison is not None
+        assert comparison.tolerance == 0.01
         with pytest.raises(UsageError, match="has no meaning"):
             subject.judge(2.0)
 

@@ -164,12 +164,10 @@ def compared(
     try:
         comparison = BuildComparison(session, Scenario(), builds, Plan(24, 1e9, 0.02))
         comparison.measure()
-        comparison.judge(0.02)
         if kill_after is not None:
             pairs = itertools.count()
             watcher.said = lambda sentence: _kill(sentence.startswith("pair") and next(pairs) >= kill_after)
-        comparison.spike_in = spike_in(comparison)
-        comparison.judge(0.02)
+        comparison.prove(spike_in(comparison))
         comparison.finish()
     finally:
         session.close()

@@ -398,6 +398,7 @@ def test_two_configurations_in_pairs(
         assert isinstance(comparison, TransferComparison)
         comparison.measure()
         comparison.judge(0.02)
+        comparison.judge(0.9)  # the gravest stands
         judgement = comparison.finish()
         assert judgement.verdict is verdict, judgement
         assert judgement.reason.startswith(telling), judgement

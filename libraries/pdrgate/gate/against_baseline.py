@@ -30,7 +30,7 @@ from pdrgate.gate.scenario import Scenario
 from pdrgate.replication import NoiseFloor, Samples
 from pdrgate.results.losses import LossResult, compared
 from pdrgate.results.model import ChangeResult, ComparisonResult, CostResult, MeasurandResult, ScenarioResult
-from pdrgate.results.verdict import Judgement, Verdict
+from pdrgate.results.verdict import Judgement, Verdict, graver
 from pdrgate.trial import Trial
 
 
@@ -53,8 +53,10 @@ class AgainstBaseline:
         """Why there is none."""
         self._floor = NoiseFloor()
         """What is known of the testbed's noise, before this run adds to it."""
+        self._gravest: Judgement | None = None
+        """Of those by several tolerances."""
         self.comparison: ComparisonResult | None = None
-        self._judged = False
+        """That of the gravest."""
 
     def find(self) -> None:
         """Find the baseline.
@@ -84,6 +86,8 @@ class AgainstBaseline:
     ) -> Judgement:
         """The verdict by a tolerance. A change that can be told is told in any case.
 
+        Of several the comparison that is kept is that of the gravest.
+
         Args:
             failure: why there is nothing to compare.
             disturbance: of what was measured.
@@ -91,32 +95,49 @@ class AgainstBaseline:
             losses: where packets were lost.
         """
         check_tolerance(tolerance)
-        self._judged = True
         session = self._session
         self._floor = noise_floor(session.noise, self._sut.fingerprint, session.observer)
         changes = self._changes(measurands, tolerance)
-        if changes:
-            assert self._baseline is not None
-            differs = differing_entries(self._baseline.scenario.fingerprint, self._sut.fingerprint)
-            why_not = failure.reason if failure else ""
-            functions = function_changes(self._baseline.scenario.cost, cost)
-            self.comparison = comparison(changes, self._baseline.source, differs, why_not=why_not, functions=functions)
-            if (others := besides_the_kernel(differs)) and not why_not:
-                session.observer.said(others)
+        change = self._compared(changes, failure, cost) if changes else None
+        found = self._judged(measurands, change, failure, disturbance, losses)
+        if graver(self._gravest, found) is found:
+            self._gravest, self.comparison = found, change
+        return found
+
+    def _compared(
+        self, changes: Sequence[ChangeResult], failure: Judgement | None, cost: CostResult | None
+    ) -> ComparisonResult:
+        assert self._baseline is not None
+        differs = differing_entries(self._baseline.scenario.fingerprint, self._sut.fingerprint)
+        if (others := besides_the_kernel(differs)) and failure is None:
+            self._session.observer.said(others)
+        functions = function_changes(self._baseline.scenario.cost, cost)
+        why_not = failure.reason if failure else ""
+        return comparison(changes, self._baseline.source, differs, why_not=why_not, functions=functions)
+
+    def _judged(
+        self,
+        measurands: Sequence[MeasurandResult],
+        change: ComparisonResult | None,
+        failure: Judgement | None,
+        disturbance: Disturbance,
+        losses: LossResult | None,
+    ) -> Judgement:
+        session = self._session
         if failure is not None:
-            if not changes:
+            if change is None:
                 return failure
-            not_accepted = "; ".join(told(change) for change in changes)
+            not_accepted = "; ".join(map(told, change.changes))
             return failure.remarked(self._places(failure, losses), f"not accepted therefore: {not_accepted}")
-        if changes:
-            judgement = judged(changes, self.comparison.functions if self.comparison else ())
+        if change is not None:
+            judgement = judged(change.changes, change.functions)
             if judgement.verdict is Verdict.NO_BASELINE and session.options.require_baseline:
                 judgement = Judgement(Verdict.INCONCLUSIVE, judgement.reason)
             calibrated = f"{_as_typed(session.config.source)} {self._not_the_default}"
             return judgement.remarked(
                 disturbance.remark(),
                 self._places(judgement, losses),
-                remedy_of_boots(changes, self._floor, calibrated.strip()),
+                remedy_of_boots(change.changes, self._floor, calibrated.strip()),
             )
         why = self._no_baseline
         if self._baseline is not None:
@@ -131,7 +152,7 @@ class AgainstBaseline:
             judgement: what it came to.
             measurands: what was measured.
         """
-        if self._judged or not judgement.verdict.passes:
+        if self._gravest is not None or not judgement.verdict.passes:
             return judgement
         only_told = bool(measurands) and all(one.name in TOLD for one in measurands)
         why = f"no verdict goes by an {RECEIVE_RATE}" if only_told else "the test asked for no comparison"

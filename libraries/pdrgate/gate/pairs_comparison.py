@@ -61,7 +61,7 @@ from pdrgate.results.model import (
     SpikeInResult,
     TransfersResult,
 )
-from pdrgate.results.verdict import Judgement, Verdict
+from pdrgate.results.verdict import Judgement, Verdict, graver
 from pdrgate.stability import Assessment
 from pdrgate.stability import Verdict as Stability
 from pdrgate.trial import AnyStretch, Trial, by_boot
@@ -96,7 +96,7 @@ _TELLING = frozenset({Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION, Ver
 
 
 class PairsComparison(ABC, Generic[AnyStretch]):
-    """One scenario over boots of two builds: `run`; or `measure`, `judge` as often as asked, and `finish` in any case.
+    """One scenario over boots of two builds: `run`; or `measure`, `judge` by tolerances of one's own, and `finish`.
 
     However it ends, `finish` tells and stores the change of what was measured until then.
 
@@ -123,7 +123,9 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         self.spike_in: SpikeInResult | None = None
         """Whether it could have failed, see `pdrgate.gate.spike_in`."""
         self.judgement: Judgement | None = None
-        """None while nobody has judged."""
+        """By the plan's tolerance, until `judge` is asked: then the gravest of what it said; None before both."""
+        self._asked: Judgement | None = None
+        """The gravest that `judge` said."""
         self.interference = ""
         self.disturbance = Disturbance()
         """Of all pairs."""
@@ -201,7 +203,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         return self.finish()
 
     def measure(self) -> None:
-        """Pairs of boots until the rule has its answer, or there is nothing to compare: `judge` tells which."""
+        """Pairs of boots until the rule has its answer, and what that is by the plan's tolerance."""
         with contextlib.closing(self._boots), PairsFile(self.session.record.folder) as file:
             self._resume(file)
             while self._given_up is None and self._standing().verdict is None and not self._time_is_up():
@@ -221,9 +223,26 @@ class PairsComparison(ABC, Generic[AnyStretch]):
                     self._tell()
         if self._given_up is None:
             self._assess()
+        self.judgement, self.comparison = self._by(self.plan.tolerance)
+
+    def prove(self, spike_in: SpikeInResult | None) -> None:
+        """Take into account whether it could have failed, see `pdrgate.gate.spike_in`; None: that was not tried."""
+        self.spike_in = spike_in
+        self.judgement, self.comparison = self._by(self.plan.tolerance)
 
     def judge(self, tolerance: float) -> Judgement:
-        """What the rule says of the pairs; a change that was measured is told and stored in any case."""
+        """What the rule says of the pairs by a tolerance. Of several the gravest stands, and its comparison is stored.
+
+        What the plan's tolerance made of them stands no longer: a suite has asked by one of its own.
+        """
+        found, change = self._by(tolerance)
+        if graver(self._asked, found) is found:
+            self._asked = self.judgement = found
+            self.comparison = change
+        return found
+
+    def _by(self, tolerance: float) -> tuple[Judgement, ComparisonResult | None]:
+        """The verdict by a tolerance, and the change: one that was measured is told in any case."""
         check_tolerance(tolerance)
         failure = self._failure
         if failure is not None:
@@ -233,8 +252,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
             few = f"{self._pairs} pair{'s' * (self._pairs != 1)} of boots; a comparison needs two"
             failure = failure or self._weighed(Judgement(Verdict.INCONCLUSIVE, few))
             assert failure is not None
-            self.judgement = failure
-            return self.judgement
+            return failure, None
         functions = function_changes(*(self._cost(side) for side in SIDES))
         changes = self._rule.told(standing, self._samples(tolerance), self._earlier.pairs)
         found = judged(changes, functions)
@@ -243,20 +261,20 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         weighed = self._weighed(doubt)
         if weighed is not None and weighed.verdict is Verdict.DISTURBED:
             veto = weighed
-        self.comparison = comparison(
+        change = comparison(
             changes, self.builds["baseline"].label, self._differs, pairs=self._pairs,
             earlier=self._earlier.pairs, tries=len(self._earlier.tries) + 1,
             why_not=veto.reason if veto else "", functions=functions,
         )  # fmt: skip
         if veto is not None:
-            numbers = "; ".join(told(change) for change in changes)
+            numbers = "; ".join(map(told, changes))
             remark = "" if veto.verdict is Verdict.DISTURBED else self.disturbance.remark()
-            self.judgement = veto.remarked(
+            refused = veto.remarked(
                 remark, self._places(veto.verdict), f"not accepted therefore: {numbers}", self._earlier.in_words()
             )
-            return self.judgement
-        self.judgement = proven(found, self.spike_in).remarked(*self._remarks(found.verdict), self._earlier.in_words())
-        return self.judgement
+            return refused, change
+        accepted = proven(found, self.spike_in)
+        return accepted.remarked(*self._remarks(found.verdict), self._earlier.in_words()), change
 
     @property
     def loads(self) -> tuple[float, ...]:
@@ -307,7 +325,8 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         if judgement is not None and not judgement.verdict.passes and judgement != self.judgement:
             self._ended = judgement
         if self.judgement is None or self._ended is not None:
-            self.judge(self.plan.tolerance if self.comparison is None else self.comparison.tolerance)
+            tolerance = self.plan.tolerance if self.comparison is None else self.comparison.tolerance
+            self.judgement, self.comparison = self._by(tolerance)
         final = self.judgement
         assert final is not None
         self._remember()

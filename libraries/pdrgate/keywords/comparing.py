@@ -65,7 +65,8 @@ class BuildKeywords:
         have failed, and is INCONCLUSIVE.
 
         Fails with ERROR when two boots of a build fail (a panic, a hang, no answer). `Measurement Should Be Stable`
-        then judges the trials of both builds, `PDR Should Not Have Regressed` compares what their boots came to.
+        then judges the trials of both builds, `PDR Should Not Have Regressed` compares what their boots came to: by a
+        tolerance of its own where it names one, and no longer by this one.
         """
         session = self._state.current.session
 
@@ -131,13 +132,11 @@ class BuildKeywords:
         plan = Plan(boots, seconds, float(tolerance), session.config.side_by_side, self._state.tests)
         comparison = test.measurement = comparison_of(session, self._state.asked, builds, plan, test=test.name)
         comparison.measure()
-        judgement = comparison.judge(plan.tolerance)
         if session.options.spike_in:
-            comparison.spike_in = spike_in(comparison)
-            judgement = comparison.judge(plan.tolerance)
+            comparison.prove(spike_in(comparison))
         # Nobody has to wait for pictures, which take some seconds, to know.
-        session.observer.said(str(judgement))
+        session.observer.said(str(comparison.judgement))
         session.observer.said(_DRAWING)
         show_scenario(comparison, comparison.trials)
         if comparison.shape is None:
-            raise AssertionError(str(judgement))
+            raise AssertionError(str(comparison.judgement))

@@ -172,16 +172,15 @@ def _judged(judgement: Judgement | None, passed: bool, message: str, asserted: b
     """
     if passed:
         return judgement or Judgement(Verdict.NO_BASELINE, "the test asked for no comparison")
-    word = message.partition(": ")[0]
-    if judgement is not None and (not judgement.verdict.passes or word == judgement.verdict):
+    if judgement is not None and not judgement.verdict.passes:
         return judgement
     if message == _STOPPED:
         return Judgement(Verdict.ERROR, INTERRUPTED)
     if asserted:
         return Judgement(Verdict.INCONCLUSIVE, _one_line(message))
-    if word in (Verdict.DISTURBED, Verdict.GENERATOR_LIMITED):
-        return Judgement(Verdict(word), message.removeprefix(f"{word}: "))
-    return Judgement(Verdict.ERROR, _one_line(message.removeprefix(f"{Verdict.ERROR}: ")))
+    word, _, reason = message.partition(": ")
+    told = next((one for one in Verdict if one == word and not one.passes), None)
+    return Judgement(Verdict.ERROR, _one_line(message)) if told is None else Judgement(told, _one_line(reason))
 
 
 def _one_line(message: str) -> str:
