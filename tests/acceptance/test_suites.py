@@ -85,6 +85,42 @@ def test_a_second_question_of_a_test_has_its_own_tolerance(suite, boots_are_know
     assert "tolerance 1.0%" in message
 
 
+def test_a_test_that_goes_on_after_a_regression_is_one(suite, boots_are_known):
+    baseline = suite({"First": [*SEARCHED, "PDR Should Not Have Regressed"]})
+    boots_are_known(baseline)
+    strict, lenient = (f"PDR Should Not Have Regressed    tolerance={each}%" for each in (1, 50))
+    ended = suite(
+        {"Goes On": [*SEARCHED, f"Run Keyword And Continue On Failure    {strict}", lenient]},
+        "--baseline", str(baseline.folder), saturation=0.9e6, seed=2,
+    )  # fmt: skip
+    assert (ended.code, ended.result["verdict"]) == (1, "REGRESSION")
+    (entry,) = ended.result["scenarios"]
+    assert entry["comparison"]["tolerance"] == 0.01
+    assert ended.robot_messages["Goes On"] == ("FAIL", f"REGRESSION: {entry['reason']}")
+
+
+def test_a_test_that_names_no_tolerance_is_judged_by_the_runs(suite, boots_are_known):
+    baseline = suite({"First": [*SEARCHED, "PDR Should Not Have Regressed"]})
+    boots_are_known(baseline)
+    ended = suite(
+        {"Mine": [*SEARCHED, "PDR Should Not Have Regressed"]},
+        "--baseline", str(baseline.folder), "--tolerance", "30%", saturation=0.9e6, seed=2,
+    )  # fmt: skip
+    assert (ended.code, ended.result["scenarios"][0]["comparison"]["tolerance"]) == (0, 0.3), ended.stdout
+
+
+def test_what_an_unstable_run_tells_of_its_change_is_by_the_runs_tolerance(suite):
+    """It once was by 2 %, whatever the run was asked for, and stored."""
+    baseline = suite({"First": [*SEARCHED, "PDR Should Not Have Regressed"]})
+    ended = suite(
+        {"Mine": [*SEARCHED, "PDR Should Not Have Regressed    tolerance=1%"]},
+        "--baseline", str(baseline.folder), "--tolerance", "30%", modes=[1.0, 0.8], seed=3,
+    )  # fmt: skip
+    (entry,) = ended.result["scenarios"]
+    assert entry["verdict"] == "UNSTABLE"
+    assert (entry["comparison"]["tolerance"], entry["comparison"]["accepted"]) == (0.3, False)
+
+
 MISTAKES = {
     "Get PDR    >=    1 Mbananas": "unknown rate unit 'Mbananas'",
     "Measure Loud    100 kpps": "No keyword with name 'Measure Loud' found. Did you mean: PdrGate.Measure Load",

@@ -20,6 +20,9 @@ from pdrgate.units import Duration, Ratio
 OPTIONS_FILE = "run.json"
 NO_WAIT = Duration(0)
 
+TOLERANCE = Ratio(0.02)
+"""Unless a run is asked for another."""
+
 COST_TOLERANCE = Ratio(0.01)
 """Unless a run is asked for another: instructions are counted, and equal builds differ by 0.3 % at most."""
 
@@ -28,9 +31,7 @@ LATENCY_TOLERANCE = Ratio(0.3)
 
 _OPTIONS = {"scenarios": "scenario", "suites": "suite"}
 """Fields whose option is called otherwise, for it is said once for each."""
-_UNSAID = {
-    "profile": "quick", "suites": (Path("robot/gate"),), "scenarios": ("default",), "tolerance": Ratio(0.02),
-}  # fmt: skip
+_UNSAID = {"profile": "quick", "suites": (Path("robot/gate"),), "scenarios": ("default",)}
 """What the command line takes where nothing is said, of fields that have no default."""
 
 
@@ -39,6 +40,8 @@ class Options:
     """The part of it that one session is asked for: what holds for every scenario that is measured in it."""
 
     profile: ProfileName
+    tolerance: Ratio = TOLERANCE
+    """Loss of PDR that is accepted, where a test says no other."""
     baseline: Path | None = None
     """A result.json, the folder of a run, a folder of runs, or ``history:NAME``, a build that the history names."""
     any_fingerprint: bool = False
@@ -78,8 +81,6 @@ class RunOptions(Options):
     testbed: Path
     scenarios: tuple[str, ...]
     """Robot tag patterns; ``all`` takes every test."""
-    tolerance: Ratio
-    """Loss of PDR that is accepted."""
     kernel: str = ""
     """The candidate, as a person names a build (a path with parts, or a package); empty where none is compared."""
     bpf: str = ""

@@ -47,7 +47,7 @@ class BuildKeywords:
         candidate: str,
         baseline: str,
         boots: int = 48,
-        tolerance: Ratio = Ratio(0.02),  # noqa: B008 - a frozen number
+        tolerance: Ratio | None = None,
         budget: Duration | None = None,
     ) -> None:
         """Boots two kernel builds in pairs, at most ``boots`` times each, and measures the scenario in every boot.
@@ -57,8 +57,9 @@ class BuildKeywords:
         the testbed of virtual machines both boots of a pair are up at once, and their trials alternate. On a rack the
         build is installed beside the SUT's kernels, started once, and removed after the boot's trials, see
         docs/bare-metal.md. From the fourth pair on the comparison ends as soon as an unchanged build can be told from
-        one that is worse by twice the ``tolerance``, in PDR, saturation throughput and (with a tolerance of its own)
-        the cost of a packet; after ``budget`` no boot is begun. Without one that is 9 minutes, or what six pairs take.
+        one that is worse by twice the ``tolerance`` (that of `Open Testbed`), in PDR, saturation throughput and (with a
+        tolerance of its own) the cost of a packet; after ``budget`` no boot is begun. Without one that is 9 minutes, or
+        what six pairs take.
 
         On a testbed that was opened with ``spike_in`` a comparison that passes is followed by one of the baseline that
         was slowed down by twice the ``tolerance`` with the baseline: it must be a REGRESSION, or the first could not
@@ -84,7 +85,7 @@ class BuildKeywords:
         candidate: str,
         baseline: str,
         boots: int = 48,
-        tolerance: Ratio = Ratio(0.02),  # noqa: B008 - a frozen number
+        tolerance: Ratio | None = None,
         budget: Duration | None = None,
     ) -> None:
         """Loads two eBPF objects in turn on one kernel and measures with each; see `Compare Kernel Builds`.
@@ -111,7 +112,7 @@ class BuildKeywords:
         build: Callable[[Side, _Found], Build],
         sources: tuple[str, str],
         boots: int,
-        tolerance: Ratio,
+        tolerance: Ratio | None,
         budget: Duration | None,
     ) -> None:
         """Compare the builds that are ``found`` by what a user calls them, the baseline's first."""
@@ -129,7 +130,8 @@ class BuildKeywords:
         builds = {side: build(side, known[name]) for side, name in zip(SIDES, sources, strict=True)}
         session.leave()
         seconds = None if budget is None else float(budget)
-        plan = Plan(boots, seconds, float(tolerance), session.config.side_by_side, self._state.tests)
+        accepted = float(session.options.tolerance if tolerance is None else tolerance)
+        plan = Plan(boots, seconds, accepted, session.config.side_by_side, self._state.tests)
         comparison = test.measurement = comparison_of(session, self._state.asked, builds, plan, test=test.name)
         comparison.measure()
         if session.options.spike_in:

@@ -17,8 +17,6 @@ from pdrgate.keywords.state import State
 from pdrgate.results.verdict import Judgement
 from pdrgate.units import Ratio
 
-DEFAULT_TOLERANCE = Ratio(0.02)
-
 
 class JudgingKeywords:
     """Stability and comparison."""
@@ -42,28 +40,29 @@ class JudgingKeywords:
             measurement.repeat()
             if measurement.judgement is not None:
                 # The test ends here; what was measured of the change is told all the same, though not accepted.
-                measurement.judge(float(DEFAULT_TOLERANCE))
+                measurement.judge(self._tolerance(None))
             show_scenario(measurement, measurement.trials, searched=False)
             _fail_unless_passing(measurement.judgement)
         else:
             # What was measured of the change is told also where it is not accepted.
-            judgement = measurement.judge(measurement.plan.tolerance) if measurement.stability() else None
+            judgement = measurement.judge(self._tolerance(None)) if measurement.stability() else None
             _fail_with_evidence(measurement, judgement)
 
     @keyword(name="PDR Should Not Have Regressed")
-    def pdr_should_not_have_regressed(self, tolerance: Ratio = DEFAULT_TOLERANCE) -> str:
+    def pdr_should_not_have_regressed(self, tolerance: Ratio | None = None) -> str:
         """Compares PDR and saturation throughput with the baseline's; fails when one is lower by over ``tolerance``.
 
         Fails with REGRESSION when the whole interval of a change is below, and with INCONCLUSIVE when it spans the
         tolerance. Without a baseline the verdict is NO_BASELINE and the test passes. Returns the verdict. May be asked
-        several times; the test's verdict is the gravest.
+        several times; the test's verdict is the gravest. Where none is named the tolerance is that of `Compare Kernel
+        Builds`, of which one SUT has none: then that of `Open Testbed`.
         """
-        judgement = self._state.measured.judge(float(tolerance))
+        judgement = self._state.measured.judge(self._tolerance(tolerance))
         _fail_with_evidence(self._state.measured, judgement)
         return str(judgement.verdict)
 
     @keyword(name="TCP Should Not Have Regressed")
-    def tcp_should_not_have_regressed(self, tolerance: Ratio = DEFAULT_TOLERANCE) -> str:
+    def tcp_should_not_have_regressed(self, tolerance: Ratio | None = None) -> str:
         """Compares transfers with the baseline's; fails when they are worse by over their tolerances.
 
         ``tolerance`` is of the throughput at the fixed window. RTT inflation has that of 25 % at least, retransmissions
@@ -96,6 +95,15 @@ class JudgingKeywords:
             raise TestbedError("there is no verdict yet; search the PDR and judge it first")
         verdict = str(judgement.verdict)
         return self._state.test.check(verdict, assertion_operator, assertion_expected, "Verdict", message)
+
+    def _tolerance(self, asked: Ratio | None) -> float:
+        """That of a test that says none is the one that its builds are compared by, or the run's."""
+        if asked is not None:
+            return float(asked)
+        measurement = self._state.measured
+        if isinstance(measurement, PairsComparison):
+            return measurement.plan.tolerance
+        return float(measurement.session.options.tolerance)
 
 
 def _fail_with_evidence(measurement: ScenarioRun | TransferRun | AnyComparison, judgement: Judgement | None) -> None:

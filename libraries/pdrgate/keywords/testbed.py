@@ -12,7 +12,7 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from pdrgate.errors import PdrGateError
 from pdrgate.gate.baseline import baselines
-from pdrgate.gate.options import LATENCY_TOLERANCE, NO_WAIT, Options, command_of_run
+from pdrgate.gate.options import LATENCY_TOLERANCE, NO_WAIT, TOLERANCE, Options, command_of_run
 from pdrgate.gate.profile import profile as named_profile
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.session import Session
@@ -63,6 +63,7 @@ class TestbedKeywords:
         latency: bool = False,
         latency_tolerance: Ratio = LATENCY_TOLERANCE,
         retis: bool = False,
+        tolerance: Ratio = TOLERANCE,
     ) -> None:
         """Sets up the testbed that the file ``testbed`` describes, and puts it back when the suite ends.
 
@@ -82,6 +83,7 @@ class TestbedKeywords:
         | ``wait``     | How long to wait for another run to let go of what this one needs. |
         | ``password`` | For a SUT over SSH that takes no key. |
         | ``require_baseline`` | Whether a scenario that has no baseline is an error, told before it is measured. |
+        | ``tolerance`` | Loss of PDR that is accepted, where a test says no other. |
         | ``cost_tolerance`` | Growth of the instructions per packet that is accepted; none: 1 % in emulated guests. |
         | ``latency`` | Whether latency is measured of every scenario whose packets come back, see `Take Latency`. |
         | ``latency_tolerance`` | Growth of latency that is accepted. |
@@ -119,6 +121,7 @@ class TestbedKeywords:
                 require_baseline=require_baseline,
                 reading=reading,
                 wait=wait,
+                tolerance=tolerance,
                 cost_tolerance=cost_tolerance,
                 latency=latency,
                 latency_tolerance=latency_tolerance,
