@@ -474,6 +474,8 @@ def test_both_builds_are_in_the_result_with_all_that_was_told_of_them(tmp_path: 
         assert [one.name for one in told.measurands] == [PDR, SATURATION]
         assert [len(one.samples) for one in told.measurands] == [4, 4]
     assert (entry.environment["kernel_release"], entry.fingerprint["kernel"]) == ("b", "b")
+    assert "kernel_release" not in result.environment
+    assert result.environment.items() <= entry.sides[0].environment.items()
 
 
 def test_trials_say_which_side_build_and_pair_they_are_of(tmp_path: Path) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
 import pytest
-from made_results import scenario
+from made_results import compared, scenario
 
 from pdrgate.errors import DataError, StorageError
 from pdrgate.gate.record import FINGERPRINTS_FILE, RunRecord
@@ -96,16 +97,35 @@ def test_what_failed_before_a_scenario_is_an_error_unless_there_is_evidence(tmp_
     record.close()
 
 
-def test_the_first_testbed_and_the_first_environment_are_the_runs(tmp_path: Path) -> None:
+def test_the_first_testbed_is_the_runs(tmp_path: Path) -> None:
     record = RunRecord(tmp_path, "quick")
     record.introduce(TestbedResult(name="a", kind="x"))
     record.introduce(TestbedResult(name="a", kind="x", sentence="a netns"))
     record.introduce(TestbedResult(name="b", kind="x", sentence="another"))
-    record.note_environment({"kernel_release": "6.1"})
-    record.note_environment({"kernel_release": "6.2"})
     assert record.result().testbed.sentence == "a netns"
-    assert record.result().environment == {"kernel_release": "6.1"}
     record.close()
+
+
+def test_the_runs_environment_is_what_all_its_suts_have_in_common(tmp_path: Path) -> None:
+    """Of two builds it once was the baseline's, as if both had its kernel."""
+    machine = {"cpu_model": "one", "kernel_release": "6.18"}
+    first = dataclasses.replace(scenario(), environment=machine | {"boot_id": "first"})
+    builds = compared()
+    sides = tuple(dataclasses.replace(one, environment=one.environment | {"cpu_model": "one"}) for one in builds.sides)
+    builds = dataclasses.replace(builds, sides=sides, environment=sides[1].environment)
+    for scenarios, common in (
+        ([], {}),
+        ([first], machine | {"boot_id": "first"}),
+        ([first, scenario()], machine | {"boot_id": "first"}),  # of the other one nothing is known
+        ([first, dataclasses.replace(first, environment=machine | {"boot_id": "second"})], machine),
+        ([builds], {"cpu_model": "one", "boot_id": "of its own"}),
+        ([first, builds], {"cpu_model": "one"}),
+    ):
+        record = RunRecord(tmp_path / "run", "quick")
+        for one in scenarios:
+            record.add(one)
+        assert record.result().environment == common
+        record.close()
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:

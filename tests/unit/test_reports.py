@@ -114,6 +114,7 @@ def test_a_result_of_schema_1_tells_its_pdr_as_that_version_did() -> None:
     assert found.search is not None and found.search.goals[0].lower == old["search"]["goals"][0]["lower"]
     assert found.assessment is not None and len(found.assessment.loads) == len(old["assessment"]["loads"])
     assert (found.sides, found.boots, found.comparison) == ((), (), None)
+    assert found.environment == json.loads((SCHEMA1 / "one-build" / RESULT_FILE).read_text())["environment"]
 
 
 def test_builds_compared_by_schema_1_have_sides_boots_and_pairs() -> None:
@@ -128,6 +129,7 @@ def test_builds_compared_by_schema_1_have_sides_boots_and_pairs() -> None:
     assert found.comparison is not None
     assert (found.comparison.change, found.comparison.pairs) == (old["comparison"]["change"], 6)
     assert found.comparison.differs == {"kernel": ("a", "b")}
+    assert [one.environment for one in (found, *found.sides)] == [{}] * 3  # the run's was the baseline's
     (row,) = measurand_rows(found)
     assert (row.value, row.baseline, row.change) == ("856.8 kpps", "1.006 Mpps", "-14.9% (-16.2% to -13.5%)")
 
@@ -278,7 +280,7 @@ def page_of(*scenarios: ScenarioResult, **changes: object) -> str:
 
 
 def test_the_page_begins_with_verdict_and_reason_and_needs_nothing_else() -> None:
-    html = page_of(compared(), verdict=Verdict.REGRESSION, reason="slower: numbers", environment={"cpus": 2})
+    html = page_of(compared(), verdict=Verdict.REGRESSION, reason="slower: numbers")
     page = Page(html)
     order = ["REGRESSION", "slower: numbers", "Against linux-a, 3 pairs of boots, tolerance 2 %", "A picture", "check"]
     assert [page.text.index(words) for words in order] == sorted(page.text.index(words) for words in order)
@@ -287,6 +289,22 @@ def test_the_page_begins_with_verdict_and_reason_and_needs_nothing_else() -> Non
     assert "http:" not in html and "https:" not in html and "url(" not in html and "@import" not in html
     assert "color-scheme: light dark" in html and "prefers-color-scheme: dark" in html
     assert "-10.0% (-12.0% to -8.0%)" in page.text and "97.5 %" in page.text
+
+
+def test_the_page_tells_of_each_build_what_it_ran_on_and_of_both_what_they_share() -> None:
+    """The baseline's kernel once stood there as that of the whole run; in older results it still does."""
+    sides = tuple(
+        dataclasses.replace(one, environment={"kernel_release": kernel, "cpu_model": "EPYC"})
+        for one, kernel in zip(compared().sides, ("6.18", "6.19"), strict=True)
+    )
+    page = Page(page_of(dataclasses.replace(compared(), sides=sides), environment=sides[0].environment))
+    facts, shared = page.text.partition("What all SUTs of the run have in common")[::2]
+    assert "EPYC" in shared
+    assert "6.18" not in shared and "6.19" not in shared
+    for side in sides:
+        ours = facts.partition(f"The {side.side}: {side.build}")[2].partition("The candidate:")[0]
+        assert side.environment["kernel_release"] in ours
+    assert "The SUT's machine" not in facts
 
 
 def path(*frames: tuple[str, int | None, float]) -> CostResult:
@@ -319,10 +337,11 @@ def test_nothing_in_a_result_becomes_html() -> None:
     evil = dataclasses.replace(
         compared(), name=EVIL, title=EVIL, reason=EVIL, test=EVIL, carried=EVIL, interference=EVIL, complaints=(EVIL,),
         fingerprint={EVIL: EVIL}, environment={"kernel_release": EVIL},
+        sides=tuple(dataclasses.replace(one, build=EVIL, environment={EVIL: [EVIL]}) for one in compared().sides),
         measurands=(dataclasses.replace(SATURATION, name=EVIL, unit=EVIL),),
     )  # fmt: skip
     html = summary(
-        result(evil, run=EVIL, reason=EVIL, profile=EVIL, command=EVIL, environment={EVIL: [EVIL]}),
+        result(evil, run=EVIL, reason=EVIL, profile=EVIL, command=EVIL),
         {0: [Picture(EVIL, EVIL, b"")]},
     )
     page = Page(html)

@@ -156,7 +156,6 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         self.set_up()
         assert self._path is not None
         assert self._traffic is not None
-        self.session.record.note_environment(self.environment.to_dict())
         self.carried = self._path.sentence()
         self.plant(self.identity.planted)
         self._begin_measuring()

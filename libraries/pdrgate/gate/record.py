@@ -9,7 +9,7 @@ import shlex
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from pdrgate import __version__
 from pdrgate.errors import DataError, PdrGateError, StorageError
@@ -17,6 +17,7 @@ from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, write_result
 from pdrgate.history.transfers import TransferFile
 from pdrgate.history.trials import TRIALS_FILE, TrialFile
+from pdrgate.results.environment import in_common
 from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult, TestbedResult
 from pdrgate.results.verdict import Verdict, gravest
 from pdrgate.stability import read_trials
@@ -53,7 +54,6 @@ class RunRecord:
         self._scenarios: list[ScenarioResult] = []
         self._failures: list[str] = []
         self._testbed: TestbedResult | None = None
-        self._environment: Mapping[str, Any] = {}
         path = folder / TRIALS_FILE
         self.put_aside = None if resume else _put_aside(path)
         """Where another run's trials were put; None where there were none."""
@@ -109,10 +109,6 @@ class RunRecord:
         if self._testbed is None or not self._testbed.sentence:
             self._testbed = testbed
 
-    def note_environment(self, environment: Mapping[str, Any]) -> None:
-        """Note what the first SUT is."""
-        self._environment = self._environment or environment
-
     def note_fingerprint(self, digest: str, fingerprint: Mapping[str, str]) -> None:
         """Put a fingerprint on disk before the first trial that it made. Raises StorageError."""
         if digest in self._fingerprints:
@@ -152,7 +148,7 @@ class RunRecord:
             finished=time.time() if finished else None,
             profile=self._profile,
             testbed=self._testbed or TestbedResult(name="", kind=""),
-            environment=self._environment,
+            environment=in_common(self._scenarios),
             verdict=verdict,
             reason=reasons[0] if reasons else "nothing was measured",
             scenarios=self.scenarios,

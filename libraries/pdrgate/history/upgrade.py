@@ -22,13 +22,17 @@ def upgraded(content: Mapping[str, Any]) -> Mapping[str, Any]:
         KeyError, TypeError, AttributeError, ValueError, IndexError: it is not shaped as its own version says.
     """
     if content["schema"] == 1:
-        scenarios = [_scenario(entry) for entry in content["scenarios"]]
+        scenarios = [_scenario(entry, content["environment"]) for entry in content["scenarios"]]
         return {**content, "schema": SCHEMA, "scenarios": scenarios}
     return content
 
 
-def _scenario(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """A scenario of schema 1: one PDR (by the throughput in saturation, per repeat or per boot), and no measurands."""
+def _scenario(entry: Mapping[str, Any], environment: Mapping[str, Any]) -> dict[str, Any]:
+    """A scenario of schema 1: one PDR (by the throughput in saturation, per repeat or per boot), and no measurands.
+
+    Args:
+        environment: of the run, which is that of its first SUT: of two builds the baseline.
+    """
     found = {key: value for key, value in entry.items() if key not in ("pdr", "baseline_pdr", "builds", "boots")}
     pdr = _pdr(entry.get("pdr"))
     found["pdr"] = pdr and {"load": pdr["value"], "lower": pdr["lower"], "upper": pdr["upper"]}
@@ -43,6 +47,8 @@ def _scenario(entry: Mapping[str, Any]) -> dict[str, Any]:
         for boot in boots
     ]  # fmt: skip
     found["sides"] = _sides(entry, pdr)
+    if not found["sides"]:
+        found["environment"] = environment
     return found
 
 

@@ -14,6 +14,7 @@ from pdrgate.reports.html import rendered
 from pdrgate.reports.scenario import Picture, details, kernel
 from pdrgate.reports.tables import facts_table, measurands_table
 from pdrgate.reports.trial_chart import HEAD, TrialChart, shapes
+from pdrgate.results.environment import in_common
 from pdrgate.results.model import RunResult, ScenarioResult
 
 SUMMARY_FILE = "summary.html"
@@ -43,7 +44,8 @@ def summary(
         _section(scenario, pictures.get(number, ()), charts[number] if charts else None)
         for number, scenario in enumerate(result.scenarios)
     ]
-    environment = Markup(facts_table("", result.environment)) if result.environment else None
+    shared = in_common(result.scenarios)  # and not what the result says: of older versions that was the first SUT's
+    environment = Markup(facts_table("", shared)) if shared else None
     return rendered(
         "summary.html.j2",
         run=result,
@@ -59,8 +61,8 @@ def summary(
 
 def _section(scenario: ScenarioResult, pictures: Sequence[Picture], chart: TrialChart | None) -> _Section:
     facts = [("What made these trials", scenario.fingerprint), ("The SUT's machine", scenario.environment)]
-    for side in scenario.sides:
-        facts += [(f"The {side.side}: {side.build}", {**side.fingerprint, **side.environment})]
+    if scenario.sides:
+        facts = [(f"The {one.side}: {one.build}", {**one.fingerprint, **one.environment}) for one in scenario.sides]
     differs = scenario.comparison.differs if scenario.comparison else {}
     shown = {
         name: f"{ours or 'not told'} (baseline: {theirs or 'not told'})" for name, (theirs, ours) in differs.items()

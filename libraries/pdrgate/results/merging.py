@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from pdrgate.results.environment import in_common
 from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult, TestbedResult
 from pdrgate.results.verdict import Judgement, Verdict, gravest
 
@@ -56,7 +57,7 @@ def merged(name: str, parts: Sequence[RunPart | LostPart]) -> RunResult:
         finished=_last(runs),
         profile=", ".join(_distinct(run.profile for run in runs)),
         testbed=TestbedResult(name=", ".join(testbeds), kind="", sentence=f"{len(runs)} of {len(parts)} runs merged"),
-        environment={},
+        environment=in_common(scenarios),
         verdict=judged.verdict,
         reason=judged.reason,
         scenarios=tuple(scenarios),
@@ -71,8 +72,7 @@ def _scenarios(part: RunPart | LostPart, names_testbed: bool) -> Iterator[Scenar
     result = part.result
     on = f" on {result.testbed.name}" if names_testbed else ""
     for one in result.scenarios:
-        environment = one.environment or result.environment
-        yield replace(one, title=f"{one.title}{on}", environment=environment, run=part.link)
+        yield replace(one, title=f"{one.title}{on}", run=part.link)
     if result.finished is None:
         reason = f"it did not come to its end, and may lack scenarios; go on with: --resume {part.place}"
         yield replace(_without_numbers(part.place, Verdict.ERROR, reason), run=part.link)

@@ -492,6 +492,7 @@ class ScenarioResult:
     boot: str = ""
     fingerprint: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, Any] = field(default_factory=dict)
+    """The SUT, see `pdrgate.observers.environment.Environment`."""
     trials: int = 0
     calibration: CalibrationResult | None = None
     search: SearchResult | None = None
@@ -561,7 +562,8 @@ class RunResult:
     profile: str
     testbed: TestbedResult
     environment: Mapping[str, Any]
-    """The SUT's machine, of the first testbed, before the first scenario; each scenario and side has its own."""
+    """What all SUTs of the run have in common; each scenario has its own, and each of two builds. In results of older
+    versions that of the first SUT, which of two builds is the baseline."""
     verdict: Verdict
     reason: str
     scenarios: tuple[ScenarioResult, ...]
