@@ -9,7 +9,9 @@ import pytest
 
 from pdrgate.data_paths.catalogue import TcpStreams
 from pdrgate.errors import UsageError
+from pdrgate.gate.profile import PROFILES
 from pdrgate.gate.scenario import Scenario
+from pdrgate.gate.subject import goals_of
 from pdrgate.traffic.frames import Frames
 
 
@@ -81,11 +83,12 @@ def test_a_mix_of_sizes_is_a_scenario_of_its_own() -> None:
     assert scenario.title.endswith("IMIX frames")
 
 
+FINER = Scenario(width=0.005)
 QUESTIONS = [
     Scenario(), Scenario(loss_ratio=0.1), Scenario(loss_ratio=0.01), Scenario(loss_ratio=0.0), Scenario(width=0.05),
     Scenario(probe_rate=1000), Scenario(probe_rate=100), Scenario(flows=1), Scenario(directions=2),
     Scenario(buffer=512),
-    Scenario(frame_size=128), Scenario(frame_size="imix"), Scenario(pinning="2 cpus"), Scenario("ipv4-routing"),
+    FINER, Scenario(frame_size=128), Scenario(frame_size="imix"), Scenario(pinning="2 cpus"), Scenario("ipv4-routing"),
 ]  # fmt: skip
 
 
@@ -93,6 +96,13 @@ def test_different_questions_have_different_names() -> None:
     """A PDR@10 % once was the baseline of a PDR@0.5 %."""
     for one, other in itertools.combinations(QUESTIONS, 2):
         assert one.name != other.name
+
+
+def test_a_name_is_one_question_in_every_profile() -> None:
+    """Who asked for no width and who asked for 1 % once had one name, though standard searched to half of that."""
+    for profile in PROFILES.values():
+        widths = [goals_of(profile, Scenario.named(name))[-1].width for name in (Scenario().name, FINER.name)]
+        assert widths == [max(asked, profile.finest_width) for asked in (0.01, FINER.width)]
 
 
 def test_every_field_of_a_question_is_in_its_name() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pdrgate.errors import UsageError
@@ -32,7 +32,7 @@ class Profile:
 
     name: ProfileName
     goals: tuple[Goal, ...]
-    """The PDR's goal is among them."""
+    """The PDR's goal is the last; how wide its bounds may lie apart, and what loss it is of, a scenario says."""
     search_budget: float
     calibration_duration: float
     trial_duration: float
@@ -72,8 +72,10 @@ class Profile:
         return calibration + _EASY * self.search_budget * share, calibration + self.search_budget * share
 
 
-def _goal(goal: Goal, width: float, initial: float, final: float, total: float) -> Goal:
-    return Goal(goal.name, goal.loss_ratio, width, initial, final, total, goal.exceed_ratio, preceding_targets=2)
+def _goal(goal: Goal, initial: float, final: float, total: float) -> Goal:
+    return replace(
+        goal, initial_trial_duration=initial, final_trial_duration=final, duration_sum=total, preceding_targets=2
+    )
 
 
 _GRID = (0.5, 0.7, 1.15, 1.5, 1.95)
@@ -89,7 +91,7 @@ PROFILES: dict[ProfileName, Profile] = {
         # Is everything wired up? Seconds instead of minutes, and numbers that are not worth keeping.
         Profile(
             "smoke",
-            goals=(_goal(PDR, 0.1, 0.1, 0.1, 0.2),),
+            goals=(_goal(PDR, 0.1, 0.1, 0.2),),
             search_budget=2,
             calibration_duration=0.1,
             trial_duration=0.1,
@@ -105,7 +107,7 @@ PROFILES: dict[ProfileName, Profile] = {
         ),
         Profile(
             "quick",
-            goals=(_goal(PDR, 0.01, 0.5, 1.0, 3.0),),
+            goals=(_goal(PDR, 0.5, 1.0, 3.0),),
             search_budget=40,
             calibration_duration=0.3,
             trial_duration=1.0,
@@ -115,7 +117,7 @@ PROFILES: dict[ProfileName, Profile] = {
         ),
         Profile(
             "standard",
-            goals=(_goal(NDR, 0.01, 1.0, 1.0, 5.0), _goal(PDR, 0.005, 1.0, 1.0, 11.0)),
+            goals=(_goal(NDR, 1.0, 1.0, 5.0), _goal(PDR, 1.0, 1.0, 11.0)),
             search_budget=240,
             calibration_duration=0.5,
             trial_duration=2.0,
@@ -126,7 +128,7 @@ PROFILES: dict[ProfileName, Profile] = {
         # PASTRAMI section VI, Table I: 50 runs of 10 s at each load; the published grids have 8 to 16 loads.
         Profile(
             "pastrami",
-            goals=(_goal(PDR, 0.005, 1.0, 1.0, 21.0),),
+            goals=(_goal(PDR, 1.0, 1.0, 21.0),),
             search_budget=300,
             calibration_duration=1.0,
             trial_duration=10.0,

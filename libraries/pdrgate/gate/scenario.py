@@ -93,8 +93,8 @@ class Scenario:
     """Microseconds for which they wait for further packets before they are polled; 0: as they do by themselves."""
     loss_ratio: float = DEFAULT_LOSS
     """The PDR's goal: the load holds while no more than this is lost."""
-    width: float | None = None
-    """Relative width at which the search's bounds are close enough; None: as the profile has it."""
+    width: float = DEFAULT_WIDTH
+    """Relative width at which the search's bounds are close enough, in every profile that has the time."""
 
     def __post_init__(self) -> None:
         if self.data_path not in DATA_PATHS:
@@ -196,7 +196,7 @@ class Scenario:
         words += self._batching
         if self.loss_ratio != DEFAULT_LOSS:
             words.append(f"loss{100 * self.loss_ratio:g}")
-        if self.width is not None and self.width != DEFAULT_WIDTH:
+        if self.width != DEFAULT_WIDTH:
             words.append(f"width{100 * self.width:g}")
         return "-".join(words)
 

@@ -171,6 +171,5 @@ class Subject(PreparedSut[Ask, Trial]):
 def goals_of(profile: Profile, scenario: Scenario) -> tuple[Goal, ...]:
     """A profile's goals, the last of them as the scenario asks for it and the profile has time for."""
     *others, last = profile.goals
-    width = last.width if scenario.width is None else scenario.width
-    asked = dataclasses.replace(last, loss_ratio=scenario.loss_ratio, width=width)
+    asked = dataclasses.replace(last, loss_ratio=scenario.loss_ratio, width=scenario.width)
     return (*others, dataclasses.replace(asked, width=max(asked.width, profile.finest_width)))
