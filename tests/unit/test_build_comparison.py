@@ -942,6 +942,8 @@ def test_a_test_that_passes_over_its_comparisons_failure_does_not_pass(tmp_path:
     judgement = subject.finish(Judgement(Verdict.NO_BASELINE, "the test asked for no comparison"))
     session.close()
     assert judgement == Judgement(Verdict.ERROR, "the comparison ended before its verdict")
+
+
 def test_of_several_tolerances_the_gravest_answer_is_the_tests_and_its_comparison_is_stored(tmp_path: Path) -> None:
     """The last one once was: a REGRESSION by 1 % that a second question by 50 % made a PASS."""
     session, subject = comparison(tmp_path, STEADY, [0.9e6], Machine())
