@@ -83,6 +83,7 @@ class Transfer:
     disturbed: str = ""
     """What of the machine kept the transfer from telling anything of the SUT, with its numbers."""
     scenario: str = ""
+    test: str = ""
     fingerprint: str = ""
     boot: str = ""
     side: str = ""

@@ -93,6 +93,8 @@ class Trial:
     """What of the machine kept the trial from telling anything of the SUT, with its numbers; empty for a sound one."""
     scenario: str = ""
     """Name of the scenario, goal included: everything that was asked."""
+    test: str = ""
+    """Long name of the test that asked for it; empty where no test did, and in files of earlier versions."""
     fingerprint: str = ""
     """Digest of all that made the trial: scenario, profile, testbed, generator, kernel and its settings."""
     boot: str = ""
@@ -249,6 +251,9 @@ class Stretch(Protocol):
 
     @property
     def scenario(self) -> str: ...
+
+    @property
+    def test(self) -> str: ...
 
     @property
     def fingerprint(self) -> str: ...

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.acceptance.conftest import ROOT
@@ -64,6 +66,21 @@ def test_two_tests_of_one_scenario_both_stay_and_the_graver_one_is_the_runs(suit
     assert "from the resumed run" not in ended.stdout
     trials = (ended.folder / "trials.jsonl").read_text().splitlines()
     assert sum(entry["trials"] for entry in ended.result["scenarios"]) == len(trials)
+
+
+def test_a_run_that_is_resumed_tells_tests_of_one_name_apart(simulated_gate, tmp_path):
+    """The second once told the trial of the first, of an equal scenario, and sent nothing."""
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.robot").write_text(f"{HEAD}Same Name\n    Measure Load    100 kpps    100 ms\n")
+    suites = [word for name in ("one", "two") for word in ("--suite", str(tmp_path / f"{name}.robot"))]
+    died = simulated_gate("--profile", "smoke", "--scenario", "all", *suites, fails_at=2)
+    assert died.code == 2
+    resumed = simulated_gate("--resume", str(died.folder))
+    assert resumed.code == 0, resumed.stdout + resumed.stderr
+    assert resumed.stdout.count("from the resumed run") == 1
+    trials = [json.loads(line) for line in (died.folder / "trials.jsonl").read_text().splitlines()]
+    assert [trial["test"] for trial in trials] == ["pdrgate.One.Same Name", "pdrgate.Two.Same Name"]
+    assert [entry["test"] for entry in resumed.result["scenarios"]] == ["Same Name"] * 2
 
 
 def test_a_second_question_of_a_test_has_its_own_tolerance(suite, boots_are_known):

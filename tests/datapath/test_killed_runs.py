@@ -175,7 +175,7 @@ def test_sigkill_in_a_trial_loses_nothing_and_the_next_start_cleans_up(
         cpu = plan_cpus(None, None).sut[0]
         nice = before["nice"][f"ksoftirqd/{cpu}"]  # type: ignore[index]
         assert f"put back nice value of ksoftirqd/{cpu} = {nice} on local {by}" in told
-        assert list(record.earlier) == measured
+        assert list(record.earlier.all) == measured
     assert state_of_machine() == before
     assert not list((tmp_path / "state").glob("run-*"))
 

@@ -133,7 +133,7 @@ class HistoryContract:
             assert {key: kept[1][key] for key in kept[1] if key not in ("id", "run_id")} == {
                 key: list(value) if isinstance(value, tuple) else value
                 for key, value in ours.items()
-                if key not in ("counters_before", "counters_after", "functions", "stacks")
+                if key not in ("counters_before", "counters_after", "functions", "stacks", "test")
             }
 
     def test_twice_is_once(self, database: Database, tmp_path: Path) -> None:

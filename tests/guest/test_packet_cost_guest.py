@@ -10,8 +10,9 @@ import pytest
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.data_paths.slowdowns import Planted, slowdowns
-from pdrgate.gate.measurer import Belonging, Measurer
+from pdrgate.gate.measurer import Measurer
 from pdrgate.gate.packet_cost import counted, function_changes
+from pdrgate.gate.stored import Belonging
 from pdrgate.guests.metering import SpeedObserver
 from pdrgate.guests.metering.functions import FunctionObserver
 from pdrgate.history.trials import TrialFile

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from pdrgate.errors import GeneratorError, PdrGateError, StorageError, TestbedError
-from pdrgate.gate.measurer import Belonging, Measurer
+from pdrgate.gate.measurer import Measurer
+from pdrgate.gate.stored import Belonging, Stored
 from pdrgate.history.trials import TrialFile
 from pdrgate.observers.reading import Counter, Place
 from pdrgate.observers.watching import CounterObserver
@@ -47,20 +48,20 @@ def file(tmp_path: Path) -> Iterator[TrialFile]:
         yield file
 
 
-MINE = Belonging("s", "f", "b", "candidate", "linux-b", 3)
+MINE = Belonging("s", "f", "b", "candidate", "linux-b", 3, "Suite.Test")
 
 
 def measurer(
     generator: Generator,
     file: TrialFile,
-    earlier: Sequence[Trial] = (),
+    earlier: Sequence[Trial] | Stored[Trial] = (),
     on_trial: Callable[[Trial, bool], None] = lambda trial, replayed: None,
     belonging: Belonging = MINE,
 ) -> Measurer:
     ticks = itertools.count(1)
     return Measurer(
         generator, Frames(size=128), [CounterObserver(lambda: {IN0_RX: 10 * next(ticks), IDLE: 0, FLAT: 7})], file,
-        belonging, earlier=earlier, on_trial=on_trial,
+        belonging, earlier=earlier if isinstance(earlier, Stored) else Stored(earlier), on_trial=on_trial,
     )  # fmt: skip
 
 
@@ -76,7 +77,7 @@ def test_a_trial_is_dressed_written_and_told_in_this_order(file: TrialFile) -> N
     trial = subject.measure(1000.0, 0.5, "search", goal="PDR", repeat=2)
     assert generator.asked == [(1000.0, 0.5, Frames(size=128))]
     assert (trial.scenario, trial.fingerprint, trial.boot, trial.phase) == ("s", "f", "b", "search")
-    assert (trial.side, trial.build, trial.pair) == ("candidate", "linux-b", 3)
+    assert (trial.side, trial.build, trial.pair, trial.test) == ("candidate", "linux-b", 3, "Suite.Test")
     assert (trial.goal, trial.repeat) == ("PDR", 2)
     # Around the trial, without what is 0 in both.
     assert (trial.counters_before, trial.counters_after) == (
@@ -175,9 +176,12 @@ def test_a_run_that_diverges_goes_its_own_way_from_there(
 
 @pytest.mark.parametrize(
     "change",
-    [{"scenario": "s-loss10"}, {"fingerprint": "g"}, {"boot": "c"}, {"side": "baseline"}, {"build": "x"}, {"pair": 4}],
-)
-def test_trials_of_another_question_boot_or_build_are_no_answers(file: TrialFile, change: dict[str, Any]) -> None:
+    [
+        {"scenario": "s-loss10"}, {"fingerprint": "g"}, {"boot": "c"}, {"side": "baseline"}, {"build": "x"},
+        {"pair": 4}, {"test": "Suite.Another"},
+    ],
+)  # fmt: skip
+def test_trials_of_another_question_boot_build_or_test_are_no_answers(file: TrialFile, change: dict[str, Any]) -> None:
     first = measurer(Generator(), file, belonging=dataclasses.replace(MINE, **change))
     for step in STEPS:
         first.measure(*step)
@@ -186,6 +190,22 @@ def test_trials_of_another_question_boot_or_build_are_no_answers(file: TrialFile
     for step in STEPS:
         second.measure(*step)
     assert len(generator.asked) == len(STEPS)
+
+
+def test_an_earlier_trial_answers_once(file: TrialFile) -> None:
+    """A test that had never run once told the trials of the one before it as its own, and sent nothing."""
+    first = measurer(Generator(), file)
+    for step in (*STEPS, *STEPS[:2]):
+        first.measure(*step)
+    earlier = Stored(first.trials)
+    generator = Generator()
+    for _ in range(3):
+        again = measurer(generator, file, earlier)
+        for step in STEPS:
+            again.measure(*step)
+    # Nothing of the first, what was begun of the second, all of the third.
+    asked = [step[:2] for step in (*STEPS[2:], *STEPS)]
+    assert [(load, duration) for load, duration, _ in generator.asked] == asked
 
 
 def test_a_generators_own_counters_stay_beside_the_suts(file: TrialFile) -> None:

@@ -31,7 +31,7 @@ def test_trials_of_an_earlier_run_are_put_aside_and_stand_for_nothing(tmp_path: 
     """A second `robot` in the same output directory once told the numbers of the first as its own."""
     assert with_a_trial(tmp_path).put_aside is None
     second = with_a_trial(tmp_path)
-    assert second.earlier == ()
+    assert second.earlier.all == ()
     assert second.put_aside == tmp_path / "trials-1.jsonl"
     third = RunRecord(tmp_path, "quick")
     assert third.put_aside == tmp_path / "trials-2.jsonl"
@@ -50,7 +50,7 @@ def test_a_run_that_is_resumed_has_its_trials_and_their_fingerprints(tmp_path: P
     first.close()
     resumed = RunRecord(tmp_path, "quick", resume=True)
     assert resumed.put_aside is None
-    assert resumed.earlier == (TRIAL,)
+    assert resumed.earlier.all == (TRIAL,)
     assert resumed.fingerprint("abc") == {"kernel": "6.1"}
     assert resumed.fingerprint("def") == {}
     resumed.note_fingerprint("def", {"kernel": "6.2"})
@@ -60,7 +60,7 @@ def test_a_run_that_is_resumed_has_its_trials_and_their_fingerprints(tmp_path: P
 
 def test_nothing_to_resume_is_no_fault(tmp_path: Path) -> None:
     record = RunRecord(tmp_path / "new", "quick", resume=True)
-    assert record.earlier == ()
+    assert record.earlier.all == ()
     record.close()
 
 

@@ -524,7 +524,7 @@ def test_a_killed_run_goes_on_without_repeating_a_trial(tmp_path: Path, state: P
         resume = True
     watcher = Watcher()
     with new_session(testbed, folder, watcher, state, resume=True) as session:
-        assert len(session.record.earlier) == killed_after[-1]
+        assert len(session.record.earlier.all) == killed_after[-1]
         gate(session)
     assert testbed.calls == uninterrupted.calls
     assert sum(step.replayed for step in watcher.progress) == killed_after[-1]
@@ -603,6 +603,74 @@ def test_a_scenario_that_the_run_had_not_begun_is_measured_when_it_is_resumed(tm
     with new_session(FakeTestbed(sut()), tmp_path / "whole", watcher, state, resume=True) as session:
         gate(session, Scenario(buffer=512))
     assert not any(step.replayed for step in watcher.progress)
+
+
+def load_asked(session: Session, test: str = "") -> Trial:
+    """A test that asks for a load, as `Measure Load` does."""
+    subject = ScenarioRun(session, Scenario(), test=test.rpartition(".")[2], longname=test)
+    subject.prepare()
+    trial = subject.measure_load(1.02e6, 1.0)
+    subject.finish()
+    return trial
+
+
+TESTS = [("One.Same Name", "Another.Same Name"), ("", "")]
+
+
+@pytest.mark.parametrize(("first", "second"), TESTS)
+def test_a_test_that_the_run_had_not_begun_is_measured_whatever_the_scenarios_before_it(
+    tmp_path: Path, state: Path, first: str, second: str
+) -> None:
+    """It once told the trials of the first test of its scenario as its own, and nothing was sent."""
+    testbed = FakeTestbed(sut())
+    with new_session(testbed, tmp_path / "run", Watcher(), state) as session:
+        before = load_asked(session, first)
+    watcher = Watcher()
+    with new_session(testbed, tmp_path / "run", watcher, state, resume=True) as session:
+        assert load_asked(session, first) == before
+        load_asked(session, second)
+    assert [step.replayed for step in watcher.progress] == [True, False]
+    assert len(testbed.calls) == 2
+    assert [trial.test for trial in read_trials(tmp_path / "run" / "trials.jsonl")] == [first, second]
+
+
+@pytest.mark.parametrize(("first", "second"), TESTS)
+def test_each_test_of_a_scenario_goes_on_with_its_own_trials(
+    tmp_path: Path, state: Path, first: str, second: str
+) -> None:
+    testbed = FakeTestbed(sut())
+    with new_session(testbed, tmp_path / "run", Watcher(), state) as session:
+        before = [load_asked(session, first), load_asked(session, second)]
+    with new_session(testbed, tmp_path / "run", Watcher(), state, resume=True) as session:
+        assert [load_asked(session, first), load_asked(session, second)] == before
+    assert before[0] != before[1]
+    assert len(testbed.calls) == 2
+
+
+@pytest.mark.parametrize(("first", "second"), TESTS)
+def test_a_run_of_two_testbeds_that_was_killed_at_the_first_goes_on_at_both(
+    tmp_path: Path, state: Path, first: str, second: str
+) -> None:
+    """It once was refused: the scenario's trials of the first testbed were of no use at the second."""
+    testbeds = [FakeTestbed(sut(), boot=f"boot-{number}") for number in (1, 2)]
+    watchers = [Watcher(), Watcher()]
+    for resume in (False, True):
+        record = RunRecord(tmp_path / "run", "quick", resume=resume)
+        for testbed, watcher, test in list(zip(testbeds, watchers, (first, second), strict=True))[: 1 + resume]:
+            config = dataclasses.replace(CONFIG, name=f"testbed of {testbed.boot}")
+            with Session(config, QUICK, record, watcher, opener=testbed.open_with, state=state) as session:
+                load_asked(session, test)
+    assert [[step.replayed for step in watcher.progress] for watcher in watchers] == [[False, True], [False]]
+
+
+def test_trials_of_which_nobody_knows_the_test_are_refused(tmp_path: Path, state: Path) -> None:
+    """Earlier versions did not say whose they are."""
+    with new_session(FakeTestbed(sut()), tmp_path / "run", Watcher(), state) as session:
+        load_asked(session)
+    with new_session(FakeTestbed(sut()), tmp_path / "run", Watcher(), state, resume=True) as session:
+        told = r"its trials of ipv6-routing-1cpu-4096-64B were made otherwise \(by an older version of pdrgate\)"
+        with pytest.raises(DataError, match=told):
+            load_asked(session, "Suite.Test")
 
 
 # --- Faults ---

@@ -19,6 +19,7 @@ from pdrgate.gate.baseline import Baselines
 from pdrgate.gate.options import Options
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
+from pdrgate.gate.session import Session
 from pdrgate.gate.soak import judged_soak, slices, soaked
 from pdrgate.observers.watching import Observation, Observer
 from pdrgate.results.soak import SoakResult
@@ -107,16 +108,20 @@ def run(
 ) -> tuple[ScenarioRun, FakeTestbed]:
     testbed = FakeTestbed(SimulatedSut(curve, Behaviour(0.001), seed=1, ceiling=Ceiling(4e6)))
     with new_session(testbed, folder / "run", watcher or Watcher(), folder / "state", resume=resume) as session:
-        subject = ScenarioRun(session, Scenario())
-        subject.prepare()
-        try:
-            subject.search()
-            subject.measure_soak(seconds)
-            subject.judge_soak(0.0)
-        finally:
-            subject.release()
-        subject.finish()
-    return subject, testbed
+        return measured(session, seconds), testbed
+
+
+def measured(session: Session, seconds: float = 20.0) -> ScenarioRun:
+    subject = ScenarioRun(session, Scenario())
+    subject.prepare()
+    try:
+        subject.search()
+        subject.measure_soak(seconds)
+        subject.judge_soak(0.0)
+    finally:
+        subject.release()
+    subject.finish()
+    return subject
 
 
 def test_the_load_is_a_share_of_the_pdr(tmp_path: Path) -> None:
@@ -146,6 +151,25 @@ def test_a_killed_soak_goes_on_after_its_last_slice(tmp_path: Path) -> None:
     assert again.soak is not None
     assert whole.soak is not None
     assert (again.soak.slices, again.soak.offered) == (20, whole.soak.offered)
+
+
+def test_a_killed_soak_goes_on_also_behind_another_test_of_its_scenario(tmp_path: Path) -> None:
+    """Behind the trials of that test its own once answered nothing, and hours were soaked anew."""
+    whole, _ = run(tmp_path / "whole", IdealCurve(1e6))
+    searched = len(whole.trials) - 20
+    testbed = FakeTestbed(SimulatedSut(IdealCurve(1e6), Behaviour(0.001), seed=1, ceiling=Ceiling(4e6)))
+    with new_session(testbed, tmp_path / "run", Watcher(), tmp_path / "state") as session:
+        gate(session)
+        session.observer = Watcher(kill_after=searched + 7)
+        with pytest.raises(Killed):
+            measured(session)
+    before = len(testbed.calls)
+    with new_session(testbed, tmp_path / "run", Watcher(), tmp_path / "state", resume=True) as session:
+        gate(session)
+        again = measured(session)
+    assert len(testbed.calls) - before == 13
+    assert again.soak is not None
+    assert again.soak.slices == 20
 
 
 def test_without_a_pdr_there_is_nothing_to_soak_below(tmp_path: Path) -> None:

@@ -368,6 +368,30 @@ def test_a_killed_run_goes_on_where_it_stood(measure, tmp_path: Path, monkeypatc
     assert len(whole.calls) == len(result.transfers.transfers) - before
 
 
+def test_each_test_of_a_closed_loop_goes_on_with_its_own_transfers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that had never run once told those of the test before it, and nothing was transferred."""
+    loop = SimulatedLoop()
+    monkeypatch.setattr("pdrgate.gate.prepared_sut.data_path", of_loops(lambda: loop))
+    testbed = FakeTestbed(SimulatedSut(IdealCurve(1e6)))
+
+    def run(resume: bool, *tests: str) -> None:
+        with new_session(testbed, tmp_path / "run", Watcher(), tmp_path / "state", QUICK, resume=resume) as session:
+            for test in tests:
+                measured = TransferRun(session, TCP, longname=test)
+                measured.prepare()
+                measured.repeat()
+                measured.finish()
+
+    run(False, "One.Same Name")
+    each = len(loop.calls)
+    run(True, "One.Same Name", "Another.Same Name")
+    assert len(loop.calls) == 2 * each
+    on_disk = read_transfers(tmp_path / "run" / TRANSFERS_FILE)
+    assert [one.test for one in on_disk] == ["One.Same Name"] * each + ["Another.Same Name"] * each
+
+
 @pytest.mark.parametrize(
     ("candidate", "verdict", "telling"),
     [

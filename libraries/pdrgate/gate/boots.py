@@ -88,6 +88,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         together: whether both boots of a pair can be up at once, and are measured in turn.
         told: gets each trial or transfer, and whether it is one of the run that is resumed.
         known: gets the fingerprint of the first boot, before anything is measured; what it raises ends the comparison.
+        test: long name of the test that asks.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         together: bool,
         told: Callable[[AnyStretch, bool], None],
         known: Callable[[Mapping[str, str]], None] = lambda fingerprint: None,
+        test: str = "",
     ) -> None:
         self.session = session
         self.scenario = scenario
@@ -126,6 +128,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         self._together = together
         self._told = told
         self._known = known
+        self._test = test
         self._introduced: set[Side] = set()
         """Sides of which a boot has been told of in words."""
         self._ahead: dict[tuple[Side, int], tuple[PreparedSut[AnyAsk, AnyStretch], Future[None]]] = {}
@@ -310,7 +313,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         testbed = self.session.begin(build.boot)
         # Namespaces made anew are a start of the SUT too, though its kernel stays.
         boot = "" if isinstance(testbed, Booting) else f"{testbed.boot}-{side}-{number}"
-        identity = Identity(side, build.label, number, boot, build.program, build.planted)
+        identity = Identity(side, build.label, number, boot, build.program, build.planted, self._test)
         return self._new_subject(testbed, identity, side not in self._introduced)
 
     def _start(self, build: Build, subject: PreparedSut[AnyAsk, AnyStretch]) -> Boot[AnyAsk, AnyStretch]:

@@ -42,7 +42,7 @@ class BuildComparison(PairsComparison[Trial]):
         Args:
             builds: both boot what is this one's baseline.
         """
-        other = BuildComparison(self.session, self.scenario, builds, self.plan, test=self.test)
+        other = BuildComparison(self.session, self.scenario, builds, self.plan, test=self.test, longname=self.longname)
         known = self._boots.sides["baseline"]
         other._boots.loads, other._boots.latency_loads = self._boots.loads, self._boots.latency_loads
         other._boots.sides = {side: replace(known, side=side, build=build.label) for side, build in builds.items()}
@@ -51,7 +51,7 @@ class BuildComparison(PairsComparison[Trial]):
     def _new_boots(self) -> CurveBoots:
         return CurveBoots(
             self.session, self.scenario, self.builds, together=self.plan.together, told=self._told,
-            known=self._begin_on,
+            known=self._begin_on, test=self.longname,
         )  # fmt: skip
 
     def _shape_of(self, samples: Mapping[str, Mapping[Side, tuple[float, ...]]]) -> Shape:
@@ -68,7 +68,7 @@ class BuildComparison(PairsComparison[Trial]):
         self.session.observer.measured(progress)
 
     def _known(self) -> Sequence[Trial]:
-        return self.session.record.earlier
+        return self.session.record.earlier.all
 
     def _cost(self, side: Side) -> CostResult | None:
         return counted(list(by_boot(self._of(side)).values()), self._boots.goal.loss_ratio)

@@ -16,8 +16,14 @@ AnyComparison = BuildComparison | TransferComparison
 
 
 def comparison_of(
-    session: Session, scenario: Scenario, builds: Mapping[Side, Build], plan: Plan, *, test: str = ""
+    session: Session,
+    scenario: Scenario,
+    builds: Mapping[Side, Build],
+    plan: Plan,
+    *,
+    test: str = "",
+    longname: str = "",
 ) -> AnyComparison:
     """By trials where the scenario is an open loop, by transfers where it is a closed one."""
     kind = BuildComparison if scenario.streams is None else TransferComparison
-    return kind(session, scenario, builds, plan, test=test)
+    return kind(session, scenario, builds, plan, test=test, longname=longname)

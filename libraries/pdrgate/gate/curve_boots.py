@@ -41,8 +41,9 @@ class CurveBoots(Boots[Ask, Trial]):
         together: bool,
         told: Callable[[Trial, bool], None],
         known: Callable[[Mapping[str, str]], None] = lambda fingerprint: None,
+        test: str = "",
     ) -> None:
-        super().__init__(session, scenario, builds, together=together, told=told, known=known)
+        super().__init__(session, scenario, builds, together=together, told=told, known=known, test=test)
         self._done: set[Side] = set()
         """Builds that were searched."""
         self._centres: dict[Side, float] = {}

@@ -7,9 +7,9 @@ import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 
 from pdrgate.errors import PdrGateError
+from pdrgate.gate.stored import Belonging, Stored
 from pdrgate.history.trials import TrialFile
 from pdrgate.measurands.latency import probe_rate
 from pdrgate.measurands.measurand import DROPS, IDLE, LATENCY, PATH, SOAK, is_counted
@@ -17,23 +17,7 @@ from pdrgate.observers.reading import nested, without_zeros
 from pdrgate.observers.watching import Observer, watching
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
-from pdrgate.trial import Stretch, Trial
-
-
-@dataclass(frozen=True, slots=True)
-class Belonging:
-    """Whom trials belong to; see the fields of `Trial` of the same names."""
-
-    scenario: str
-    fingerprint: str
-    boot: str
-    side: str = ""
-    build: str = ""
-    pair: int = 0
-
-    def owns(self, trial: Stretch) -> bool:
-        """Whether a trial, or a transfer, was made for the same, under the same conditions."""
-        return all(getattr(trial, field.name) == getattr(self, field.name) for field in dataclasses.fields(self))
+from pdrgate.trial import Trial
 
 
 class Measurer:
@@ -43,8 +27,8 @@ class Measurer:
         observers: what watches each trial.
         counting: what does besides, within these, where the trial is to tell what a packet costs.
         tracing: the same where it is to tell who called whom.
-        earlier: trials of a run that is resumed, in measured order. Those that belong to the same are taken as long as
-            what is asked for next is what was measured next; no traffic is sent then.
+        earlier: trials of the run that is resumed. Those that belong to the same are taken as long as what is asked
+            for next is what was measured next; no traffic is sent then.
         on_trial: told each trial, and whether it is an earlier one.
         check: called when a fresh trial is on disk, or none came of it; raises when the SUT has died of it.
         busy: has a program use the SUT's CPU, around trials in which nothing is sent.
@@ -61,7 +45,7 @@ class Measurer:
         *,
         counting: Sequence[Observer] = (),
         tracing: Sequence[Observer] = (),
-        earlier: Sequence[Trial] = (),
+        earlier: Stored[Trial] | None = None,
         on_trial: Callable[[Trial, bool], None] = lambda trial, replayed: None,
         check: Callable[[], None] = lambda: None,
         busy: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext,
@@ -74,8 +58,7 @@ class Measurer:
         self._tracing = tuple(tracing)
         self._file = file
         self._belonging = belonging
-        # A trial that is looked at while it runs is measured anew: a replayed one would show no dropped packet.
-        self._earlier = [trial for trial in earlier if belonging.owns(trial) and trial.phase != DROPS]
+        self._earlier = Stored[Trial]() if earlier is None else earlier
         self._on_trial = on_trial
         self._check = check
         self._busy = busy
@@ -95,8 +78,6 @@ class Measurer:
         return trial
 
     def _fresh(self, load: float, duration: float, phase: str, goal: str, repeat: int) -> Trial:
-        if phase != DROPS:
-            self._earlier.clear()  # from here on the run goes its own way
         try:
             resting = phase == IDLE
             counted = is_counted(phase, max(self._belonging.pair, repeat))
@@ -137,12 +118,9 @@ class Measurer:
         return dataclasses.replace(self._frames, probe_rate=probe_rate(load))
 
     def _replay(self, load: float, duration: float, phase: str, repeat: int) -> Trial | None:
-        if not self._earlier:
+        if phase == DROPS:  # what was stored before and after it is one way
             return None
-        first = self._earlier[0]
-        if (first.phase, first.intended_load, first.intended_duration, first.repeat) != (phase, load, duration, repeat):
-            return None
-        return self._earlier.pop(0)
+        return self._earlier.next(self._belonging, (phase, repeat, load, duration))
 
 
 def _rest(duration: float) -> Trial:

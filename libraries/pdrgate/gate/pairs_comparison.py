@@ -101,13 +101,24 @@ class PairsComparison(ABC, Generic[AnyStretch]):
     However it ends, `finish` tells and stores the change of what was measured until then.
 
     What is measured of a boot, by trials or by transfers, is a subclass's.
+
+    Args:
+        test: the Robot test that asks.
+        longname: what tells it from all other tests of the run; empty where its name does.
     """
 
     compared: ClassVar[tuple[Compared, ...]]
     """What is compared, where all boots have it, the one that the run is about first."""
 
     def __init__(
-        self, session: Session, scenario: Scenario, builds: Mapping[Side, Build], plan: Plan, *, test: str = ""
+        self,
+        session: Session,
+        scenario: Scenario,
+        builds: Mapping[Side, Build],
+        plan: Plan,
+        *,
+        test: str = "",
+        longname: str = "",
     ) -> None:
         check_tolerance(plan.tolerance)
         self.session = session
@@ -115,6 +126,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         self.builds = builds
         self.plan = plan
         self.test = test
+        self.longname = longname or test
         self._boots = self._new_boots()
         self.boots: list[BootResult] = []
         self.shape: Shape | None = None

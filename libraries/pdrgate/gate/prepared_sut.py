@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from pdrgate.crashes.kernel_log import KernelLog, read_kernel_log
 from pdrgate.data_paths.catalogue import DataPath, data_path
@@ -14,9 +14,9 @@ from pdrgate.data_paths.slowdowns import Planted
 from pdrgate.errors import DataError, PdrGateError, TestbedError
 from pdrgate.gate.counting import counting_of, tracing_of, uncounted
 from pdrgate.gate.fingerprint import fingerprint
-from pdrgate.gate.measurer import Belonging
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
+from pdrgate.gate.stored import Belonging, Stored
 from pdrgate.knobs import KnobSet, batching
 from pdrgate.observers.environment import Environment
 from pdrgate.observers.watching import Observer
@@ -25,7 +25,6 @@ from pdrgate.results.model import Side
 from pdrgate.search.patience import Patience
 from pdrgate.testbeds import Booting, Testbed
 from pdrgate.traffic.generator import in_words
-from pdrgate.trial import Stretch
 
 AnyAsk = TypeVar("AnyAsk")
 AnyMade = TypeVar("AnyMade")
@@ -33,7 +32,7 @@ AnyMade = TypeVar("AnyMade")
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Which of the SUTs of a comparison it is; empty for the only one of a run."""
+    """Which of the SUTs of a comparison it is, empty for the only one of a run; and for which test."""
 
     side: Side | None = None
     build: str = ""
@@ -44,6 +43,8 @@ class Identity:
     """The eBPF object that the data path runs; else pdrgate's own, where it runs one."""
     planted: Planted | None = None
     """What slows it down, so that it is seen whether that is found."""
+    test: str = ""
+    """Long name of the test that asks; empty where no test does."""
 
 
 class Traffic(Protocol):
@@ -113,7 +114,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         """One trial, or transfer, the last of those that it takes."""
 
     @abstractmethod
-    def _earlier(self) -> Sequence[Stretch]:
+    def _earlier(self) -> Stored[Any]:
         """Of the run that is resumed, what was measured like this."""
 
     @property
@@ -222,24 +223,21 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         made = digest(self.fingerprint)
         belonging = Belonging(
             scenario=self.scenario.name, fingerprint=made, boot=self.boot, side=self.identity.side or "",
-            build=self.identity.build, pair=self.identity.pair,
+            build=self.identity.build, pair=self.identity.pair, test=self.identity.test,
         )  # fmt: skip
         self._refuse_other_trials(belonging)
         self.session.record.note_fingerprint(made, self.fingerprint)
         return belonging
 
     def _refuse_other_trials(self, belonging: Belonging) -> None:
-        """Raise DataError when the run that is resumed measured this very question under other conditions.
-
-        Pairs of boots are taken over as a whole or measured anew, see `pdrgate.gate.build_comparison`.
-        """
+        """Raise DataError when the run that is resumed measured this very question under other conditions."""
         record = self.session.record
-        asked = [trial for trial in self._earlier() if trial.scenario == belonging.scenario and not trial.pair]
-        if belonging.pair or not asked or any(belonging.owns(trial) for trial in asked):
+        other = self._earlier().made_otherwise(belonging)
+        if other is None:
             return
-        told = differences(record.fingerprint(asked[0].fingerprint), self.fingerprint)
-        if asked[0].boot != belonging.boot:
-            told.append(f"boot {asked[0].boot} there, {belonging.boot} here")
+        told = differences(record.fingerprint(other.fingerprint), self.fingerprint)
+        if other.boot != belonging.boot:
+            told.append(f"boot {other.boot} there, {belonging.boot} here")
         raise DataError(
             f"cannot resume {record.folder}: its trials of {belonging.scenario} were made otherwise "
             f"({'; '.join(told) or 'by an older version of pdrgate'}); start a new run"

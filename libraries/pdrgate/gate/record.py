@@ -13,6 +13,7 @@ from typing import Self
 
 from pdrgate import __version__
 from pdrgate.errors import DataError, PdrGateError, StorageError
+from pdrgate.gate.stored import Stored
 from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, write_result
 from pdrgate.history.transfers import TransferFile
@@ -36,9 +37,9 @@ FINGERPRINTS_FILE = "fingerprints.json"
 class RunRecord:
     """One run's folder; all sessions of a run share it.
 
-    Trials that the folder holds already belong to this run only when it is resumed. Else they are another run's, and
-    their file is put aside under another name: nothing that was measured is lost, and no old trial stands in for a new
-    one.
+    Trials that the folder holds already belong to this run only when it is resumed: each answers for the test that it
+    was measured for, once. Else they are another run's, and their file is put aside under another name: nothing that
+    was measured is lost, and no old trial stands in for a new one.
 
     Raises:
         StorageError: the folder cannot be written.
@@ -58,13 +59,13 @@ class RunRecord:
         self.put_aside = None if resume else _put_aside(path)
         """Where another run's trials were put; None where there were none."""
         self.trials = TrialFile(path)
-        self.earlier: tuple[Trial, ...] = tuple(read_trials(path)) if resume and path.stat().st_size else ()
+        self.earlier = Stored[Trial](read_trials(path) if resume and path.stat().st_size else ())
         """The trials of the run that is resumed."""
         path = folder / TRANSFERS_FILE
         if not resume:
             _put_aside(path)
         self._transfers = TransferFile(path) if path.exists() else None
-        self.earlier_transfers: tuple[Transfer, ...] = tuple(read_transfers(path))
+        self.earlier_transfers = Stored[Transfer](read_transfers(path))
         """The same of transfers."""
         self._fingerprints: dict[str, dict[str, str]] = read_fingerprints(folder) if resume else {}
         self._spike_in: Self | None = None
@@ -80,7 +81,7 @@ class RunRecord:
             path = self.folder / SPIKE_IN_TRIALS
             other.put_aside = None if self.resumed else _put_aside(path)
             other.trials = TrialFile(path)
-            other.earlier = tuple(read_trials(path)) if self.resumed and path.stat().st_size else ()
+            other.earlier = Stored[Trial](read_trials(path) if self.resumed and path.stat().st_size else ())
             self._spike_in = other
         return self._spike_in
 
@@ -89,7 +90,7 @@ class RunRecord:
         """The same for builds that are measured beside those that the run is about. Raises as the record itself."""
         other = copy.copy(self)
         other.trials = TrialFile(self.folder / STEPS_TRIALS)
-        other.earlier = ()
+        other.earlier = Stored[Trial]()
         return other
 
     @property

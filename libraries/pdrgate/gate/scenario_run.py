@@ -17,6 +17,7 @@ from pdrgate.gate.judging import RECEIVE_RATE, check_tolerance, summarised
 from pdrgate.gate.latency import latencies, latency_trials
 from pdrgate.gate.packet_cost import counted
 from pdrgate.gate.plan import further_load, grid, is_highest, overloads, round_order
+from pdrgate.gate.prepared_sut import Identity
 from pdrgate.gate.profile import TOP_TRIALS
 from pdrgate.gate.progress import Estimate, Progress
 from pdrgate.gate.replicate import Measurands, Replicate, measure_in_turn, summaries
@@ -68,14 +69,22 @@ class ScenarioRun:
     Args:
         baselines: what to compare with; None where nothing was asked for.
         test: the Robot test that asks.
+        longname: what tells it from all other tests of the run; empty where its name does.
     """
 
     def __init__(
-        self, session: Session, scenario: Scenario, *, baselines: BaselineSource | None = None, test: str = ""
+        self,
+        session: Session,
+        scenario: Scenario,
+        *,
+        baselines: BaselineSource | None = None,
+        test: str = "",
+        longname: str = "",
     ) -> None:
         self.session = session
         self.test = test
-        self.subject = Subject(session, scenario, session.testbed, told=self._told)
+        asks = Identity(test=longname or test)
+        self.subject = Subject(session, scenario, session.testbed, asks, told=self._told)
         self.found: Search | None = None
         self.assessment: Assessment | None = None
         self.measurands: tuple[MeasurandResult, ...] = ()

@@ -152,7 +152,8 @@ def _tried(comparison: BuildComparison, known: Iterable[Slowdown], wanted: float
     try:
         session.ready(testbed, introduce=False)
         # Of a pair, and a boot of no pair: a run that is resumed sizes anew what was not sized to the end.
-        identity = Identity("baseline", build.label, 1, f"{testbed.boot}-sizing", build.program)
+        boot = f"{testbed.boot}-sizing"
+        identity = Identity("baseline", build.label, 1, boot, build.program, test=comparison.longname)
         subject = Subject(session, comparison.scenario, testbed, identity, introduce=False)
         subject.prepare()
         work = _Work(subject, max(comparison.loads))

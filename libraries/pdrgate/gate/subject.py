@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from pdrgate.data_paths.catalogue import DataPath
 from pdrgate.errors import TestbedError, UsageError
@@ -15,6 +15,7 @@ from pdrgate.gate.profile import Profile
 from pdrgate.gate.progress import Upcoming
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
+from pdrgate.gate.stored import Stored
 from pdrgate.measurands import Ask
 from pdrgate.results.model import CalibrationResult
 from pdrgate.search.calibration import Calibration, calibrate
@@ -80,7 +81,7 @@ class Subject(PreparedSut[Ask, Trial]):
     def _begin_measuring(self) -> None:
         self._measurer = self._new_measurer()
 
-    def _earlier(self) -> Sequence[Trial]:
+    def _earlier(self) -> Stored[Trial]:
         return self.session.record.earlier
 
     def ask(self, scenario: Scenario) -> None:

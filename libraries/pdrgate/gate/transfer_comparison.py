@@ -62,7 +62,7 @@ class TransferComparison(PairsComparison[Transfer]):
     def _new_boots(self) -> TransferBoots:
         return TransferBoots(
             self.session, self.scenario, self.builds, together=self.plan.together, told=self._told,
-            known=self._begin_on,
+            known=self._begin_on, test=self.longname,
         )  # fmt: skip
 
     def _shape_of(self, samples: Mapping[str, Mapping[Side, tuple[float, ...]]]) -> Shape:
@@ -73,7 +73,7 @@ class TransferComparison(PairsComparison[Transfer]):
         self.session.observer.said(f"{one.side} {one.pair}, {in_words(one)}{again}")
 
     def _known(self) -> Sequence[Transfer]:
-        return self.session.record.earlier_transfers
+        return self.session.record.earlier_transfers.all
 
     def _transfers(self) -> TransfersResult | None:
         assert self.scenario.streams is not None

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from pdrgate.errors import PdrGateError
-from pdrgate.gate.measurer import Belonging
+from pdrgate.gate.stored import Belonging, Stored
 from pdrgate.history.transfers import TransferFile
 from pdrgate.measurands import REPEAT, TransferAsk
 from pdrgate.observers.reading import nested, without_zeros
@@ -21,8 +21,8 @@ class TransferMeasurer:
     Args:
         observers: what watches each transfer.
         counting: what does besides, within these, where the transfer is to tell what a byte costs.
-        earlier: transfers of a run that is resumed, in measured order: taken as long as what is asked for next is what
-            was measured next.
+        earlier: transfers of the run that is resumed: those that belong to the same are taken as long as what is asked
+            for next is what was measured next.
         on_transfer: told each transfer, and whether it is an earlier one.
         check: called when a fresh one is on disk, or none came of it; raises when the SUT has died of it.
     """
@@ -35,7 +35,7 @@ class TransferMeasurer:
         belonging: Belonging,
         *,
         counting: Sequence[Observer] = (),
-        earlier: Sequence[Transfer] = (),
+        earlier: Stored[Transfer] | None = None,
         on_transfer: Callable[[Transfer, bool], None] = lambda transfer, replayed: None,
         check: Callable[[], None] = lambda: None,
     ) -> None:
@@ -44,7 +44,7 @@ class TransferMeasurer:
         self._counting = tuple(counting)
         self._file = file
         self._belonging = belonging
-        self._earlier = [transfer for transfer in earlier if belonging.owns(transfer)]
+        self._earlier = Stored[Transfer]() if earlier is None else earlier
         self._on_transfer = on_transfer
         self._check = check
         self.transfers: list[Transfer] = []
@@ -52,15 +52,13 @@ class TransferMeasurer:
 
     def measure(self, ask: TransferAsk, repeat: int = 0) -> Transfer:
         """One transfer. Raises what the closed loop and the disk raise."""
-        wanted = (ask.phase, repeat, ask.window, ask.duration)
-        replayed = self._earlier.pop(0) if self._earlier and self._earlier[0].asked == wanted else None
+        replayed = self._earlier.next(self._belonging, (ask.phase, repeat, ask.window, ask.duration))
         transfer = replayed or self._fresh(ask, repeat)
         self.transfers.append(transfer)
         self._on_transfer(transfer, replayed is not None)
         return transfer
 
     def _fresh(self, ask: TransferAsk, repeat: int) -> Transfer:
-        self._earlier.clear()  # from here on the run goes its own way
         try:
             with watching((*self._observers, *(self._counting if ask.phase == REPEAT else ()))) as watch:
                 transfer = self._loop.transfer(ask.window, ask.duration, ask.rate)

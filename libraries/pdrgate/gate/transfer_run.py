@@ -19,6 +19,7 @@ from pdrgate.gate.baseline import BaselineSource
 from pdrgate.gate.disturbance import Disturbance, remedy
 from pdrgate.gate.interference import interference
 from pdrgate.gate.judging import check_tolerance
+from pdrgate.gate.prepared_sut import Identity
 from pdrgate.gate.profile import Profile
 from pdrgate.gate.progress import Estimate
 from pdrgate.gate.replicate import Replicate, measure_in_turn, summaries
@@ -88,17 +89,25 @@ class TransferRun:
     Args:
         baselines: what to compare with; None where nothing was asked for.
         test: the Robot test that asks.
+        longname: what tells it from all other tests of the run; empty where its name does.
 
     Raises:
         TestbedError: the scenario is no closed loop.
     """
 
     def __init__(
-        self, session: Session, scenario: Scenario, *, baselines: BaselineSource | None = None, test: str = ""
+        self,
+        session: Session,
+        scenario: Scenario,
+        *,
+        baselines: BaselineSource | None = None,
+        test: str = "",
+        longname: str = "",
     ) -> None:
         self.session = session
         self.test = test
-        self.subject = TransferSubject(session, scenario, session.testbed, told=self._told)
+        asks = Identity(test=longname or test)
+        self.subject = TransferSubject(session, scenario, session.testbed, asks, told=self._told)
         self.measurands: tuple[MeasurandResult, ...] = ()
         self.judgement: Judgement | None = None
         """The gravest so far; None while nothing was judged."""

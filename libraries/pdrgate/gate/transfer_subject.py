@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from pdrgate.data_paths.catalogue import DataPath, TcpTransfer
 from pdrgate.errors import TestbedError
@@ -10,6 +10,7 @@ from pdrgate.gate.prepared_sut import Identity, PreparedSut, Traffic
 from pdrgate.gate.progress import Upcoming
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
+from pdrgate.gate.stored import Stored
 from pdrgate.gate.transfer_measurer import TransferMeasurer
 from pdrgate.measurands import TransferAsk
 from pdrgate.search.patience import Patience
@@ -78,5 +79,5 @@ class TransferSubject(PreparedSut[TransferAsk, Transfer]):
             counting=self._counting, earlier=record.earlier_transfers, on_transfer=self._told, check=self._check,
         )  # fmt: skip
 
-    def _earlier(self) -> Sequence[Transfer]:
+    def _earlier(self) -> Stored[Transfer]:
         return self.session.record.earlier_transfers

@@ -132,7 +132,9 @@ class BuildKeywords:
         seconds = None if budget is None else float(budget)
         accepted = float(session.options.tolerance if tolerance is None else tolerance)
         plan = Plan(boots, seconds, accepted, session.config.side_by_side, self._state.tests)
-        comparison = test.measurement = comparison_of(session, self._state.asked, builds, plan, test=test.name)
+        comparison = test.measurement = comparison_of(
+            session, self._state.asked, builds, plan, test=test.name, longname=test.longname
+        )
         comparison.measure()
         if session.options.spike_in:
             comparison.prove(spike_in(comparison))

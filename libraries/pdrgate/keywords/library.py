@@ -99,7 +99,7 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
 
     def start_test(self, data: Any, result: Any) -> None:
         """Every test describes its scenario anew."""
-        self._state.test = RunningTest(data.name)
+        self._state.test = RunningTest(data.name, data.longname)
         self._testbeds.share_connections()  # of a testbed that a suite above this one has opened
 
     def end_test(self, data: Any, result: Any) -> None:

@@ -43,6 +43,8 @@ class RunningTest:
     """What one test describes and measures; the next begins anew."""
 
     name: str = ""
+    longname: str = ""
+    """With the suites that it is in: what tells it from all other tests of the run."""
     scenario: Scenario = field(default_factory=Scenario)
     measurement: ScenarioRun | TransferRun | AnyComparison | None = None
     last_trial: Trial | None = None
@@ -132,7 +134,9 @@ class State:
         if test.measurement is None:
             testbed = self.current
             # Kept before it is prepared: what fails half-way is put back at the end of the test.
-            test.measurement = kind(testbed.session, self.asked, baselines=testbed.baselines, test=test.name)
+            test.measurement = kind(
+                testbed.session, self.asked, baselines=testbed.baselines, test=test.name, longname=test.longname
+            )
             test.measurement.prepare()
         if not isinstance(test.measurement, kind):
             raise TestbedError("trials and transfers are no one measurement; make each in a test of its own")

@@ -46,8 +46,8 @@ from pdrgate.stability.trial_files import is_published
 from pdrgate.transfer import Transfer
 from pdrgate.trial import Trial
 
-_NOT_OF_THE_TABLE = frozenset({"counters_before", "counters_after", "functions", "stacks"})
-"""Of a trial, what stays in the run's own file: kilobytes each, and no query asks for it."""
+_NOT_OF_THE_TABLE = frozenset({"counters_before", "counters_after", "functions", "stacks", "test"})
+"""Of a trial, what stays in the run's own file: kilobytes each, or of use to that run alone; no query asks for it."""
 _OF_ONE_BOOT = frozenset({"boot_id"})
 """Of an environment."""
 

@@ -225,7 +225,7 @@ class Function(Base):
 
 
 class TrialRow(Base):
-    """A trial, with the names of `pdrgate.trial.Trial`. Counters and functions stay in the run's trials.jsonl."""
+    """A trial, with the names of `pdrgate.trial.Trial`. Counters, functions and test stay in the run's trials.jsonl."""
 
     __tablename__ = "trials"
 

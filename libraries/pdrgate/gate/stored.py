@@ -1,0 +1,73 @@
+"""What the run that is resumed has measured: it answers for whom it was made, and each stretch of it once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Generic, Self
+
+from pdrgate.measurands.measurand import DROPS
+from pdrgate.trial import AnyStretch, Stretch
+
+
+@dataclass(frozen=True, slots=True)
+class Belonging:
+    """Whom trials belong to; see the fields of `Trial` of the same names."""
+
+    scenario: str
+    fingerprint: str
+    boot: str
+    side: str = ""
+    build: str = ""
+    pair: int = 0
+    test: str = ""
+
+    @classmethod
+    def of(cls, stretch: Stretch) -> Self:
+        """Whom a trial, or a transfer, was made for, and under which conditions."""
+        return cls(**{field.name: getattr(stretch, field.name) for field in dataclasses.fields(cls)})
+
+
+class Stored(Generic[AnyStretch]):
+    """Trials, or transfers, of the run that is resumed; of a new run there are none.
+
+    Args:
+        stretches: in measured order.
+    """
+
+    def __init__(self, stretches: Iterable[AnyStretch] = ()) -> None:
+        self.all = tuple(stretches)
+        self._left: dict[Belonging, deque[AnyStretch]] = {}
+        """Those that have answered nothing yet, in measured order."""
+        for one in self.all:
+            if one.phase != DROPS:  # measured anew: one that nobody looks at shows no dropped packet
+                self._left.setdefault(Belonging.of(one), deque()).append(one)
+
+    def next(self, belonging: Belonging, asked: tuple[object, ...]) -> AnyStretch | None:
+        """What was made next for the same, where it is what is asked for.
+
+        Where it is not, the run goes its own way from there on, and what is left of it answers nothing any more.
+        """
+        left = self._left.get(belonging)
+        if left and left[0].asked == asked:
+            return left.popleft()
+        if left:
+            left.clear()
+        return None
+
+    def made_otherwise(self, belonging: Belonging) -> AnyStretch | None:
+        """One that answered the same test's question under other conditions; None where one did under the same.
+
+        Pairs of boots are no such answers: they are taken over as a whole, or measured anew. Earlier versions did not
+        say for which test a trial was made: theirs may be any test's.
+        """
+        if belonging.pair or self._left.get(belonging):
+            return None
+        theirs = (
+            left[0]
+            for made, left in self._left.items()
+            if left and not made.pair and made.scenario == belonging.scenario and made.test in ("", belonging.test)
+        )
+        return next(theirs, None)
