@@ -25,6 +25,7 @@ from pdrgate.gate.boots import Build
 from pdrgate.gate.build_comparison import BuildComparison, Plan
 from pdrgate.gate.equal_builds import compare_with_itself
 from pdrgate.gate.file_comparison import compare_files
+from pdrgate.gate.noise import noise_floor
 from pdrgate.gate.options import Options
 from pdrgate.gate.pairs_file import PAIRS_FILE
 from pdrgate.gate.progress import Estimate
@@ -33,7 +34,7 @@ from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.guests.guest import GuestError
 from pdrgate.history.ledger import LEDGER_FILE, Ledger, LedgerFile
-from pdrgate.history.noise import NoiseStore
+from pdrgate.history.noise import NOISE_FILE, NoiseFile, NoiseStore
 from pdrgate.history.results import read_result
 from pdrgate.keywords import comparing as keywords
 from pdrgate.keywords.state import OpenTestbed, State
@@ -1044,6 +1045,21 @@ def test_failures_of_earlier_starts_count(tmp_path: Path) -> None:
             assert judgement.reason.startswith("2 boots of the candidate linux-b failed")
         session.close()
     assert machine.booted == []
+
+
+def test_a_comparison_that_had_ended_is_remembered_once(tmp_path: Path) -> None:
+    """A run that was killed behind it, and resumed, once told its boots to the testbed's noise a second time."""
+    store = NoiseFile(tmp_path / NOISE_FILE)
+    subject, _, _ = compared(tmp_path, STEADY, STEADY, noise=[store])
+    fingerprint = subject.result().fingerprint
+    before = noise_floor([store], fingerprint)
+    assert before.pairs == 4
+    compared(tmp_path, STEADY, STEADY, noise=[store], resume=True)
+    after = noise_floor([store], fingerprint)
+    assert (after.pairs, after.measured) == (before.pairs, before.measured)
+    deviations = [floor.of(PDR).boots for floor in (before, after)]
+    assert None not in deviations
+    assert deviations[1].freedom == pytest.approx(deviations[0].freedom, rel=1e-3)
 
 
 def test_a_damaged_file_of_pairs_is_told_with_its_name(tmp_path: Path) -> None:

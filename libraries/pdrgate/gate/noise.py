@@ -50,10 +50,12 @@ def noise_floor(
     Args:
         observer: is told when a store cannot be read; a verdict comes all the same.
     """
-    found: dict[bytes, Observation] = {}  # several may have the same
+    # Several may have the same, and a run that is resumed tells once more of a comparison that had ended.
+    found: dict[bytes, Observation] = {}
     for store in stores if fingerprint else ():
         try:
-            found |= {msgspec.json.encode(one): one for one in store.observations(series(fingerprint))}
+            for one in store.observations(series(fingerprint)):
+                found.setdefault(msgspec.json.encode(one.boots), one)
         except PdrGateError as error:
             if observer is not None:
                 observer.said(f"what is known of this testbed's noise cannot be read: {error}")
