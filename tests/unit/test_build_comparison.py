@@ -184,12 +184,15 @@ def comparison(
     resume: bool = False,
     watcher: Watcher | None = None,
     name: str = "b",
+    content: str = "",
+    test: str = "",
     noise: Sequence[NoiseStore] = (),
     ledger: Ledger | None = None,
     asked: Options = QUICK,
     scenario: Scenario | None = None,
+    record: RunRecord | None = None,
 ) -> tuple[Session, BuildComparison]:
-    record = RunRecord(tmp_path / "run", "quick", resume=resume)
+    record = record or RunRecord(tmp_path / "run", "quick", resume=resume)
     session = Session(
         CONFIG,
         asked,
@@ -201,10 +204,13 @@ def comparison(
     )
     builds: dict[Side, Build] = {
         "baseline": Build("baseline", "linux-a", machine.boots("a", baseline), identity="of a"),
-        "candidate": Build("candidate", f"linux-{name}", machine.boots(name, candidate), identity=f"of {name}"),
+        "candidate": Build(
+            "candidate", f"linux-{name}", machine.boots(name, candidate), identity=content or f"of {name}"
+        ),
     }
     session.take()
-    return session, BuildComparison(session, scenario or Scenario(), builds, Plan(pairs, budget, 0.02, together))
+    plan = Plan(pairs, budget, 0.02, together)
+    return session, BuildComparison(session, scenario or Scenario(), builds, plan, longname=test)
 
 
 def compared(
@@ -614,7 +620,7 @@ def test_the_boots_of_a_pair_are_up_together_and_measured_in_turn(tmp_path: Path
     _, _, machine = compared(tmp_path, STEADY, STEADY, watcher=watcher)
     assert machine.most_up == 2
     boots = [told.trial.boot for told in watcher.progress if told.trial.phase == "repeat"]
-    assert set(boots[:10]) == {"boot-1-baseline-1", "boot-2-candidate-1"}
+    assert {boot.rpartition("-")[0] for boot in boots[:10]} == {"boot-1-baseline-1", "boot-2-candidate-1"}
     assert "".join(boot.split("-")[2][0] for boot in boots[:8]) == "bccbbccb"
 
 
@@ -1047,6 +1053,20 @@ def test_failures_of_earlier_starts_count(tmp_path: Path) -> None:
     assert machine.booted == []
 
 
+def test_pairs_of_another_run_in_the_folder_are_none_of_the_run_that_is_resumed(tmp_path: Path) -> None:
+    """They once stayed where they were, without their trials: a slow build's pairs stood in for those of its mend."""
+    _, result, _ = compared(tmp_path, STEADY, [0.7e6])
+    assert result.verdict is Verdict.REGRESSION
+    session, subject = comparison(tmp_path, STEADY, STEADY, Machine())
+    killed_after(1, subject)
+    session.close()
+    again, result, later = compared(tmp_path, STEADY, STEADY, resume=True)
+    assert result.verdict is Verdict.PASS
+    assert [boot.pair for boot in again.boots] == [1, 1, 2, 2, 3, 3, 4, 4]
+    assert len(later.booted) == 6
+    assert (tmp_path / "run" / "pairs-1.jsonl").exists()
+
+
 def test_a_comparison_that_had_ended_is_remembered_once(tmp_path: Path) -> None:
     """A run that was killed behind it, and resumed, once told its boots to the testbed's noise a second time."""
     store = NoiseFile(tmp_path / NOISE_FILE)
@@ -1060,6 +1080,109 @@ def test_a_comparison_that_had_ended_is_remembered_once(tmp_path: Path) -> None:
     deviations = [floor.of(PDR).boots for floor in (before, after)]
     assert None not in deviations
     assert deviations[1].freedom == pytest.approx(deviations[0].freedom, rel=1e-3)
+
+
+def test_a_try_of_another_run_in_the_folder_counts_also_when_the_run_is_resumed(tmp_path: Path) -> None:
+    """It once was taken for one of the same run, so that a second chance to pass was a fresh one."""
+    ledger = LedgerFile(tmp_path / LEDGER_FILE)
+    compared(tmp_path, STEADY, [0.98e6], ledger=ledger)
+    session, subject = comparison(tmp_path, STEADY, [0.98e6], Machine(), ledger=ledger)
+    killed_after(1, subject)
+    session.close()
+    earlier = subject._tries.earlier.pairs
+    assert earlier >= 4
+    again, _, _ = compared(tmp_path, STEADY, [0.98e6], ledger=ledger, resume=True)
+    assert again.comparison is not None
+    assert (again.comparison.earlier, again.comparison.tries) == (earlier, 2)
+
+
+def test_pairs_without_their_trials_are_told_in_one_line(tmp_path: Path) -> None:
+    """It once was a traceback: there are no trials to assess."""
+    compared(tmp_path, STEADY, STEADY)
+    (tmp_path / "run" / "trials.jsonl").write_text("")
+    session, subject = comparison(tmp_path, STEADY, STEADY, Machine(), resume=True)
+    with pytest.raises(DataError) as error:
+        subject.measure()
+    session.close()
+    assert subject.boots == []
+    told = r"cannot resume \S+: what was measured in boot 1 of the \w+ \(\S+\) is not there any more; start a new run"
+    assert re.fullmatch(told, str(error.value))
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"content": "rebuilt"}, "candidate linux-b with content of b there, linux-b with content rebuilt here"),
+        ({"name": "c"}, "candidate linux-b with content of b there, linux-c with content of c here"),
+        ({"test": "Suite.Test"}, "by an older version of pdrgate"),
+    ],
+)
+def test_pairs_of_other_builds_are_refused_by_name(tmp_path: Path, changed: dict[str, Any], told: str) -> None:
+    """A build that was made anew in its place keeps its label: its pairs once were pooled with the old one's."""
+    session, subject = comparison(tmp_path, STEADY, [0.7e6], Machine())
+    killed_after(3, subject)
+    session.close()
+    machine = Machine()
+    session, subject = comparison(tmp_path, STEADY, STEADY, machine, resume=True, **changed)
+    with pytest.raises(DataError) as error:
+        subject.measure()
+    assert str(error.value) == (
+        f"cannot resume {tmp_path / 'run'}: its pairs of ipv6-routing-1cpu-4096-64B were measured otherwise ({told}); "
+        "start a new run"
+    )
+    assert (machine.booted, subject.boots) == ([], [])
+    session.close()
+
+
+@pytest.mark.parametrize("tests", [("One.Same Name", "Another.Same Name"), ("", "")])
+def test_two_tests_that_compare_the_same_builds_take_each_its_own_pairs(tmp_path: Path, tests: tuple[str, str]) -> None:
+    """Each once took those of both."""
+
+    def both(resume: bool, machine: Machine) -> list[list[int]]:
+        record, found = RunRecord(tmp_path / "run", "quick", resume=resume), []
+        for test in tests:
+            session, subject = comparison(tmp_path, STEADY, STEADY, machine, test=test, record=record)
+            if found and not resume:
+                killed_after(2, subject)
+            else:
+                subject.measure()
+            session.close()
+            found.append([boot.pair for boot in subject.boots])
+        return found
+
+    assert both(False, Machine()) == [[1, 1, 2, 2, 3, 3, 4, 4], [1, 1, 2, 2]]
+    machine = Machine()
+    assert both(True, machine) == [[1, 1, 2, 2, 3, 3, 4, 4]] * 2
+    assert len(machine.booted) == 4
+
+
+def test_a_comparison_rests_on_the_trials_of_its_whole_pairs_however_often_it_was_killed(tmp_path: Path) -> None:
+    """Where a machine sets itself up anew, boots once had one name: half a pair's trials were the next one's."""
+
+    class Namespaces(Machine):
+        def boots(self, name: str, speeds: Sequence[float | LoadLoss]) -> Callable[[Journal], FakeTestbed]:
+            boot = super().boots(name, speeds)
+
+            def on_this_machine(journal: Journal) -> FakeTestbed:
+                testbed = boot(journal)
+                testbed.boot = "this-machine"
+                return testbed
+
+            return on_this_machine
+
+    session, subject = comparison(tmp_path, STEADY, STEADY, Namespaces(), watcher=Watcher(kill_after=70))
+    with pytest.raises(Killed):
+        subject.measure()
+    session.close()
+    assert len(subject.boots) == 2
+    watcher = Watcher()
+    whole, _, _ = compared(tmp_path, STEADY, STEADY, Namespaces(), resume=True, watcher=watcher)
+    assert not any(step.replayed for step in watcher.progress)
+    again, _, machine = compared(tmp_path, STEADY, STEADY, Namespaces(), resume=True)
+    assert machine.booted == []
+    assert again.trials == whole.trials
+    assert again.trials[: len(subject.trials)] == subject.trials
+    assert again.result().sides == whole.result().sides
 
 
 def test_a_damaged_file_of_pairs_is_told_with_its_name(tmp_path: Path) -> None:

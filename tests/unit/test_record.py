@@ -10,11 +10,13 @@ import pytest
 from made_results import compared, scenario
 
 from pdrgate.errors import DataError, StorageError
-from pdrgate.gate.record import FINGERPRINTS_FILE, RunRecord
+from pdrgate.gate.pairs_file import PAIRS_FILE
+from pdrgate.gate.record import FINGERPRINTS_FILE, GOES_ON_FROM, RunRecord
 from pdrgate.history.results import read_result
 from pdrgate.results.model import TestbedResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.stability import read_trials
+from pdrgate.stability.transfer_files import TRANSFERS_FILE
 from pdrgate.trial import Trial
 
 TRIAL = Trial(1000.0, 1.0, 1000, 990, sending_time=1.0, scenario="s", boot="b")
@@ -41,6 +43,33 @@ def test_trials_of_an_earlier_run_are_put_aside_and_stand_for_nothing(tmp_path: 
     fourth = RunRecord(tmp_path, "quick")
     assert fourth.put_aside is None
     fourth.close()
+
+
+def test_all_that_an_earlier_run_measured_is_put_aside_with_one_number(tmp_path: Path) -> None:
+    """Its pairs of boots once stayed, and stood in for those of the next run when that one was resumed."""
+    for name in GOES_ON_FROM:
+        (tmp_path / name).write_text("{}\n")
+    (tmp_path / "transfers-1.jsonl").touch()
+    record = RunRecord(tmp_path, "quick")
+    record.close()
+    left = {path.name for path in tmp_path.iterdir() if path.stat().st_size}
+    assert left == {f"{Path(name).stem}-2{Path(name).suffix}" for name in GOES_ON_FROM}
+    assert record.put_aside == tmp_path / "trials-2.jsonl"
+
+
+def test_what_measures_nothing_but_pairs_or_transfers_is_put_aside_too(tmp_path: Path) -> None:
+    for number, name in enumerate((PAIRS_FILE, TRANSFERS_FILE), 1):
+        (tmp_path / name).write_text("{}\n")
+        record = RunRecord(tmp_path, "quick")
+        record.close()
+        assert record.put_aside == tmp_path / f"{Path(name).stem}-{number}.jsonl"
+        assert record.earlier_transfers.all == ()
+        assert record.pairs.take("", "s") == []
+
+
+def test_a_run_is_told_from_those_that_lay_in_its_folder_also_when_it_is_resumed(tmp_path: Path) -> None:
+    names = [with_a_trial(tmp_path, resume=resume).run for resume in (False, True, False, True, True)]
+    assert names == [*[str(tmp_path)] * 2, *[f"{tmp_path} (2)"] * 3]
 
 
 def test_a_run_that_is_resumed_has_its_trials_and_their_fingerprints(tmp_path: Path) -> None:

@@ -152,6 +152,7 @@ def compared(
     *,
     resume: bool = False,
     kill_after: int | None = None,
+    test: str = "",
 ) -> tuple[BuildComparison, RunResult, Watcher]:
     """A build against another one, or against itself, as the keywords do it."""
     watcher = Watcher()
@@ -162,7 +163,7 @@ def compared(
     }  # fmt: skip
     session.take()
     try:
-        comparison = BuildComparison(session, Scenario(), builds, Plan(24, 1e9, 0.02))
+        comparison = BuildComparison(session, Scenario(), builds, Plan(24, 1e9, 0.02), longname=test)
         comparison.measure()
         if kill_after is not None:
             pairs = itertools.count()
@@ -371,6 +372,17 @@ def test_a_run_that_was_killed_goes_on_with_the_same_slowdown(tmp_path: Path) ->
     assert found.comparison is not None
     assert found.comparison.pairs >= 4
     assert len(machine.hosts) == 2 * (found.comparison.pairs - 3)  # none to find the size in, none for what is there
+
+
+def test_another_tests_size_is_no_answer(tmp_path: Path) -> None:
+    """It may have another baseline: a run that was resumed once planted what the test before had found."""
+    compared(tmp_path, Machine(), test="Suite.One")
+    machine = Machine()
+    _, result, _ = compared(tmp_path, machine, resume=True, test="Suite.Another")
+    assert result.scenarios[0].spike_in is not None
+    assert result.scenarios[0].spike_in.found
+    assert [len(host.planted) for host in machine.hosts[8:10]] == [3, 0]
+    assert {trial.test for trial in read_trials(tmp_path / "run" / SPIKE_IN_TRIALS)} == {"Suite.One", "Suite.Another"}
 
 
 def test_a_damaged_size_is_told_with_its_file(tmp_path: Path) -> None:

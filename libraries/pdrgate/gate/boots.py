@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -311,8 +312,8 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
     def _subject(self, side: Side, number: int) -> PreparedSut[AnyAsk, AnyStretch]:
         build = self.builds[side]
         testbed = self.session.begin(build.boot)
-        # Namespaces made anew are a start of the SUT too, though its kernel stays.
-        boot = "" if isinstance(testbed, Booting) else f"{testbed.boot}-{side}-{number}"
+        # Namespaces made anew are a start of the SUT too, though its kernel stays; made once more they are another one.
+        boot = "" if isinstance(testbed, Booting) else f"{testbed.boot}-{side}-{number}-{secrets.token_hex(4)}"
         identity = Identity(side, build.label, number, boot, build.program, build.planted, self._test)
         return self._new_subject(testbed, identity, side not in self._introduced)
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic
 
 from pdrgate.crashes.faults import Crash
+from pdrgate.errors import DataError
 from pdrgate.gate.baseline import besides_the_kernel, differing_entries
 from pdrgate.gate.boots import SIDES, BootError, Boots, Build
 from pdrgate.gate.disturbance import Disturbance
@@ -35,7 +36,8 @@ from pdrgate.gate.judging import (
 )
 from pdrgate.gate.noise import as_observed, check_resolvable, noise_floor, remember, resolvable_in_words
 from pdrgate.gate.packet_cost import function_changes
-from pdrgate.gate.pairs_file import PairsFile, StoredStep
+from pdrgate.gate.pairs_file import StoredStep
+from pdrgate.gate.prepared_sut import differences
 from pdrgate.gate.progress import Estimate
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import pdr_of
@@ -44,7 +46,7 @@ from pdrgate.gate.shape import Shape
 from pdrgate.gate.subject import CALIBRATION, SEARCH
 from pdrgate.gate.tries import Earlier, Tries
 from pdrgate.guests.guest import GuestError
-from pdrgate.measurands import Compared
+from pdrgate.measurands import REPEAT, Compared
 from pdrgate.replication import PairsRule, Samples, Standing
 from pdrgate.replication.tries import Pairs
 from pdrgate.results.losses import LossResult, compared
@@ -148,7 +150,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         self._all: list[AnyStretch] = []
         """Those of all pairs, the same."""
         self._tries = Tries(
-            session.ledgers, f"{session.record.folder.resolve()} {test}".rstrip(), afresh=session.options.afresh,
+            session.ledgers, f"{session.record.run} {self.longname}".rstrip(), afresh=session.options.afresh,
             resumed=session.record.resumed, observer=session.observer,
         )  # fmt: skip
         self._count = 0
@@ -216,8 +218,8 @@ class PairsComparison(ABC, Generic[AnyStretch]):
 
     def measure(self) -> None:
         """Pairs of boots until the rule has its answer, and what that is by the plan's tolerance."""
-        with contextlib.closing(self._boots), PairsFile(self.session.record.folder) as file:
-            self._resume(file)
+        with contextlib.closing(self._boots):
+            self._resume()
             while self._given_up is None and self._standing().verdict is None and not self._time_is_up():
                 known = len(self.boots)
                 self._now.clear()
@@ -230,7 +232,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
                 if len(self.boots) > known:
                     if not self.boots[-1].failure:
                         self._ends.append(time.monotonic() - self._began)
-                    file.append(self._stored(self.boots[known:]))
+                    self.session.record.pairs.append(self._stored(self.boots[known:]))
                     self._find_tries()
                     self._tell()
         if self._given_up is None:
@@ -617,31 +619,65 @@ class PairsComparison(ABC, Generic[AnyStretch]):
     def _labels(self) -> dict[str, str]:
         return {side: build.label for side, build in self.builds.items()}
 
+    def _identities(self) -> dict[str, str]:
+        return {side: build.identity for side, build in self.builds.items()}
+
+    def _refuse_other_builds(self, steps: Sequence[StoredStep]) -> None:
+        """Raise DataError when pairs of the run that is continued are of other builds: their names need not tell."""
+        ours = _in_words(self._labels(), self._identities())
+        for step in steps:
+            told = differences(_in_words(step.builds, step.identities), ours)
+            if told or step.test != self.longname:
+                raise DataError(
+                    f"cannot resume {self.session.record.folder}: its pairs of {self.scenario.name} were measured "
+                    f"otherwise ({'; '.join(told) or 'by an older version of pdrgate'}); start a new run"
+                )
+
+    def _refuse_lost(self, steps: Sequence[StoredStep], measured: Mapping[str, Sequence[AnyStretch]]) -> None:
+        """Raise DataError when what a pair rests on is not there any more."""
+        for boot in (boot for step in steps if not step.failed for boot in step.boots):
+            if not any(one.phase == REPEAT for one in measured.get(boot.boot, ())):
+                raise DataError(
+                    f"cannot resume {self.session.record.folder}: what was measured in boot {boot.pair} of the "
+                    f"{boot.side} ({boot.boot}) is not there any more; start a new run"
+                )
+
     def _stored(self, boots: Sequence[BootResult]) -> StoredStep:
         return StoredStep(
-            scenario=self.scenario.name, builds=self._labels(), elapsed=self._elapsed, boots=tuple(boots),
-            loads=self._boots.loads, latency_loads=self._boots.latency_loads, sides=self._boots.sides,
+            test=self.longname, scenario=self.scenario.name, builds=self._labels(), identities=self._identities(),
+            elapsed=self._elapsed, boots=tuple(boots), loads=self._boots.loads,
+            latency_loads=self._boots.latency_loads, sides=self._boots.sides,
         )  # fmt: skip
 
-    def _resume(self, file: PairsFile) -> None:
-        """Take over the pairs of the run that is continued, its failures and the time it took."""
-        if not self.session.record.resumed:
-            return
+    def _resume(self) -> None:
+        """Take over the pairs of the run that is continued, its failures and the time it took.
+
+        Raises DataError when they are of other builds, or what was measured in their boots is not there.
+        """
         measured = by_boot(self._known())
-        for step in file.steps(self.scenario.name, self._labels()):
+        steps = self.session.record.pairs.take(self.longname, self.scenario.name)
+        self._refuse_other_builds(steps)
+        self._refuse_lost(steps, measured)
+        for step in steps:
             self._spent = step.elapsed
             self._boots.loads, self._boots.latency_loads = step.loads, step.latency_loads
             self._boots.sides.update(step.sides)
             self.boots += step.boots
-            for boot in step.boots:
-                if not boot.failure:
-                    theirs = [trial for trial in measured.get(boot.boot, ()) if trial.repeat or trial.pair]
-                    self._trials += theirs
-                    self._all += theirs
-        self._count = len(self._trials)
+            for boot in () if step.failed else step.boots:
+                theirs = measured[boot.boot]
+                self._count += len(theirs)
+                self._all += theirs
+                self._trials += [one for one in theirs if one.phase not in (CALIBRATION, SEARCH)]
         self._find_tries()
         if self.boots:
             self.session.observer.said(f"{self._pairs} pairs of boots are taken over from the run that is continued")
+
+
+def _in_words(labels: Mapping[str, str], identities: Mapping[str, str]) -> dict[str, str]:
+    """Builds by side, told apart by what they are."""
+    return {
+        side: f"{label} with content {identities.get(side, '')[:12] or 'unknown'}" for side, label in labels.items()
+    }
 
 
 def _crash_result(crash: Crash) -> CrashResult:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import json
 import shlex
 import time
@@ -13,6 +14,7 @@ from typing import Self
 
 from pdrgate import __version__
 from pdrgate.errors import DataError, PdrGateError, StorageError
+from pdrgate.gate.pairs_file import PAIRS_FILE, PairsFile
 from pdrgate.gate.stored import Stored
 from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, write_result
@@ -28,18 +30,27 @@ from pdrgate.trial import Trial
 
 SPIKE_IN_TRIALS = "spike-in.jsonl"
 """Trials with a slowdown that was planted: nothing that reads the run's own may take them for the build's."""
+SPIKE_IN_PAIRS = "spike-in-pairs.jsonl"
+"""The pairs of boots of these trials."""
+SPIKE_IN_FILE = "spike-in.json"
+"""By test and scenario, what was planted: a run that is resumed goes on with the same."""
 STEPS_TRIALS = "steps.jsonl"
 """Trials of builds between the two that a bisection has compared."""
 FINGERPRINTS_FILE = "fingerprints.json"
 """By digest, the fingerprints of a run's trials: what must be equal for a trial to stand for another."""
+GOES_ON_FROM = (
+    TRIALS_FILE, TRANSFERS_FILE, PAIRS_FILE, SPIKE_IN_TRIALS, SPIKE_IN_PAIRS, SPIKE_IN_FILE, STEPS_TRIALS,
+    FINGERPRINTS_FILE,
+)  # fmt: skip
+"""All that a run measures, and what made it."""
 
 
 class RunRecord:
     """One run's folder; all sessions of a run share it.
 
-    Trials that the folder holds already belong to this run only when it is resumed: each answers for the test that it
-    was measured for, once. Else they are another run's, and their file is put aside under another name: nothing that
-    was measured is lost, and no old trial stands in for a new one.
+    What the folder holds already belongs to this run only when it is resumed: it is read before anything is added, and
+    answers for the test that it was measured for, once. Else it is another run's, and its files are put aside under
+    other names: nothing that was measured is lost, and no old trial stands in for a new one.
 
     Raises:
         StorageError: the folder cannot be written.
@@ -55,18 +66,14 @@ class RunRecord:
         self._scenarios: list[ScenarioResult] = []
         self._failures: list[str] = []
         self._testbed: TestbedResult | None = None
-        path = folder / TRIALS_FILE
-        self.put_aside = None if resume else _put_aside(path)
-        """Where another run's trials were put; None where there were none."""
-        self.trials = TrialFile(path)
-        self.earlier = Stored[Trial](read_trials(path) if resume and path.stat().st_size else ())
-        """The trials of the run that is resumed."""
+        self.put_aside = None if resume else _put_aside(folder)
+        """Where another run's trials were put, or what else it left; None where there was nothing."""
+        self._pairs: PairsFile | None = None
+        self._measure_into(TRIALS_FILE, PAIRS_FILE)
         path = folder / TRANSFERS_FILE
-        if not resume:
-            _put_aside(path)
         self._transfers = TransferFile(path) if path.exists() else None
         self.earlier_transfers = Stored[Transfer](read_transfers(path))
-        """The same of transfers."""
+        """Those of the run that is resumed."""
         self._fingerprints: dict[str, dict[str, str]] = read_fingerprints(folder) if resume else {}
         self._spike_in: Self | None = None
 
@@ -78,10 +85,7 @@ class RunRecord:
         """
         if self._spike_in is None:
             other = copy.copy(self)
-            path = self.folder / SPIKE_IN_TRIALS
-            other.put_aside = None if self.resumed else _put_aside(path)
-            other.trials = TrialFile(path)
-            other.earlier = Stored[Trial](read_trials(path) if self.resumed and path.stat().st_size else ())
+            other._measure_into(SPIKE_IN_TRIALS, SPIKE_IN_PAIRS)
             self._spike_in = other
         return self._spike_in
 
@@ -94,11 +98,29 @@ class RunRecord:
         return other
 
     @property
+    def run(self) -> str:
+        """What tells the run from all others, also from those that lay in its folder before."""
+        number = _free_number(self.folder)
+        return f"{self.folder.resolve()}{f' ({number})' if number > 1 else ''}"
+
+    @property
     def transfers(self) -> TransferFile:
         """Where transfers go; made with the first of them. Raises StorageError."""
         if self._transfers is None:
             self._transfers = TransferFile(self.folder / TRANSFERS_FILE)
         return self._transfers
+
+    @property
+    def pairs(self) -> PairsFile:
+        """Where pairs of boots go, and those of the run that is resumed come from; made for the first comparison.
+
+        Raises:
+            StorageError: it cannot be written.
+            DataError: the run is to be resumed, and it is damaged.
+        """
+        if self._pairs is None:
+            self._pairs = PairsFile(self._pairs_file, resumed=self.resumed)
+        return self._pairs
 
     @property
     def scenarios(self) -> tuple[ScenarioResult, ...]:
@@ -162,13 +184,20 @@ class RunRecord:
 
     def close(self) -> None:
         """End writing trials; may be called twice."""
-        self.trials.close()
-        if self._transfers is not None:
-            self._transfers.close()
-        if self._spike_in is not None:
-            self._spike_in.trials.close()
-        if "steps" in self.__dict__:
-            self.steps.trials.close()
+        parts = (self, self._spike_in, self.__dict__.get("steps"))
+        for part in (part for part in parts if part is not None):
+            for file in (part.trials, part._transfers, part._pairs):
+                if file is not None:
+                    file.close()
+
+    def _measure_into(self, trials: str, pairs: str) -> None:
+        """Let trials and pairs of boots go into files of these names, after those that are there already."""
+        path = self.folder / trials
+        self.trials = TrialFile(path)
+        self.earlier = Stored[Trial](read_trials(path) if self.resumed and path.stat().st_size else ())
+        """Those of the run that is resumed."""
+        self._pairs_file = self.folder / pairs
+        self._pairs = None
 
 
 def not_in_history(where: Address, folder: Path, patience: float = 30.0) -> str:
@@ -191,19 +220,29 @@ def not_in_history(where: Address, folder: Path, patience: float = 30.0) -> str:
     return ""
 
 
-def _put_aside(path: Path) -> Path | None:
-    try:
-        if not path.stat().st_size:
-            return None
-        number = 1
-        while (aside := path.with_name(f"{path.stem}-{number}{path.suffix}")).exists():
-            number += 1
-        path.rename(aside)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise StorageError(f"cannot put {path} aside: {error.strerror}; choose another folder with --output") from error
-    return aside
+def _put_aside(folder: Path) -> Path | None:
+    """Give what another run measured names of their own, all with one number; the first of them, if there is any."""
+    number, found = _free_number(folder), []
+    for path in (folder / name for name in GOES_ON_FROM):
+        try:
+            if path.stat().st_size:
+                found.append(path.rename(_aside(path, number)))
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            why = f"cannot put {path} aside: {error.strerror}; choose another folder with --output"
+            raise StorageError(why) from error
+    return found[0] if found else None
+
+
+def _free_number(folder: Path) -> int:
+    """The first that nothing was put aside with."""
+    names = [folder / name for name in GOES_ON_FROM]
+    return next(number for number in itertools.count(1) if not any(_aside(one, number).exists() for one in names))
+
+
+def _aside(path: Path, number: int) -> Path:
+    return path.with_name(f"{path.stem}-{number}{path.suffix}")
 
 
 def read_fingerprints(folder: Path) -> dict[str, dict[str, str]]:

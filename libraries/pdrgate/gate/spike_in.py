@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from pdrgate.errors import DataError, StorageError, TestbedError
 from pdrgate.gate.build_comparison import BuildComparison
 from pdrgate.gate.comparisons import AnyComparison
 from pdrgate.gate.prepared_sut import Identity
+from pdrgate.gate.record import SPIKE_IN_FILE
 from pdrgate.gate.subject import Subject
 from pdrgate.hosts.host import CommandError
 from pdrgate.measurands import Ask
@@ -31,9 +33,6 @@ from pdrgate.measurands.cost import packet_cost
 from pdrgate.measurands.measurand import IDLE, SATURATION
 from pdrgate.results.model import SpikeInResult
 from pdrgate.results.verdict import Verdict
-
-SPIKE_IN_FILE = "spike-in.json"
-"""By scenario, what was planted: a run that is resumed goes on with the same."""
 
 _STARTS = 2
 """Of the boot in which a size is found; one failure can be the machine's."""
@@ -152,7 +151,7 @@ def _tried(comparison: BuildComparison, known: Iterable[Slowdown], wanted: float
     try:
         session.ready(testbed, introduce=False)
         # Of a pair, and a boot of no pair: a run that is resumed sizes anew what was not sized to the end.
-        boot = f"{testbed.boot}-sizing"
+        boot = f"{testbed.boot}-sizing-{secrets.token_hex(4)}"
         identity = Identity("baseline", build.label, 1, boot, build.program, test=comparison.longname)
         subject = Subject(session, comparison.scenario, testbed, identity, introduce=False)
         subject.prepare()
@@ -208,16 +207,21 @@ def _kept(comparison: BuildComparison) -> Size | None:
     """What the run that is resumed has planted. Raises DataError when that cannot be read."""
     if not comparison.session.record.resumed:
         return None
-    return _read(_file(comparison)).get(comparison.scenario.name)
+    return _read(_file(comparison)).get(_asked(comparison))
 
 
 def _keep(comparison: BuildComparison, size: Size) -> None:
     """Raises StorageError, or DataError when what is there is not ours."""
     file = _file(comparison)
     try:
-        file.write_bytes(msgspec.json.encode(_read(file) | {comparison.scenario.name: size}))
+        file.write_bytes(msgspec.json.encode(_read(file) | {_asked(comparison): size}))
     except OSError as error:
         raise StorageError(f"cannot write {file}: {error.strerror}; make room there and run again") from error
+
+
+def _asked(comparison: BuildComparison) -> str:
+    """What the size is for: another test of the scenario may have another baseline."""
+    return f"{comparison.longname} {comparison.scenario.name}".lstrip()
 
 
 def _read(file: Path) -> dict[str, Size]:

@@ -105,7 +105,7 @@ class TestbedKeywords:
             self._state.record = RunRecord(folder, chosen.name, resume=resume, command=command)
             if self._state.record.put_aside is not None:
                 observer = RobotObserver(self._state.screen)
-                observer.said(f"trials of an earlier run are kept as {self._state.record.put_aside.name}")
+                observer.said(f"what an earlier run left is kept as {self._state.record.put_aside.name}")
         record = self._state.record
         session: Session | None = None
         try:
