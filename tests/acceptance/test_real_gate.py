@@ -286,7 +286,8 @@ MISTAKES = {
     "Set Frame Size    20": "frame size 20 is out of range; use 64 to 1518 bytes",
     "Set Data Path    ipx-routing": "there is no data path 'ipx-routing'; there are ipv6-routing, ipv4-routing, ",
     "Pin Interrupts    3 cpus": "'3 cpus'",
-    "Get PDR    >=    1 Mpps": "there is no PDR; search it first with Search Partial Drop Rate",
+    "Get PDR    >=    1 Mpps": "there is no PDR; measure it first with Measurement Should Be Stable, after Search",
+    "Get Relevant Lower Bound": "there is no lower bound; search one first with Search Partial Drop Rate",
     "Measurement Should Be Stable": "nothing is measured; begin with Search Partial Drop Rate, or with Measure",
     "Get Latency    p99": "there is no trial in this test; measure one first with Measure Load",
 }

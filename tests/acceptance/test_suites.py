@@ -138,8 +138,24 @@ def test_what_an_unstable_run_tells_of_its_change_is_by_the_runs_tolerance(suite
     assert (entry["comparison"]["tolerance"], entry["comparison"]["accepted"]) == (0.3, False)
 
 
+def test_a_bound_of_the_search_is_never_called_the_pdr(suite):
+    """`Get PDR` once checked the lower bound as PDR, where no repeats had told that."""
+    ended = suite({
+        "Mine": [
+            "${bound} =    Search Partial Drop Rate",
+            "${same} =    Get Relevant Lower Bound    >=    900 kpps",
+            "Should Be Equal    ${bound}    ${same}",
+            "Measurement Should Be Stable",
+            "${pdr} =    Get PDR    >=    900 kpps",
+            "Log    PDR: ${pdr}",
+        ],
+    })  # fmt: skip
+    assert ended.code == 0, ended.stdout
+
+
 MISTAKES = {
-    "Get PDR    >=    1 Mbananas": "unknown rate unit 'Mbananas'",
+    "Get Relevant Lower Bound    >=    1 Mbananas": "unknown rate unit 'Mbananas'",
+    "Get PDR    >=    500 kpps": "there is no PDR; measure it first with Measurement Should Be Stable, after Search",
     "Measure Loud    100 kpps": "No keyword with name 'Measure Loud' found. Did you mean: PdrGate.Measure Load",
     "Measure Load    100 kpps    1 parsec": "unknown time unit",
     "Measure Load": "expected 1 to 2 arguments, got 0",
@@ -160,7 +176,7 @@ MISTAKES = {
 }
 ASSERTIONS = {
     "Get Loss Ratio    <=    0%": "Loss ratio",
-    "Get PDR    >=    2 Mpps": "PDR '",
+    "Get Relevant Lower Bound    >=    2 Mpps": "Relevant lower bound '",
     "Should Be True    1 > 2": "'1 > 2' should be true",
     "Should Be Equal    a    b": "a != b",
     "FOR    ${one}    IN    a\n    Should Be Equal    ${one}    b\n    END": "a != b",

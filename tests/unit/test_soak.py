@@ -18,7 +18,7 @@ from pdrgate.errors import DataError, TestbedError, UsageError
 from pdrgate.gate.baseline import Baselines
 from pdrgate.gate.options import Options
 from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.scenario_run import ScenarioRun
+from pdrgate.gate.scenario_run import LOWER_BOUND, ScenarioRun
 from pdrgate.gate.session import Session
 from pdrgate.gate.soak import judged_soak, slices, soaked
 from pdrgate.observers.watching import Observation, Observer
@@ -36,7 +36,7 @@ def trial(lost: int = 0, disturbed: str = "", p50: float = 1e-4, **more: Any) ->
 
 
 def soak(*trials: Trial, asked: float | None = None) -> SoakResult:
-    return soaked(trials, 0.9, asked or 10.0 * len(trials))
+    return soaked(trials, 0.9, "the PDR", asked or 10.0 * len(trials))
 
 
 @pytest.mark.parametrize(
@@ -124,12 +124,13 @@ def measured(session: Session, seconds: float = 20.0) -> ScenarioRun:
     return subject
 
 
-def test_the_load_is_a_share_of_the_pdr(tmp_path: Path) -> None:
+def test_the_load_is_a_share_of_the_lower_bound_where_no_repeats_have_told_the_pdr(tmp_path: Path) -> None:
     subject, testbed = run(tmp_path, IdealCurve(1e6))
     assert subject.judgement is not None
     assert subject.judgement.verdict is Verdict.PASS
     assert subject.soak is not None
     assert subject.soak.load == pytest.approx(0.9e6, rel=0.02)
+    assert f" (90 % of {LOWER_BOUND}), " in subject.soak.sentence()
     assert (subject.soak.slices, subject.soak.seconds) == (20, 20.0)
     assert testbed.probed == [subject.soak.load] * 20
 

@@ -55,6 +55,7 @@ from pdrgate.trial import Trial
 from pdrgate.units import Rate
 
 _FEWEST_RATES = 2
+LOWER_BOUND = "the lower bound"
 LOAD = "load"
 """Phase of a trial that a suite asked for by its load."""
 _WAVERING = 1.25
@@ -214,15 +215,16 @@ class ScenarioRun:
         return self.assessment
 
     def measure_soak(self, duration: float, share: float = SHARE) -> SoakResult:
-        """A share of the PDR for so many seconds, in slices; each is on disk before the next.
+        """A share of the PDR, or of the search's lower bound where no repeats have told that, for so many seconds.
+
+        In slices; each is on disk before the next.
 
         Raises:
-            TestbedError: no PDR is known.
+            TestbedError: neither is known.
             UsageError: a share or a duration makes no sense.
         """
         pdr = pdr_of(self.measurands)
-        bound = self.found.results[-1].lower if self.found is not None else None
-        known = pdr.load if pdr is not None else bound
+        known, share_of = (self.lower_bound, LOWER_BOUND) if pdr is None else (pdr.load, "the PDR")
         if known is None:
             raise TestbedError("there is no PDR to soak below; search it first")
         times = slices(duration)
@@ -232,7 +234,7 @@ class ScenarioRun:
         load, before = rounded(known * share), len(self.trials)
         for number, each in enumerate(times, start=1):
             self.subject.measure(load, each, SOAK, repeat=number)
-            self.soak = soaked(self.trials[before:], share, duration)
+            self.soak = soaked(self.trials[before:], share, share_of, duration)
         assert self.soak is not None
         self.session.observer.said(self.soak.sentence())
         return self.soak
@@ -288,6 +290,11 @@ class ScenarioRun:
         )  # fmt: skip
         self.judgement = graver(self.judgement, judgement)
         return judgement
+
+    @property
+    def lower_bound(self) -> float | None:
+        """The search's relevant lower bound, packets/s, which is no PDR; None while there is none."""
+        return self.found.results[-1].lower if self.found is not None else None
 
     @property
     def left(self) -> Estimate:

@@ -36,7 +36,7 @@ def slices(duration: float) -> tuple[float, ...]:
     return (duration / number,) * number if number else ()
 
 
-def soaked(trials: Sequence[Trial], share: float, asked: float) -> SoakResult:
+def soaked(trials: Sequence[Trial], share: float, share_of: str, asked: float) -> SoakResult:
     """What the slices of a soak come to, in measured order; at least one."""
     began, first_loss = 0.0, None
     for trial in trials:
@@ -48,7 +48,7 @@ def soaked(trials: Sequence[Trial], share: float, asked: float) -> SoakResult:
     told = [trial for trial in disturbed if trial.lost] or disturbed
     probed = [found for trial in trials if (found := told_by(trial)) is not None]
     return SoakResult(
-        load=trials[0].intended_load, share=share, asked=asked,
+        load=trials[0].intended_load, share=share, share_of=share_of, asked=asked,
         seconds=sum(trial.intended_duration for trial in trials), slice=trials[0].intended_duration, slices=len(trials),
         offered=sum(trial.offered for trial in trials), lost=sum(trial.lost for trial in trials),
         bursts=sum(lossy for lossy, _ in groupby(trials, key=lambda trial: trial.lost > 0)),

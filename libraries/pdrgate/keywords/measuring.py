@@ -44,6 +44,25 @@ class MeasuringKeywords:
         return Rate(lower)
 
     @keyword
+    def get_relevant_lower_bound(
+        self,
+        assertion_operator: AssertionOperator | None = None,
+        assertion_expected: Any = None,
+        message: str | None = None,
+    ) -> Any:
+        """Returns what `Search Partial Drop Rate` found, and checks it: ``Get Relevant Lower Bound    >=    1 Mpps``.
+
+        It is the highest load that the search knows to hold the goal, and near the PDR, which repeats tell: `Get PDR`.
+        """
+        measurement = self._state.test.measurement
+        bound = measurement.lower_bound if isinstance(measurement, ScenarioRun) else None
+        if bound is None:
+            raise TestbedError("there is no lower bound; search one first with Search Partial Drop Rate")
+        expected = None if assertion_operator is None else Rate.parse(assertion_expected)
+        what = "Relevant lower bound"
+        return self._state.test.check(Rate(bound), assertion_operator, expected, what, message)
+
+    @keyword
     def measure_window_curve(self) -> int | None:
         """Finds the knee of the window curve of TCP: the least window with nine tenths of the most throughput, in KiB.
 
@@ -80,7 +99,7 @@ class MeasuringKeywords:
 
     @keyword
     def soak(self, duration: Duration = Duration(3600), share: Ratio = Ratio(0.9)) -> None:  # noqa: B008
-        """Offers a ``share`` of the PDR for ``duration``, after `Search Partial Drop Rate`.
+        """Offers a ``share`` of the PDR for ``duration``, or of the search's lower bound where no repeats told the PDR.
 
         In slices of a 360th, of a second at least, each on disk before the next: a run that was killed goes on with
         ``resume``. Told are the packets that were lost, when and where, and how latency drifts.
@@ -166,18 +185,17 @@ class MeasuringKeywords:
     ) -> Any:
         """Returns the PDR, and checks it: ``Get PDR    >=    1 Mpps``.
 
-        After `Measurement Should Be Stable` it is the PDR as all reports tell it; right after the search it is the
-        search's relevant lower bound.
+        It is the PDR as all reports tell it: of `Measurement Should Be Stable`, or of two builds the candidate's. A
+        search alone has none, but the `Get Relevant Lower Bound`.
         """
         measurement = self._state.test.measurement
-        if not isinstance(measurement, ScenarioRun) or measurement.found is None:
-            raise TestbedError("there is no PDR; search it first with Search Partial Drop Rate")
-        pdr = measurement.result().pdr
-        value = pdr.load if pdr is not None else measurement.found.results[-1].lower
-        if value is None:
-            raise TestbedError("there is no PDR; search it first with Search Partial Drop Rate")
+        pdr = measurement.result().pdr if measurement is not None else None
+        if pdr is None:
+            raise TestbedError(
+                "there is no PDR; measure it first with Measurement Should Be Stable, after Search Partial Drop Rate"
+            )
         expected = None if assertion_operator is None else Rate.parse(assertion_expected)
-        return self._state.test.check(Rate(value), assertion_operator, expected, "PDR", message)
+        return self._state.test.check(Rate(pdr.load), assertion_operator, expected, "PDR", message)
 
     def _require_trial(self) -> Trial:
         trial = self._state.test.last_trial

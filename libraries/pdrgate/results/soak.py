@@ -15,7 +15,7 @@ class SoakResult:
     load: float
     """Packets/s."""
     share: float
-    """Of the PDR."""
+    """Of ``share_of``."""
     asked: float
     """Seconds."""
     seconds: float
@@ -45,6 +45,8 @@ class SoakResult:
     chance."""
     losses: LossResult | None
     """Where packets were lost, of all slices."""
+    share_of: str = "the PDR"
+    """Or the lower bound of a search, where no repeats have told the PDR. Older versions called both so."""
 
     @property
     def sound_lost(self) -> int:
@@ -57,10 +59,10 @@ class SoakResult:
         return self.sound_lost / self.offered if self.offered else 0.0
 
     def sentence(self) -> str:
-        """``soak: 1:00:00 at 612 kpps (90 % of the PDR), 2 203 200 000 packets, none lost: an NDR of 612 kpps is
-        confirmed``."""
+        """``soak: 1:00:00 at 612 kpps (90 % of the lower bound), 2 203 200 000 packets, none lost: an NDR of
+        612 kpps is confirmed``."""
         head = (
-            f"soak: {_clock(self.seconds)} at {Rate(self.load)} ({100 * self.share:g} % of the PDR), "
+            f"soak: {_clock(self.seconds)} at {Rate(self.load)} ({100 * self.share:g} % of {self.share_of}), "
             f"{thousands(self.offered)} packets"
         )
         if self.first_loss is None:
