@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Protocol, Self
 
 from pdrgate.builds.boot_image import elf_image
 from pdrgate.builds.kernel_build import BuildError, KernelBuild
@@ -36,9 +36,6 @@ from pdrgate.guests.qemu import NetworkPort, command_line, qemu_version
 from pdrgate.hosts.cpus import format_cpu_list
 from pdrgate.hosts.host import DEFAULT_TIMEOUT, Completed, HostError, NoShellError, Running, ShellHost
 from pdrgate.hosts.scheduling import Closing, go_first, stay_awake, take_short_slices, take_turns
-
-if TYPE_CHECKING:
-    from pdrgate.safety.journal import Journal
 
 BOOT_PATIENCE = 60.0
 """Seconds for which a guest that is booting may say nothing on its console. Emulated ones are up after 3 to 6 s on a
@@ -85,6 +82,14 @@ class GuestConfig:
     """CPUs that QEMU runs on until the guest is up, so that two guests can boot at once; none: only ``cpus``."""
 
 
+class Starting(Protocol):
+    """What starts programs of which the next run knows when this process is killed: a journal."""
+
+    def start(self, argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        """Start a program in a session of its own; ``options`` are `subprocess.Popen`'s."""
+        ...
+
+
 class GuestError(HostError):
     """A guest did not boot, died, or does not answer. ``crash`` is the fault its console tells of, if any."""
 
@@ -120,7 +125,7 @@ class Guest:
         self,
         build: KernelBuild,
         config: GuestConfig,
-        journal: Journal,
+        journal: Starting,
         folder: Path,
         *,
         ports: Sequence[NetworkPort] = (),
@@ -365,7 +370,7 @@ class Guest:
                 self._process.wait(_GRACE)
 
     def _start(
-        self, archive: bytes, journal: Journal, ports: Sequence[NetworkPort], namespace: str | None
+        self, archive: bytes, journal: Starting, ports: Sequence[NetworkPort], namespace: str | None
     ) -> subprocess.Popen[bytes]:
         with contextlib.ExitStack() as stack:
             initrd = os.memfd_create("pdrgate-initramfs")
