@@ -83,6 +83,14 @@ def test_what_may_be_left_out_is_chosen_later(load):
         ("sut:\n", "sut\n", "x.yaml:8:7: is no YAML: could not find expected ':'; check indentation and colons there"),
         ("  hops", "\thops", "x.yaml:8:1: is no YAML: found character '\\t' that cannot start any token; check "
          "indentation and colons there"),
+        ("name: lab-1", "name: 2026-02-30", "x.yaml:1: '2026-02-30' is no timestamp; write one, or put it in quotes"),
+        ("name: lab-1", "name: !!timestamp a", "x.yaml:1: 'a' is no timestamp; write one, or put it in quotes"),
+        ("hops: 2", "hops: !!int two", "x.yaml:8: 'two' is no int; write one, or put it in quotes"),
+        ("hops: 2", "hops: 0b_", "x.yaml:8: '0b_' is no int; write one, or put it in quotes"),
+        ("hops: 2", f"hops: {'1' * 5000}", f"x.yaml:8: '{'1' * 49}… is no int; write one, or put it in quotes"),
+        ("hops: 2", f"hops: 0x{'f' * 5000}", f"x.yaml:8: '0x{'f' * 47}… is no int; write one, or put it in quotes"),
+        ("hops: 2", "hops: !!float two", "x.yaml:8: 'two' is no float; write one, or put it in quotes"),
+        ("isolate: false", "isolate: !!bool maybe", "x.yaml:10: 'maybe' is no bool; write one, or put it in quotes"),
     ],
 )  # fmt: skip
 def test_an_error_names_file_line_and_key(load, old, new, message):

@@ -12,6 +12,32 @@ from pdrgate.errors import TestbedError
 
 Key = tuple[str | int, ...]
 """A key of the file by its path: ``("sut", "ports", 0)``."""
+_LARGEST = 2**64
+"""Of a number; one of thousands of digits cannot even be told."""
+
+
+class _NoValueError(yaml.MarkedYAMLError):
+    """A scalar is not of the kind that it looks like, or that its tag names."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Tells where a scalar stands that cannot be read: PyYAML's constructors raise whatever Python does."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            value = super().construct_object(node, deep)
+        except (yaml.YAMLError, RecursionError):
+            raise
+        except Exception as error:
+            raise _no_value(node) from error
+        if isinstance(value, int) and abs(value) > _LARGEST:
+            raise _no_value(node)
+        return value
+
+
+def _no_value(node: yaml.Node) -> _NoValueError:
+    kind = node.tag.rpartition(":")[2]
+    return _NoValueError(problem=f"{brief(node.value)} is no {kind}", problem_mark=node.start_mark)
 
 
 def parse(source: Path, text: str) -> tuple[dict[str, Any], dict[Key, int]]:
@@ -22,12 +48,16 @@ def parse(source: Path, text: str) -> tuple[dict[str, Any], dict[Key, int]]:
         RecursionError: it is nested too deeply.
     """
     try:
-        loader = yaml.SafeLoader(text)
+        loader = _Loader(text)
         node = loader.get_single_node()
         if node is None:
             raise TestbedError(f"{source}:1: the file is empty; start from resources/testbeds/local-netns.yaml")
         lines = dict(_lines(source, node, (), node.start_mark.line + 1, set()))
         content = loader.construct_document(node)
+    except _NoValueError as error:
+        assert error.problem_mark is not None
+        line = error.problem_mark.line + 1
+        raise TestbedError(f"{source}:{line}: {error.problem}; write one, or put it in quotes") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         at = f"{mark.line + 1}:{mark.column + 1}" if mark else "1"
