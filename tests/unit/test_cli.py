@@ -515,3 +515,51 @@ def test_bash_completes_as_the_reference_says(tmp_path: Path) -> None:
     done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [" ".join(proposed) for proposed in COMPLETIONS.values()]
+
+
+LONG = "x" * 5000
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (["doctor", LONG], "'TESTBED'"), (["gate", "--testbed", LONG], "'--testbed'"),
+        (["gate", "--baseline", LONG], "'--baseline'"), (["gate", "--resume", LONG], "'--resume'"),
+        (["gate", "--suite", LONG], "'--suite'"), (["report", LONG], "'RUN'"), (["assess", LONG], "'FILE...'"),
+        (["compare", LONG, "a"], "'BASELINE'"), (["merge", "a", "--into", LONG], "'--into'"),
+        (["history", "list", "--history", LONG], "'--history'"), (["restore", "--state", LONG], "'--state'"),
+        (["calibrate", LONG], "'[TESTBED]'"), (["trend", LONG], "'RESULTS...'"),
+    ],
+)  # fmt: skip
+def test_a_name_that_no_file_can_have_is_a_usage_error(
+    words: list[str], option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 64
+    told = capsys.readouterr().err
+    assert f"Invalid value for {option}: 5000 characters are too many for the name of a file; see" in told
+
+
+def test_a_file_that_cannot_be_looked_at_is_no_error_of_the_programs_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["watch", LONG, "--against", "b", "--history", str(tmp_path / "h.db")]) == 2
+    told = capsys.readouterr().err
+    assert told == f"pdrgate: {LONG[:200]}…: File name too long; name another, or run as who may use it\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["gate", "--soak", "0 s"], "--soak 0 s offers nothing; name a time such as 1 h, or leave it out"),
+        (["doctor", "resources/testbeds/local-vm.yaml", "--kernel", ""], "Invalid value for '--kernel': it is empty"),
+        (["fetch", "http://localhost:1/job/x/", "--patience", "1e300"], "'1e300' is longer than a century"),
+        (["gate", "--budget", "1e300 h"], "'1e300 h' is longer than a century"),
+    ],
+)
+def test_what_has_no_meaning_is_a_usage_error_before_anything_is_done(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 64
+    told = capsys.readouterr()
+    assert says in told.err
+    assert told.out == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -90,3 +91,25 @@ def test_an_assertion_of_the_suite_s_own_fails_the_whole(tmp_path: Path, capsys:
     out = capsys.readouterr().out
     assert out.startswith("PASS: because\n")
     assert "PDR is 1 kpps" in out
+
+
+def test_folders_that_are_called_by_no_text_are_told_by_their_codes(tmp_path: Path) -> None:
+    """A name may hold any bytes; a result, a page and a test's name may not."""
+    odd = tmp_path / os.fsdecode(b"odd\xff")
+    written(odd / "a", scenario("PASS"), trials=3)
+    into = tmp_path / os.fsdecode(b"into\xff")
+    assert main(["merge", str(odd), f"{odd}-gone", "--into", str(into)]) == 2
+    result = read_result(into / "merged.json")
+    assert (result.run, result.scenarios[0].run) == (r"into\xff", r"../odd\xff/a")
+    assert result.scenarios[1].name == rf"{tmp_path}/odd\xff-gone"
+    assert rf"no run lies in {tmp_path}/odd\xff-gone" in result.reason
+    assert rf"no run lies in {tmp_path}/odd\xff-gone" in (into / "xunit.xml").read_text()
+
+
+@pytest.mark.parametrize(("into", "why"), [("file", "File exists"), ("file/x", "Not a directory")])
+def test_a_folder_that_cannot_be_made_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], into: str, why: str
+) -> None:
+    (tmp_path / "file").touch()
+    assert main(["merge", str(written(tmp_path / "a", scenario("PASS"))), "--into", str(tmp_path / into)]) != 0
+    assert capsys.readouterr().err.startswith(f"pdrgate: cannot make the folder {tmp_path / into}: {why}; name another")

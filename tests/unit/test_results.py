@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import errno
 import json
+import os
 import types
 import typing
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ from pdrgate.errors import DataError, StorageError
 from pdrgate.history.results import encoded, read_result, results_below, write_result
 from pdrgate.history.schema import COMMAND, SCHEMA_PATH, result_schema, schema_text
 from pdrgate.observers.environment import Environment, PortEnvironment
-from pdrgate.results.model import RunResult
+from pdrgate.results.model import RunResult, TestbedResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.units import Rate, Ratio
 
@@ -83,6 +84,16 @@ def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
 def test_rates_and_ratios_are_numbers(tmp_path: Path) -> None:
     write_result(tmp_path / "result.json", result(scenario(), started=Rate(5.5), finished=Ratio(0.25)))
     assert (read_result(tmp_path).started, read_result(tmp_path).finished) == (5.5, 0.25)
+
+
+def test_what_is_no_text_is_told_by_its_code(tmp_path: Path) -> None:
+    """A testbed file may be called by any bytes: a run of one was measured, and left no result."""
+    odd = os.fsdecode(b"of/odd\xff.yaml")
+    testbed = TestbedResult(name="odd", kind="rack", source=odd)
+    write_result(tmp_path / "result.json", result(scenario(), testbed=testbed, environment={odd: [odd]}))
+    read = read_result(tmp_path)
+    assert read.testbed.source == r"of/odd\xff.yaml"
+    assert read.environment == {r"of/odd\xff.yaml": [r"of/odd\xff.yaml"]}
 
 
 def test_environments_of_this_version_and_of_older_ones(tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ from pdrgate.streams import outlives_its_reader
 
 _COMPLETION = "_PDRGATE_COMPLETE"
 """What a shell asks with for completions, as click names it."""
+_SHOWN = 200
+"""Characters of a file's name, in an error."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -84,8 +86,17 @@ def _code(words: Sequence[str]) -> int:
     except Exception as error:
         if debug:
             raise
+        if isinstance(error, OSError) and error.filename is not None:
+            # What is done with a file says what to do instead; here are left files that cannot even be looked at.
+            told = f"{_brief(error.filename)}: {error.strerror}; name another, or run as who may use it"
+            return _complain(told, _for_bisect(words, EXIT_FAULT))
         told = f"internal error: {type(error).__name__}: {error}; run again with --debug"
         return _complain(told, _for_bisect(words, EXIT_FAULT))
+
+
+def _brief(name: object) -> str:
+    text = os.fsdecode(name) if isinstance(name, str | bytes) else str(name)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _for_bisect(words: Sequence[str], code: int) -> int:

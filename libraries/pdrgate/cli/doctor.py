@@ -8,14 +8,14 @@ from pathlib import Path
 
 import click
 
-from pdrgate.cli.parameters import PathType, output_option, text_or_json, wait_option
+from pdrgate.cli.parameters import BuildType, PathType, output_option, text_or_json, wait_option
 from pdrgate.errors import EXIT_FAULT, EXIT_PASS
 from pdrgate.units import Duration
 
 
 @click.command()
 @click.argument("testbed", metavar="TESTBED", type=PathType())
-@click.option("--kernel", metavar="BUILD", help="A kernel to boot, for a testbed that boots kernels.")
+@click.option("--kernel", metavar="BUILD", type=BuildType(), help="A kernel to boot, for a testbed that boots kernels.")
 @text_or_json
 @output_option
 @wait_option

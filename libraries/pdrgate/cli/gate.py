@@ -273,6 +273,8 @@ def _asked(**given: Any) -> RunOptions:
         options = dataclasses.replace(options, scenarios=(tag,))
     if options.retis and options.against:
         raise UsageError("--retis looks at one build; leave out --against, and look at the candidate by itself")
+    if options.soak is not None and not options.soak:
+        raise UsageError("--soak 0 s offers nothing; name a time such as 1 h, or leave it out")
     if options.soak is not None and options.against:
         raise UsageError("--soak is of one build; leave out --against")
     if options.soak is not None and options.scenarios == ("default",):

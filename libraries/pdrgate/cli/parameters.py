@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,9 @@ from click.shell_completion import CompletionItem
 from pdrgate.errors import UnitError, UsageError
 from pdrgate.history.address import Address
 from pdrgate.units import Duration, Ratio
+
+_LONGEST = 36525 * 86400.0
+"""Seconds; what clocks and counts take is more, and not much more."""
 
 
 class RatioType(click.ParamType[Ratio]):
@@ -37,9 +42,12 @@ class DurationType(click.ParamType[Duration]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Duration:
         """Parse what the command line says; a usage error when it is no duration."""
         try:
-            return Duration.parse(value)
+            duration = Duration.parse(value)
         except UnitError as error:
             self.fail(str(error), param, ctx)
+        if duration > _LONGEST:
+            self.fail(f"{value!r} is longer than a century", param, ctx)
+        return duration
 
 
 class _FileCompletion:
@@ -47,6 +55,15 @@ class _FileCompletion:
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return [CompletionItem(incomplete, type="file")]
+
+
+def _too_long(path: str | Path) -> bool:
+    """Whether no file can be called so, which every command would find out somewhere else."""
+    try:
+        os.lstat(path)
+    except OSError as error:
+        return error.errno == errno.ENAMETOOLONG
+    return False
 
 
 class PathType(_FileCompletion, click.ParamType[Path]):
@@ -58,6 +75,8 @@ class PathType(_FileCompletion, click.ParamType[Path]):
         """The path; a usage error when the text is empty."""
         if not str(value).strip():
             self.fail("it is empty; name a file or a folder, such as '.' for this one", param, ctx)
+        if _too_long(value):
+            self.fail(f"{len(value)} characters are too many for the name of a file", param, ctx)
         return Path(value)
 
 
@@ -69,9 +88,12 @@ class AddressType(_FileCompletion, click.ParamType[Address]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Address:
         """The address; a usage error when it is none."""
         try:
-            return Address.parse(value)
+            address = Address.parse(value)
         except UsageError as error:
             self.fail(str(error), param, ctx)
+        if address.file is not None and _too_long(address.file):
+            self.fail(f"{len(str(address.file))} characters are too many for the name of a file", param, ctx)
+        return address
 
 
 class BuildType(_FileCompletion, click.ParamType[str]):

@@ -14,6 +14,7 @@ from pdrgate.gate.progress import Observer
 from pdrgate.history.ledger import Ledger
 from pdrgate.replication import Try
 from pdrgate.replication.tries import Pairs, counting
+from pdrgate.results.file_name import as_text
 from pdrgate.results.fingerprint import digest
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Verdict
@@ -78,7 +79,7 @@ class Tries:
         self.earlier = Earlier()
         self._ledgers = tuple(ledgers)
         # A folder's name may be no text, and a ledger holds nothing else.
-        self._run = run.encode(errors="surrogateescape").decode(errors="backslashreplace")
+        self._run = as_text(run)
         self._afresh = afresh
         self._resumed = resumed
         self._observer = observer

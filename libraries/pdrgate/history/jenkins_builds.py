@@ -31,6 +31,8 @@ USER, TOKEN = "JENKINS_USER_ID", "JENKINS_API_TOKEN"
 _BUILD = re.compile(r"\d+|last[A-Za-z]*Build")
 _LARGEST = 64 << 20
 """Bytes of an answer. A result has a few megabytes at most; what is larger is none, and must not fill the memory."""
+_MOST_PATIENCE = 86400.0
+"""Seconds; a socket does not take a month."""
 _HERE = ("localhost", "127.0.0.1", "::1")
 _NAMED = 6
 """Folders that a message names."""
@@ -132,7 +134,7 @@ class JenkinsBuilds:
         environ: has the user and its API token under ``USER`` and ``TOKEN``, or neither of them.
 
     Raises:
-        UsageError: of user and token, one is set and the other is not; or no patience at all.
+        UsageError: of user and token, one is set and the other is not; or no patience at all, or for ever.
     """
 
     def __init__(self, job: Job, patience: Duration, environ: Mapping[str, str] = os.environ) -> None:
@@ -142,8 +144,10 @@ class JenkinsBuilds:
         if (self._user is None) != (token is None):
             unset = USER if self._user is None else TOKEN
             raise UsageError(f"{unset} is not set: set both {USER} and {TOKEN}, or neither")
-        if not patience:
-            raise UsageError("a server needs some patience; leave --patience out, or name a time such as 30 s")
+        if not 0 < patience <= _MOST_PATIENCE:
+            raise UsageError(
+                "a server needs some patience, and a day at most; leave --patience out, or name a time such as 30 s"
+            )
         self._server = jenkins.Jenkins(job.server, self._user, token, timeout=float(patience))
 
     def result(self, build: str, folder: str | None = None) -> ArchivedResult:

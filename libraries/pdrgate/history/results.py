@@ -14,6 +14,7 @@ import msgspec
 
 from pdrgate.errors import DataError, StorageError
 from pdrgate.history.upgrade import OLDEST, upgraded
+from pdrgate.results.file_name import as_text
 from pdrgate.results.model import SCHEMA, RunResult
 
 RESULT_FILE = "result.json"
@@ -107,7 +108,23 @@ def encoded(result: RunResult) -> bytes:
         msgspec.convert(plain, RunResult)
     except msgspec.ValidationError as error:
         raise ValueError(f"the result is not what its reader takes: {_told(error)}") from error
-    return msgspec.json.format(msgspec.json.encode(plain), indent=1) + b"\n"
+    try:
+        content = msgspec.json.encode(plain)
+    except UnicodeEncodeError:  # of a testbed file, a baseline or a folder that is called so
+        content = msgspec.json.encode(_texts(plain))
+    return msgspec.json.format(content, indent=1) + b"\n"
+
+
+def _texts(value: Any) -> Any:
+    """The same without what is no text, see `as_text`."""
+    match value:
+        case str():
+            return as_text(value)
+        case dict():
+            return {_texts(key): _texts(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [_texts(inner) for inner in value]
+    return value
 
 
 def _plain(value: Any) -> Any:

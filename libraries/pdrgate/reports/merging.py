@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pdrgate.errors import EXIT_FAIL, EXIT_PASS, DataError
+from pdrgate.errors import EXIT_FAIL, EXIT_PASS, DataError, StorageError
 from pdrgate.gate.options import OPTIONS_FILE
 from pdrgate.history.results import RESULT_FILE, read_result, write_result
 from pdrgate.reports.files import written
 from pdrgate.reports.junit import XUNIT_FILE, failed_besides, junit, retold, side_by_side
 from pdrgate.reports.remake import make_summaries, own_trials
+from pdrgate.results.file_name import as_text
 from pdrgate.results.merging import LostPart, RunPart, merged
 from pdrgate.results.model import RunResult
 from pdrgate.trial import Trial
@@ -51,32 +52,40 @@ def merge(places: Sequence[Path], into: Path) -> Merged:
         DataError: a result contradicts itself.
         StorageError: a file cannot be written.
     """
-    parts = [part for place in places for part in _parts(place, into)]
-    result = merged(into.resolve().name, parts)
-    into.mkdir(parents=True, exist_ok=True)
+    found = [told for place in places for told in _parts(place, into)]
+    result = merged(as_text(into.resolve().name), [part for _, part in found])
+    try:
+        into.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"cannot make the folder {into}: {error.strerror}; name another with --into") from error
     write_result(into / MERGED_FILE, result)
-    runs = [part for part in parts if isinstance(part, RunPart)]
-    trials = {part.link: _trials(Path(part.place), part.result) for part in runs}
+    trials = {part.link: _trials(folder, part.result) for folder, part in found if isinstance(part, RunPart)}
     for _ in make_summaries(into, result, trials):
         pass
-    tests = _tests(parts, result)
+    tests = _tests(found, result)
     written(into / XUNIT_FILE, side_by_side(tests, result))
     return Merged(result, tuple(f"{name}: {told}" for name, one in tests.items() for told in failed_besides(one)))
 
 
-def _parts(place: Path, into: Path) -> Iterator[RunPart | LostPart]:
+def _parts(place: Path, into: Path) -> Iterator[tuple[Path, RunPart | LostPart]]:
+    """What is in a place, each with the folder that it lies in."""
     found = list(_ends(place, into))
     for folder, is_run in found:
         if not is_run:
-            yield LostPart(str(folder), _why_lost(folder))
+            yield folder, _lost(folder, _why_lost(folder))
             continue
         try:
-            yield RunPart(str(folder), os.path.relpath(folder, into), read_result(folder))
+            link = as_text(os.path.relpath(folder, into))
+            yield folder, RunPart(as_text(str(folder)), link, read_result(folder))
         except DataError as error:
             told = str(error) if (folder / RESULT_FILE).exists() else "it was killed before a scenario had ended"
-            yield LostPart(str(folder), f"no result: {told}; measure it again")
+            yield folder, _lost(folder, f"no result: {told}; measure it again")
     if not found:
-        yield LostPart(str(place), _why_lost(place))
+        yield place, _lost(place, _why_lost(place))
+
+
+def _lost(place: Path, reason: str) -> LostPart:
+    return LostPart(as_text(str(place)), as_text(reason))
 
 
 def _ends(place: Path, into: Path) -> Iterator[tuple[Path, bool]]:
@@ -111,16 +120,16 @@ def _trials(folder: Path, result: RunResult) -> Sequence[Trial]:
         return ()  # only they are not drawn then
 
 
-def _tests(parts: Sequence[RunPart | LostPart], result: RunResult) -> Mapping[str, bytes]:
+def _tests(found: Sequence[tuple[Path, RunPart | LostPart]], result: RunResult) -> Mapping[str, bytes]:
     """By place, the tests of each run; what was lost is a test of its own."""
-    tests = {part.place: _own_tests(part) for part in parts if isinstance(part, RunPart)}
-    places = {part.place for part in parts}
+    tests = {part.place: _own_tests(folder, part.result) for folder, part in found if isinstance(part, RunPart)}
+    places = {part.place for _, part in found}
     if lost := tuple(one for one in result.scenarios if one.name in places):
         tests["without a result"] = junit(replace(result, scenarios=lost))
     return tests
 
 
-def _own_tests(part: RunPart) -> bytes:
+def _own_tests(folder: Path, result: RunResult) -> bytes:
     with contextlib.suppress(OSError, ValueError):
-        return retold((Path(part.place) / XUNIT_FILE).read_bytes(), part.result)
-    return junit(part.result)
+        return retold((folder / XUNIT_FILE).read_bytes(), result)
+    return junit(result)
