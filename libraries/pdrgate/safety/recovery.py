@@ -65,6 +65,9 @@ def recover_stale(
                     )
                 )
                 continue
+            except TestbedError as error:
+                told.append(NotUndone(str(error)))
+                continue
             if stale.owner_alive:
                 continue
             try:
@@ -100,7 +103,7 @@ def living(directory: Path = STATE_DIR) -> Living:
     for path in _journals(directory):
         try:
             journal = _Stale.load(path)
-        except OSError:  # it has ended meanwhile, or is another user's
+        except (OSError, TestbedError):  # it has ended meanwhile, or is another user's, or damaged
             continue
         if journal.owner_alive:
             owners.add(int(journal.head.get("pid", 0)))
@@ -124,18 +127,24 @@ class _Stale:
 
     @classmethod
     def load(cls, path: Path) -> Self:
+        """Raises OSError, and TestbedError where it does not tell whose it is and what its run held."""
         records: list[Mapping[str, Any]] = []
         unread = 0
         for line in path.read_bytes().split(b"\n")[:-1]:
             try:
                 record = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 record = None
-            if isinstance(record, dict):
+            if isinstance(record, dict) and all(isinstance(record.get(key, 0), int) for key in ("change", "undone")):
                 records.append(record)
             else:
                 unread += 1
         has_head = bool(records) and "journal" in records[0]
+        if has_head and records[0]["journal"] == FORMAT and not _is_head(records[0]):
+            raise TestbedError(
+                f"{path} is damaged: its first line does not tell whose it is; what it notes was not undone, remove it "
+                "by hand once nothing of that run is left"
+            )
         return cls(path, records[0] if has_head else {}, tuple(records[1:] if has_head else records), unread)
 
     @property
@@ -152,7 +161,7 @@ class _Stale:
     @property
     def held(self) -> frozenset[Resource]:
         """What its run held on this machine; nothing of it is held any more after a restart."""
-        if self.head.get("boot") != boot_id():
+        if self.head.get("boot") != boot_id() or self.head.get("journal") != FORMAT:
             return frozenset()
         return frozenset(Resource(kind, str(name)) for kind, name in self.head.get("held", ()))
 
@@ -197,7 +206,7 @@ class _Stale:
                         continue
                 try:
                     sentence = _undo(entry, hosts, self.path.stem)
-                except (TestbedError, KeyError, TypeError, ValueError, OSError) as error:
+                except (TestbedError, LookupError, TypeError, AttributeError, ValueError, OSError) as error:
                     left.insert(0, entry)
                     told.append(
                         NotUndone(
@@ -252,9 +261,20 @@ class _Machines:
         return cls(reached, boots)
 
 
+def _is_head(record: Mapping[str, Any]) -> bool:
+    match record:
+        case {"pid": int(), "start": int(), "boot": str()}:
+            held = record.get("held", [])
+            return isinstance(held, list) and all(
+                isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) for one in held
+            )
+    return False
+
+
 def _same_setting(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """True of two changes of one setting: the earlier one can only be undone after the later one."""
-    return "change" in one and "change" in other and (one["host"], one["knob"]) == (other["host"], other["knob"])
+    alike = all(one.get(key) == other.get(key) for key in ("host", "knob"))
+    return "change" in one and "change" in other and alike
 
 
 class _Hosts:
