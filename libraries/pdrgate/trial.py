@@ -14,6 +14,9 @@ STANDING, STANDING_SHARE = 128, 0.05
 """Packets that stand in a queue which does not grow: near its most a kernel keeps up by full batches alone, so that one
 of 64 (NAPI's weight) waits while one is taken. And the part of the offered packets that they are at most: of a SUT so
 slow that a trial has a few hundred, as many are an overload."""
+IN_FLIGHT = 0.002
+"""Seconds for which a packet is in flight at most, where a generator cannot look while it sends: what had not come back
+when sending ended, and was sent before that, was queued."""
 GENERATOR_TOLERANCE = 1e-3
 """Largest unsent part, and largest stretch of the sending time, of a trial that the generator did not limit."""
 OF_THE_LOSS = 0.1
@@ -79,7 +82,7 @@ class Trial:
     """Measured time from the first packet's due time to the end of sending."""
     under_way: tuple[int, ...] = ()
     """Packets sent and not back yet at each of the generator's looks (`LOOKS`), queued and lost ones alike; empty where
-    the generator cannot look while it sends."""
+    the generator could not look while it sent."""
     latency: Latency | None = None
     counters_before: Readings = field(default_factory=dict)
     counters_after: Readings = field(default_factory=dict)
@@ -154,9 +157,10 @@ class Trial:
 
         A trial at an overload that a deep buffer can hold loses nothing: it ends before the buffer is full, and the
         shorter it is the more it hides. This ratio does not depend on how long a trial lasts, and is what a load is
-        judged by; it is the `loss_ratio` where the generator cannot look while it sends.
+        judged by. Where the generator could not look while it sent, all that drained is taken for a queue that grew: a
+        latency beyond `IN_FLIGHT` is loss then, but no overload is ever hidden.
         """
-        grown = min(self.lost + self.drained, self._rise)
+        grown = min(self.lost + self.drained, self._rise) if self.under_way else self._left_over
         return min(1.0, max(self.lost, grown) / self.offered) if self.offered else 0.0
 
     @property
@@ -174,6 +178,16 @@ class Trial:
         begin, end = median(self.under_way[:quarter]), median(self.under_way[-quarter:])
         rise = (end - begin) * len(self.under_way) / (len(self.under_way) - quarter)
         return rise if rise > min(STANDING, STANDING_SHARE * self.offered) else 0.0
+
+    @property
+    def _left_over(self) -> float:
+        """Packets that had not come back when sending ended; none where they may all have been in flight or standing.
+
+        It is the rise from nothing, for a queue that is empty when a trial begins.
+        """
+        left = self.lost + self.drained
+        allowed = max(min(STANDING, STANDING_SHARE * self.offered), IN_FLIGHT * self.offered_load)
+        return left if left > allowed else 0.0
 
     @property
     def delivery_ratio(self) -> float:

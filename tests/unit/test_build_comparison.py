@@ -88,6 +88,10 @@ class Machine:
         """The threads that set boots up."""
         self.order: list[str] = []
         """What became of which boot, in order."""
+        self.buffer = 0
+        """Packets that wait for each SUT at most."""
+        self.looks = True
+        """Whether its generator looks while it sends."""
         self.comes_up = False
         """Whether its boots come up after they were made, and can stand back until they are measured."""
         self.told: list[tuple[str, str]] = []
@@ -108,7 +112,14 @@ class Machine:
                 raise GuestError(f"{name} does not boot: {PANIC.sentence()}", Path("console.log"), PANIC)
             speed = next(left)
             curve = IdealCurve(speed) if isinstance(speed, float) else speed
-            sut = SimulatedSut(curve, Behaviour(0.003), seed=number, ceiling=Ceiling(self._ceiling))
+            sut = SimulatedSut(
+                curve,
+                Behaviour(0.003),
+                seed=number,
+                ceiling=Ceiling(self._ceiling),
+                buffer=self.buffer,
+                looks=self.looks,
+            )
             booted = (_Guest if self.comes_up else _Booted)(
                 self, sut, f"boot-{number}", name, dies=number in self._dies
             )
@@ -227,6 +238,27 @@ def compared(
 
 
 # --- Verdicts ---
+
+
+@pytest.mark.parametrize("looks", [True, False], ids=["looks", "no looks"])
+@pytest.mark.parametrize("together", [True, False], ids=["together", "in turn"])
+@pytest.mark.parametrize(("speed", "verdict"), [(43e3, Verdict.PASS), (0.9 * 43e3, Verdict.REGRESSION)])
+def test_builds_behind_deep_buffers_are_compared_by_their_true_pdrs(
+    tmp_path: Path, speed: float, verdict: Verdict, together: bool, looks: bool
+) -> None:
+    """Of 43 kpps a buffer of 4096 packets holds an overload of 1.38 for the 0.25 s of a trial."""
+    machine = Machine(ceiling=600e3)
+    machine.buffer, machine.looks = 4096, looks
+    subject, result, _ = compared(tmp_path, [43e3], [speed], machine, together=together)
+    assert result.verdict is verdict, result.reason
+    (entry,) = result.scenarios
+    assert entry.comparison is not None
+    assert entry.comparison.change == pytest.approx(speed / 43e3 - 1, abs=0.01)
+    sides: dict[Side, float] = {"baseline": 43e3, "candidate": speed}
+    for side, capacity in sides.items():
+        assert subject.samples(PDR, side) == pytest.approx(
+            [capacity / 0.995] * len(subject.samples(PDR, side)), rel=0.03
+        )
 
 
 def test_a_slower_build_is_a_regression_told_by_the_fewest_pairs(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from itertools import count
 
 import pytest
+from deep_buffer import buffered
 
 from pdrgate.errors import UsageError
 from pdrgate.search.goals import NDR, PDR, Goal
@@ -205,19 +206,12 @@ def test_a_surplus_is_no_gain_and_unsent_packets_within_the_tolerance_are_no_los
     assert found.conditional_throughput == 3e6
 
 
-def test_a_buffer_that_holds_an_overload_until_a_trial_is_over_makes_no_load_hold() -> None:
+@pytest.mark.parametrize("looks", [True, False], ids=["looks", "no looks"])
+@pytest.mark.parametrize("flight", [0.0, 0.001], ids=["at once", "1 ms"])
+def test_a_buffer_that_holds_an_overload_until_a_trial_is_over_makes_no_load_hold(flight: float, looks: bool) -> None:
     """4096 packets are 4 % of what 0.5 s of 200 kpps offer: such a trial at 204 kpps loses nothing."""
 
-    def buffered(load: float, duration: float) -> Trial:
-        offered = round(load * duration)
-        excess = offered - min(offered, round(2e5 * duration))
-        queued = min(4096, excess)
-        return Trial(
-            load, duration, offered, offered - excess + queued, drained=queued, sending_time=duration,
-            under_way=tuple(excess * look // 16 for look in range(1, 17)),
-        )  # fmt: skip
-
-    found = pdr_search(buffered).of("PDR")
+    found = pdr_search(buffered(2e5, 4096, flight=flight, looks=looks)).of("PDR")
     assert found.outcome is Outcome.FOUND
     assert found.lower is not None
     assert found.upper is not None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from curves import EarlyLoss, Livelock
+from deep_buffer import buffered
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -149,21 +150,6 @@ def test_a_sut_that_loses_everywhere_has_no_pdr() -> None:
     assert min(trial.intended_load for trial in trials) >= found.pdr.min_load
 
 
-def buffered(capacity: float, buffer: int) -> Measure:
-    """A queue before an ideal SUT: what it holds when sending ends comes back, and is no part of a rate."""
-
-    def measure(load: float, duration: float) -> Trial:
-        offered = round(load * duration)
-        forwarded = min(offered, round(capacity * duration))
-        queued = min(buffer, offered - forwarded)
-        return Trial(
-            load, duration, offered, forwarded + queued, drained=queued, sending_time=duration,
-            under_way=tuple((offered - forwarded) * look // 16 for look in range(1, 17)),
-        )  # fmt: skip
-
-    return measure
-
-
 def test_what_stands_in_a_queue_is_no_loss() -> None:
     """Of 18.7 kpps 0.25 s have a goal of 23 packets; these looks are a real guest's, at 0.984 of what it forwards."""
     calm, capacity = buffered(18_700, 4096), 18_700
@@ -187,6 +173,22 @@ def test_a_pdr_does_not_depend_on_how_long_a_trial_lasts(duration: float) -> Non
     found, trials = replicate(lambda load, _: whole(load, duration), 2e5)
     assert found.pdr.value(trials) == pytest.approx(2e5 / 0.995, rel=0.002)
     assert found.saturation.value(trials) == pytest.approx(2e5, rel=0.001)
+
+
+@pytest.mark.parametrize("looks", [True, False], ids=["looks", "no looks"])
+@pytest.mark.parametrize("flight", [0.0, 0.001], ids=["at once", "1 ms"])
+@pytest.mark.parametrize("buffer", [512, 4096])
+@pytest.mark.parametrize("capacity", [20e3, 43e3, 100e3, 1e6])
+def test_a_pdr_depends_neither_on_a_buffer_nor_on_whether_somebody_looks(
+    capacity: float, buffer: int, flight: float, looks: bool
+) -> None:
+    """Of 20 kpps a buffer of 4096 packets hides an overload of 1.8 from a trial of 0.25 s: more than a grid has."""
+    for duration in (0.25, 1.0, 4.0):
+        measure = buffered(capacity, buffer, flight=flight, looks=looks)
+        found, trials = replicate(measure, capacity, width=0.02, duration=duration)
+        # What is in flight at the end is in no rate.
+        assert found.pdr.value(trials) == pytest.approx(capacity / 0.995, rel=0.002 + flight / duration)
+        assert found.saturation.value(trials) == pytest.approx(capacity, rel=0.001 + flight / duration)
 
 
 curves = st.one_of(

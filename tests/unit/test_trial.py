@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pdrgate.trial import LOOKS, STANDING, STANDING_SHARE, Latency, Trial
+from pdrgate.trial import IN_FLIGHT, LOOKS, STANDING, STANDING_SHARE, Latency, Trial
 
 counts = st.integers(min_value=0, max_value=10**12)
 times = st.floats(min_value=0, max_value=1e9, allow_nan=False)
@@ -176,6 +177,35 @@ def test_the_steady_loss_ratio_depends_neither_on_the_duration_nor_on_when_the_b
     seen = (overload - 1) * 20_000 * duration > 1.1 * standing
     hidden = 1.1 * standing / measured.offered
     assert measured.steady_loss_ratio == pytest.approx(1 - 1 / overload, abs=2e-3 if seen else hidden)
+
+
+def unseen(seen: Trial) -> Trial:
+    """The same of a generator that could not look while it sent."""
+    return dataclasses.replace(seen, under_way=())
+
+
+@given(st.floats(0.1, 8.0), st.floats(1.0, 3.0), st.sampled_from([20_000, 43_000, 100_000, 1_000_000]))
+def test_no_overload_is_hidden_where_nobody_looks(duration: float, overload: float, capacity: int) -> None:
+    measured = unseen(filling(duration, load=overload * capacity, capacity=capacity))
+    allowed = max(min(STANDING, STANDING_SHARE * measured.offered), IN_FLIGHT * measured.offered_load)
+    truth = 1 - 1 / overload
+    if truth * measured.offered > 1.1 * allowed:
+        assert measured.steady_loss_ratio == pytest.approx(truth, abs=2 / measured.offered)
+    else:
+        assert measured.steady_loss_ratio <= 1.1 * allowed / measured.offered
+
+
+@given(st.floats(0.1, 8.0), st.floats(100, 2e6), st.floats(0, 0.99 * IN_FLIGHT))
+def test_what_is_in_flight_is_no_loss_where_nobody_looks(duration: float, load: float, latency: float) -> None:
+    offered = max(1, round(load * duration))
+    calm = Trial(offered / duration, duration, offered, offered, drained=int(load * latency), sending_time=duration)
+    assert calm.steady_loss_ratio == 0
+
+
+def test_what_is_in_flight_for_long_is_loss_where_nobody_looks() -> None:
+    slow = trial(100_000, 100_000, drained=5000)
+    assert slow.steady_loss_ratio == 0.05
+    assert dataclasses.replace(slow, under_way=(5000,) * LOOKS).steady_loss_ratio == 0
 
 
 def test_what_stands_is_no_queue_that_grows() -> None:

@@ -104,6 +104,8 @@ class SimulatedSut:
     Args:
         buffer: packets that wait for the SUT at most: what its curve loses fills this queue first, at a constant rate,
             is dropped once it is full, and what is queued at the end of sending drains. 0: nothing waits.
+        flight: seconds that each packet is in flight, at any load.
+        looks: whether the generator looks while it sends.
     """
 
     def __init__(
@@ -114,6 +116,8 @@ class SimulatedSut:
         seed: int = 0,
         ceiling: Ceiling | None = None,
         buffer: int = 0,
+        flight: float = 0.0,
+        looks: bool = True,
         phase: str = "repeat",
     ) -> None:
         self._curve = curve
@@ -121,6 +125,8 @@ class SimulatedSut:
         self._random = np.random.default_rng(seed)
         self._ceiling = ceiling
         self._buffer = buffer
+        self._flight = flight
+        self._looks = looks
         self._phase = phase
         self._clock = 0.0
         self._trials = 0
@@ -140,6 +146,7 @@ class SimulatedSut:
         plr = self._curve.loss_ratio(seen / capacity) if capacity > 0 else 1.0
         excess = int(self._random.binomial(offered, min(1.0, max(0.0, plr))))
         queued = min(excess, self._buffer)
+        flying = round(min(1.0, self._flight / sending_time) * (offered - excess))
         started, self._clock = self._clock, self._clock + sending_time
         self._trials += 1
         return Trial(
@@ -147,10 +154,10 @@ class SimulatedSut:
             intended_duration=duration,
             offered=offered,
             forwarded=offered - excess + queued,
-            drained=queued,
+            drained=queued + flying,
             unsent=intended - offered,
             sending_time=sending_time,
-            under_way=tuple(excess * look // LOOKS for look in range(1, LOOKS + 1)),
+            under_way=tuple(excess * look // LOOKS + flying for look in range(1, LOOKS + 1)) if self._looks else (),
             scenario="simulated",
             phase=self._phase,
             started=started,

@@ -1,0 +1,49 @@
+"""What each profile finds of SUTs behind deep buffers: its trials may be shorter than a buffer takes to fill."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from deep_buffer import buffered
+
+from pdrgate.gate.plan import grid, round_order
+from pdrgate.gate.profile import BOOT_GRID, BOOT_WIDTH, PROFILES
+from pdrgate.gate.replicate import Measurands
+from pdrgate.gate.scenario import Scenario
+from pdrgate.gate.subject import goals_of
+from pdrgate.measurands import Sweep
+from pdrgate.search.mlr import Outcome, search
+from pdrgate.trial import STANDING, Trial
+
+
+@pytest.mark.parametrize("looks", [True, False], ids=["looks", "no looks"])
+@pytest.mark.parametrize("boots", [False, True], ids=["repeat", "boot"])
+@pytest.mark.parametrize("name", ["smoke", "quick", "standard"])
+@pytest.mark.parametrize("buffer", [512, 4096])
+@pytest.mark.parametrize("capacity", [20e3, 43e3, 100e3, 1e6])
+def test_neither_search_nor_pdr_nor_saturation_take_a_hidden_overload_for_held(
+    capacity: float, buffer: int, name: str, boots: bool, looks: bool
+) -> None:
+    profile, truth = PROFILES[name], capacity / 0.995  # type: ignore[index]
+    measure = buffered(capacity, buffer, looks=looks)
+    goals = goals_of(profile, Scenario())
+    found = search(
+        measure, goals, min_load=capacity / 1000, max_load=1.5 * capacity, budget=profile.search_budget
+    ).results[-1]
+    assert found.outcome is Outcome.FOUND
+    assert found.lower is not None
+    # A queue that grows by no more than what may stand in it is none: so many packets more may be in a trial.
+    standing = STANDING / (capacity * goals[-1].final_trial_duration)
+    assert truth * (1 - goals[-1].width - 0.001) <= found.lower <= truth * (1.001 + standing)
+
+    duration = profile.boot_trial if boots else profile.trial_duration
+    loads = grid(found.lower, BOOT_GRID if boots else profile.grid, 1e9)
+    width = max(BOOT_WIDTH, profile.finest_width) if boots else goals[-1].width
+    measurands = Measurands.at(loads, goals[-1], duration, top_trials=2, width=width)
+    steps = (Sweep(round_order(loads, 0), duration), measurands.saturation, measurands.pdr)
+    trials: list[Trial] = []
+    while (ask := next((ask for step in steps if (ask := step.next(trials)) is not None), None)) is not None:
+        trials.append(dataclasses.replace(measure(ask.load, ask.duration), phase=ask.phase))
+    assert measurands.saturation.value(trials) == pytest.approx(capacity, rel=0.001)
+    assert measurands.pdr.value(trials) == pytest.approx(truth, rel=0.01)
