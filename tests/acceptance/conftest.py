@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from known_noise import observed, spread
 
-from pdrgate.history.noise import NOISE_FILE, NoiseFile
+from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
 from pdrgate.results.fingerprint import series
 from tests.acceptance.forked_runs import Asked
 

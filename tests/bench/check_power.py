@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fakes"))
 
 from curves import EarlyLoss, Livelock
 
-from pdrgate.gate.plan import grid, round_order
+from pdrgate.gate.load_plan import grid, round_order
 from pdrgate.gate.profile import PROFILES, TOP_TRIALS, Profile
 from pdrgate.gate.replicate import Measurands
 from pdrgate.measurands import REPEAT, Sweep

@@ -31,7 +31,7 @@ from curves import EarlyLoss, Livelock
 from one_curve import fit
 from scipy.optimize import brentq
 
-from pdrgate.gate.plan import grid, round_order
+from pdrgate.gate.load_plan import grid, round_order
 from pdrgate.gate.profile import BOOT_GRID, BOOT_WIDTH, PROFILES, STEADY_TOP_TRIALS, TOP_TRIALS
 from pdrgate.gate.replicate import Measurands
 from pdrgate.measurands import Sweep

@@ -51,8 +51,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fakes"))
 from curves import EarlyLoss, Livelock
 from pastrami_replay import table
 
-from pdrgate.gate.judging import CONFIDENCE, compare
-from pdrgate.gate.plan import grid, round_order
+from pdrgate.gate.change_verdict import CONFIDENCE, compare
+from pdrgate.gate.load_plan import grid, round_order
 from pdrgate.gate.profile import BOOT_GRID, BOOT_WIDTH, PROFILES, STEADY_TOP_TRIALS, TOP_TRIALS
 from pdrgate.gate.replicate import Measurands
 from pdrgate.gate.shape import shape_of

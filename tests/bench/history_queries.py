@@ -28,9 +28,9 @@ from sqlalchemy import Connection, text
 from pdrgate.history.address import Address
 from pdrgate.history.database.baselines import LATEST_GREEN, cost, measured, pin, pins
 from pdrgate.history.database.connection import Database
+from pdrgate.history.database.deviations import observations
 from pdrgate.history.database.importing import add
-from pdrgate.history.database.ledger import tries
-from pdrgate.history.database.noise import observations
+from pdrgate.history.database.kept_tries import tries
 from pdrgate.history.database.queries import Wanted, all_series, entries, points
 from pdrgate.history.database.tables import (
     Attempt,

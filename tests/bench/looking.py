@@ -49,7 +49,7 @@ from pdrgate.observers.reading import Counter, Place
 from pdrgate.observers.watching import CounterObserver, Observation, watching
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
-from pdrgate.testbeds.drop_reasons import drop_reasons_here, drop_reasons_of, inode
+from pdrgate.testbeds.drop_watch import drop_reasons_here, drop_reasons_of, inode
 from pdrgate.testbeds.netns import NetnsTestbed
 from pdrgate.testbeds.vm import VmTestbed
 from pdrgate.traffic.frames import Frames

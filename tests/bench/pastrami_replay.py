@@ -29,8 +29,8 @@ from pathlib import Path
 import jumpavg
 from scipy.stats import ttest_ind
 
+from pdrgate.gate.change_verdict import compare
 from pdrgate.gate.file_comparison import values_by_run
-from pdrgate.gate.judging import compare
 from pdrgate.gate.shape import shape_of
 from pdrgate.measurands import PartialDropRate, SaturationThroughput
 from pdrgate.replication import PairsRule, Samples

@@ -13,7 +13,7 @@ from pdrgate.data_paths.catalogue import data_path
 from pdrgate.gate.counting import uncounted
 from pdrgate.hosts.host import local_host
 from pdrgate.measurands.cost import packet_cost
-from pdrgate.observers.functions import OTHERS
+from pdrgate.observers.function_names import OTHERS
 from pdrgate.observers.processor import KERNEL, ProcessorWatch, busy
 from pdrgate.observers.watching import Observation, watching
 from pdrgate.testbeds.netns import NetnsTestbed

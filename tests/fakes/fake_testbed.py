@@ -15,7 +15,7 @@ from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
 from pdrgate.gate.session import Session
-from pdrgate.history.noise import NoiseStore
+from pdrgate.history.noise_file import NoiseStore
 from pdrgate.hosts.host import Host, local_host
 from pdrgate.observers.environment import Environment
 from pdrgate.observers.reading import Counter, Place, Reading

@@ -22,9 +22,9 @@ from pdrgate.gate.baseline import HistoryBaselines
 from pdrgate.gate.scenario import Scenario
 from pdrgate.history.database.baselines import LATEST_GREEN, cost, measured, pin, pins, pooled, unpin
 from pdrgate.history.database.connection import Database
+from pdrgate.history.database.deviations import HistoryNoise, observations
 from pdrgate.history.database.importing import Import, add, sources
-from pdrgate.history.database.ledger import HistoryLedger
-from pdrgate.history.database.noise import HistoryNoise, observations
+from pdrgate.history.database.kept_tries import HistoryLedger
 from pdrgate.history.database.pruning import give_back, prune
 from pdrgate.history.database.queries import Series, Wanted, all_series, entries, points
 from pdrgate.history.database.tables import (
@@ -40,10 +40,10 @@ from pdrgate.history.database.tables import (
     Side,
     TrialRow,
 )
-from pdrgate.history.noise import NOISE_FILE, NoiseFile
+from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
 from pdrgate.history.results import write_result
 from pdrgate.replication import NoiseFloor, Try
-from pdrgate.replication.tries import LASTING
+from pdrgate.replication.earlier_tries import LASTING
 from pdrgate.results.fingerprint import build, digest, series
 from pdrgate.results.verdict import Verdict
 

@@ -14,7 +14,7 @@ from pdrgate.data_paths.catalogue import Hop, TcpStreams, TcpTransfer
 from pdrgate.gate.baseline import BaselineSource
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.transfer_run import TransferRun
-from pdrgate.history.noise import NoiseStore
+from pdrgate.history.noise_file import NoiseStore
 from pdrgate.results.model import ScenarioResult
 from pdrgate.traffic.simulated import IdealCurve, SimulatedSut
 from pdrgate.transfer import Look, Transfer

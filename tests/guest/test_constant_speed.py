@@ -15,7 +15,7 @@ from hog import hog
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.guests.guest import Guest, GuestConfig
 from pdrgate.guests.metering import SpeedObserver
-from pdrgate.guests.metering.functions import BusyProgram
+from pdrgate.guests.metering.function_counts import BusyProgram
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.hosts.host import HostError
 from pdrgate.safety.journal import Journal

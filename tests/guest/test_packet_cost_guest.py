@@ -14,7 +14,7 @@ from pdrgate.gate.measurer import Measurer
 from pdrgate.gate.packet_cost import counted, function_changes
 from pdrgate.gate.stored import Belonging
 from pdrgate.guests.metering import SpeedObserver
-from pdrgate.guests.metering.functions import FunctionObserver
+from pdrgate.guests.metering.function_counts import FunctionObserver
 from pdrgate.history.trials import TrialFile
 from pdrgate.knobs import KnobSet
 from pdrgate.measurands.cost import packet_cost

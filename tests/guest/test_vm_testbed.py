@@ -16,7 +16,7 @@ from pdrgate.builds.bpf_build import bpf_build
 from pdrgate.data_paths.catalogue import NETWORKS, XdpRouting, data_path
 from pdrgate.errors import TestbedError
 from pdrgate.gate.dropped import counted, namespaces
-from pdrgate.gate.fingerprint import fingerprint
+from pdrgate.gate.fingerprinting import fingerprint
 from pdrgate.guests.guest import GuestError
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.observers.accounting import losses

@@ -21,8 +21,8 @@ from pdrgate.gate.record import not_in_history
 from pdrgate.history.address import Address
 from pdrgate.history.database.connection import Database
 from pdrgate.history.database.importing import add
-from pdrgate.history.database.ledger import HistoryLedger
-from pdrgate.history.database.schema import VERSION_TABLE
+from pdrgate.history.database.kept_tries import HistoryLedger
+from pdrgate.history.database.version import VERSION_TABLE
 
 _NUMBERS = itertools.count(1)
 

@@ -20,7 +20,7 @@ from trex_server import TRexServer
 from pdrgate.observers.retis import bindings_missing
 from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.safety.recovery import recover_stale
-from pdrgate.safety.state import LASTING_DIR
+from pdrgate.safety.state_folder import LASTING_DIR
 from tests.acceptance.conftest import PDRGATE, ROOT, Ended, forked
 
 pytestmark = pytest.mark.datapath

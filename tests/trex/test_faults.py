@@ -22,7 +22,7 @@ import pytest
 from trex_rig import config, paths
 from trex_server import TRexServer
 
-import pdrgate.traffic.trex.generator as generator_module
+import pdrgate.traffic.trex.trex_generator as generator_module
 from pdrgate.errors import GeneratorError, TestbedError
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.trex import TRexConfig, TRexGenerator

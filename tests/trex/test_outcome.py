@@ -20,7 +20,7 @@ from pdrgate.traffic.trex.outcome import (
     sending_time,
     trial,
 )
-from pdrgate.traffic.trex.streams import streams
+from pdrgate.traffic.trex.trex_streams import streams
 
 SENT = streams(Frames(6), paths(), 1_000_000, 1.0)
 GROUP = SENT[0].group

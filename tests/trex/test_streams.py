@@ -20,7 +20,7 @@ from trex_server import packets
 from pdrgate.errors import DataError, UsageError
 from pdrgate.traffic.frames import MAX_FLOWS, Frames
 from pdrgate.traffic.trex import pcap
-from pdrgate.traffic.trex.streams import GROUPS, Stream, split, streams
+from pdrgate.traffic.trex.trex_streams import GROUPS, Stream, split, streams
 
 families = st.sampled_from([4, 6])
 

@@ -25,7 +25,7 @@ from pdrgate.gate.boots import Build
 from pdrgate.gate.build_comparison import BuildComparison, Plan
 from pdrgate.gate.equal_builds import compare_with_itself
 from pdrgate.gate.file_comparison import compare_files
-from pdrgate.gate.noise import noise_floor
+from pdrgate.gate.noise_floor import noise_floor
 from pdrgate.gate.options import Options
 from pdrgate.gate.pairs_file import PAIRS_FILE
 from pdrgate.gate.progress import Estimate
@@ -34,14 +34,14 @@ from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.guests.guest import GuestError
 from pdrgate.history.ledger import LEDGER_FILE, Ledger, LedgerFile
-from pdrgate.history.noise import NOISE_FILE, NoiseFile, NoiseStore
+from pdrgate.history.noise_file import NOISE_FILE, NoiseFile, NoiseStore
 from pdrgate.history.results import read_result
 from pdrgate.keywords import comparing as keywords
 from pdrgate.keywords.state import OpenTestbed, State
 from pdrgate.observers.watching import Observation
 from pdrgate.replication import NoiseFloor
 from pdrgate.reports.markdown import run_markdown
-from pdrgate.reports.noise import noise_lines
+from pdrgate.reports.noise_words import noise_lines
 from pdrgate.results.model import BootResult, RunResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.safety.journal import Journal

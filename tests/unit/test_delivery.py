@@ -8,8 +8,8 @@ import pytest
 
 from pdrgate.errors import UsageError
 from pdrgate.gate.arrivals import arrivals
-from pdrgate.reports.arrivals import arrivals_lines
-from pdrgate.reports.scenario import fragments
+from pdrgate.reports.arrival_words import arrivals_lines
+from pdrgate.reports.scenario_parts import fragments
 from pdrgate.results.model import ScenarioResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.traffic.delivery import Delivered, counted_by

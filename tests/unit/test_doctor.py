@@ -25,7 +25,7 @@ from pdrgate.hosts.host import CommandError, Completed, HostError
 from pdrgate.observers.cpu_use import descendants, parse_threads, watch_cpus
 from pdrgate.observers.environment import Environment, PortEnvironment
 from pdrgate.observers.reading import Counter, Place, Reading
-from pdrgate.reports.doctor import render, summary
+from pdrgate.reports.findings import render, summary
 from pdrgate.safety.locks import Lease, Resource, whole_machine
 from pdrgate.safety.recovery import Living
 from pdrgate.traffic.frames import Frames

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from pdrgate.gate.scenario import Scenario
-from pdrgate.stability.comparisons import comparisons, experiments
+from pdrgate.stability.experiments import comparisons, experiments
 from pdrgate.stability.goal import goal_of, without_goal
 from pdrgate.trial import Trial
 

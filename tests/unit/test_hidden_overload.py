@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 from deep_buffer import buffered
 
-from pdrgate.gate.plan import grid, round_order
+from pdrgate.gate.load_plan import grid, round_order
 from pdrgate.gate.profile import BOOT_GRID, BOOT_WIDTH, PROFILES
 from pdrgate.gate.replicate import Measurands
 from pdrgate.gate.scenario import Scenario

@@ -23,8 +23,8 @@ from pdrgate.history.address import Address
 from pdrgate.history.database.baselines import pin
 from pdrgate.history.database.connection import Database
 from pdrgate.history.database.importing import add
-from pdrgate.history.database.schema import VERSION_TABLE, bring_up_to_date
 from pdrgate.history.database.tables import Base
+from pdrgate.history.database.version import VERSION_TABLE, bring_up_to_date
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pdrgate.gate.latency import latencies, latency_in_words, latency_trials
+from pdrgate.gate.build_latency import latencies, latency_in_words, latency_trials
 from pdrgate.measurands import LATENCY, Ask, LatencyTrials, MedianLatency, TailLatency
 from pdrgate.measurands.latency import probe_rate
 from pdrgate.measurands.measurand import is_counted

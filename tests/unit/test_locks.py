@@ -21,7 +21,7 @@ from pdrgate.testbeds import LocalNetns, LocalVm, Rack, sharing
 from pdrgate.testbeds.config import GeneratorConfig
 from pdrgate.testbeds.kinds import HostConfig, PortConfig
 from pdrgate.testbeds.sharing import resources
-from pdrgate.traffic.trex.config import TRexConfig
+from pdrgate.traffic.trex.trex_config import TRexConfig
 
 PRELUDE = """
 from pdrgate.safety.locks import Lease, Resource

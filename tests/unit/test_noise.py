@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from known_noise import KnownNoise, floor, observed, spread
 
 from pdrgate.errors import DataError, UsageError
-from pdrgate.gate.judging import compare, judged, remedy_of_boots
-from pdrgate.gate.noise import LESS_IS_BETTER, check_resolvable, noise_floor, remember, resolvable_in_words
+from pdrgate.gate.change_verdict import compare, judged, remedy_of_boots
+from pdrgate.gate.noise_floor import LESS_IS_BETTER, check_resolvable, noise_floor, remember, resolvable_in_words
 from pdrgate.gate.replicate import MEASURANDS
 from pdrgate.gate.transfer_comparison import TRANSFER_MEASURANDS
 from pdrgate.history.address import Address
-from pdrgate.history.database.noise import HistoryNoise
-from pdrgate.history.noise import NoiseFile
+from pdrgate.history.database.deviations import HistoryNoise
+from pdrgate.history.noise_file import NoiseFile
 from pdrgate.replication import NoiseFloor, Observation, ObservedBoot, PairsRule, Samples, Scatter
 from pdrgate.replication.noise import HALF_LIFE
 from pdrgate.results.fingerprint import conditions

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pdrgate.gate.plan import overloads
+from pdrgate.gate.load_plan import overloads
 from pdrgate.measurands import REPEAT, Ask, LivelockThreshold, OverloadThroughput
 from pdrgate.measurands.measurand import OVERLOAD
 from pdrgate.trial import Trial

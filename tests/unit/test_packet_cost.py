@@ -20,8 +20,8 @@ import pdrgate.gate.measurer as measurer
 from pdrgate.errors import DataError
 from pdrgate.gate.boots import Build
 from pdrgate.gate.build_comparison import BuildComparison, Plan
+from pdrgate.gate.change_verdict import judged
 from pdrgate.gate.file_comparison import compare_files
-from pdrgate.gate.judging import judged
 from pdrgate.gate.options import Options
 from pdrgate.gate.packet_cost import at_odds, cost_in_words, counted, function_changes
 from pdrgate.gate.record import RunRecord
@@ -29,8 +29,8 @@ from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.history.results import read_result
 from pdrgate.measurands.measurand import SATURATION
-from pdrgate.reports import plots, tables
-from pdrgate.reports.scenario import fragments, pictures
+from pdrgate.reports import html_tables, plots
+from pdrgate.reports.scenario_parts import fragments, pictures
 from pdrgate.results.model import (
     ChangeResult,
     ComparisonResult,
@@ -375,7 +375,7 @@ def test_a_run_without_a_comparison_shows_its_largest_functions():
     assert plots.functions(alone) is not None
     assert plots.functions(replace(alone, cost=None)) is None
     many = cost({f"f{n}": 50.0 - n for n in range(45)}, {})
-    assert "5 smaller ones" in tables.cost_table(many, "baseline")
+    assert "5 smaller ones" in html_tables.cost_table(many, "baseline")
 
 
 def test_a_trial_in_which_nothing_was_sent_is_read_again_and_is_no_trial_of_a_curve(tmp_path):

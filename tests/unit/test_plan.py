@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from pdrgate.errors import UsageError
-from pdrgate.gate.plan import further_load, grid, round_order
+from pdrgate.gate.load_plan import further_load, grid, round_order
 from pdrgate.gate.profile import PROFILES, profile
 from pdrgate.search.goals import PDR
 from pdrgate.trial import Trial

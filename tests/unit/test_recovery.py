@@ -10,7 +10,7 @@ import pytest
 
 from pdrgate.cli import main
 from pdrgate.safety.recovery import NotUndone, living, recover_stale
-from pdrgate.safety.state import boot_id
+from pdrgate.safety.state_folder import boot_id
 
 DEAD = {"journal": 1, "pid": 4_000_000, "start": 1, "held": []}
 """No process has such a number."""

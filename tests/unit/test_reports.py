@@ -19,7 +19,7 @@ from pdrgate.reports.icicle import icicle
 from pdrgate.reports.junit import junit, retold
 from pdrgate.reports.measurands import measurand_rows
 from pdrgate.reports.remake import Told, remake
-from pdrgate.reports.scenario import Picture, fragments, pictures, stem
+from pdrgate.reports.scenario_parts import Picture, fragments, pictures, stem
 from pdrgate.reports.summary import summary
 from pdrgate.reports.trial_chart import trial_chart
 from pdrgate.results.model import (

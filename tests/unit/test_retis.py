@@ -22,7 +22,7 @@ from pdrgate.gate.dropped import counted, events_file, lossy_load
 from pdrgate.hosts.host import local_host
 from pdrgate.observers.retis import LARGEST, Collected, Retis, bindings_missing, collector, events, read_events, way
 from pdrgate.reports.markdown import run_markdown
-from pdrgate.reports.scenario import fragments
+from pdrgate.reports.scenario_parts import fragments
 from pdrgate.results.drops import DropPlace, DropsResult
 from pdrgate.results.losses import thousands
 from pdrgate.results.model import ScenarioResult

@@ -14,7 +14,7 @@ from pdrgate.gate.progress import Estimate, Progress, Upcoming
 from pdrgate.gate.scenario import Scenario
 from pdrgate.reports.console.ending import show_files, show_verdict
 from pdrgate.reports.console.screen import Screen
-from pdrgate.reports.console.trials import left_in_words, status_line, trial_line
+from pdrgate.reports.console.trial_lines import left_in_words, status_line, trial_line
 from pdrgate.results.model import CostResult, RunResult
 from pdrgate.trial import Latency, Trial
 

@@ -14,7 +14,7 @@ from pdrgate.replication import PairsRule, Samples, Standing
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Verdict
 from pdrgate.stability import Reading
-from pdrgate.stability.series import one_level_each, one_level_within
+from pdrgate.stability.series_checks import one_level_each, one_level_within
 from pdrgate.traffic.simulated import Behaviour, IdealCurve, LoadLoss, SimulatedSut
 from pdrgate.trial import Trial
 

@@ -20,7 +20,7 @@ from pdrgate.gate.options import Options
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import LOWER_BOUND, ScenarioRun
 from pdrgate.gate.session import Session
-from pdrgate.gate.soak import judged_soak, slices, soaked
+from pdrgate.gate.soaking import judged_soak, slices, soaked
 from pdrgate.observers.watching import Observation, Observer
 from pdrgate.results.soak import SoakResult
 from pdrgate.results.verdict import Judgement, Verdict

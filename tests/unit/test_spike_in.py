@@ -21,8 +21,8 @@ from pdrgate.gate import prepared_sut
 from pdrgate.gate import spike_in as module
 from pdrgate.gate.boots import Build
 from pdrgate.gate.build_comparison import BuildComparison, Plan
+from pdrgate.gate.change_verdict import proven
 from pdrgate.gate.file_comparison import compare_files
-from pdrgate.gate.judging import proven
 from pdrgate.gate.record import SPIKE_IN_TRIALS, RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
@@ -31,7 +31,7 @@ from pdrgate.history.results import read_result
 from pdrgate.hosts.host import CommandError, Completed
 from pdrgate.knobs import knob_from_record
 from pdrgate.reports.markdown import run_markdown
-from pdrgate.reports.scenario import details
+from pdrgate.reports.scenario_parts import details
 from pdrgate.results.model import RunResult, Side, SpikeInResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.safety.journal import Journal

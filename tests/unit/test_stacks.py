@@ -15,7 +15,7 @@ from pdrgate.guests.metering.meter import Executed, Followed, VcpuMeter
 from pdrgate.guests.metering.plugin import SOURCE
 from pdrgate.guests.metering.stacks import stacks
 from pdrgate.guests.metering.symbols import Symbol, Symbols
-from pdrgate.observers.functions import OTHERS, condensed_stacks
+from pdrgate.observers.function_names import OTHERS, condensed_stacks
 
 DRIVER = Path(__file__).parents[1] / "fakes" / "plugin_driver.c"
 NAMES = ("net_rx_action", "virtnet_poll", "ip6_rcv", "ip6_output", "kfree", "__x86_indirect_thunk_rax",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -37,3 +38,11 @@ def test_what_is_forbidden_is_forbidden_to_every_room_but_those_that_are_named()
     forbidding = [contract for contract in tool["contracts"] if contract["type"] == "forbidden"]
     assert {tuple(contract["source_modules"]) for contract in forbidding} == {("pdrgate",)}
     assert not tool.get("exclude_type_checking_imports")
+
+
+def test_no_two_modules_have_one_name() -> None:
+    """A name in a traceback, a search or a talk says which file is meant. Packages and programs are called as they
+    must be."""
+    modules = (ROOT / "libraries/pdrgate").rglob("*.py")
+    names = Counter(path.name for path in modules if path.name not in ("__init__.py", "__main__.py"))
+    assert {name: count for name, count in names.items() if count > 1} == {}

@@ -9,7 +9,7 @@ import pytest
 from fake_host import FakeHost
 
 from pdrgate.errors import TestbedError
-from pdrgate.guests.metering.functions import FunctionObserver, why_unmetered
+from pdrgate.guests.metering.function_counts import FunctionObserver, why_unmetered
 from pdrgate.guests.metering.meter import Executed
 from pdrgate.guests.metering.symbols import (
     UNNAMED,
@@ -19,7 +19,7 @@ from pdrgate.guests.metering.symbols import (
     read_symbols,
     tells_symbols,
 )
-from pdrgate.observers.functions import OTHERS, condensed, function_name
+from pdrgate.observers.function_names import OTHERS, condensed, function_name
 from pdrgate.trial import USER_SPACE
 
 BASE = 0xFFFFFFFF81000000

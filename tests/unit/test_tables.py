@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from pdrgate.reports.tables import checks_table, loads_table
+from pdrgate.reports.html_tables import checks_table, loads_table
 from pdrgate.results.model import AssessmentResult, CheckResult
 from pdrgate.stability import assess
 from pdrgate.traffic.simulated import Ceiling, IdealCurve, RealisticCurve, SimulatedSut

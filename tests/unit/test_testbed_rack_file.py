@@ -12,7 +12,7 @@ from pdrgate.hosts.ssh_target import SshTarget
 from pdrgate.testbeds import Rack, TestbedConfig, load_testbed
 from pdrgate.testbeds.config import GeneratorConfig
 from pdrgate.testbeds.kinds import KINDS, HostConfig, PortConfig, StationConfig
-from pdrgate.traffic.trex.config import TRexConfig
+from pdrgate.traffic.trex.trex_config import TRexConfig
 
 SHIPPED = sorted((Path(__file__).parents[2] / "resources/testbeds").glob("*.yaml"))
 KEY = "SHA256:" + "a" * 43

@@ -17,7 +17,7 @@ from pdrgate.gate.scenario import Scenario
 from pdrgate.history.address import Address
 from pdrgate.history.database.baselines import pin
 from pdrgate.history.database.connection import Database
-from pdrgate.history.noise import NoiseFile
+from pdrgate.history.noise_file import NoiseFile
 from pdrgate.results.verdict import Verdict
 
 MEASURANDS = ["TCP throughput", "RTT inflation", "transmissions per segment"]

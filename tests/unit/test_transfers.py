@@ -29,7 +29,7 @@ from pdrgate.gate.transfer_run import TransferRun, station_limited
 from pdrgate.history.address import Address
 from pdrgate.measurands import ByteCost, RttInflation, TcpThroughput, Transmissions, WindowCurve
 from pdrgate.measurands.tcp import CURVE
-from pdrgate.reports.scenario import fragments, pictures
+from pdrgate.reports.scenario_parts import fragments, pictures
 from pdrgate.results.model import ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stability.transfer_files import TRANSFERS_FILE, read_transfers

@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 
 from pdrgate.cli import main
 from pdrgate.history.results import RESULT_FILE, write_result
-from pdrgate.reports.trend import trend_lines, trend_markdown
+from pdrgate.reports.trend_lines import trend_lines, trend_markdown
 from pdrgate.reports.trend_page import trend_page
 from pdrgate.results.model import CostResult, FunctionResult, MeasurandResult, RunResult, ScenarioResult, SideResult
 from pdrgate.results.verdict import Verdict

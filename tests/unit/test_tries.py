@@ -19,11 +19,11 @@ from pdrgate.builds.identity import identity
 from pdrgate.builds.kernel_build import BuildError, KernelBuild
 from pdrgate.gate.tries import Tries
 from pdrgate.history.address import Address
-from pdrgate.history.database.ledger import HistoryLedger
-from pdrgate.history.database.schema import VERSION_TABLE
+from pdrgate.history.database.kept_tries import HistoryLedger
+from pdrgate.history.database.version import VERSION_TABLE
 from pdrgate.history.ledger import LEDGER_FILE, Ledger, LedgerFile
 from pdrgate.replication import PairsRule, Samples, Try
-from pdrgate.replication.tries import LASTING, Pairs, counting
+from pdrgate.replication.earlier_tries import LASTING, Pairs, counting
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Verdict
 

@@ -39,8 +39,8 @@ def assess(files: tuple[Path, ...], form: str, reading: str, loss: Ratio | None,
     from pdrgate.stability import Reading, assess, expand, read_experiments
     from pdrgate.stability.goal import goal_of
     from pdrgate.stability.text import render, render_transfers
+    from pdrgate.stability.transfer_checks import assess_transfers
     from pdrgate.stability.transfer_files import holds_transfers, read_transfer_experiments
-    from pdrgate.stability.transfers import assess_transfers
 
     found = expand(files, note)
     assessments = [

@@ -83,7 +83,7 @@ def bisect(
     """
     from pdrgate.gate.bisection import Asked, Ends
     from pdrgate.gate.profile import profile as named_profile
-    from pdrgate.history.noise import NOISE_FILE
+    from pdrgate.history.noise_file import NOISE_FILE
     from pdrgate.launch import default_testbed, followed
 
     beside = noise or output / NOISE_FILE
@@ -159,7 +159,7 @@ def _session(
     from pdrgate.gate.profile import profile as named_profile
     from pdrgate.gate.record import RunRecord
     from pdrgate.gate.session import Session
-    from pdrgate.history.noise import NoiseFile
+    from pdrgate.history.noise_file import NoiseFile
     from pdrgate.launch import found, give_file_to_caller, give_to_caller, new_folder
     from pdrgate.testbeds import load_testbed
 

@@ -22,7 +22,7 @@ from pdrgate.units import Duration
 
 if TYPE_CHECKING:
     from pdrgate.history.address import Address
-    from pdrgate.history.noise import NoiseStore
+    from pdrgate.history.noise_file import NoiseStore
 
 
 @click.command()
@@ -77,15 +77,15 @@ def calibrate(
     import msgspec
 
     from pdrgate.gate.equal_builds import compare_with_itself
-    from pdrgate.gate.noise import DEFAULT_TOLERANCES, noise_floor
+    from pdrgate.gate.noise_floor import DEFAULT_TOLERANCES, noise_floor
     from pdrgate.gate.options import Options
     from pdrgate.gate.profile import profile as named_profile
     from pdrgate.gate.record import RunRecord
     from pdrgate.gate.scenario import Scenario
     from pdrgate.gate.session import Session
-    from pdrgate.history.noise import NOISE_FILE, NoiseFile
+    from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
     from pdrgate.launch import default_testbed, found, give_file_to_caller, give_to_caller, new_folder
-    from pdrgate.reports.noise import noise_lines
+    from pdrgate.reports.noise_words import noise_lines
     from pdrgate.testbeds import load_testbed
 
     asked = Scenario.named(scenario)
@@ -95,7 +95,7 @@ def calibrate(
     file = noise or output / NOISE_FILE
     stores: list[NoiseStore] = [NoiseFile(file)]
     if history is not None:
-        from pdrgate.history.database.noise import HistoryNoise
+        from pdrgate.history.database.deviations import HistoryNoise
 
         stores.append(HistoryNoise(history))
     console = Sentences(to_stderr=form == "json")

@@ -59,7 +59,7 @@ def compare(
 
     from pdrgate.gate.file_comparison import compare_files
     from pdrgate.gate.stored_sets import Asked
-    from pdrgate.history.noise import NOISE_FILE, NoiseFile
+    from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
 
     folder = candidate.absolute() if candidate.is_dir() else candidate.absolute().parent
     comparison, judgement = compare_files(

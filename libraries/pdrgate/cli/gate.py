@@ -179,7 +179,7 @@ def gate(
     UNSTABLE, INCONCLUSIVE), with 2 when the testbed or a tool is at fault (DISTURBED, GENERATOR_LIMITED, ERROR).
     """
     from pdrgate.gate.options import RunOptions
-    from pdrgate.history.noise import NOISE_FILE
+    from pdrgate.history.noise_file import NOISE_FILE
     from pdrgate.launch import Telling, check, default_testbed, followed, new_folder, run_gate
 
     telling = Telling(form, quiet)

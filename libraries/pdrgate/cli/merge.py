@@ -26,7 +26,7 @@ def merge(places: tuple[Path, ...], into: Path) -> int:
     """
     from pdrgate.reports.console.ending import show_files, show_verdict
     from pdrgate.reports.console.screen import Screen
-    from pdrgate.reports.merging import merge as merged
+    from pdrgate.reports.merged_run import merge as merged
 
     found = merged(places, into)
     screen = Screen(sys.stdout)

@@ -26,7 +26,7 @@ def restore(state: Path | None) -> int:
     Exits with 0 when nothing is left, with 2 when something could not be undone, or is used by a run.
     """
     from pdrgate.safety.recovery import NotUndone, recover_stale
-    from pdrgate.safety.state import STATE_DIR
+    from pdrgate.safety.state_folder import STATE_DIR
 
     told = recover_stale(state or STATE_DIR)
     for sentence in told:

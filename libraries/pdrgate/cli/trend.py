@@ -60,7 +60,7 @@ def trend(
     import json
 
     from pdrgate.gate.trend_costs import with_functions
-    from pdrgate.reports.trend import trend_lines, trend_markdown, trend_record
+    from pdrgate.reports.trend_lines import trend_lines, trend_markdown, trend_record
     from pdrgate.trend import moves
 
     if bool(folders) == (where is not None):

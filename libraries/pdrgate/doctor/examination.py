@@ -18,7 +18,7 @@ from pdrgate.observers.environment import Environment, capture_environment
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, Resource, whole_machine
 from pdrgate.safety.recovery import living, recover_stale, undo
-from pdrgate.safety.state import STATE_DIR
+from pdrgate.safety.state_folder import STATE_DIR
 from pdrgate.testbeds import LocalVm, Testbed, TestbedConfig, open_testbed, resources
 
 HERE = "this machine"

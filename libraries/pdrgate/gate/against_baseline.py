@@ -8,9 +8,7 @@ from typing import Any
 
 from pdrgate.errors import DataError
 from pdrgate.gate.baseline import Baseline, BaselineSource, besides_the_kernel, differing_entries
-from pdrgate.gate.counting import cost_tolerance_of
-from pdrgate.gate.disturbance import Disturbance
-from pdrgate.gate.judging import (
+from pdrgate.gate.change_verdict import (
     COSTS,
     RECEIVE_RATE,
     TOLD,
@@ -23,7 +21,9 @@ from pdrgate.gate.judging import (
     told,
     tolerance_of,
 )
-from pdrgate.gate.noise import as_observed, noise_floor, remember
+from pdrgate.gate.counting import cost_tolerance_of
+from pdrgate.gate.disturbance import Disturbance
+from pdrgate.gate.noise_floor import as_observed, noise_floor, remember
 from pdrgate.gate.packet_cost import function_changes
 from pdrgate.gate.prepared_sut import PreparedSut
 from pdrgate.gate.scenario import Scenario

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pdrgate.errors import DataError, UsageError
-from pdrgate.gate.judging import BESIDE, TOLD
+from pdrgate.gate.change_verdict import BESIDE, TOLD
 from pdrgate.gate.options import Options
 from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, read_result, results_below
@@ -253,7 +253,7 @@ def _in_entry(
         result_of = "result" if entry.transfers is not None else "PDR"
         what = f"holds no {stable}{result_of} of this scenario" if stable or not told else "was compared itself"
         return None, (0, f"{source} {what} (it was {entry.verdict})")
-    # They are offered again, see `pdrgate.gate.latency`.
+    # They are offered again, see `pdrgate.gate.build_latency`.
     loads = [(f"load at {one.share:.0%} of the PDR", one.load) for one in entry.latency]
     pdr = [(PartialDropRate.name, entry.pdr.load)] if entry.pdr is not None else []
     if unfit := _wrong(entry.measurands, (*pdr, *loads)) or _too_few(entry.measurands):

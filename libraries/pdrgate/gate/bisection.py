@@ -22,7 +22,7 @@ from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.errors import EXIT_FAULT, DataError, StorageError, TestbedError
 from pdrgate.gate.boots import SIDES, Build
 from pdrgate.gate.build_comparison import BuildComparison, Plan
-from pdrgate.gate.noise import noise_floor
+from pdrgate.gate.noise_floor import noise_floor
 from pdrgate.gate.packet_cost import cost_in_words, counted, function_changes
 from pdrgate.gate.prepared_sut import Identity, differences
 from pdrgate.gate.scenario import Scenario

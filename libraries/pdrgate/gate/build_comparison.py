@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from pdrgate.gate.arrivals import arrivals
 from pdrgate.gate.boots import Build
+from pdrgate.gate.build_latency import latencies
 from pdrgate.gate.curve_boots import CurveBoots
-from pdrgate.gate.latency import latencies
 from pdrgate.gate.packet_cost import counted
 from pdrgate.gate.pairs_comparison import PairsComparison, Plan
 from pdrgate.gate.progress import Progress

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from pdrgate.gate.boots import Boot, Boots, Build
-from pdrgate.gate.latency import latency_trials
-from pdrgate.gate.plan import grid, overloads, round_order
+from pdrgate.gate.build_latency import latency_trials
+from pdrgate.gate.load_plan import grid, overloads, round_order
 from pdrgate.gate.prepared_sut import Identity
 from pdrgate.gate.profile import BOOT_GRID, BOOT_WIDTH, STEADY_TOP_TRIALS
 from pdrgate.gate.replicate import Measurands, measure_in_turn

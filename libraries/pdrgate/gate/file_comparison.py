@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 
 from pdrgate.errors import DataError
-from pdrgate.gate.judging import (
+from pdrgate.gate.change_verdict import (
     COSTS,
     check_tolerance,
     compare,
@@ -19,14 +19,14 @@ from pdrgate.gate.judging import (
     told,
     tolerance_of,
 )
-from pdrgate.gate.noise import noise_floor
+from pdrgate.gate.noise_floor import noise_floor
 from pdrgate.gate.options import COST_TOLERANCE, LATENCY_TOLERANCE
 from pdrgate.gate.replicate import MEASURANDS, Measurands
 from pdrgate.gate.shape import Shape, shape_of, shape_of_transfers
 from pdrgate.gate.stored_sets import Asked, StoredSet, check_comparable, goal_of_sets, stored_set
 from pdrgate.gate.transfer_comparison import TRANSFER_MEASURANDS
 from pdrgate.gate.transfer_run import TransferMeasurands
-from pdrgate.history.noise import NoiseStore
+from pdrgate.history.noise_file import NoiseStore
 from pdrgate.measurands import (
     LATENCY,
     Compared,
@@ -46,8 +46,8 @@ from pdrgate.search.goals import PDR
 from pdrgate.stability import Reading, assess
 from pdrgate.stability import Verdict as Stability
 from pdrgate.stability.curve import LoadLossCurve, first_past
+from pdrgate.stability.transfer_checks import assess_transfers
 from pdrgate.stability.transfer_files import TransferExperiment
-from pdrgate.stability.transfers import assess_transfers
 from pdrgate.stats.intervals import mean
 from pdrgate.transfer import Transfer
 from pdrgate.trial import Trial, by_boot

@@ -8,7 +8,7 @@ from statistics import median
 from pdrgate.measurands import Cost, PartialDropRate
 from pdrgate.measurands.cost import idle_of, on_path, packet_cost, packets_per_poll, saturated
 from pdrgate.measurands.measurand import COST
-from pdrgate.observers.functions import condensed_stacks, with_callees, with_callers
+from pdrgate.observers.function_names import condensed_stacks, with_callees, with_callers
 from pdrgate.results.model import ChangeResult, CostResult, FrameResult, FunctionChange, FunctionResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.stats.intervals import sample_deviation

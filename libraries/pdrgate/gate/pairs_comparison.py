@@ -21,9 +21,7 @@ from pdrgate.crashes.faults import Crash
 from pdrgate.errors import DataError
 from pdrgate.gate.baseline import besides_the_kernel, differing_entries
 from pdrgate.gate.boots import SIDES, BootError, Boots, Build
-from pdrgate.gate.disturbance import Disturbance
-from pdrgate.gate.interference import interference
-from pdrgate.gate.judging import (
+from pdrgate.gate.change_verdict import (
     COSTS,
     check_tolerance,
     comparison,
@@ -34,7 +32,9 @@ from pdrgate.gate.judging import (
     told,
     tolerance_of,
 )
-from pdrgate.gate.noise import as_observed, check_resolvable, noise_floor, remember, resolvable_in_words
+from pdrgate.gate.disturbance import Disturbance
+from pdrgate.gate.interference import interference
+from pdrgate.gate.noise_floor import as_observed, check_resolvable, noise_floor, remember, resolvable_in_words
 from pdrgate.gate.packet_cost import function_changes
 from pdrgate.gate.pairs_file import StoredStep
 from pdrgate.gate.prepared_sut import differences
@@ -48,7 +48,7 @@ from pdrgate.gate.tries import Earlier, Tries
 from pdrgate.guests.guest import GuestError
 from pdrgate.measurands import REPEAT, Compared
 from pdrgate.replication import PairsRule, Samples, Standing
-from pdrgate.replication.tries import Pairs
+from pdrgate.replication.earlier_tries import Pairs
 from pdrgate.results.losses import LossResult, compared
 from pdrgate.results.model import (
     ArrivalsResult,

@@ -13,7 +13,7 @@ from pdrgate.data_paths.catalogue import DataPath, data_path
 from pdrgate.data_paths.slowdowns import Planted
 from pdrgate.errors import DataError, PdrGateError, TestbedError
 from pdrgate.gate.counting import counting_of, tracing_of, uncounted
-from pdrgate.gate.fingerprint import fingerprint
+from pdrgate.gate.fingerprinting import fingerprint
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.gate.stored import Belonging, Stored

@@ -20,7 +20,7 @@ from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, write_result
 from pdrgate.history.transfers import TransferFile
 from pdrgate.history.trials import TRIALS_FILE, TrialFile
-from pdrgate.results.environment import in_common
+from pdrgate.results.common_environment import in_common
 from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult, TestbedResult
 from pdrgate.results.verdict import Verdict, gravest
 from pdrgate.stability import read_trials

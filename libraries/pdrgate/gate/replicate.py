@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from pdrgate.gate.judging import summarised
+from pdrgate.gate.change_verdict import summarised
 from pdrgate.gate.prepared_sut import PreparedSut
 from pdrgate.measurands import (
     Compared,

@@ -10,20 +10,20 @@ from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.against_baseline import AgainstBaseline, numbers
 from pdrgate.gate.arrivals import arrivals
 from pdrgate.gate.baseline import BaselineSource
+from pdrgate.gate.build_latency import latencies, latency_trials
+from pdrgate.gate.change_verdict import RECEIVE_RATE, check_tolerance, summarised
 from pdrgate.gate.disturbance import Disturbance, beyond_the_machine, remedy
 from pdrgate.gate.dropped import events_file, look, lossy_load, retis_of
 from pdrgate.gate.interference import interference
-from pdrgate.gate.judging import RECEIVE_RATE, check_tolerance, summarised
-from pdrgate.gate.latency import latencies, latency_trials
+from pdrgate.gate.load_plan import further_load, grid, is_highest, overloads, round_order
 from pdrgate.gate.packet_cost import counted
-from pdrgate.gate.plan import further_load, grid, is_highest, overloads, round_order
 from pdrgate.gate.prepared_sut import Identity
 from pdrgate.gate.profile import TOP_TRIALS
 from pdrgate.gate.progress import Estimate, Progress
 from pdrgate.gate.replicate import Measurands, Replicate, measure_in_turn, summaries
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
-from pdrgate.gate.soak import SHARE, judged_soak, slices, soaked
+from pdrgate.gate.soaking import SHARE, judged_soak, slices, soaked
 from pdrgate.gate.subject import SEARCH, Subject, goals_of
 from pdrgate.measurands import REPEAT, Ask, LatencyTrials, Sweep
 from pdrgate.measurands.measurand import MRR, PATH, SOAK, rounded

@@ -13,13 +13,13 @@ from pdrgate.gate.profile import PROFILES
 from pdrgate.gate.progress import Observer
 from pdrgate.gate.record import RunRecord
 from pdrgate.history.ledger import Ledger
-from pdrgate.history.noise import NoiseStore
+from pdrgate.history.noise_file import NoiseStore
 from pdrgate.knobs import ChangeLog
 from pdrgate.results.model import TestbedResult
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease
 from pdrgate.safety.recovery import recover_stale, undo
-from pdrgate.safety.state import STATE_DIR
+from pdrgate.safety.state_folder import STATE_DIR
 from pdrgate.testbeds import Booting, Testbed, TestbedConfig, open_testbed, resources
 
 

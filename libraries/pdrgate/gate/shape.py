@@ -14,7 +14,7 @@ from pdrgate.stability import Assessment, Reading, assess
 from pdrgate.stability import Verdict as Stability
 from pdrgate.stability.checks import ENOUGH_DATA, LIVELOCK, SATURATION, Check
 from pdrgate.stability.drift import PACKETS
-from pdrgate.stability.series import one_level, one_level_each, one_level_within, steady
+from pdrgate.stability.series_checks import one_level, one_level_each, one_level_within, steady
 from pdrgate.stats.intervals import mean, sample_deviation
 from pdrgate.trial import Trial, by_boot
 

@@ -11,9 +11,9 @@ from pdrgate.errors import DataError
 from pdrgate.gate.record import read_fingerprints
 from pdrgate.results.model import Side
 from pdrgate.stability import expand
-from pdrgate.stability.comparisons import comparisons
+from pdrgate.stability.experiments import comparisons
 from pdrgate.stability.goal import goal_of, without_goal
-from pdrgate.stability.saturation import DEFAULT_PLR_THRESHOLD
+from pdrgate.stability.throughput_increase import DEFAULT_PLR_THRESHOLD
 from pdrgate.stability.transfer_files import holds_transfers, read_transfers
 from pdrgate.stability.trial_files import read_file
 from pdrgate.transfer import Transfer

@@ -16,9 +16,9 @@ from pdrgate.data_paths.tcp_streams import size
 from pdrgate.errors import TestbedError
 from pdrgate.gate.against_baseline import AgainstBaseline
 from pdrgate.gate.baseline import BaselineSource
+from pdrgate.gate.change_verdict import check_tolerance
 from pdrgate.gate.disturbance import Disturbance, remedy
 from pdrgate.gate.interference import interference
-from pdrgate.gate.judging import check_tolerance
 from pdrgate.gate.prepared_sut import Identity
 from pdrgate.gate.profile import Profile
 from pdrgate.gate.progress import Estimate
@@ -40,7 +40,7 @@ from pdrgate.results.model import CheckResult, MeasurandResult, ScenarioResult, 
 from pdrgate.results.verdict import Judgement, Verdict, graver
 from pdrgate.stability import Verdict as Stability
 from pdrgate.stability.checks import Check
-from pdrgate.stability.transfers import transfer_checks, verdict_of
+from pdrgate.stability.transfer_checks import transfer_checks, verdict_of
 from pdrgate.transfer import Transfer
 from pdrgate.trial import Trial
 

@@ -13,7 +13,7 @@ from pdrgate.gate.boots import SIDES
 from pdrgate.gate.progress import Observer
 from pdrgate.history.ledger import Ledger
 from pdrgate.replication import Try
-from pdrgate.replication.tries import Pairs, counting
+from pdrgate.replication.earlier_tries import Pairs, counting
 from pdrgate.results.file_name import as_text
 from pdrgate.results.fingerprint import digest
 from pdrgate.results.model import Side

@@ -40,7 +40,7 @@ class _Line:
 
 
 class LedgerFile:
-    """A `Ledger` in a file of lines, one for each try; as `pdrgate.history.noise.NoiseFile`."""
+    """A `Ledger` in a file of lines, one for each try; as `pdrgate.history.noise_file.NoiseFile`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -14,11 +14,11 @@ from pdrgate import __version__
 from pdrgate.errors import PdrGateError
 from pdrgate.gate.record import not_in_history
 from pdrgate.keywords.comparing import BuildKeywords
+from pdrgate.keywords.describing import ScenarioKeywords
 from pdrgate.keywords.failures import failed_by, is_assertion
 from pdrgate.keywords.judging import JudgingKeywords
 from pdrgate.keywords.log import show_run, show_trials
 from pdrgate.keywords.measuring import MeasuringKeywords
-from pdrgate.keywords.scenario import ScenarioKeywords
 from pdrgate.keywords.state import RunningTest, State
 from pdrgate.keywords.testbed import TestbedKeywords
 from pdrgate.reports.console.screen import verdict_text

@@ -9,7 +9,7 @@ from assertionengine import AssertionOperator
 from robot.api.deco import keyword
 
 from pdrgate.errors import TestbedError, UsageError
-from pdrgate.gate.judging import RECEIVE_RATE
+from pdrgate.gate.change_verdict import RECEIVE_RATE
 from pdrgate.gate.scenario_run import ScenarioRun
 from pdrgate.keywords.log import show_scenario, show_search
 from pdrgate.keywords.state import State

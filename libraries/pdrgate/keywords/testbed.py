@@ -18,7 +18,7 @@ from pdrgate.gate.record import RunRecord
 from pdrgate.gate.session import Session
 from pdrgate.history.address import Address
 from pdrgate.history.ledger import LEDGER_FILE, Ledger, LedgerFile
-from pdrgate.history.noise import NoiseFile, NoiseStore
+from pdrgate.history.noise_file import NoiseFile, NoiseStore
 from pdrgate.keywords.log import RobotObserver
 from pdrgate.keywords.state import OpenTestbed, State
 from pdrgate.stability import Reading
@@ -26,7 +26,7 @@ from pdrgate.testbeds import load_testbed
 from pdrgate.units import Duration, Ratio
 
 if TYPE_CHECKING:
-    from pdrgate.keywords.ssh import SharedConnections
+    from pdrgate.keywords.ssh_aliases import SharedConnections
 
 _NOT_GIVEN = ("", ".", "None", "${None}")
 """What an optional path is where a suite passes on a variable that nobody has set."""
@@ -137,8 +137,8 @@ class TestbedKeywords:
             kept: list[NoiseStore] = [NoiseFile(beside)] if beside else []
             ledgers: list[Ledger] = [LedgerFile(beside.with_name(LEDGER_FILE))] if beside else []
             if where is not None:
-                from pdrgate.history.database.ledger import HistoryLedger  # SQLAlchemy: most runs do without
-                from pdrgate.history.database.noise import HistoryNoise
+                from pdrgate.history.database.deviations import HistoryNoise
+                from pdrgate.history.database.kept_tries import HistoryLedger  # SQLAlchemy: most runs do without
 
                 kept.append(HistoryNoise(where))
                 ledgers.append(HistoryLedger(where))
@@ -177,7 +177,7 @@ class TestbedKeywords:
         for one in self._state.testbeds:
             if one.session.config.over_ssh and not one.session.config.waits_for_build:
                 # Only here: SSH takes a while to load, and most testbeds do without.
-                from pdrgate.keywords.ssh import SharedConnections
+                from pdrgate.keywords.ssh_aliases import SharedConnections
 
                 self._shared = self._shared or SharedConnections()
                 self._shared.share(getattr(one.session.testbed, "connections", {}))

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host, HostError, Running
 from pdrgate.hosts.piped_program import PipedProgram
-from pdrgate.observers.functions import condensed, function_name
+from pdrgate.observers.function_names import condensed, function_name
 from pdrgate.observers.reading import Counter, Place
 from pdrgate.observers.watching import Observation
 from pdrgate.traffic import native

@@ -1,10 +1,10 @@
 """How often is measured (floor 3): samples of two builds, the rule that ends a comparison, what earlier
 tries have left, and what equal builds deviate by. It knows no packets."""
 
+from pdrgate.replication.earlier_tries import Try
 from pdrgate.replication.noise import MeasurandNoise, NoiseFloor, Observation, ObservedBoot, Scatter
 from pdrgate.replication.rule import PairsRule, Standing
 from pdrgate.replication.samples import Samples
-from pdrgate.replication.tries import Try
 
 __all__ = [
     "MeasurandNoise",

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 
 from pdrgate.replication.rule import PairsRule
 from pdrgate.results.model import Better
-from pdrgate.stats.drift import trend
 from pdrgate.stats.intervals import log_ratios, mean, relative
 from pdrgate.stats.pooled import Deviation, Weighed, pooled
+from pdrgate.stats.ranks import trend
 from pdrgate.stats.robust import FEWEST, dips
 from pdrgate.stats.sequential import resolvable
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from pdrgate.replication.tries import Pairs
+from pdrgate.replication.earlier_tries import Pairs
 from pdrgate.results.model import Better, ChangeResult, Evidence
 from pdrgate.results.verdict import Verdict
 from pdrgate.stats.intervals import (

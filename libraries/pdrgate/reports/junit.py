@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from xml.etree import ElementTree
 
 from pdrgate.errors import EXIT_FAIL, EXIT_PASS
-from pdrgate.reports.exports.series import slug, unit
-from pdrgate.reports.scenario import kernel
+from pdrgate.reports.exports.figures import slug, unit
+from pdrgate.reports.scenario_parts import kernel
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pdrgate.reports.costs import INLINED, largest_changes
-from pdrgate.reports.drops import drops_lines, drops_rows
+from pdrgate.reports.drop_words import drops_lines, drops_rows
 from pdrgate.reports.gfm import block, code, cut, table, text
 from pdrgate.reports.latencies import latency_by_build, share_in_words
 from pdrgate.reports.measurands import MeasurandRow, change_rows, measurand_rows
-from pdrgate.reports.soak import soak_lines
-from pdrgate.reports.spike_in import spike_in_lines
+from pdrgate.reports.soak_words import soak_lines
+from pdrgate.reports.spike_in_words import spike_in_lines
 from pdrgate.results.model import ComparisonResult, FunctionChange, RunResult, ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.units import Duration, Rate, Ratio

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pdrgate.reports.costs import largest_changes
-from pdrgate.reports.losses import by_build
+from pdrgate.reports.loss_words import by_build
 from pdrgate.reports.measurands import PDR, measurand_rows
 from pdrgate.reports.robot_text import bold, link, picture, table, text
-from pdrgate.reports.scenario import Picture, kernel
+from pdrgate.reports.scenario_parts import Picture, kernel
 from pdrgate.results.losses import thousands
 from pdrgate.results.model import AssessmentResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import gravest

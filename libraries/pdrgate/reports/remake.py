@@ -19,7 +19,7 @@ from pdrgate.reports.files import written
 from pdrgate.reports.junit import XUNIT_FILE, junit, retold
 from pdrgate.reports.markdown import MARKDOWN_FILE, run_markdown
 from pdrgate.reports.overview import Overview, gravest_scenario, overview
-from pdrgate.reports.scenario import Picture, main_picture, pictures
+from pdrgate.reports.scenario_parts import Picture, main_picture, pictures
 from pdrgate.reports.summary import SUMMARY_FILE, summary
 from pdrgate.reports.trial_chart import trial_chart
 from pdrgate.results.model import RunResult

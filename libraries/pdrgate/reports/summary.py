@@ -11,10 +11,10 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from pdrgate.reports.html import rendered
-from pdrgate.reports.scenario import Picture, details, kernel
-from pdrgate.reports.tables import facts_table, measurands_table
+from pdrgate.reports.html_tables import facts_table, measurands_table
+from pdrgate.reports.scenario_parts import Picture, details, kernel
 from pdrgate.reports.trial_chart import HEAD, TrialChart, shapes
-from pdrgate.results.environment import in_common
+from pdrgate.results.common_environment import in_common
 from pdrgate.results.model import RunResult, ScenarioResult
 
 SUMMARY_FILE = "summary.html"

@@ -32,7 +32,7 @@ from typing import Any, Self
 from pdrgate.errors import StorageError, TestbedError
 from pdrgate.safety.locks import Lease
 from pdrgate.safety.processes import MARK, ProcessId
-from pdrgate.safety.state import STATE_DIR, boot_id, lasting, make
+from pdrgate.safety.state_folder import STATE_DIR, boot_id, lasting, make
 
 NAMESPACE_PREFIX = "pdrgate"
 """Only namespaces whose names begin so are ever deleted by a recovery."""

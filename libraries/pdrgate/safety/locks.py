@@ -23,7 +23,7 @@ from typing import Literal, Self
 from urllib.parse import quote
 
 from pdrgate.errors import TestbedError
-from pdrgate.safety.state import STATE_DIR, make
+from pdrgate.safety.state_folder import STATE_DIR, make
 
 Kind = Literal["cpu", "interface", "setting", "host", "trex", "recovery"]
 

@@ -15,7 +15,7 @@ from pdrgate.knobs import knob_from_record, of_whole_machine, put_back
 from pdrgate.safety.journal import FORMAT, NAMESPACE_PREFIX, Journal, machine_of
 from pdrgate.safety.locks import Lease, Resource
 from pdrgate.safety.processes import ProcessId, end
-from pdrgate.safety.state import BOOT_ID, STATE_DIR, boot_id, lasting
+from pdrgate.safety.state_folder import BOOT_ID, STATE_DIR, boot_id, lasting
 
 if TYPE_CHECKING:
     from pdrgate.safety.sut_lock import SutLock

@@ -4,7 +4,13 @@ from pdrgate.stability.assessment import Assessment, Verdict, assess
 from pdrgate.stability.checks import Bounds, Check
 from pdrgate.stability.curve import LoadLossCurve, LoadPoint, PdrEstimate
 from pdrgate.stability.drift import Repeats
-from pdrgate.stability.saturation import Label, Reading, Saturation, detect_saturation, throughput_increase_ratios
+from pdrgate.stability.throughput_increase import (
+    Label,
+    Reading,
+    Saturation,
+    detect_saturation,
+    throughput_increase_ratios,
+)
 from pdrgate.stability.trial_files import Experiment, expand, read_experiments, read_trials
 
 __all__ = [

@@ -20,7 +20,7 @@ from pdrgate.stability.checks import Bounds, Check
 from pdrgate.stability.curve import LoadLossCurve, LoadPoint, PdrEstimate
 from pdrgate.stability.dips import without_lone_dips
 from pdrgate.stability.drift import Repeats, Scatter, looks, repeats_that_matter, scatters, trials_past_the_pdr
-from pdrgate.stability.saturation import (
+from pdrgate.stability.throughput_increase import (
     DEFAULT_ETA,
     DEFAULT_PLR_THRESHOLD,
     Label,

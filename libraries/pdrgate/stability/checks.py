@@ -18,7 +18,7 @@ from typing import Any
 
 from pdrgate.stability.curve import LoadLossCurve, LoadPoint, PdrEstimate, first_past
 from pdrgate.stability.drift import WANDER_MIN_RUNS, Repeats, Scatter
-from pdrgate.stability.saturation import Reading, Saturation
+from pdrgate.stability.throughput_increase import Reading, Saturation
 from pdrgate.stats.intervals import sample_deviation, t_quantile
 from pdrgate.stats.modes import MODES_MIN_RUNS
 from pdrgate.units import Rate, Ratio

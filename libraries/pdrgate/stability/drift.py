@@ -14,9 +14,9 @@ from statistics import median
 
 from pdrgate.results.model import SeriesResult
 from pdrgate.stability.curve import LoadLossCurve, first_past
-from pdrgate.stats.drift import Autocorrelation, Trend, lag1_autocorrelation, trend, wander
 from pdrgate.stats.intervals import mean, sample_deviation
 from pdrgate.stats.modes import Modes, two_modes
+from pdrgate.stats.ranks import Autocorrelation, Trend, lag1_autocorrelation, trend, wander
 from pdrgate.trial import Trial
 from pdrgate.units import Rate
 

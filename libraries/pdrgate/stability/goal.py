@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pdrgate.stability.saturation import DEFAULT_PLR_THRESHOLD
+from pdrgate.stability.throughput_increase import DEFAULT_PLR_THRESHOLD
 
 _WORD = re.compile(r"-loss(\d[\d.]*(?:e-\d+)?)(?=-|$)")
 

@@ -11,8 +11,8 @@ from pdrgate.data_paths.tcp_streams import size
 from pdrgate.stability.assessment import Assessment
 from pdrgate.stability.checks import Check
 from pdrgate.stability.curve import LoadPoint, PdrEstimate
-from pdrgate.stability.saturation import Reading
-from pdrgate.stability.transfers import TransfersAssessment, round_trip
+from pdrgate.stability.throughput_increase import Reading
+from pdrgate.stability.transfer_checks import TransfersAssessment, round_trip
 from pdrgate.units import Rate, Ratio
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdrgate.errors import DataError
-from pdrgate.stability.comparisons import experiments
+from pdrgate.stability.experiments import experiments
 from pdrgate.transfer import Transfer
 
 TRANSFERS_FILE = "transfers.jsonl"

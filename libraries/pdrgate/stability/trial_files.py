@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pdrgate.errors import DataError
-from pdrgate.stability.comparisons import experiments
+from pdrgate.stability.experiments import experiments
 from pdrgate.stability.transfer_files import TRANSFERS_FILE
 from pdrgate.trial import GENERATOR_TOLERANCE, Trial
 

@@ -1,12 +1,5 @@
 """Floor 1: pure functions on numbers. No I/O, no trial, no packet."""
 
-from pdrgate.stats.drift import (
-    Autocorrelation,
-    Trend,
-    lag1_autocorrelation,
-    trend,
-    wander,
-)
 from pdrgate.stats.intervals import (
     Change,
     Interval,
@@ -23,6 +16,13 @@ from pdrgate.stats.intervals import (
 )
 from pdrgate.stats.modes import Modes, critical_separation, two_modes
 from pdrgate.stats.pooled import Deviation, pooled
+from pdrgate.stats.ranks import (
+    Autocorrelation,
+    Trend,
+    lag1_autocorrelation,
+    trend,
+    wander,
+)
 from pdrgate.stats.robust import dips, winsorised
 from pdrgate.stats.sequential import log_likelihood_ratio, resolvable
 

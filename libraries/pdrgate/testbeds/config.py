@@ -13,7 +13,7 @@ from pdrgate.errors import TestbedError, UsageError
 from pdrgate.hosts.cpus import CpuPlan, plan_cpus
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds.protocol import Testbed
-from pdrgate.traffic.trex.config import TRexConfig
+from pdrgate.traffic.trex.trex_config import TRexConfig
 
 if TYPE_CHECKING:
     from pdrgate.traffic.embedded import Engine

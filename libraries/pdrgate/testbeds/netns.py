@@ -42,8 +42,8 @@ from pdrgate.observers.processor import ProcessorWatch
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import NAMESPACE_PREFIX, Journal
-from pdrgate.testbeds.drop_reasons import AnyDropReasons, DropWatch, drop_reasons_here, inode
-from pdrgate.testbeds.processor import CountedByProcessor
+from pdrgate.testbeds.drop_watch import AnyDropReasons, DropWatch, drop_reasons_here, inode
+from pdrgate.testbeds.processor_counting import CountedByProcessor
 from pdrgate.testbeds.protocol import Pinning, first_cpus
 from pdrgate.testbeds.sharing import BACKLOG
 from pdrgate.traffic.embedded import EmbeddedGenerator, Engine

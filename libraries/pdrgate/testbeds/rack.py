@@ -47,9 +47,9 @@ from pdrgate.observers.reading import Reading
 from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.sut_lock import SutLock
-from pdrgate.testbeds.drop_reasons import AnyDropReasons, DropWatch, drop_reasons_here, drop_reasons_of, inode
+from pdrgate.testbeds.drop_watch import AnyDropReasons, DropWatch, drop_reasons_here, drop_reasons_of, inode
 from pdrgate.testbeds.kinds import PortConfig
-from pdrgate.testbeds.processor import CountedByProcessor
+from pdrgate.testbeds.processor_counting import CountedByProcessor
 from pdrgate.testbeds.protocol import Pinning, first_cpus
 from pdrgate.testbeds.rack_station import RackStation
 from pdrgate.testbeds.sharing import BACKLOG

@@ -10,10 +10,10 @@ from pdrgate.errors import TestbedError
 from pdrgate.guests.metering import CpuSpeed
 from pdrgate.hosts.ssh_target import SshTarget
 from pdrgate.testbeds.config import GeneratorConfig, TestbedConfig
-from pdrgate.testbeds.faults import TREX, faults
+from pdrgate.testbeds.file_faults import TREX, faults
 from pdrgate.testbeds.kinds import KINDS, HostConfig, PortConfig, Rack, StationConfig
 from pdrgate.testbeds.yaml_lines import parse
-from pdrgate.traffic.trex.config import TRexConfig
+from pdrgate.traffic.trex.trex_config import TRexConfig
 
 
 def load_testbed(path: Path | str) -> TestbedConfig:

@@ -14,7 +14,7 @@ from pdrgate.safety.journal import Journal
 from pdrgate.traffic.embedded import EmbeddedGenerator, Engine
 from pdrgate.traffic.frames import Path
 from pdrgate.traffic.generator import Generator
-from pdrgate.traffic.trex.config import TRexConfig
+from pdrgate.traffic.trex.trex_config import TRexConfig
 
 
 class TrafficSource(Protocol):

@@ -28,7 +28,7 @@ from pdrgate.guests.accelerator import AcceleratorChoice, KvmRecord, choose_acce
 from pdrgate.guests.guest import BOOT_PATIENCE, Guest, GuestConfig, GuestError
 from pdrgate.guests.guest_clock import GuestClock
 from pdrgate.guests.metering import CpuSpeed, SpeedChoice, SpeedObserver, SpeedRecord, VcpuMeter, unheld_speed
-from pdrgate.guests.metering.functions import BusyProgram, FunctionObserver, why_unmetered
+from pdrgate.guests.metering.function_counts import BusyProgram, FunctionObserver, why_unmetered
 from pdrgate.guests.metering.stacks import StackObserver
 from pdrgate.guests.metering.symbols import Symbols, read_symbols, tells_symbols
 from pdrgate.guests.qemu import RINGS, TX_RING, NetworkPort, cpu_model, qemu_version
@@ -51,7 +51,7 @@ from pdrgate.observers.namespace_counters import NamespaceCounters
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import NAMESPACE_PREFIX, Journal
-from pdrgate.testbeds.drop_reasons import DropWatch, drop_reasons_of
+from pdrgate.testbeds.drop_watch import DropWatch, drop_reasons_of
 from pdrgate.testbeds.protocol import Pinning
 from pdrgate.traffic.embedded import EmbeddedGenerator, Engine
 from pdrgate.traffic.frames import Path

@@ -9,7 +9,7 @@ import numpy as np
 
 from pdrgate.guests.metering.meter import Followed, VcpuMeter
 from pdrgate.guests.metering.symbols import Symbols
-from pdrgate.observers.functions import condensed_stacks, with_callees
+from pdrgate.observers.function_names import condensed_stacks, with_callees
 from pdrgate.observers.watching import Observation
 from pdrgate.trial import CALLER, USER_SPACE, Stacks
 

@@ -25,7 +25,7 @@ from pdrgate.cache import cache_folder
 from pdrgate.errors import StorageError, TestbedError
 from pdrgate.guests.metering.meter import Executed
 from pdrgate.hosts.host import Host
-from pdrgate.observers.functions import function_name
+from pdrgate.observers.function_names import function_name
 from pdrgate.trial import USER_SPACE
 
 UNNAMED = "code without a name"

@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 
 from pdrgate.errors import DataError, StorageError
 from pdrgate.history.address import Address
-from pdrgate.history.database.schema import bring_up_to_date
+from pdrgate.history.database.version import bring_up_to_date
 
 PATIENCE = 30.0
 """Seconds to wait for another program to end what it writes."""

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, and_, delete, func, insert, or_, select, upda
 from sqlalchemy.dialects import postgresql, sqlite
 
 from pdrgate.errors import DataError
-from pdrgate.history.database.noise import add_observation
+from pdrgate.history.database.deviations import add_observation
 from pdrgate.history.database.tables import (
     Boot,
     Change,
@@ -28,7 +28,7 @@ from pdrgate.history.database.tables import (
     Side,
     TrialRow,
 )
-from pdrgate.history.noise import NOISE_FILE, NoiseFile
+from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
 from pdrgate.history.results import RESULT_FILE, read_result
 from pdrgate.history.trials import TRIALS_FILE
 from pdrgate.results.fingerprint import build, digest, series

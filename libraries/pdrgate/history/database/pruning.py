@@ -6,7 +6,7 @@ from sqlalchemy import Connection, delete, select
 
 from pdrgate.history.database.connection import Database
 from pdrgate.history.database.tables import Attempt, Environment, Fingerprint, Noise, Pin, Result, Run, Side
-from pdrgate.replication.tries import LASTING
+from pdrgate.replication.earlier_tries import LASTING
 
 
 def prune(connection: Connection, before: float, now: float) -> int:

@@ -26,7 +26,7 @@ from pdrgate.reports.allure.settings import (
 from pdrgate.reports.files import written
 from pdrgate.reports.markdown import run_markdown
 from pdrgate.reports.printable import printable
-from pdrgate.reports.scenario import Picture, kernel
+from pdrgate.reports.scenario_parts import Picture, kernel
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.trial import Trial

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from pdrgate.reports.exports.series import builds, slug
+from pdrgate.reports.exports.figures import builds, slug
 from pdrgate.reports.printable import printable
 from pdrgate.results.model import RunResult
 

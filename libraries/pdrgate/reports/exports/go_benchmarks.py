@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pdrgate.reports.exports.series import Build, builds, slug, unit
+from pdrgate.reports.exports.figures import Build, builds, slug, unit
 from pdrgate.reports.printable import printable
 from pdrgate.results.model import MeasurandResult, RunResult
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from pdrgate.reports.exports.series import builds, named, slug, unit
+from pdrgate.reports.exports.figures import builds, named, slug, unit
 from pdrgate.reports.printable import printable
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict

@@ -2,16 +2,16 @@
 latency, places of loss, transfers; as PNG bytes."""
 
 from pdrgate.reports.plots.functions import functions
-from pdrgate.reports.plots.latency import latency
+from pdrgate.reports.plots.latency_shares import latency
 from pdrgate.reports.plots.load_loss import load_loss
-from pdrgate.reports.plots.losses import losses
+from pdrgate.reports.plots.lost_packets import losses
 from pdrgate.reports.plots.page import Stamp
 from pdrgate.reports.plots.pairs import pairs
 from pdrgate.reports.plots.rates import rates
 from pdrgate.reports.plots.repeats import repeats
 from pdrgate.reports.plots.scales import PLR_FLOOR
 from pdrgate.reports.plots.search_path import search_path
-from pdrgate.reports.plots.transfers import transfers
+from pdrgate.reports.plots.transfer_rates import transfers
 
 __all__ = [
     "PLR_FLOOR",

@@ -4,7 +4,7 @@
 `process` runs `worker`, the one program that loads a TRex client.
 """
 
-from pdrgate.traffic.trex.config import TRexConfig
-from pdrgate.traffic.trex.generator import TRexGenerator
+from pdrgate.traffic.trex.trex_config import TRexConfig
+from pdrgate.traffic.trex.trex_generator import TRexGenerator
 
 __all__ = ["TRexConfig", "TRexGenerator"]

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pdrgate.errors import GeneratorError
-from pdrgate.traffic.trex.streams import Stream
+from pdrgate.traffic.trex.trex_streams import Stream
 from pdrgate.trial import Latency, Trial, placed
 
 END_LAG = 0.1

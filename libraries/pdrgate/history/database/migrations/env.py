@@ -2,8 +2,8 @@
 
 from alembic import context
 
-from pdrgate.history.database.schema import VERSION_TABLE
 from pdrgate.history.database.tables import Base
+from pdrgate.history.database.version import VERSION_TABLE
 
 context.configure(
     connection=context.config.attributes["connection"],

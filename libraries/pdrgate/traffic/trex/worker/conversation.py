@@ -13,7 +13,7 @@ import sys
 from typing import Any, NoReturn
 
 from .client import Refusal, words
-from .session import Session
+from .held_connection import Session
 from .supervisor import supervised
 
 

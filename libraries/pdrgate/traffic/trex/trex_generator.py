@@ -14,9 +14,9 @@ from pdrgate.errors import GeneratorError, TestbedError, UsageError
 from pdrgate.traffic.frames import Frames, Path
 from pdrgate.traffic.generator import packets
 from pdrgate.traffic.trex import outcome, pcap
-from pdrgate.traffic.trex.config import TRexConfig
 from pdrgate.traffic.trex.process import RefusedError, Worker, WorkerLostError
-from pdrgate.traffic.trex.streams import Stream, streams
+from pdrgate.traffic.trex.trex_config import TRexConfig
+from pdrgate.traffic.trex.trex_streams import Stream, streams
 from pdrgate.trial import Trial
 
 OPENING = 45.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from pdrgate.reports.arrivals import below
+from pdrgate.reports.arrival_words import below
 from pdrgate.reports.costs import INLINED, cost_in_words
 from pdrgate.reports.html import Cell, Column, Table
 from pdrgate.reports.latencies import share_in_words

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pdrgate.reports.measurands import PDR
-from pdrgate.reports.scenario import kernel
+from pdrgate.reports.scenario_parts import kernel
 from pdrgate.results.model import MeasurandResult, RunResult, ScenarioResult
 
 _UNITS = {"pps": "packets/s"}

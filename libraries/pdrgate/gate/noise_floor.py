@@ -11,7 +11,7 @@ import msgspec
 from pdrgate.errors import PdrGateError, UsageError
 from pdrgate.gate.options import COST_TOLERANCE, LATENCY_TOLERANCE
 from pdrgate.gate.progress import Observer
-from pdrgate.history.noise import NoiseStore
+from pdrgate.history.noise_file import NoiseStore
 from pdrgate.measurands import (
     REPEAT,
     ByteCost,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pdrgate.guests.metering.meter import Executed, VcpuMeter
 from pdrgate.guests.metering.symbols import Symbols
 from pdrgate.hosts.host import CommandError, Host
-from pdrgate.observers.functions import condensed
+from pdrgate.observers.function_names import condensed
 from pdrgate.observers.watching import Observation
 
 LEAST = 2e-6

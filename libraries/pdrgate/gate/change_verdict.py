@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pdrgate.errors import EXIT_FAULT, DataError, UsageError
-from pdrgate.gate.latency import TITLES, latency_in_words
+from pdrgate.gate.build_latency import TITLES, latency_in_words
 from pdrgate.gate.options import COST_TOLERANCE
 from pdrgate.gate.packet_cost import at_odds, cost_in_words, percent
 from pdrgate.measurands import (

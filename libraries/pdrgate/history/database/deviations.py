@@ -13,7 +13,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from pdrgate.history.address import Address
 from pdrgate.history.database.connection import Database
 from pdrgate.history.database.tables import Noise
-from pdrgate.history.noise import Observed
+from pdrgate.history.noise_file import Observed
 from pdrgate.replication import Observation, ObservedBoot
 
 NEWEST = 500

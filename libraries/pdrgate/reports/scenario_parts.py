@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pdrgate.reports import tables
-from pdrgate.reports.arrivals import arrivals_by_build
+from pdrgate.reports import html_tables
+from pdrgate.reports.arrival_words import arrivals_by_build
 from pdrgate.reports.builds import of_builds
-from pdrgate.reports.drops import drops_tables
+from pdrgate.reports.drop_words import drops_tables
 from pdrgate.reports.icicle import icicles
 from pdrgate.reports.latencies import latency_by_build
-from pdrgate.reports.losses import by_build
-from pdrgate.reports.soak import soak_table
-from pdrgate.reports.spike_in import spike_in_table
+from pdrgate.reports.loss_words import by_build
+from pdrgate.reports.soak_words import soak_table
+from pdrgate.reports.spike_in_words import spike_in_table
 from pdrgate.results.file_name import file_name
 from pdrgate.results.model import AssessmentResult, ScenarioResult, SearchResult
 from pdrgate.results.verdict import STABLE
@@ -151,7 +151,7 @@ def _once(draw: Callable[..., _Drawn], *shown: object, told_by: object = None, *
 def fragments(scenario: ScenarioResult) -> Iterator[str]:
     """All tables as HTML: measurands with their changes, boots, and of each build checks, loads and search bounds."""
     if scenario.measurands or scenario.pdr or scenario.comparison:
-        yield tables.measurands_table(scenario)
+        yield html_tables.measurands_table(scenario)
     yield from details(scenario)
 
 
@@ -168,37 +168,37 @@ def key_tables(scenario: ScenarioResult) -> Iterator[str]:
     if scenario.soak is not None:
         yield soak_table(scenario.soak)
     if scenario.comparison is not None and scenario.comparison.functions:
-        yield tables.function_changes_table(scenario.comparison)
+        yield html_tables.function_changes_table(scenario.comparison)
     yield from icicles(scenario)
     for label, latency in latency_by_build(scenario):
-        yield tables.latency_table(latency, label)
+        yield html_tables.latency_table(latency, label)
     for label, losses in by_build(scenario):
         if losses.lost:
-            yield tables.losses_table(losses, label)
+            yield html_tables.losses_table(losses, label)
     if scenario.drops is not None:
         yield from drops_tables(scenario.drops)
     if scenario.transfers is not None and scenario.transfers.checks:
-        yield tables.transfer_checks_table(scenario.transfers)
+        yield html_tables.transfer_checks_table(scenario.transfers)
     for part in _parts(scenario, (), ""):
         if part.assessment is not None:
-            yield tables.checks_table(part.assessment, part.label)
+            yield html_tables.checks_table(part.assessment, part.label)
 
 
 def further_tables(scenario: ScenarioResult) -> Iterator[str]:
     """All others: each transfer, function, load, search and boot."""
     if scenario.transfers is not None and scenario.transfers.transfers:
-        yield tables.transfers_table(scenario.transfers)
+        yield html_tables.transfers_table(scenario.transfers)
     for label, found in arrivals_by_build(scenario):
-        yield tables.arrivals_table(found, label)
+        yield html_tables.arrivals_table(found, label)
     for label, cost in of_builds(scenario, lambda one: one.cost):
-        yield tables.cost_table(cost, label)
+        yield html_tables.cost_table(cost, label)
     for part in _parts(scenario, (), ""):
         if part.assessment is not None:
-            yield tables.loads_table(part.assessment, part.label)
+            yield html_tables.loads_table(part.assessment, part.label)
         if part.search is not None:
-            yield tables.bounds_table(part.search, part.label)
+            yield html_tables.bounds_table(part.search, part.label)
     if scenario.boots:
-        yield tables.boots_table(scenario.boots, scenario.measurands)
+        yield html_tables.boots_table(scenario.boots, scenario.measurands)
 
 
 def kernel(scenario: ScenarioResult) -> str:

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from pdrgate.stability.checks import Bounds, Check, check_autocorrelation, check_trend, check_two_modes
 from pdrgate.stability.drift import PACKETS, Repeats
-from pdrgate.stats.drift import LAG1_MIN_RUNS, TREND_MIN_RUNS
 from pdrgate.stats.intervals import mean
 from pdrgate.stats.modes import two_modes
+from pdrgate.stats.ranks import LAG1_MIN_RUNS, TREND_MIN_RUNS
 
 
 def steady(quantity: str, values: tuple[float, ...], bounds: Bounds | None = None) -> tuple[Check, ...]:

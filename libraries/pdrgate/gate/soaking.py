@@ -14,7 +14,7 @@ from pdrgate.measurands.latency import told_by
 from pdrgate.observers.accounting import total
 from pdrgate.results.soak import SoakResult
 from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.stats.drift import trend
+from pdrgate.stats.ranks import trend
 from pdrgate.trial import Trial
 
 SHARE = 0.9
