@@ -380,6 +380,17 @@ def test_assessing_does_not_load_the_slow_half_of_scipy(stable: Path) -> None:
     assert done.stdout.splitlines()[-1] == "0 False"
 
 
+@pytest.mark.parametrize(
+    "command", ["assess <(cat FILE)", "assess /dev/stdin < <(cat FILE)", "compare <(cat FILE) FILE"]
+)
+def test_a_pipe_is_a_file_too(stable: Path, command: str) -> None:
+    """Its first line was read to see what it holds, and then it was empty."""
+    line = f"{sys.executable} -m pdrgate.cli {command.replace('FILE', str(stable))}"
+    done = subprocess.run(["bash", "-c", line], env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert done.stdout.startswith("STABLE\n" if "assess" in command else ("NO_BASELINE: ", "INCONCLUSIVE: "))
+
+
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(pdrgate.__file__).parents[1])}
 
 

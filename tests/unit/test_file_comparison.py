@@ -104,6 +104,15 @@ def test_a_run_of_pairs_against_itself_is_not_equal_by_being_itself(tmp_path: Pa
     assert found.change == pytest.approx(-0.5, abs=0.01)
 
 
+def test_a_run_whose_fingerprints_cannot_be_read_is_told(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        written(tmp_path / name / "trials.jsonl", replicate(IdealCurve(1e6), repeat=1, fingerprint="known"))
+    (tmp_path / "first" / "fingerprints.json").write_text("[" * 100_000)
+    with pytest.raises(DataError, match=r"first/fingerprints\.json cannot be read \(maximum recursion depth exceeded"):
+        compare_files(tmp_path / "first", tmp_path / "second", 0.02, PDR.loss_ratio)
+
+
 def test_a_side_that_a_file_does_not_have(tmp_path: Path) -> None:
     trials = [trial for trial in pairs([1e6, 1e6], 0.9) if trial.side == "candidate"]
     run = written(tmp_path / "run.jsonl", trials)
@@ -144,6 +153,7 @@ def odd_trials() -> dict[str, list[Trial]]:
         "nothing came back in pairs": changed(paired, forwarded=0, drained=0),
         "all came back": [dataclasses.replace(trial, forwarded=trial.offered) for trial in repeated],
         "as much as is counted": changed(repeated, offered=2**64, forwarded=2**64),
+        "at rest": changed(repeated, intended_load=0.0, offered=0, forwarded=0, phase="idle"),
         "for no time": changed(repeated, intended_duration=5e-324),
         "at hardly any load": changed(paired, intended_load=5e-324),
         "at the highest load": changed(paired, intended_load=2.0**64),

@@ -78,9 +78,11 @@ def test_builds_of_two_comparisons_are_experiments_of_their_own(write: Write) ->
 
 
 def test_nothing_that_was_sent_is_no_experiment(write: Write) -> None:
-    path = write(lines(Trial(0.0, 0.5, 0, 0, phase="idle")))
+    idle = Trial(0.0, 0.5, 0, 0, phase="idle", boot="1")
     with pytest.raises(DataError, match="in none of its trials was anything sent; name a file of others"):
-        read_experiments(path)
+        read_experiments(write(lines(idle)))
+    (experiment,) = read_experiments(write(lines(idle, ours(boot="2"))))
+    assert experiment.boot == "2"
 
 
 def test_repeats_are_taken_alone_where_there_are_any(write: Write) -> None:
@@ -302,11 +304,11 @@ def test_no_file_no_permission_and_a_directory(tmp_path: Path, write: Write, mon
     with pytest.raises(DataError, match=r"is a directory; name a file of trials in it"):
         read_experiments(tmp_path)
 
-    def denied(self: Path) -> bytes:
+    def denied(self: Path, mode: str) -> None:
         raise PermissionError(13, "Permission denied")
 
     path = write(WHOLE)
-    monkeypatch.setattr(Path, "read_bytes", denied)  # root may read everything, so chmod would not do
+    monkeypatch.setattr(Path, "open", denied)  # root may read everything, so chmod would not do
     with pytest.raises(DataError, match=r"no permission to read it"):
         read_experiments(path)
 

@@ -158,7 +158,16 @@ def test_a_scenario_is_had_by_its_name(scenario: Scenario) -> None:
     assert found.loss_ratio == pytest.approx(scenario.loss_ratio)
 
 
-@pytest.mark.parametrize("name", ["", "default", "ipv6-routing", "ipv6-routing-1cpu-4096-64B-fast"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "default",
+        "ipv6-routing",
+        "ipv6-routing-1cpu-4096-64B-fast",
+        pytest.param(f"ipv6-routing-1cpu-{5000 * '9'}-64B", id="digits"),
+    ],
+)
 def test_names_of_no_scenario(name: str) -> None:
     with pytest.raises(UsageError, match=r"take a name from a result, such as ipv6-routing-1cpu-4096-64B$"):
         Scenario.named(name)

@@ -250,6 +250,8 @@ def _transfers_of(stored: StoredSet, side: Side) -> _Set:
 def _trials_of(stored: StoredSet, side: Side, plr_threshold: float) -> _Set:
     path, trials = stored.path, stored.of(stored.trials, side)
     repeats = [trial for trial in trials if trial.phase == REPEAT] or [trial for trial in trials if trial.intended_load]
+    if not repeats:
+        raise DataError(f"{path}: in none of its trials was anything sent; name a file of others")
     paired = any(trial.pair for trial in trials)
     values = _by_replicate(trials, plr_threshold)
     pdrs = tuple(values[PartialDropRate.name].values())

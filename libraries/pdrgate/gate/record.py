@@ -257,5 +257,5 @@ def read_fingerprints(folder: Path) -> dict[str, dict[str, str]]:
         return {str(digest): dict(fingerprint) for digest, fingerprint in found.items()}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, AttributeError, TypeError) as error:
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError) as error:
         raise DataError(f"cannot go on from {folder}: {path} cannot be read ({error}); start a new run") from error

@@ -52,6 +52,10 @@ _WORDS: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
 """The words of a scenario's name, what they say, and how they are read."""
 
 
+_LONGEST = 300
+"""Characters of a name; numbers of thousands of digits are none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """What is measured.
@@ -208,6 +212,10 @@ class Scenario:
     @classmethod
     def named(cls, name: str) -> Scenario:
         """The scenario that has this `name`. Raises UsageError when there is none."""
+        if len(name) > _LONGEST:
+            raise UsageError(
+                f"there is no scenario {name[:_LONGEST]!r}…; take a name from a result, such as {cls().name}"
+            )
         path = max((one for one in DATA_PATHS if name.startswith(f"{one}-")), key=len, default="")
         found: dict[str, Any] = {"data_path": path}
         transfers = bool(path) and DATA_PATHS[path].transfers

@@ -3,11 +3,13 @@ not finish."""
 
 from __future__ import annotations
 
+import codecs
 import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from pdrgate.errors import DataError
+from pdrgate.stability.content import opened
 from pdrgate.stability.experiments import experiments
 from pdrgate.transfer import Transfer
 
@@ -26,8 +28,8 @@ class TransferExperiment:
 def holds_transfers(path: Path) -> bool:
     """Whether a file is one of transfers, by its first line; False of one that cannot be read."""
     try:
-        with path.open("rb") as stream:
-            record = json.loads(stream.readline())
+        with opened(path) as stream:
+            record = json.loads(stream.readline().removeprefix(codecs.BOM_UTF8))
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(record, dict) and "window" in record and "intended_load" not in record
@@ -40,7 +42,8 @@ def read_transfers(path: Path) -> list[Transfer]:
         DataError: the file cannot be read, or a line is no transfer.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        with opened(path) as stream:
+            text = stream.read().decode("utf-8-sig")
     except FileNotFoundError:
         return []
     except (OSError, UnicodeDecodeError) as error:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pdrgate.errors import DataError
+from pdrgate.stability.content import opened
 from pdrgate.stability.experiments import experiments
 from pdrgate.stability.transfer_files import TRANSFERS_FILE
 from pdrgate.trial import GENERATOR_TOLERANCE, Trial
@@ -104,7 +105,7 @@ def is_published(file: Path) -> bool:
 def _holds_nothing(file: Path) -> bool:
     """Whether there is no whole line in it; False of one that cannot be read, for whoever reads it says so."""
     try:
-        with file.open("rb") as stream:
+        with opened(file) as stream:
             first = next((line for line in stream if line.strip()), b"")
     except OSError:
         return False
@@ -167,7 +168,8 @@ def read_file(path: Path) -> TrialsRead:
 
 def _text(path: Path) -> str:
     try:
-        content = path.read_bytes()
+        with opened(path) as stream:
+            content = stream.read()
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; name a file of trials, or a directory of such files") from None
     except IsADirectoryError:
