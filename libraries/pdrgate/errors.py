@@ -4,6 +4,9 @@ The exit codes are a contract with other programs: 0 the gate passes, 1 it fails
 2 the testbed, a boot, a file or a tool failed, 64 the command line is wrong (BSD ``EX_USAGE``).
 """
 
+import contextlib
+from collections.abc import Callable, Iterator
+
 EXIT_PASS = 0
 EXIT_FAIL = 1
 EXIT_FAULT = 2
@@ -49,3 +52,16 @@ class DataError(PdrGateError):
 
 class StorageError(PdrGateError):
     """A measurement could not be put on disk (full disk, no permission)."""
+
+
+@contextlib.contextmanager
+def closed_on_error(close: Callable[[], object]) -> Iterator[None]:
+    """Call ``close`` where what follows fails, which is the error to tell, also when closing fails: that is noted."""
+    try:
+        yield
+    except BaseException as error:
+        try:
+            close()
+        except PdrGateError as failure:
+            error.add_note(str(failure))
+        raise

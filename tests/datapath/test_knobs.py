@@ -358,7 +358,7 @@ def test_restore_undoes_what_a_killed_run_left(host, run, tmp_path, capsys) -> N
     ]  # fmt: skip
     assert taken(host) == before
     assert main(["restore", "--state", state]) == EXIT_PASS
-    assert capsys.readouterr().out == "nothing to undo: no killed run has left anything\n"
+    assert capsys.readouterr().out == "nothing to undo: no run has left anything\n"
 
 
 def test_restore_leaves_a_run_that_lives_alone(host, run, tmp_path, capsys) -> None:  # type: ignore[no-untyped-def]
@@ -384,7 +384,7 @@ def test_restore_says_what_it_could_not_undo_and_tries_again(host, tmp_path, cap
         assert main(["restore", "--state", str(state)]) == EXIT_FAULT
         (line,) = capsys.readouterr().out.splitlines()
         assert line.startswith("could not undo {")
-        assert "is no knob that this version of pdrgate knows; tried again at the next start" in line
+        assert "is no knob that this version of pdrgate knows; the next start tries again, and so does: " in line
     assert len(list(state.glob("run-*.jsonl"))) == 1
 
 

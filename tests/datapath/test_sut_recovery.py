@@ -412,6 +412,30 @@ def test_a_session_whose_number_was_reused_is_left_alone(state, difference):
             os.kill(left.pid, 9)
 
 
+@pytest.mark.parametrize("leader", ["runs", "has-ended"])
+def test_a_program_that_still_runs_keeps_its_journal(state, leader):
+    journal = Journal.begin(state)
+    program = journal.start(
+        ("sh", "-c", f"sleep 6073 & echo $!; {'wait' if leader == 'runs' else ''}"), stdout=subprocess.PIPE
+    )
+    child = ProcessId.of(int(program.stdout.readline()))
+    if leader != "runs":
+        program.wait()
+    try:
+        with pytest.raises(TestbedError, match=rf"back as it was: process {program.pid} \(sh -c .*; the next start tr"):
+            journal.close()
+        what = "" if leader == "runs" else "what was left of "
+        (told,) = recover_stale(state)
+        assert told.startswith(f"ended {what}process {program.pid} (sh -c ") and told.endswith(" (left by this run)")
+        assert not child.alive
+        assert list(state.glob("run-*")) == []
+    finally:
+        if child.alive:
+            os.kill(child.pid, 9)
+        program.wait()
+        program.stdout.close()
+
+
 def test_process_ids():
     assert ProcessId.of(os.getpid()).alive
     assert not ProcessId(os.getpid(), 0).alive

@@ -414,7 +414,7 @@ def test_a_sut_that_is_away_is_asked_once_and_undone_when_it_is_back(
     away = [sentence for sentence in recover_stale(tmp_path / "state") if sentence.startswith("could not undo")]
     (sentence,) = away
     assert f"changes of the killed run of pid {pid} on ssh:sut: cannot reach sut (root@127.0.0.1:" in sentence
-    assert sentence.endswith("; tried again at the next start")
+    assert sentence.endswith("; the next start tries again, and so does: sudo pdrgate restore")
     assert len(remote(tmp_path / "state")) == 1
     elsewhere.start()
     told = recover_stale(tmp_path / "state")

@@ -18,16 +18,18 @@ from pdrgate.data_paths.catalogue import Hop, Port
 from pdrgate.doctor import Examination, Finding, Status, here, machine, ports, worst
 from pdrgate.doctor.finding import Check
 from pdrgate.doctor.traffic import self_test
-from pdrgate.errors import GeneratorError, TestbedError
+from pdrgate.errors import GeneratorError, TestbedError, closed_on_error
 from pdrgate.guests.accelerator import KvmFinding, KvmRecord
 from pdrgate.hosts.cpus import CpuPlan
-from pdrgate.hosts.host import CommandError, Completed, HostError
+from pdrgate.hosts.host import CommandError, Completed, HostError, local_host
+from pdrgate.knobs import FileKnob, KnobSet
 from pdrgate.observers.cpu_use import descendants, parse_threads, watch_cpus
 from pdrgate.observers.environment import Environment, PortEnvironment
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.reports.findings import render, summary
+from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, Resource, whole_machine
-from pdrgate.safety.recovery import Living
+from pdrgate.safety.recovery import Living, recover_stale
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, SimulatedSut
 from pdrgate.trial import Trial
@@ -314,7 +316,7 @@ def test_leftovers_that_no_journal_knows() -> None:
     }
     assert told(here.leftovers(Scripted(answers), ["deleted namespace pdrgate-1-tg"], NONE)) == (  # type: ignore[arg-type]
         "warn",
-        "put back what a killed run had left: deleted namespace pdrgate-1-tg; namespaces that no run knows of: "
+        "earlier runs had left something: deleted namespace pdrgate-1-tg; namespaces that no run knows of: "
         "pdrgate-0a1b2c-sut1, pdrgate-0a1b2c-tg; generators that no run knows of: process 77",
         "ip netns delete pdrgate-0a1b2c-sut1; kill 77",
     )
@@ -579,6 +581,48 @@ def test_a_sut_that_dies_meanwhile_is_told_and_the_testbed_closed(tmp_path: Path
     )
     assert found[-1] == Finding("testbed", "examination", Status.FAIL, "it ended early: ssh:sut got no answer")
     assert not testbed.open
+
+
+def test_what_a_testbed_could_not_put_back_is_told_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting, state = tmp_path / "setting", tmp_path / "state"
+    setting.write_text("1\n")
+    really, fails = FileKnob.restore, [True, False, True, True]
+
+    def restore(knob: FileKnob, host: Any, old: str) -> None:
+        if fails.pop(0):
+            raise TestbedError("it is busy")
+        really(knob, host, old)
+
+    def refuse(config: object, journal: Journal) -> Any:
+        knobs = KnobSet(journal)
+        with local_host() as machine, closed_on_error(knobs.restore):
+            knobs.apply(machine, FileKnob(str(setting), "2"))
+            raise TestbedError("no link")
+
+    def put_back() -> list[tuple[str, str]]:
+        found = Examination(CONFIG, tmp_path, opener=refuse, state=state, pause=lambda seconds: None).findings()
+        return [(one.status.value, one.message) for one in found if one.check == "put back"]
+
+    monkeypatch.setattr(FileKnob, "restore", restore)
+    assert put_back() == [("warn", f"put back {setting} = 1 on local (left by this run)")]
+    assert setting.read_text() == "1\n"
+    ((status, message),) = put_back()
+    assert (status, message.partition(": it is busy; ")[2]) == (
+        "fail", "the next start tries again, and so does: sudo pdrgate restore",
+    )  # fmt: skip
+    assert len(list(state.glob("run-*"))) == 1
+    monkeypatch.undo()
+    assert len(recover_stale(state)) == 1
+    assert setting.read_text() == "1\n"
+
+
+def test_a_testbed_that_does_not_close_is_a_finding(tmp_path: Path) -> None:
+    testbed = FakeTestbed(sut())
+    testbed.close = lambda: (_ for _ in ()).throw(TestbedError("it is busy"))  # type: ignore[method-assign]
+    found = Examination(CONFIG, tmp_path, opener=testbed.open_with, state=tmp_path, pause=lambda seconds: None)
+    assert list(found.findings())[-1] == Finding("testbed", "put back", Status.FAIL, "it is busy")
 
 
 def test_who_reads_no_further_closes_the_testbed(tmp_path: Path) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from robot.running import ResourceFile, TestSuite
 
+from pdrgate.errors import TestbedError
 from pdrgate.keywords.library import PdrGate, _judged
+from pdrgate.keywords.state import OpenTestbed
+from pdrgate.reports.console.screen import Screen
 from pdrgate.results.verdict import Judgement, Verdict
 
 PASSED = Judgement(Verdict.PASS, "not slower")
@@ -26,6 +32,25 @@ def test_a_run_has_as_many_chances_to_err_as_tests_were_selected() -> None:
     top.filter(included_tags=["b"])
     library.start_suite(top.suites[0], None)
     assert library._state.tests == 1
+
+
+def test_all_that_did_not_close_is_said_when_a_suite_ends() -> None:
+    """With the gate's own console Robot tells nobody what the end of a suite raises."""
+
+    def testbed(complaint: str) -> OpenTestbed:
+        def close() -> None:
+            raise TestbedError(complaint)
+
+        session: Any = SimpleNamespace(close=close)
+        return OpenTestbed(session, None, "Suite", complaint)
+
+    library, console = PdrGate(), io.StringIO()
+    library._state.screen = Screen(console)
+    library._state.testbeds += [testbed("a is busy"), testbed("b is busy")]
+    with pytest.raises(TestbedError, match=r"^b is busy$"):
+        library.end_suite(SimpleNamespace(longname="Suite"), None)
+    assert console.getvalue() == "  b is busy\n  a is busy\n"
+    assert library._state.testbeds == []
 
 
 def test_no_argument_of_a_step_takes_the_place_of_one_in_its_name() -> None:

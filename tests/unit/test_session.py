@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
 from fake_testbed import CONFIG, QUICK, FakeTestbed, Watcher, new_session
 
-from pdrgate.errors import TestbedError
+from pdrgate.errors import TestbedError, closed_on_error
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import ScenarioRun
 from pdrgate.gate.session import Session
-from pdrgate.hosts.host import local_host
+from pdrgate.hosts.host import Host, local_host
 from pdrgate.knobs import FileKnob, KnobSet
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease
+from pdrgate.safety.recovery import recover_stale
 from pdrgate.testbeds import resources
 from pdrgate.traffic.simulated import IdealCurve, SimulatedSut
 
@@ -108,6 +111,204 @@ def test_an_interruption_when_the_testbed_is_just_made_leaves_nothing(tmp_path: 
         session.open()
     assert target.read_text().strip() == "1"
     assert not list(state.glob("run-*"))
+    Lease.acquire(resources(CONFIG), state).release()
+
+
+class Stuck:
+    """A setting that a testbed changes, and that does not go back for a number of times."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, failures: int) -> None:
+        self.file = folder / "setting"
+        self.file.write_text("1\n")
+        self.failures = failures
+        really = FileKnob.restore
+
+        def restore(knob: FileKnob, host: Host, old: str) -> None:
+            self.failures -= 1
+            if self.failures >= 0:
+                raise TestbedError("the way to the host broke")
+            really(knob, host, old)
+
+        monkeypatch.setattr(FileKnob, "restore", restore)
+
+    @property
+    def value(self) -> str:
+        return self.file.read_text().strip()
+
+    def turned(self, journal: Journal) -> KnobSet:
+        knobs = KnobSet(journal)
+        with local_host() as host:
+            knobs.apply(host, FileKnob(str(self.file), "2"))
+        return knobs
+
+    def opener(self, config: object, journal: Journal) -> FakeTestbed:
+        """Of a testbed that cannot be set up, and not be put back either."""
+        with closed_on_error(self.turned(journal).restore):
+            raise TestbedError("no link")
+
+
+STAYS = (
+    r"^not all that was changed is back as it was: \S*/setting = 2 on local; the next start tries again, and so does: "
+    r"sudo pdrgate restore$"
+)
+
+
+def test_what_a_testbed_that_did_not_open_could_not_put_back_is_put_back_by_its_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stuck, state, watcher = Stuck(tmp_path, monkeypatch, 1), tmp_path / "state", Watcher()
+    session = Session(CONFIG, QUICK, RunRecord(tmp_path / "run", "quick"), watcher, opener=stuck.opener, state=state)
+    with pytest.raises(
+        TestbedError, match=r"^no link\n1 of the settings could not be put back: the way to the host broke$"
+    ):
+        session.open()
+    assert stuck.value == "1"
+    assert watcher.sentences == [f"put back {stuck.file} = 1 on local (left by this run)"]
+    assert not list(state.glob("run-*"))
+
+
+def test_what_cannot_be_put_back_at_all_is_told_and_put_back_by_the_next_session_of_the_same_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Suites of one Robot process follow each other: that its process lives on keeps no journal from being undone."""
+    stuck, state, watcher = Stuck(tmp_path, monkeypatch, 2), tmp_path / "state", Watcher()
+    session = Session(CONFIG, QUICK, RunRecord(tmp_path / "run", "quick"), watcher, opener=stuck.opener, state=state)
+    with pytest.raises(
+        TestbedError, match=r"^no link\n1 of the settings could not be put back: the way to the host broke$"
+    ):
+        session.open()
+    (told,) = watcher.sentences
+    assert told.startswith("could not undo {") and told.endswith(
+        "of this run: the way to the host broke; the next start tries again, and so does: sudo pdrgate restore"
+    )
+    assert stuck.value == "2"
+    Lease.acquire(resources(CONFIG), state).release()
+    later = Watcher()
+    with new_session(fake(), tmp_path / "next", later, state):
+        assert later.sentences[0] == f"put back {stuck.file} = 1 on local (left by this run)"
+        assert stuck.value == "1"
+    assert not list(state.glob("run-*"))
+
+
+def test_a_setting_of_a_scenario_that_did_not_go_back_does_so_when_the_session_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stuck, state, watcher = Stuck(tmp_path, monkeypatch, 1), tmp_path / "state", Watcher()
+    with new_session(fake(), tmp_path / "run", watcher, state) as session:
+        subject = ScenarioRun(session, Scenario())
+        subject.prepare()
+        with local_host() as host:
+            subject.subject._batching.apply(host, FileKnob(str(stuck.file), "2"))
+        subject.finish()
+        assert stuck.value == "2"
+    assert stuck.value == "1"
+    assert watcher.sentences[-1] == f"put back {stuck.file} = 1 on local (left by this run)"
+    assert not list(state.glob("run-*"))
+
+
+def test_a_generator_that_does_not_end_keeps_no_setting_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stuck, watcher = Stuck(tmp_path, monkeypatch, 0), Watcher()
+    testbed = fake()
+    with new_session(testbed, tmp_path / "run", watcher, tmp_path / "state") as session:
+        subject = ScenarioRun(session, Scenario())
+        subject.prepare()
+        with local_host() as host:
+            subject.subject._batching.apply(host, FileKnob(str(stuck.file), "2"))
+        traffic = subject.subject._traffic
+        assert traffic is not None
+
+        def close() -> None:
+            raise TestbedError("the generator does not end")
+
+        monkeypatch.setattr(traffic, "close", close)
+        subject.finish()
+        assert stuck.value == "1"
+    assert watcher.sentences[-1] == "the generator does not end"
+
+
+def test_a_journal_that_is_closed_while_something_stands_stays_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stuck, state = Stuck(tmp_path, monkeypatch, 0), tmp_path / "state"
+    for failure in (None, ValueError("what went wrong first")):
+        with pytest.raises(failure.__class__ if failure else TestbedError) as error, Journal.begin(state) as journal:
+            stuck.turned(journal)
+            if failure:
+                raise failure
+        told = error.value.__notes__[0] if failure else str(error.value)
+        assert re.match(STAYS, told)
+        assert journal.path.exists()
+        journal.close()
+        assert recover_stale(state) == [f"put back {stuck.file} = 1 on local (left by this run)"]
+        assert stuck.value == "1"
+        assert not list(state.glob("run-*"))
+
+
+def test_a_restart_undoes_what_was_changed_on_another_machine(tmp_path: Path) -> None:
+    knob = FileKnob("/proc/x", "2").to_record()
+    with Journal.begin(tmp_path) as journal:
+        for boot in ("one", "two", "two"):
+            journal.machine("ssh:sut", {}, boot)
+            journal.change("ssh:sut", knob, "1", "2")
+        journal.undone(2)
+        journal.undone(3)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(TestbedError, match="/proc/x = 2 on ssh:sut/inside"), Journal.begin(tmp_path) as journal:
+        journal.machine("ssh:sut", {}, "one")
+        journal.change("ssh:sut/inside", knob, "1", "2")
+    (path,) = tmp_path.glob("*.jsonl")
+    head, *noted = map(json.loads, path.read_text().splitlines())
+    assert (head["ended"], [set(entry) & {"machine", "change"} for entry in noted]) == (True, [{"machine"}, {"change"}])
+
+
+class Busy(FakeTestbed):
+    """One that does not close."""
+
+    def close(self) -> None:
+        raise TestbedError(f"{self.boot} is busy")
+
+
+def test_a_testbed_that_does_not_close_keeps_no_other_open(tmp_path: Path) -> None:
+    state, watcher = tmp_path / "state", Watcher()
+    session = new_session(fake(), tmp_path / "run", watcher, state)
+    session.take()
+    sut = SimulatedSut(IdealCurve(1e6))
+    testbeds = [fake(), Busy(sut, boot="b"), fake(), Busy(sut, boot="d")]
+    for testbed in testbeds:
+        session.begin(lambda journal, testbed=testbed: testbed)  # type: ignore[misc]
+    with pytest.raises(TestbedError, match=r"^b is busy$"):
+        session.leave(testbeds[:3])
+    assert [testbed.open for testbed in testbeds] == [False, True, False, True]
+    with pytest.raises(TestbedError, match=r"^d is busy$"):
+        session.close()  # which tries the other one once more
+    assert watcher.sentences == ["b is busy"]
+    Lease.acquire(resources(CONFIG), state).release()
+    session.close()
+
+
+def test_an_interrupted_close_goes_on_the_next_time_and_lets_nobody_in_before(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+
+    class Interrupted(FakeTestbed):
+        times = 1
+
+        def close(self) -> None:
+            self.times -= 1
+            if self.times >= 0:
+                raise KeyboardInterrupt
+            super().close()
+
+    testbed = Interrupted(SimulatedSut(IdealCurve(1e6)))
+    session = new_session(testbed, tmp_path / "run", Watcher(), state)
+    session.open()
+    with pytest.raises(KeyboardInterrupt):
+        session.close()
+    with pytest.raises(TestbedError, match="in use by this run's other testbed"):
+        Lease.acquire(resources(CONFIG), state)
+    session.close()
+    assert not testbed.open
     Lease.acquire(resources(CONFIG), state).release()
 
 

@@ -1,4 +1,4 @@
-"""``pdrgate restore``: undo what killed runs left."""
+"""``pdrgate restore``: undo what runs left that were killed, or could not put it back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pdrgate.errors import EXIT_FAULT, EXIT_PASS
     help="Where runs keep their locks and their journals.  [default: /run/pdrgate, for other hosts /var/lib/pdrgate]",
 )
 def restore(state: Path | None) -> int:
-    """Undo what killed runs left on this machine and on the hosts they touched.
+    """Undo what runs left on this machine and on the hosts they touched, which were killed or could not put it back.
 
     Settings go back to what they were, programs end, namespaces go. What somebody else has set since is left alone. The
     next run does the same by itself. What a run that is measuring uses is not touched.
@@ -32,5 +32,5 @@ def restore(state: Path | None) -> int:
     for sentence in told:
         click.echo(sentence)
     if not told:
-        click.echo("nothing to undo: no killed run has left anything")
+        click.echo("nothing to undo: no run has left anything")
     return EXIT_FAULT if any(isinstance(sentence, NotUndone) for sentence in told) else EXIT_PASS

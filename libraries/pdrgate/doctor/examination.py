@@ -17,7 +17,7 @@ from pdrgate.observers.cpu_use import WINDOW
 from pdrgate.observers.environment import Environment, capture_environment
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, Resource, whole_machine
-from pdrgate.safety.recovery import living, recover_stale, undo
+from pdrgate.safety.recovery import NotUndone, living, recover_stale, undo
 from pdrgate.safety.state_folder import STATE_DIR
 from pdrgate.testbeds import LocalVm, Testbed, TestbedConfig, open_testbed, resources
 
@@ -82,7 +82,13 @@ class Examination:
             # Only now: what another run does would be taken for a disturbance.
             for check in self._quiet(self._host, self._roles()):
                 yield check.on(HERE)
-            yield from self._with_testbed(journal)
+            try:
+                yield from self._with_testbed(journal)
+            except BaseException:
+                # An interruption may come when the testbed is made and not yet ours to close.
+                undo(journal)
+                raise
+            yield from _back(undo(journal))
 
     def _with_testbed(self, journal: Journal) -> Iterator[Finding]:
         if self._config.waits_for_build:
@@ -97,17 +103,19 @@ class Examination:
             yield Finding(TESTBED, "set-up", Status.FAIL, str(error))
             yield from _unknown(_CHECKS_OF_TESTBED, "the testbed cannot be set up")
             return
-        except BaseException:
-            # An interruption may come when the testbed is made and not yet ours to close.
-            undo(journal)
-            raise
+        failure: PdrGateError | None = None
         try:
             yield Finding(TESTBED, "set-up", Status.OK, testbed.sentence())
             yield from self.examine(testbed)
         except PdrGateError as error:
             yield Finding(TESTBED, "examination", Status.FAIL, f"it ended early: {error}")
         finally:
-            testbed.close()
+            try:
+                testbed.close()
+            except PdrGateError as error:
+                failure = error
+        if failure is not None:
+            yield Finding(TESTBED, "put back", Status.FAIL, str(failure))
 
     def examine(self, testbed: Testbed) -> Iterator[Finding]:
         """The checks of a testbed that is set up."""
@@ -215,6 +223,13 @@ def _once(hosts: Iterator[Host]) -> Iterator[Host]:
         if kind not in seen:
             seen.add(kind)
             yield host
+
+
+def _back(undone: Sequence[str]) -> Iterator[Finding]:
+    """What the testbed did not put back itself, whether that was managed then or not; nothing where there is none."""
+    for sentence in undone:
+        status = Status.FAIL if isinstance(sentence, NotUndone) else Status.WARN
+        yield Finding(TESTBED, "put back", status, sentence)
 
 
 def _unknown(checks: Sequence[str], why: str) -> Iterator[Finding]:

@@ -47,7 +47,7 @@ def disk(folder: Path) -> Check:
 
 
 def leftovers(host: Host, undone: Sequence[str], alive: Living) -> Check:
-    """What killed runs left: ``undone``, which was put back just now, and what nobody's journal knows of.
+    """What earlier runs left: ``undone``, what just now became of it, and what nobody's journal knows of.
 
     What belongs to runs that are ``alive`` is no leftover.
     """
@@ -61,7 +61,7 @@ def leftovers(host: Host, undone: Sequence[str], alive: Living) -> Check:
         workers = sorted(
             {str(one.process) for one in threads.values() if one.command == _GENERATOR and one.process not in used}
         )
-        clauses = [f"put back what a killed run had left: {'; '.join(undone)}"] if undone else []
+        clauses = [f"earlier runs had left something: {'; '.join(undone)}"] if undone else []
         remedies = []
         if names:
             clauses.append(f"namespaces that no run knows of: {', '.join(names)}")

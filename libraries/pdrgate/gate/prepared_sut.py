@@ -188,7 +188,10 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
             ending: whether the testbed is closed next: a SUT that ends with it need not be put back.
         """
         failures: list[str] = []
-        self.abandon()
+        try:
+            self.abandon()
+        except PdrGateError as error:
+            failures.append(str(error))
         if self._log is not None:
             earlier, self._log = self._log, None
             for line in _kernel_log(self.testbed, earlier).since(earlier):

@@ -18,7 +18,7 @@ from pdrgate.knobs import ChangeLog
 from pdrgate.results.model import TestbedResult
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease
-from pdrgate.safety.recovery import recover_stale, undo
+from pdrgate.safety.recovery import NotUndone, recover_stale, undo
 from pdrgate.safety.state_folder import STATE_DIR
 from pdrgate.testbeds import Booting, Testbed, TestbedConfig, open_testbed, resources
 
@@ -69,24 +69,18 @@ class Session:
     def open(self) -> None:
         """Take what the testbed needs and set it up."""
         self.take()
-        try:
+        with self._closed_on_error():
             self._own = self.begin(self.make)
             self._tell(self._own)  # it is up: an opener waits for what it opens
-        except BaseException:
-            self.close()
-            raise
 
     def take(self) -> None:
-        """Take what the testbed needs of this machine, and undo what killed runs left."""
+        """Take what the testbed needs of this machine, and undo what earlier runs left."""
         self._introduce("")
         self._lease = Lease.acquire(resources(self.config), self._state, self.options.wait, self.observer.said)
-        try:
+        with self._closed_on_error():
             for sentence in recover_stale(self._state, lease=self._lease):
                 self.observer.said(sentence)
             self._journal = Journal.begin(self._state, self._lease)
-        except BaseException:
-            self.close()
-            raise
 
     def make(self, journal: Journal) -> Testbed:
         """Another testbed as the file describes it, see `begin`."""
@@ -109,10 +103,11 @@ class Session:
             self._testbeds.append(testbed)
         except BaseException as error:
             # An interruption may come when the testbed is made and not yet ours to close. Ctrl-C in a keyword is an
-            # Exception, of Robot's own; only an error of ours says that the opener has cleaned up.
+            # Exception, of Robot's own; only an error of ours says that the opener has cleaned up, as far as it could.
             if testbed is None and not isinstance(error, PdrGateError):
                 interrupted, self._journal = self._journal, Journal.begin(self._state, self._lease)
-                undo(interrupted)
+                for failure in self._undone(interrupted):
+                    self.observer.said(str(failure))
             raise
         return testbed
 
@@ -151,25 +146,74 @@ class Session:
             self.record = own
 
     def leave(self, testbeds: Collection[Testbed] | None = None) -> None:
-        """Put testbeds of its own back; None: all of them."""
+        """Put testbeds of its own back; None: all of them.
+
+        Raises:
+            PdrGateError: what the first one said of those that could not be put back; what the others said is told.
+        """
+        self._raised(self._left(testbeds))
+
+    def close(self) -> None:
+        """Put everything back and let the next run begin; may be called twice.
+
+        Raises:
+            PdrGateError: the first that went wrong, the rest is told. What could not be put back is in the journal, for
+                the next start.
+        """
+        self._raised(self._closed())
+
+    def _left(self, testbeds: Collection[Testbed] | None = None) -> list[PdrGateError]:
+        failures: list[PdrGateError] = []
         for testbed in reversed(tuple(self._testbeds)):
             if testbeds is None or testbed in testbeds:
-                testbed.close()
+                try:
+                    testbed.close()
+                except PdrGateError as error:
+                    failures.append(error)
+                    continue
                 self._testbeds.remove(testbed)  # only now: what did not close is tried once more
         if testbeds is None:
             self._own = None
+        return failures
 
-    def close(self) -> None:
-        """Put everything back and let the next run begin; may be called twice."""
+    def _closed(self) -> list[PdrGateError]:
+        # Where this is interrupted all is ours still, and the next call goes on.
+        failures = self._left()
+        self._testbeds.clear()  # what did not close is the journal's
+        if self._journal is not None:
+            failures += self._undone(self._journal)
+            self._journal = None
+        if self._lease is not None:
+            self._lease.release()
+            self._lease = None
+        return failures
+
+    def _undone(self, journal: Journal) -> list[PdrGateError]:
+        """End a journal, and put back what its testbeds did not; what that does not manage either."""
         try:
-            self.leave()
-            if self._journal is not None:
-                self._journal.close()
-                self._journal = None
-        finally:
-            if self._lease is not None:
-                self._lease.release()
-                self._lease = None
+            told = undo(journal)
+        except PdrGateError as error:
+            return [error]
+        for sentence in told:
+            if not isinstance(sentence, NotUndone):
+                self.observer.said(sentence)
+        return [TestbedError(sentence) for sentence in told if isinstance(sentence, NotUndone)]
+
+    def _raised(self, failures: Sequence[PdrGateError]) -> None:
+        for failure in failures[1:]:
+            self.observer.said(str(failure))
+        if failures:
+            raise failures[0]
+
+    @contextlib.contextmanager
+    def _closed_on_error(self) -> Iterator[None]:
+        """What fails meanwhile is the error to raise; what goes wrong in closing the session then is told."""
+        try:
+            yield
+        except BaseException:
+            for failure in self._closed():
+                self.observer.said(str(failure))
+            raise
 
     def __enter__(self) -> Self:
         self.open()

@@ -188,13 +188,15 @@ class TestbedKeywords:
         self._close([one for one in self._state.testbeds if one.suite == name])
 
     def _close(self, testbeds: list[OpenTestbed]) -> None:
-        failures: list[PdrGateError] = []
+        observer, failures = RobotObserver(self._state.screen), list[PdrGateError]()
         for one in reversed(testbeds):
             if self._shared is not None:
                 self._shared.end()
             try:
                 one.session.close()
             except PdrGateError as error:
+                # Where the gate has the console Robot shows there nothing of what a suite's end raises.
+                observer.said(str(error))
                 failures.append(error)
             # Only now: what was interrupted is closed when the process ends.
             self._state.testbeds.remove(one)

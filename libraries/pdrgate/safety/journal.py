@@ -12,6 +12,9 @@ A journal is a file of JSON lines: who writes it, then one change a line. Its ow
 time (a process id alone may have passed to another), and by boot: after a reboot nothing of it is left to undo. What
 its run held while it wrote is in it too: nobody else's run is to have that when it is undone.
 
+It is the journal that knows whether all was put back, and not who closes it: it is removed when nothing that it notes
+is left, and else it stays, as that of a run which has ended, for the next start.
+
 Changes of another machine outlive a reboot of this one. They are noted in a file of their own, in a place that a reboot
 does not empty, together with how that machine is reached and with its boot id: it is its reboot that undoes them.
 """
@@ -23,15 +26,18 @@ import json
 import os
 import shlex
 import subprocess
+import textwrap
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from pdrgate.errors import StorageError, TestbedError
+from pdrgate.knobs import knob_from_record, of_whole_machine
 from pdrgate.safety.locks import Lease
-from pdrgate.safety.processes import MARK, ProcessId
+from pdrgate.safety.processes import MARK, ProcessId, left_running
 from pdrgate.safety.state_folder import STATE_DIR, boot_id, lasting, make
 
 NAMESPACE_PREFIX = "pdrgate"
@@ -40,14 +46,64 @@ NAMESPACE_PREFIX = "pdrgate"
 FORMAT = 1
 """The version of the files."""
 
+RESTORE = "the next start tries again, and so does: sudo pdrgate restore"
+"""What becomes of a change that could not be undone, as all who tell of one say."""
+
+_NETNS = "netns:"
+_NAMED = 4
+"""Changes that a sentence names; what did not go back is told one by one when it is tried again."""
+_WIDTH = 80
+
 
 def machine_of(host: str) -> str:
     """The name of a host's machine: without the namespace of it that the host may be."""
     return host.partition("/")[0]
 
 
+def namespace_path(name: str) -> Path:
+    """The file that is there for as long as a network namespace of this machine is."""
+    return Path("/run/netns") / name
+
+
+def standing(entries: Iterable[Mapping[str, Any]], mark: str) -> list[Mapping[str, Any]]:
+    """Those entries whose changes are still to be undone, as far as this machine knows.
+
+    Args:
+        entries: those that nothing says of that they are undone.
+        mark: of the journal that they are of, see `Journal.mark`.
+    """
+    entries = tuple(entries)
+    noted = [ProcessId(entry["process"], entry["start"]) for entry in entries if "process" in entry]
+    running = left_running(noted, mark)
+    return [entry for entry in entries if _stands(entry, running)]
+
+
+def _stands(entry: Mapping[str, Any], running: Collection[ProcessId]) -> bool:
+    match entry:
+        case {"change": _, "host": str(host), "knob": dict(knob)} if host.startswith(_NETNS):
+            # What was set inside of a namespace has ended with it.
+            return namespace_path(host.removeprefix(_NETNS)).exists() or of_whole_machine(knob)
+        case {"change": _}:
+            return True
+        case {"namespace": str(name)}:
+            return namespace_path(name).exists()
+        case {"process": int(pid), "start": int(start)}:
+            return ProcessId(pid, start) in running
+    return False
+
+
+class StillChangedError(TestbedError):
+    """A run has ended, and something that it had changed is not back; ``journals`` are the files that tell of it."""
+
+    def __init__(self, entries: Sequence[Mapping[str, Any]], journals: Sequence[Path]) -> None:
+        self.journals = tuple(journals)
+        named = ", ".join(_in_words(entry) for entry in entries[:_NAMED])
+        more = f" and {len(entries) - _NAMED} more" if len(entries) > _NAMED else ""
+        super().__init__(f"not all that was changed is back as it was: {named}{more}; {RESTORE}")
+
+
 class Journal:
-    """The changes of one run. Every method returns once its line is on disk. Close it when all is undone."""
+    """The changes of one run. Every method returns once its line is on disk; a context manager, see `close`."""
 
     def __init__(self, directory: Path, lease: Lease | None = None) -> None:
         owner = ProcessId.of(os.getpid())
@@ -63,8 +119,8 @@ class Journal:
         }
         self._file = _JournalFile(directory, f"run-{self._name}", self._head | {"began": time.time()})
         self._lasting: _JournalFile | None = None
-        self._machines: set[str] = set()
-        """Names of other machines."""
+        self._machines: dict[str, str] = {}
+        """The boot ids of other machines, by name."""
         self._elsewhere: set[int] = set()
         """Numbers of the changes that were made there."""
         self._count = 0
@@ -96,7 +152,9 @@ class Journal:
         if self._lasting is None:
             head = self._head | {"lasting": True, "began": time.time()}
             self._lasting = _JournalFile(lasting(self.directory), f"remote-{self._name}", head)
-        self._machines.add(name)
+        if self._machines.get(name, boot) != boot:  # its restart has undone what was changed there before
+            self._lasting.forget(lambda entry: "change" in entry and machine_of(entry["host"]) == name)
+        self._machines[name] = boot
         self._lasting.append({"machine": name, "reached": dict(reached), "boot": boot})
 
     def change(self, host: str, knob: Mapping[str, str], old: str, new: str) -> int:
@@ -114,10 +172,9 @@ class Journal:
         """Note that the change of that number is no longer to be undone; for nothing once the journal is ended."""
         if self._file.ended:
             return
-        if self._lasting is not None and number in self._elsewhere:
-            self._lasting.append({"undone": number})
-        else:
-            self._append({"undone": number})
+        file = self._lasting if self._lasting is not None and number in self._elsewhere else self._file
+        file.append({"undone": number})
+        file.forget(lambda entry: entry.get("change") == number)
 
     def namespace(self, name: str) -> None:
         """Note that the network namespace ``name`` is about to be made.
@@ -162,14 +219,14 @@ class Journal:
         return process
 
     def close(self) -> None:
-        """End the journal and remove it: the run has undone its changes."""
-        for file in self._files:
-            if file.close():
-                file.path.unlink(missing_ok=True)
+        """End the journal, and remove it when all that it notes is undone; may be called twice.
 
-    def release(self) -> tuple[Path, ...]:
-        """End writing and leave the files, for `pdrgate.safety.recovery.undo`; those that were not ended before."""
-        return tuple(file.path for file in self._files if file.close())
+        Raises:
+            StillChangedError: something is not; it stays in the journal, which is nobody's from here on.
+        """
+        left = {file.path: found for file in self._files if (found := file.end(self.mark))}
+        if left:
+            raise StillChangedError([entry for found in left.values() for entry in found], tuple(left))
 
     @property
     def _files(self) -> tuple[_JournalFile, ...]:
@@ -181,9 +238,12 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        # After an error something may be left: the next recovery looks, and finds nothing to do if not.
-        if error is None:
+        try:
             self.close()
+        except StillChangedError as failure:
+            if error is None:
+                raise
+            error.add_note(str(failure))  # what went wrong first is the error to tell
 
     def _append(self, record: Mapping[str, Any]) -> None:
         self._file.append(record)
@@ -195,11 +255,16 @@ class _JournalFile:
     def __init__(self, directory: Path, name: str, head: Mapping[str, Any]) -> None:
         make(directory)
         self.path = directory / name
+        self._head = head
+        self._entries: list[Mapping[str, Any]] = []
+        """Those that were not undone, as far as the journal was told."""
+        self._turn = threading.Lock()
+        """Boots come up in threads of their own, beside those that end."""
         try:
             self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise TestbedError(f"cannot write {self.path}: {error.strerror}; run as root or with sudo") from error
-        self.append(head)
+        self._write(head)
         with _opened(directory, os.O_RDONLY | os.O_DIRECTORY) as folder:
             os.fsync(folder)
 
@@ -209,6 +274,33 @@ class _JournalFile:
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Put one line on disk. Raises StorageError."""
+        self._write(record)
+        if "undone" not in record:
+            with self._turn:
+                self._entries.append(record)
+
+    def forget(self, undone: Callable[[Mapping[str, Any]], bool]) -> None:
+        """Take these entries for undone."""
+        with self._turn:
+            self._entries = [entry for entry in self._entries if not undone(entry)]
+
+    def end(self, mark: str) -> list[Mapping[str, Any]]:
+        """End writing, and leave the file only where something stands: that is returned. Nothing the second time."""
+        if self.ended:
+            return []
+        left = standing(self._entries, mark)
+        os.close(self._fd)
+        self._fd = -1
+        if left:
+            # Our process may live for long, and what it left must not wait for its end.
+            with contextlib.suppress(StorageError):
+                kept = [entry for entry in self._entries if "machine" in entry or entry in left]
+                rewrite(self.path, {**self._head, "ended": True}, kept)
+        else:
+            self.path.unlink(missing_ok=True)
+        return left
+
+    def _write(self, record: Mapping[str, Any]) -> None:
         line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
         try:
             written = os.write(self._fd, line)
@@ -218,13 +310,25 @@ class _JournalFile:
         if written != len(line):
             raise StorageError(f"cannot write {self.path}: no space is left; make room there, start again")
 
-    def close(self) -> bool:
-        """End writing; False when that was done before."""
-        if self.ended:
-            return False
-        os.close(self._fd)
-        self._fd = -1
-        return True
+
+def rewrite(path: Path, head: Mapping[str, Any], entries: Iterable[Mapping[str, Any]]) -> None:
+    """Have a journal that nobody writes any more note these entries alone. Raises StorageError, and leaves it then."""
+    shorter = path.with_suffix(".new")
+    try:
+        shorter.write_text("".join(json.dumps(record) + "\n" for record in (head, *entries) if record))
+        shorter.replace(path)
+    except OSError as error:
+        shorter.unlink(missing_ok=True)
+        raise StorageError(f"cannot write {shorter}: {error.strerror}; make room there, start again") from error
+
+
+def _in_words(entry: Mapping[str, Any]) -> str:
+    match entry:
+        case {"change": _, "host": str(host), "knob": dict(knob), "new": str(new)}:
+            return f"{textwrap.shorten(knob_from_record(knob, new).describe(), _WIDTH)} on {host}"
+        case {"namespace": str(name)}:
+            return f"namespace {name}"
+    return f"process {entry['process']} ({textwrap.shorten(entry['command'], _WIDTH)})"
 
 
 @contextlib.contextmanager

@@ -36,7 +36,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "setting": ("{}, which this machine has only once,", "have one of the two leave it alone"),
     "host": ("the SUT {}", "give this testbed another SUT"),
     "trex": ("TRex's port {}", "give this testbed other ports"),
-    "recovery": ("the clearing up after killed runs", "try again"),
+    "recovery": ("the clearing up after earlier runs", "try again"),
 }
 """By kind, what a resource is called, and what else than waiting helps."""
 

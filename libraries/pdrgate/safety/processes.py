@@ -6,7 +6,7 @@ import contextlib
 import os
 import select
 import signal
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -56,6 +56,17 @@ def end(process: ProcessId, mark: str = "") -> bool:
     return ended
 
 
+def left_running(processes: Collection[ProcessId], mark: str) -> frozenset[ProcessId]:
+    """Those that `end` would find anything of; one look at all processes of the machine tells."""
+    alive = {process for process in processes if process.alive}
+    left = tuple(_of_sessions({process.pid for process in processes} - {process.pid for process in alive}, mark))
+    return frozenset(
+        process
+        for process in processes
+        if process in alive or any(leader == process.pid and one.start >= process.start for leader, one in left)
+    )
+
+
 def _end_one(process: ProcessId) -> bool:
     try:
         pidfd = os.pidfd_open(process.pid)
@@ -81,17 +92,22 @@ def _end_one(process: ProcessId) -> bool:
 
 
 def _left_of_session(leader: ProcessId, mark: str) -> Iterator[ProcessId]:
-    if not mark:
+    return (one for _, one in _of_sessions({leader.pid}, mark) if one.start >= leader.start)
+
+
+def _of_sessions(leaders: Collection[int], mark: str) -> Iterator[tuple[int, ProcessId]]:
+    """What runs in the sessions of these numbers and carries the mark, each with the number of its session."""
+    if not mark or not leaders:
         return
     wanted = f"{MARK}={mark}".encode()
     for folder in Path("/proc").glob("[0-9]*"):
         pid = int(folder.name)
         fields = _stat(pid)
-        if fields is None or fields[0] in "ZX" or int(fields[3]) != leader.pid or int(fields[19]) < leader.start:
+        if fields is None or fields[0] in "ZX" or int(fields[3]) not in leaders:
             continue
         with contextlib.suppress(OSError):
             if wanted in (folder / "environ").read_bytes().split(b"\0"):
-                yield ProcessId(pid, int(fields[19]))
+                yield int(fields[3]), ProcessId(pid, int(fields[19]))
 
 
 def _stat(pid: int) -> list[str] | None:

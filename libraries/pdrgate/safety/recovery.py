@@ -1,8 +1,12 @@
-"""Recovery: what killed runs left is undone from their journals, by the next run or by ``pdrgate restore``."""
+"""Recovery: what runs left is undone from their journals, by the next run or by ``pdrgate restore``.
+
+A run that was killed could put nothing back, and one that ended may have failed to.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +16,16 @@ from typing import TYPE_CHECKING, Any, Self
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host, open_host
 from pdrgate.knobs import knob_from_record, of_whole_machine, put_back
-from pdrgate.safety.journal import FORMAT, NAMESPACE_PREFIX, Journal, machine_of
+from pdrgate.safety.journal import (
+    FORMAT,
+    NAMESPACE_PREFIX,
+    RESTORE,
+    Journal,
+    StillChangedError,
+    machine_of,
+    namespace_path,
+    rewrite,
+)
 from pdrgate.safety.locks import Lease, Resource
 from pdrgate.safety.processes import ProcessId, end
 from pdrgate.safety.state_folder import BOOT_ID, STATE_DIR, boot_id, lasting
@@ -25,7 +38,7 @@ _PATIENCE = 600.0
 
 
 class NotUndone(str):
-    """A sentence on something that a dead run left and that could not be undone; other sentences are on what was."""
+    """A sentence on something that a run left and that could not be undone; other sentences are on what was."""
 
     __slots__ = ()
 
@@ -33,7 +46,7 @@ class NotUndone(str):
 def recover_stale(
     directory: Path = STATE_DIR, open_host: Callable[[str], Host] = open_host, lease: Lease | None = None
 ) -> list[str]:
-    """Undo what dead runs left behind.
+    """Undo what dead runs left behind, and those that have ended.
 
     Settings go back to what they were, in reverse order, unless somebody else has changed them since. Processes are
     ended when number and start time match, and with them what they started. Namespaces are deleted. A journal with
@@ -78,13 +91,20 @@ def recover_stale(
     return told
 
 
-def undo(journal: Journal, open_host: Callable[[str], Host] = open_host) -> None:
-    """Undo all that our own journal notes, for a run that was interrupted before it knew itself what it had made.
+def undo(journal: Journal, open_host: Callable[[str], Host] = open_host) -> list[str]:
+    """End our own journal, and undo what of it still stands: nobody else is left who would.
 
-    The journal is ended. What cannot be undone stays in its files, for the next start.
+    At the end of a run that is what its testbed failed to put back. A run that was interrupted may not have known yet
+    what it had made. What cannot be undone stays in the journal's files, for the next start.
+
+    Returns:
+        Sentences as those of `recover_stale`.
     """
-    for path in journal.release():
-        _Stale.load(path).undo(open_host)
+    try:
+        journal.close()
+    except StillChangedError as error:
+        return [sentence for path in error.journals for sentence in _Stale.load(path).undo(open_host)]
+    return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +174,7 @@ class _Stale:
             parts = self.path.stem.split("-")
             known = len(parts) > 2 and parts[1].isdigit() and parts[2].isdigit()
             return known and ProcessId(int(parts[1]), int(parts[2])).alive
-        if self.head.get("boot") != boot_id():
+        if self.head.get("ended") or self.head.get("boot") != boot_id():
             return False
         return ProcessId(self.head.get("pid", 0), self.head.get("start", 0)).alive
 
@@ -168,7 +188,10 @@ class _Stale:
     @property
     def run(self) -> str:
         """Its run, in words."""
-        return f"the killed run of pid {self.head.get('pid', '?')}"
+        pid, start = self.head.get("pid", 0), self.head.get("start", 0)
+        if ProcessId.of(os.getpid()) == ProcessId(pid, start):
+            return "this run"
+        return f"the {'' if self.head.get('ended') else 'killed '}run of pid {pid or '?'}"
 
     def undo(self, open_host: Callable[[str], Host]) -> list[str]:
         """Undo what it notes and say what was done, see `recover_stale`."""
@@ -208,11 +231,7 @@ class _Stale:
                     sentence = _undo(entry, hosts, self.path.stem)
                 except (TestbedError, LookupError, TypeError, AttributeError, ValueError, OSError) as error:
                     left.insert(0, entry)
-                    told.append(
-                        NotUndone(
-                            f"could not undo {json.dumps(entry)} of {run}: {error}; tried again at the next start"
-                        )
-                    )
+                    told.append(NotUndone(f"could not undo {json.dumps(entry)} of {run}: {error}; {RESTORE}"))
                     continue
                 if sentence:
                     told.append(f"{sentence} (left by {run})")
@@ -221,18 +240,13 @@ class _Stale:
             for machine in sorted(restarted)
         ]
         told += [
-            NotUndone(
-                f"could not undo {count} change{'s' * (count != 1)} of {run} on {machine}: {why}; tried again at the "
-                "next start"
-            )
+            NotUndone(f"could not undo {count} change{'s' * (count != 1)} of {run} on {machine}: {why}; {RESTORE}")
             for machine, (count, why) in sorted(away.items())
         ]
         if left:
             # Without what has gone back: by the next start somebody may want that otherwise.
             kept = [entry for entry in self.entries if "machine" in entry or any(entry is other for other in left)]
-            shorter = self.path.with_suffix(".new")
-            shorter.write_text("".join(json.dumps(record) + "\n" for record in (self.head, *kept) if record))
-            shorter.replace(self.path)
+            rewrite(self.path, self.head, kept)
         else:
             self.path.unlink(missing_ok=True)
         return told
@@ -348,7 +362,7 @@ def _undo(entry: Mapping[str, Any], hosts: _Hosts, mark: str) -> str | None:
     match entry:
         case {"change": _, "host": str(host), "knob": dict(knob), "old": str(old), "new": str(new)}:
             outside, namespace = _outside(host)
-            if namespace and not hosts.named(outside).exists(f"/run/netns/{namespace}"):
+            if namespace and not hosts.named(outside).exists(str(namespace_path(namespace))):
                 if not of_whole_machine(knob):
                     return None
                 # It was set through the namespace's shell and yet is the whole machine's.
@@ -377,13 +391,9 @@ def _outside(host: str) -> tuple[str, str]:
 
 
 def _delete_namespace(name: str, host: Host) -> str | None:
-    if not _namespace_path(name).exists():
+    if not namespace_path(name).exists():
         return None
     inside = host.run("ip", "netns", "pids", name, check=False).stdout.split()
     host.run("ip", "netns", "delete", name)
     left = f", in which process {', '.join(inside)} still runs" if inside else ""
     return f"deleted namespace {name}{left}"
-
-
-def _namespace_path(name: str) -> Path:
-    return Path("/run/netns") / name

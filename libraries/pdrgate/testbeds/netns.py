@@ -21,7 +21,7 @@ from typing import Any
 
 from pdrgate.data_paths.catalogue import NETWORKS, Hop, Port, Station, segment
 from pdrgate.data_paths.steering import CpuMapSteering
-from pdrgate.errors import PdrGateError, TestbedError
+from pdrgate.errors import PdrGateError, TestbedError, closed_on_error
 from pdrgate.hosts.cpus import CpuPlan, format_cpu_list
 from pdrgate.hosts.host import Host, ShellHost, local_host, netns_host
 from pdrgate.knobs import (
@@ -112,7 +112,7 @@ class NetnsTestbed(CountedByProcessor):
         """Whether there can be heartbeats here."""
         self._drops = DropWatch(self._count_drops)
         self._executed = ProcessorWatch(self._local)
-        try:
+        with closed_on_error(self.close):
             self._build(tuple(knobs), plan_knobs(self._section, (_INGRESS, _EGRESS)))
             if isolate:
                 # Under load softirqs run in ksoftirqd, an ordinary process: what else runs on that CPU would be
@@ -120,9 +120,6 @@ class NetnsTestbed(CountedByProcessor):
                 for cpu in cpus.sut:
                     self._knobs.apply(self._local, KernelThreadNice(f"ksoftirqd/{cpu}", "-20"), missing="skip")
             self._heartbeat()
-        except BaseException:
-            self.close()
-            raise
 
     @property
     def hops(self) -> tuple[Hop, ...]:

@@ -21,7 +21,7 @@ from pathlib import Path as FilePath
 from typing import Any, Literal
 
 from pdrgate.data_paths.catalogue import NETWORKS, Hop, Port, segment
-from pdrgate.errors import PdrGateError, TestbedError
+from pdrgate.errors import PdrGateError, TestbedError, closed_on_error
 from pdrgate.hosts.cpus import format_cpu_list, parse_cpu_list, plan_cpus
 from pdrgate.hosts.host import Host, HostError
 from pdrgate.hosts.ssh import SshConnection, SshHost
@@ -113,7 +113,7 @@ class RackTestbed(CountedByProcessor):
         """The SUT's CPUs that forward as things are."""
         self._told: tuple[str, ...] = ()
         """The testbed file's knobs in words."""
-        try:
+        with closed_on_error(self.close):
             if lock is None and isinstance(machine, SshHost):
                 self._lock = self._own_lock = SutLock.acquire(machine)
             self._boot_id = self._note_machine()
@@ -134,12 +134,6 @@ class RackTestbed(CountedByProcessor):
             self._route()
             # A veth takes packets in the sender's softirq until they are steered away from it.
             self._steer(self._cpus)
-        except BaseException as error:
-            try:
-                self.close()
-            except PdrGateError as failure:
-                error.add_note(str(failure))
-            raise
 
     # --- What it is ---
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pdrgate.data_paths.catalogue import Port, Station
-from pdrgate.errors import PdrGateError, TestbedError
+from pdrgate.errors import PdrGateError, TestbedError, closed_on_error
 from pdrgate.hosts.host import Host
 from pdrgate.hosts.ssh import SshHost
 from pdrgate.knobs import KnobSet
@@ -37,7 +37,7 @@ class RackStation:
         self._cpu = cpu
         self._lock: SutLock | None = None
         self._knobs = KnobSet(journal)
-        try:
+        with closed_on_error(self.close):
             if isinstance(machine, SshHost):
                 if lock:
                     self._lock = SutLock.acquire(machine)
@@ -45,9 +45,6 @@ class RackStation:
             self._mac = link_address(router, interface, _KEY)
             # What a transfer makes of it is taken away again, also after a killed run.
             self._knobs.apply(router, PortNetwork(interface))
-        except BaseException:
-            self.close()
-            raise
 
     def facing(self, sut: Port) -> Station:
         """It, at the other end of a port of the SUT."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from pdrgate.data_paths.contract import Port, Station
-from pdrgate.errors import PdrGateError, TestbedError
+from pdrgate.errors import PdrGateError, TestbedError, closed_on_error
 from pdrgate.hosts.host import Host, local_host, netns_host
 from pdrgate.knobs import KnobSet, sysctl
 from pdrgate.knobs.port_network import PortNetwork
@@ -61,7 +61,7 @@ class EmbeddedSource:
         self._host: Host = netns_host(namespace) if namespace else local_host()
         self._knobs = KnobSet(journal)
         self._stations: tuple[str | None, str | None] = (None, None)
-        try:
+        with closed_on_error(self.close):
             first, second = (link_address(self._host, port, "generator.ports") for port in ports)
             self._stations = (first, second)
             for port in ports:
@@ -69,9 +69,6 @@ class EmbeddedSource:
                 self._knobs.apply(self._host, PortNetwork(port))
                 # No address of its own, no router solicitation, no listener report: only test packets on these links.
                 self._knobs.apply(self._host, sysctl(f"net/ipv6/conf/{port}/disable_ipv6", 1), missing="skip")
-        except BaseException:
-            self.close()
-            raise
 
     @property
     def ports(self) -> tuple[str, str]:

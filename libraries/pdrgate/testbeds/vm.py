@@ -23,7 +23,7 @@ from typing import Any, Self
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.catalogue import NETWORKS, Hop, Port, Station, segment
-from pdrgate.errors import PdrGateError, TestbedError
+from pdrgate.errors import TestbedError, closed_on_error
 from pdrgate.guests.accelerator import AcceleratorChoice, KvmRecord, choose_accelerator
 from pdrgate.guests.guest import BOOT_PATIENCE, Guest, GuestConfig, GuestError
 from pdrgate.guests.guest_clock import GuestClock
@@ -148,19 +148,15 @@ class VmTestbed:
         """Which knobs of the file are lacking in the guest."""
         self._drops = DropWatch(lambda: drop_reasons_of(self.guest, self._function_names))
         """They end with the guest."""
-        try:
+        with closed_on_error(self.close):
             self._build_tg(journal)
             self._guest = self._start(self._choose())
-        except BaseException:
-            with contextlib.suppress(PdrGateError):
-                self.close()
-            raise
 
     def ready(self) -> Self:
         """Wait until the guest is up, and set its ports up; before all else. Raises as `__init__` says."""
         if self._hops:
             return self  # a guest says once that it is up
-        try:
+        with closed_on_error(self.close):
             with _in_turn:
                 self._boot()
                 self._speed = self._choose_speed()
@@ -169,10 +165,6 @@ class VmTestbed:
             self._build_ports(self._knobs)
             self.set_buffer(DEFAULT_BUFFER)
             clock.check()
-        except BaseException:
-            with contextlib.suppress(PdrGateError):
-                self.close()
-            raise
         return self
 
     def stand_back(self) -> None:
