@@ -23,7 +23,7 @@ from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.results.verdict import Judgement
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import Pinning, Testbed, TestbedConfig
-from pdrgate.testbeds.config import GeneratorConfig
+from pdrgate.testbeds.config import Claim, GeneratorConfig
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
 from pdrgate.traffic.simulated import SimulatedSut
@@ -36,7 +36,7 @@ class Simulated(TestbedConfig):
 
     kind: ClassVar[str] = "simulated"
 
-    def open(self, journal: Journal) -> Testbed:
+    def open(self, journal: Journal, claim: Claim | None = None) -> Testbed:
         raise AssertionError("a test hands over what opens a simulated testbed")
 
 

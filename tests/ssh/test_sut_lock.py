@@ -13,13 +13,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fake_testbed import QUICK, Watcher
 from rack import Rack
 from ssh_server import SshServer
 
+from pdrgate.errors import TestbedError
+from pdrgate.gate.record import RunRecord
+from pdrgate.gate.session import Session
 from pdrgate.hosts.ssh import SshConnection, SshHost
 from pdrgate.hosts.ssh_login import SshError
 from pdrgate.safety.journal import Journal
+from pdrgate.safety.locks import MACHINE, Lease, Resource
 from pdrgate.safety.recovery import recover_stale
+from pdrgate.safety.state_folder import sut_lock
 from pdrgate.safety.sut_lock import SutInUseError, SutLock
 from pdrgate.testbeds import load_testbed, open_testbed
 
@@ -169,6 +175,31 @@ def test_a_holder_that_somebody_ended_is_noticed(path: str, hosts: tuple[SshHost
             SutLock.acquire(two, path)
 
 
+def test_a_controller_and_runs_on_the_sut_itself_keep_each_other_out(
+    hosts: tuple[SshHost, SshHost], tmp_path: Path
+) -> None:
+    path = str(sut_lock(tmp_path))
+    with Lease.acquire((MACHINE, Resource("cpu", "1")), tmp_path):
+        with pytest.raises(SutInUseError) as error, SutLock.acquire(hosts[0], path):
+            pass
+        assert str(error.value) == (
+            "ssh:sut is in use by a run of pdrgate on that machine itself; wait for it to end, or end it there: "
+            "lslocks tells its pid"
+        )
+        assert not error.value.ours
+    with SutLock.acquire(hosts[0], path):
+        with pytest.raises(TestbedError) as other, Lease.acquire((MACHINE,), tmp_path):
+            pass
+        there = json.loads(Path(path).read_text())["there"]
+        assert re.match(
+            rf"this machine, as a SUT, is in use by another pdrgate run \(pid {os.getpid()} on "
+            rf"{re.escape(socket.gethostname())}, since \d\d:\d\d:\d\d, by process {there} here\); wait for it to end",
+            str(other.value),
+        )
+    with Lease.acquire((MACHINE,), tmp_path), Lease.acquire((MACHINE,), tmp_path):
+        pass
+
+
 def test_a_host_without_locks_is_told(hosts: tuple[SshHost, SshHost], tmp_path: Path) -> None:
     with pytest.raises(SshError) as error:
         SutLock.acquire(hosts[0], str(tmp_path / "no" / "lock"))
@@ -193,3 +224,50 @@ def test_a_rack_holds_its_sut_and_recovery_leaves_it_to_whoever_has_it(
         testbed.close()
         open_testbed(config, journal).close()
     assert recover_stale(tmp_path / "state") == []
+
+
+@pytest.mark.datapath
+def test_a_session_has_its_sut_also_between_two_testbeds(rack: Rack, tmp_path: Path, server: SshServer) -> None:
+    """Between two boots of a comparison another controller took it, and the build was blamed for boots that failed."""
+    config = load_testbed(rack.testbed(tmp_path / "x.yaml", server))
+    record = RunRecord(tmp_path / "run", "quick")
+    session = Session(config, QUICK, record, Watcher(), state=tmp_path / "state")
+    with SshHost(SshConnection(server.target), owns=True) as other:
+        session.take()
+        try:
+            for _ in range(2):
+                with pytest.raises(SutInUseError, match=OURS):
+                    SutLock.acquire(other)
+                session.leave([session.begin(session.make)])
+            with pytest.raises(SutInUseError, match=OURS):
+                SutLock.acquire(other)
+            assert server.logins == 2  # one of each: testbeds use the connection that the lock is held by
+            server.drop()
+            session.leave([session.begin(session.make)])
+            with pytest.raises(SutInUseError, match=OURS):
+                SutLock.acquire(other)
+        finally:
+            session.close()
+        SutLock.acquire(other).release()
+
+
+@pytest.mark.datapath
+def test_a_station_is_held_as_the_sut_is_unless_it_is_the_same_machine(
+    rack: Rack, tmp_path: Path, server: SshServer
+) -> None:
+    taken: list[str] = []
+
+    def acquire(host: SshHost) -> SutLock:
+        taken.append(host.name)
+        return really(host, str(tmp_path / f"{host.boot}.lock"))
+
+    really = SutLock.acquire
+    with SshServer(tmp_path / "elsewhere", own_boot=True) as elsewhere, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SutLock, "acquire", acquire)
+        for station, names in ((elsewhere, ["ssh:sut", "ssh:station"]), (server, ["ssh:sut"])):
+            config = load_testbed(rack.testbed(tmp_path / "x.yaml", server, station=station))
+            taken.clear()
+            with config.claimed() as claim:
+                assert taken == names
+                assert claim.sut is not None
+                assert (claim.station is None) is (station is server)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
 import re
 import subprocess
@@ -15,8 +17,9 @@ from scripted_child import scripted_children
 
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.ssh_target import SshTarget
-from pdrgate.safety.locks import Lease, Resource, whole_machine
+from pdrgate.safety.locks import MACHINE, Lease, Resource, whole_machine
 from pdrgate.safety.processes import ProcessId
+from pdrgate.safety.state_folder import sut_lock
 from pdrgate.testbeds import LocalNetns, LocalVm, Rack, sharing
 from pdrgate.testbeds.config import GeneratorConfig
 from pdrgate.testbeds.kinds import HostConfig, PortConfig
@@ -24,9 +27,11 @@ from pdrgate.testbeds.sharing import resources
 from pdrgate.traffic.trex.trex_config import TRexConfig
 
 PRELUDE = """
-from pdrgate.safety.locks import Lease, Resource
+from pdrgate.safety.locks import MACHINE, Lease, Resource
 def lease(*cpus, **more):
     return Lease.acquire([Resource("cpu", str(cpu)) for cpu in cpus], state, **more)
+def on_machine(cpu, **more):
+    return Lease.acquire([Resource("cpu", str(cpu)), MACHINE], state, **more)
 """
 Child = Callable[[str], "subprocess.Popen[str]"]
 
@@ -191,6 +196,48 @@ def test_names_may_be_anything(tmp_path: Path) -> None:
         assert sorted(path.parent.name for path in tmp_path.rglob("*") if path.is_file()) == ["locks"] * 3
 
 
+# --- The machine itself ---
+
+
+def test_runs_hold_their_machine_together_and_keep_out_whoever_wants_it_alone(child: Child, tmp_path: Path) -> None:
+    run = child("held = on_machine(1); ready('x')")
+    assert said(run) == "x"
+    with Lease.acquire([*cpus(2), MACHINE], tmp_path), sut_lock(tmp_path).open("a") as theirs:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(theirs, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        run.kill()
+        run.wait()
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(theirs, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with sut_lock(tmp_path).open("a") as theirs:
+        fcntl.flock(theirs, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_who_has_the_machine_for_a_sut_is_told(tmp_path: Path) -> None:
+    Lease.acquire((MACHINE,), tmp_path).release()
+    with sut_lock(tmp_path).open("w") as theirs:
+        fcntl.flock(theirs, fcntl.LOCK_EX)
+        json.dump({"controller": "ctl", "pid": 7, "since": 1.0, "token": "x", "there": 77}, theirs)
+        theirs.flush()
+        with pytest.raises(TestbedError) as error:
+            Lease.acquire([*cpus(1), MACHINE], tmp_path)
+    assert re.fullmatch(
+        r"this machine, as a SUT, is in use by another pdrgate run \(pid 7 on ctl, since \d\d:\d\d:\d\d, by process 77 "
+        r"here\); wait for it to end \(--wait 1h\), or have that one take another SUT; where it is gone, kill what it "
+        "left here",
+        str(error.value),
+    )
+    Lease.acquire([*cpus(1), MACHINE], tmp_path).release()
+
+
+def test_who_waits_for_something_else_keeps_nobody_from_the_machine(child: Child, tmp_path: Path) -> None:
+    run = child("held = on_machine(1); ready('x')")
+    said(run)
+    waiting = child("held = on_machine(1, wait=60, told=ready)")
+    assert said(waiting).startswith("CPU 1 is in use by another pdrgate run ")
+    Lease.acquire([*cpus(2), MACHINE], tmp_path).release()
+
+
 # --- What a testbed takes ---
 
 EMBEDDED = GeneratorConfig("embedded", cpu=0)
@@ -212,16 +259,15 @@ def rack(host: HostConfig, generator: GeneratorConfig, **more: object) -> Rack:
 
 
 def test_namespaces_take_cores_and_the_backlog() -> None:
-    assert resources(NETNS) == {*cpus(0, 4, 1, 5), BACKLOG}
+    assert resources(NETNS) == {*cpus(0, 4, 1, 5), BACKLOG, MACHINE}
     knobs = {"cpu": {"governor": "performance"}, "net.ipv4.ip_forward": 1, "ports": {"mtu": 1400}}
     assert resources(replace(NETNS, knobs=knobs)) - resources(NETNS) == {Resource("setting", "governor")}
 
 
-def test_guests_on_other_cores_share_nothing() -> None:
+def test_guests_on_other_cores_share_the_machine_alone() -> None:
     other = replace(VM, generator=GeneratorConfig("embedded", cpu=2), cpus=(3,))
-    assert resources(VM) == set(cpus(0, 4, 1, 5))
-    assert not resources(VM) & resources(other)
-    assert not resources(NETNS) & resources(other)
+    assert resources(VM) == {*cpus(0, 4, 1, 5), MACHINE}
+    assert resources(VM) & resources(other) == resources(NETNS) & resources(other) == {MACHINE}
 
 
 def test_a_rack_over_ssh_takes_its_host_and_what_sends() -> None:
@@ -242,9 +288,9 @@ def test_a_rack_of_this_machine_takes_its_settings_too() -> None:
     embedded = GeneratorConfig("embedded", cpu=0, ports=("t0", "t1"), namespace="tg")
     knobs = {"kernel.timer_migration": 0, "irqbalance": False, "neighbours": {"in0": {}}}
     assert resources(rack(HostConfig("netns", namespace="sut"), embedded, cpus=(1,), knobs=knobs)) == {
-        Resource("host", "namespace sut"), *cpus(0, 4, 1, 5), BACKLOG, Resource("interface", "t0 of namespace tg"),
-        Resource("interface", "t1 of namespace tg"), Resource("setting", "kernel.timer_migration"),
-        Resource("setting", "irqbalance"),
+        Resource("host", "namespace sut"), MACHINE, *cpus(0, 4, 1, 5), BACKLOG,
+        Resource("interface", "t0 of namespace tg"), Resource("interface", "t1 of namespace tg"),
+        Resource("setting", "kernel.timer_migration"), Resource("setting", "irqbalance"),
     }  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from pdrgate.errors import TestbedError
 from pdrgate.testbeds import Rack, load_testbed
+from pdrgate.testbeds.config import Claim
 from pdrgate.testbeds.kinds import HostConfig
 from pdrgate.testbeds.rack import RackTestbed
 
@@ -39,14 +40,20 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             finally:
                 done.append("goes back")
 
+    class Way(contextlib.ExitStack):
+        def __init__(self, connection: object, owns: bool = False) -> None:
+            super().__init__()
+            if owns:
+                self.callback(done.append, "closes the way there")
+
     def closing(what: str) -> SimpleNamespace:
         return SimpleNamespace(close=lambda: done.append(what), restore=lambda: done.append(what))
 
-    def opened(config: object, journal: object, lock: object) -> RackTestbed:
-        assert lock is held
+    def opened(config: object, journal: object, claim: Claim) -> RackTestbed:
+        assert claim.sut is held
         done.append("opens the testbed")
         testbed = object.__new__(RackTestbed)
-        testbed._afterwards, testbed._own_lock = [], None
+        testbed._afterwards = []
         parts: dict[str, Any] = {
             "_drops": closing("counts no more"), "_executed": closing("nor instructions"),
             "_knobs": closing("puts knobs back"),
@@ -57,12 +64,15 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             setattr(testbed, name, part)
         return testbed
 
-    held = contextlib.ExitStack()
+    class Held(contextlib.ExitStack):
+        host = SimpleNamespace(connection=None)
+
+    held = Held()
     held.callback(done.append, "lets others have the SUT")
     monkeypatch.setattr("pdrgate.safety.sut_lock.SutLock.acquire", lambda host: held)
     monkeypatch.setattr("pdrgate.bare_metal.BareMetal", Metal)
     monkeypatch.setattr("pdrgate.hosts.ssh.SshConnection", lambda target: target)
-    monkeypatch.setattr("pdrgate.hosts.ssh.SshHost", lambda connection, owns: closing("closes the way there"))
+    monkeypatch.setattr("pdrgate.hosts.ssh.SshHost", Way)
     monkeypatch.setattr(Rack, "open", opened)
     return done
 
@@ -89,7 +99,7 @@ def test_the_default_kernel_comes_back_after_everything_was_put_back(steps: list
 def test_a_testbed_that_cannot_be_set_up_leaves_no_build_running(
     steps: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(config: object, journal: object, lock: object) -> RackTestbed:
+    def refused(config: object, journal: object, claim: object) -> RackTestbed:
         raise TestbedError("no link")
 
     monkeypatch.setattr(Rack, "open", refused)

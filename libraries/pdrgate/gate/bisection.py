@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -36,9 +37,7 @@ from pdrgate.replication.noise import KNOWN
 from pdrgate.results.fingerprint import conditions
 from pdrgate.results.model import ChangeResult, CostResult, FunctionChange, ScenarioResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.safety.journal import Journal
 from pdrgate.stats.pooled import Deviation, pooled
-from pdrgate.testbeds import Testbed
 from pdrgate.trial import Trial
 
 ENDS_FILE = "bisection.json"
@@ -189,11 +188,7 @@ def build_of(session: Session, asked: Asked, side: Side, source: str) -> Build:
         loaded = bpf_build(source, kind)
         return Build(side, loaded.label, session.make, loaded.path, identity=loaded.sha256)
     named = named_build(source)
-
-    def boot(journal: Journal) -> Testbed:
-        return session.config.boot(named, journal, session.record.folder / "consoles", session.observer.said)
-
-    return Build(side, named.label, boot, identity=identity(named))
+    return Build(side, named.label, partial(session.boot, named), identity=identity(named))
 
 
 class Steps:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from pdrgate.builds.named_build import named_build
 from pdrgate.errors import UsageError
@@ -12,8 +13,6 @@ from pdrgate.gate.pairs_comparison import Plan
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.results.model import Side
-from pdrgate.safety.journal import Journal
-from pdrgate.testbeds import Testbed
 
 _TOLERANCE = 0.02
 """That nothing depends on: all pairs are measured, whatever they show."""
@@ -47,8 +46,4 @@ def _sides(session: Session, kernel: str) -> Mapping[Side, Build]:
             raise UsageError(f"testbed {config.name} ({config.source}) boots builds; name one with --kernel")
         return {side: Build(side, f"{config.name} as it is", session.make) for side in SIDES}
     named = named_build(kernel)
-
-    def boot(journal: Journal) -> Testbed:
-        return config.boot(named, journal, session.record.folder / "consoles", session.observer.said)
-
-    return {side: Build(side, f"{named.name} ({named.release})", boot) for side in SIDES}
+    return {side: Build(side, f"{named.name} ({named.release})", partial(session.boot, named)) for side in SIDES}

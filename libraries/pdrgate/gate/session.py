@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
+from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.gate.options import Options
 from pdrgate.gate.profile import PROFILES
@@ -20,7 +21,8 @@ from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease
 from pdrgate.safety.recovery import NotUndone, recover_stale, undo
 from pdrgate.safety.state_folder import STATE_DIR
-from pdrgate.testbeds import Booting, Testbed, TestbedConfig, open_testbed, resources
+from pdrgate.testbeds import Booting, Testbed, TestbedConfig, resources
+from pdrgate.testbeds.config import Claim
 
 
 class Session:
@@ -32,7 +34,7 @@ class Session:
     Args:
         noise: where what boots deviate by is kept; empty: nowhere, and nothing is known.
         ledgers: where tries of builds are kept for the next one; empty: nowhere.
-        opener: makes the testbed that the file describes.
+        opener: makes a testbed in place of the one that the file describes, and of its machines.
         state: where the locks and journals of runs lie.
 
     Raises:
@@ -48,7 +50,7 @@ class Session:
         *,
         noise: Sequence[NoiseStore] = (),
         ledgers: Sequence[Ledger] = (),
-        opener: Callable[[TestbedConfig, Journal], Testbed] = open_testbed,
+        opener: Callable[[TestbedConfig, Journal], Testbed] | None = None,
         state: Path = STATE_DIR,
     ) -> None:
         self.config = config
@@ -62,6 +64,9 @@ class Session:
         self._state = state
         self._own: Testbed | None = None
         self._lease: Lease | None = None
+        self._claim = Claim()
+        self._claims = contextlib.ExitStack()
+        """What is held of other machines."""
         self._journal: Journal | None = None
         self._testbeds: list[Testbed] = []
         self._said: set[str] = set()
@@ -80,11 +85,20 @@ class Session:
         with self._closed_on_error():
             for sentence in recover_stale(self._state, lease=self._lease):
                 self.observer.said(sentence)
+            if self._opener is None:
+                # For all of the session: between two boots of a comparison, too, the SUT is nobody else's.
+                self._claim = self._claims.enter_context(self.config.claimed())
             self._journal = Journal.begin(self._state, self._lease)
 
     def make(self, journal: Journal) -> Testbed:
         """Another testbed as the file describes it, see `begin`."""
-        return self._opener(self.config, journal)
+        if self._opener is not None:
+            return self._opener(self.config, journal)
+        return self.config.open(journal, self._claim)
+
+    def boot(self, build: KernelBuild, journal: Journal) -> Testbed:
+        """The testbed on a fresh boot of a build, see `begin` and `TestbedConfig.boot`."""
+        return self.config.boot(build, journal, self.record.folder / "consoles", self.observer.said, self._claim)
 
     @property
     def testbed(self) -> Testbed:
@@ -183,6 +197,10 @@ class Session:
         if self._journal is not None:
             failures += self._undone(self._journal)
             self._journal = None
+        try:
+            self._claims.close()
+        except PdrGateError as error:
+            failures.append(error)
         if self._lease is not None:
             self._lease.release()
             self._lease = None

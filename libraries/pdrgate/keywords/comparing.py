@@ -22,8 +22,6 @@ from pdrgate.gate.spike_in import spike_in
 from pdrgate.keywords.log import show_scenario
 from pdrgate.keywords.state import State
 from pdrgate.results.model import Side
-from pdrgate.safety.journal import Journal
-from pdrgate.testbeds import Testbed
 from pdrgate.units import Duration, Ratio
 
 _Found = TypeVar("_Found")
@@ -72,10 +70,7 @@ class BuildKeywords:
         session = self._state.current.session
 
         def build(side: Side, named: KernelBuild) -> Build:
-            def boot(journal: Journal) -> Testbed:
-                return session.config.boot(named, journal, session.record.folder / "consoles", session.observer.said)
-
-            return Build(side, named.label, boot, identity=identity(named))
+            return Build(side, named.label, partial(session.boot, named), identity=identity(named))
 
         self._compare(named_build, build, (baseline, candidate), boots, tolerance, budget)
 

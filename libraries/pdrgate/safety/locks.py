@@ -3,7 +3,9 @@
 A run takes all that it uses before it changes anything: the CPUs of generator and SUT, interfaces, settings that the
 whole machine has once, the SUT's host. Each is a file that is locked (flock(2)), so that the kernel takes a lock back
 from a process that dies. Who waits stands in a queue, so that of many runs none waits for ever while others that came
-later go on. Other machines know nothing of these locks, see `pdrgate.safety.sut_lock` for theirs.
+later go on. Other machines know nothing of these locks but for one, which is the machine itself: all runs that measure
+on it hold that one together, and a controller that has it as its SUT by SSH holds it alone, see
+`pdrgate.safety.sut_lock`.
 """
 
 from __future__ import annotations
@@ -23,9 +25,9 @@ from typing import Literal, Self
 from urllib.parse import quote
 
 from pdrgate.errors import TestbedError
-from pdrgate.safety.state_folder import STATE_DIR, make
+from pdrgate.safety.state_folder import STATE_DIR, make, sut_lock
 
-Kind = Literal["cpu", "interface", "setting", "host", "trex", "recovery"]
+Kind = Literal["cpu", "interface", "setting", "host", "trex", "machine", "recovery"]
 
 _POLL = 0.1
 _QUEUE = "waiting-"
@@ -36,6 +38,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "setting": ("{}, which this machine has only once,", "have one of the two leave it alone"),
     "host": ("the SUT {}", "give this testbed another SUT"),
     "trex": ("TRex's port {}", "give this testbed other ports"),
+    "machine": ("this machine, as a SUT,", "have that one take another SUT; where it is gone, kill what it left here"),
     "recovery": ("the clearing up after earlier runs", "try again"),
 }
 """By kind, what a resource is called, and what else than waiting helps."""
@@ -43,7 +46,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class Resource:
-    """Something of which only one run at a time can make use."""
+    """Something of which only one run at a time can make use, or all runs of this machine, see `shared`."""
 
     kind: Kind
     name: str
@@ -51,6 +54,15 @@ class Resource:
 
     def __str__(self) -> str:
         return _WORDS[self.kind][0].format(self.name)
+
+    @property
+    def shared(self) -> bool:
+        """Whether runs of this machine hold it together."""
+        return self.kind == "machine"
+
+
+MACHINE = Resource("machine", "itself")
+"""This machine, for runs that measure on it."""
 
 
 def whole_machine() -> frozenset[Resource]:
@@ -164,11 +176,12 @@ def _try(
         for resource in wanted:
             held[resource] = fd = _open(file := _file(resource, directory))
             stack.callback(os.close, fd)
-            if not _locked(fd):
+            if not _locked(fd, shared=resource.shared):
                 return {}, _Refusal(resource, _who(file, "since"), queued=False)
-        for fd in held.values():
-            os.ftruncate(fd, 0)
-            os.pwrite(fd, holder, 0)
+        for resource, fd in held.items():
+            if not resource.shared:  # of several holders none may write itself over the others
+                os.ftruncate(fd, 0)
+                os.pwrite(fd, holder, 0)
         stack.pop_all()
     return held, None
 
@@ -189,7 +202,7 @@ def _queued(wanted: Sequence[Resource], directory: Path) -> Iterator[Path]:
 
 
 def _earlier(wanted: Sequence[Resource], directory: Path, place: Path | None) -> _Refusal | None:
-    """Who came before, waits still, and wants one of these."""
+    """Who came before, waits still, and wants one of these that only one can have."""
     for path in sorted((directory / "locks").glob(f"{_QUEUE}*")):
         if place is not None and path.name >= place.name:
             return None
@@ -200,21 +213,23 @@ def _earlier(wanted: Sequence[Resource], directory: Path, place: Path | None) ->
                 continue
             told = path.read_text()
             for resource in wanted:
-                if f'"{_file(resource, directory).name}"' in told:
+                if not resource.shared and f'"{_file(resource, directory).name}"' in told:
                     return _Refusal(resource, _who(path, "waiting since"), queued=True)
     return None
 
 
-def _locked(fd: int) -> bool:
+def _locked(fd: int, *, shared: bool = False) -> bool:
     """Whether it could be locked at once."""
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
 
 
 def _file(resource: Resource, directory: Path) -> Path:
+    if resource.kind == "machine":
+        return sut_lock(directory)
     return directory / "locks" / f"{resource.kind}-{quote(resource.name, safe='')}"
 
 
@@ -240,7 +255,9 @@ def _who(path: Path, word: str) -> str:
     try:
         told = json.loads(path.read_text())
         since = time.strftime("%H:%M:%S", time.localtime(told["since"]))
-        return f" (pid {int(told['pid'])}, {word} {since})"
+        # A controller of this machine, and the process here by which it holds the lock.
+        of, by = (f" on {told['controller']}", f", by process {told['there']} here") if "there" in told else ("", "")
+        return f" (pid {int(told['pid'])}{of}, {word} {since}{by})"
     except (OSError, ValueError, KeyError, TypeError):
         return ""
 

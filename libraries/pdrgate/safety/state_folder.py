@@ -12,12 +12,20 @@ STATE_DIR = Path("/run/pdrgate")
 LASTING_DIR = Path("/var/lib/pdrgate")
 """Where journals of other machines lie, unless a test has a place of its own for all of them."""
 
+SUT_LOCK = Path("/run/pdrgate-sut.lock")
+"""The lock of a machine that something is measured on: controllers take it by SSH, and its own runs."""
+
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 def lasting(directory: Path) -> Path:
     """Where the journals of other machines lie for runs whose state is in ``directory``."""
     return LASTING_DIR if directory == STATE_DIR else directory
+
+
+def sut_lock(directory: Path) -> Path:
+    """The lock of this machine for runs whose state is in ``directory``: controllers know one place only."""
+    return SUT_LOCK if directory == STATE_DIR else directory / "locks" / SUT_LOCK.name
 
 
 def make(directory: Path) -> None:

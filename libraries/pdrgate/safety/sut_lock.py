@@ -3,6 +3,8 @@
 A shell there holds it (flock(2)) for as long as its channel stands. The kernel takes it back when channel, connection
 or controller die, and a restart of the SUT forgets it. A connection that is made anew takes it again before any other
 command passes, and fails when somebody else was faster.
+
+Runs on the SUT itself hold the same lock together (`pdrgate.safety.locks.MACHINE`), and are kept out as they keep out.
 """
 
 from __future__ import annotations
@@ -21,10 +23,10 @@ import paramiko
 from pdrgate.hosts.shell import last_line
 from pdrgate.hosts.ssh import SshHost, start_command
 from pdrgate.hosts.ssh_login import SshError
+from pdrgate.safety.state_folder import SUT_LOCK
 
-PATH = "/run/pdrgate-sut.lock"
 _TIMEOUT = 10.0
-_HELD = "held"
+_HELD, _SHARED = "held", "shared"
 _SCRIPT = f"""
 exec 9>>"$1" || exit 3
 flock -n 9; code=$?
@@ -37,7 +39,7 @@ if [ $code = 1 ]; then
         flock -w 5 9; code=$?
     esac
 fi
-[ $code = 1 ] && {{ cat "$1"; exit 4; }}
+[ $code = 1 ] && {{ flock -n -s 9 && echo {_SHARED} || cat "$1"; exit 4; }}
 [ $code = 0 ] || exit 3
 printf '%s, "there": %d}}\\n' "$2" $$ >"$1"
 echo {_HELD}
@@ -61,19 +63,24 @@ class SutLock:
         SshError: the host cannot be reached, or offers no locks.
     """
 
-    def __init__(self, host: SshHost, path: str = PATH) -> None:
+    def __init__(self, host: SshHost, path: str = str(SUT_LOCK)) -> None:
         self._host = host
         self._path = path
         self._token = secrets.token_hex(8)
         self._channel: paramiko.Channel | None = None
 
     @classmethod
-    def acquire(cls, host: SshHost, path: str = PATH) -> Self:
+    def acquire(cls, host: SshHost, path: str = str(SUT_LOCK)) -> Self:
         """Take the lock of the host's machine; the host stays open for as long as it is held."""
         lock = cls(host, path)
         lock._hold(host.connection.client().get_transport())
         host.connection.at_login.append(lock._hold)
         return lock
+
+    @property
+    def host(self) -> SshHost:
+        """The machine. Nothing passes by its connection while somebody else has it."""
+        return self._host
 
     def renew(self) -> None:
         """Take it again where it was lost unseen. Raises as the class does."""
@@ -111,6 +118,13 @@ class SutLock:
         if said == _HELD:
             self._channel = channel
             return
+        if said == _SHARED:
+            channel.close()
+            raise SutInUseError(
+                f"{self._host.name} is in use by a run of pdrgate on that machine itself; wait for it to end, or end "
+                "it there: lslocks tells its pid",
+                ours=False,
+            )
         complaint = last_line(channel.makefile_stderr("rb").read().decode(errors="replace"))
         channel.close()
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from pdrgate.testbeds.protocol import Testbed
 from pdrgate.traffic.trex.trex_config import TRexConfig
 
 if TYPE_CHECKING:
+    from pdrgate.safety.sut_lock import SutLock
     from pdrgate.traffic.embedded import Engine
 
 
@@ -32,6 +34,15 @@ class GeneratorConfig:
     """The network namespace of this machine that the ports are in."""
     trex: TRexConfig | None = None
     """The TRex server, where that is the generator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The locks of other machines that a run holds, from its first boot to its last; see `TestbedConfig.claimed`."""
+
+    sut: SutLock | None = None
+    """None where the SUT is on this machine, whose lock is among `pdrgate.testbeds.resources`."""
+    station: SutLock | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +72,21 @@ class TestbedConfig(ABC):
     """The file's own section of settings, for `pdrgate.knobs.plan_knobs`."""
 
     @abstractmethod
-    def open(self, journal: Journal) -> Testbed:
+    def open(self, journal: Journal, claim: Claim | None = None) -> Testbed:
         """Set the testbed up, noting every change in ``journal`` first.
+
+        Args:
+            claim: by `claimed`, of a run that opens several one after the other; None: it is this testbed's, until it
+                is closed.
 
         Raises:
             TestbedError: not root, one CPU only, missing tools or kernel features, no way to the SUT; what was made is
                 removed again.
         """
+
+    def claimed(self) -> contextlib.AbstractContextManager[Claim]:
+        """Keep other controllers from the machines that are reached by SSH. Raises TestbedError when one has them."""
+        return contextlib.nullcontext(Claim())
 
     @property
     def boots_builds(self) -> bool:
@@ -84,12 +103,20 @@ class TestbedConfig(ABC):
         """Whether its SUT is reached by SSH."""
         return False
 
-    def boot(self, build: KernelBuild, journal: Journal, folder: Path, told: Callable[[str], None]) -> Testbed:
+    def boot(
+        self,
+        build: KernelBuild,
+        journal: Journal,
+        folder: Path,
+        told: Callable[[str], None],
+        claim: Claim | None = None,
+    ) -> Testbed:
         """The testbed on a fresh boot of ``build``; it may still be coming up, see `Booting`.
 
         Args:
             folder: where logs of the boot go.
             told: gets a sentence on each step that takes a while.
+            claim: as `open` has it.
 
         Raises:
             TestbedError: as `open`, it boots no builds, or this one did not come up.

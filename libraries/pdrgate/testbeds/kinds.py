@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -18,7 +18,7 @@ from pdrgate.hosts.cpus import CpuPlan, plan_cpus
 from pdrgate.hosts.host import Host, local_host, netns_host
 from pdrgate.hosts.ssh_target import SshTarget
 from pdrgate.safety.journal import Journal
-from pdrgate.testbeds.config import TestbedConfig
+from pdrgate.testbeds.config import Claim, TestbedConfig
 from pdrgate.testbeds.protocol import Testbed
 
 # What a kind is made of is imported when one is opened: SSH and guests take a while to load, most runs need neither.
@@ -42,7 +42,7 @@ class LocalNetns(TestbedConfig):
 
     hops: int = 1
 
-    def open(self, journal: Journal) -> NetnsTestbed:
+    def open(self, journal: Journal, claim: Claim | None = None) -> NetnsTestbed:
         """Make the namespaces; see `TestbedConfig.open`."""
         from pdrgate.testbeds.netns import NetnsTestbed
 
@@ -86,7 +86,7 @@ class LocalVm(TestbedConfig):
         """Where the file names no kernel."""
         return self.kernel is None
 
-    def open(self, journal: Journal) -> VmTestbed:
+    def open(self, journal: Journal, claim: Claim | None = None) -> VmTestbed:
         """Boot the file's kernel and wait for it; see `TestbedConfig.open`."""
         if self.kernel is None:
             raise TestbedError(
@@ -96,7 +96,14 @@ class LocalVm(TestbedConfig):
         build = named_build(self.kernel)
         return self.boot(build, journal, cache_folder() / "consoles", lambda step: None).ready()
 
-    def boot(self, build: KernelBuild, journal: Journal, folder: Path, told: Callable[[str], None]) -> VmTestbed:
+    def boot(
+        self,
+        build: KernelBuild,
+        journal: Journal,
+        folder: Path,
+        told: Callable[[str], None],
+        claim: Claim | None = None,
+    ) -> VmTestbed:
         """Begin to boot ``build`` in a guest of its own, with its console's log in ``folder``; `ready` waits for it."""
         from pdrgate.guests.guest import GuestConfig
         from pdrgate.testbeds.vm import VmTestbed
@@ -188,28 +195,45 @@ class Rack(TestbedConfig):
         """Whether its SUT is reached by SSH."""
         return self.host.ssh is not None
 
-    def open(self, journal: Journal, lock: SutLock | None = None) -> RackTestbed:
-        """Reach the SUT and set its ports up; see `TestbedConfig.open`.
+    @contextlib.contextmanager
+    def claimed(self) -> Iterator[Claim]:
+        """Hold the locks of SUT and station, where they are reached by SSH; see `TestbedConfig.claimed`."""
+        with contextlib.ExitStack() as stack:
+            sut = stack.enter_context(_claimed(self.host)) if self.over_ssh else None
+            station = None
+            if self.station is not None and self.station.host.ssh is not None:
+                station = stack.enter_context(_claimed(self.station.host, sut))
+            yield Claim(sut, station)
 
-        Args:
-            lock: that of the SUT, where the caller has it already.
-        """
+    def open(self, journal: Journal, claim: Claim | None = None) -> RackTestbed:
+        """Reach the SUT and set its ports up; see `TestbedConfig.open`."""
         from pdrgate.testbeds.rack import RackTestbed
 
-        with contextlib.ExitStack() as stack:
-            source = self._source(journal)
-            stack.callback(source.close)
-            machine, router = _hosts(self.host)
-            stack.callback(machine.close)
-            station = self._opened_station(machine, journal)
-            stack.pop_all()  # from here on they are closed with the testbed, also with one that cannot be set up
-        return RackTestbed(
-            machine, router, self.ports, source, journal, station=station,
-            cpus=self.cpus, isolate=self.isolate, knobs=self.knobs, buffer=self.buffer, steering=self.steering,
-            lock=lock,
-        )  # fmt: skip
+        with contextlib.ExitStack() as own:
+            claim = own.enter_context(self.claimed()) if claim is None else claim
+            with contextlib.ExitStack() as stack:
+                source = self._source(journal)
+                stack.callback(source.close)
+                machine, router = _hosts(self.host, claim.sut)
+                stack.callback(machine.close)
+                station = self._opened_station(journal, claim)
+                stack.pop_all()  # from here on they are closed with the testbed, also with one that cannot be set up
+            testbed = RackTestbed(
+                machine, router, self.ports, source, journal, station=station,
+                cpus=self.cpus, isolate=self.isolate, knobs=self.knobs, buffer=self.buffer, steering=self.steering,
+                lock=claim.sut,
+            )  # fmt: skip
+            testbed.after_close(own.pop_all().close)
+        return testbed
 
-    def boot(self, build: KernelBuild, journal: Journal, folder: Path, told: Callable[[str], None]) -> RackTestbed:
+    def boot(
+        self,
+        build: KernelBuild,
+        journal: Journal,
+        folder: Path,
+        told: Callable[[str], None],
+        claim: Claim | None = None,
+    ) -> RackTestbed:
         """Install ``build`` on the SUT's host, start it once, and set the testbed up there.
 
         Its `close` brings the default kernel back, and removes the build.
@@ -224,16 +248,15 @@ class Rack(TestbedConfig):
                 "use one of kind local-vm, or name the SUT's machine as sut.host without a namespace"
             )
         from pdrgate.bare_metal import BareMetal
-        from pdrgate.hosts.ssh import SshConnection, SshHost
-        from pdrgate.safety.sut_lock import SutLock
+        from pdrgate.hosts.ssh import SshHost
 
         with contextlib.ExitStack() as stack:
-            host = SshHost(SshConnection(self.host.ssh), owns=True)
-            stack.callback(host.close)
             # From before the installation until the default kernel is back; each restart of the host takes it anew.
-            lock = stack.enter_context(SutLock.acquire(host))
+            claim = stack.enter_context(self.claimed()) if claim is None else claim
+            assert claim.sut is not None
+            host = stack.enter_context(SshHost(claim.sut.host.connection))
             stack.enter_context(BareMetal(host, host, told=told).running(build))
-            testbed = self.open(journal, lock)
+            testbed = self.open(journal, claim)
             testbed.after_close(stack.pop_all().close)
         return testbed
 
@@ -247,16 +270,13 @@ class Rack(TestbedConfig):
             return TestbedConfig.with_password(self, password)
         return replace(self, host=replace(self.host, ssh=replace(self.host.ssh, password=password)))
 
-    def _opened_station(self, sut: Host, journal: Journal) -> RackStation | None:
+    def _opened_station(self, journal: Journal, claim: Claim) -> RackStation | None:
         if self.station is None:
             return None
-        from pdrgate.hosts.ssh import SshHost
         from pdrgate.testbeds.rack_station import RackStation
 
-        machine, router = _hosts(self.station.host)
-        # A machine has one lock, and that is the SUT's.
-        same = isinstance(sut, SshHost) and isinstance(machine, SshHost) and sut.boot == machine.boot
-        return RackStation(machine, router, self.station.interface, journal, cpu=self.station.cpu, lock=not same)
+        machine, router = _hosts(self.station.host, claim.station)
+        return RackStation(machine, router, self.station.interface, journal, cpu=self.station.cpu, lock=claim.station)
 
     def _source(self, journal: Journal) -> TrafficSource:
         from pdrgate.testbeds.traffic_source import EmbeddedSource, TRexSource
@@ -285,13 +305,33 @@ def open_testbed(config: TestbedConfig, journal: Journal) -> Testbed:
     return config.open(journal)
 
 
-def _hosts(config: HostConfig) -> tuple[Host, Host]:
-    """The machine, and it again or the network namespace of it; nothing is asked of them yet."""
+@contextlib.contextmanager
+def _claimed(config: HostConfig, other: SutLock | None = None) -> Iterator[SutLock | None]:
+    """The lock of a machine that is reached by SSH; none where it is that of ``other``, for a machine has one."""
+    from pdrgate.hosts.ssh import SshConnection, SshHost
+    from pdrgate.safety.sut_lock import SutLock
+
+    assert config.ssh is not None
+    with SshHost(SshConnection(config.ssh), owns=True) as host:
+        if other is None or other.host.boot != host.boot:
+            with SutLock.acquire(host) as lock:
+                yield lock
+            return
+    yield None
+
+
+def _hosts(config: HostConfig, lock: SutLock | None) -> tuple[Host, Host]:
+    """The machine, and it again or the network namespace of it; nothing is asked of them yet.
+
+    Args:
+        lock: that of the machine, by whose connection it is reached then: nothing passes there that it does not allow.
+    """
     machine: Host
     if config.ssh is not None:
         from pdrgate.hosts.ssh import SshConnection, SshHost
 
-        machine = SshHost(SshConnection(config.ssh), owns=True)
+        connection = SshConnection(config.ssh) if lock is None else lock.host.connection
+        machine = SshHost(connection, owns=lock is None)
         return machine, SshHost(machine.connection, config.namespace) if config.namespace else machine
     machine = local_host()
     return machine, netns_host(config.namespace) if config.namespace else machine

@@ -75,11 +75,11 @@ class RackTestbed(CountedByProcessor):
         knobs: the testbed file's section, see `pdrgate.knobs.plan_knobs`.
         buffer: what a scenario's receive buffer is; auto: the receive ring where both ports have one that can be set.
         steering: how packet work gets to a scenario's CPUs; auto: by interrupts where both ports have them.
-        lock: that of the SUT, where the caller has it already; else it is held for as long as the testbed is open.
+        lock: that of the SUT, where it is reached by SSH: its holder's, and looked after with the SUT.
 
     Raises:
-        TestbedError: the SUT cannot be reached, another controller uses it, a port is not there or has no link, or a
-            setting cannot be had; what was changed is put back.
+        TestbedError: the SUT cannot be reached, a port is not there or has no link, or a setting cannot be had; what
+            was changed is put back.
     """
 
     def __init__(
@@ -106,7 +106,6 @@ class RackTestbed(CountedByProcessor):
         self._knobs = KnobSet(journal)
         self._afterwards: list[Callable[[], None]] = []
         self._lock = lock
-        self._own_lock: SutLock | None = None
         self._drops = DropWatch(self._count_drops)
         self._executed = ProcessorWatch(machine)
         self._steered: tuple[int, ...] = ()
@@ -114,8 +113,6 @@ class RackTestbed(CountedByProcessor):
         self._told: tuple[str, ...] = ()
         """The testbed file's knobs in words."""
         with closed_on_error(self.close):
-            if lock is None and isinstance(machine, SshHost):
-                self._lock = self._own_lock = SutLock.acquire(machine)
             self._boot_id = self._note_machine()
             self._hop = self._find_ports(ports)
             self._online = parse_cpu_list(machine.read("/sys/devices/system/cpu/online"))
@@ -287,7 +284,7 @@ class RackTestbed(CountedByProcessor):
         failures: list[str] = []
         for undo in (
             self._drops.close, self._executed.close, self._knobs.restore, self._source.close, self._router.close,
-            self._unlock, self._machine.close, *((self._station.close,) if self._station is not None else ()),
+            self._machine.close, *((self._station.close,) if self._station is not None else ()),
         ):  # fmt: skip
             try:
                 undo()
@@ -303,10 +300,6 @@ class RackTestbed(CountedByProcessor):
             raise TestbedError("; ".join(failures))
 
     # --- How ---
-
-    def _unlock(self) -> None:
-        if self._own_lock is not None:
-            self._own_lock.release()
 
     @property
     def _interfaces(self) -> tuple[str, str]:

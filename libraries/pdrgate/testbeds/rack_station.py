@@ -22,25 +22,30 @@ class RackStation:
         machine: the machine that it is of.
         router: the machine again, or the network namespace of it that the interface is in.
         cpu: of its programs and its packet work; None: as its scheduler likes.
-        lock: whether other controllers are kept from it: not where it is the SUT's machine, which has a lock already.
+        lock: that of its machine, where it has one that is not the SUT's: its holder's, and looked after with it.
 
     Raises:
-        TestbedError: it cannot be reached, another controller uses it, or the interface is not there or has no link.
+        TestbedError: it cannot be reached, or the interface is not there or has no link.
     """
 
     def __init__(
-        self, machine: Host, router: Host, interface: str, journal: Journal, *, cpu: int | None, lock: bool
+        self,
+        machine: Host,
+        router: Host,
+        interface: str,
+        journal: Journal,
+        *,
+        cpu: int | None,
+        lock: SutLock | None,
     ) -> None:
         self._machine = machine
         self._router = router
         self._interface = interface
         self._cpu = cpu
-        self._lock: SutLock | None = None
+        self._lock = lock
         self._knobs = KnobSet(journal)
         with closed_on_error(self.close):
             if isinstance(machine, SshHost):
-                if lock:
-                    self._lock = SutLock.acquire(machine)
                 journal.machine(machine.name, machine.to_record(), machine.boot)
             self._mac = link_address(router, interface, _KEY)
             # What a transfer makes of it is taken away again, also after a killed run.
@@ -70,14 +75,10 @@ class RackStation:
             TestbedError: something could not be undone; the next start tries again.
         """
         failures: list[str] = []
-        for undo in (self._knobs.restore, self._router.close, self._unlock, self._machine.close):
+        for undo in (self._knobs.restore, self._router.close, self._machine.close):
             try:
                 undo()
             except PdrGateError as error:
                 failures.append(str(error))
         if failures:
             raise TestbedError("; ".join(failures))
-
-    def _unlock(self) -> None:
-        if self._lock is not None:
-            self._lock.release()

@@ -9,7 +9,7 @@ from pdrgate.hosts.cpus import thread_siblings
 from pdrgate.hosts.ssh_target import SshTarget
 from pdrgate.knobs import plan_knobs
 from pdrgate.knobs.file_knob import setting_name
-from pdrgate.safety.locks import Resource
+from pdrgate.safety.locks import MACHINE, Resource
 from pdrgate.testbeds.config import TestbedConfig
 from pdrgate.testbeds.kinds import LocalNetns, LocalVm, Rack, StationConfig
 
@@ -20,6 +20,8 @@ BACKLOG = "net.core.netdev_max_backlog"
 def resources(config: TestbedConfig) -> frozenset[Resource]:
     """What a run with this testbed has to hold. CPUs come with all threads of their cores, which slow each other.
 
+    Where the SUT is on this machine it holds that too, so that nobody who has it for a SUT changes what is measured.
+
     Raises:
         TestbedError: the CPUs that the file asks for cannot be had.
     """
@@ -28,9 +30,9 @@ def resources(config: TestbedConfig) -> frozenset[Resource]:
             return frozenset(_of_rack(config))
         case LocalNetns():
             # A guest's knobs and buffers are its own, those of namespaces partly this machine's.
-            return _of_cpus(config) | {Resource("setting", BACKLOG), *_settings(config.knobs)}
+            return _of_cpus(config) | {MACHINE, Resource("setting", BACKLOG), *_settings(config.knobs)}
         case LocalVm():
-            return _of_cpus(config)
+            return _of_cpus(config) | {MACHINE}
     return frozenset((Resource("host", config.name),))
 
 
@@ -59,6 +61,7 @@ def _of_rack(config: Rack) -> Iterator[Resource]:
     if config.host.ssh is not None:
         yield Resource("host", _place(config.host.ssh))
         return
+    yield MACHINE
     namespace = config.host.namespace
     yield Resource("host", f"namespace {namespace}" if namespace else "of this machine")
     yield from _settings(config.knobs)
