@@ -124,11 +124,6 @@ class Transfer:
         return math.ceil(self.sent / self.segment) if self.segment else 0
 
     @property
-    def retransmission_ratio(self) -> float:
-        """Part of all segments sent that were sent again."""
-        return self.retransmitted / all_sent if (all_sent := self.segments + self.retransmitted) else 0.0
-
-    @property
     def sound(self) -> bool:
         """Whether it tells of the SUT."""
         return not self.disturbed

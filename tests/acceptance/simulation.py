@@ -28,7 +28,7 @@ from pdrgate.errors import GeneratorError
 from pdrgate.gate.session import Session
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import TestbedConfig
-from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, SimulatedSut
+from simulated_sut import Behaviour, Ceiling, IdealCurve, SimulatedSut
 from pdrgate.trial import Trial
 
 

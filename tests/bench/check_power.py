@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fakes"))
 
 from curves import EarlyLoss, Livelock
+from simulated_sut import Behaviour, IdealCurve, LoadLoss, RealisticCurve, SimulatedSut
 
 from pdrgate.gate.load_plan import grid, round_order
 from pdrgate.gate.profile import PROFILES, TOP_TRIALS, Profile
@@ -33,7 +34,6 @@ from pdrgate.search.goals import PDR
 from pdrgate.stability import Assessment, Verdict, assess
 from pdrgate.stability.checks import ENOUGH_DATA
 from pdrgate.stats.intervals import mean
-from pdrgate.traffic.simulated import Behaviour, IdealCurve, LoadLoss, RealisticCurve, SimulatedSut
 from pdrgate.trial import Trial
 
 CAPACITY = 500e3

@@ -30,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fakes"))
 from curves import EarlyLoss, Livelock
 from one_curve import fit
 from scipy.optimize import brentq
+from simulated_sut import Behaviour, IdealCurve, LoadLoss, RealisticCurve, SimulatedSut
 
 from pdrgate.gate.load_plan import grid, round_order
 from pdrgate.gate.profile import BOOT_GRID, BOOT_WIDTH, PROFILES, STEADY_TOP_TRIALS, TOP_TRIALS
@@ -38,7 +39,6 @@ from pdrgate.measurands import Sweep
 from pdrgate.search import mlr
 from pdrgate.search.goals import PDR
 from pdrgate.stats.intervals import mean, t_interval
-from pdrgate.traffic.simulated import Behaviour, IdealCurve, LoadLoss, RealisticCurve, SimulatedSut
 from pdrgate.trial import Trial
 
 CAPACITY = 500e3

@@ -50,6 +50,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fakes"))
 
 from curves import EarlyLoss, Livelock
 from pastrami_replay import table
+from simulated_sut import Behaviour, IdealCurve, LoadLoss, SimulatedSut
 
 from pdrgate.gate.change_verdict import CONFIDENCE, compare
 from pdrgate.gate.load_plan import grid, round_order
@@ -65,7 +66,6 @@ from pdrgate.search.goals import NDR, PDR, Goal
 from pdrgate.search.mlr import search
 from pdrgate.stability import Reading
 from pdrgate.stats.intervals import change_interval, paired_change_interval, t_quantile
-from pdrgate.traffic.simulated import Behaviour, IdealCurve, LoadLoss, SimulatedSut
 from pdrgate.trial import Trial
 
 CAPACITY = 500e3

@@ -14,12 +14,14 @@ import types
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fakes"))
+
+from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, RealisticCurve, SimulatedSut
 
 from pdrgate.gate.profile import PROFILES, Profile
 from pdrgate.search import mlr
 from pdrgate.search.calibration import calibrate
 from pdrgate.search.mlr import Outcome, search
-from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, LoadLoss, RealisticCurve, SimulatedSut
 from pdrgate.trial import Trial
 
 CAPACITY = 500e3

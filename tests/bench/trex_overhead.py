@@ -19,12 +19,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fakes"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
+from simulated_sut import Ceiling
 from trex_rig import config, ideal, paths
 from trex_server import TRexServer
 
 from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.traffic.frames import Frames
-from pdrgate.traffic.simulated import Ceiling
 from pdrgate.traffic.trex import TRexGenerator
 
 LOAD = 500e3

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from knob_snapshot import snapshot
 
 from pdrgate.cli import main
 from pdrgate.errors import EXIT_FAULT, EXIT_PASS, TestbedError
@@ -41,7 +42,6 @@ from pdrgate.knobs import (
     rings,
     rps,
     side_routes,
-    snapshot,
     sysctl,
     threaded_napi,
     xps,

@@ -13,7 +13,7 @@ from pdrgate.observers.counters import read_counters
 from pdrgate.observers.environment import capture_environment
 from pdrgate.observers.namespace_counters import NamespaceCounters
 from pdrgate.observers.reading import Counter, Place, nested
-from pdrgate.observers.watching import CounterObserver, ProgramObserver, watching
+from pdrgate.observers.watching import CounterObserver, watching
 
 pytestmark = pytest.mark.datapath
 
@@ -188,17 +188,9 @@ def test_a_program_runs_in_the_namespace_while_others_do(host):
         assert "v0" in monitor.stop().stdout
 
 
-def test_what_watches_a_trial_runs_while_it_does(host):
-    def told(completed):
-        return {Counter(Place.interface("v0"), "events"): completed.stdout.count("v0")}
-
-    counters = CounterObserver(lambda: read_counters(host, ["lo"]))
-    program = ProgramObserver(host, ("ip", "monitor", "link"), told)
-    with watching((counters, program)) as watch:
-        while "v0" not in host.read(f"{program._running._folder}/out"):
-            host.run("ip", "link", "set", "v0", "down")
-            host.run("ip", "link", "set", "v0", "up")
-    seen = nested(watch.observation.after)
-    assert seen["v0"]["events"] > 0
-    assert watch.observation.before[Counter(Place.interface("v0"), "events")] == 0
-    assert "rx_packets" in seen["lo"]
+def test_what_watches_a_trial_reads_before_and_after_it(host):
+    with watching((CounterObserver(lambda: read_counters(host, ["lo"])),)) as watch:
+        host.run("ip", "link", "set", "lo", "up")
+        host.run("python3", "-c", "import socket; socket.socket(2, 2).sendto(b'x', ('127.0.0.1', 9))")
+    before, after = (nested(one)["lo"]["tx_packets"] for one in (watch.observation.before, watch.observation.after))
+    assert after > before

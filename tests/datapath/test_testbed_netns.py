@@ -11,7 +11,6 @@ import pytest
 
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.cpus import CpuPlan, parse_cpu_mask, plan_cpus
-from pdrgate.knobs import sysctl
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import load_testbed
 from pdrgate.testbeds.netns import NetnsTestbed
@@ -115,7 +114,7 @@ def test_a_setting_that_fails_half_way_leaves_nothing(
         Journal.begin(tmp_path) as journal,
         pytest.raises(TestbedError, match=r"^writing never to /proc/sys/net/ipv4/ip_forward"),
     ):
-        NetnsTestbed(3, plan_cpus(None, None), journal, knobs=[sysctl("net.ipv4.ip_forward", "never")])
+        NetnsTestbed(3, plan_cpus(None, None), journal, section={"net.ipv4.ip_forward": "never"})
     assert state_of_machine() == before
 
 

@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Callable, Mapping
 
 from fake_testbed import FakeTestbed
+from simulated_sut import SimulatedSut
 
 from pdrgate.observers.watching import Observation, Observer
-from pdrgate.traffic.simulated import SimulatedSut
 from pdrgate.trial import Trial
 
 TICK = "update_process_times"

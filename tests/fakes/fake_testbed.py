@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
+from simulated_sut import SimulatedSut
+
 from pdrgate.data_paths.catalogue import Hop
 from pdrgate.gate.baseline import Baselines
 from pdrgate.gate.options import Options
@@ -26,7 +28,6 @@ from pdrgate.testbeds import Pinning, Testbed, TestbedConfig
 from pdrgate.testbeds.config import Claim, GeneratorConfig
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
-from pdrgate.traffic.simulated import SimulatedSut
 from pdrgate.trial import Latency, Trial
 
 

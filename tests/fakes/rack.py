@@ -15,10 +15,10 @@ from types import TracebackType
 from typing import Self
 
 import yaml
+from knob_snapshot import snapshot
 from ssh_server import SshServer
 
 from pdrgate.hosts.host import local_host, netns_host
-from pdrgate.knobs import snapshot
 from pdrgate.knobs.port_network import PortNetwork
 
 PORTS = ("in0", "out0")

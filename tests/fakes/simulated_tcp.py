@@ -9,6 +9,7 @@ from pathlib import Path
 from unittest import mock
 
 from fake_testbed import QUICK, FakeTestbed, Watcher, new_session
+from simulated_sut import IdealCurve, SimulatedSut
 
 from pdrgate.data_paths.catalogue import Hop, TcpStreams, TcpTransfer
 from pdrgate.gate.baseline import BaselineSource
@@ -16,7 +17,6 @@ from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.transfer_run import TransferRun
 from pdrgate.history.noise_file import NoiseStore
 from pdrgate.results.model import ScenarioResult
-from pdrgate.traffic.simulated import IdealCurve, SimulatedSut
 from pdrgate.transfer import Look, Transfer
 
 SEGMENT = 1448

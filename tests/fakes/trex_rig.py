@@ -5,10 +5,10 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import Any, Literal
 
+from simulated_sut import Behaviour, Ceiling, IdealCurve, SimulatedSut
 from trex_server import TRexServer
 
 from pdrgate.traffic.frames import Path
-from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, SimulatedSut
 from pdrgate.traffic.trex import TRexConfig
 
 SATURATION = 1e6

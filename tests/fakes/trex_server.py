@@ -29,7 +29,8 @@ import zmq
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
-from pdrgate.traffic.simulated import Ceiling, IdealCurve, SimulatedSut
+from simulated_sut import Ceiling, IdealCurve, SimulatedSut
+
 from pdrgate.trial import Trial
 
 Api = Literal["4.1", "5.1"]

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 
 import pytest
+from knob_snapshot import snapshot
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.errors import TestbedError
@@ -33,7 +34,6 @@ from pdrgate.knobs import (
     plan_knobs,
     rings,
     rps,
-    snapshot,
     xps,
 )
 from pdrgate.safety.journal import Journal

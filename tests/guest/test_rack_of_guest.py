@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from knob_snapshot import snapshot
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.guests.guest import Guest, GuestConfig
 from pdrgate.guests.qemu import NetworkPort
 from pdrgate.hosts.cpus import parse_cpu_list, plan_cpus
-from pdrgate.knobs import device_interrupts, snapshot
+from pdrgate.knobs import device_interrupts
 from pdrgate.knobs.port_network import PortNetwork
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds.kinds import PortConfig

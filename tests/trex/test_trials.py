@@ -10,6 +10,7 @@ from typing import Literal
 
 import pytest
 from packets import decode
+from simulated_sut import Ceiling
 from trex_rig import config, ideal, paths
 from trex_server import Faults, TRexServer, packets
 
@@ -17,7 +18,6 @@ from pdrgate.errors import GeneratorError, UsageError
 from pdrgate.search.goals import Goal
 from pdrgate.search.mlr import Outcome, search
 from pdrgate.traffic.frames import Frames
-from pdrgate.traffic.simulated import Ceiling
 from pdrgate.traffic.trex import TRexConfig, TRexGenerator
 from pdrgate.trial import Trial
 

@@ -17,7 +17,6 @@ from pdrgate.bare_metal import (
     Layout,
     LoaderError,
     LoaderName,
-    LocalFiles,
     choose_loader,
     wait_for_boot,
 )
@@ -226,16 +225,6 @@ def test_a_kernel_without_modules_needs_none(grub: Bench, tmp_path: Path) -> Non
     with grub.metal().running(kernel_build(image)):
         assert grub.machine.running == RELEASE
     assert not any(command[0] == "depmod" for command in grub.machine.told)
-
-
-def test_files_of_this_machine(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("text")
-    LocalFiles().put(tmp_path / "a", str(tmp_path / "b"))
-    assert (tmp_path / "b").read_text() == "text"
-    with pytest.raises(
-        TestbedError, match=r"^cannot copy .* to /nowhere/b: No such file or directory; is there room\?$"
-    ):
-        LocalFiles().put(tmp_path / "a", "/nowhere/b")
 
 
 # --- One start, and back ---

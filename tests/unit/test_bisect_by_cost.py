@@ -16,6 +16,7 @@ from counting_testbed import CountingTestbed
 from fake_testbed import CONFIG, QUICK, Watcher
 from hypothesis import given
 from hypothesis import strategies as st
+from simulated_sut import Behaviour, IdealCurve, SimulatedSut
 
 from pdrgate.builds.bpf_build import own_build
 from pdrgate.cli import main
@@ -29,7 +30,6 @@ from pdrgate.gate.session import Session
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.safety.journal import Journal
-from pdrgate.traffic.simulated import Behaviour, IdealCurve, SimulatedSut
 
 command = importlib.import_module("pdrgate.cli.bisect")  # the package has the command by that name
 ASKED = Asked(testbed="made-up.yaml", scenario=Scenario().name, profile="quick", bpf=False)

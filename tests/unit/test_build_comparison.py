@@ -17,6 +17,7 @@ from console_lines import verdict_lines
 from curves import EarlyLoss, Livelock
 from fake_testbed import CONFIG, QUICK, FakeTestbed, Killed, Watcher
 from known_noise import KnownNoise
+from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 
 import pdrgate.gate.pairs_comparison as module
 from pdrgate.crashes.faults import Crash
@@ -47,7 +48,6 @@ from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.safety.journal import Journal
 from pdrgate.stability import read_trials
 from pdrgate.testbeds import Pinning, load_testbed
-from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 from pdrgate.trial import Trial
 from pdrgate.units import Rate, Ratio
 

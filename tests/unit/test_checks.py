@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 from curves import Livelock
-
-from pdrgate.stability import Assessment, Bounds, Check, Reading, Verdict, assess
-from pdrgate.traffic.simulated import (
+from simulated_sut import (
     Behaviour,
     Ceiling,
     IdealCurve,
@@ -15,6 +13,8 @@ from pdrgate.traffic.simulated import (
     SimulatedSut,
     TrashingCurve,
 )
+
+from pdrgate.stability import Assessment, Bounds, Check, Reading, Verdict, assess
 from pdrgate.trial import Trial
 
 MPPS = 1e6

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from simulated_sut import Behaviour, Ceiling, IdealCurve, SimulatedSut
 
 import pdrgate
 from pdrgate.cli import cli, main
@@ -18,7 +19,6 @@ from pdrgate.errors import DataError
 from pdrgate.gate.options import RunOptions
 from pdrgate.results.verdict import Verdict
 from pdrgate.stability.checks import Bounds
-from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, SimulatedSut
 
 NO_FIELDS = ("output", "resume", "quiet", "form", "list_scenarios")
 """Options that are no part of what a run is asked for."""

@@ -148,9 +148,8 @@ def test_the_idle_trial_is_found():
     assert idle_of([trial(IDLE, 0, {})]) is None
 
 
-def test_both_loads_are_told():
-    trials = [saturation(170), IDLE_TRIAL, trial(COST, 2500, {"ip6_forward": (2500 * 400, 2500)})]
-    at_rest = MEASURAND.at_lossless_load(trials)
+def test_a_lossless_load_is_told_too():
+    at_rest = packet_cost([trial(COST, 2500, {"ip6_forward": (2500 * 400, 2500)})], IDLE_TRIAL)
     assert at_rest is not None
     assert at_rest.load == 10_000.0
     assert at_rest.instructions == pytest.approx(400 - 0.3 / 0.5 * 5000 / 2500)

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from fake_testbed import CONFIG, QUICK, FakeTestbed, Watcher, gate, new_session
+from simulated_sut import Behaviour, Ceiling, RealisticCurve, SimulatedSut
 
 from pdrgate.gate import disturbance
 from pdrgate.gate.boots import SIDES, Build
@@ -24,7 +25,6 @@ from pdrgate.results.model import ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.patience import Patience
 from pdrgate.stability import LoadLossCurve, assess
-from pdrgate.traffic.simulated import Behaviour, Ceiling, RealisticCurve, SimulatedSut
 from pdrgate.trial import Trial
 
 STALL = "stalls of CPU 1, the longest of 38.2 ms, 9 % of the trial"

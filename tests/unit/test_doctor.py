@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from fake_testbed import CONFIG, FakeTestbed
+from simulated_sut import Behaviour, Ceiling, IdealCurve, SimulatedSut
 
 from pdrgate.cli import main
 from pdrgate.data_paths.catalogue import Hop, Port
@@ -31,7 +32,6 @@ from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, Resource, whole_machine
 from pdrgate.safety.recovery import Living, recover_stale
 from pdrgate.traffic.frames import Frames
-from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, SimulatedSut
 from pdrgate.trial import Trial
 
 ROOT = "Name:\tsh\nCapEff:\t000001ffffffffff\n"

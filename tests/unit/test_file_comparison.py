@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from curves import EarlyLoss
+from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 
 from pdrgate.errors import DataError, UsageError
 from pdrgate.gate.file_comparison import compare_files
@@ -19,7 +20,6 @@ from pdrgate.gate.stored_sets import Asked
 from pdrgate.measurands import Sweep
 from pdrgate.results.verdict import Verdict
 from pdrgate.search.goals import PDR
-from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 from pdrgate.trial import Trial
 
 LOADS = (0.5e6, 0.7e6, 1.15e6, 1.5e6, 1.95e6)

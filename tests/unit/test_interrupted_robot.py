@@ -29,7 +29,7 @@ from pdrgate.gate.record import RunRecord
 from pdrgate.gate.session import Session
 from pdrgate.hosts.host import local_host
 from pdrgate.knobs import FileKnob, KnobSet
-from pdrgate.traffic.simulated import Behaviour, IdealCurve, SimulatedSut
+from simulated_sut import Behaviour, IdealCurve, SimulatedSut
 
 ROBOT_LIBRARY_SCOPE = "GLOBAL"
 

@@ -13,7 +13,6 @@ from pdrgate.stats import (
     Interval,
     change_interval,
     delta_ucl,
-    difference_interval,
     mean,
     paired_change_interval,
     sample_deviation,
@@ -57,14 +56,6 @@ def test_the_t_interval_is_scipys(sample: list[float], confidence: float) -> Non
     )
     limits = t_interval(sample, confidence)
     assert (limits.low, limits.high) == pytest.approx(expected, rel=1e-9, abs=1e-6)
-
-
-@given(samples, samples)
-def test_the_difference_interval_is_scipys_welch(candidate: list[float], baseline: list[float]) -> None:
-    assume(sample_deviation(candidate) > 0 or sample_deviation(baseline) > 0)
-    expected = scipy_stats.ttest_ind(candidate, baseline, equal_var=False).confidence_interval(0.95)
-    limits = difference_interval(candidate, baseline)
-    assert (limits.low, limits.high) == pytest.approx((expected.low, expected.high), rel=1e-6, abs=1e-6)
 
 
 def test_a_change_of_constant_samples_has_no_width() -> None:
@@ -114,7 +105,6 @@ def test_fewer_than_two_values_have_no_deviation_and_no_interval(sample: list[fl
         lambda: sample_deviation(sample),
         lambda: t_interval(sample),
         lambda: delta_ucl(sample),
-        lambda: difference_interval(sample, [1.0, 2.0]),
         lambda: change_interval([1.0, 2.0], sample),
     ):
         with pytest.raises(ValueError, match="at least two values"):

@@ -11,6 +11,7 @@ import yaml
 from fake_host import CPU, FakeHost, machine
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from knob_snapshot import snapshot
 
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import HostError
@@ -39,7 +40,6 @@ from pdrgate.knobs import (
     put_back,
     rings,
     rps,
-    snapshot,
     sysctl,
     xps,
 )

@@ -9,11 +9,7 @@ from itertools import count
 
 import pytest
 from deep_buffer import buffered
-
-from pdrgate.errors import UsageError
-from pdrgate.search.goals import NDR, PDR, Goal
-from pdrgate.search.mlr import GoalResult, Measure, Outcome, SearchResult, search
-from pdrgate.traffic.simulated import (
+from simulated_sut import (
     Behaviour,
     Ceiling,
     IdealCurve,
@@ -22,6 +18,10 @@ from pdrgate.traffic.simulated import (
     SimulatedSut,
     TrashingCurve,
 )
+
+from pdrgate.errors import UsageError
+from pdrgate.search.goals import NDR, PDR, Goal
+from pdrgate.search.mlr import GoalResult, Measure, Outcome, SearchResult, search
 from pdrgate.trial import Trial
 
 EXACT = Behaviour(noise=0.0)

@@ -15,6 +15,7 @@ from counting_testbed import CountingTestbed
 from fake_testbed import CONFIG, FakeTestbed, Watcher, gate, new_session
 from known_noise import KnownNoise
 from made_results import result, scenario
+from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 
 import pdrgate.gate.measurer as measurer
 from pdrgate.errors import DataError
@@ -43,7 +44,6 @@ from pdrgate.results.model import (
 from pdrgate.results.verdict import Verdict
 from pdrgate.safety.journal import Journal
 from pdrgate.stability import read_experiments, read_trials
-from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 from pdrgate.trial import Trial
 
 PLAIN = {"ip6_forward": 173.0, "migrate_enable": 0.0, "ip6_rcv_core": 138.0, "__dev_queue_xmit": 4900.0}

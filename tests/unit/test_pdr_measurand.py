@@ -11,11 +11,7 @@ from curves import EarlyLoss, Livelock
 from deep_buffer import buffered
 from hypothesis import given
 from hypothesis import strategies as st
-
-from pdrgate.gate.replicate import Measurands
-from pdrgate.measurands import PDR_PHASE, REPEAT, SATURATION, Ask, PartialDropRate, Sweep
-from pdrgate.search.goals import PDR
-from pdrgate.traffic.simulated import (
+from simulated_sut import (
     Behaviour,
     Ceiling,
     IdealCurve,
@@ -24,6 +20,10 @@ from pdrgate.traffic.simulated import (
     SimulatedSut,
     TrashingCurve,
 )
+
+from pdrgate.gate.replicate import Measurands
+from pdrgate.measurands import PDR_PHASE, REPEAT, SATURATION, Ask, PartialDropRate, Sweep
+from pdrgate.search.goals import PDR
 from pdrgate.trial import Trial
 
 Measure = Callable[[float, float], Trial]

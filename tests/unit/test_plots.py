@@ -11,6 +11,15 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.transforms import Bbox
+from simulated_sut import (
+    Behaviour,
+    Ceiling,
+    IdealCurve,
+    LoadLoss,
+    RealisticCurve,
+    SimulatedSut,
+    TrashingCurve,
+)
 
 from pdrgate.reports import plots
 from pdrgate.reports.plots import PLR_FLOOR
@@ -33,15 +42,6 @@ from pdrgate.results.model import (
 from pdrgate.results.verdict import Verdict
 from pdrgate.search.bounds import known_bounds
 from pdrgate.stability import Reading, assess, read_experiments
-from pdrgate.traffic.simulated import (
-    Behaviour,
-    Ceiling,
-    IdealCurve,
-    LoadLoss,
-    RealisticCurve,
-    SimulatedSut,
-    TrashingCurve,
-)
 from pdrgate.trial import Trial
 
 PASTRAMI = Path(__file__).parents[3] / "shared/pastrami/bare-metal"

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 from made_results import pdr, result, scenario, trial, written
+from simulated_sut import RealisticCurve, SimulatedSut
 
 from pdrgate.cli import main
 from pdrgate.errors import DataError
@@ -36,7 +37,6 @@ from pdrgate.results.model import (
 )
 from pdrgate.results.verdict import Verdict
 from pdrgate.stability import assess
-from pdrgate.traffic.simulated import RealisticCurve, SimulatedSut
 from pdrgate.trial import Trial
 
 SCHEMA1 = Path(__file__).parents[1] / "data" / "schema1"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from simulated_sut import IdealCurve
 
 from pdrgate.stability import Label, Reading, detect_saturation, throughput_increase_ratios
-from pdrgate.traffic.simulated import IdealCurve
 
 LOADS = [1.0, 2.0, 3.0, 4.0, 5.0]
 

@@ -14,6 +14,7 @@ from console_lines import verdict_lines
 from curves import EarlyLoss, Livelock
 from fake_testbed import CONFIG, QUICK, FakeTestbed, Killed, Watcher, gate, new_session
 from known_noise import KnownNoise
+from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, RealisticCurve, SimulatedSut
 
 from pdrgate.errors import DataError, StorageError, TestbedError, UsageError
 from pdrgate.gate.baseline import Baselines
@@ -29,7 +30,6 @@ from pdrgate.results.model import RunResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.calibration import FLAT_OUT
 from pdrgate.stability import read_trials
-from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, LoadLoss, RealisticCurve, SimulatedSut
 from pdrgate.trial import Trial
 from pdrgate.units import Rate
 

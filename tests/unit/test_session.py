@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_testbed import CONFIG, QUICK, FakeTestbed, Watcher, new_session
+from simulated_sut import IdealCurve, SimulatedSut
 
 from pdrgate.errors import TestbedError, closed_on_error
 from pdrgate.gate.record import RunRecord
@@ -20,7 +21,6 @@ from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease
 from pdrgate.safety.recovery import recover_stale
 from pdrgate.testbeds import resources
-from pdrgate.traffic.simulated import IdealCurve, SimulatedSut
 
 
 def fake(boot: str = "boot-1") -> FakeTestbed:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from curves import EarlyLoss, Livelock
+from simulated_sut import Behaviour, IdealCurve, LoadLoss, SimulatedSut
 
 from pdrgate.gate.shape import Shape, shape_of
 from pdrgate.replication import PairsRule, Samples, Standing
@@ -15,7 +16,6 @@ from pdrgate.results.model import Side
 from pdrgate.results.verdict import Verdict
 from pdrgate.stability import Reading
 from pdrgate.stability.series_checks import one_level_each, one_level_within
-from pdrgate.traffic.simulated import Behaviour, IdealCurve, LoadLoss, SimulatedSut
 from pdrgate.trial import Trial
 
 LOADS = (50e3, 70e3, 125e3, 160e3, 200e3)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from simulated_sut import Behaviour, Ceiling, IdealCurve, RealisticCurve, SimulatedSut, TrashingCurve
 
-from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, RealisticCurve, SimulatedSut, TrashingCurve
 from pdrgate.trial import LOOKS
 
 EXACT = Behaviour(noise=0.0)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from curves import EarlyLoss
 from fake_testbed import QUICK, FakeTestbed, Killed, Watcher, gate, new_session
+from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 
 from pdrgate.errors import DataError, TestbedError, UsageError
 from pdrgate.gate.baseline import Baselines
@@ -24,7 +25,6 @@ from pdrgate.gate.soaking import judged_soak, slices, soaked
 from pdrgate.observers.watching import Observation, Observer
 from pdrgate.results.soak import SoakResult
 from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 from pdrgate.trial import Latency, Trial
 
 STALL = "CPU 1 stood still for up to 60 ms"

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from console_lines import verdict_lines
 from fake_testbed import CONFIG, QUICK, FakeTestbed, Killed, Watcher
+from simulated_sut import Behaviour, Ceiling, IdealCurve, SimulatedSut
 
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.data_paths.contract import Hop, Port
@@ -36,7 +37,6 @@ from pdrgate.results.model import RunResult, Side, SpikeInResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.safety.journal import Journal
 from pdrgate.stability import read_trials
-from pdrgate.traffic.simulated import Behaviour, Ceiling, IdealCurve, SimulatedSut
 
 STEADY = [1e6, 1.003e6, 0.998e6, 1.001e6, 0.999e6, 1.002e6]
 SCATTERED = [1e6, 1.03e6, 0.97e6, 1.02e6, 0.99e6]

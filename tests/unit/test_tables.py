@@ -3,11 +3,11 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from simulated_sut import Ceiling, IdealCurve, RealisticCurve, SimulatedSut
 
 from pdrgate.reports.html_tables import checks_table, loads_table
 from pdrgate.results.model import AssessmentResult, CheckResult
 from pdrgate.stability import assess
-from pdrgate.traffic.simulated import Ceiling, IdealCurve, RealisticCurve, SimulatedSut
 
 AROUND = (7e5, 9e5, 1e6, 1.1e6, 1.2e6)
 

@@ -7,12 +7,12 @@ the default kernel back. docs/bare-metal.md says what a host needs, and what of 
 
 from pdrgate.bare_metal.booting import BareMetal, BootError, wait_for_boot
 from pdrgate.bare_metal.choice import choose_loader
-from pdrgate.bare_metal.host_files import FileSink, LocalFiles
+from pdrgate.bare_metal.host_files import FileSink
 from pdrgate.bare_metal.installation import InstallError
 from pdrgate.bare_metal.layout import InstalledKernel, Layout
 from pdrgate.bare_metal.loader import BootLoader, LoaderError, LoaderName
 
 __all__ = [
     "BareMetal", "BootError", "BootLoader", "FileSink", "InstallError", "InstalledKernel", "Layout", "LoaderError",
-    "LoaderName", "LocalFiles", "choose_loader", "wait_for_boot",
+    "LoaderName", "choose_loader", "wait_for_boot",
 ]  # fmt: skip

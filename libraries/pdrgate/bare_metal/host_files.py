@@ -29,16 +29,6 @@ class FileSink(Protocol):
         """Copy a file, in place of one that is there. Raises TestbedError when it cannot be written whole."""
 
 
-class LocalFiles:
-    """The sink of this machine."""
-
-    def put(self, local: Path, remote: str) -> None:
-        try:
-            shutil.copyfile(local, remote)
-        except OSError as error:
-            raise TestbedError(f"cannot copy {local} to {remote}: {error.strerror}; is there room?") from error
-
-
 def put_checked(host: Host, files: FileSink, local: Path, remote: str) -> None:
     """Put a file on the host and compare what arrived: a kernel that is torn would be found out only by its panic.
 

@@ -343,14 +343,6 @@ class Guest:
         told = self.run("sh", "-c", "grep -H . /sys/class/net/*/address").stdout
         return {line.partition(":")[2].lower(): line.split("/")[4] for line in told.splitlines()}
 
-    def rss(self) -> int:
-        """Bytes of memory that QEMU has; 0 when it has ended."""
-        try:
-            lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
-        except OSError:
-            return 0
-        return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS:")), 0)
-
     def cpu_ticks(self) -> int:
         """Ticks of CPU time that QEMU has had; 0 when it has ended."""
         try:

@@ -115,14 +115,14 @@ class Entry:
     device: tuple[int, int] = (0, 0)
 
 
-def initramfs(build: KernelBuild, more_modules: Iterable[str] = MORE_MODULES) -> bytes:
+def initramfs(build: KernelBuild) -> bytes:
     """The initramfs for a build, as a cpio archive.
 
     Raises:
         BuildError: the build lacks a module that a guest needs, or has those of another kernel.
         TestbedError: a program that the guest needs is not installed here.
     """
-    modules = select_modules(build, GUEST_MODULES, more_modules)
+    modules = select_modules(build, GUEST_MODULES, MORE_MODULES)
     files = _programs() | _modules(build, modules)
     files["init"] = Entry(stat.S_IFREG | 0o755, INIT.encode())
     files["etc/modules"] = _text("\n".join(name for name in GUEST_MODULES if name in {one.name for one in modules}))

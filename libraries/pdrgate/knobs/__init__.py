@@ -1,8 +1,7 @@
 """Knobs: settings of a host that are applied, read back, and put back as they were.
 
 A `Knob` knows one setting; a `KnobSet` keeps what the knobs it applied have replaced. The kernel may take a value and
-use another one, so no knob is believed before it was read back. `plan_knobs` makes knobs of a testbed file, `snapshot`
-reads all that knobs can turn.
+use another one, so no knob is believed before it was read back. `plan_knobs` makes knobs of a testbed file.
 """
 
 from pdrgate.knobs.batching import batching
@@ -24,7 +23,6 @@ from pdrgate.knobs.queues import QueueFiles, rfs_off, rps, rps_cpus, rps_knobs, 
 from pdrgate.knobs.records import knob_from_record, of_whole_machine
 from pdrgate.knobs.rss import FlowHash, IndirectionTable, flow_hash
 from pdrgate.knobs.side_routes import SideRoutes, most_side_routes, side_routes
-from pdrgate.knobs.snapshot import snapshot
 from pdrgate.knobs.threads import KernelThreadNice
 
 __all__ = [
@@ -35,5 +33,5 @@ __all__ = [
     "device_attribute", "device_interrupts", "each", "egress_filter", "flow_hash", "idle_latency", "in_turn",
     "knob_from_record", "knobs_text", "most_side_routes", "mtu", "neighbours", "of_whole_machine", "offloads",
     "pause_frames", "plan_knobs", "put_back", "rfs_off", "rings", "rps", "rps_cpus", "rps_knobs", "rps_off",
-    "side_routes", "snapshot", "static_neighbours", "sysctl", "sysctls", "threaded_napi", "xps",
+    "side_routes", "static_neighbours", "sysctl", "sysctls", "threaded_napi", "xps",
 ]  # fmt: skip

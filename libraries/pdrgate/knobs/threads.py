@@ -10,9 +10,6 @@ from pdrgate.hosts.host import Host
 _NICE = 16
 """Behind the name, which may itself hold blanks, nice is the 17th field (proc(5): the 19th of all)."""
 _FIND = 'for c in /proc/[0-9]*/comm; do read -r n <"$c" && [ "$n" = "$1" ] && echo "${c%/comm}"; done; true'
-_ALL = (
-    'for s in /proc/[0-9]*/stat; do read -r line <"$s" && case $line in *"($1"*) echo "$line";; esac; done 2>/dev/null'
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +57,3 @@ class KernelThreadNice:
                 f"set the nice value of {self.thread} on {host.name} to {value}, but it reads back {back}; "
                 "set isolate: false in the testbed file to do without"
             )
-
-
-def kernel_thread_nices(host: Host, prefix: str) -> dict[str, str]:
-    """The nice values of the kernel threads whose names begin so, by name."""
-    found = {}
-    for line in host.run("sh", "-c", _ALL, "sh", prefix, check=False).stdout.splitlines():
-        head, _, fields = line.rpartition(")")
-        found[head.partition("(")[2]] = fields.split()[_NICE]
-    return dict(sorted(found.items()))

@@ -105,10 +105,6 @@ class Cost:
         """What a packet costs when the SUT is offered more than it can take; None where it was not counted."""
         return packet_cost(saturated(trials, self.loss_ratio), idle_of(trials))
 
-    def at_lossless_load(self, trials: Sequence[Trial]) -> PacketCost | None:
-        """What it costs at a load that leaves the SUT time."""
-        return packet_cost([trial for trial in trials if trial.phase == COST], idle_of(trials))
-
 
 def saturated(trials: Sequence[Trial], loss_ratio: float) -> list[Trial]:
     """The counted trials of a replicate at saturation.

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pdrgate.hosts.host import Completed, Host, Running
 from pdrgate.observers.reading import Reading
 from pdrgate.trial import Functions, Stacks
 
@@ -60,30 +59,6 @@ class CounterObserver:
 
     def end(self) -> Observation:
         return Observation(self._before, self._read())
-
-
-class ProgramObserver:
-    """Has a program run on a host while traffic flows, and reads what it printed once it was stopped.
-
-    Args:
-        parse: makes counters, from 0 at the trial's begin, of the program's output; raises TestbedError when it failed.
-    """
-
-    def __init__(self, host: Host, argv: tuple[str, ...], parse: Callable[[Completed], Reading]) -> None:
-        self._host = host
-        self._argv = argv
-        self._parse = parse
-        self._running: Running | None = None
-
-    def begin(self) -> None:
-        self._running = self._host.start(*self._argv)
-
-    def end(self) -> Observation:
-        running, self._running = self._running, None
-        if running is None:
-            return Observation()
-        after = self._parse(running.stop())
-        return Observation(dict.fromkeys(after, 0), after)
 
 
 class Watch:

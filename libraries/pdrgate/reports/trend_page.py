@@ -18,7 +18,6 @@ from pdrgate.results.verdict import Verdict
 from pdrgate.trend import LEFT_OUT, Move, Point, Series
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 480.0, 190.0, 78.0, 470.0, 22.0, 162.0
-_INNER = _LEFT + 6
 """Of a chart, in units that are about a pixel each on a screen, and somewhat less on a telephone."""
 _FLATTEST = 0.02
 """A chart shows at least as much above and below the middle: what deviates by little shall look as if it did."""

@@ -230,19 +230,6 @@ class LoadLossCurve:
                 result.append(loads[0] if found is None else found)
         return tuple(result)
 
-    def saturated_pdr_per_run(self, threshold: float) -> tuple[float, ...]:
-        """The PDR of each repeat by its saturation throughput, packets/s, in measured order; empty without saturation.
-
-        An ideal curve loses 1 - T_sat / O at load O (PASTRAMI Eq. 3), so it reaches ``threshold`` at
-        T_sat / (1 - threshold). T_sat is the throughput at the potential saturation point, the second load past the
-        threshold. Unlike a crossing between two loads this does not depend on where the grid has them, which makes
-        it the number to compare between runs; it is the PDR as far as the curve is a stable one.
-        """
-        past = first_past(self.steady_plrs, threshold)
-        if past is None or past + 1 >= len(self.points):
-            return ()
-        return tuple(throughput / (1.0 - threshold) for throughput in self.points[past + 1].throughputs)
-
 
 def _until_past(limits: Sequence[float | None], threshold: float) -> list[float] | None:
     """The limits up to and including the first above ``threshold``; None when one before that is unknown."""

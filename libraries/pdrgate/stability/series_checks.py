@@ -12,12 +12,12 @@ from pdrgate.stats.modes import two_modes
 from pdrgate.stats.ranks import LAG1_MIN_RUNS, TREND_MIN_RUNS
 
 
-def steady(quantity: str, values: tuple[float, ...], bounds: Bounds | None = None) -> tuple[Check, ...]:
+def steady(quantity: str, values: tuple[float, ...]) -> tuple[Check, ...]:
     """The checks over time of one series in measured order, such as the ratio of two builds' PDRs boot by boot.
 
     That its values scatter is no fault: the interval of their mean tells it, and more of them narrow it.
     """
-    bounds = bounds or Bounds()
+    bounds = Bounds()
     series = (Repeats.of(quantity, None, values, bounds.each),)
     return (
         check_trend(series, bounds, TREND_MIN_RUNS),
@@ -25,13 +25,13 @@ def steady(quantity: str, values: tuple[float, ...], bounds: Bounds | None = Non
     )
 
 
-def one_level(quantity: str, values: tuple[float, ...], bounds: Bounds | None = None, unit: str = PACKETS) -> Check:
+def one_level(quantity: str, values: tuple[float, ...], unit: str = PACKETS) -> Check:
     """The check that a rate does not flip between two levels, such as a build's PDR from boot to boot."""
-    bounds = bounds or Bounds()
+    bounds = Bounds()
     return check_two_modes((Repeats.of(quantity, None, values, bounds.each, unit),), bounds)
 
 
-def one_level_within(quantity: str, boots: Iterable[Sequence[float]], bounds: Bounds | None = None) -> Check:
+def one_level_within(quantity: str, boots: Iterable[Sequence[float]]) -> Check:
     """The check that a rate does not flip within boots, by all of them together.
 
     Each value is taken relative to the best of its boot, which itself tells nothing then: boots have levels of their
@@ -42,17 +42,15 @@ def one_level_within(quantity: str, boots: Iterable[Sequence[float]], bounds: Bo
     """
     known = [(max(own), own) for own in map(sorted, boots) if len(own) > 1 and own[-1] > 0]
     scale = mean([best for best, _ in known]) if known else 0.0
-    return one_level(quantity, tuple(scale * value / best for best, own in known for value in own[:-1]), bounds)
+    return one_level(quantity, tuple(scale * value / best for best, own in known for value in own[:-1]))
 
 
-def one_level_each(
-    quantity: str, first: Sequence[float], second: Sequence[float], bounds: Bounds | None = None, unit: str = PACKETS
-) -> Check:
+def one_level_each(quantity: str, first: Sequence[float], second: Sequence[float], unit: str = PACKETS) -> Check:
     """The check that a rate of two builds does not flip between two levels that they have in common.
 
     Two levels of which each is one build's are no flip but a change, and one value of a build at the other's is a dip.
     """
-    check = one_level(quantity, (*first, *second), bounds, unit)
+    check = one_level(quantity, (*first, *second), unit)
     modes = two_modes((*first, *second))
     if check.passed is False and modes is not None:
         middle = (modes.low + modes.high) / 2

@@ -26,16 +26,14 @@ from pdrgate.transfer import Transfer
 _QUANTITY, _UNIT, _PER_UNIT = "TCP throughput", "Gbit/s", 1e9
 
 
-def transfer_checks(
-    quantity: str, unit: str, values: Sequence[float], bounds: Bounds | None = None
-) -> tuple[Check, ...]:
+def transfer_checks(quantity: str, unit: str, values: Sequence[float]) -> tuple[Check, ...]:
     """The checks of one series of repeats in measured order, such as throughputs.
 
     Args:
         quantity: what the values are, for people.
         unit: theirs.
     """
-    bounds = bounds or Bounds()
+    bounds = Bounds()
     series = Repeats.of(quantity, None, tuple(values), bounds.each, unit)
     return (
         check_trend((series,), bounds),

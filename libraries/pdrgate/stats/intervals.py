@@ -118,20 +118,6 @@ def delta_ucl(values: Sequence[float], confidence: float = 0.95) -> float | None
     return (upper - centre) / centre if centre else None
 
 
-def difference_interval(candidate: Sequence[float], baseline: Sequence[float], confidence: float = 0.95) -> Interval:
-    """The interval of mean(candidate) - mean(baseline), with unequal variances (Welch 1947).
-
-    Raises:
-        ValueError: a sample has fewer than two values.
-    """
-    _need_two(candidate, "a difference interval")
-    _need_two(baseline, "a difference interval")
-    difference = mean(candidate) - mean(baseline)
-    error, freedom = _welch(candidate, baseline, 1.0)
-    half = _two_sided(confidence, freedom) * error if error else 0.0
-    return Interval(difference - half, difference + half)
-
-
 def change_interval(candidate: Sequence[float], baseline: Sequence[float], confidence: float = 0.95) -> Change:
     """The change (candidate - baseline) / baseline between the means, with its interval.
 

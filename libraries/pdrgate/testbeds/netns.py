@@ -25,7 +25,6 @@ from pdrgate.errors import PdrGateError, TestbedError, closed_on_error
 from pdrgate.hosts.cpus import CpuPlan, format_cpu_list
 from pdrgate.hosts.host import Host, ShellHost, local_host, netns_host
 from pdrgate.knobs import (
-    FileKnob,
     KernelThreadNice,
     KnobSet,
     PlannedKnob,
@@ -66,7 +65,6 @@ class NetnsTestbed(CountedByProcessor):
         cpus: who gets which CPU.
         journal: where changes are noted for the case that this process is killed.
         isolate: whether packet work goes before other processes on the SUT's CPUs.
-        knobs: further sysctls for each hop's namespace.
         section: the knobs of the testbed file; those of ports are each hop's, those of CPUs this machine's.
 
     Raises:
@@ -81,7 +79,6 @@ class NetnsTestbed(CountedByProcessor):
         *,
         engine: Engine = "auto",
         isolate: bool = True,
-        knobs: Iterable[FileKnob] = (),
         section: Mapping[str, Any] | None = None,
     ) -> None:
         self._cpus = cpus
@@ -113,7 +110,7 @@ class NetnsTestbed(CountedByProcessor):
         self._drops = DropWatch(self._count_drops)
         self._executed = ProcessorWatch(self._local)
         with closed_on_error(self.close):
-            self._build(tuple(knobs), plan_knobs(self._section, (_INGRESS, _EGRESS)))
+            self._build(plan_knobs(self._section, (_INGRESS, _EGRESS)))
             if isolate:
                 # Under load softirqs run in ksoftirqd, an ordinary process: what else runs on that CPU would be
                 # measured as a slower router.
@@ -323,7 +320,7 @@ class NetnsTestbed(CountedByProcessor):
         if failures:
             raise TestbedError("; ".join(failures))
 
-    def _build(self, knobs: tuple[FileKnob, ...], planned: tuple[PlannedKnob, ...]) -> None:
+    def _build(self, planned: tuple[PlannedKnob, ...]) -> None:
         for name in (self._tg_namespace, *self._sut_namespaces):
             self._journal.namespace(name)
             self._made.append(name)  # before: an interruption may come when it is just made
@@ -366,8 +363,6 @@ class NetnsTestbed(CountedByProcessor):
         for hop in self._hops:
             for port in (hop.ingress, hop.egress):
                 self._inner.apply(hop.host, offloads(port.interface, {"gro": True, "tso": False}))
-            for knob in knobs:
-                self._inner.apply(hop.host, knob)
         self._turn([one for one in planned if not one.of_port])
         for host, interface in ends:
             host.run("ip", "link", "set", interface, "up")

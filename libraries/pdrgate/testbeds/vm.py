@@ -35,7 +35,6 @@ from pdrgate.guests.qemu import RINGS, TX_RING, NetworkPort, cpu_model, qemu_ver
 from pdrgate.hosts.cpus import CpuPlan, format_cpu_list
 from pdrgate.hosts.host import Host, ShellHost, local_host, netns_host
 from pdrgate.knobs import (
-    FileKnob,
     InterruptAffinity,
     KnobSet,
     PlannedKnob,
@@ -82,7 +81,6 @@ class VmTestbed:
         folder: where console logs go.
         speed: at which the guest's CPU is held while a trial lasts; ``auto`` is ``full`` where that cannot be.
         ring: packets that each port's receive ring holds; one of `RINGS`.
-        knobs: sysctls for the guest.
         section: the knobs of the testbed file, all of them the guest's.
         patience: seconds for which a guest that boots may be silent.
 
@@ -103,7 +101,6 @@ class VmTestbed:
         engine: Engine = "auto",
         speed: CpuSpeed = "full",
         ring: int = DEFAULT_RING,
-        knobs: Iterable[FileKnob] = (),
         section: Mapping[str, Any] | None = None,
         patience: float = BOOT_PATIENCE,
     ) -> None:
@@ -130,7 +127,7 @@ class VmTestbed:
         self._symbols: Symbols | None = None
         """Where, as of when counting was last asked for."""
         self._build, self._journal, self._folder = build, journal, folder
-        self._knobs, self._patience = tuple(knobs), patience
+        self._patience = patience
         self._record = KvmRecord(journal.path.parent)
         self._local = local_host()
         self._namespace = f"{NAMESPACE_PREFIX}-{secrets.token_hex(3)}-tg"
@@ -162,7 +159,7 @@ class VmTestbed:
                 self._speed = self._choose_speed()
             clock = GuestClock(self.guest)
             self._named = self.guest.meter is not None and tells_symbols(self.guest)
-            self._build_ports(self._knobs)
+            self._build_ports()
             self.set_buffer(DEFAULT_BUFFER)
             clock.check()
         return self
@@ -491,7 +488,7 @@ class VmTestbed:
         # No address of its own, no router solicitation, no listener report: only test packets on these links.
         self._inner.apply(self._tg, sysctl("net.ipv6.conf.default.disable_ipv6", 1), missing="skip")
 
-    def _build_ports(self, knobs: tuple[FileKnob, ...]) -> None:
+    def _build_ports(self) -> None:
         assert self._tg is not None
         for tap, mac in zip(_TAPS, _TAP_MACS, strict=True):
             self._tg.run("ip", "link", "set", tap, "address", mac, "up")
@@ -506,8 +503,6 @@ class VmTestbed:
         for port in ends:
             self._inner.apply(self.guest, sysctl(f"net/ipv6/conf/{port.interface}/disable_ipv6", 1), missing="skip")
             self._check_ring(port.interface)
-        for knob in knobs:
-            self._inner.apply(self.guest, knob)
         planned = plan_knobs(self._section, interfaces)
         self._turn([one for one in planned if not one.of_port])
         for port in ends:

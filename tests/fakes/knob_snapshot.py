@@ -20,7 +20,6 @@ from pdrgate.knobs.qdisc import RootQdisc
 from pdrgate.knobs.queues import QueueFiles, rfs_off, rps_off
 from pdrgate.knobs.rss import FlowHash, IndirectionTable
 from pdrgate.knobs.states import state_text
-from pdrgate.knobs.threads import kernel_thread_nices
 
 SYSCTLS = (
     "net.core.busy_poll", "net.core.busy_read", "net.core.default_qdisc", "net.core.dev_weight",
@@ -42,6 +41,12 @@ to be handed over as such."""
 _OF_INTERFACES = ("net/ipv4/conf/{}/forwarding", "net/ipv6/conf/{}/forwarding", "net/ipv6/conf/{}/disable_ipv6")
 _ATTRIBUTES = ("mtu", "tx_queue_len", "gro_flush_timeout", "napi_defer_hard_irqs", "threaded")
 _FLOWS = ("tcp4", "udp4", "tcp6", "udp6")
+_NICE = 16
+"""Behind the name, which may itself hold blanks, nice is the 17th field (proc(5): the 19th of all)."""
+_THREADS = (
+    'for s in /proc/[0-9]*/stat; do read -r line <"$s" && case $line in *"(ksoftirqd/"*) echo "$line";; esac; done '
+    "2>/dev/null"
+)
 
 
 def snapshot(host: Host, ports: Sequence[str], also: Iterable[Knob] = ()) -> Mapping[str, str]:
@@ -66,8 +71,9 @@ def snapshot(host: Host, ports: Sequence[str], also: Iterable[Knob] = ()) -> Map
     for port in ports:
         if host.exists(f"/sys/class/net/{port}"):
             found[f"neighbours {port}"] = state_text(static_neighbours(host, port))
-    for thread, nice in kernel_thread_nices(host, "ksoftirqd/").items():
-        found[f"kernel-thread-nice {thread}"] = nice
+    for line in host.run("sh", "-c", _THREADS, check=False).stdout.splitlines():
+        head, _, fields = line.rpartition(")")
+        found[f"kernel-thread-nice {head.partition('(')[2]}"] = fields.split()[_NICE]
     return dict(sorted(found.items()))
 
 
