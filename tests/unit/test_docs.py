@@ -26,6 +26,7 @@ _OWN_OPTIONS = {"bootstrap": {"--dev", "--vm", "--python-only"}}
 """Of scripts that are no front of a command of pdrgate's."""
 _OF_THE_SITE = {"command.md", "contributing.md", "keywords/PdrGate.html"}
 """Pages that are made with it, see ci/site.py."""
+_OF_A_RUN = {"run.json", "result.json", "trials.jsonl"}
 _FOREIGN = {"test", "docs", "lock"}
 """Scripts whose arguments go to another program."""
 
@@ -62,6 +63,19 @@ class TestPages:
     def test_the_commands_that_it_names_are_there(self, page: Path) -> None:
         commands = set(re.findall(r"(?:\.venv/bin/|`)pdrgate ([a-z]+)", page.read_text()))
         assert commands <= cli.commands.keys()
+
+
+def test_the_paths_that_contributors_are_sent_to_are_there() -> None:
+    """Folders, and files by their endings: of the checkout, or of the package."""
+    spans = re.findall(r"`([\w./-]+)`", (ROOT / "CONTRIBUTING.md").read_text())
+    paths = {
+        one
+        for one in spans
+        if not one.startswith("/") and ("/" in one or re.search(r"\.(py|json|jsonl|toml|txt)$", one))
+    } - _OF_A_RUN
+    assert len(paths) > 80
+    places = (ROOT, ROOT / "libraries/pdrgate")
+    assert {path for path in paths if not any((place / path).exists() for place in places)} == set()
 
 
 def test_the_options_of_the_gate_are_all_in_the_reference() -> None:

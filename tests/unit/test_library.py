@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from robot.running import ResourceFile, TestSuite
 
 from pdrgate.errors import TestbedError
+from pdrgate.gate.profile import PROFILES
 from pdrgate.keywords.library import PdrGate, _judged
 from pdrgate.keywords.state import OpenTestbed
 from pdrgate.reports.console.screen import Screen
@@ -59,6 +61,12 @@ def test_no_argument_of_a_step_takes_the_place_of_one_in_its_name() -> None:
     assert len(embedded) > 5
     for name, (within, arguments) in embedded.items():
         assert not within & {*arguments.positional, *arguments.named_only, arguments.var_positional}, name
+
+
+def test_all_profiles_are_named_where_one_is_chosen() -> None:
+    document = PdrGate().get_keyword_documentation("open_testbed")
+    (row,) = (line for line in document.splitlines() if line.strip().startswith("| ``profile``"))
+    assert set(PROFILES) <= set(re.findall(r"\w+", row))
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
     |     PDR Should Not Have Regressed    tolerance=2%
 
     The words of the gate's own suites, ``The SUT Routes IPv6`` for one, come with it for others to use, and so does
-    ``${TESTBED}``, the namespaces of this machine:
+    ``${TESTBED}``, a guest of constant speed:
 
     | Resource       pdrgate/resources/gate.resource
 

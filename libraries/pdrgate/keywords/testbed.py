@@ -76,7 +76,7 @@ class TestbedKeywords:
         A testbed of virtual machines without a kernel of its own boots nothing yet, see `Compare Kernel Builds`.
 
         | =Argument= | =Meaning= |
-        | ``profile``  | How much time a verdict may cost: quick, standard or pastrami. |
+        | ``profile``  | How much time a verdict may cost: smoke, quick, standard or pastrami. |
         | ``baseline`` | What to compare with: a result.json, the folder of a run, a folder of runs, or history:NAME. |
         | ``any_fingerprint`` | Whether history:NAME may have been measured under another fingerprint. |
         | ``reading``  | How PASTRAMI's entry into saturation is read: strict, tolerant or published. |
