@@ -170,7 +170,7 @@ MISTAKES = {
     "Should Be Equal As Numbers    abc    1": "'abc' cannot be converted",
     "Should Contain    ${1}    a": "TypeError",
     "Run Keyword And Continue On Failure    Should Be Equal    a    b\n    Measure Loud": "1) a != b 2) No keyword",
-    "Get PDR    >=    2 Mpps\n    [Teardown]    Measure Loud": "Also teardown failed: No keyword",
+    "Get Relevant Lower Bound    >=    2 Mpps\n    [Teardown]    Measure Loud": "Also teardown failed: No keyword",
     "TRY\n    Should Be Equal    a    b\n    EXCEPT\n    Measure Loud\n    END": "No keyword",
     "Run Keyword And Ignore Error    Should Be Equal    a    b\n    Evaluate    1 / 0": "ZeroDivisionError",
 }
@@ -183,7 +183,7 @@ ASSERTIONS = {
     "Wait Until Keyword Succeeds    2x    0 s    Should Be Equal    a    b": "failed after retrying 2 times",
     "Run Keywords    Should Be True    1    AND    Get Loss Ratio    <=    0%": "Loss ratio",
     "Run Keyword And Ignore Error    Evaluate    1 / 0\n    Should Be Equal    a    b": "a != b",
-    "Get PDR    >=    2 Mpps\n    [Teardown]    Should Be Equal    a    b": "Also teardown failed: a != b",
+    "Get Relevant Lower Bound    >=    2 Mpps\n    [Teardown]    Should Be Equal    a    b": "Also teardown failed: a",
 }
 
 
