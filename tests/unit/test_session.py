@@ -148,7 +148,7 @@ class Stuck:
 
 
 STAYS = (
-    r"^not all that was changed is back as it was: \S*/setting = 2 on local; the next start tries again, and so does: "
+    r"^not all that was changed is back as it was: /.+ on local; the next start tries again, and so does: "
     r"sudo pdrgate restore$"
 )
 
