@@ -13,6 +13,7 @@ import argparse
 import base64
 import contextlib
 import json
+import random
 import struct
 import sys
 import threading
@@ -39,8 +40,8 @@ VERSIONS: dict[Api, tuple[str, tuple[int, int]]] = {"4.1": ("v2.86", (4, 8)), "5
 IDLE, STREAMS, TX = "IDLE", "STREAMS", "TX"
 _ZIP_MAGIC, _ZIP_FROM = 0xABE85CEA, 256
 _PUBLISH_EVERY = 0.5
-_FLIGHT = 0.001
-"""Seconds that a packet is under way."""
+FLIGHT = 0.001
+"""Seconds that a packet is under way unless a test says otherwise."""
 _STOPPED, _JOB_DONE, _ACQUIRED, _RELEASED, _PROFILE_DONE = 1, 4, 5, 6, 14
 
 
@@ -62,6 +63,10 @@ class Faults:
     """Packets that come back twice, per run."""
     held_back: float = 0.0
     """Seconds by which the counters of sent and received packets are behind while traffic runs."""
+    apart: float = 0.0
+    """Seconds that lie, at most and by chance, between the counters of sent and of received packets in one answer."""
+    begins_late: float = 0.0
+    """Seconds that a run's packets are due before the first of them is sent; these are sent at once then."""
     noise: int = 0
     """Packets of neighbours that each port receives per run."""
     old: bool = False
@@ -80,18 +85,22 @@ class Run:
     queue: float = 0.0
     """Part of what comes back that does so only after the sending time, at the rate of all others."""
     noise: int = 0
+    late: float = 0.0
+    """Seconds that the first packet is due before it is sent."""
     stopped: float | None = None
 
     def progress(self, now: float) -> float:
         """Part of the packets that was sent by now."""
         now = now if self.stopped is None else min(now, self.stopped)
+        if now < self.started + self.late:
+            return 0.0
         return min(1.0, max(0.0, (now - self.started) / self.seconds))
 
     def answered(self, now: float) -> float:
         """Part of what comes back that has by now, its flight apart. A stopped port's come at once."""
         if not self.queue or self.stopped is not None:
             return self.progress(now)
-        return min(1.0, max(0.0, (now - self.started) / self.seconds * (1 - self.queue)))
+        return min(1.0, max(0.0, (now - self.started - self.late) / self.seconds * (1 - self.queue)))
 
     def over(self, now: float) -> bool:
         return self.stopped is not None or self.progress(now) >= 1
@@ -121,6 +130,7 @@ class TRexServer:
 
     def __init__(self, sut: Sut, *, api: Api = "4.1", ports: int = 2) -> None:
         self.sut = sut
+        self.flight = FLIGHT
         self.api: Api = api
         self.faults = Faults()
         self.seen: list[list[dict[str, Any]]] = []
@@ -128,6 +138,7 @@ class TRexServer:
         self.ports = [Port(number) for number in range(ports)]
         self.started = threading.Event()
         """Set when a port has begun to send."""
+        self._random = random.Random(1)
         self._queue_full = 0
         self._cpu = 0.0
         self._groups: set[int] = set()
@@ -424,6 +435,7 @@ class TRexServer:
             ),
             queue=trial.drained / trial.forwarded if trial.forwarded else 0.0,
             noise=self.faults.noise,
+            late=self.faults.begins_late,
         )
         late = trial.sending_time > trial.intended_duration * 1.001 or trial.unsent
         self._cpu = 100.0 if late else 10.0
@@ -472,7 +484,7 @@ class TRexServer:
 
     def _returned(self, port: Port, now: float) -> int:
         run = port.run
-        now = self._read(run, now - _FLIGHT) if run else now
+        now = self._read(run, now - self.flight) if run else now
         return sum(int(count * run.answered(now)) for count in run.returned.values()) if run else 0
 
     def _read(self, run: Run, now: float) -> float:
@@ -501,6 +513,7 @@ class TRexServer:
 
     def _do_get_pgid_stats(self, parameters: dict[str, Any]) -> Any:
         now = time.monotonic()
+        late = self._random.uniform(0, self.faults.apart)
         flows: dict[str, Any] = {}
         latencies: dict[str, Any] = {"g": {"bad_hdr": 0, "old_flow": 0}}
         for group in parameters["pgids"] or sorted(self._groups):
@@ -512,7 +525,7 @@ class TRexServer:
                 run = port.run
                 if run and group in run.sent:
                     sent[str(port.number)] = int(run.sent[group] * run.progress(self._read(run, now)))
-                    back = int(run.returned[group] * run.answered(self._read(run, now - _FLIGHT)))
+                    back = int(run.returned[group] * run.answered(self._read(run, now + late - self.flight)))
                     returned[str(port.number ^ 1)] = back
                     if group in run.probes:
                         latencies[str(group)] = {"er": {}, "lat": _latency(back)}
@@ -591,11 +604,13 @@ def main() -> None:
     parser.add_argument("--api", choices=("4.1", "5.1"), default="4.1")
     parser.add_argument("--saturation", type=float, default=1e6, help="packets/s that the simulated SUT forwards")
     parser.add_argument("--buffer", type=int, default=0, help="packets that wait for the simulated SUT at most")
+    parser.add_argument("--flight", type=float, default=FLIGHT, help="seconds that a packet is under way")
     parser.add_argument("--ceiling", type=float, default=None, help="packets/s that the simulated server can send")
     options = parser.parse_args()
     ceiling = None if options.ceiling is None else Ceiling(options.ceiling, stretches=True)
     sut = SimulatedSut(IdealCurve(options.saturation), ceiling=ceiling, buffer=options.buffer)
     with TRexServer(sut, api=options.api) as server:
+        server.flight = options.flight
         print(f"sync port {server.sync_port}, async port {server.async_port}", flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             threading.Event().wait()

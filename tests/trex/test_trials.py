@@ -12,7 +12,7 @@ import pytest
 from packets import decode
 from simulated_sut import Ceiling
 from trex_rig import config, ideal, paths
-from trex_server import Faults, TRexServer, packets
+from trex_server import FLIGHT, Faults, TRexServer, packets
 
 from pdrgate.errors import GeneratorError, UsageError
 from pdrgate.search.goals import Goal
@@ -39,7 +39,7 @@ def opened() -> Iterator[tuple[TRexServer, TRexGenerator]]:
 def server(opened: tuple[TRexServer, TRexGenerator]) -> TRexServer:
     """As new; ``sut`` may be set to another one."""
     server, _ = opened
-    server.sut, server.faults = ideal(), Faults()
+    server.sut, server.faults, server.flight = ideal(), Faults(), FLIGHT
     server.seen.clear()
     return server
 

@@ -14,6 +14,7 @@ from pdrgate.errors import GeneratorError, PdrGateError, StorageError, TestbedEr
 from pdrgate.gate.measurer import Measurer
 from pdrgate.gate.stored import Belonging, Stored
 from pdrgate.history.trials import TrialFile
+from pdrgate.measurands.measurand import PATH
 from pdrgate.observers.reading import Counter, Place
 from pdrgate.observers.watching import CounterObserver
 from pdrgate.stability import read_trials
@@ -218,6 +219,15 @@ def test_a_generators_own_counters_stay_beside_the_suts(file: TrialFile) -> None
 
     trial = measurer(Counting(), file).measure(1000, 1, "search")
     assert trial.counter_changes == {"trex": {"queue_full": 3}, "in0": {"rx": 10}}
+
+
+@pytest.mark.parametrize(("phase", "told"), [("search", "the server was busy"), (PATH, "")])
+def test_what_disturbed_a_generator_is_told(file: TrialFile, phase: str, told: str) -> None:
+    class Busy(Generator):
+        def trial(self, load: float, duration: float, frames: Frames) -> Trial:
+            return dataclasses.replace(super().trial(load, duration, frames), disturbed="the server was busy")
+
+    assert measurer(Busy(), file).measure(1000, 1, phase).disturbed == told
 
 
 def test_a_sut_that_died_is_told_and_not_what_went_with_it(file: TrialFile) -> None:

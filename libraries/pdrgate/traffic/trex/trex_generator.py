@@ -15,9 +15,10 @@ from pdrgate.traffic.frames import Frames, Path
 from pdrgate.traffic.generator import packets
 from pdrgate.traffic.trex import outcome, pcap
 from pdrgate.traffic.trex.process import RefusedError, Worker, WorkerLostError
+from pdrgate.traffic.trex.readings import SHORTEST_TO_LOOK
 from pdrgate.traffic.trex.trex_config import TRexConfig
 from pdrgate.traffic.trex.trex_streams import Stream, streams
-from pdrgate.trial import Trial
+from pdrgate.trial import LOOKS, Trial
 
 OPENING = 45.0
 """Seconds for the worker to load its client, which takes up to 5, and to connect."""
@@ -79,7 +80,9 @@ class TRexGenerator:
 
     def describe(self) -> dict[str, str]:
         config = self._config
-        about = {"name": "trex", "engine": "stl", **self._about, "ports": ", ".join(map(str, config.ports))}
+        # Versions that only looked after sending told a hidden overload as held: their results are compared with none.
+        about = {"name": "trex", "engine": "stl", **self._about, "looks": "while sending"}
+        about["ports"] = ", ".join(map(str, config.ports))
         if config.core_mask is not None:
             about["core mask"] = f"{config.core_mask:#x}"
         if self._captures:
@@ -134,6 +137,7 @@ class TRexGenerator:
             "streams": [_message(stream) for stream in sent],
             "duration": duration,
             "limit": limit,
+            "looks": LOOKS if duration >= SHORTEST_TO_LOOK else 0,
             "quiet": _QUIET,
             "drain": _DRAIN,
         }

@@ -1,8 +1,8 @@
 """A connection to a TRex server that is held across trials, and the trials on it.
 
-A trial's counts are read before the start and after the drain, and only there: while packets are under way, those of
-the two ends do not belong together. What is read in between is the progress of sending, and from shortly before its end
-on what has come back: the first reading with all packets sent tells what was still queued then.
+A trial's counts are read before the start and after the drain. In between only the flow statistics are read: one answer
+has what a flow has sent and what of it has come back, gathered at once by servers of all releases. The counters of two
+ports are not: read while packets are under way, they show losses that are none.
 """
 
 from __future__ import annotations
@@ -15,11 +15,6 @@ from typing import Any
 
 from .client import Client, Refusal
 
-_READINGS = 4
-"""Requests for one reading of the progress, of which the quickest is kept: it is known best when that was."""
-_EARLY, _LATE = 0.1, 0.9
-"""Where in a trial its progress is read."""
-_SHORTEST_TO_READ = 0.05
 _TURN = 0.002
 """Seconds between two questions whether a port still sends, and whether packets still arrive."""
 _LEAD = 0.01
@@ -44,8 +39,6 @@ class Session:
         self._username: str = message["username"]
         self._pause = pause
         self._acquired = False
-        self._base: dict[int, int] = {}
-        """Packets that each port had sent before the trial."""
         self._arrivals: list[list[Any]] = []
         """Of the trial: our clock before each request for flow statistics and after its answer, and these."""
         self._client = Client(
@@ -102,7 +95,7 @@ class Session:
             before, groups_before, _ = self._counters(groups, probes)
             wall = time.time()
             starts = self._start(senders)
-            readings, cpu = self._readings(senders, starts, message["duration"])
+            cpu = self._looked(groups, starts[senders[-1]][1], message["duration"], message["looks"])
             ends, stopped = self._end(groups, senders, starts, message["duration"], message["limit"])
             after, groups_after, latencies = self._drained(groups, probes, message)
             self._still_ours()
@@ -120,9 +113,7 @@ class Session:
             "groups_before": groups_before,
             "groups_after": groups_after,
             "arrivals": self._arrivals,
-            "sendings": {
-                port: {"started": starts[port], "ended": ends[port], "readings": readings[port]} for port in senders
-            },
+            "sendings": {port: {"started": starts[port], "ended": ends[port]} for port in senders},
             "histograms": [latency.get("histogram") or {} for latency in latencies],
             "stopped": stopped,
         }
@@ -166,28 +157,19 @@ class Session:
             starts[port] = [asked, time.monotonic()]
         return starts
 
-    def _readings(
-        self, senders: list[int], starts: dict[int, list[float]], duration: float
-    ) -> tuple[dict[int, list[list[float]]], int | None]:
-        readings: dict[int, list[list[float]]] = {port: [] for port in senders}
-        cpu = None
-        if duration >= _SHORTEST_TO_READ:
-            begun = starts[senders[-1]][1]
-            for share in (_EARLY, _LATE):
-                self._pause(begun + share * duration - time.monotonic())
-                for port in senders:
-                    readings[port].append(self._reading(port))
-            # After the readings, whose time matters.
-            cpu = self._client.server_counters()["cpu_util_permille"]
-        return readings, cpu
+    def _looked(self, groups: list[int], begun: float, duration: float, looks: int) -> int | None:
+        """Look while packets are sent, at each of ``looks`` steps that is not over yet, and at the end see `_end`.
 
-    def _reading(self, port: int) -> list[float]:
-        tries: list[list[float]] = []
-        for _ in range(_READINGS):
-            asked = time.monotonic()
-            packets = self._client.port_counters(port)["opackets"] - self._base[port]
-            tries.append([asked, time.monotonic(), packets])
-        return min(tries, key=lambda one: one[1] - one[0])
+        How busy the server was, in thousandths; None where no looks were asked for.
+        """
+        if not looks:
+            return None
+        for step in range(1, looks):
+            at, now = begun + duration * step / looks, time.monotonic()
+            if now < at < begun + duration - _LEAD:
+                self._pause(at - now)
+                self._arrived(groups)
+        return self._client.server_counters()["cpu_util_permille"]
 
     def _end(
         self, groups: list[int], senders: list[int], starts: dict[int, list[float]], duration: float, limit: float
@@ -235,12 +217,9 @@ class Session:
         self, groups: list[int], probes: list[int]
     ) -> tuple[dict[str, int], dict[int, Any], list[dict[str, Any]]]:
         counters: dict[str, int] = {}
-        base = {}
         for port in self._ports:
             read = self._client.port_counters(port)
-            base[port] = read["opackets"]
             counters.update({f"port{port}.{name}": value for name, value in read.items()})
-        self._base = base
         counters.update(self._client.server_counters())
         answer = self._client.request("get_pgid_stats", pgids=groups)
         latencies = answer.get("latency") or {}

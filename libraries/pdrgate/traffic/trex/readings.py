@@ -1,0 +1,165 @@
+"""What readings of one port tell: how long it sent, and what of its packets was under way meanwhile.
+
+TRex sends late rather than less: a server that cannot keep up sends every packet and takes longer, and neither its
+queue-full counter nor its output errors need to tell. The server says when a port has stopped only within some tens of
+milliseconds. So the lateness is measured where it is seen best, in the progress of the sent packets between two
+readings, each of them between two readings of our clock.
+
+All readings are of the flow statistics. One answer has what a flow has sent and what of it has come back, counted at
+the same moment but for what a server needs to gather them: so what is under way is known far better than when it was,
+and the packets that a flow has sent are the clock by which the looks are taken. Losses that are none are seen in the
+counters of two ports, read one after the other while traffic runs (trex-core, pull request 1212); these are not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+import numpy as np
+
+from pdrgate.trial import LOOKS
+
+END_LAG = 0.1
+"""Seconds after the last packet within which a server tells that a port has stopped: its control loop turns every
+10 ms, its events and our readings take their time as well."""
+
+_BATCH = 64
+"""Packets that a server hands to a card at once: a reading may be off by so many."""
+SHORTEST_TO_LOOK = 0.05
+"""Seconds of a trial, below which a request takes too much of it for looks."""
+_QUARTERS = 4
+"""Parts of the sending, in each of which a port must have been read for it to count as looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """When a port was seen to send. Times are seconds of one clock."""
+
+    started: tuple[float, float]
+    """Before the request to start, and after its answer."""
+    ended: tuple[float, float]
+    """When the port was last seen sending, and first seen idle."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Packets of one or more flows that had been sent, and those of them that had come back; and when, in seconds."""
+
+    asked: float
+    """By our clock, before the request."""
+    answered: float
+    """And after the answer."""
+    sent: int
+    back: int = 0
+
+    @property
+    def at(self) -> float:
+        """When it was taken, as well as is known."""
+        return (self.asked + self.answered) / 2
+
+    @property
+    def under_way(self) -> int:
+        """Packets sent and not back yet; below zero where a server counts the sent ones first."""
+        return self.sent - self.back
+
+
+def sending_time(
+    count: int, duration: float, sending: Sending, readings: Sequence[Reading] = (), *, stopped: bool = False
+) -> float:
+    """Seconds that a port took for ``count`` packets; ``duration`` unless it has certainly taken longer.
+
+    The rate between an early and a late reading tells how much slower than asked the port was, the end how much later
+    it became idle. Both are certain only beyond what a request takes: a stretch that is smaller than that cannot be
+    seen, with readings 1 ms long and a trial of 1 s for example one below 0.25 %.
+
+    Args:
+        stopped: a port was stopped in the middle, long after its time; then it sent until it was.
+    """
+    if stopped:
+        return max(duration, sum(sending.ended) / 2 - sum(sending.started) / 2)
+    seconds = duration
+    during = [reading for reading in readings if 0 < reading.sent < count]
+    if len(during) >= 2:
+        # The quickest of the first and of the last quarter: what was read is known best when they were.
+        part = max(1, len(during) // _QUARTERS)
+        first, last = (
+            min(some, key=lambda reading: reading.answered - reading.asked) for some in (during[:part], during[-part:])
+        )
+        packets = last.sent - first.sent
+        if last.asked - first.answered > (packets + _BATCH) * duration / count:
+            at_most = sending.ended[1] - sending.started[0]
+            seconds = max(seconds, min(at_most, count * (last.at - first.at) / max(1, packets)))
+    at_least = sending.ended[0] - sending.started[1] - END_LAG
+    return max(seconds, at_least)
+
+
+def sending_end(seconds: float, sending: Sending, *, stopped: bool = False) -> float:
+    """When a port that took so many seconds had sent its last packet, as well as requests to start and stop tell."""
+    if stopped:
+        return sum(sending.ended) / 2
+    return min(sum(sending.started) / 2 + seconds, sending.ended[1])
+
+
+def looks(sent: int, readings: Sequence[Reading]) -> tuple[float, ...]:
+    """Packets of ``sent`` that were under way at each of `LOOKS` equal steps of the sending; empty where it was not
+    looked at in each of its quarters.
+
+    Before the first reading, and after the last one with packets still to send, it goes on as in the quarter next to
+    it. When the last packet was sent no fewer had come back than that reading has, and no more than the next one has.
+    """
+    during = [reading for reading in readings if 0 < reading.sent < sent]
+    if len({reading.sent * _QUARTERS // sent for reading in during}) < _QUARTERS:
+        return ()
+    first, last = during[0], during[-1]
+    later = next(one for one in during if one.sent - first.sent >= sent / _QUARTERS)
+    earlier = next(one for one in reversed(during) if last.sent - one.sent >= sent / _QUARTERS)
+    begin = first.under_way - first.sent * (later.under_way - first.under_way) / (later.sent - first.sent)
+    back = last.back + (sent - last.sent) * (last.back - earlier.back) / (last.sent - earlier.sent)
+    most = next((reading.back for reading in readings if reading.sent == sent), back)
+    end = sent - max(last.back, min(most, back))
+    at = [0, *(reading.sent for reading in during), sent]
+    under_way = [max(0.0, begin), *(reading.under_way for reading in during), end]
+    return tuple(float(look) for look in np.interp(np.arange(1, LOOKS + 1) * sent / LOOKS, at, under_way))
+
+
+def left_over(looks: Sequence[float]) -> float:
+    """Packets that a trial with these looks left in a queue, or lost: those that were under way when the last one was
+    sent, but for as many as were under way from the beginning.
+
+    These are in flight, or of the burst by which a server begins: it sends the first packets some milliseconds late and
+    makes up for it at once (one on a core of a virtual machine by 9 ms), so that the trial's time passes between the
+    first packet that comes back and as late after the last one as that came.
+    """
+    quarter = len(looks) // _QUARTERS
+    begin, end = median(looks[:quarter]), median(looks[-quarter:])
+    growth = (end - begin) / (len(looks) - quarter)
+    from_the_beginning = begin - growth * (1 + quarter) / 2
+    return max(0.0, looks[-1] - max(0.0, from_the_beginning))
+
+
+def unseen(begin: float, end: float, readings: Sequence[Reading]) -> float:
+    """The longest time without a reading between the begin and the end of sending, seconds; 0 where each quarter of it
+    had one."""
+    times = sorted(reading.at for reading in readings if begin < reading.at < end)
+    if len({int((at - begin) / (end - begin) * _QUARTERS) for at in times}) == _QUARTERS:
+        return 0.0
+    return max(later - earlier for earlier, later in pairwise((begin, *times, end)))
+
+
+def back_at_end(sent: int, readings: Sequence[Reading], end: float) -> int:
+    """What had come back at ``end``, where there are no looks at the sending of ``sent`` packets.
+
+    What arrived between the first two readings that have all packets sent drained, and at the same rate did what
+    arrived between the end and the first of them. Where nothing did any more, what drained before is not known: then
+    as much had come back as by the share of the last reading before the end, and nothing where there is none.
+    """
+    after = [reading for reading in readings if reading.sent == sent]
+    if len(after) >= 2 and after[1].back > after[0].back and after[1].at > after[0].at > end:
+        first, second = after[:2]
+        return first.back - round((second.back - first.back) * (first.at - end) / (second.at - first.at))
+    last = next((reading for reading in reversed(readings) if 0 < reading.sent < sent), None)
+    known = 0 if last is None else round(last.back * sent / last.sent)
+    return min([known, *(reading.back for reading in after[:1])])
