@@ -237,9 +237,7 @@ def test_rules_come_back_with_sets_counters_and_tracking(host: ShellHost) -> Non
     knobs = KnobSet()
     knobs.apply(host, FirewallRules("none"))
     assert host.run("nft", "list", "ruleset").stdout == ""
-    (sentence,) = knobs.restore()
-    assert sentence.startswith("put back firewall rules: ")
-    assert sentence.endswith(f" lines on {host.name}")
+    assert knobs.restore() == []
     assert taken(host)["firewall"] == before
     assert not list(Path("/run").glob("pdrgate-rules-*"))
 
@@ -283,7 +281,7 @@ def test_a_process_irqbalance_is_ended_and_started_again_as_it_was(daemon: Path)
             assert Path(f"/proc/{started.pid}/comm").read_text() == "irqbalance\n"
             assert Irqbalance("off").read(host) == "off"
             assert started.wait(60) == -signal.SIGTERM
-            assert knobs.restore() == [f"put back irqbalance: process {daemon} 600 on local"]
+            assert knobs.restore() == []
             assert Irqbalance("off").read(host) == before
     finally:
         started.kill()

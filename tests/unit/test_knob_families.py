@@ -22,6 +22,7 @@ from pdrgate.knobs import (
     RootQdisc,
     Smt,
     Turbo,
+    Undone,
     channels,
     coalescing,
     device_interrupts,
@@ -105,7 +106,7 @@ def test_applied_twice_it_still_goes_all_the_way_back(host: FakeHost, knob: Knob
     knobs = KnobSet()
     knobs.apply(host, knob)
     knobs.apply(host, knob)
-    assert len(knobs.restore()) == 1
+    assert knobs.restore() == []
     assert host.state() == before
 
 
@@ -116,11 +117,12 @@ def test_a_recovery_knows_it_by_its_record(host: FakeHost, knob: Knob) -> None:
     knob.apply(host)
     found = knob_from_record(knob.to_record(), knob.value)
     assert found == knob
-    sentence = put_back(host, found, old, knob.value)
-    assert sentence is not None
-    assert sentence.startswith("put back ")
-    assert sentence.endswith(" on fake")
-    assert "\n" not in sentence
+    undone = put_back(host, found, old, knob.value)
+    assert undone is not None
+    assert undone.is_back
+    assert undone.sentence.startswith("put back ")
+    assert undone.sentence.endswith(" on fake")
+    assert "\n" not in undone.sentence
     assert host.state() == before
     assert put_back(host, found, old, knob.value) is None
 
@@ -348,7 +350,8 @@ def test_what_a_kill_left_half_done_goes_back(host: FakeHost) -> None:
     knob = rps("eth0", each([1]))
     old = knob.read(host)
     host.files["/sys/class/net/eth0/queues/rx-0/rps_cpus"] = "2"
-    assert put_back(host, knob, old, knob.value) == "put back RPS of eth0: rx-0=none rx-1=none on fake"
+    undone = put_back(host, knob, old, knob.value)
+    assert undone == Undone(True, "put back RPS of eth0: rx-0=none rx-1=none on fake")
     assert host.state() == before
 
 
@@ -435,7 +438,7 @@ def test_coalescing_that_the_driver_adapts_needs_not_read_back(host: FakeHost) -
         return told
 
     host._ethtool = adapting  # type: ignore[method-assign]
-    assert len(knobs.restore()) == 1
+    assert knobs.restore() == []
     assert device.coalescing["adaptive-rx"] == "on"
 
 
@@ -456,10 +459,7 @@ def test_a_default_qdisc_comes_back_by_deleting_ours(host: FakeHost) -> None:
     knobs = KnobSet()
     knobs.apply(host, RootQdisc("eth0", "pfifo limit 5"))
     knobs.apply(host, RootQdisc("eth0", "bfifo limit 9000"))
-    assert knobs.restore() == [
-        "put back qdisc of eth0: pfifo limit 5 on fake",
-        "put back qdisc of eth0: default mq on fake",
-    ]
+    assert knobs.restore() == []
     assert host.devices["eth0"].qdisc == []
 
 

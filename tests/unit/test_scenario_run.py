@@ -480,6 +480,18 @@ def test_each_tolerance_is_asked_anew_and_the_gravest_answer_is_the_tests(run_ga
             subject.judge(2.0)
 
 
+def test_what_is_not_put_back_is_told_whatever_it_says(run_gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What began with ``put back`` once was taken for done."""
+    failed = "put back the neighbour of eth0 by hand: ip could not"
+    monkeypatch.setattr("pdrgate.data_paths.routing.Routing.restore", lambda path: [failed])
+    watcher = Watcher()
+    with new_session(FakeTestbed(sut()), run_gate.root / "run", watcher, run_gate.state) as session:
+        subject = ScenarioRun(session, Scenario())
+        subject.prepare()
+        subject.release()
+    assert failed in watcher.sentences
+
+
 def test_no_build_after_the_first_can_be_a_little_slower_than_the_one_before(run_gate: Gate) -> None:
     """Eleven builds, each 1.3 % slower: in a folder of runs the first stays what all are compared with."""
     verdicts = []

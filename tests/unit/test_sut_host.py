@@ -17,6 +17,7 @@ from pdrgate.hosts.host import (
     CommandError,
     Completed,
     HostError,
+    NoJsonError,
     ShellHost,
     local_host,
     netns_host,
@@ -118,7 +119,7 @@ def test_json(host):
     assert host.run_json("echo", '[{"a": 1}]') == [{"a": 1}]
     assert host.run_json("true") == []
     with pytest.raises(
-        HostError, match=r"`echo nope` on local printed no JSON \(.*\); is that program too old there\?"
+        NoJsonError, match=r"`echo nope` on local printed no JSON \(.*\); is that program too old there\?"
     ):
         host.run_json("echo", "nope")
 

@@ -201,7 +201,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         if self._path is not None:
             for restore in (self._planted.restore, self._batching.restore, self._path.restore):
                 try:
-                    failures += [sentence for sentence in restore() if not sentence.startswith("put back")]
+                    failures += restore()
                 except PdrGateError as error:
                     failures.append(str(error))
             self._path = None

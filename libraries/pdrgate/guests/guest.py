@@ -34,7 +34,7 @@ from pdrgate.guests.initramfs import CONTROL, ERRORS, SHELL, initramfs
 from pdrgate.guests.metering import VcpuMeter, plugin
 from pdrgate.guests.qemu import NetworkPort, command_line, qemu_version
 from pdrgate.hosts.cpus import format_cpu_list
-from pdrgate.hosts.host import DEFAULT_TIMEOUT, Completed, HostError, NoShellError, Running, ShellHost
+from pdrgate.hosts.host import DEFAULT_TIMEOUT, Completed, HostError, NoJsonError, NoShellError, Running, ShellHost
 from pdrgate.hosts.scheduling import Closing, go_first, stay_awake, take_short_slices, take_turns
 
 BOOT_PATIENCE = 60.0
@@ -479,7 +479,7 @@ class Guest:
         except GuestError:
             raise
         except HostError as error:
-            if self.running and "printed no JSON" in str(error):
+            if self.running and isinstance(error, NoJsonError):
                 raise
             if isinstance(error, NoShellError):
                 self._silent = str(error)

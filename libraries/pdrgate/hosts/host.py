@@ -60,6 +60,10 @@ class NoShellError(HostError):
     """The host does not even answer a hello."""
 
 
+class NoJsonError(HostError):
+    """A program on the host answered otherwise than it was asked to; the host is there."""
+
+
 class CommandError(TestbedError):
     """A command ran and failed. ``completed`` holds all of its output."""
 
@@ -197,7 +201,7 @@ class ShellHost:
         try:
             return json.loads(text) if text.strip() else []
         except ValueError as error:
-            raise HostError(
+            raise NoJsonError(
                 f"`{_shown(argv)}` on {self._name} printed no JSON ({error}); is that program too old there?"
             ) from error
 

@@ -13,10 +13,19 @@ from pdrgate.knobs.knob import ChangeLog, Knob, Missing
 from pdrgate.knobs.records import knob_from_record
 
 
-def put_back(host: Host, knob: Knob, old: str, new: str) -> str | None:
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What became of a setting that was to be put back."""
+
+    is_back: bool
+    """Else it was left alone, for somebody else has changed it since."""
+    sentence: str
+
+
+def put_back(host: Host, knob: Knob, old: str, new: str) -> Undone | None:
     """Restore ``old`` where the knob still holds ``new``; what somebody else has set since is left alone.
 
-    Returns a sentence on what was done, None when there was nothing to do.
+    Returns what was done, None when there was nothing to do.
 
     Raises:
         TestbedError: the host refuses the old value.
@@ -28,11 +37,16 @@ def put_back(host: Host, knob: Knob, old: str, new: str) -> str | None:
         return None
     if knob.holds(now, new) or knob.halfway(now, old, new):
         knob.restore(host, old)
-        return f"put back {knob_from_record(knob.to_record(), _brief(old, now)).describe()} on {host.name}"
-    return (
-        f"left alone {knob_from_record(knob.to_record(), _brief(now, old)).describe()} on {host.name}: pdrgate had set "
-        f"{_brief(new, old)} in place of {_brief(old, now)}, and somebody else has changed it since"
+        return Undone(True, f"put back {_in_words(knob, _brief(old, now))} on {host.name}")
+    return Undone(
+        False,
+        f"left alone {_in_words(knob, _brief(now, old))} on {host.name}: pdrgate had set {_brief(new, old)} in place "
+        f"of {_brief(old, now)}, and somebody else has changed it since",
     )
+
+
+def _in_words(knob: Knob, value: str) -> str:
+    return knob_from_record(knob.to_record(), value).describe()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +99,7 @@ class KnobSet:
         return True
 
     def restore(self) -> list[str]:
-        """Put all knobs back, the last one first, and say in sentences what was done.
+        """Put all knobs back, the last one first, and say in sentences which were left alone.
 
         Raises:
             TestbedError: some would not go back; all others did. Those stay for a next try.
@@ -98,14 +112,14 @@ class KnobSet:
             if setting in stuck:  # an earlier change of it can only be undone after the later one
                 continue
             try:
-                sentence = put_back(applied.host, applied.knob, applied.old, applied.knob.value)
+                undone = put_back(applied.host, applied.knob, applied.old, applied.knob.value)
             except TestbedError as error:
                 failures.append(str(error))
                 stuck.append(setting)
                 continue
             self._forget(applied)
-            if sentence:
-                told.append(sentence)
+            if undone is not None and not undone.is_back:
+                told.append(undone.sentence)
         if failures:
             raise TestbedError(f"{len(failures)} of the settings could not be put back: {'; '.join(failures)}")
         return told

@@ -367,7 +367,8 @@ def _undo(entry: Mapping[str, Any], hosts: _Hosts, mark: str) -> str | None:
                     return None
                 # It was set through the namespace's shell and yet is the whole machine's.
                 host = outside
-            return put_back(hosts.named(host), knob_from_record(knob, new), old, new)
+            undone = put_back(hosts.named(host), knob_from_record(knob, new), old, new)
+            return None if undone is None else undone.sentence
         case {"process": int(pid), "start": int(start), "command": str(command)}:
             words = f"process {pid} ({command[:80]})"
             leader = ProcessId(pid, start)
