@@ -117,8 +117,7 @@ def measure(title: str, path: DataPath, testbed: Testbed, options: argparse.Name
         print(f"{title:34} {error}", flush=True)
     finally:
         for sentence in path.restore():
-            if not sentence.startswith("put back"):
-                print(sentence)
+            print(sentence)
 
 
 def paths(cpu: int | None) -> dict[str, Callable[[], DataPath]]:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 from trex_rig import config, ideal, paths
-from trex_server import Api, Sut, TRexServer
+from trex_server import FLIGHT, Api, Faults, Sut, TRexServer
 
 from pdrgate.traffic.trex import TRexGenerator
 
@@ -41,3 +41,26 @@ def connect(serve: Callable[..., TRexServer]) -> Iterator[Callable[..., TRexGene
     yield open_it
     for generator in generators:
         generator.close()
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[tuple[TRexServer, TRexGenerator]]:
+    """A connection for all tests that need no other, for a client takes its time to load."""
+    with TRexServer(ideal()) as server:
+        generator = TRexGenerator(config(server), paths())
+        yield server, generator
+        generator.close()
+
+
+@pytest.fixture
+def server(opened: tuple[TRexServer, TRexGenerator]) -> TRexServer:
+    """As new; ``sut`` may be set to another one."""
+    server, _ = opened
+    server.sut, server.faults, server.flight = ideal(), Faults(), FLIGHT
+    server.seen.clear()
+    return server
+
+
+@pytest.fixture
+def generator(opened: tuple[TRexServer, TRexGenerator], server: TRexServer) -> TRexGenerator:
+    return opened[1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import pytest
 from fake_testbed import CONFIG, QUICK, FakeTestbed, Watcher
 from simulated_sut import Behaviour, IdealCurve, SimulatedSut
 from trex_rig import config, ideal, paths
-from trex_server import FLIGHT, Faults, TRexServer
+from trex_server import TRexServer
 
 from pdrgate.gate.boots import Build
 from pdrgate.gate.build_comparison import BuildComparison, Plan
@@ -39,26 +39,6 @@ from pdrgate.trial import LOOKS, Trial
 FRAMES = Frames(6)
 DEEP = 4096
 """Packets."""
-
-
-@pytest.fixture(scope="module")
-def opened() -> Iterator[tuple[TRexServer, TRexGenerator]]:
-    with TRexServer(ideal()) as server:
-        generator = TRexGenerator(config(server), paths())
-        yield server, generator
-        generator.close()
-
-
-@pytest.fixture
-def server(opened: tuple[TRexServer, TRexGenerator]) -> TRexServer:
-    server, _ = opened
-    server.sut, server.faults, server.flight = ideal(), Faults(), FLIGHT
-    return server
-
-
-@pytest.fixture
-def generator(opened: tuple[TRexServer, TRexGenerator], server: TRexServer) -> TRexGenerator:
-    return opened[1]
 
 
 def told(measure: Callable[[], Trial], right: Callable[[Trial], bool] = lambda trial: True) -> Trial:

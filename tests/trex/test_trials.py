@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Literal
 
 import pytest
 from packets import decode
 from simulated_sut import Ceiling
-from trex_rig import config, ideal, paths
-from trex_server import FLIGHT, Faults, TRexServer, packets
+from trex_rig import ideal, paths
+from trex_server import Faults, TRexServer, packets
 
 from pdrgate.errors import GeneratorError, UsageError
 from pdrgate.search.goals import Goal
@@ -24,29 +24,6 @@ from pdrgate.trial import Trial
 Serve = Callable[..., TRexServer]
 Connect = Callable[..., TRexGenerator]
 FRAMES = Frames(6)
-
-
-@pytest.fixture(scope="module")
-def opened() -> Iterator[tuple[TRexServer, TRexGenerator]]:
-    """A connection for all tests that need no other, for a client takes its time to load."""
-    with TRexServer(ideal()) as server:
-        generator = TRexGenerator(config(server), paths())
-        yield server, generator
-        generator.close()
-
-
-@pytest.fixture
-def server(opened: tuple[TRexServer, TRexGenerator]) -> TRexServer:
-    """As new; ``sut`` may be set to another one."""
-    server, _ = opened
-    server.sut, server.faults, server.flight = ideal(), Faults(), FLIGHT
-    server.seen.clear()
-    return server
-
-
-@pytest.fixture
-def generator(opened: tuple[TRexServer, TRexGenerator], server: TRexServer) -> TRexGenerator:
-    return opened[1]
 
 
 def test_the_loss_is_the_sut_s(generator: TRexGenerator) -> None:

@@ -48,6 +48,16 @@ def test_scenarios_are_compared_apart() -> None:
     assert numbered(pairs((1, 2), "b", scenario="s"), pairs((1, 2), "b", scenario="t")) == [[1], [2]]
 
 
+def test_what_two_tests_compare_is_two_comparisons_also_where_the_first_ended_after_its_first_pair() -> None:
+    assert numbered(pairs((1,), "b", test="Suite.One"), pairs((2, 3), "b", test="Suite.Two")) == [[1], [2]]
+
+
+def test_trials_of_one_sut_are_one_experiment_whichever_tests_asked_for_them() -> None:
+    """A scenario's soak says nothing by itself."""
+    trials = [of(scenario="s", boot="7", test=test) for test in ("Suite.One", "Suite.Two")]
+    assert [(name, len(found)) for name, found in experiments(trials)] == [("s, 7", 2)]
+
+
 def test_a_pair_that_failed_is_begun_anew_in_the_same_comparison() -> None:
     failed = [of("baseline", "a", 2), of("candidate", "b", 2), of("baseline", "a", 2)]
     assert numbered(pairs((1,), "b"), failed, pairs((2, 3), "b")) == [[1], [1], [1]]

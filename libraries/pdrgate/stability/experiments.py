@@ -1,8 +1,8 @@
 """What of a file belongs together: one scenario and boot, or one side of one comparison of builds.
 
-A file has all that a run measured, in measured order, and no word between two comparisons. They are told apart by their
-builds, and by a number of a pair that comes again: of one comparison no pair is measured twice, but for one that failed
-or was killed, which is begun anew at once.
+A file has all that a run measured, in measured order, and no word between two comparisons. They are told apart by the
+test that asked for them, where it is known, by their builds, and by a number of a pair that comes again: of one
+comparison no pair is measured twice, but for one that failed or was killed, which is begun anew at once.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ def experiments(measured: Sequence[AnyStretch]) -> list[tuple[str, list[AnyStret
     It is one scenario and boot under one fingerprint; where builds were compared, one build of one comparison over all
     of its boots.
     """
-    groups: dict[tuple[tuple[str, ...], int, str, str], list[AnyStretch]] = {}
+    groups: dict[tuple[str, int, str, str], list[AnyStretch]] = {}
     for one, number in zip(measured, comparisons(measured), strict=True):
-        key = (_question(one), number, one.side or one.boot, "" if number else one.fingerprint)
+        key = (one.scenario, number, one.side or one.boot, "" if number else one.fingerprint)
         groups.setdefault(key, []).append(one)
-    names = [", ".join(filter(None, (*question, which))) for question, _, which, _ in groups]
+    names = [", ".join(filter(None, (scenario, which))) for scenario, _, which, _ in groups]
     found = []
     for name, ((_, number, _, fingerprint), members) in zip(names, groups.items(), strict=True):
         more = f" {members[0].build}, comparison {number}" if number else f", {fingerprint}"
@@ -70,8 +70,8 @@ def experiments(measured: Sequence[AnyStretch]) -> list[tuple[str, list[AnyStret
 
 
 def _question(one: Stretch) -> tuple[str, ...]:
-    """What was asked: trials of two questions are never of one comparison."""
-    return (one.scenario,)
+    """What was asked, and by which test: trials of two questions are never of one comparison."""
+    return one.scenario, one.test
 
 
 def _pairs(measured: Sequence[Stretch]) -> Iterator[list[int]]:
