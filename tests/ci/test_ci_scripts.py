@@ -276,6 +276,13 @@ class TestStart:
         done = built.run("bootstrap", "--python-only")
         assert (done.returncode, "making .venv" in done.stderr) == (0, True)
 
+    def test_a_python_without_pip_gives_the_environment_one(self, checkout: Checkout) -> None:
+        python = checkout.home / "python"
+        write_script(python, f'[[ $* != *" -m pip "* ]] || exit 1; exec {sys.executable} "$@"')
+        done = checkout.run("bootstrap", "--python-only", PYTHON=str(python))
+        assert done.returncode == 0, done.stderr
+        assert checkout.installed("runtime")
+
     def test_an_unknown_argument_is_a_usage_error(self, built: Checkout) -> None:
         done = built.run("bootstrap", "--fast")
         assert done.returncode == 64
@@ -380,6 +387,22 @@ class TestMissingPackages:
         assert done.returncode == 2
         assert "Failed to fetch <address>  404; once that is solved, run as root: apt-get update" in done.stderr
         assert "secret" not in done.stderr
+
+    def test_pip_does_not_wait_for_what_it_does_not_need(self, checkout: Checkout, path: Path) -> None:
+        """And what it has installed stays, where apt fails."""
+        for tool in ("mkdir", "mv", "rm"):
+            (path / tool).symlink_to(str(shutil.which(tool)))
+        write_script(
+            path / "apt-get",
+            "[[ $1 == install ]] || exit 0\n"
+            f"for ((i = 0; i < 600; i++)); do [[ ! -e {checkout.stamp} ]] || {{ echo E: it is there; exit 100; }}\n"
+            "sleep 0.1; done; echo E: it was waited for; exit 100",
+        )
+        done = checkout.run("bootstrap", PATH=str(path))
+        assert done.returncode == 2
+        assert "apt-get could not install " in done.stderr
+        assert ": it is there; once that is solved" in done.stderr
+        assert checkout.installed("runtime")
 
     def test_no_apt_get(self, built: Checkout, path: Path) -> None:
         (path / "apt-get").unlink()
