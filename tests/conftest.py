@@ -10,7 +10,6 @@ import subprocess
 from collections.abc import Generator
 from pathlib import Path
 
-import MLRsearch  # noqa: F401  # reads the sources of all modules that wait for it: here few do, from a test hundreds
 import pytest
 
 _HOLD_THE_MACHINE = ("machine", "nothing_left_by_runs")

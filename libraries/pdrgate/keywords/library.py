@@ -8,8 +8,6 @@ from rich.text import Text
 from robot.api import logger
 from robotlibcore import DynamicCore
 
-# MLRsearch looks up the source of each module that waits for it to be imported: half a second where those are many.
-import pdrgate.search.mlr  # noqa: F401
 from pdrgate import __version__
 from pdrgate.errors import PdrGateError
 from pdrgate.gate.record import not_in_history

@@ -139,8 +139,6 @@ def _page(folder: Path, result: RunResult) -> Iterator[str]:
 
 def _robot(options: RunOptions, folder: Path, resume: bool) -> int:
     """Robot's own exit code."""
-    # MLRsearch looks at the whole stack and at all modules ten times when it is imported: half a second within Robot.
-    import pdrgate.search.mlr  # noqa: F401, I001
     from robot.run import run  # type: ignore[import-untyped]  # only robot.api is typed
 
     include = [] if ALL in options.scenarios else list(options.scenarios)

@@ -13,6 +13,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from pdrgate.search import short_stack  # noqa: F401
+
+# isort: split
+
 from MLRsearch import (
     AbstractMeasurer,
     Config,
