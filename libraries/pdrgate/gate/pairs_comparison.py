@@ -161,6 +161,8 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         """Why it came to another end than its own: an error, an interruption, what else its test asserts."""
         self._ends = [0.0]
         """Seconds from the begin of this start to the end of each of its pairs, 0 the first."""
+        self._outlooks: dict[tuple[int, int], tuple[int, int]] = {}
+        """By boots and earlier pairs: every trial asks, and only a boot changes it."""
 
     # --- What is measured ---
 
@@ -311,9 +313,15 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         each = (counted[-1] - counted[0]) / (len(counted) - 1)
         since = time.monotonic() - self._began - self._ends[-1]
         allowed = math.ceil(max(0.0, self._budget - self._elapsed + since) / each) if each else self.plan.pairs
-        outlook = self._rule.outlook(self._samples(), self._earlier.pairs)
-        least, most = (min(number - self._pairs, allowed) for number in outlook)
+        least, most = (min(number - self._pairs, allowed) for number in self._outlook)
         return Estimate(max(0.0, least * each - since), max(0.0, most * each - since))
+
+    @property
+    def _outlook(self) -> tuple[int, int]:
+        known = len(self.boots), self._tries.earlier.pairs
+        if known not in self._outlooks:
+            self._outlooks = {known: self._rule.outlook(self._samples(), self._earlier.pairs)}
+        return self._outlooks[known]
 
     @property
     def trials(self) -> tuple[Trial, ...]:

@@ -115,7 +115,8 @@ def losses(trial: Trial) -> LossResult:
     twice = Twice()
     if told or not gains.of_hops:
         twice = counted_twice(gains, told, _generic(gains), sum(place.packets for place in found), lost)
-        found = _by_counters(gains, trial, twice)
+        if twice:
+            found = _by_counters(gains, trial, twice)
     left = lost - sum(place.packets for place in found)
     for one in told:
         if (packets := min(one.packets, left)) > 0:

@@ -74,6 +74,10 @@ class Twice:
     reasons: dict[tuple[str, str], int] = field(default_factory=dict)
     """By name and node, of the kernel's reasons."""
 
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return any(any(found.values()) for found in (self.dropped, self.received, self.sent, self.reasons))
+
 
 def is_of_xdp(reason: str) -> bool:
     """Whether a name among the reasons for drops is of what is told here."""

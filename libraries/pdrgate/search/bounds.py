@@ -18,7 +18,7 @@ def known_bounds(trials: Sequence[Trial], loss_ratio: float) -> tuple[float | No
     for trial in trials:
         if trial.sound:
             by_load.setdefault(trial.intended_load, []).append(trial)
-    upper = min((load for load, its in by_load.items() if _too_high(its, loss_ratio)), default=None)
+    upper = next((load for load in sorted(by_load) if _too_high(by_load[load], loss_ratio)), None)
     lower = max((load for load in by_load if upper is None or load < upper), default=None)
     return lower, upper
 
