@@ -52,6 +52,13 @@ def rack(machine: None) -> Iterator[Rack]:
         yield rack
 
 
+@pytest.fixture(scope="module")
+def at_rest(machine: None) -> dict[str, str]:
+    """The state of a rack that nothing was done to, which is that of any."""
+    with Rack() as rack:
+        return rack.state()
+
+
 @pytest.fixture
 def host(shared_server: SshServer) -> Iterator[SshHost]:
     with SshHost(SshConnection(shared_server.target), owns=True) as host:

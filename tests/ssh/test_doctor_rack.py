@@ -20,12 +20,11 @@ def examined(file: Path, state: Path) -> dict[str, Finding]:
     return {f"{one.part}: {one.check}": one for one in Examination(config, state, state=state).findings()}
 
 
-def test_a_sut_of_another_machine(rack: Rack, tmp_path: Path) -> None:
+def test_a_sut_of_another_machine(rack: Rack, at_rest: dict[str, str], tmp_path: Path) -> None:
     with SshServer(tmp_path / "sshd", own_boot=True) as server:
-        before = rack.state()
         found = examined(rack.testbed(tmp_path / "x.yaml", server), tmp_path)
         after = rack.state()
-    assert after == before
+    assert after == at_rest
     assert found["testbed: set-up"].status is Status.OK, found
     reached = found["SUT: reached"]
     assert reached.message.startswith(f"ssh:sut/{rack.sut} answers in ")

@@ -34,13 +34,17 @@ SshConnection.__init__.__defaults__ = (*SshConnection.__init__.__defaults__[:-1]
 sys.exit(main())"""
 
 
-@pytest.fixture
-def rack(sshd_is_there: None) -> Iterator[Rack]:
-    """A rack that a run leaves as it was."""
+@pytest.fixture(scope="module")
+def before(sshd_is_there: None) -> dict[str, str]:
+    """The state of a rack before a run, which is that of any equal one."""
     # Somebody else may be measuring: what is the machine's must be at rest when it is looked at.
     with Lease.acquire(whole_machine(), wait=900), Rack() as rack:
-        before = rack.state()
-    # Its namespaces are gone with that; the state of an equal one is the same.
+        return rack.state()
+
+
+@pytest.fixture
+def rack(before: dict[str, str]) -> Iterator[Rack]:
+    """A rack that a run leaves as it was."""
     with Rack() as rack:
         yield rack
         with Lease.acquire(whole_machine(), wait=900):

@@ -92,9 +92,10 @@ def use(testbed: Testbed, load: float = 20e3) -> None:
 
 
 @pytest.mark.parametrize("way", ["ssh", "netns"])
-def test_the_same_testbed_by_ssh_and_without(rack: Rack, tmp_path: Path, server: SshServer, way: str) -> None:
+def test_the_same_testbed_by_ssh_and_without(
+    rack: Rack, at_rest: dict[str, str], tmp_path: Path, server: SshServer, way: str
+) -> None:
     file = rack.testbed(tmp_path / "x.yaml", server if way == "ssh" else None)
-    before = rack.state()
     plan = plan_cpus(None, None)
     with Journal.begin(tmp_path / "state") as journal:
         testbed = load_testbed(file).open(journal)
@@ -112,13 +113,13 @@ def test_the_same_testbed_by_ssh_and_without(rack: Rack, tmp_path: Path, server:
             assert testbed.sut_cpus == plan.sut
             assert testbed.environment().kernel_release == os.uname().release
             use(testbed)
-            changed = differences(before, rack.state())
+            changed = differences(at_rest, rack.state())
             assert changed["machine /proc/sys/net/core/netdev_max_backlog"] == ("1000", "4096")
             assert changed["sut /proc/sys/net/ipv6/conf/all/forwarding"] == ("0", "1")
         finally:
             testbed.close()
         testbed.close()  # a second time
-    assert differences(before, rack.state()) == {}
+    assert differences(at_rest, rack.state()) == {}
     assert list((tmp_path / "state").iterdir()) == []
 
 
@@ -159,20 +160,23 @@ def test_pinning_and_buffers_read_back(rack: Rack, tmp_path: Path, server: SshSe
     ],
 )  # fmt: skip
 def test_what_a_sut_has_not_is_told_and_nothing_is_left(
-    rack: Rack, tmp_path: Path, shared_server: SshServer, change: dict[str, object], message: str
+    rack: Rack,
+    at_rest: dict[str, str],
+    tmp_path: Path,
+    shared_server: SshServer,
+    change: dict[str, object],
+    message: str,
 ) -> None:
-    before = rack.state()
     file = rack.testbed(tmp_path / "x.yaml", shared_server, **change)
     with Journal.begin(tmp_path / "state") as journal, pytest.raises(TestbedError, match=message):
         load_testbed(file).open(journal)
-    assert differences(before, rack.state()) == {}
+    assert differences(at_rest, rack.state()) == {}
 
 
 @pytest.mark.parametrize("named", [False, True], ids=["the-generators-port", "a-host-of-the-file"])
 def test_tcp_between_the_sut_and_who_it_faces(
-    rack: Rack, tmp_path: Path, shared_server: SshServer, named: bool
+    rack: Rack, at_rest: dict[str, str], tmp_path: Path, shared_server: SshServer, named: bool
 ) -> None:
-    before = rack.state()
     file = rack.testbed(tmp_path / "x.yaml", shared_server, station=shared_server if named else None)
     with Journal.begin(tmp_path / "state") as journal:
         testbed = load_testbed(file).open(journal)
@@ -197,7 +201,7 @@ def test_tcp_between_the_sut_and_who_it_faces(
                 path.restore()
         finally:
             testbed.close()
-    assert differences(before, rack.state()) == {}
+    assert differences(at_rest, rack.state()) == {}
 
 
 def test_a_port_that_is_down_is_told(rack: Rack, tmp_path: Path, shared_server: SshServer) -> None:
@@ -239,8 +243,9 @@ def test_ports_by_their_mac(rack: Rack, tmp_path: Path, shared_server: SshServer
 # --- Losses ---
 
 
-def test_sshd_killed_in_a_trial_does_no_harm(rack: Rack, tmp_path: Path, server: SshServer) -> None:
-    before = rack.state()
+def test_sshd_killed_in_a_trial_does_no_harm(
+    rack: Rack, at_rest: dict[str, str], tmp_path: Path, server: SshServer
+) -> None:
     file = rack.testbed(tmp_path / "x.yaml", server)
     with Journal.begin(tmp_path / "state") as journal:
         testbed = load_testbed(file).open(journal)
@@ -260,7 +265,7 @@ def test_sshd_killed_in_a_trial_does_no_harm(rack: Rack, tmp_path: Path, server:
             path.restore()
         finally:
             testbed.close()
-    assert differences(before, rack.state()) == {}
+    assert differences(at_rest, rack.state()) == {}
 
 
 def test_a_sut_restarted_in_a_trial_is_told(rack: Rack, tmp_path: Path, elsewhere: SshServer) -> None:
@@ -318,9 +323,8 @@ with Session(load_testbed(file), options, record, Teller(), state=Path(state)) a
 
 
 @pytest.fixture
-def killed(rack: Rack, tmp_path: Path, elsewhere: SshServer) -> Iterator[tuple[dict[str, str], int]]:
-    """A run of the rack by SSH that was killed in a trial: the state before it, and its process id."""
-    before = rack.state()
+def killed(rack: Rack, at_rest: dict[str, str], tmp_path: Path, elsewhere: SshServer) -> int:
+    """The process id of a run of the rack by SSH that was killed in a trial."""
     file = rack.testbed(tmp_path / "x.yaml", elsewhere)
     child = subprocess.Popen(
         (sys.executable, "-c", SCRIPT, str(file), str(tmp_path / "run"), str(tmp_path / "state")),
@@ -337,9 +341,9 @@ def killed(rack: Rack, tmp_path: Path, elsewhere: SshServer) -> Iterator[tuple[d
     assert not select.select([child.stdout], [], [], 0.2)[0]
     child.send_signal(signal.SIGKILL)
     child.communicate()
-    assert differences(before, rack.state()) != {}
+    assert differences(at_rest, rack.state()) != {}
     assert len(read_trials(tmp_path / "run" / "trials.jsonl")) == 3
-    yield before, child.pid
+    return child.pid
 
 
 def remote(state: Path) -> list[Path]:
@@ -347,41 +351,38 @@ def remote(state: Path) -> list[Path]:
 
 
 def test_a_killed_run_is_undone_by_ssh(
-    rack: Rack, tmp_path: Path, elsewhere: SshServer, killed: tuple[dict[str, str], int]
+    rack: Rack, at_rest: dict[str, str], tmp_path: Path, elsewhere: SshServer, killed: int
 ) -> None:
-    before, pid = killed
     told = recover_stale(tmp_path / "state")
-    by = f"(left by the killed run of pid {pid})"
+    by = f"(left by the killed run of pid {killed})"
     assert f"put back net.core.netdev_max_backlog = 1000 on ssh:sut {by}" in told
     assert f"put back net.ipv4.ip_forward = 0 on ssh:sut/{rack.sut} {by}" in told
     assert not [sentence for sentence in told if not sentence.startswith("put back")]
-    assert differences(before, rack.state()) == {}
+    assert differences(at_rest, rack.state()) == {}
     assert list((tmp_path / "state").glob("*.jsonl")) == []
 
 
 def test_a_restart_of_this_machine_forgets_nothing_of_others(
-    rack: Rack, tmp_path: Path, elsewhere: SshServer, killed: tuple[dict[str, str], int]
+    rack: Rack, at_rest: dict[str, str], tmp_path: Path, elsewhere: SshServer, killed: int
 ) -> None:
-    before, _ = killed
     for path in (tmp_path / "state").glob("*.jsonl"):
         head, *lines = path.read_text().splitlines(keepends=True)
         path.write_text("".join((json.dumps({**json.loads(head), "boot": "another"}) + "\n", *lines)))
     told = recover_stale(tmp_path / "state")
     assert any(sentence.startswith("dropped the journal of the killed run of pid") for sentence in told)
     assert any(sentence.startswith("put back net.core.netdev_max_backlog = 1000 on ssh:sut") for sentence in told)
-    left = differences(before, rack.state())
+    left = differences(at_rest, rack.state())
     assert not [name for name in left if not name.startswith("tg ")]  # that was this machine's
 
 
 def test_what_a_restart_of_the_sut_has_undone_is_dropped(
-    rack: Rack, tmp_path: Path, elsewhere: SshServer, killed: tuple[dict[str, str], int]
+    rack: Rack, at_rest: dict[str, str], tmp_path: Path, elsewhere: SshServer, killed: int
 ) -> None:
-    before, pid = killed
     try:
         elsewhere.restart()
         told = recover_stale(tmp_path / "state")
         assert (
-            f"dropped what the killed run of pid {pid} had changed on ssh:sut: it has been restarted since, which "
+            f"dropped what the killed run of pid {killed} had changed on ssh:sut: it has been restarted since, which "
             "undid that"
         ) in told
         assert not [sentence for sentence in told if "on ssh:sut " in sentence and sentence.startswith("put back")]
@@ -389,14 +390,14 @@ def test_what_a_restart_of_the_sut_has_undone_is_dropped(
     finally:
         # It was no restart: what the machine has for itself is to be put back by hand.
         Path("/proc/sys/net/core/netdev_max_backlog").write_text(
-            next(value for name, value in before.items() if name.startswith("machine") and "max_backlog" in name)
+            next(value for name, value in at_rest.items() if name.startswith("machine") and "max_backlog" in name)
         )
-        for name, value in before.items():
+        for name, value in at_rest.items():
             if name.startswith("machine kernel-thread-nice "):
                 thread = name.rpartition(" ")[2]
                 pids = [path.parent.name for path in Path("/proc").glob("[0-9]*/comm") if read(path) == thread]
                 subprocess.run(("renice", "-n", value, "-p", *pids), check=True, capture_output=True)
-        assert not [name for name in differences(before, rack.state()) if name.startswith("machine ")]
+        assert not [name for name in differences(at_rest, rack.state()) if name.startswith("machine ")]
 
 
 def read(path: Path) -> str:
@@ -407,17 +408,16 @@ def read(path: Path) -> str:
 
 
 def test_a_sut_that_is_away_is_asked_once_and_undone_when_it_is_back(
-    rack: Rack, tmp_path: Path, elsewhere: SshServer, killed: tuple[dict[str, str], int]
+    rack: Rack, at_rest: dict[str, str], tmp_path: Path, elsewhere: SshServer, killed: int
 ) -> None:
-    before, pid = killed
     elsewhere.stop()
     away = [sentence for sentence in recover_stale(tmp_path / "state") if sentence.startswith("could not undo")]
     (sentence,) = away
-    assert f"changes of the killed run of pid {pid} on ssh:sut: cannot reach sut (root@127.0.0.1:" in sentence
+    assert f"changes of the killed run of pid {killed} on ssh:sut: cannot reach sut (root@127.0.0.1:" in sentence
     assert sentence.endswith("; the next start tries again, and so does: sudo pdrgate restore")
     assert len(remote(tmp_path / "state")) == 1
     elsewhere.start()
     told = recover_stale(tmp_path / "state")
     assert any("net.core.netdev_max_backlog = 1000 on ssh:sut" in sentence for sentence in told)
-    assert differences(before, rack.state()) == {}
+    assert differences(at_rest, rack.state()) == {}
     assert remote(tmp_path / "state") == []
