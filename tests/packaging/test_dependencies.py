@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 import tomllib
 from importlib.metadata import distributions, packages_distributions
@@ -48,6 +49,7 @@ def declared() -> set[str]:
     return {canonicalize_name(Requirement(line).name) for line in lines}
 
 
+@functools.cache
 def importers() -> dict[str, set[str]]:
     """The files of the library by the distribution package that they import from."""
     providers = packages_distributions()

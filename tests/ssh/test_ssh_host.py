@@ -261,7 +261,7 @@ def test_a_server_that_is_away_for_a_while_is_waited_for(server: SshServer) -> N
     with SshHost(SshConnection(server.target), owns=True) as host:
         host.run("true")
         server.stop()
-        threading.Timer(1.5, server.start).start()
+        threading.Timer(1.0, server.start).start()
         assert host.run("echo", "again").stdout == "again\n"
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pdrgate.stability import Reading, Verdict, assess, read_experiments
+from pdrgate.stability import Assessment, Experiment, Reading, Verdict, assess, read_experiments
 
 PUBLISHED = Path(__file__).resolve().parents[2].parent / "shared" / "pastrami"
 needs_the_data = pytest.mark.skipif(
@@ -20,6 +21,17 @@ LABELS: dict[str, dict[str, Any]] = (
 )
 
 
+@functools.cache
+def published(name: str) -> Experiment:
+    (experiment,) = read_experiments(PUBLISHED / name)
+    return experiment
+
+
+@functools.cache
+def assessed(name: str, reading: Reading) -> Assessment:
+    return assess(published(name).trials, reading=reading)
+
+
 @needs_the_data
 def test_there_are_46_of_them() -> None:
     assert len(LABELS) == 46
@@ -29,8 +41,7 @@ def test_there_are_46_of_them() -> None:
 @pytest.mark.parametrize("name", LABELS)
 def test_labels_and_saturation_are_the_published_ones(name: str) -> None:
     expected = LABELS[name]
-    (experiment,) = read_experiments(PUBLISHED / name)
-    found = assess(experiment.trials)
+    found = assessed(name, Reading.STRICT)
     assert {reading.value: label.value for reading, label in found.labels.items()} == {
         reading.value: expected[reading.value] for reading in Reading
     }
@@ -44,8 +55,7 @@ def test_labels_and_saturation_are_the_published_ones(name: str) -> None:
 @pytest.mark.parametrize("reading", Reading)
 def test_what_the_chosen_reading_calls_bad_is_never_stable(reading: Reading) -> None:
     for name, expected in LABELS.items():
-        (experiment,) = read_experiments(PUBLISHED / name)
-        found = assess(experiment.trials, reading=reading)
+        found = assessed(name, reading)
         saturation = next(check for check in found.checks if check.name == "saturation")
         if expected[reading.value] == "BAD":
             assert found.verdict is not Verdict.STABLE, name
@@ -64,8 +74,7 @@ def test_the_verdict_follows_the_strict_reading_but_for_what_the_paper_does_not_
         f"{as_is}_4th_exec_after-reboot.txt": "lag-1 autocorrelation 0.52 of the throughput at 600 kpps",
     }
     for name, expected in LABELS.items():
-        (experiment,) = read_experiments(PUBLISHED / name)
-        found = assess(experiment.trials)
+        found = assess(published(name).trials)
         stable = expected["strict"] == "GOOD" and name not in beyond_the_paper
         assert found.verdict is (Verdict.STABLE if stable else Verdict.UNSTABLE), name
         assert found.reason.startswith(beyond_the_paper.get(name, "")), name

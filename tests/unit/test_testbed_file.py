@@ -1,3 +1,4 @@
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from pdrgate.testbeds import LocalNetns, load_testbed
 from pdrgate.testbeds.config import GeneratorConfig
 
 SHIPPED = Path(__file__).parents[2] / "resources/testbeds/local-netns.yaml"
+DEEP = 2 * sys.getrecursionlimit()
 
 VALID = """\
 name: lab-1
@@ -120,7 +122,7 @@ def test_a_file_that_is_no_testbed_at_all(load, text, message):
 
 @pytest.mark.parametrize(
     "text",
-    ["a: " + "[" * 5000 + "]" * 5000, "".join(" " * depth + "a:\n" for depth in range(3000))],
+    ["a: " + "[" * DEEP + "]" * DEEP, "".join(" " * depth + "a:\n" for depth in range(DEEP))],
     ids=["brackets", "indentation"],
 )
 def test_a_file_that_is_nested_too_deeply(load, text):
