@@ -6,6 +6,8 @@ import dataclasses
 import functools
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -84,10 +86,40 @@ def forked(arguments: list[str], output: Path, cwd: Path = ROOT, simulation: dic
     """A run of pdrgate with these arguments, in a process forked from one that has imported it."""
     with tempfile.TemporaryDirectory() as place:
         told = {name: Path(place) / name for name in ("stdout", "stderr")}
-        code = _forks().code_of(
-            Asked(arguments, simulation, str(cwd), _environment(), *map(str, told.values()), _PATIENCE)
-        )
+        _forks().start(Asked(arguments, simulation, str(cwd), _environment(), *map(str, told.values()), _PATIENCE))
+        code = _forks().code()
         return Ended(code, *(path.read_text() for path in told.values()), _last_folder(output))
+
+
+class Running:
+    """A run as of `forked` that goes on, and whose lines can be waited for; one at a time.
+
+    Args:
+        folder: where the pipe of its lines is made.
+        patience: as in `Asked`.
+    """
+
+    def __init__(self, arguments: list[str], folder: Path, patience: float | None = None) -> None:
+        pipe = folder / "lines"
+        os.mkfifo(pipe)
+        self.pid = _forks().start(
+            Asked(arguments, None, str(ROOT), _environment(), str(pipe), str(pipe), _PATIENCE, patience)
+        )
+        self._lines = pipe.open()
+        self._said: list[str] = []
+
+    def until(self, pattern: str) -> None:
+        for line in self._lines:
+            self._said.append(line)
+            if re.search(pattern, line):
+                return
+        pytest.fail(f"no line like {pattern} in:\n{''.join(self._said)}")
+
+    def end(self) -> tuple[int, str]:
+        """Its exit code, and all that it said."""
+        with self._lines:
+            self._said += self._lines
+        return _forks().code(), "".join(self._said)
 
 
 def simulated(folder: Path, *options: str, cwd: Path = ROOT, command: str = "gate", **simulation: Any) -> Ended:
@@ -112,11 +144,25 @@ class _Forks:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env=_environment(),
         )  # fmt: skip
+        self._running: int | None = None
 
-    def code_of(self, asked: Asked) -> int:
+    def start(self, asked: Asked) -> int:
+        """The process id of a run; the one before, if its test has failed to wait for it, is killed."""
         assert self._process.stdin is not None
-        assert self._process.stdout is not None
+        if self._running is not None:
+            os.kill(self._running, signal.SIGKILL)
+            self.code()
         print(json.dumps(dataclasses.asdict(asked)), file=self._process.stdin, flush=True)
+        self._running = self._answer()
+        return self._running
+
+    def code(self) -> int:
+        """The exit code of the run, once it has ended."""
+        code, self._running = self._answer(), None
+        return code
+
+    def _answer(self) -> int:
+        assert self._process.stdout is not None
         return int(self._process.stdout.readline())
 
 

@@ -4,7 +4,8 @@ takes seconds. Some tests start the command as a user does; what all others run 
 Its pictures are blank: to draw them takes as long as all the rest of a simulated run. What is started as a user does
 draws them.
 
-It reads `Asked` as a line of JSON from standard input, and answers each with the exit code.
+It reads `Asked` as a line of JSON from standard input, and answers each with the run's process id, and with its exit
+code once it has ended.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class Asked:
     stderr: str
     seconds: int
     """After which it is killed."""
+    patience: float | None = None
+    """Seconds for which an SSH server that went away is tried again; None: as many as always."""
 
 
 def serve() -> None:
@@ -52,6 +55,7 @@ def serve() -> None:
     import PdrGate  # noqa: F401
     import pdrgate.reports.plots  # noqa: F401
     from pdrgate.cli import main
+    from pdrgate.hosts.ssh import SshConnection
 
     Figure.savefig = lambda self, file, **how: file.write(_BLANK)  # type: ignore[method-assign,assignment]
     ConstrainedLayoutEngine.execute = lambda self, figure: None  # type: ignore[method-assign]
@@ -61,8 +65,12 @@ def serve() -> None:
         pid = os.fork()
         if pid == 0:
             _become(asked)
+            if asked.patience is not None:
+                *others, _ = SshConnection.__init__.__defaults__ or ()
+                SshConnection.__init__.__defaults__ = (*others, asked.patience)
             real = asked.simulation is None
             sys.exit(main(list(asked.arguments)) if real else simulate(asked.simulation, asked.arguments))
+        print(pid, flush=True)
         _, status = os.waitpid(pid, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
 

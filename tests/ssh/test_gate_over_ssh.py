@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -21,17 +23,11 @@ from pdrgate.observers.retis import bindings_missing
 from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.safety.recovery import recover_stale
 from pdrgate.safety.state_folder import LASTING_DIR
-from tests.acceptance.conftest import PDRGATE, ROOT, Ended, forked
+from tests.acceptance.conftest import ROOT, Ended, Running, forked
 
 pytestmark = pytest.mark.datapath
 
 SMOKE = ("--profile", "smoke", "--wait", "15 min")
-IMPATIENT = """\
-import sys
-from pdrgate.cli import main
-from pdrgate.hosts.ssh import SshConnection
-SshConnection.__init__.__defaults__ = (*SshConnection.__init__.__defaults__[:-1], {})
-sys.exit(main())"""
 
 
 @pytest.fixture(scope="module")
@@ -60,29 +56,10 @@ def gate(rack: Rack, folder: Path, *options: str) -> Ended:
     return forked(["gate", "--testbed", str(folder / "rack.yaml"), "--output", str(output), *SMOKE, *options], output)
 
 
-class Runs:
-    """A run in a process of its own, whose lines can be waited for."""
-
-    def __init__(self, folder: Path, patience: float | None = None) -> None:
-        """``patience``: seconds for which a SUT that went away is tried for again, if not as many as always."""
-        start = [PDRGATE] if patience is None else [sys.executable, "-c", IMPATIENT.format(patience)]
-        self.process = subprocess.Popen(
-            [*start, "gate", "--testbed", folder / "rack.yaml", "--output", folder / "out", *SMOKE],
-            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )  # fmt: skip
-        self.said: list[str] = []
-
-    def until(self, pattern: str) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.said.append(line)
-            if re.search(pattern, line):
-                return
-        pytest.fail(f"no line like {pattern} in:\n{''.join(self.said)}")
-
-    def end(self) -> tuple[int, str]:
-        rest, _ = self.process.communicate(timeout=300)
-        return self.process.returncode, "".join(self.said) + rest
+def going(folder: Path, patience: float | None = None) -> Running:
+    """A run by the folder's testbed file; ``patience`` as of `Running`."""
+    testbed, output = str(folder / "rack.yaml"), str(folder / "out")
+    return Running(["gate", "--testbed", testbed, "--output", output, *SMOKE], folder, patience)
 
 
 @pytest.mark.parametrize("way", ["ssh", "netns"])
@@ -149,7 +126,7 @@ def test_all_other_suites_of_routing(rack: Rack, tmp_path: Path, server: SshServ
 
 def test_sshd_killed_again_and_again_costs_nothing(rack: Rack, tmp_path: Path, server: SshServer) -> None:
     rack.testbed(tmp_path / "rack.yaml", server)
-    runs = Runs(tmp_path)
+    runs = going(tmp_path)
     killed = 0
     for number in (2, 6, 9):
         runs.until(rf"^\s+{number} ")
@@ -169,7 +146,7 @@ def test_a_sut_that_restarts_in_the_run_is_an_error_that_says_so(
 ) -> None:
     with SshServer(tmp_path / "ssh", own_boot=True) as elsewhere:
         rack.testbed(tmp_path / "rack.yaml", elsewhere)
-        runs = Runs(tmp_path)
+        runs = going(tmp_path)
         runs.until(r"^\s+5 ")
         elsewhere.restart()
         code, said = runs.end()
@@ -181,7 +158,7 @@ def test_a_sut_that_goes_away_for_good_is_an_error_and_is_put_back_later(
     rack: Rack, tmp_path: Path, server: SshServer
 ) -> None:
     rack.testbed(tmp_path / "rack.yaml", server)
-    runs = Runs(tmp_path, patience=3.0)
+    runs = going(tmp_path, patience=3.0)
     runs.until(r"^\s+5 ")
     server.stop()
     code, said = runs.end()
@@ -220,8 +197,8 @@ def test_a_suites_own_keywords_use_the_same_connection(rack: Rack, tmp_path: Pat
 
 def test_an_interruption_puts_the_sut_back(rack: Rack, tmp_path: Path, server: SshServer) -> None:
     rack.testbed(tmp_path / "rack.yaml", server)
-    runs = Runs(tmp_path)
+    runs = going(tmp_path)
     runs.until(r"^\s+5 ")
-    threading.Timer(0.05, lambda: runs.process.send_signal(2)).start()
+    threading.Timer(0.05, lambda: os.kill(runs.pid, signal.SIGINT)).start()
     code, said = runs.end()
     assert code == 130, said
