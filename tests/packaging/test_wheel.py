@@ -16,6 +16,7 @@ import tarfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -154,16 +155,23 @@ def test_its_own_programs_compile(foreign: Foreign) -> None:
     foreign.ask("from pdrgate.builds import bpf_build; bpf_build.compile_own_builds()")
 
 
-def test_robot_documents_its_library(foreign: Foreign) -> None:
-    done = foreign.run("python", "-m", "robot.libdoc", "PdrGate", "list")
-    assert "Search Partial Drop Rate" in done.stdout.splitlines(), done.stderr
-
-
-def test_the_example_in_its_documentation_has_its_asterisks_and_is_a_suite(foreign: Foreign) -> None:
+@pytest.fixture(scope="module")
+def documentation(foreign: Foreign) -> dict[str, Any]:
+    """What Robot tells of its library."""
     done = foreign.run("python", "-m", "robot.libdoc", "PdrGate", "documentation.json")
     assert done.returncode == 0, done.stderr
-    shown = json.loads((foreign.folder / "documentation.json").read_text())["doc"]
-    example = re.sub("<[^>]*>", "", re.findall("<pre>(.*?)</pre>", shown, re.DOTALL)[0]).strip()
+    told: dict[str, Any] = json.loads((foreign.folder / "documentation.json").read_text())
+    return told
+
+
+def test_robot_documents_its_library(documentation: dict[str, Any]) -> None:
+    assert "Search Partial Drop Rate" in [keyword["name"] for keyword in documentation["keywords"]]
+
+
+def test_the_example_in_its_documentation_has_its_asterisks_and_is_a_suite(
+    foreign: Foreign, documentation: dict[str, Any]
+) -> None:
+    example = re.sub("<[^>]*>", "", re.findall("<pre>(.*?)</pre>", documentation["doc"], re.DOTALL)[0]).strip()
     assert example.startswith("*** Settings ***\n")
     assert "\n*** Test Cases ***\n" in example
     (foreign.folder / "example.robot").write_text(example)
@@ -173,17 +181,21 @@ def test_the_example_in_its_documentation_has_its_asterisks_and_is_a_suite(forei
 
 def test_the_command_finds_what_comes_with_it(foreign: Foreign) -> None:
     assert foreign.run("pdrgate", "--help").returncode == 0
-    found = "from pdrgate.launch import found; from pathlib import Path; print(found(Path({!r})).resolve())"
-    for path in ("robot/gate", *(f"resources/testbeds/{name}.yaml" for name in ("local-netns", "steady-guest"))):
-        assert Path(foreign.ask(found.format(path))).is_relative_to(foreign.venv)
+    paths = ("robot/gate", *(f"resources/testbeds/{name}.yaml" for name in ("local-netns", "steady-guest")))
+    found = foreign.ask(
+        "from pdrgate.launch import found; from pathlib import Path\n"
+        f"for path in {paths!r}: print(found(Path(path)).resolve())"
+    ).splitlines()
+    assert len(found) == len(paths)
+    assert all(Path(path).is_relative_to(foreign.venv) for path in found), found
 
 
 def test_its_suites_and_ones_own_pass_a_dry_run(foreign: Foreign) -> None:
     suite = foreign.folder / "own.robot"
     suite.write_text(SUITE)
-    for suites in (suite, next(foreign.venv.glob("lib/python*/site-packages/pdrgate/robot"))):
-        done = foreign.run("python", "-m", "robot", "--dryrun", "--output", "NONE", suites)
-        assert done.returncode == 0, done.stdout
+    its = next(foreign.venv.glob("lib/python*/site-packages/pdrgate/robot"))
+    done = foreign.run("python", "-m", "robot", "--dryrun", "--output", "NONE", suite, its)
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.datapath

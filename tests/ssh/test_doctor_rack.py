@@ -17,7 +17,7 @@ pytestmark = pytest.mark.datapath
 
 def examined(file: Path, state: Path) -> dict[str, Finding]:
     config = load_testbed(file)
-    return {f"{one.part}: {one.check}": one for one in Examination(config, state, state=state).findings()}
+    return {f"{one.part}: {one.check}": one for one in Examination(config, state, state=state, window=0.3).findings()}
 
 
 def test_a_sut_of_another_machine(rack: Rack, at_rest: dict[str, str], tmp_path: Path) -> None:
