@@ -47,18 +47,25 @@ class Asked:
 def serve() -> None:
     """Make the runs that standard input asks for, until it ends."""
     sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "fakes")]
+    # What a run imports only when it needs it is imported here, too: else each fork would do it anew.
+    import allure_robotframework  # noqa: F401
     import robot.run  # noqa: F401
+    import scipy.special  # noqa: F401
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
     from simulation import simulate  # type: ignore[import-not-found]
 
     import PdrGate  # noqa: F401
+    import pdrgate.history.database.importing
     import pdrgate.reports.plots  # noqa: F401
     from pdrgate.cli import main
     from pdrgate.hosts.ssh import SshConnection
+    from pdrgate.reports.html import templates
 
     Figure.savefig = lambda self, file, **how: file.write(_BLANK)  # type: ignore[method-assign,assignment]
     ConstrainedLayoutEngine.execute = lambda self, figure: None  # type: ignore[method-assign]
+    for name in templates().list_templates():
+        templates().get_template(name)
 
     for line in sys.stdin:
         asked = Asked(**json.loads(line))

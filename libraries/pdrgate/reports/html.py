@@ -47,11 +47,12 @@ class Table:
 
 def rendered(template: str, **values: Any) -> str:
     """A template of this package with its values."""
-    return _environment().get_template(template).render(**values)
+    return templates().get_template(template).render(**values)
 
 
 @cache
-def _environment() -> jinja2.Environment:
+def templates() -> jinja2.Environment:
+    """All of this package."""
     return jinja2.Environment(
         loader=jinja2.PackageLoader("pdrgate.reports", "templates"),
         autoescape=True,
