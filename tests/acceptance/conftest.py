@@ -7,7 +7,7 @@ import functools
 import json
 import os
 import re
-import signal
+import select
 import subprocess
 import sys
 import tempfile
@@ -85,41 +85,56 @@ def run(command: list[str], output: Path, cwd: Path = ROOT, timeout: float = _PA
 def forked(arguments: list[str], output: Path, cwd: Path = ROOT, simulation: dict[str, Any] | None = None) -> Ended:
     """A run of pdrgate with these arguments, in a process forked from one that has imported it."""
     with tempfile.TemporaryDirectory() as place:
-        told = {name: Path(place) / name for name in ("stdout", "stderr")}
-        _forks().start(Asked(arguments, simulation, str(cwd), _environment(), *map(str, told.values()), _PATIENCE))
-        code = _forks().code()
-        return Ended(code, *(path.read_text() for path in told.values()), _last_folder(output))
+        begun = started(arguments, Path(place), cwd, simulation)
+        return Ended(begun.code(), begun.stdout.read_text(), begun.stderr.read_text(), _last_folder(output))
 
 
-class Running:
-    """A run as of `forked` that goes on, and whose lines can be waited for; one at a time.
+@dataclass(frozen=True)
+class Started:
+    """A run that is under way, in a process forked from one that has imported pdrgate."""
 
-    Args:
-        folder: where the pipe of its lines is made.
-        patience: as in `Asked`.
-    """
+    pid: int
+    stdout: Path
+    stderr: Path
 
-    def __init__(self, arguments: list[str], folder: Path, patience: float | None = None) -> None:
-        pipe = folder / "lines"
-        os.mkfifo(pipe)
-        self.pid = _forks().start(
-            Asked(arguments, None, str(ROOT), _environment(), str(pipe), str(pipe), _PATIENCE, patience)
-        )
-        self._lines = pipe.open()
-        self._said: list[str] = []
+    @property
+    def told(self) -> str:
+        """All that it has told so far."""
+        return self.stdout.read_text() + self.stderr.read_text()
 
-    def until(self, pattern: str) -> None:
-        for line in self._lines:
-            self._said.append(line)
-            if re.search(pattern, line):
-                return
-        pytest.fail(f"no line like {pattern} in:\n{''.join(self._said)}")
+    def until_told(self, pattern: str) -> None:
+        """Wait until it has told that; a test fails whose run ends without."""
+        process = os.pidfd_open(self.pid)
+        ended = False
+        try:
+            while not re.search(pattern, self.told, re.MULTILINE):
+                if ended:
+                    pytest.fail(f"nothing like {pattern} in:\n{self.told}")
+                ended = bool(select.select([process], [], [], 0.02)[0])
+        finally:
+            os.close(process)
 
-    def end(self) -> tuple[int, str]:
-        """Its exit code, and all that it said."""
-        with self._lines:
-            self._said += self._lines
-        return _forks().code(), "".join(self._said)
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def code(self) -> int:
+        """Its exit code, once it has ended; to be asked once."""
+        return _forks().code_of(self.pid)
+
+
+def started(
+    arguments: list[str],
+    place: Path,
+    cwd: Path = ROOT,
+    simulation: dict[str, Any] | None = None,
+    patience: float | None = None,
+) -> Started:
+    """The same as `forked`, and it goes on; what it tells is in files at ``place``. ``patience`` is that of `Asked`."""
+    stdout, stderr = place / "stdout", place / "stderr"
+    for path in (stdout, stderr):
+        path.touch()
+    asked = Asked(arguments, simulation, str(cwd), _environment(), str(stdout), str(stderr), _PATIENCE, patience)
+    return Started(_forks().start(asked), stdout, stderr)
 
 
 def simulated(folder: Path, *options: str, cwd: Path = ROOT, command: str = "gate", **simulation: Any) -> Ended:
@@ -144,25 +159,19 @@ class _Forks:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env=_environment(),
         )  # fmt: skip
-        self._running: int | None = None
 
     def start(self, asked: Asked) -> int:
-        """The process id of a run; the one before, if its test has failed to wait for it, is killed."""
+        """The process id of its run."""
+        return self._answer(dataclasses.asdict(asked))
+
+    def code_of(self, pid: int) -> int:
+        """The exit code of a run, once it has ended."""
+        return self._answer(pid)
+
+    def _answer(self, told: object) -> int:
         assert self._process.stdin is not None
-        if self._running is not None:
-            os.kill(self._running, signal.SIGKILL)
-            self.code()
-        print(json.dumps(dataclasses.asdict(asked)), file=self._process.stdin, flush=True)
-        self._running = self._answer()
-        return self._running
-
-    def code(self) -> int:
-        """The exit code of the run, once it has ended."""
-        code, self._running = self._answer(), None
-        return code
-
-    def _answer(self) -> int:
         assert self._process.stdout is not None
+        print(json.dumps(told), file=self._process.stdin, flush=True)
         return int(self._process.stdout.readline())
 
 

@@ -4,8 +4,8 @@ takes seconds. Some tests start the command as a user does; what all others run 
 Its pictures are blank: to draw them takes as long as all the rest of a simulated run. What is started as a user does
 draws them.
 
-It reads `Asked` as a line of JSON from standard input, and answers each with the run's process id, and with its exit
-code once it has ended.
+It reads lines of JSON from standard input: an `Asked` it answers with the process id of its run, and such an id, once
+that run has ended, with its exit code.
 """
 
 from __future__ import annotations
@@ -68,7 +68,12 @@ def serve() -> None:
         templates().get_template(name)
 
     for line in sys.stdin:
-        asked = Asked(**json.loads(line))
+        told = json.loads(line)
+        if isinstance(told, int):
+            _, status = os.waitpid(told, 0)
+            print(os.waitstatus_to_exitcode(status), flush=True)
+            continue
+        asked = Asked(**told)
         pid = os.fork()
         if pid == 0:
             _become(asked)
@@ -78,8 +83,6 @@ def serve() -> None:
             real = asked.simulation is None
             sys.exit(main(list(asked.arguments)) if real else simulate(asked.simulation, asked.arguments))
         print(pid, flush=True)
-        _, status = os.waitpid(pid, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
 
 
 def _become(asked: Asked) -> None:

@@ -18,7 +18,7 @@ from machine_noise import MEASURED
 
 from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.safety.recovery import recover_stale
-from tests.acceptance.conftest import PDRGATE, ROOT, Ended, forked, run
+from tests.acceptance.conftest import PDRGATE, ROOT, Ended, Started, forked, run, started
 from tests.datapath.conftest import is_ours
 
 pytestmark = pytest.mark.datapath
@@ -92,17 +92,12 @@ def gate(output: Path, *options: str, prefix: tuple[str, ...] = ()) -> Ended:
     return run([*prefix, str(PDRGATE), *arguments], output) if prefix else forked(arguments, output)
 
 
-def start(output: Path, profile: str = "quick") -> subprocess.Popen[str]:
+def start(output: Path, *options: str) -> Started:
     """Start a run and return once it has measured a few trials."""
-    process = subprocess.Popen(
-        [PDRGATE, "gate", "--output", output, *SMOKE, "--profile", profile],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
-    assert process.stdout is not None
-    for line in process.stdout:
-        if re.match(r"\s+5 ", line):
-            break
-    return process
+    output.mkdir()
+    begun = started(["gate", "--output", str(output), *SMOKE, *options], output.parent)
+    begun.until_told(r"^ +5 ")
+    return begun
 
 
 def only_folder(output: Path) -> Path:
@@ -174,23 +169,25 @@ def test_robot_alone_runs_the_same_suites(tmp_path):
 
 
 def test_ctrl_c_puts_everything_back_and_can_be_resumed(tmp_path):
-    process = start(tmp_path)
+    process = start(tmp_path / "results")
     process.send_signal(signal.SIGINT)
-    rest, _ = process.communicate(timeout=60)
-    assert process.returncode == 130, rest
-    folder = only_folder(tmp_path)
-    assert f"continue with: --resume {folder}" in rest
+    assert process.code() == 130, process.told
+    folder = only_folder(tmp_path / "results")
+    assert f"continue with: --resume {folder}" in process.told
     kept = (folder / "trials.jsonl").read_text().splitlines()
     assert len(kept) >= 5
 
 
 def test_a_killed_run_is_cleaned_up_by_the_next_and_resumed(tmp_path):
-    process = start(tmp_path, profile="smoke")
-    process.kill()
-    process.communicate()
-    folder = only_folder(tmp_path)
+    suite = tmp_path / "search.robot"
+    steps = "Search Partial Drop Rate\n    Measure Load    20 kpps    1 s"
+    suite.write_text(suite_of(steps, setup="The Testbed Is Open"))
+    process = start(tmp_path / "results", "--scenario", "all", "--suite", str(suite))
+    process.send_signal(signal.SIGKILL)
+    assert process.code() == -signal.SIGKILL
+    folder = only_folder(tmp_path / "results")
     kept = (folder / "trials.jsonl").read_text().splitlines()
-    resumed = forked(["gate", "--resume", str(folder)], tmp_path)
+    resumed = forked(["gate", "--resume", str(folder)], tmp_path / "results")
     assert "deleted namespace pdrgate-" in resumed.stdout
     assert "from the resumed run" in resumed.stdout
     assert (folder / "trials.jsonl").read_text().splitlines()[: len(kept)] == kept
@@ -201,7 +198,7 @@ def test_a_killed_run_is_cleaned_up_by_the_next_and_resumed(tmp_path):
 
 
 def test_a_second_run_at_the_same_time_is_told_so(tmp_path):
-    process = start(tmp_path / "first")
+    process = start(tmp_path / "first", "--profile", "quick")
     try:
         second = gate(tmp_path / "second", "--wait", "0 s")
         assert second.code == 2
@@ -218,7 +215,7 @@ def test_a_second_run_at_the_same_time_is_told_so(tmp_path):
         assert patient.result["scenarios"][0]["trials"] > 0
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.code()
 
 
 def test_one_cpu_is_refused_with_the_reason(tmp_path):
@@ -264,17 +261,20 @@ def test_a_full_disk_ends_the_run_and_keeps_what_was_measured(tmp_path):
 SUITE = """\
 *** Settings ***
 Resource          {root}/resources/gate.resource
-Suite Setup       Open Testbed    {root}/resources/testbeds/local-netns.yaml    smoke    wait=5 min
+Suite Setup       {setup}
 
 
 *** Test Cases ***
 {tests}"""
 
 
-def suite_of(*steps: str) -> str:
+OPENED = f"Open Testbed    {ROOT}/resources/testbeds/local-netns.yaml    smoke    wait=5 min"
+
+
+def suite_of(*steps: str, setup: str = OPENED) -> str:
     """A suite of one test for each step, called by its number."""
     tests = (f"{number}\n    Set Data Path    ipv4-routing\n    {step}\n" for number, step in enumerate(steps, start=1))
-    return SUITE.format(root=ROOT, tests="\n".join(tests))
+    return SUITE.format(root=ROOT, setup=setup, tests="\n".join(tests))
 
 
 MISTAKES = {

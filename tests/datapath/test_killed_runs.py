@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -33,6 +34,7 @@ TRIALS = 3
 SCRIPT = f"""
 import sys
 from pathlib import Path
+import pdrgate.search.mlr  # first: see pdrgate.launch.running
 from pdrgate.errors import PdrGateError
 from pdrgate.gate.options import Options
 from pdrgate.gate.record import RunRecord
@@ -207,6 +209,7 @@ def test_ctrl_c_while_the_testbed_is_set_up_leaves_nothing(
             noted = [path.read_bytes().count(b"\n") for path in journals.glob("run-*.jsonl")]
             if noted and max(noted) >= lines:
                 break
+            time.sleep(0.001)
         code, said = child.end(signal.SIGINT)
         assert (code, said) == (130, "")
         assert state_of_machine() == before

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
@@ -23,7 +22,7 @@ from pdrgate.observers.retis import bindings_missing
 from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.safety.recovery import recover_stale
 from pdrgate.safety.state_folder import LASTING_DIR
-from tests.acceptance.conftest import ROOT, Ended, Running, forked
+from tests.acceptance.conftest import ROOT, Ended, Started, forked, started
 
 pytestmark = pytest.mark.datapath
 
@@ -56,10 +55,10 @@ def gate(rack: Rack, folder: Path, *options: str) -> Ended:
     return forked(["gate", "--testbed", str(folder / "rack.yaml"), "--output", str(output), *SMOKE, *options], output)
 
 
-def going(folder: Path, patience: float | None = None) -> Running:
-    """A run by the folder's testbed file; ``patience`` as of `Running`."""
+def going(folder: Path, patience: float | None = None) -> Started:
+    """A run by the folder's testbed file; ``patience`` as of `started`."""
     testbed, output = str(folder / "rack.yaml"), str(folder / "out")
-    return Running(["gate", "--testbed", testbed, "--output", output, *SMOKE], folder, patience)
+    return started(["gate", "--testbed", testbed, "--output", output, *SMOKE], folder, patience=patience)
 
 
 @pytest.mark.parametrize("way", ["ssh", "netns"])
@@ -129,9 +128,9 @@ def test_sshd_killed_again_and_again_costs_nothing(rack: Rack, tmp_path: Path, s
     runs = going(tmp_path)
     killed = 0
     for number in (2, 6, 9):
-        runs.until(rf"^\s+{number} ")
+        runs.until_told(rf"^\s+{number} ")
         killed += server.drop()
-    code, said = runs.end()
+    code, said = runs.code(), runs.told
     assert killed == 3
     (folder,) = (path for path in (tmp_path / "out").iterdir() if path.is_dir() and not path.is_symlink())
     first = re.search(rf"^({'|'.join(MEASURED)}): ", said, re.MULTILINE)
@@ -147,9 +146,9 @@ def test_a_sut_that_restarts_in_the_run_is_an_error_that_says_so(
     with SshServer(tmp_path / "ssh", own_boot=True) as elsewhere:
         rack.testbed(tmp_path / "rack.yaml", elsewhere)
         runs = going(tmp_path)
-        runs.until(r"^\s+5 ")
+        runs.until_told(r"^\s+5 ")
         elsewhere.restart()
-        code, said = runs.end()
+        code, said = runs.code(), runs.told
     assert code == 2, said
     assert re.search(r"^ERROR: ssh:sut was restarted during the run \(boot \w+, now \w+\)", said, re.MULTILINE), said
 
@@ -159,9 +158,9 @@ def test_a_sut_that_goes_away_for_good_is_an_error_and_is_put_back_later(
 ) -> None:
     rack.testbed(tmp_path / "rack.yaml", server)
     runs = going(tmp_path, patience=3.0)
-    runs.until(r"^\s+5 ")
+    runs.until_told(r"^\s+5 ")
     server.stop()
-    code, said = runs.end()
+    code, said = runs.code(), runs.told
     assert code == 2, said
     assert re.search(r"^ERROR: .*(cannot reach sut|was lost)", said, re.MULTILINE), said
     (journal,) = LASTING_DIR.glob("remote-*")
@@ -198,7 +197,7 @@ def test_a_suites_own_keywords_use_the_same_connection(rack: Rack, tmp_path: Pat
 def test_an_interruption_puts_the_sut_back(rack: Rack, tmp_path: Path, server: SshServer) -> None:
     rack.testbed(tmp_path / "rack.yaml", server)
     runs = going(tmp_path)
-    runs.until(r"^\s+5 ")
-    threading.Timer(0.05, lambda: os.kill(runs.pid, signal.SIGINT)).start()
-    code, said = runs.end()
+    runs.until_told(r"^\s+5 ")
+    threading.Timer(0.05, lambda: runs.send_signal(signal.SIGINT)).start()
+    code, said = runs.code(), runs.told
     assert code == 130, said
