@@ -11,6 +11,7 @@ that run has ended, with its exit code.
 from __future__ import annotations
 
 import base64
+import gc
 import json
 import os
 import signal
@@ -66,6 +67,10 @@ def serve() -> None:
     ConstrainedLayoutEngine.execute = lambda self, figure: None  # type: ignore[method-assign]
     for name in templates().list_templates():
         templates().get_template(name)
+
+    # Nor shall each fork look through, and so copy, all that is here.
+    gc.collect()
+    gc.freeze()
 
     for line in sys.stdin:
         told = json.loads(line)
