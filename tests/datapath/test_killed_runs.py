@@ -34,7 +34,6 @@ TRIALS = 3
 SCRIPT = f"""
 import sys
 from pathlib import Path
-import pdrgate.search.mlr  # first: see pdrgate.launch.running
 from pdrgate.errors import PdrGateError
 from pdrgate.gate.options import Options
 from pdrgate.gate.record import RunRecord

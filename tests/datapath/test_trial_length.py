@@ -22,8 +22,7 @@ pytestmark = pytest.mark.datapath
 
 RATE, QUEUE = 20e3, 4096
 FRAMES = Frames(6, probe_rate=1000)
-DURATIONS = [0.25, 0.5, 2.0]
-"""Seconds: to drain the full queue takes 0.2, from most of a trial to a tenth of it."""
+DURATIONS = [0.25, 1.0, 4.0]
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +66,7 @@ def test_what_drains_is_in_no_rate(generator: EmbeddedGenerator, forwarder: Pace
     assert trial.forwarding_rate * max(duration, trial.sending_time) == pytest.approx(written, rel=0.01)
 
 
-@pytest.mark.parametrize("duration", DURATIONS)
+@pytest.mark.parametrize("duration", DURATIONS[:2])  # this queue fills in 7 s: the longest looks like a shorter one
 def test_what_is_under_way_is_looked_at_while_sending(
     generator: EmbeddedGenerator, forwarder: PacedForwarder, duration: float
 ) -> None:
