@@ -941,10 +941,10 @@ def test_what_is_interrupted_leaves_what_it_has_measured(tmp_path: Path, pairs: 
     session, subject = comparison(tmp_path, [1e6], [0.9e6], Machine(), watcher=watcher)
     original = subject._boots.measure
 
-    def measure(number: int, *, following: int = 0) -> tuple[list[BootResult], list[Trial]]:
+    def measure(number: int, *, wanted: Callable[[int], bool]) -> tuple[list[BootResult], list[Trial]]:
         if number > pairs:
             raise ends
-        return original(number, following=following)
+        return original(number, wanted=wanted)
 
     subject._boots.measure = measure  # type: ignore[method-assign]
     with contextlib.closing(session), pytest.raises(type(ends)):
@@ -1020,11 +1020,11 @@ def killed_after(pairs: int, subject: BuildComparison) -> None:
     """Measure until the process ends in the middle of the next pair."""
     original, left = subject._boots.measure, [pairs]
 
-    def measure(number: int, *, following: int = 0) -> tuple[list[BootResult], list[Trial]]:
+    def measure(number: int, *, wanted: Callable[[int], bool]) -> tuple[list[BootResult], list[Trial]]:
         if not left[0]:
             raise Killed
         left[0] -= 1
-        return original(number, following=following)
+        return original(number, wanted=wanted)
 
     subject._boots.measure = measure  # type: ignore[method-assign]
     with pytest.raises(Killed):
@@ -1258,6 +1258,20 @@ def test_after_the_budget_no_pair_is_begun(tmp_path: Path, monkeypatch: pytest.M
     session, subject = comparison(tmp_path, STEADY, STEADY, clock.slow(Machine(), 100.0), budget=1.0)
     subject.measure()
     assert len(subject.samples(PDR, "baseline")) == 2  # fewer have no deviation
+    subject.finish()
+    session.close()
+
+
+def test_after_the_budget_no_pair_comes_up_that_is_not_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two guests more were once booted beside the last pair, for nobody."""
+    machine = Clock(monkeypatch).slow(Machine(), 100.0)
+    machine.steady = True
+    session, subject = comparison(tmp_path, STEADY, STEADY, machine, budget=1.0)
+    subject.measure()
+    assert len(subject.samples(PDR, "baseline")) == 2
+    assert len(machine.booted) == 4
     subject.finish()
     session.close()
 

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -176,12 +177,14 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
 
     # --- Pairs ---
 
-    def measure(self, number: int, *, following: int = 0) -> tuple[list[BootResult], list[AnyStretch]]:
+    def measure(
+        self, number: int, *, wanted: Callable[[int], bool] = lambda pair: False
+    ) -> tuple[list[BootResult], list[AnyStretch]]:
         """Boot and measure pair ``number``; nothing comes of it where `failure` is set then.
 
         Args:
-            following: how many pairs after this one are wanted, whatever this one shows: where it disturbs nobody, they
-                boot meanwhile.
+            wanted: whether a pair after this one will be measured, whatever this one shows: where it disturbs nobody,
+                it boots meanwhile. Asked when that can begin: until then the time may be over.
 
         Raises:
             BootError: a boot failed; both are left.
@@ -197,7 +200,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
                     return [], []
         done: list[Boot[AnyAsk, AnyStretch]] = []
         for group in groups:
-            done += self._group(group, number, following=following)
+            done += self._group(group, number, wanted)
             if self.failure is not None:
                 return [], []
         results = [self._boot_result(one, number) for one in done]
@@ -220,7 +223,12 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         )  # fmt: skip
 
     def _group(
-        self, group: Sequence[Side], number: int, *, search_only: bool = False, following: int = 0
+        self,
+        group: Sequence[Side],
+        number: int,
+        wanted: Callable[[int], bool] = lambda pair: False,
+        *,
+        search_only: bool = False,
     ) -> list[Boot[AnyAsk, AnyStretch]]:
         started: list[Boot[AnyAsk, AnyStretch]] = []
         booting: list[PreparedSut[AnyAsk, AnyStretch]] = []
@@ -241,16 +249,17 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
                 self._leave(mixed, ended)
                 self.sides.update({side: replace(self.sides[side], fingerprint={}) for side in group})
                 return self._group(group, number, search_only=search_only)
+            go_ahead = partial(self._go_ahead, wanted)
             if all(one.subject.testbed.steady for one in started):
-                later = range(number + 1, number + 1 + min(following, _MOST_AHEAD))
+                later = range(number + 1, number + 1 + _MOST_AHEAD)
                 self._to_come = [(group, one) for one in later if (group[0], one) not in self._ahead]
-                self._go_ahead()
+                go_ahead()
             for one in started:
                 self._search(one)
             if self.failure is None and not search_only:
                 for one in started:
                     one.replicate.steps = self._steps(number)
-                measure_in_turn(started, self._go_ahead)
+                measure_in_turn(started, go_ahead)
                 self._measure_more(started)
         finally:
             self._to_come.clear()
@@ -276,12 +285,15 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         for subject, _ in self._ahead.values():
             subject.abandon()
 
-    def _go_ahead(self) -> None:
+    def _go_ahead(self, wanted: Callable[[int], bool]) -> None:
         """Let the next boots come up and be set up while these are measured: that does not change a constant speed.
 
         One pair after the other: when a pair ends its next one is set up where the machine has time for it.
         """
         if not self._to_come or not all(future.done() for _, future in self._ahead.values()):
+            return
+        if not wanted(self._to_come[0][1]):
+            self._to_come.clear()
             return
         group, number = self._to_come.pop(0)
         for side in group:

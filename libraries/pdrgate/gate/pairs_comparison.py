@@ -9,7 +9,6 @@ of their ratio. Where it cannot, the boots of a pair follow each other, A B, the
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 import time
 from abc import ABC, abstractmethod
@@ -70,6 +69,8 @@ from pdrgate.trial import AnyStretch, Trial, by_boot
 
 _MOST_FAILURES = 2
 """Boots of one build that may fail; one failure can be the testbed's, two are the build's."""
+_FEWEST_IN_ANY_TIME = 2
+"""Pairs that are measured, whatever time they take: of one nothing can be told."""
 _FEWEST_CONCLUSIVE = 6
 """Pairs that a budget which nobody named allows in any case, however long boots take."""
 
@@ -226,7 +227,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
                 known = len(self.boots)
                 self._now.clear()
                 try:
-                    boots, trials = self._boots.measure(self._pairs + 1, following=self._following)
+                    boots, trials = self._boots.measure(self._pairs + 1, wanted=self._certain)
                     self.boots += boots
                     self._trials += trials
                 except BootError as failed:
@@ -408,11 +409,11 @@ class PairsComparison(ABC, Generic[AnyStretch]):
     def _pairs(self) -> int:
         return sum(not boot.failure for boot in self.boots) // 2
 
-    @property
-    def _following(self) -> int:
-        """How many pairs after the next one are wanted, whatever it shows."""
-        later, earlier = itertools.count(self._pairs + 2), self._tries.earlier.pairs
-        return len(list(itertools.takewhile(lambda pair: self._rule.wants(pair, earlier), later)))
+    def _certain(self, pair: int) -> bool:
+        """Whether that pair will be measured, whatever those before it show, as far as time is left for it."""
+        return self._rule.wants(pair, self._tries.earlier.pairs) and (
+            pair <= _FEWEST_IN_ANY_TIME or self._elapsed <= self._budget
+        )
 
     @property
     def _elapsed(self) -> float:
@@ -426,7 +427,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         return max(DEFAULT_BUDGET, _FEWEST_CONCLUSIVE * each)
 
     def _time_is_up(self) -> bool:
-        if self._pairs < 2 or self._elapsed <= self._budget:
+        if self._pairs < _FEWEST_IN_ANY_TIME or self._elapsed <= self._budget:
             return False
         self.session.observer.said("the time is up: no further boots")
         return True
