@@ -209,10 +209,11 @@ class Guest:
         if self._closed:
             return
         try:
-            self._end(signal.SIGTERM)
+            # Not by SIGTERM: a QEMU that was stopped would not hear it, and ends no sooner for it.
+            self._end()
         finally:
             # An interruption while we wait may be of any class, and must neither be lost nor leave QEMU running.
-            self._end(signal.SIGKILL)
+            self._end()
             self._closed = True
             self._let_sleep()
             self._shell.close()
@@ -353,11 +354,11 @@ class Guest:
 
     # --- How ---
 
-    def _end(self, number: int) -> None:
-        """Signal QEMU's process group and wait a little for its end, if it runs."""
+    def _end(self) -> None:
+        """Kill QEMU's process group and wait a little for its end, if it runs."""
         if self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, number)
+                os.killpg(self._process.pid, signal.SIGKILL)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(_GRACE)
 
