@@ -13,8 +13,6 @@ from pdrgate.data_paths.slowdowns import Planted, slowdowns
 from pdrgate.gate.measurer import Measurer
 from pdrgate.gate.packet_cost import counted, function_changes
 from pdrgate.gate.stored import Belonging
-from pdrgate.guests.metering import SpeedObserver
-from pdrgate.guests.metering.function_counts import FunctionObserver
 from pdrgate.history.trials import TrialFile
 from pdrgate.knobs import KnobSet
 from pdrgate.measurands.cost import packet_cost
@@ -123,9 +121,3 @@ def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
 
 def test_other_trials_keep_no_functions(measurer: Measurer) -> None:
     assert measurer.measure(5000.0, DURATION, REPEAT).functions == {}
-
-
-def test_a_guest_that_is_not_metered_says_why_nothing_is_counted(boot_testbed, cloud: KernelBuild) -> None:
-    testbed = boot_testbed(cloud)
-    assert "sut.cpu_speed" in testbed.uncounted
-    assert not any(isinstance(one, FunctionObserver | SpeedObserver) for one in testbed.observers())

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import os
+import re
 import select
 import shutil
 import subprocess
@@ -18,6 +19,8 @@ from pdrgate.errors import TestbedError
 from pdrgate.gate.dropped import counted, namespaces
 from pdrgate.gate.fingerprinting import fingerprint
 from pdrgate.guests.guest import GuestError
+from pdrgate.guests.metering import SpeedObserver
+from pdrgate.guests.metering.function_counts import FunctionObserver
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.reading import Counter, Place, nested
@@ -179,8 +182,26 @@ def test_what_a_guests_xdp_program_is_at_fault_for_is_counted_once(
     assert abs(account.unexplained) <= 20, account.sentence()
 
 
-def test_settings_are_read_back(boot_testbed, cloud):
-    testbed = boot_testbed(cloud, ring=512)
+def test_a_guest_that_is_not_metered_says_why_nothing_is_counted(shared_testbed, cloud):
+    testbed = shared_testbed(cloud)
+    assert "sut.cpu_speed" in testbed.uncounted
+    assert not any(isinstance(one, FunctionObserver | SpeedObserver) for one in testbed.observers())
+
+
+@pytest.fixture
+def of_a_file(journal, cloud, tmp_path):
+    """A testbed as a file of a user's has it."""
+    text = (ROOT / "resources/testbeds/local-vm.yaml").read_text()
+    file = tmp_path / "vm.yaml"
+    file.write_text(re.sub(r"^  ring: 256\b", "  ring: 512", text, flags=re.MULTILINE))
+    testbed = load_testbed(file).boot(cloud, journal, tmp_path, print).ready()
+    yield testbed
+    testbed.close()
+    testbed.close()
+
+
+def test_settings_are_read_back(of_a_file, boot_testbed, cloud):
+    testbed = of_a_file
     guest = testbed.guest
     ingress = testbed.hops[0].ingress.interface
     assert "512" in guest.run("ethtool", "-g", ingress).stdout
@@ -194,7 +215,9 @@ def test_settings_are_read_back(boot_testbed, cloud):
     facts = testbed.describe()
     assert facts["accelerator"] == "tcg"
     assert facts["ring"] == "512"
-    found = fingerprint("s", "p", "t", facts, {"name": "g", "engine": "e"}, testbed.environment())
+    environment = testbed.environment()
+    assert environment.kernel_release == cloud.release
+    found = fingerprint("s", "p", "t", facts, {"name": "g", "engine": "e"}, environment)
     assert found["kernel"] == cloud.release
     assert found["config"] == cloud.config_sha256
     assert testbed.boot in str(guest.console)
@@ -242,22 +265,17 @@ def test_a_namespace_that_could_not_be_deleted_is_deleted_by_the_next_close(
     testbed.close()
 
 
-def test_a_file_opens_it(journal, cloud, tmp_path):
+def test_a_file_opens_it_with_a_build_only(journal, cloud, tmp_path):
     config = load_testbed(ROOT / "resources/testbeds/local-vm.yaml")
     with pytest.raises(TestbedError, match=r"boots kernel builds, and none was named; write one as sut.kernel"):
         config.open(journal)
-    testbed = config.boot(cloud, journal, tmp_path, print).ready()
-    try:
-        assert testbed.environment().kernel_release == cloud.release
-    finally:
-        testbed.close()
-        testbed.close()
     with pytest.raises(TestbedError, match=r"local-netns .*boots no kernels; use one of kind local-vm"):
         load_testbed(ROOT / "resources/testbeds/local-netns.yaml").boot(cloud, journal, tmp_path, print)
 
 
 OWNER = """
 import sys
+import time
 from pathlib import Path
 from pdrgate.builds.kernel_build import kernel_build
 from pdrgate.hosts.cpus import plan_cpus
@@ -267,14 +285,19 @@ from pdrgate.testbeds.vm import DEFAULT_BUFFER, VmTestbed
 journal = Journal.begin(Path(sys.argv[1]))
 cpus = plan_cpus(None, None)
 machine = GuestConfig(cpus=cpus.sut, accelerator="tcg")
-one, two = (VmTestbed(kernel_build(sys.argv[2]), cpus, journal, Path(sys.argv[1]), machine=machine) for _ in range(2))
-one.ready(), two.ready()
+def begun():
+    return VmTestbed(kernel_build(sys.argv[2]), cpus, journal, Path(sys.argv[1]), machine=machine)
+one = begun().ready()
+two = begun()
+while not two.guest.console_text():
+    time.sleep(0.05)
 print(one.guest.pid, two.guest.pid, flush=True)
 sys.stdin.readline()
 """
 
 
 def test_a_killed_owner_leaves_no_guest_and_recovery_the_rest(cloud, tmp_path, left_behind, newly_left):
+    """One that is set up, and one whose kernel still boots."""
     before = left_behind()
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "libraries")}
     with subprocess.Popen(
