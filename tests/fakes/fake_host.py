@@ -6,6 +6,7 @@ nftables 1.0.6.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import fnmatch
 import json
@@ -153,7 +154,16 @@ class FakeHost:
     def _true(self) -> str:
         return ""
 
-    def _ls(self, folder: str) -> str:
+    def _ls(self, *folders: str) -> str:
+        if len(folders) == 1:
+            return self._names(folders[0])
+        heads = []
+        for folder in folders:
+            with contextlib.suppress(ToolError):
+                heads.append(f"{folder}:\n{self._names(folder)}")
+        return "\n".join(heads)
+
+    def _names(self, folder: str) -> str:
         resolved = re.sub(r"/[^/]+/\.\.", "", folder)
         prefix = f"{resolved}/"
         names = {name.removeprefix(prefix).split("/")[0] for name in self.files if name.startswith(prefix)}

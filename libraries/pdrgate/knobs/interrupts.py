@@ -82,10 +82,12 @@ def device_interrupts(host: Host, device: str) -> dict[int, str]:
 
 def _numbers(host: Host, bus: str) -> set[int]:
     """Message-signalled interrupts of the device or, of a virtio device, of the one around it; else its one line."""
-    for folder in (bus, f"{bus}/.."):
-        listed = host.run("ls", f"{folder}/msi_irqs", check=False)
-        if listed.exit_code == 0 and listed.stdout.split():
-            return {int(name) for name in listed.stdout.split()}
+    around = [f"{folder}/msi_irqs" for folder in (bus, f"{bus}/..")]
+    # By one command, which heads each of several folders and says of most devices that one is not there.
+    listed = host.run("ls", *around, check=False).stdout
+    for folder in around:
+        if match := re.search(rf"^{re.escape(folder)}:\n((?:\d+\n)+)", listed, re.MULTILINE):
+            return {int(name) for name in match[1].split()}
     for folder in (bus, f"{bus}/.."):
         if host.exists(f"{folder}/irq") and (number := int(host.read(f"{folder}/irq"))):
             return {number}
