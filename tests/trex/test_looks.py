@@ -50,7 +50,7 @@ def told(measure: Callable[[], Trial], right: Callable[[Trial], bool] = lambda t
     return trial
 
 
-@pytest.mark.parametrize("duration", [0.25, 1.0, 4.0])
+@pytest.mark.parametrize("duration", [0.25, 0.5, 2.0])
 @pytest.mark.parametrize("capacity", [20e3, 43e3, 1e6])
 def test_the_steady_loss_does_not_depend_on_how_long_a_trial_lasts(
     server: TRexServer, generator: TRexGenerator, capacity: float, duration: float
@@ -138,7 +138,7 @@ def test_a_trial_that_is_too_short_to_be_looked_at_hides_nothing_either(
     assert trial.steady_loss_ratio > 0.3
 
 
-@pytest.mark.parametrize("duration", [0.1, 0.25, 1.0])
+@pytest.mark.parametrize("duration", [0.1, 0.25, 0.5])
 @pytest.mark.parametrize("capacity", [20e3, 43e3])
 def test_the_pdr_of_a_replicate_does_not_depend_on_how_long_its_trials_last(
     server: TRexServer, generator: TRexGenerator, capacity: float, duration: float
@@ -191,7 +191,11 @@ class _Rack(FakeTestbed):
 
 
 def test_builds_that_are_booted_in_turn_are_compared_by_their_true_pdrs(tmp_path: Path) -> None:
-    """As on a rack: one host, which boots one build after the other."""
+    """As on a rack: one host, which boots one build after the other.
+
+    The search only places the grid, and is short; what boots measure is the profile's, but for how often the highest
+    load is measured, of a SUT that wavers by 0.3 % there.
+    """
     numbers = itertools.count(1)
 
     def booting(kernel: str, capacity: float) -> Callable[[Journal], FakeTestbed]:
@@ -199,6 +203,13 @@ def test_builds_that_are_booted_in_turn_are_compared_by_their_true_pdrs(tmp_path
 
     record = RunRecord(tmp_path / "run", "quick")
     session = Session(CONFIG, QUICK, record, Watcher(), state=tmp_path / "state")
+    (goal,) = session.profile.goals
+    trial = session.profile.boot_trial
+    short = dataclasses.replace(
+        goal, width=0.05, initial_trial_duration=trial, final_trial_duration=trial, duration_sum=2 * trial,
+        preceding_targets=1,
+    )  # fmt: skip
+    session.profile = dataclasses.replace(session.profile, goals=(short,), boot_top_trials=3)
     builds: dict[Side, Build] = {
         "baseline": Build("baseline", "linux-a", booting("a", 43e3), identity="of a"),
         "candidate": Build("candidate", "linux-b", booting("b", 0.9 * 43e3), identity="of b"),

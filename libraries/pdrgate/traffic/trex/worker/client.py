@@ -6,6 +6,7 @@ servers v2.27 to v2.86.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import pathlib
 import re
@@ -20,6 +21,9 @@ PORT_COUNTERS = ("opackets", "ipackets", "oerrors", "ierrors")
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _VERSIONS = re.compile(r"server: '([0-9.]+)', client: '([0-9.]+)'")
+_LAYERS = ("l2",)
+"""Of scapy's protocols, those that trex-stl-lib takes for granted; others that it needs it imports by name. To load
+all fifty is two thirds of a client's start, and streams here are made of packets that are bytes already."""
 _LOOK = 3.0
 """Seconds to find out that nobody listens; the clients themselves take 10."""
 
@@ -150,6 +154,7 @@ def _shipped(folder: str) -> Any:
 
 def _pypi() -> Any:
     _stand_in_for_imp()
+    _few_layers()
     return _imported("trex_stl_lib.api", f"{PYPI} (pip install {PYPI})")
 
 
@@ -159,6 +164,11 @@ def _imported(name: str, who: str) -> Any:
     except Exception as error:
         what = f"{who} cannot be loaded by {sys.executable}: {words(error)}; name a Python that can as interpreter"
         raise Refusal("client", what) from error
+
+
+def _few_layers() -> None:
+    with contextlib.suppress(ImportError):  # the client's own import is to tell of it
+        importlib.import_module("scapy.config").conf.load_layers = list(_LAYERS)
 
 
 def _stand_in_for_imp() -> None:
