@@ -77,6 +77,12 @@ def snapshot(host: Host, ports: Sequence[str], also: Iterable[Knob] = ()) -> Map
     return dict(sorted(found.items()))
 
 
+def setting(host: Host, port: str, knob: Knob) -> tuple[str, str | None]:
+    """What `snapshot` calls a port's setting, and its state now; without a look at all the others."""
+    name = _name(knob)
+    return name, _told(host, next(one for one in _of_port(port) if _name(one) == name))
+
+
 def _told(host: Host, knob: Knob) -> str | None:
     try:
         return None if knob.gone(host) else knob.read(host) or None

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 
 import pytest
-from knob_snapshot import snapshot
+from knob_snapshot import setting, snapshot
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.errors import TestbedError
@@ -70,9 +70,10 @@ def at_rest(guest: Guest) -> Mapping[str, str]:
     return snapshot(guest, [guest.interfaces()[MAC]])
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def port(guest: Guest, at_rest: Mapping[str, str]) -> Iterator[str]:
-    """The port's name. All that knobs can turn is compared with what it was."""
+    """The port's name. After all tests, which each put back what they change, all that knobs can turn is compared with
+    what it was: a look takes an emulated guest two seconds, and what was left says which test left it."""
     name = guest.interfaces()[MAC]
     yield name
     assert snapshot(guest, [name]) == at_rest
@@ -94,28 +95,20 @@ def on(name: str) -> list[Knob]:
     ]
 
 
-@pytest.fixture(scope="class")
-def untouched(guest: Guest, at_rest: Mapping[str, str]) -> Iterator[str]:
-    """The port's name, for tests that are to leave nothing behind all together: a look takes an emulated guest two
-    seconds, and what was left says which one left it."""
-    name = guest.interfaces()[MAC]
-    yield name
-    assert snapshot(guest, [name]) == at_rest
-
-
 class TestOneByOne:
-    """Each puts back what it had, and reads it back; the whole port is looked at after all of them."""
+    """Each puts back what it had, and reads it back; that the look at the whole port would tell is seen, too."""
 
     @pytest.mark.parametrize("number", range(len(on(""))), ids=[knob.describe() for knob in on("PORT")])
     def test_a_virtio_port_takes_it_and_has_back_what_it_had(
-        self, guest: Guest, untouched: str, at_rest: Mapping[str, str], number: int
+        self, guest: Guest, port: str, at_rest: Mapping[str, str], number: int
     ) -> None:
-        knob = on(untouched)[number]
+        knob = on(port)[number]
         had = knob.read(guest)
         with KnobSet() as knobs:
             assert knobs.apply(guest, knob)
             assert knob.holds(knob.read(guest), knob.value)
-            assert snapshot(guest, [untouched]) != at_rest
+            name, state = setting(guest, port, knob)
+            assert state != at_rest[name]
         assert knob.read(guest) == had
 
 
@@ -142,12 +135,14 @@ def test_queues_that_go_come_back_with_what_they_had(guest: Guest, port: str) ->
         with KnobSet() as knobs:
             for one in plan_knobs({"ports": {"channels": {"combined": 1}, "rings": {"rx": 64}}}, [port]):
                 knobs.apply(guest, one.knob, one.missing)
-            assert snapshot(guest, [port]) != before
+            for knob in (channels(port, {}), rings(port, {})):
+                name, state = setting(guest, port, knob)
+                assert state != before[name]
         assert snapshot(guest, [port]) == before
 
 
 class TestNothingIsLeftBehind:
-    """By what cannot be had: looked at once, after all of them."""
+    """By what cannot be had."""
 
     @pytest.mark.parametrize(
         ("make", "lack"),
@@ -162,14 +157,14 @@ class TestNothingIsLeftBehind:
             (lambda port: Irqbalance("on"), "has no service irqbalance to start"),
         ],
     )  # fmt: skip
-    def test_is_a_skip_where_a_guest_lacks_it(self, guest: Guest, untouched: str, make, lack: str) -> None:  # type: ignore[no-untyped-def]
+    def test_is_a_skip_where_a_guest_lacks_it(self, guest: Guest, port: str, make, lack: str) -> None:  # type: ignore[no-untyped-def]
         knobs = KnobSet()
-        assert not knobs.apply(guest, make(untouched), "skip")
+        assert not knobs.apply(guest, make(port), "skip")
         assert lack in knobs.skipped[0]
 
-    def test_coalescing_that_the_driver_refuses(self, guest: Guest, untouched: str) -> None:
+    def test_coalescing_that_the_driver_refuses(self, guest: Guest, port: str) -> None:
         with pytest.raises(TestbedError, match=r"ethtool -C .* rx-frames 4. on guest:.* Invalid argument"):
-            KnobSet().apply(guest, coalescing(untouched, {"rx-frames": 4}))
+            KnobSet().apply(guest, coalescing(port, {"rx-frames": 4}))
 
 
 def test_a_testbed_file_s_knobs_are_the_guest_s(boot_testbed, cloud, config) -> None:  # type: ignore[no-untyped-def]
