@@ -164,8 +164,10 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 @pytest.fixture(scope="session")
 def config() -> GuestConfig:
-    """Of guests on which nothing is measured: they come after those on which others do."""
-    return GuestConfig(cpus=plan_cpus(None, None).sut, accelerator="tcg", isolate=False)
+    """Of guests on which nothing is measured: they come after those on which others do, and boot where there is room,
+    as those of runs do."""
+    cpus = plan_cpus(None, None)
+    return GuestConfig(cpus=cpus.sut, accelerator="tcg", isolate=False, boot_cpus=(cpus.generator, *cpus.sut))
 
 
 @pytest.fixture
