@@ -1,7 +1,7 @@
 """KVM that is slow, that hangs, that dies half-way or never brings a kernel to speak: guests are emulated then.
 
-A program that is called like QEMU stands before it on PATH and plays such a KVM; by emulation it is QEMU itself, but for
-probes that take as long as a test says.
+A program that is called like QEMU stands before it on PATH and plays such a KVM; by emulation it is QEMU itself, but
+for a probe that need only be slower.
 """
 
 import dataclasses

@@ -120,10 +120,8 @@ def test_when_the_client_ends_its_parent_s_group_that_is_not_ours(
 
 
 def test_a_server_that_stays_silent(
-    serve: Serve, connect: Connect, monkeypatch: pytest.MonkeyPatch, terminations: list[int]
+    server: TRexServer, generator: TRexGenerator, monkeypatch: pytest.MonkeyPatch, terminations: list[int]
 ) -> None:
-    server = serve()
-    generator = connect(server)
     monkeypatch.setattr(generator_module, "ANSWER", 0.5)
     monkeypatch.setattr(generator_module, "OPENING", 2.0)
     thread = in_mid_trial(server, lambda: setattr(server.faults, "silent", True))
@@ -149,9 +147,7 @@ def test_a_server_that_dies_in_mid_trial(serve: Serve, connect: Connect, termina
     assert terminations == []
 
 
-def test_a_server_that_is_late_with_its_answers(serve: Serve, connect: Connect) -> None:
-    server = serve()
-    generator = connect(server)
+def test_a_server_that_is_late_with_its_answers(server: TRexServer, generator: TRexGenerator) -> None:
     server.faults.late = 0.01
     trial = generator.trial(100e3, 0.3, FRAMES)
     assert (trial.offered, trial.forwarded, trial.sending_time) == (30_000, 30_000, 0.3)
@@ -193,12 +189,12 @@ def test_a_port_of_somebody_else_is_left_alone(serve: Serve, connect: Connect) -
     assert [port.owner for port in server.ports] == ["pdrgate", "pdrgate"]
 
 
-def test_another_run_of_the_same_user_is_somebody_else(serve: Serve, connect: Connect) -> None:
-    server = serve()
-    first = connect(server)
+def test_another_run_of_the_same_user_is_somebody_else(
+    server: TRexServer, generator: TRexGenerator, connect: Connect
+) -> None:
     with pytest.raises(TestbedError, match=r": ports are held: 0 by 'pdrgate', 1 by 'pdrgate'; have them released"):
         connect(server)
-    assert first.trial(10e3, 0.1, FRAMES).forwarded == 1000
+    assert generator.trial(10e3, 0.1, FRAMES).forwarded == 1000
 
 
 def test_a_port_that_is_taken_in_mid_trial(serve: Serve, connect: Connect) -> None:
@@ -272,10 +268,7 @@ def test_counters_that_jump_once_cost_one_trial(serve: Serve, connect: Connect) 
     assert len(server.seen) == 3
 
 
-def test_a_server_that_refuses_the_streams(serve: Serve, connect: Connect) -> None:
-    server = serve()
-    generator = connect(server)
-
+def test_a_server_that_refuses_the_streams(server: TRexServer, generator: TRexGenerator) -> None:
     def refuse(method: str, result: Any) -> Any:
         from trex_server import RpcError
 

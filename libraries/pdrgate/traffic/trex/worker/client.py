@@ -57,8 +57,8 @@ class Client:
         self._where = f"{server}:{sync_port}"
         self.folder = folder
         self.shipped = folder is not None
+        _reach(server, sync_port)  # first: to load a client takes its time
         self.api = _shipped(folder) if folder is not None else _pypi()
-        _reach(server, sync_port)
         self._publishes = False
         self.stl = self.api.STLClient(username=username, server=server, sync_port=sync_port, async_port=async_port)
 
