@@ -121,8 +121,8 @@ def test_a_server_that_takes_long_to_answer_is_looked_at_as_often_as_it_can(
 def test_a_server_that_is_too_far_away_for_a_trial_makes_none_that_counts(
     server: TRexServer, generator: TRexGenerator
 ) -> None:
-    server.sut, server.faults.late = ideal(43e3, buffer=DEEP), 0.15
-    trial = generator.trial(1.3 * 43e3, 0.25, FRAMES)
+    server.sut, server.faults.late = ideal(43e3, buffer=DEEP), 0.06
+    trial = generator.trial(1.3 * 43e3, 0.1, FRAMES)
     assert trial.under_way == ()
     assert trial.disturbed.startswith("TRex, or this machine, was too busy to look for ")
     assert not trial.sound
