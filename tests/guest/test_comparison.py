@@ -146,6 +146,7 @@ def test_boots_that_die_in_the_middle_are_told_and_the_run_goes_on(cloud: Kernel
     finally:
         run.close()
     died = {boot.side: boot for boot in subject.boots[:2]}
+    assert set(died) == set(SIDES), [(boot.side, boot.pair, boot.failure) for boot in subject.boots]
     assert all(not boot.values for boot in died.values())
     assert "crashed: " in died["candidate"].failure
     assert "did not end within" in died["baseline"].failure
