@@ -114,30 +114,25 @@ class ExecutionFailedError(Exception):
     """Stands for Robot's ExecutionFailed."""
 
 
+class _Interrupted(subprocess.Popen[bytes]):
+    """A process that is interrupted while its end is waited for, once."""
+
+    interrupted = False
+
+    def wait(self, timeout: float | None = None) -> int:
+        if not self.interrupted:
+            self.interrupted = True
+            raise ExecutionFailedError
+        return super().wait(timeout)
+
+
 def test_a_guest_is_ended_whatever_interrupts_its_close() -> None:
-    process = subprocess.Popen(
-        ("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1; done"), stdout=subprocess.PIPE,
-        start_new_session=True,
-    )  # fmt: skip
-    assert process.stdout is not None
-    process.stdout.readline()
-    guest = Guest.__new__(Guest)
-    guest._closed, guest._process, guest._shell = False, process, local_host()  # type: ignore[assignment]
-    guest._awake = None
-    guest.meter = None
-
-    def interrupt(number: int, frame: object) -> None:
-        raise ExecutionFailedError
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.3)
+    with _Interrupted(("sleep", "600"), start_new_session=True) as process:
+        guest = Guest.__new__(Guest)
+        guest._closed, guest._process, guest._shell = False, process, local_host()  # type: ignore[assignment]
+        guest._awake = None
+        guest.meter = None
         with pytest.raises(ExecutionFailedError):
             guest.close()
+        assert guest._closed
         assert process.returncode == -signal.SIGKILL
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        process.kill()
-        process.wait()
-        process.stdout.close()
