@@ -512,7 +512,7 @@ class TestTest:
         code, lines = self.run(stubbed, "--junitxml=out put.xml")
         assert (code, lines[-1]) == (0, self.SUMMARY)
         assert (stubbed / "calls").read_text().splitlines() == [
-            "python -m pytest --ignore=tests/bench --numprocesses=2 --dist=loadgroup --junitxml=out put.xml"
+            "python -m pytest --ignore=tests/bench --numprocesses=3 --dist=loadgroup --junitxml=out put.xml"
         ]
 
     def test_pytests_exit_code_is_kept(self, stubbed: Path) -> None:

@@ -164,10 +164,10 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 @pytest.fixture(scope="session")
 def config() -> GuestConfig:
-    """Of guests on which nothing is measured: they come after those on which others do, and boot where there is room,
-    as those of runs do."""
+    """Of guests on which nothing is measured: they come after those on which others do, not on the CPU that those have,
+    and boot where there is room, as those of runs do."""
     cpus = plan_cpus(None, None)
-    return GuestConfig(cpus=cpus.sut, accelerator="tcg", isolate=False, boot_cpus=(cpus.generator, *cpus.sut))
+    return GuestConfig(cpus=(cpus.generator,), accelerator="tcg", isolate=False, boot_cpus=(cpus.generator, *cpus.sut))
 
 
 @pytest.fixture
