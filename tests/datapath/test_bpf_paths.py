@@ -258,14 +258,11 @@ def test_native_xdp_runs_on_the_suts_cpus(testbed: NetnsTestbed, generators) -> 
         hop = testbed.hops[0]
         steering = hop.ingress.steering
         assert steering is not None
-        for packets in (1000, 512):  # another queue has another thread
-            testbed.set_buffer(packets)
-            ticks = steering.ticks()  # type: ignore[attr-defined]
-            generators(6).trial(400e3, 0.3, Frames(6))
-            later = steering.ticks()  # type: ignore[attr-defined]
-            assert later.keys() == set(testbed.sut_cpus)
-            assert sum(later.values()) > sum(ticks.values())
-        testbed.set_buffer(1000)
+        ticks = steering.ticks()  # type: ignore[attr-defined]
+        generators(6).trial(400e3, 0.5, Frames(6))
+        later = steering.ticks()  # type: ignore[attr-defined]
+        assert later.keys() == set(testbed.sut_cpus)
+        assert sum(later.values()) > sum(ticks.values())
 
 
 def test_the_buffer_of_native_xdp_is_the_queue_before_it(testbed: NetnsTestbed, generators) -> None:

@@ -44,8 +44,6 @@ class CpuMapSteering:
         """The cpumap's id, which its threads' names tell; of the last one where none is active."""
         self._set: dict[int, int] = {}
         """Queue length by CPU, as the kernel has it."""
-        self._threads: dict[int, list[Path]] = {}
-        """By CPU, as /proc calls them. To look for them anew around each trial took a tenth of its time."""
 
     @property
     def active(self) -> bool:
@@ -91,7 +89,6 @@ class CpuMapSteering:
     def end(self) -> None:
         at, self._at = self._at, None
         self._set.clear()
-        self._threads.clear()
         for fd in (self._map, self._choice, self._program):
             if fd >= 0:
                 os.close(fd)
@@ -103,12 +100,10 @@ class CpuMapSteering:
         """Ticks of CPU time by CPU that the threads had: it is the SUT's work, and counts as a process's."""
         found: dict[int, int] = {}
         for cpu in self._set:
-            for thread in self._threads[cpu]:
+            for thread in self._threads(cpu):
                 with contextlib.suppress(OSError):
-                    _, name, told = (thread / "stat").read_text(errors="replace").partition("(cpumap/")
-                    if name:  # a replaced thread's number may be another's by now
-                        fields = told.rpartition(")")[2].split()
-                        found[cpu] = found.get(cpu, 0) + int(fields[11]) + int(fields[12])
+                    fields = (thread / "stat").read_text(errors="replace").rpartition(")")[2].split()
+                    found[cpu] = found.get(cpu, 0) + int(fields[11]) + int(fields[12])
         return found
 
     def _tell(self) -> None:
@@ -119,7 +114,6 @@ class CpuMapSteering:
         for cpu, packets in wanted.items():
             if self._set.get(cpu) != packets:
                 map_update(self._map, struct.pack("=I", cpu), struct.pack("=Ii", packets, self._program))
-                self._threads[cpu] = self._found(cpu)
                 self._put_first(cpu)
         places = (*self._cpus, *[0] * (_MOST_CPUS - len(self._cpus)))
         map_update(self._choice, struct.pack("=I", 0), struct.pack(f"={_MOST_CPUS + 1}I", len(self._cpus), *places))
@@ -131,12 +125,12 @@ class CpuMapSteering:
         if not self._isolate:
             return
         # No journal: the thread ends with the map, and the map with the namespace.
-        for thread in self._threads[cpu]:
+        for thread in self._threads(cpu):
             with contextlib.suppress(ProcessLookupError):
                 os.setpriority(os.PRIO_PROCESS, int(thread.name), -20)
 
-    def _found(self, cpu: int) -> list[Path]:
-        """The threads of a CPU: the one that works, and for a moment one that it has replaced."""
+    def _threads(self, cpu: int) -> list[Path]:
+        """Those of a CPU: the one that works, and for a moment one that it has replaced. As /proc calls them."""
         wanted = f"cpumap/{cpu}/map:{self.number}"
         found = []
         for path in Path("/proc").glob("[0-9]*/comm"):
