@@ -411,9 +411,10 @@ class PairsComparison(ABC, Generic[AnyStretch]):
 
     def _certain(self, pair: int) -> bool:
         """Whether that pair will be measured, whatever those before it show, as far as time is left for it."""
-        return self._rule.wants(pair, self._tries.earlier.pairs) and (
-            pair <= _FEWEST_IN_ANY_TIME or self._elapsed <= self._budget
-        )
+        return self._rule.wants(pair, self._tries.earlier.pairs) and self._in_time(pair)
+
+    def _in_time(self, pair: int) -> bool:
+        return pair <= _FEWEST_IN_ANY_TIME or self._elapsed <= self._budget
 
     @property
     def _elapsed(self) -> float:
@@ -427,7 +428,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         return max(DEFAULT_BUDGET, _FEWEST_CONCLUSIVE * each)
 
     def _time_is_up(self) -> bool:
-        if self._pairs < _FEWEST_IN_ANY_TIME or self._elapsed <= self._budget:
+        if self._in_time(self._pairs + 1):
             return False
         self.session.observer.said("the time is up: no further boots")
         return True
