@@ -176,6 +176,21 @@ def test_a_locked_history_is_told(database: Database, file: Path, tmp_path: Path
     assert count(database)["runs"] == 1
 
 
+def test_a_history_that_another_is_making_is_waited_for(file: Path) -> None:
+    """SQLite turns a new file into one that many can use only when nobody writes, and does not wait for that itself."""
+    file.parent.mkdir()
+    maker = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+    maker.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StorageError, match=r"runs\.db: database is locked; another program is writing to it"):
+        Database.open(Address.parse(str(file)), create=True, patience=0.05)
+    ends = threading.Timer(0.2, maker.execute, ("COMMIT",))
+    ends.start()
+    with Database.open(Address.parse(str(file)), create=True) as own:
+        assert count(own) == {}
+    ends.join()
+    maker.close()
+
+
 def test_many_write_at_once(file: Path, tmp_path: Path) -> None:
     """Each opens it anew, the first makes it; half of them bring the same run."""
     runs = [

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import sqlalchemy
@@ -96,7 +98,7 @@ def _engine(address: Address, patience: float) -> Engine:
     if address.file is not None:
         url = URL.create("sqlite", database=str(address.file))
         engine = sqlalchemy.create_engine(url, connect_args={"timeout": patience})
-        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "connect", partial(_prepare_sqlite, patience))
         event.listen(engine, "begin", _begin_sqlite)
         return engine
     url = make_url(address.url).set(drivername="postgresql+psycopg")
@@ -111,10 +113,21 @@ def _engine(address: Address, patience: float) -> Engine:
     return sqlalchemy.create_engine(url, connect_args=own)
 
 
-def _prepare_sqlite(connection: sqlite3.Connection, _: Any) -> None:
+def _prepare_sqlite(patience: float, connection: sqlite3.Connection, _: Any) -> None:
     connection.isolation_level = None  # we begin transactions ourselves: Python begins them too late
     connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA journal_mode = WAL")  # who reads does not wait for who writes
+    # Who reads does not wait for who writes. For this statement alone SQLite itself does not wait: it has begun to
+    # read when it finds that another one writes.
+    until = time.monotonic() + patience
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 def _begin_sqlite(connection: Connection) -> None:
