@@ -290,10 +290,13 @@ class TestStart:
 
 
 class TestNoNetwork:
-    def test_one_line_says_what_to_do_and_hides_addresses(self, built: Checkout) -> None:
+    @pytest.mark.parametrize("first", [True, False])
+    def test_one_line_says_what_to_do_and_hides_addresses(self, built: Checkout, first: bool) -> None:
+        """Whichever of the halves that are installed beside each other it is in."""
         lock = built.root / "requirements.txt"
         before, stamp = lock.read_text(), built.stamp.read_text()
-        lock.write_text(f"{before}absent==1 --hash=sha256:{'0' * 64}\n")
+        absent = f"absent==1 --hash=sha256:{'0' * 64}\n"
+        lock.write_text(absent + before if first else before + absent)
         try:
             done = built.run(
                 "bootstrap", "--python-only", offline=False, PIP_RETRIES="0", PIP_NO_INDEX="", PIP_FIND_LINKS="",
@@ -302,8 +305,8 @@ class TestNoNetwork:
         finally:
             lock.write_text(before)
         assert done.returncode == 2
-        first, last = done.stderr.splitlines()
-        assert first == "ci/bootstrap: installing the Python packages of requirements.txt"
+        step, last = done.stderr.splitlines()
+        assert step == "ci/bootstrap: installing the Python packages of requirements.txt"
         assert last.startswith("ci/bootstrap: pip could not install the Python packages: ")
         assert last.endswith("check the network, or the mirror pip is set up with, and run ci/bootstrap again")
         assert "secret" not in done.stderr
@@ -390,7 +393,7 @@ class TestMissingPackages:
 
     def test_pip_does_not_wait_for_what_it_does_not_need(self, checkout: Checkout, path: Path) -> None:
         """And what it has installed stays, where apt fails."""
-        for tool in ("mkdir", "mv", "rm"):
+        for tool in ("awk", "mkdir", "mv", "rm"):
             (path / tool).symlink_to(str(shutil.which(tool)))
         write_script(
             path / "apt-get",
