@@ -3,7 +3,9 @@ what they start."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import gc
 import os
 import signal
 import subprocess
@@ -23,6 +25,8 @@ _WAITS = ("tests/trex", "tests/guest/test_accelerator.py", "tests/ssh/test_ssh_h
 _THE_REST = "the rest"
 _GIVES_WAY = 10
 """Nice value of tests that only compute, beside one that measures. In the kernel's idle class guests starve."""
+_AUTOGROUP = Path("/proc/self/autogroup")
+"""Where the kernel shares CPUs out to sessions first, nice values count within one: this is the session's own."""
 
 _CLONE_NEWNS = 0x00020000
 
@@ -32,8 +36,22 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def pytest_configure(config: pytest.Config) -> None:
     """Of several processes each has a /run/netns of its own: none takes another's namespaces for something left."""
-    if hasattr(config, "workerinput") and os.geteuid() == 0:
-        _unshare_namespaces()
+    if hasattr(config, "workerinput"):
+        _begin_a_session()
+        if os.geteuid() == 0:
+            _unshare_namespaces()
+
+
+def _begin_a_session() -> None:
+    """So that one of several processes can give way to another. A terminal's Ctrl-C does not reach it then: it comes to
+    it from the process that shares the tests out, and goes from here to what the tests have started."""
+    os.setsid()
+    signal.signal(signal.SIGINT, _interrupt_all)
+
+
+def _interrupt_all(number: int, frame: object) -> None:
+    signal.signal(number, signal.default_int_handler)
+    os.killpg(0, number)
 
 
 def _unshare_namespaces() -> None:
@@ -70,5 +88,18 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     """What only computes gives way to what measures in the other process, where this one may take that back."""
     if hasattr(item.config, "workerinput") and os.geteuid() == 0:
         group = item.get_closest_marker("xdist_group")
-        os.setpriority(os.PRIO_PROCESS, 0, 0 if group and group.args == (_THE_MACHINE,) else _GIVES_WAY)
+        _be_nice(0 if group and group.args == (_THE_MACHINE,) else _GIVES_WAY)
     return (yield)
+
+
+def _be_nice(value: int) -> None:
+    if os.getpriority(os.PRIO_PROCESS, 0) != value:
+        os.setpriority(os.PRIO_PROCESS, 0, value)
+        with contextlib.suppress(OSError):  # kernels need not have that
+            _AUTOGROUP.write_text(str(value))
+
+
+def pytest_collection_finish() -> None:
+    """What the tests are made of stays to the end: nobody needs to look, again and again, whether it is garbage."""
+    gc.collect()
+    gc.freeze()
