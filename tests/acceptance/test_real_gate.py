@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from machine_noise import MEASURED
+from machine_noise import MEASURED, UNDECIDED
 
 from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.safety.recovery import recover_stale
@@ -140,7 +140,7 @@ def test_a_testbed_is_calibrated(tmp_path):
     """Namespaces set up anew, two pairs of them: what they deviate by is kept, or the machine was in the way."""
     ended = forked(["calibrate", SMOKE[-1], *SMOKE[:-2], "--pairs", "2", "--output", str(tmp_path)], tmp_path)
     verdict = ended.result["verdict"]
-    assert verdict in MEASURED, ended.stdout
+    assert verdict in UNDECIDED | {"PASS", "IMPROVEMENT"}, ended.stdout  # two sides that are one
     (scenario,) = ended.result["scenarios"]
     if ended.code:
         # What a busy machine comes to is told, and nothing is learned from it.
