@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import msgspec
 
+from pdrgate.phase import Phase
 from pdrgate.trial import Functions, Readings, changes
 
 
@@ -90,8 +91,8 @@ class Transfer:
     build: str = ""
     pair: int = 0
     repeat: int = 0
-    phase: str = ""
-    """Why it was made: rest, curve, repeat."""
+    phase: Phase = Phase.NONE
+    """Why it was made: `Phase.REST`, `Phase.CURVE` or `Phase.REPEAT`."""
     started: float = 0.0
     """Seconds since the epoch."""
 
@@ -134,7 +135,7 @@ class Transfer:
         return False
 
     @property
-    def asked(self) -> tuple[str, int, int, float]:
+    def asked(self) -> tuple[Phase, int, int, float]:
         """What tells it from transfers that something else was asked of."""
         return self.phase, self.repeat, self.window, self.intended_duration
 

@@ -10,6 +10,8 @@ from typing import Any, Protocol, Self, TypeVar
 
 import msgspec
 
+from pdrgate.phase import Phase
+
 STANDING, STANDING_SHARE = 128, 0.05
 """Packets that stand in a queue which does not grow: near its most a kernel keeps up by full batches alone, so that one
 of 64 (NAPI's weight) waits while one is taken. And the part of the offered packets that they are at most: of a SUT so
@@ -112,8 +114,8 @@ class Trial:
     """Number of the repeat within its boot, from 1; 0 for what is no repeat."""
     goal: str = ""
     """The search goal that it served, such as ``PDR``."""
-    phase: str = ""
-    """Why it was measured: calibration, search, repeat (PASTRAMI), pdr, saturation, latency50, soak, load and so on."""
+    phase: Phase = Phase.NONE
+    """Why it was measured."""
     started: float = 0.0
     """Start, seconds since the epoch."""
 
@@ -239,7 +241,7 @@ class Trial:
         return max(self.intended_duration, self.sending_time)
 
     @property
-    def asked(self) -> tuple[str, int, float, float]:
+    def asked(self) -> tuple[Phase, int, float, float]:
         """What tells it from trials that something else was asked of."""
         return self.phase, self.repeat, self.intended_load, self.intended_duration
 
@@ -288,7 +290,7 @@ class Stretch(Protocol):
     def repeat(self) -> int: ...
 
     @property
-    def phase(self) -> str: ...
+    def phase(self) -> Phase: ...
 
     @property
     def disturbed(self) -> str: ...

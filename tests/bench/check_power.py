@@ -29,7 +29,8 @@ from simulated_sut import Behaviour, IdealCurve, LoadLoss, RealisticCurve, Simul
 from pdrgate.gate.load_plan import grid, round_order
 from pdrgate.gate.profile import PROFILES, TOP_TRIALS, Profile
 from pdrgate.gate.replicate import Measurands
-from pdrgate.measurands import REPEAT, Sweep
+from pdrgate.measurands import Sweep
+from pdrgate.phase import Phase
 from pdrgate.search.goals import PDR
 from pdrgate.stability import Assessment, Verdict, assess
 from pdrgate.stability.checks import ENOUGH_DATA
@@ -118,7 +119,7 @@ def run(profile: str, case: Case, seed: int) -> Found:
     repeats = trials_of(PROFILES[profile], case, seed)  # type: ignore[index]
     pdrs = [value for _, value in repeats if value is not None]
     found: Assessment = assess(
-        [trial for own, _ in repeats for trial in own if trial.phase == REPEAT],
+        [trial for own, _ in repeats for trial in own if trial.phase == Phase.REPEAT],
         spare_dips=True,
         pdr=mean(pdrs) if pdrs else None,
     )

@@ -36,6 +36,7 @@ from pdrgate.gate.load_plan import grid, round_order
 from pdrgate.gate.profile import BOOT_GRID, BOOT_WIDTH, PROFILES, STEADY_TOP_TRIALS, TOP_TRIALS
 from pdrgate.gate.replicate import Measurands
 from pdrgate.measurands import Sweep
+from pdrgate.phase import Phase
 from pdrgate.search import mlr
 from pdrgate.search.goals import PDR
 from pdrgate.stats.intervals import mean, t_interval
@@ -95,7 +96,7 @@ def run(profile_name: str, case: Case, seed: int) -> dict[str, Told]:
 
     def measure(load: float, duration: float) -> Trial:
         clock[0] += duration
-        searching.append(replace(sut.measure(load, duration), phase="search"))
+        searching.append(replace(sut.measure(load, duration), phase=Phase.SEARCH))
         return searching[-1]
 
     found = mlr.search(

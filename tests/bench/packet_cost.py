@@ -27,7 +27,8 @@ from pdrgate.gate.stored import Belonging
 from pdrgate.guests.guest import GuestConfig
 from pdrgate.history.trials import TrialFile
 from pdrgate.hosts.cpus import plan_cpus
-from pdrgate.measurands import SATURATION, replicate_of
+from pdrgate.measurands import replicate_of
+from pdrgate.phase import Phase
 from pdrgate.results.model import CostResult
 from pdrgate.safety.journal import Journal
 from pdrgate.search.goals import PDR
@@ -63,7 +64,7 @@ def boot_and_measure(
                 counting=testbed.counting(), busy=testbed.busy,
             )  # fmt: skip
             for _ in range(options.trials):
-                measurer.measure(OVERLOAD, options.duration, SATURATION)
+                measurer.measure(OVERLOAD, options.duration, Phase.SATURATION)
             while (ask := cost.next(measurer.trials)) is not None:
                 measurer.measure(ask.load, ask.duration, ask.phase)
         finally:

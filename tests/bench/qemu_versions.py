@@ -32,7 +32,7 @@ from pdrgate.guests.guest import Guest, GuestConfig
 from pdrgate.guests.qemu import qemu_version
 from pdrgate.history.trials import TrialFile
 from pdrgate.hosts.cpus import plan_cpus
-from pdrgate.measurands.measurand import IDLE, SATURATION
+from pdrgate.phase import Phase
 from pdrgate.results.model import CostResult
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
@@ -65,8 +65,8 @@ def held(build: KernelBuild, trials: int, journal: Journal, place: Path) -> tupl
                 counting=testbed.counting(), check=testbed.check, busy=testbed.busy,
             )  # fmt: skip
             for _ in range(trials):
-                measurer.measure(OVERLOAD, DURATION, SATURATION)
-            measurer.measure(0.0, DURATION, IDLE)
+                measurer.measure(OVERLOAD, DURATION, Phase.SATURATION)
+            measurer.measure(0.0, DURATION, Phase.IDLE)
         finally:
             generator.close()
             file.close()
@@ -121,7 +121,7 @@ def main() -> None:
         fast, bare = unheld(build, journal, Path(place))
     cost = counted(trials, PDR.loss_ratio)
     assert cost is not None
-    sound = [one for own in trials for one in own if one.phase == SATURATION and one.sound]
+    sound = [one for own in trials for one in own if one.phase == Phase.SATURATION and one.sound]
     rates = [one.forwarding_rate for one in sound]
     print(
         f"QEMU {qemu_version()}, {build.release}: booted in {statistics.median(boots):.1f} s; unheld {fast / 1e6:.0f} "

@@ -16,7 +16,7 @@ from pdrgate.gate.stored import Belonging
 from pdrgate.history.trials import TrialFile
 from pdrgate.knobs import KnobSet
 from pdrgate.measurands.cost import packet_cost
-from pdrgate.measurands.measurand import IDLE, PATH, REPEAT, SATURATION
+from pdrgate.phase import Phase
 from pdrgate.testbeds.vm import VmTestbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.trial import CALLER, USER_SPACE, Trial
@@ -50,7 +50,7 @@ def measurer(metered: VmTestbed, tmp_path: Path) -> Iterator[Measurer]:
 
 @pytest.fixture
 def saturate(measurer: Measurer) -> Callable[[], list[Trial]]:
-    return lambda: [measurer.measure(OVERLOAD, DURATION, SATURATION) for _ in range(3)]
+    return lambda: [measurer.measure(OVERLOAD, DURATION, Phase.SATURATION) for _ in range(3)]
 
 
 def per_packet(trial: Trial, name: str) -> tuple[float, float]:
@@ -73,7 +73,7 @@ def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
             assert per_packet(trial, name)[1] == pytest.approx(1.0, abs=0.01)  # each packet once
 
     # Who called whom: all of it is told, and each packet's way leads from the poll to the port.
-    followed = measurer.measure(OVERLOAD, DURATION, PATH)
+    followed = measurer.measure(OVERLOAD, DURATION, Phase.PATH)
     assert sum(each for each, _ in followed.stacks.values()) == pytest.approx(
         sum(each for name, (each, _) in first.functions.items() if name != USER_SPACE) * followed.forwarded
         / first.forwarded, rel=0.03,
@@ -87,7 +87,7 @@ def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
     assert -0.05 < each / per_packet(first, "ip6_forward")[0] - 1 < 0.06
     assert 0.95 < calls < 1.01
 
-    idle = measurer.measure(0.0, DURATION, IDLE)
+    idle = measurer.measure(0.0, DURATION, Phase.IDLE)
     assert idle.functions[USER_SPACE][0] > 1_000_000  # a program had the CPU
     assert idle.functions["update_process_times"][1] > 0
     assert "ip6_forward" not in idle.functions
@@ -102,7 +102,7 @@ def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
     plain, planted = counted([[first, second, third, idle]], LOSS), counted([[*slowed, idle]], LOSS)
     # Its program has come after the names were read, and is counted under somebody else's.
     assert any(one.change == pytest.approx(310, abs=15) for one in function_changes(plain, planted))
-    assert "__tcf_classify" not in measurer.measure(OVERLOAD, DURATION, SATURATION).functions
+    assert "__tcf_classify" not in measurer.measure(OVERLOAD, DURATION, Phase.SATURATION).functions
 
     # The first rule takes routing off its fast path, the second is walked past by each packet.
     metered.guest.run("ip", "-6", "rule", "add", "fwmark", "77", "table", "main")
@@ -120,4 +120,4 @@ def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
 
 
 def test_other_trials_keep_no_functions(measurer: Measurer) -> None:
-    assert measurer.measure(5000.0, DURATION, REPEAT).functions == {}
+    assert measurer.measure(5000.0, DURATION, Phase.REPEAT).functions == {}

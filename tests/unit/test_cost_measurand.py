@@ -8,7 +8,8 @@ import pytest
 
 from pdrgate.measurands import Cost, replicate_of
 from pdrgate.measurands.cost import idle_of, on_path, packet_cost, packets_per_poll, saturated
-from pdrgate.measurands.measurand import COST, IDLE, PATH, PDR_PHASE, REPEAT, SATURATION, Ask
+from pdrgate.measurands.measurand import Ask
+from pdrgate.phase import Phase
 from pdrgate.trial import USER_SPACE, Trial
 
 MEASURAND = Cost(10_000.0, 0.25, 0.005)
@@ -17,8 +18,8 @@ TICK = "update_process_times"
 
 def trial(phase: str, forwarded: int, functions: dict[str, tuple[int, int]], **more: object) -> Trial:
     """One at an overload, of which the half is lost, unless it says otherwise."""
-    load = {IDLE: 0.0, COST: 10_000.0}.get(phase, 40_000.0)
-    offered = forwarded if phase in (IDLE, COST) else 2 * forwarded
+    load = {Phase.IDLE: 0.0, Phase.COST: 10_000.0}.get(phase, 40_000.0)
+    offered = forwarded if phase in (Phase.IDLE, Phase.COST) else 2 * forwarded
     return replace(
         Trial(load, 0.25, offered, forwarded, phase=phase, functions=functions, counted=0.3, pair=1, boot="b"),
         **more,  # type: ignore[arg-type]
@@ -33,32 +34,32 @@ def saturation(each: float, forwarded: int = 5000, ticks: int = 0, **more: objec
     }
     if ticks:
         functions[TICK] = (1000 * ticks, ticks)
-    return trial(SATURATION, forwarded, functions, **more)
+    return trial(Phase.SATURATION, forwarded, functions, **more)
 
 
-IDLE_TRIAL = trial(IDLE, 0, {TICK: (100_000, 100), "ip6_forward": (5000, 0), "do_idle": (10**6, 50)}, counted=0.5)
+IDLE_TRIAL = trial(Phase.IDLE, 0, {TICK: (100_000, 100), "ip6_forward": (5000, 0), "do_idle": (10**6, 50)}, counted=0.5)
 
 
 def test_nothing_is_asked_for_where_nothing_is_counted():
     assert MEASURAND.next([]) is None
-    assert MEASURAND.next([trial(SATURATION, 5000, {}), trial(REPEAT, 5000, {"f": (1, 1)})]) is None
-    assert MEASURAND.value([trial(SATURATION, 5000, {})]) is None
+    assert MEASURAND.next([trial(Phase.SATURATION, 5000, {}), trial(Phase.REPEAT, 5000, {"f": (1, 1)})]) is None
+    assert MEASURAND.value([trial(Phase.SATURATION, 5000, {})]) is None
 
 
 def test_first_what_the_kernel_does_by_itself_then_the_lossless_load():
     trials = [saturation(170)]
-    assert MEASURAND.next(trials) == Ask(0.0, 0.25, IDLE)
+    assert MEASURAND.next(trials) == Ask(0.0, 0.25, Phase.IDLE)
     trials.append(IDLE_TRIAL)
-    assert MEASURAND.next(trials) == Ask(10_000.0, 0.25, COST)
-    trials.append(trial(COST, 2500, {"ip6_forward": (1, 1)}))
+    assert MEASURAND.next(trials) == Ask(10_000.0, 0.25, Phase.COST)
+    trials.append(trial(Phase.COST, 2500, {"ip6_forward": (1, 1)}))
     assert MEASURAND.next(trials) is None
 
 
 def test_who_called_whom_is_told_by_one_trial_of_the_first_replicate_at_the_load_that_saturates():
     following = replace(MEASURAND, paths=True)
-    trials = [saturation(170), IDLE_TRIAL, trial(COST, 2500, {"ip6_forward": (1, 1)})]
-    assert following.next(trials) == Ask(40_000.0, 0.25, PATH)
-    assert following.next([*trials, trial(PATH, 2500, {})]) is None
+    trials = [saturation(170), IDLE_TRIAL, trial(Phase.COST, 2500, {"ip6_forward": (1, 1)})]
+    assert following.next(trials) == Ask(40_000.0, 0.25, Phase.PATH)
+    assert following.next([*trials, trial(Phase.PATH, 2500, {})]) is None
     assert following.next([replace(one, pair=2) for one in trials]) is None
 
 
@@ -75,7 +76,7 @@ def test_the_value_is_the_median_of_the_trials_at_saturation():
 def test_trials_that_do_not_agree_ask_for_more_of_them_until_most_do():
     """As in a boot of a comparison: of its two trials one had its packets queued before they were sent on."""
     trials = [replace(saturation(each), pair=3) for each in (5713, 5857)] + [replace(IDLE_TRIAL, pair=3)]
-    assert MEASURAND.next(trials) == Ask(40_000.0, 0.25, SATURATION)
+    assert MEASURAND.next(trials) == Ask(40_000.0, 0.25, Phase.SATURATION)
     agreed = [*trials, replace(saturation(5715), pair=3)]
     assert MEASURAND.next(agreed) is None
     assert MEASURAND.value(agreed) == pytest.approx(5715 + 2, abs=1.5)
@@ -92,8 +93,8 @@ def test_trials_that_agree_are_enough(costs: tuple[int, ...]):
 
 def test_trials_below_saturation_and_of_other_phases_do_not_count():
     lossless = replace(saturation(500), offered=5000)
-    assert saturated([lossless, saturation(170), trial(COST, 1, {"f": (1, 1)})], 0.005) == [saturation(170)]
-    assert replicate_of([saturation(170), IDLE_TRIAL, trial(PDR_PHASE, 1, {})]).keys() == {("b", 1, 0)}
+    assert saturated([lossless, saturation(170), trial(Phase.COST, 1, {"f": (1, 1)})], 0.005) == [saturation(170)]
+    assert replicate_of([saturation(170), IDLE_TRIAL, trial(Phase.PDR, 1, {})]).keys() == {("b", 1, 0)}
 
 
 def test_a_disturbed_trial_counts_where_there_is_no_other():
@@ -134,22 +135,22 @@ def test_functions_are_medians_over_trials():
     assert found.batch == 50.0
     assert found.trials == 3
     assert packet_cost([]) is None
-    assert packet_cost([trial(COST, 0, {"f": (1, 1)})]) is None
+    assert packet_cost([trial(Phase.COST, 0, {"f": (1, 1)})]) is None
 
 
 def test_what_polls_is_known_by_name():
-    assert packets_per_poll(trial(COST, 100, {"__napi_poll": (1, 10)})) == 10.0
-    assert packets_per_poll(trial(COST, 100, {"virtnet_poll": (1, 5), "__napi_poll": (1, 10)})) == 20.0
-    assert packets_per_poll(trial(COST, 100, {"f": (1, 1)})) is None
+    assert packets_per_poll(trial(Phase.COST, 100, {"__napi_poll": (1, 10)})) == 10.0
+    assert packets_per_poll(trial(Phase.COST, 100, {"virtnet_poll": (1, 5), "__napi_poll": (1, 10)})) == 20.0
+    assert packets_per_poll(trial(Phase.COST, 100, {"f": (1, 1)})) is None
 
 
 def test_the_idle_trial_is_found():
     assert idle_of([saturation(1), IDLE_TRIAL]) is IDLE_TRIAL
-    assert idle_of([trial(IDLE, 0, {})]) is None
+    assert idle_of([trial(Phase.IDLE, 0, {})]) is None
 
 
 def test_a_lossless_load_is_told_too():
-    at_rest = packet_cost([trial(COST, 2500, {"ip6_forward": (2500 * 400, 2500)})], IDLE_TRIAL)
+    at_rest = packet_cost([trial(Phase.COST, 2500, {"ip6_forward": (2500 * 400, 2500)})], IDLE_TRIAL)
     assert at_rest is not None
     assert at_rest.load == 10_000.0
     assert at_rest.instructions == pytest.approx(400 - 0.3 / 0.5 * 5000 / 2500)

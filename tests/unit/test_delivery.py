@@ -8,6 +8,7 @@ import pytest
 
 from pdrgate.errors import UsageError
 from pdrgate.gate.arrivals import arrivals
+from pdrgate.phase import Phase
 from pdrgate.reports.arrival_words import arrivals_lines
 from pdrgate.reports.scenario_parts import fragments
 from pdrgate.results.model import ScenarioResult
@@ -96,20 +97,20 @@ def test_where_packets_come_back_the_generator_counts_them() -> None:
 def arrived(load: float, **counted: int) -> Trial:
     """A repeat of which two receivers got the same."""
     counters = {f"receiver{number}": {"received": 500, "calls": 250, **counted} for number in range(2)}
-    return Trial(load, 1.0, 1000, 1000, sending_time=1.0, started=1.0, phase="repeat", counters_after=counters)
+    return Trial(load, 1.0, 1000, 1000, sending_time=1.0, started=1.0, phase=Phase.REPEAT, counters_after=counters)
 
 
 def test_gaps_are_told_by_the_class_that_so_many_lie_in_or_below() -> None:
     trials = [
         arrived(2000.0, gap_1us=90, gap_64us=8, gap_longer_than_16384us=2), arrived(1000.0, gap_2us=1),
-        dataclasses.replace(arrived(1000.0, gap_1us=5), phase="search"),
+        dataclasses.replace(arrived(1000.0, gap_1us=5), phase=Phase.SEARCH),
         dataclasses.replace(arrived(1000.0, gap_1us=5), disturbed="a stall"),
     ]  # fmt: skip
     slow, fast = arrivals(trials)
     assert (slow.load, slow.trials, slow.gaps, slow.p50, slow.p99) == (1000.0, 1, 2, 2e-6, 2e-6)
     assert (fast.gaps, fast.p50, fast.p90, fast.p99) == (200, 1e-6, 1e-6, None)
     assert fast.packets_per_call == 2.0
-    assert arrivals([Trial(1000.0, 1.0, 1000, 1000, sending_time=1.0, phase="repeat")]) == ()
+    assert arrivals([Trial(1000.0, 1.0, 1000, 1000, sending_time=1.0, phase=Phase.REPEAT)]) == ()
     shown = ScenarioResult(name="udp", title="UDP", verdict=Verdict.PASS, reason="", arrivals=(slow, fast))
     assert arrivals_lines(shown) == [
         "arrivals: half of the gaps < 2 µs, 99 % < 2 µs at 1 kpps (2 packets a call); half of the gaps < 1 µs, 99 % "

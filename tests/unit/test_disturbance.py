@@ -20,6 +20,7 @@ from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.history.results import read_result
 from pdrgate.observers.watching import CounterObserver, Observation, Observer
+from pdrgate.phase import Phase
 from pdrgate.reports.junit import junit
 from pdrgate.results.model import ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict
@@ -66,7 +67,7 @@ def test_a_trial_with_its_repeats_is_one_that_is_wanted() -> None:
 
 
 def test_equal_questions_in_a_row_are_not_taken_for_repeats() -> None:
-    same = [Trial(1e5, 1.0, 9, 9, phase="saturation", disturbed=why) for why in (*LOST, *LOST, "", "")]
+    same = [Trial(1e5, 1.0, 9, 9, phase=Phase.SATURATION, disturbed=why) for why in (*LOST, *LOST, "", "")]
     found = Disturbance.of(same)
     assert (found.wanted, found.repeated, found.lost) == (4, 2, 2)
 
@@ -88,7 +89,7 @@ def test_nothing_disturbed_nothing_told() -> None:
 
 def test_where_the_disturbed_is_not_measured_again_each_trial_is_a_wanted_one() -> None:
     """As the smoke profile does, whose numbers are not worth the time."""
-    same = [Trial(1e5, 1.0, 9, 9, phase="saturation", disturbed=why) for why in ("", STALL, STALL, "", "")]
+    same = [Trial(1e5, 1.0, 9, 9, phase=Phase.SATURATION, disturbed=why) for why in ("", STALL, STALL, "", "")]
     found = Disturbance.of(same, Patience(disturbed=0))
     assert (found.wanted, found.repeated, found.lost) == (5, 0, 2)
     assert found.remark().startswith("2 of 5 trials left out, the machine had disturbed them (2 times, at worst stalls")

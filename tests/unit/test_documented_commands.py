@@ -19,6 +19,7 @@ from pdrgate.cli import cli, main
 from pdrgate.cli.gate import _asked
 from pdrgate.history.trials import TRIALS_FILE
 from pdrgate.launch import default_testbed, found, listed
+from pdrgate.phase import Phase
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -253,7 +254,8 @@ def stored(folder: Path) -> None:
     for name, day in (("20261101-120000", 1.0), ("20261102-120000", 2.0)):
         run = written(folder / "results" / name, compared(), scenario(), started=86400.0 * day)
         trials = [
-            replace(trial(number), phase="repeat", boot="abcd", started=86400 * day + number) for number in range(1, 9)
+            replace(trial(number), phase=Phase.REPEAT, boot="abcd", started=86400 * day + number)
+            for number in range(1, 9)
         ]
         (run / TRIALS_FILE).write_text("".join(f"{one.to_json()}\n" for one in trials))
     (folder / "results/latest").symlink_to("20261102-120000")

@@ -18,6 +18,7 @@ from pdrgate.gate.record import FINGERPRINTS_FILE
 from pdrgate.gate.replicate import Measurands
 from pdrgate.gate.stored_sets import Asked
 from pdrgate.measurands import Sweep
+from pdrgate.phase import Phase
 from pdrgate.results.verdict import Verdict
 from pdrgate.search.goals import PDR
 from pdrgate.trial import Trial
@@ -153,7 +154,7 @@ def odd_trials() -> dict[str, list[Trial]]:
         "nothing came back in pairs": changed(paired, forwarded=0, drained=0),
         "all came back": [dataclasses.replace(trial, forwarded=trial.offered) for trial in repeated],
         "as much as is counted": changed(repeated, offered=2**64, forwarded=2**64),
-        "at rest": changed(repeated, intended_load=0.0, offered=0, forwarded=0, phase="idle"),
+        "at rest": changed(repeated, intended_load=0.0, offered=0, forwarded=0, phase=Phase.IDLE),
         "for no time": changed(repeated, intended_duration=5e-324),
         "at hardly any load": changed(paired, intended_load=5e-324),
         "at the highest load": changed(paired, intended_load=2.0**64),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pdrgate.errors import DataError
+from pdrgate.phase import Phase
 from pdrgate.stability import expand, read_experiments, read_trials
 from pdrgate.trial import Trial
 
@@ -34,7 +35,7 @@ def lines(*trials: Trial) -> str:
 
 
 def test_our_trials_come_back_as_they_were_written(write: Write) -> None:
-    trials = [ours(1e6), ours(2e6, phase="search", counters_after={"in0": {"a": 1}})]
+    trials = [ours(1e6), ours(2e6, phase=Phase.SEARCH, counters_after={"in0": {"a": 1}})]
     path = write(lines(*trials))
     assert read_trials(path) == trials
     (experiment,) = read_experiments(path)
@@ -78,7 +79,7 @@ def test_builds_of_two_comparisons_are_experiments_of_their_own(write: Write) ->
 
 
 def test_nothing_that_was_sent_is_no_experiment(write: Write) -> None:
-    idle = Trial(0.0, 0.5, 0, 0, phase="idle", boot="1")
+    idle = Trial(0.0, 0.5, 0, 0, phase=Phase.IDLE, boot="1")
     with pytest.raises(DataError, match="in none of its trials was anything sent; name a file of others"):
         read_experiments(write(lines(idle)))
     (experiment,) = read_experiments(write(lines(idle, ours(boot="2"))))
@@ -88,9 +89,9 @@ def test_nothing_that_was_sent_is_no_experiment(write: Write) -> None:
 def test_repeats_are_taken_alone_where_there_are_any(write: Write) -> None:
     path = write(
         lines(
-            ours(1e6, phase="search", boot="1"),
-            ours(2e6, phase="repeat", boot="1"),
-            ours(3e6, phase="search", boot="2"),
+            ours(1e6, phase=Phase.SEARCH, boot="1"),
+            ours(2e6, phase=Phase.REPEAT, boot="1"),
+            ours(3e6, phase=Phase.SEARCH, boot="2"),
         )
     )
     first, second = read_experiments(path)

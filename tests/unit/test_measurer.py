@@ -14,9 +14,9 @@ from pdrgate.errors import GeneratorError, PdrGateError, StorageError, TestbedEr
 from pdrgate.gate.measurer import Measurer
 from pdrgate.gate.stored import Belonging, Stored
 from pdrgate.history.trials import TrialFile
-from pdrgate.measurands.measurand import PATH
 from pdrgate.observers.reading import Counter, Place
 from pdrgate.observers.watching import CounterObserver
+from pdrgate.phase import Phase
 from pdrgate.stability import read_trials
 from pdrgate.traffic.frames import Frames
 from pdrgate.trial import Trial
@@ -221,7 +221,7 @@ def test_a_generators_own_counters_stay_beside_the_suts(file: TrialFile) -> None
     assert trial.counter_changes == {"trex": {"queue_full": 3}, "in0": {"rx": 10}}
 
 
-@pytest.mark.parametrize(("phase", "told"), [("search", "the server was busy"), (PATH, "")])
+@pytest.mark.parametrize(("phase", "told"), [("search", "the server was busy"), (Phase.PATH, "")])
 def test_what_disturbed_a_generator_is_told(file: TrialFile, phase: str, told: str) -> None:
     class Busy(Generator):
         def trial(self, load: float, duration: float, frames: Frames) -> Trial:

@@ -7,25 +7,25 @@ from typing import Any
 import pytest
 
 from pdrgate.gate.load_plan import overloads
-from pdrgate.measurands import REPEAT, Ask, LivelockThreshold, OverloadThroughput
-from pdrgate.measurands.measurand import OVERLOAD
+from pdrgate.measurands import Ask, LivelockThreshold, OverloadThroughput
+from pdrgate.phase import Phase
 from pdrgate.trial import Trial
 
 OVERLOADED = OverloadThroughput((4e6, 8e6), 0.5, 2)
 THRESHOLD = LivelockThreshold(OVERLOADED)
 
 
-def trial(load: float, forwarded: float, phase: str = OVERLOAD, **more: Any) -> Trial:
+def trial(load: float, forwarded: float, phase: str = Phase.OVERLOAD, **more: Any) -> Trial:
     return Trial(load, 1.0, round(load), round(forwarded), sending_time=1.0, phase=phase, **more)
 
 
-CURVE = [trial(0.5e6, 0.5e6, REPEAT), trial(1.5e6, 1e6, REPEAT), trial(2e6, 1e6, REPEAT)]
+CURVE = [trial(0.5e6, 0.5e6, Phase.REPEAT), trial(1.5e6, 1e6, Phase.REPEAT), trial(2e6, 1e6, Phase.REPEAT)]
 
 
 def test_each_load_is_asked_for_as_often_as_it_takes() -> None:
     trials = list(CURVE)
     for load in (4e6, 4e6, 8e6, 8e6):
-        assert OVERLOADED.next(trials) == Ask(load, 0.5, OVERLOAD)
+        assert OVERLOADED.next(trials) == Ask(load, 0.5, Phase.OVERLOAD)
         trials.append(trial(load, 1e6))
     assert OVERLOADED.next(trials) is None
     assert THRESHOLD.next(CURVE) is None
@@ -51,7 +51,7 @@ def test_a_sut_that_keeps_forwarding_has_its_threshold_beyond_the_highest_load()
 
 
 def test_trials_that_were_disturbed_or_offered_too_little_tell_nothing() -> None:
-    disturbed, short = trial(8e6, 1e6, disturbed="stalls"), Trial(8e6, 1.0, 7_000_000, 1_000_000, phase=OVERLOAD)
+    disturbed, short = trial(8e6, 1e6, disturbed="stalls"), Trial(8e6, 1.0, 7_000_000, 1_000_000, phase=Phase.OVERLOAD)
     assert OVERLOADED.value([disturbed, short]) is None
     assert OVERLOADED.value([disturbed, short, trial(8e6, 1e3)]) == 1e3
 

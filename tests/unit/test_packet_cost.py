@@ -29,7 +29,7 @@ from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.history.results import read_result
-from pdrgate.measurands.measurand import SATURATION
+from pdrgate.phase import Phase
 from pdrgate.reports import html_tables, plots
 from pdrgate.reports.scenario_parts import fragments, pictures
 from pdrgate.results.model import (
@@ -57,7 +57,7 @@ def _rests_take_no_time(monkeypatch):
 
 def trial(path: dict[str, float], forwarded: int = 1000) -> Trial:
     functions = {name: (round(each * forwarded), forwarded) for name, each in path.items()}
-    return Trial(4e4, 0.25, 2 * forwarded, forwarded, phase=SATURATION, functions=functions)
+    return Trial(4e4, 0.25, 2 * forwarded, forwarded, phase=Phase.SATURATION, functions=functions)
 
 
 def cost(*paths: dict[str, float]) -> CostResult:
@@ -126,7 +126,7 @@ def test_a_path_has_each_caller_before_what_it_calls_and_the_largest_first():
         "rx": (2000, 2), "rx;poll;rcv": (50_000, 100), "rx;poll;gro": (10_000, 200), "rx;fill": (38_000, 50),
         "tick;f": (4, 1),
     }  # fmt: skip
-    followed = replace(trial(PLAIN, 100), phase="path", functions={}, stacks=stacks)
+    followed = replace(trial(PLAIN, 100), phase=Phase.PATH, functions={}, stacks=stacks)
     found = counted([[trial(PLAIN)], [followed]], 0.005)
     assert found is not None
     assert [(one.function, one.caller, one.instructions, one.own, one.calls) for one in found.path] == [
@@ -380,11 +380,11 @@ def test_a_run_without_a_comparison_shows_its_largest_functions():
 
 def test_a_trial_in_which_nothing_was_sent_is_read_again_and_is_no_trial_of_a_curve(tmp_path):
     file = tmp_path / "trials.jsonl"
-    rest = Trial(0.0, 0.5, 0, 0, phase="idle", functions={"f": (1, 1)}, counted=0.6)
+    rest = Trial(0.0, 0.5, 0, 0, phase=Phase.IDLE, functions={"f": (1, 1)}, counted=0.6)
     file.write_text(f"{trial(PLAIN).to_json()}\n{rest.to_json()}\n")
     assert read_trials(file)[1] == rest
     (experiment,) = read_experiments(file)
-    assert [one.phase for one in experiment.trials] == [SATURATION]
-    file.write_text(f"{replace(rest, phase='repeat').to_json()}\n")
+    assert [one.phase for one in experiment.trials] == [Phase.SATURATION]
+    file.write_text(f"{replace(rest, phase=Phase.REPEAT).to_json()}\n")
     with pytest.raises(DataError, match="a load above 0 packets/s belongs there"):
         read_trials(file)

@@ -22,7 +22,8 @@ from simulated_sut import (
 )
 
 from pdrgate.gate.replicate import Measurands
-from pdrgate.measurands import PDR_PHASE, REPEAT, SATURATION, Ask, PartialDropRate, Sweep
+from pdrgate.measurands import Ask, PartialDropRate, Sweep
+from pdrgate.phase import Phase
 from pdrgate.search.goals import PDR
 from pdrgate.trial import Trial
 
@@ -80,12 +81,12 @@ def test_the_value_is_where_the_curve_crosses_the_goal(shape: str) -> None:
     found, trials = replicate(exact(curve), round(truth(curve), -4))
     value = found.pdr.value(trials)
     assert value == pytest.approx(truth(curve), rel=1.2 * WIDTH)
-    assert sum(trial.phase == PDR_PHASE for trial in trials) <= found.pdr.most
+    assert sum(trial.phase == Phase.PDR for trial in trials) <= found.pdr.most
 
 
 def test_an_ideal_sut_costs_one_trial_more_than_its_saturation() -> None:
     found, trials = replicate(exact(IdealCurve(1e6)))
-    assert [trial.phase for trial in trials] == [REPEAT] * 5 + [SATURATION, PDR_PHASE]
+    assert [trial.phase for trial in trials] == [Phase.REPEAT] * 5 + [Phase.SATURATION, Phase.PDR]
     assert found.pdr.value(trials) == found.pdr.knee(trials) == pytest.approx(1e6 / 0.995, rel=1e-4)
 
 
@@ -141,7 +142,7 @@ def test_a_generator_below_the_grid_shows_no_saturation_and_so_no_pdr() -> None:
     found, trials = replicate(SimulatedSut(IdealCurve(1e6), Behaviour(0.0), ceiling=Ceiling(1.1e6)).measure)
     assert found.saturation.value(trials) is None
     assert found.pdr.value(trials) is None
-    assert [trial.phase for trial in trials] == [REPEAT] * 5 + [SATURATION]
+    assert [trial.phase for trial in trials] == [Phase.REPEAT] * 5 + [Phase.SATURATION]
 
 
 def test_a_sut_that_loses_everywhere_has_no_pdr() -> None:
@@ -163,7 +164,7 @@ def test_what_stands_in_a_queue_is_no_loss() -> None:
 
     found, trials = replicate(measure, capacity, width=0.02, duration=0.25)
     assert found.pdr.value(trials) == found.pdr.knee(trials)
-    assert sum(trial.phase == PDR_PHASE for trial in trials) == 1
+    assert sum(trial.phase == Phase.PDR for trial in trials) == 1
 
 
 @pytest.mark.parametrize("duration", [0.2, 1.0, 10.0])
@@ -207,13 +208,13 @@ def test_the_value_lies_between_what_held_and_what_did_not_and_next_ends(
     curve: LoadLoss, behaviour: Behaviour, seed: int, most: int
 ) -> None:
     found, trials = replicate(SimulatedSut(curve, behaviour, seed=seed).measure, most=most)
-    assert sum(trial.phase == PDR_PHASE for trial in trials) <= most
+    assert sum(trial.phase == Phase.PDR for trial in trials) <= most
     value = found.pdr.value(trials)
     if value is None:
         return
     votes: dict[float, list[bool]] = {}
     for trial in trials:
-        if trial.phase != SATURATION:
+        if trial.phase != Phase.SATURATION:
             votes.setdefault(trial.intended_load, []).append(trial.steady_loss_ratio > PDR.loss_ratio)
     knee = found.pdr.knee(trials)
     assert knee is not None
@@ -238,9 +239,9 @@ def test_a_replicate_goes_on_where_it_was_killed(
 def at(pdr: PartialDropRate, outcomes: Sequence[tuple[float, bool]]) -> list[Trial]:
     """Trials of an ideal SUT of 1 Mpps at saturation, and of others that lost 2 % or nothing."""
     top = pdr.saturation.load
-    saturated = [Trial(top, 1.0, round(top), 1_000_000, sending_time=1.0, phase=SATURATION)] * 2
+    saturated = [Trial(top, 1.0, round(top), 1_000_000, sending_time=1.0, phase=Phase.SATURATION)] * 2
     return saturated + [
-        Trial(load, 1.0, round(load), round(load * (0.98 if lost else 1)), sending_time=1.0, phase=PDR_PHASE)
+        Trial(load, 1.0, round(load), round(load * (0.98 if lost else 1)), sending_time=1.0, phase=Phase.PDR)
         for load, lost in outcomes
     ]
 
@@ -262,7 +263,7 @@ def test_what_is_asked_next(outcomes: list[tuple[float, bool]], asks: float | No
     pdr = measurands().pdr
     found = pdr.next(at(pdr, outcomes))
     assert (found and found.load) == asks
-    assert found is None or (found.duration, found.phase) == (1.0, PDR_PHASE)
+    assert found is None or (found.duration, found.phase) == (1.0, Phase.PDR)
 
 
 def test_two_of_three_decide_in_any_order() -> None:

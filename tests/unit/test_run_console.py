@@ -12,6 +12,7 @@ from made_results import compared, result, scenario, trial
 
 from pdrgate.gate.progress import Estimate, Progress, Upcoming
 from pdrgate.gate.scenario import Scenario
+from pdrgate.phase import Phase
 from pdrgate.reports.console.ending import show_files, show_verdict
 from pdrgate.reports.console.screen import Screen
 from pdrgate.reports.console.trial_lines import left_in_words, status_line, trial_line
@@ -57,14 +58,19 @@ def progress(of: Trial, lower: float | None = 997.7e3, upper: float | None = 1.0
 
 
 QUEUED = trial(
-    offered=10_000, forwarded=10_000, drained=500, under_way=tuple(range(0, 160, 10)), side="candidate", phase="repeat"
+    offered=10_000,
+    forwarded=10_000,
+    drained=500,
+    under_way=tuple(range(0, 160, 10)),
+    side="candidate",
+    phase=Phase.REPEAT,
 )
 TRIALS = {
     "whole": trial(offered=1000, forwarded=1000),
     "lossy": trial(),
     "queued": QUEUED,
-    "limited": trial(unsent=300, phase="saturation", side="baseline"),
-    "disturbed": trial(disturbed=HOSTILE, side="candidate", phase="saturation"),
+    "limited": trial(unsent=300, phase=Phase.SATURATION, side="baseline"),
+    "disturbed": trial(disturbed=HOSTILE, side="candidate", phase=Phase.SATURATION),
     "late": trial(latency=Latency(1e-6, 2e-6, 123e-6, 4e-3, 10), side="candidate"),
 }
 
@@ -97,7 +103,7 @@ def test_search_bounds_share_a_unit_and_are_never_called_a_pdr() -> None:
         ((None, None), "bounds unknown"), ((1e6, None), "bounds >= 1 Mpps"), ((None, 1e6), "bounds < 1 Mpps"),
         ((1e6, 1.1e6), "bounds 1 .. 1.1 Mpps"), ((9e5, 1.1e6), "bounds 900 kpps .. 1.1 Mpps"),
     ):  # fmt: skip
-        line = trial_line(progress(trial(phase="search"), *bounds)).plain
+        line = trial_line(progress(trial(phase=Phase.SEARCH), *bounds)).plain
         assert said in line and "PDR" not in line
 
 

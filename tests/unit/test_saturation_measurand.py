@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from pdrgate.measurands import REPEAT, SATURATION, Ask, SaturationThroughput, Sweep, replicate_of
+from pdrgate.measurands import Ask, SaturationThroughput, Sweep, replicate_of
+from pdrgate.phase import Phase
 from pdrgate.trial import Trial
 
 SATURATED = SaturationThroughput(2e6, 0.5, 4, 0.005)
 
 
-def trial(forwarded: float, load: float = 2e6, phase: str = SATURATION, **more: Any) -> Trial:
+def trial(forwarded: float, load: float = 2e6, phase: str = Phase.SATURATION, **more: Any) -> Trial:
     return Trial(load, 1.0, round(load), round(forwarded), sending_time=1.0, phase=phase, **more)
 
 
@@ -53,29 +54,29 @@ def test_where_the_generator_ends_no_higher_load_is_tried() -> None:
 
 
 def test_the_curves_own_trials_count_as_well() -> None:
-    trials = [trial(1e6, phase=REPEAT)]
+    trials = [trial(1e6, phase=Phase.REPEAT)]
     asked = []
     while (ask := SATURATED.next(trials)) is not None:
         asked.append(ask)
         trials.append(trial(1e6))
-    assert asked == [Ask(2e6, 0.5, SATURATION)] * 3
+    assert asked == [Ask(2e6, 0.5, Phase.SATURATION)] * 3
 
 
 def test_a_sweep_asks_each_load_once_in_its_order() -> None:
     sweep = Sweep((3.0, 1.0, 2.0), 0.5)
-    trials: list[Trial] = [trial(1, 1, phase="search")]
+    trials: list[Trial] = [trial(1, 1, phase=Phase.SEARCH)]
     for load in (3.0, 1.0, 2.0):
-        assert sweep.next(trials) == Ask(load, 0.5, REPEAT)
-        trials.append(trial(load, load, REPEAT))
+        assert sweep.next(trials) == Ask(load, 0.5, Phase.REPEAT)
+        trials.append(trial(load, load, Phase.REPEAT))
     assert sweep.next(trials) is None
 
 
 def test_trials_of_replicates_by_boot_pair_and_repeat() -> None:
     kept = [
-        trial(1, boot="a", repeat=1, phase=REPEAT), trial(1, boot="a", repeat=2), trial(1, boot="a", repeat=1),
+        trial(1, boot="a", repeat=1, phase=Phase.REPEAT), trial(1, boot="a", repeat=2), trial(1, boot="a", repeat=1),
         trial(1, boot="b", pair=1),
     ]  # fmt: skip
-    others = [trial(1, boot="a"), trial(1, boot="b", pair=1, phase="search"), trial(1, repeat=1, phase="load")]
+    others = [trial(1, boot="a"), trial(1, boot="b", pair=1, phase=Phase.SEARCH), trial(1, repeat=1, phase=Phase.LOAD)]
     assert replicate_of([*others, *kept]) == {
         ("a", 0, 1): [kept[0], kept[2]], ("a", 0, 2): [kept[1]], ("b", 1, 0): [kept[3]],
     }  # fmt: skip

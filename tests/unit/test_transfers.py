@@ -30,7 +30,7 @@ from pdrgate.gate.transfer_comparison import TransferComparison
 from pdrgate.gate.transfer_run import TransferRun, station_limited
 from pdrgate.history.address import Address
 from pdrgate.measurands import ByteCost, RttInflation, TcpThroughput, Transmissions, WindowCurve
-from pdrgate.measurands.tcp import CURVE
+from pdrgate.phase import Phase
 from pdrgate.reports.scenario_parts import fragments, pictures
 from pdrgate.results.model import ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict
@@ -38,7 +38,7 @@ from pdrgate.stability.transfer_files import TRANSFERS_FILE, read_transfers
 from pdrgate.transfer import Transfer
 from pdrgate.trial import Trial
 
-TRIAL = Trial(intended_load=1e3, intended_duration=1.0, offered=1000, forwarded=1000, sending_time=1.0, phase="repeat")
+TRIAL = Trial(1e3, 1.0, offered=1000, forwarded=1000, sending_time=1.0, phase=Phase.REPEAT)
 TCP = Scenario("tcp-transfer")
 
 
@@ -174,7 +174,7 @@ WINDOWS = tuple(16384 << step for step in range(6))
 def swept(loop: SimulatedLoop, curve: WindowCurve) -> list[Transfer]:
     made: list[Transfer] = []
     while (ask := curve.next(made)) is not None:
-        made += transfers(loop, ask.window, phase=CURVE)
+        made += transfers(loop, ask.window, phase=Phase.CURVE)
     return made
 
 
@@ -190,7 +190,7 @@ def test_a_knee_that_moves_is_not_believed() -> None:
     curve, made, number = WindowCurve(WINDOWS, 1.0), [], 0
     while (ask := curve.next(made)) is not None:
         speed = 1e9 if number // len(WINDOWS) % 2 else 40e9
-        made += transfers(SimulatedLoop(speed=speed), ask.window, phase=CURVE)
+        made += transfers(SimulatedLoop(speed=speed), ask.window, phase=Phase.CURVE)
         number += 1
     assert len(made) == 4 * len(WINDOWS)
     assert curve.knees(made) == (524288, 16384, 524288, 16384)

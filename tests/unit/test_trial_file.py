@@ -14,12 +14,13 @@ import pytest
 
 from pdrgate.errors import DataError, StorageError
 from pdrgate.history.trials import TrialFile
+from pdrgate.phase import Phase
 from pdrgate.stability import read_trials
 from pdrgate.trial import Trial
 
 
 def trial(number: int) -> Trial:
-    return Trial(1000.0 + number, 1.0, offered=1000, forwarded=990, scenario="s", boot="b", phase="search")
+    return Trial(1000.0 + number, 1.0, offered=1000, forwarded=990, scenario="s", boot="b", phase=Phase.SEARCH)
 
 
 def test_every_trial_is_in_the_file_when_append_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from statistics import median
 
-from pdrgate.measurands import REPEAT, SATURATION
 from pdrgate.measurands.cost import packets_per_poll
+from pdrgate.phase import Phase
 from pdrgate.results.model import ArrivalsResult
 from pdrgate.trial import Trial
 
-_PHASES = (REPEAT, SATURATION)
+_PHASES = (Phase.REPEAT, Phase.SATURATION)
 _RECEIVER = re.compile(r"receiver\d+")
 _GAP = re.compile(r"gap_(\d+)us")
 _LONGER = "gap_longer"

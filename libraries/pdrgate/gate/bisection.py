@@ -31,7 +31,7 @@ from pdrgate.gate.session import Session
 from pdrgate.gate.subject import Subject, goals_of
 from pdrgate.measurands import Ask, Cost
 from pdrgate.measurands.cost import idle_of, on_path, saturated
-from pdrgate.measurands.measurand import IDLE, SATURATION
+from pdrgate.phase import Phase
 from pdrgate.replication import PairsRule, Samples
 from pdrgate.replication.noise import KNOWN
 from pdrgate.results.fingerprint import conditions
@@ -147,7 +147,7 @@ def ends_of(comparison: BuildComparison, asked: Asked) -> Ends | str:
         elsewhere = "; the gate's --bisect goes by all measurands" if judgement.verdict is Verdict.REGRESSION else ""
         return f"the last build's packets do not surely cost more than the first one's{elsewhere}: {judgement}"
     good, bad = (_end(result, number) for number in (0, 1))
-    load = max(trial.intended_load for trial in comparison.trials if trial.phase == SATURATION)
+    load = max(trial.intended_load for trial in comparison.trials if trial.phase == Phase.SATURATION)
     return Ends(
         asked=asked, good=good, bad=bad, load=load, tolerance=float(cost.tolerance), fingerprint=result.fingerprint
     )  # fmt: skip
@@ -236,9 +236,9 @@ class Steps:
             subject = Subject(session, self._scenario, testbed, identity, introduce=False)
             subject.prepare()
             self._check(subject)
-            asks = [Ask(self.ends.load, profile.boot_trial, SATURATION)] * _TRIALS
+            asks = [Ask(self.ends.load, profile.boot_trial, Phase.SATURATION)] * _TRIALS
             if not subject.uncounted:
-                asks.append(Ask(0.0, Cost(self.ends.load, profile.boot_trial, self._loss_ratio).idle, IDLE))
+                asks.append(Ask(0.0, Cost(self.ends.load, profile.boot_trial, self._loss_ratio).idle, Phase.IDLE))
             return [subject.measure_patiently(ask, profile.patience) for ask in asks]
         finally:
             if subject is not None:

@@ -16,8 +16,8 @@ from pdrgate.gate.progress import Progress
 from pdrgate.gate.replicate import MEASURANDS
 from pdrgate.gate.shape import Shape, shape_of
 from pdrgate.measurands import Compared
-from pdrgate.measurands.measurand import PATH
 from pdrgate.observers.accounting import total
+from pdrgate.phase import Phase
 from pdrgate.results.losses import LossResult
 from pdrgate.results.model import ArrivalsResult, CostResult, LatencyResult, Side
 from pdrgate.search.bounds import known_bounds
@@ -77,7 +77,7 @@ class BuildComparison(PairsComparison[Trial]):
         return latencies(by_boot(self._of(side)).values())
 
     def _losses(self, side: Side) -> LossResult | None:
-        return total([trial for trial in self._of(side) if trial.phase != PATH])
+        return total([trial for trial in self._of(side) if trial.phase != Phase.PATH])
 
     def _arrivals(self, side: Side) -> tuple[ArrivalsResult, ...]:
         return arrivals(self._of(side))

@@ -11,10 +11,10 @@ from statistics import median
 
 from pdrgate.errors import StorageError, TestbedError
 from pdrgate.gate.subject import Subject
-from pdrgate.measurands.measurand import DROPS
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.retis import MOST, Collected, Dropped, Retis, bindings_missing, read_events, way
 from pdrgate.observers.retis import Collection as Collecting
+from pdrgate.phase import Phase
 from pdrgate.results.drops import DroppedPacket, DropPlace, DropsResult
 from pdrgate.results.file_name import file_name
 from pdrgate.testbeds import Testbed
@@ -61,7 +61,7 @@ def look(subject: Subject, retis: Retis, load: float, loss_ratio: float, duratio
     asked = min(duration, max(_SHORTEST, _WANTED / (load * loss_ratio)))
     try:
         with retis.collecting() as collection:
-            trial = subject.measure(load, asked, DROPS)
+            trial = subject.measure(load, asked, Phase.DROPS)
             collected = _kept(collection, file)
         ours = namespaces(subject.testbed)
         return counted(read_events(file), ours, trial, retis.version, file.name, collected)

@@ -36,8 +36,8 @@ from pdrgate.measurands import (
     TcpThroughput,
     replicate_of,
 )
-from pdrgate.measurands.measurand import OVERLOAD, REPEAT
 from pdrgate.measurands.tcp import transfers_of_replicates
+from pdrgate.phase import Phase
 from pdrgate.replication import NoiseFloor, PairsRule, Samples
 from pdrgate.results.fingerprint import conditions
 from pdrgate.results.model import ChangeResult, ComparisonResult, Side
@@ -237,7 +237,7 @@ def _transfers_of(stored: StoredSet, side: Side) -> _Set:
         failure = Judgement(Verdict(assessed.verdict.value), f"{path}: {assessed.reason}")
     values: _Values = {one.name: {} for one in TRANSFER_MEASURANDS}
     for count, ((_, pair, _), made) in enumerate(transfers_of_replicates(own).items(), 1):
-        repeats = [one for one in made if one.phase == REPEAT]
+        repeats = [one for one in made if one.phase == Phase.REPEAT]
         if not repeats:
             continue
         duration = median(one.intended_duration for one in repeats)
@@ -249,7 +249,7 @@ def _transfers_of(stored: StoredSet, side: Side) -> _Set:
 
 def _trials_of(stored: StoredSet, side: Side, plr_threshold: float) -> _Set:
     path, trials = stored.path, stored.of(stored.trials, side)
-    repeats = [trial for trial in trials if trial.phase == REPEAT] or [trial for trial in trials if trial.intended_load]
+    repeats = [one for one in trials if one.phase == Phase.REPEAT] or [one for one in trials if one.intended_load]
     if not repeats:
         raise DataError(f"{path}: in none of its trials was anything sent; name a file of others")
     paired = any(trial.pair for trial in trials)
@@ -280,11 +280,11 @@ def values_by_run(curve: LoadLossCurve, plr_threshold: float) -> _Values:
 def _by_replicate(trials: Sequence[Trial], plr_threshold: float) -> _Values:
     values: _Values = {one.name: {} for one in MEASURANDS}
     for count, ((_, pair, _), own) in enumerate(replicate_of(trials).items(), 1):
-        loads = [trial.intended_load for trial in own if trial.phase == REPEAT] or [own[0].intended_load]
+        loads = [trial.intended_load for trial in own if trial.phase == Phase.REPEAT] or [own[0].intended_load]
         goal = dataclasses.replace(PDR, loss_ratio=plr_threshold)
         measurands = Measurands.at(
             loads, goal, own[0].intended_duration, top_trials=0, width=goal.width,
-            overloads=sorted({trial.intended_load for trial in own if trial.phase == OVERLOAD}),
+            overloads=sorted({trial.intended_load for trial in own if trial.phase == Phase.OVERLOAD}),
             latency=LatencyTrials() if any(trial.phase in LATENCY for trial in own) else None,
         )  # fmt: skip
         for measurand in measurands.all:

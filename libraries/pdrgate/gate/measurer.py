@@ -12,9 +12,10 @@ from pdrgate.errors import PdrGateError
 from pdrgate.gate.stored import Belonging, Stored
 from pdrgate.history.trials import TrialFile
 from pdrgate.measurands.latency import probe_rate
-from pdrgate.measurands.measurand import DROPS, IDLE, LATENCY, PATH, SOAK, is_counted
+from pdrgate.measurands.measurand import LATENCY, is_counted
 from pdrgate.observers.reading import nested, without_zeros
 from pdrgate.observers.watching import Observer, watching
+from pdrgate.phase import Phase
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
 from pdrgate.trial import Trial
@@ -66,8 +67,8 @@ class Measurer:
         self.trials: list[Trial] = []
         """All trials of the scenario so far, earlier ones included."""
 
-    def measure(self, load: float, duration: float, phase: str, goal: str = "", repeat: int = 0) -> Trial:
-        """One trial at ``load`` packets/s for ``duration`` seconds; in the phase `IDLE` nothing is sent.
+    def measure(self, load: float, duration: float, phase: Phase, goal: str = "", repeat: int = 0) -> Trial:
+        """One trial at ``load`` packets/s for ``duration`` seconds; in the phase `Phase.IDLE` nothing is sent.
 
         Raises what the generator and the disk raise.
         """
@@ -77,11 +78,11 @@ class Measurer:
         self._on_trial(trial, replayed is not None)
         return trial
 
-    def _fresh(self, load: float, duration: float, phase: str, goal: str, repeat: int) -> Trial:
+    def _fresh(self, load: float, duration: float, phase: Phase, goal: str, repeat: int) -> Trial:
         try:
-            resting = phase == IDLE
+            resting = phase == Phase.IDLE
             counted = is_counted(phase, max(self._belonging.pair, repeat))
-            more = self._counting if counted else self._tracing if phase == PATH else ()
+            more = self._counting if counted else self._tracing if phase == Phase.PATH else ()
             observers = (*self._observers, *more)
             frames = self._frames_of(load, phase)
             with self._busy() if resting else contextlib.nullcontext(), watching(observers) as watch:
@@ -100,7 +101,7 @@ class Measurer:
             stacks=observed.stacks,
             counted=observed.counted,
             # Who calls whom does not depend on how late the machine is, and to follow calls makes it late.
-            disturbed="" if phase == PATH else "; ".join(filter(None, (trial.disturbed, observed.disturbed))),
+            disturbed="" if phase == Phase.PATH else "; ".join(filter(None, (trial.disturbed, observed.disturbed))),
             phase=phase,
             goal=goal,
             repeat=repeat,
@@ -110,15 +111,15 @@ class Measurer:
         self._check()
         return trial
 
-    def _frames_of(self, load: float, phase: str) -> Frames:
+    def _frames_of(self, load: float, phase: Phase) -> Frames:
         """Trials that tell latency have probes, also where nobody asked for them in all trials."""
-        asked = phase in LATENCY or (phase == SOAK and self._can_probe)
+        asked = phase in LATENCY or (phase == Phase.SOAK and self._can_probe)
         if not asked or self._frames.probe_rate:
             return self._frames
         return dataclasses.replace(self._frames, probe_rate=probe_rate(load))
 
-    def _replay(self, load: float, duration: float, phase: str, repeat: int) -> Trial | None:
-        if phase == DROPS:  # what was stored before and after it is one way
+    def _replay(self, load: float, duration: float, phase: Phase, repeat: int) -> Trial | None:
+        if phase == Phase.DROPS:  # what was stored before and after it is one way
             return None
         return self._earlier.next(self._belonging, (phase, repeat, load, duration))
 

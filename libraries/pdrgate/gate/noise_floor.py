@@ -13,7 +13,6 @@ from pdrgate.gate.options import COST_TOLERANCE, LATENCY_TOLERANCE
 from pdrgate.gate.progress import Observer
 from pdrgate.history.noise_file import NoiseStore
 from pdrgate.measurands import (
-    REPEAT,
     ByteCost,
     Cost,
     MedianLatency,
@@ -23,7 +22,7 @@ from pdrgate.measurands import (
     TailLatency,
     Transmissions,
 )
-from pdrgate.measurands.measurand import SATURATION
+from pdrgate.phase import Phase
 from pdrgate.replication import MeasurandNoise, NoiseFloor, Observation, ObservedBoot, PairsRule, Scatter
 from pdrgate.results.fingerprint import build, conditions, series
 from pdrgate.stats.intervals import sample_deviation
@@ -96,7 +95,7 @@ def as_observed(
 
 def _within(trials: Sequence[Trial]) -> dict[str, Scatter]:
     """What trials at the highest load of the curve deviate by: those that tell the saturation throughput."""
-    sound = [trial for trial in trials if trial.sound and trial.phase in (REPEAT, SATURATION)]
+    sound = [trial for trial in trials if trial.sound and trial.phase in (Phase.REPEAT, Phase.SATURATION)]
     highest = max((trial.intended_load for trial in sound), default=0.0)
     rates = [trial.forwarding_rate for trial in sound if trial.intended_load == highest]
     rates = [math.log(rate) for rate in rates if rate > 0]

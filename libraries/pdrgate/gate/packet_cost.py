@@ -7,8 +7,8 @@ from statistics import median
 
 from pdrgate.measurands import Cost, PartialDropRate
 from pdrgate.measurands.cost import idle_of, on_path, packet_cost, packets_per_poll, saturated
-from pdrgate.measurands.measurand import COST
 from pdrgate.observers.function_names import condensed_stacks, with_callees, with_callers
+from pdrgate.phase import Phase
 from pdrgate.results.model import ChangeResult, CostResult, FrameResult, FunctionChange, FunctionResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.stats.intervals import sample_deviation
@@ -54,7 +54,7 @@ def counted(replicates: Sequence[Sequence[Trial]], loss_ratio: float) -> CostRes
     at_rest = [
         found
         for trials in replicates
-        if (found := packet_cost([one for one in trials if one.phase == COST], idle_of(trials))) is not None
+        if (found := packet_cost([one for one in trials if one.phase == Phase.COST], idle_of(trials))) is not None
     ]
     small = [one.batch for one in at_rest if one.batch is not None]
     return CostResult(

@@ -42,10 +42,10 @@ from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.scenario_run import pdr_of
 from pdrgate.gate.session import Session
 from pdrgate.gate.shape import Shape
-from pdrgate.gate.subject import CALIBRATION, SEARCH
 from pdrgate.gate.tries import Earlier, Tries
 from pdrgate.guests.guest import GuestError
-from pdrgate.measurands import REPEAT, Compared
+from pdrgate.measurands import Compared
+from pdrgate.phase import Phase
 from pdrgate.replication import PairsRule, Samples, Standing
 from pdrgate.replication.earlier_tries import Pairs
 from pdrgate.results.losses import LossResult, compared
@@ -605,7 +605,8 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         if not self._boots.steady:  # else trials tell of it themselves, where it mattered
             self.interference = interference(self._trials, self._boots.sut_cpus)
         self.disturbance = Disturbance.of(
-            [trial for trial in self._all if trial.phase not in (CALIBRATION, SEARCH)], self.session.profile.patience
+            [trial for trial in self._all if trial.phase not in (Phase.CALIBRATION, Phase.SEARCH)],
+            self.session.profile.patience,
         )
 
     def _side_result(self, side: Side) -> SideResult:
@@ -646,7 +647,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
     def _refuse_lost(self, steps: Sequence[StoredStep], measured: Mapping[str, Sequence[AnyStretch]]) -> None:
         """Raise DataError when what a pair rests on is not there any more."""
         for boot in (boot for step in steps if not step.failed for boot in step.boots):
-            if not any(one.phase == REPEAT for one in measured.get(boot.boot, ())):
+            if not any(one.phase == Phase.REPEAT for one in measured.get(boot.boot, ())):
                 raise DataError(
                     f"cannot resume {self.session.record.folder}: what was measured in boot {boot.pair} of the "
                     f"{boot.side} ({boot.boot}) is not there any more; start a new run"
@@ -677,7 +678,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
                 theirs = measured[boot.boot]
                 self._count += len(theirs)
                 self._all += theirs
-                self._trials += [one for one in theirs if one.phase not in (CALIBRATION, SEARCH)]
+                self._trials += [one for one in theirs if one.phase not in (Phase.CALIBRATION, Phase.SEARCH)]
         self._find_tries()
         if self.boots:
             self.session.observer.said(f"{self._pairs} pairs of boots are taken over from the run that is continued")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pdrgate.gate.scenario import Scenario
+from pdrgate.phase import Phase
 from pdrgate.results.model import Side
 from pdrgate.trial import Trial
 
@@ -22,7 +23,7 @@ class Estimate:
 class Upcoming:
     """A trial, or a transfer, that begins now."""
 
-    phase: str
+    phase: Phase
     load: float
     """Packets/s; 0 where nothing is sent."""
     duration: float

@@ -24,11 +24,12 @@ from pdrgate.gate.replicate import Measurands, Replicate, measure_in_turn, summa
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.gate.soaking import SHARE, judged_soak, slices, soaked
-from pdrgate.gate.subject import SEARCH, Subject, goals_of
-from pdrgate.measurands import REPEAT, Ask, LatencyTrials, Sweep
-from pdrgate.measurands.measurand import MRR, PATH, SOAK, rounded
+from pdrgate.gate.subject import Subject, goals_of
+from pdrgate.measurands import Ask, LatencyTrials, Sweep
+from pdrgate.measurands.measurand import rounded
 from pdrgate.observers.accounting import total
 from pdrgate.observers.retis import Retis
+from pdrgate.phase import Phase
 from pdrgate.results.drops import DropsResult
 from pdrgate.results.losses import LossResult
 from pdrgate.results.model import (
@@ -56,8 +57,6 @@ from pdrgate.units import Rate
 
 _FEWEST_RATES = 2
 LOWER_BOUND = "the lower bound"
-LOAD = "load"
-"""Phase of a trial that a suite asked for by its load."""
 _WAVERING = 1.25
 """What repeats take at most, about, of what is planned for: a PDR takes as many trials as tell it."""
 
@@ -127,7 +126,7 @@ class ScenarioRun:
 
     def measure_load(self, load: float, duration: float) -> Trial:
         """One trial that a suite asks for."""
-        return self.subject.measure_patiently(Ask(load, duration, LOAD), Patience())
+        return self.subject.measure_patiently(Ask(load, duration, Phase.LOAD), Patience())
 
     def search(self, loss_ratio: float | None = None, width: float | None = None) -> Search:
         """Find the baseline, then search for the goal's bounds; judges when there is no PDR to go on with.
@@ -149,7 +148,7 @@ class ScenarioRun:
             self._failure = Disturbance.of(self.trials).weighed(failure, remedy(self.session.testbed))
         self.judgement = graver(self.judgement, self._failure)
         if self._failure is not None:  # there will be no repeats
-            self._look_at_drops([trial for trial in self.trials if trial.phase == SEARCH])
+            self._look_at_drops([trial for trial in self.trials if trial.phase == Phase.SEARCH])
         return self.found
 
     def repeat(self) -> Assessment:
@@ -169,7 +168,7 @@ class ScenarioRun:
         while (load := further_load(first.trials, result.goal.loss_ratio, calibration.max_load)) is not None:
             loads.add(load)
             first.trials.append(
-                self.subject.measure_patiently(Ask(load, profile.trial_duration, REPEAT), profile.patience, 1)
+                self.subject.measure_patiently(Ask(load, profile.trial_duration, Phase.REPEAT), profile.patience, 1)
             )
         measurands = Measurands.at(
             loads, result.goal, profile.trial_duration, top_trials=TOP_TRIALS, width=result.goal.width,
@@ -191,7 +190,7 @@ class ScenarioRun:
         self._summarise(measurands, replicates)
         self.cost = counted([one.trials for one in replicates], result.goal.loss_ratio)
         self.latency = latencies([one.trials for one in replicates])
-        repeats = [trial for one in replicates for trial in one.trials if trial.phase == REPEAT]
+        repeats = [trial for one in replicates for trial in one.trials if trial.phase == Phase.REPEAT]
         pdr = pdr_of(self.measurands)
         self.assessment = assess(
             repeats, reading=self.session.options.reading, plr_threshold=result.goal.loss_ratio,
@@ -233,7 +232,7 @@ class ScenarioRun:
         self._foresee(duration, duration)
         load, before = rounded(known * share), len(self.trials)
         for number, each in enumerate(times, start=1):
-            self.subject.measure(load, each, SOAK, repeat=number)
+            self.subject.measure(load, each, Phase.SOAK, repeat=number)
             self.soak = soaked(self.trials[before:], share, share_of, duration)
         assert self.soak is not None
         self.session.observer.said(self.soak.sentence())
@@ -274,9 +273,9 @@ class ScenarioRun:
 
     def _receive(self, load: float, duration: float, number: int, repeats: int) -> Trial:
         """One trial of the MRR, the last of those that it takes for one that nothing disturbed."""
-        trial = self.subject.measure(load, duration, MRR, repeat=number)
+        trial = self.subject.measure(load, duration, Phase.MRR, repeat=number)
         while trial.disturbed and repeats:
-            trial, repeats = self.subject.measure(load, duration, MRR, repeat=number), repeats - 1
+            trial, repeats = self.subject.measure(load, duration, Phase.MRR, repeat=number), repeats - 1
         return trial
 
     def judge(self, tolerance: float) -> Judgement:
@@ -356,8 +355,8 @@ class ScenarioRun:
     @property
     def _losses(self) -> LossResult | None:
         """Of the repeats; where there are none, of a soak or the trials of the MRR, and else of all trials."""
-        numbered = [trial for trial in self.trials if trial.repeat and trial.phase != PATH]
-        return total([one for one in numbered if one.phase not in (SOAK, MRR)] or numbered or self.trials)
+        numbered = [trial for trial in self.trials if trial.repeat and trial.phase != Phase.PATH]
+        return total([one for one in numbered if one.phase not in (Phase.SOAK, Phase.MRR)] or numbered or self.trials)
 
     def _foresee(self, least: float, most: float, then: tuple[float, float] = (0.0, 0.0)) -> None:
         """Seconds that the step which begins now takes, and those after it."""

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from pdrgate.measurands import REPEAT, PartialDropRate, SaturationThroughput, TcpThroughput
+from pdrgate.measurands import PartialDropRate, SaturationThroughput, TcpThroughput
+from pdrgate.phase import Phase
 from pdrgate.replication import Standing
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement, Verdict
@@ -94,7 +95,7 @@ def shape_of(
     ]
     assessments = {
         side: assess(
-            [trial for trial in own if trial.phase == REPEAT], reading=reading, plr_threshold=loss_ratio,
+            [trial for trial in own if trial.phase == Phase.REPEAT], reading=reading, plr_threshold=loss_ratio,
             over_time=False, spare_dips=True, pdr=mean(samples[PartialDropRate.name][side]),
             source=f"{scenario} {side}",
         )
@@ -146,6 +147,6 @@ def _relative_deviation(values: Sequence[float]) -> float:
 def _at_most(trials: Sequence[Trial]) -> list[list[float]]:
     """Of each boot, the forwarding rates at the highest load that all boots were offered."""
     sound = [trial for trial in trials if trial.sound]
-    highest = max((trial.intended_load for trial in sound if trial.phase == REPEAT), default=0.0)
+    highest = max((trial.intended_load for trial in sound if trial.phase == Phase.REPEAT), default=0.0)
     boots = by_boot([trial for trial in sound if trial.intended_load == highest])
     return [[trial.forwarding_rate for trial in own] for own in boots.values()]

@@ -30,7 +30,7 @@ from pdrgate.gate.subject import Subject
 from pdrgate.hosts.host import CommandError
 from pdrgate.measurands import Ask
 from pdrgate.measurands.cost import packet_cost
-from pdrgate.measurands.measurand import IDLE, SATURATION
+from pdrgate.phase import Phase
 from pdrgate.results.model import SpikeInResult
 from pdrgate.results.verdict import Verdict
 
@@ -184,13 +184,13 @@ class _Work:
         self._subject = subject
         self._load = load
         self._count = _TRIALS if subject.testbed.steady else _TRIALS_UNSTEADY
-        self._idle = None if subject.uncounted else subject.measure(0.0, _IDLE_TIME, IDLE)
+        self._idle = None if subject.uncounted else subject.measure(0.0, _IDLE_TIME, Phase.IDLE)
 
     def __call__(self, slowdown: Slowdown, steps: int) -> float:
         """Raises CommandError when the host does not take the slowdown."""
         subject, profile = self._subject, self._subject.session.profile
         subject.plant(Planted(slowdown, steps) if steps else None)
-        ask = Ask(self._load, profile.boot_trial, SATURATION)
+        ask = Ask(self._load, profile.boot_trial, Phase.SATURATION)
         trials = [subject.measure_patiently(ask, profile.patience) for _ in range(self._count)]
         cost = packet_cost(trials, self._idle) if self._idle is not None else None
         if cost is not None:

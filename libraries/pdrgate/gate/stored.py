@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Generic, Self
 
-from pdrgate.measurands.measurand import DROPS
+from pdrgate.phase import Phase
 from pdrgate.trial import AnyStretch, Stretch
 
 
@@ -42,7 +42,7 @@ class Stored(Generic[AnyStretch]):
         self._left: dict[Belonging, deque[AnyStretch]] = {}
         """Those that have answered nothing yet, in measured order."""
         for one in self.all:
-            if one.phase != DROPS:  # measured anew: one that nobody looks at shows no dropped packet
+            if one.phase != Phase.DROPS:  # measured anew: one that nobody looks at shows no dropped packet
                 self._left.setdefault(Belonging.of(one), deque()).append(one)
 
     def next(self, belonging: Belonging, asked: tuple[object, ...]) -> AnyStretch | None:

@@ -17,6 +17,7 @@ from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.gate.stored import Stored
 from pdrgate.measurands import Ask
+from pdrgate.phase import Phase
 from pdrgate.results.model import CalibrationResult
 from pdrgate.search.calibration import Calibration, calibrate
 from pdrgate.search.goals import Goal
@@ -27,8 +28,6 @@ from pdrgate.traffic.delivery import counted_by
 from pdrgate.traffic.generator import Generator
 from pdrgate.trial import Trial
 from pdrgate.units import Rate
-
-CALIBRATION, SEARCH = "calibration", "search"
 
 
 class Subject(PreparedSut[Ask, Trial]):
@@ -93,7 +92,7 @@ class Subject(PreparedSut[Ask, Trial]):
         self._measurer = self._new_measurer()
         self._measurer.trials[:0] = earlier
 
-    def measure(self, load: float, duration: float, phase: str, goal: str = "", repeat: int = 0) -> Trial:
+    def measure(self, load: float, duration: float, phase: Phase, goal: str = "", repeat: int = 0) -> Trial:
         """One trial."""
         if self._measurer is None:
             raise TestbedError("the SUT is not set up for a scenario; begin with what it routes")
@@ -112,7 +111,7 @@ class Subject(PreparedSut[Ask, Trial]):
         if self.calibration is None:
             duration = self.session.profile.calibration_duration
             self.calibration = calibrate(
-                lambda load, time: self.measure(load, time, CALIBRATION), duration, steady=self.testbed.steady
+                lambda load, time: self.measure(load, time, Phase.CALIBRATION), duration, steady=self.testbed.steady
             )
             self.session.observer.said(
                 f"the generator offers up to {Rate(self.calibration.ceiling)}; "
@@ -125,7 +124,7 @@ class Subject(PreparedSut[Ask, Trial]):
         calibration = self.calibrate()
 
         def measure(load: float, duration: float) -> Trial:
-            return self.measure(load, duration, SEARCH, goal=goals[-1].name)
+            return self.measure(load, duration, Phase.SEARCH, goal=goals[-1].name)
 
         budget, top = self.session.profile.search_budget, calibration.search_load
         while True:
@@ -142,7 +141,7 @@ class Subject(PreparedSut[Ask, Trial]):
         load, duration = held, self.session.profile.calibration_duration
         while load < calibration.max_load:
             load = min(2 * load, calibration.max_load)
-            if self.measure(load, duration, CALIBRATION).steady_loss_ratio > loss_ratio:
+            if self.measure(load, duration, Phase.CALIBRATION).steady_loss_ratio > loss_ratio:
                 break
         return load
 

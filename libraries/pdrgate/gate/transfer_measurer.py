@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from pdrgate.errors import PdrGateError
 from pdrgate.gate.stored import Belonging, Stored
 from pdrgate.history.transfers import TransferFile
-from pdrgate.measurands import REPEAT, TransferAsk
+from pdrgate.measurands import TransferAsk
 from pdrgate.observers.reading import nested, without_zeros
 from pdrgate.observers.watching import Observer, watching
+from pdrgate.phase import Phase
 from pdrgate.traffic.closed_loop import ClosedLoop
 from pdrgate.transfer import Transfer
 
@@ -60,7 +61,7 @@ class TransferMeasurer:
 
     def _fresh(self, ask: TransferAsk, repeat: int) -> Transfer:
         try:
-            with watching((*self._observers, *(self._counting if ask.phase == REPEAT else ()))) as watch:
+            with watching((*self._observers, *(self._counting if ask.phase == Phase.REPEAT else ()))) as watch:
                 transfer = self._loop.transfer(ask.window, ask.duration, ask.rate)
         except PdrGateError:
             self._check()

@@ -35,7 +35,8 @@ from pdrgate.measurands import (
     Transmissions,
     WindowCurve,
 )
-from pdrgate.measurands.tcp import CURVE, loaded, rest_rtt
+from pdrgate.measurands.tcp import loaded, rest_rtt
+from pdrgate.phase import Phase
 from pdrgate.results.model import CheckResult, MeasurandResult, ScenarioResult, TransferResult, TransfersResult
 from pdrgate.results.verdict import Judgement, Verdict, graver
 from pdrgate.stability import Verdict as Stability
@@ -287,7 +288,7 @@ def transfers_result(
     window: int, transfers: Sequence[Transfer], checks: Sequence[Check] = (), curve: WindowCurve | None = None
 ) -> TransfersResult:
     """Transfers as result.json has them."""
-    swept = [one for one in transfers if one.phase == CURVE]
+    swept = [one for one in transfers if one.phase == Phase.CURVE]
     return TransfersResult(
         window=window,
         rest_rtt=rest_rtt(transfers),

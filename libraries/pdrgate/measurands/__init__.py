@@ -2,17 +2,7 @@
 
 from pdrgate.measurands.cost import Cost, PacketCost
 from pdrgate.measurands.latency import LatencyTrials, MedianLatency, TailLatency
-from pdrgate.measurands.measurand import (
-    LATENCY,
-    PDR_PHASE,
-    REPEAT,
-    SATURATION,
-    Ask,
-    Compared,
-    Measurand,
-    Step,
-    replicate_of,
-)
+from pdrgate.measurands.measurand import LATENCY, Ask, Compared, Measurand, Step, replicate_of
 from pdrgate.measurands.overload import LivelockThreshold, OverloadThroughput
 from pdrgate.measurands.pdr import PartialDropRate
 from pdrgate.measurands.saturation import SaturationThroughput
@@ -29,7 +19,7 @@ from pdrgate.measurands.tcp import (
 from pdrgate.measurands.window_curve import WindowCurve
 
 __all__ = [
-    "LATENCY", "PDR_PHASE", "REPEAT", "SATURATION", "Ask", "ByteCost", "Compared", "Cost", "LatencyTrials",
+    "LATENCY", "Ask", "ByteCost", "Compared", "Cost", "LatencyTrials",
     "LivelockThreshold", "Measurand", "MedianLatency", "OverloadThroughput", "PacketCost", "PartialDropRate",
     "RttInflation", "SaturationThroughput", "Step", "Sweep", "TailLatency", "TcpThroughput", "TransferAsk",
     "TransferMeasurand", "TransferStep", "Transmissions", "WindowCurve", "replicate_of",

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar
 
-from pdrgate.measurands.measurand import COST, IDLE, PATH, SATURATION, TOLD_IN, Ask
+from pdrgate.measurands.measurand import TOLD_IN, Ask
+from pdrgate.phase import Phase
 from pdrgate.results.model import Better
 from pdrgate.trial import USER_SPACE, Functions, Trial
 
@@ -72,18 +73,18 @@ class Cost:
     better: ClassVar[Better] = "lower"
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:
-        if not any(trial.phase == SATURATION and trial.functions for trial in trials):
+        if not any(trial.phase == Phase.SATURATION and trial.functions for trial in trials):
             return None
-        if not any(trial.phase == IDLE for trial in trials):
-            return Ask(0.0, self.idle, IDLE)
-        at_saturation = [trial for trial in trials if trial.phase == SATURATION]
+        if not any(trial.phase == Phase.IDLE for trial in trials):
+            return Ask(0.0, self.idle, Phase.IDLE)
+        at_saturation = [trial for trial in trials if trial.phase == Phase.SATURATION]
         if len(at_saturation) < self.most and self._in_doubt(trials):
-            return Ask(at_saturation[-1].intended_load, at_saturation[-1].intended_duration, SATURATION)
+            return Ask(at_saturation[-1].intended_load, at_saturation[-1].intended_duration, Phase.SATURATION)
         replicate = max(trials[0].pair, trials[0].repeat)
-        if replicate <= TOLD_IN and sum(trial.phase == COST for trial in trials) < self.count:
-            return Ask(self.lossless, self.duration, COST)
-        if self.paths and replicate <= 1 and not any(trial.phase == PATH for trial in trials):
-            return Ask(max(one.intended_load for one in trials if one.phase == SATURATION), self.duration, PATH)
+        if replicate <= TOLD_IN and sum(trial.phase == Phase.COST for trial in trials) < self.count:
+            return Ask(self.lossless, self.duration, Phase.COST)
+        if self.paths and replicate <= 1 and not any(trial.phase == Phase.PATH for trial in trials):
+            return Ask(max(one.intended_load for one in at_saturation), self.duration, Phase.PATH)
         return None
 
     def _in_doubt(self, trials: Sequence[Trial]) -> bool:
@@ -114,9 +115,9 @@ def saturated(trials: Sequence[Trial], loss_ratio: float) -> list[Trial]:
     and they cost up to half as much again: trials whose batches are smaller than the replicate's largest are left out.
     """
     found = [
-        trial
-        for trial in trials
-        if trial.phase == SATURATION and trial.functions and trial.forwarded and trial.steady_loss_ratio > loss_ratio
+        one
+        for one in trials
+        if one.phase == Phase.SATURATION and one.functions and one.forwarded and one.steady_loss_ratio > loss_ratio
     ]
     found = [trial for trial in found if not trial.disturbed] or found
     batches = [packets_per_poll(trial) or 0.0 for trial in found]
@@ -126,7 +127,7 @@ def saturated(trials: Sequence[Trial], loss_ratio: float) -> list[Trial]:
 
 def idle_of(trials: Sequence[Trial]) -> Trial | None:
     """The trial in which nothing was sent, None where there is none."""
-    return next((trial for trial in trials if trial.phase == IDLE and trial.functions), None)
+    return next((trial for trial in trials if trial.phase == Phase.IDLE and trial.functions), None)
 
 
 def packet_cost(trials: Sequence[Trial], idle: Trial | None = None) -> PacketCost | None:

@@ -18,6 +18,7 @@ from statistics import median
 from typing import ClassVar
 
 from pdrgate.measurands.measurand import LATENCY, Ask, rounded
+from pdrgate.phase import Phase
 from pdrgate.results.model import Better
 from pdrgate.trial import Latency, Trial
 
@@ -98,5 +99,5 @@ def told_by(trial: Trial) -> Latency | None:
     return trial.latency if trial.sound and trial.latency is not None and trial.latency.count else None
 
 
-def _told(trials: Sequence[Trial], phase: str) -> list[Latency]:
+def _told(trials: Sequence[Trial], phase: Phase) -> list[Latency]:
     return [found for one in trials if one.phase == phase and (found := told_by(one)) is not None]

@@ -11,30 +11,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from pdrgate.phase import Phase
 from pdrgate.results.model import Better
 from pdrgate.trial import Trial
 
-REPEAT, SATURATION, PDR_PHASE, OVERLOAD, COST, IDLE = "repeat", "saturation", "pdr", "overload", "cost", "idle"
-"""Phases: why a trial of a replicate was measured. Nothing is sent in an idle one: what the SUT does by itself, beside
-a program that has its CPU."""
-
-PATH = "path"
-"""The phase of a trial in which calls are followed, and which tells nothing else: the SUT is slower for it."""
-
-DROPS = "drops"
-"""The phase of a trial in which each dropped packet is looked at; it tells nothing else either."""
-
-LATENCY = ("latency50", "latency90", "latency99")
+LATENCY = (Phase.LATENCY_50, Phase.LATENCY_90, Phase.LATENCY_99)
 """The phases of trials with latency probes, by percent of the PDR."""
 
 TOLD_IN = 2
 """The first replicates, in which is measured what is told and not judged."""
-_COUNTED = frozenset((SATURATION, COST, IDLE))
+_COUNTED = frozenset((Phase.SATURATION, Phase.COST, Phase.IDLE))
 
-SOAK, MRR = "soak", "mrr"
-"""Phases of trials that are of no replicate: slices of a long load, and those that are offered all there is."""
-
-_OF_REPLICATES = frozenset((REPEAT, SATURATION, PDR_PHASE, OVERLOAD, COST, IDLE, *LATENCY))
+_OF_REPLICATES = _COUNTED | {Phase.REPEAT, Phase.PDR, Phase.OVERLOAD, *LATENCY}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +31,7 @@ class Ask:
 
     load: float
     duration: float
-    phase: str
+    phase: Phase
 
 
 class Step(Protocol):
@@ -75,7 +63,7 @@ class Measurand(Step, Compared, Protocol):
         """The sample that a replicate's trials come to, in `unit`; None when they come to none."""
 
 
-def is_counted(phase: str, replicate: int) -> bool:
+def is_counted(phase: Phase, replicate: int) -> bool:
     """Whether a trial keeps what each function of the SUT's kernel executed, where that is counted: ten times as much
     as all else of it."""
     return phase in _COUNTED or (phase in LATENCY and replicate <= TOLD_IN)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar
 
-from pdrgate.measurands.measurand import OVERLOAD, REPEAT, SATURATION, Ask
+from pdrgate.measurands.measurand import Ask
+from pdrgate.phase import Phase
 from pdrgate.results.model import Better
 from pdrgate.trial import Trial
 
@@ -37,12 +38,12 @@ class OverloadThroughput:
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:
         for load in self.loads:
-            if sum(one.phase == OVERLOAD and one.intended_load == load for one in trials) < self.count:
-                return Ask(load, self.duration, OVERLOAD)
+            if sum(one.phase == Phase.OVERLOAD and one.intended_load == load for one in trials) < self.count:
+                return Ask(load, self.duration, Phase.OVERLOAD)
         return None
 
     def value(self, trials: Sequence[Trial]) -> float | None:
-        told = [one for one in telling(trials) if one.phase == OVERLOAD and one.intended_load == self.loads[-1]]
+        told = [one for one in telling(trials) if one.phase == Phase.OVERLOAD and one.intended_load == self.loads[-1]]
         return max(median(one.forwarding_rate for one in told), 1.0 / self.duration) if told else None
 
 
@@ -85,7 +86,7 @@ def telling(trials: Sequence[Trial]) -> list[Trial]:
     return [
         one
         for one in trials
-        if one.phase in (REPEAT, SATURATION, OVERLOAD)
+        if one.phase in (Phase.REPEAT, Phase.SATURATION, Phase.OVERLOAD)
         and not one.disturbed
         and one.offered_load >= _OFFERED * one.intended_load
     ]

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar
 
-from pdrgate.measurands.measurand import PDR_PHASE, REPEAT, SATURATION, Ask, rounded
+from pdrgate.measurands.measurand import Ask, rounded
 from pdrgate.measurands.saturation import SaturationThroughput
+from pdrgate.phase import Phase
 from pdrgate.results.model import Better
 from pdrgate.trial import Trial
 
@@ -47,8 +48,8 @@ class PartialDropRate:
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:
         load = self._next_load(trials)
-        spent = sum(trial.phase == PDR_PHASE for trial in trials)
-        return None if load is None or spent >= self.most else Ask(load, self.duration, PDR_PHASE)
+        spent = sum(trial.phase == Phase.PDR for trial in trials)
+        return None if load is None or spent >= self.most else Ask(load, self.duration, Phase.PDR)
 
     def value(self, trials: Sequence[Trial]) -> float | None:
         """The knee, or the crossing between the highest load that holds and the lowest that does not."""
@@ -74,7 +75,7 @@ class PartialDropRate:
             return None
         at: dict[float, list[Trial]] = {}
         for trial in trials:
-            if trial.sound and trial.phase in (REPEAT, SATURATION):
+            if trial.sound and trial.phase in (Phase.REPEAT, Phase.SATURATION):
                 at.setdefault(trial.intended_load, []).append(trial)
         # By medians: a load that a SUT of wavering speed held once is no load that it holds.
         losses = {load: median(trial.steady_loss_ratio for trial in found) for load, found in at.items()}
@@ -125,4 +126,4 @@ class PartialDropRate:
         return held, None, open_load
 
     def _sound(self, trials: Sequence[Trial]) -> list[Trial]:
-        return [trial for trial in trials if trial.sound and trial.phase in (REPEAT, PDR_PHASE)]
+        return [trial for trial in trials if trial.sound and trial.phase in (Phase.REPEAT, Phase.PDR)]

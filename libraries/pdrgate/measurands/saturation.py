@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Final
 
-from pdrgate.measurands.measurand import PATH, REPEAT, SATURATION, Ask, rounded
+from pdrgate.measurands.measurand import Ask, rounded
+from pdrgate.phase import Phase
 from pdrgate.results.model import Better
 from pdrgate.trial import Trial
 
@@ -39,11 +40,12 @@ class SaturationThroughput:
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:
         for load in self._loads:
-            tried = [one for one in trials if one.intended_load == load and one.phase in (REPEAT, SATURATION)]
+            at_load = [one for one in trials if one.intended_load == load]
+            tried = [one for one in at_load if one.phase in (Phase.REPEAT, Phase.SATURATION)]
             # What the machine disturbed is made good, within bounds.
             done = tried if len(tried) >= _MOST * self.count else [one for one in tried if not one.disturbed]
             if len(done) < self.count:
-                return Ask(load, self.duration, SATURATION)
+                return Ask(load, self.duration, Phase.SATURATION)
             if any(one.generator_limited for one in done) or self._rate_at(load, trials) is not None:
                 break
         return None
@@ -58,7 +60,7 @@ class SaturationThroughput:
 
     def _rate_at(self, load: float, trials: Sequence[Trial]) -> float | None:
         """The median rate, packets/s, of trials of which the median is an overload; else None."""
-        sound = [one for one in trials if one.intended_load == load and one.sound and one.phase != PATH]
+        sound = [one for one in trials if one.intended_load == load and one.sound and one.phase != Phase.PATH]
         if not sound or median(one.steady_loss_ratio for one in sound) <= self.loss_ratio:
             return None
         return median(one.forwarding_rate for one in sound)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pdrgate.measurands.measurand import REPEAT, Ask
+from pdrgate.measurands.measurand import Ask
+from pdrgate.phase import Phase
 from pdrgate.trial import Trial
 
 
@@ -17,5 +18,5 @@ class Sweep:
     duration: float
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:
-        done = {trial.intended_load for trial in trials if trial.phase == REPEAT}
-        return next((Ask(load, self.duration, REPEAT) for load in self.loads if load not in done), None)
+        done = {trial.intended_load for trial in trials if trial.phase == Phase.REPEAT}
+        return next((Ask(load, self.duration, Phase.REPEAT) for load in self.loads if load not in done), None)

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Protocol
 
-from pdrgate.measurands.measurand import REPEAT, Compared
+from pdrgate.measurands.measurand import Compared
+from pdrgate.phase import Phase
 from pdrgate.results.model import Better
 from pdrgate.transfer import Transfer
 from pdrgate.trial import USER_SPACE
 
-REST, CURVE = "rest", "curve"
-"""Phases beside `REPEAT`: hardly anything is sent, so that round trips are not loaded; a point of the window curve."""
 REST_RATE = 10e6
 """Bits/s of a transfer at rest: what any SUT takes, an emulated one too."""
 _REST_TIME = 1.0
@@ -32,7 +31,7 @@ class TransferAsk:
 
     window: int
     duration: float
-    phase: str
+    phase: Phase
     rate: float = 0.0
     """Bits/s that the sender holds itself back to; 0: as fast as it goes."""
 
@@ -66,10 +65,10 @@ class TcpThroughput:
     better: ClassVar[Better] = "higher"
 
     def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
-        made = [one for one in transfers if one.phase == REPEAT]
+        made = [one for one in transfers if one.phase == Phase.REPEAT]
         # What the machine disturbed is made good, within bounds.
         done = made if len(made) >= _MOST * self.count else loaded(made)
-        return TransferAsk(self.window, self.duration, REPEAT) if len(done) < self.count else None
+        return TransferAsk(self.window, self.duration, Phase.REPEAT) if len(done) < self.count else None
 
     def value(self, transfers: Sequence[Transfer]) -> float | None:
         found = loaded(transfers)
@@ -91,8 +90,8 @@ class RttInflation:
     better: ClassVar[Better] = "lower"
 
     def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
-        rested = any(one.phase == REST for one in transfers)
-        return None if rested else TransferAsk(self.window, _REST_TIME, REST, REST_RATE)
+        rested = any(one.phase == Phase.REST for one in transfers)
+        return None if rested else TransferAsk(self.window, _REST_TIME, Phase.REST, REST_RATE)
 
     def value(self, transfers: Sequence[Transfer]) -> float | None:
         rest = rest_rtt(transfers)
@@ -144,19 +143,19 @@ def transfers_of_replicates(transfers: Iterable[Transfer]) -> dict[tuple[str, in
     """The transfers of replicates, by boot, pair and repeat, in measured order; see `replicate_of`."""
     found: dict[tuple[str, int, int], list[Transfer]] = {}
     for one in transfers:
-        if one.phase in (REST, REPEAT) and (one.pair or one.repeat):
+        if one.phase in (Phase.REST, Phase.REPEAT) and (one.pair or one.repeat):
             found.setdefault((one.boot, one.pair, one.repeat), []).append(one)
     return found
 
 
 def loaded(transfers: Sequence[Transfer]) -> list[Transfer]:
     """The transfers of a replicate that tell of the SUT at the fixed window."""
-    return [one for one in transfers if one.phase == REPEAT and one.sound]
+    return [one for one in transfers if one.phase == Phase.REPEAT and one.sound]
 
 
 def rest_rtt(transfers: Sequence[Transfer]) -> float | None:
     """The round trip time at rest, seconds; None where no transfer tells it."""
-    return min((look.rtt for one in transfers if one.phase == REST for look in one.looks), default=None)
+    return min((look.rtt for one in transfers if one.phase == Phase.REST for look in one.looks), default=None)
 
 
 def kernel_cost(transfer: Transfer) -> float | None:

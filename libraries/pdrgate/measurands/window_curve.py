@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from pdrgate.measurands.tcp import CURVE, TransferAsk
+from pdrgate.measurands.tcp import TransferAsk
+from pdrgate.phase import Phase
 from pdrgate.transfer import Transfer
 
 _PLATEAU = 0.9
@@ -29,17 +30,17 @@ class WindowCurve:
     """Of each transfer, seconds."""
 
     def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
-        made = [one for one in transfers if one.phase == CURVE]
+        made = [one for one in transfers if one.phase == Phase.CURVE]
         knees, left = self.knees(made), len(made) % len(self.windows)
         if not left and (len(knees) >= MOST_SWEEPS or agree(knees)):
             return None
         down = len(knees) % 2 == 1
         order = self.windows[::-1] if down else self.windows
-        return TransferAsk(order[left], self.duration, CURVE)
+        return TransferAsk(order[left], self.duration, Phase.CURVE)
 
     def knees(self, transfers: Sequence[Transfer]) -> tuple[int, ...]:
         """The knee of each whole sweep, bytes."""
-        made, step = [one for one in transfers if one.phase == CURVE], len(self.windows)
+        made, step = [one for one in transfers if one.phase == Phase.CURVE], len(self.windows)
         sweeps = [made[at : at + step] for at in range(0, len(made) // step * step, step)]
         return tuple(knee({one.window: one.throughput for one in sweep}) for sweep in sweeps)
 
@@ -49,7 +50,7 @@ class WindowCurve:
             return None
         rates: dict[int, list[float]] = {}
         for one in transfers:
-            if one.phase == CURVE:
+            if one.phase == Phase.CURVE:
                 rates.setdefault(one.window, []).append(one.throughput)
         return knee({window: median(found) for window, found in rates.items()})
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from pdrgate.phase import Phase
 from pdrgate.reports import html_tables
 from pdrgate.reports.arrival_words import arrivals_by_build
 from pdrgate.reports.builds import of_builds
@@ -20,8 +21,6 @@ from pdrgate.results.model import AssessmentResult, ScenarioResult, SearchResult
 from pdrgate.results.verdict import STABLE
 from pdrgate.trial import Trial
 
-_SEARCH = "search"
-"""The phase of the trials that a search made."""
 _KEPT = 256
 _Drawn = TypeVar("_Drawn", bytes, bytes | None)
 _drawn: dict[str, Any] = {}
@@ -208,7 +207,7 @@ def kernel(scenario: ScenarioResult) -> str:
 
 
 def _parts(scenario: ScenarioResult, trials: Sequence[Trial], begin: str) -> Iterator[_Part]:
-    searched = [trial for trial in trials if trial.scenario == scenario.name and trial.phase == _SEARCH]
+    searched = [trial for trial in trials if trial.scenario == scenario.name and trial.phase == Phase.SEARCH]
     if not scenario.sides:
         release = kernel(scenario)
         own = [trial for trial in searched if trial.boot == scenario.boot]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.reading import Place
+from pdrgate.phase import Phase
 from pdrgate.results.losses import thousands
 from pdrgate.results.model import ScenarioResult
 from pdrgate.trial import Trial
@@ -24,7 +25,6 @@ _MOST = 2000
 """Trials that a page shows: a table of more is no page any more."""
 _CROWD = 150
 _WORTH_TELLING = 1e-4
-_CALIBRATION = "calibration"
 _GOAL = 0.005
 """Loss ratio that tells little from much where no goal is known."""
 SHAPES = {
@@ -93,7 +93,7 @@ def trial_chart(scenario: ScenarioResult, trials: Sequence[Trial]) -> TrialChart
         return None
     goal = scenario.assessment.pdr.plr_threshold if scenario.assessment else _GOAL
     # What the generator can do at most may be hundreds of times what the SUT can: such trials stand at the rim.
-    asked = [one.offered_load for one in shown if one.phase != _CALIBRATION]
+    asked = [one.offered_load for one in shown if one.phase != Phase.CALIBRATION]
     high = max(asked or [one.offered_load for one in shown]) or 1.0
     step = (_RIGHT - _LEFT - 16) / max(len(shown) - 1, 1)
     places = [_LEFT + 8 + number * step for number in range(len(shown))]

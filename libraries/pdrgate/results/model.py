@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pdrgate.phase import Phase
 from pdrgate.results.drops import DropsResult
 from pdrgate.results.losses import LossResult
 from pdrgate.results.soak import SoakResult
@@ -386,7 +387,7 @@ class AssessmentResult:
 class TransferResult:
     """One transfer of TCP. Rates are bits/s, times seconds, sizes bytes."""
 
-    phase: str
+    phase: Phase
     """Why it was made: rest, curve, repeat."""
     window: int
     """That receivers advertised to each stream, at most."""

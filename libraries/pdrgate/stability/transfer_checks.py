@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from pdrgate.phase import Phase
 from pdrgate.stability.assessment import Verdict
 from pdrgate.stability.checks import (
     SPREAD,
@@ -19,7 +20,6 @@ from pdrgate.stability.checks import (
 )
 from pdrgate.stability.drift import Repeats
 from pdrgate.stability.transfer_files import TransferExperiment
-from pdrgate.stability.trial_files import REPEAT_PHASE
 from pdrgate.stats.intervals import t_interval
 from pdrgate.transfer import Transfer
 
@@ -126,4 +126,4 @@ def round_trip(transfers: Sequence[Transfer]) -> float | None:
 
 
 def _repeats(experiment: TransferExperiment) -> tuple[Transfer, ...]:
-    return tuple(one for one in experiment.transfers if one.sound and one.phase == REPEAT_PHASE)
+    return tuple(one for one in experiment.transfers if one.sound and one.phase == Phase.REPEAT)

@@ -18,14 +18,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pdrgate.errors import DataError
+from pdrgate.phase import Phase
 from pdrgate.stability.content import opened
 from pdrgate.stability.experiments import experiments
 from pdrgate.stability.transfer_files import TRANSFERS_FILE
 from pdrgate.trial import GENERATOR_TOLERANCE, Trial
 
-REPEAT_PHASE = "repeat"
-IDLE_PHASE = "idle"
-"""In which nothing was sent: no trial of a curve."""
 _OURS = "trials.jsonl"
 _ALL_OURS = (_OURS, TRANSFERS_FILE)
 _DEFAULT_SECONDS = 10.0
@@ -143,8 +141,8 @@ def read_experiments(path: Path) -> list[Experiment]:
 
 def _of_the_curve(trials: Sequence[Trial]) -> tuple[Trial, ...]:
     """Those that an experiment is assessed by."""
-    repeats = tuple(trial for trial in trials if trial.phase == REPEAT_PHASE)
-    return repeats or tuple(trial for trial in trials if trial.phase != IDLE_PHASE)
+    repeats = tuple(trial for trial in trials if trial.phase == Phase.REPEAT)
+    return repeats or tuple(trial for trial in trials if trial.phase != Phase.IDLE)
 
 
 def read_trials(path: Path) -> list[Trial]:
@@ -219,7 +217,7 @@ def _ours(path: Path, text: str) -> TrialsRead:
             fail(f"{error}; a trial belongs there")
         if max(trial.offered, trial.forwarded, trial.unsent) > _LARGEST_COUNT:
             fail("a count is beyond 64 bits; a trial belongs there")
-        rested = trial.phase == IDLE_PHASE
+        rested = trial.phase == Phase.IDLE
         if not 0 < trial.intended_load <= _LARGEST_COUNT and not rested:
             fail(f"intended_load is {trial.intended_load!r}: a load above 0 packets/s belongs there")
         if trial.intended_duration <= 0:
@@ -255,7 +253,7 @@ def _published(path: Path, text: str) -> TrialsRead:
                     sending_time=seconds,
                     scenario=scenario,
                     boot=path.stem,
-                    phase=REPEAT_PHASE,
+                    phase=Phase.REPEAT,
                 )
             )
     return TrialsRead(tuple(trials), _shortfall(trials), published=True)

@@ -8,12 +8,13 @@ from rich.text import Text
 
 from pdrgate.data_paths.tcp_streams import size
 from pdrgate.gate.progress import Estimate, Progress, Upcoming
+from pdrgate.phase import Phase
 from pdrgate.reports.printable import printable
 from pdrgate.trial import Trial
 from pdrgate.units import Duration, Rate
 
 _WORTH_TELLING = 1e-3
-_PHASES = {"calibration": "calibrate"}
+_PHASES = {Phase.CALIBRATION: "calibrate"}
 _SIDE = 9
 """Columns of the longer of the two words."""
 _WORDS, _TIME = 58, 26

@@ -7,18 +7,17 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from pdrgate.phase import Phase
 from pdrgate.reports.plots.page import BLUE, FAINT, ORANGE, Stamp, legend, page, png, styled
 from pdrgate.results.model import ScenarioResult, TransferResult
 
-_CURVE, _REPEAT = "curve", "repeat"
-"""Phases of transfers."""
 _KIB = 1024
 
 
 def transfers(scenario: ScenarioResult) -> bytes | None:
     """Throughput and round trip time by window and over time, as PNG; None where no transfer was made under load."""
     found = scenario.transfers
-    made = [one for one in found.transfers if one.phase in (_CURVE, _REPEAT)] if found is not None else []
+    made = [one for one in found.transfers if one.phase in (Phase.CURVE, Phase.REPEAT)] if found is not None else []
     return png(_figure(scenario, made)) if made else None
 
 
@@ -29,8 +28,8 @@ def _figure(scenario: ScenarioResult, made: Sequence[TransferResult]) -> Figure:
     rest = f"; at rest {1e3 * found.rest_rtt:.3g} ms" if found.rest_rtt is not None else ""
     subtitle = f"throughput, and the senders' smoothed round trip time{rest}"
     figure = page(scenario.title, subtitle, judged=Stamp(scenario.verdict))
-    curve = [one for one in made if one.phase == _CURVE]
-    repeats = [one for one in made if one.phase == _REPEAT and one.rates]
+    curve = [one for one in made if one.phase == Phase.CURVE]
+    repeats = [one for one in made if one.phase == Phase.REPEAT and one.rates]
     panels = [part for part in (curve, repeats) if part]
     for number, part in enumerate(panels, start=1):
         axes = figure.add_subplot(len(panels), 1, number)
