@@ -14,8 +14,9 @@ from typing import Any, Self
 
 import msgspec
 
+from pdrgate.cause import Cause
 from pdrgate.phase import Phase
-from pdrgate.trial import Functions, Readings, changes
+from pdrgate.trial import Functions, Readings, changes, upgraded
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +82,8 @@ class Transfer:
     counters_after: Readings = field(default_factory=dict)
     functions: Functions = field(default_factory=dict)
     """What the SUT's kernel executed meanwhile; empty where that is not counted."""
-    disturbed: str = ""
-    """What of the machine kept the transfer from telling anything of the SUT, with its numbers."""
+    disturbed: tuple[Cause, ...] = ()
+    """What of the machine kept the transfer from telling anything of the SUT; empty for a sound one."""
     scenario: str = ""
     test: str = ""
     fingerprint: str = ""
@@ -156,6 +157,6 @@ class Transfer:
             ValueError: a key is missing, or a value has the wrong type or range.
         """
         try:
-            return msgspec.convert(record, cls)
+            return msgspec.convert(upgraded(record), cls)
         except msgspec.ValidationError as error:
             raise ValueError(str(error)) from error

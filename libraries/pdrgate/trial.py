@@ -10,6 +10,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 import msgspec
 
+from pdrgate.cause import Cause, of_an_earlier_version
 from pdrgate.phase import Phase
 
 STANDING, STANDING_SHARE = 128, 0.05
@@ -94,8 +95,8 @@ class Trial:
     """The same by who called whom, of a trial in which that was followed."""
     counted: float = 0.0
     """Seconds for which functions were counted: the trial, and what the generator needs before and after it."""
-    disturbed: str = ""
-    """What of the machine kept the trial from telling anything of the SUT, with its numbers; empty for a sound one."""
+    disturbed: tuple[Cause, ...] = ()
+    """What of the machine kept the trial from telling anything of the SUT; empty for a sound one."""
     scenario: str = ""
     """Name of the scenario, goal included: everything that was asked."""
     test: str = ""
@@ -257,7 +258,7 @@ class Trial:
             ValueError: a key is missing, or a value has the wrong type or range.
         """
         try:
-            return msgspec.convert(_upgraded(record), cls)
+            return msgspec.convert(upgraded(record), cls)
         except msgspec.ValidationError as error:
             raise ValueError(str(error)) from error
 
@@ -293,7 +294,7 @@ class Stretch(Protocol):
     def phase(self) -> Phase: ...
 
     @property
-    def disturbed(self) -> str: ...
+    def disturbed(self) -> tuple[Cause, ...]: ...
 
     @property
     def counters_after(self) -> Readings: ...
@@ -339,14 +340,19 @@ def placed(counters: Mapping[str, int]) -> dict[str, dict[str, int]]:
     return found
 
 
-def _upgraded(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record as this version has it: earlier ones have counters without places of their own."""
-    upgraded = dict(record)
+def upgraded(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record, of a trial or a transfer, as this version has it.
+
+    Earlier ones have counters without places of their own, and in words alone what disturbed.
+    """
+    found = dict(record)
     for key in ("counters_before", "counters_after"):
-        counters = upgraded.get(key)
+        counters = found.get(key)
         if isinstance(counters, dict) and any(isinstance(value, int) for value in counters.values()):
-            upgraded[key] = placed(counters)
-    return upgraded
+            found[key] = placed(counters)
+    if isinstance(words := found.get("disturbed"), str):
+        found["disturbed"] = of_an_earlier_version(words)
+    return found
 
 
 def by_boot(trials: Sequence[AnyStretch]) -> dict[str, list[AnyStretch]]:

@@ -167,12 +167,7 @@ def main() -> None:
         for name in ("stalled", "withheld", "packets_waited"):
             values = sorted(one[name] / one["elapsed"] for one in seen)
             print(f"{name}: median {values[len(values) // 2]:.2%}, most {values[-1]:.2%} of the trial")
-        kinds = Tally(
-            "stood still" if "stood" in text else "withheld" if "others" in text else "slower"
-            for one in seen
-            for text in one.observation.disturbed.split("; ")
-            if text
-        )
+        kinds = Tally(str(cause.kind) for one in seen for cause in one.observation.disturbed)
         print(f"disturbed: {dict(kinds)}")
         print("beats by load (of the rate flat out): arithmetic, loads, ns; of the CPU; packets waited")
         for part in LOADS:

@@ -27,6 +27,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
 from pdrgate.builds.named_build import named_build
+from pdrgate.cause import Cause, CauseKind
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.observers.watching import watching
@@ -58,15 +59,15 @@ LOADS = (0.85, 1.9)
 @dataclass(frozen=True)
 class Seen:
     rate: float
-    disturbed: str
+    disturbed: tuple[Cause, ...]
 
     @property
     def late(self) -> bool:
-        return "late" in self.disturbed
+        return any(one.kind is CauseKind.LATE for one in self.disturbed)
 
     @property
     def starved(self) -> bool:
-        return "no CPU" in self.disturbed
+        return any(one.kind is CauseKind.STARVED for one in self.disturbed)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hog import hog
 
+from pdrgate.cause import causes_in_words
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.observers.reading import nested
 from pdrgate.observers.watching import Observation, watching
@@ -61,8 +62,8 @@ def test_who_takes_the_suts_cpu_away_is_seen(make_testbed: Callable[[], NetnsTes
     cpu = testbed.sut_cpus[0]
     with hog(cpu, "fifo"):
         found = watched(testbed, 20e6, 6)
-    blamed = [observation for observation in found if f"others had CPU {cpu}" in observation.disturbed]
-    assert len(blamed) >= 4, [observation.disturbed for observation in found]
+    blamed = [observation for observation in found if f"others had CPU {cpu}" in causes_in_words(observation.disturbed)]
+    assert len(blamed) >= 4, [causes_in_words(observation.disturbed) for observation in found]
 
 
 def test_it_ends_with_its_testbed(make_testbed: Callable[[], NetnsTestbed]) -> None:

@@ -129,7 +129,7 @@ class HistoryContract:
                 connection.execute(select(Function.name, Function.instructions)).all() == [("ip6_forward", 173.0)] * 2
             )
             kept = connection.execute(select(TrialRow.__table__).order_by(TrialRow.id)).mappings().all()
-            ours = dataclasses.asdict(trial(2, started=1e9 + 2))
+            ours = dataclasses.asdict(trial(2, started=1e9 + 2)) | {"disturbed": ""}  # there in words
             assert {key: kept[1][key] for key in kept[1] if key not in ("id", "run_id")} == {
                 key: list(value) if isinstance(value, tuple) else value
                 for key, value in ours.items()

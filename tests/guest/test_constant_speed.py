@@ -13,6 +13,7 @@ import pytest
 from hog import hog
 
 from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.cause import causes_in_words
 from pdrgate.guests.guest import Guest, GuestConfig
 from pdrgate.guests.metering import SpeedObserver
 from pdrgate.guests.metering.function_counts import BusyProgram
@@ -98,7 +99,7 @@ def test_that_qemu_has_no_cpu_is_told_though_its_cpu_has_nothing_to_do(guest: Gu
         for _ in range(4):
             observer.begin()
             time.sleep(0.3)
-            told.append(observer.end().disturbed)
+            told.append(causes_in_words(observer.end().disturbed))
     assert all("QEMU had no CPU for " in one for one in told), told
 
 
@@ -159,14 +160,14 @@ def test_a_stopped_emulator_is_seen(busy: Guest, observed: SpeedObserver) -> Non
     with stopped(busy):
         time.sleep(0.3)
     time.sleep(0.1)
-    assert "the guest's CPU was late by" in observed.end().disturbed
+    assert "the guest's CPU was late by" in causes_in_words(observed.end().disturbed)
 
 
 def test_an_emulator_that_is_stopped_when_the_trial_ends_is_seen(busy: Guest, observed: SpeedObserver) -> None:
     """It was once late by as much as it would have made good, and nobody noticed."""
     with stopped(busy):
         time.sleep(0.02)
-        assert "the guest's CPU was late by" in observed.end().disturbed
+        assert "the guest's CPU was late by" in causes_in_words(observed.end().disturbed)
 
 
 def test_a_cpu_with_nothing_to_do_owes_nothing(guest: Guest) -> None:

@@ -18,6 +18,7 @@ from simulated_sut import Behaviour, IdealCurve, SimulatedSut
 from trex_rig import config, ideal, paths
 from trex_server import TRexServer
 
+from pdrgate.cause import causes_in_words
 from pdrgate.gate.boots import Build
 from pdrgate.gate.build_comparison import BuildComparison, Plan
 from pdrgate.gate.record import RunRecord
@@ -126,7 +127,7 @@ def test_a_server_that_is_too_far_away_for_a_trial_makes_none_that_counts(
     server.sut, server.faults.late = ideal(43e3, buffer=DEEP), 0.06
     trial = generator.trial(1.3 * 43e3, 0.1, FRAMES)
     assert trial.under_way == ()
-    assert trial.disturbed.startswith("TRex, or this machine, was too busy to look for ")
+    assert causes_in_words(trial.disturbed).startswith("TRex, or this machine, was too busy to look for ")
     assert not trial.sound
 
 

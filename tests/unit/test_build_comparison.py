@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from causes import because
 from console_lines import verdict_lines
 from curves import EarlyLoss, Livelock
 from fake_testbed import CONFIG, QUICK, FakeTestbed, Killed, Watcher
@@ -877,7 +878,7 @@ class Late:
         pass
 
     def end(self) -> Observation:
-        return Observation(disturbed="the guest's CPU was late by 300 of 1000 ms" if self.disturbed else "")
+        return Observation(disturbed=because("the guest's CPU was late by 300 of 1000 ms" if self.disturbed else ""))
 
 
 def disturbed_from(boot: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from causes import because
 
 from pdrgate.measurands import Cost, replicate_of
 from pdrgate.measurands.cost import idle_of, on_path, packet_cost, packets_per_poll, saturated
@@ -98,7 +99,7 @@ def test_trials_below_saturation_and_of_other_phases_do_not_count():
 
 
 def test_a_disturbed_trial_counts_where_there_is_no_other():
-    disturbed = saturation(180, disturbed="the emulator was late")
+    disturbed = saturation(180, disturbed=because("the emulator was late"))
     assert saturated([disturbed, saturation(170)], 0.005) == [saturation(170)]
     assert saturated([disturbed], 0.005) == [disturbed]
 

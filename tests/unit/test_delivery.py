@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from causes import because
 
 from pdrgate.errors import UsageError
 from pdrgate.gate.arrivals import arrivals
@@ -104,7 +105,7 @@ def test_gaps_are_told_by_the_class_that_so_many_lie_in_or_below() -> None:
     trials = [
         arrived(2000.0, gap_1us=90, gap_64us=8, gap_longer_than_16384us=2), arrived(1000.0, gap_2us=1),
         dataclasses.replace(arrived(1000.0, gap_1us=5), phase=Phase.SEARCH),
-        dataclasses.replace(arrived(1000.0, gap_1us=5), disturbed="a stall"),
+        dataclasses.replace(arrived(1000.0, gap_1us=5), disturbed=because("a stall")),
     ]  # fmt: skip
     slow, fast = arrivals(trials)
     assert (slow.load, slow.trials, slow.gaps, slow.p50, slow.p99) == (1000.0, 1, 2, 2e-6, 2e-6)

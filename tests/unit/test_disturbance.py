@@ -8,13 +8,15 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from causes import because
 from fake_testbed import CONFIG, QUICK, FakeTestbed, Watcher, gate, new_session
 from simulated_sut import Behaviour, Ceiling, RealisticCurve, SimulatedSut
 
+from pdrgate.cause import Cause, CauseKind
 from pdrgate.gate import disturbance
 from pdrgate.gate.boots import SIDES, Build
 from pdrgate.gate.build_comparison import BuildComparison, Plan
-from pdrgate.gate.disturbance import Disturbance, beyond_the_machine, remedy
+from pdrgate.gate.disturbance import Disturbance, Evidence, beyond_the_machine, remedy
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
@@ -28,19 +30,20 @@ from pdrgate.search.patience import Patience
 from pdrgate.stability import LoadLossCurve, assess
 from pdrgate.trial import Trial
 
-STALL = "stalls of CPU 1, the longest of 38.2 ms, 9 % of the trial"
+STALLED = "stalls of CPU 1, the longest of 38.2 ms, 9 % of the trial"
+STALL = because(STALLED, part=0.09)
 
 
-def trials(*disturbed: Sequence[str], boot: str = "b", phase: str = "repeat") -> list[Trial]:
+def trials(*disturbed: Sequence[tuple[Cause, ...]], boot: str = "b", phase: Phase = Phase.REPEAT) -> list[Trial]:
     """A wanted trial each, with what disturbed its attempts."""
     return [
-        Trial(1e5 + number, 1.0, 1000, 1000, boot=boot, phase=phase, repeat=1, disturbed=sentence)
+        Trial(1e5 + number, 1.0, 1000, 1000, boot=boot, phase=phase, repeat=1, disturbed=causes)
         for number, attempts in enumerate(disturbed)
-        for sentence in attempts
+        for causes in attempts
     ]
 
 
-SOUND, REPEATED, LOST = ("",), (STALL, ""), (STALL, STALL, STALL)
+SOUND, REPEATED, LOST = ((),), (STALL, ()), (STALL, STALL, STALL)
 REMEDY = "free CPU 1 of all else, or use a guest of constant speed"
 UNSTABLE = Judgement(Verdict.UNSTABLE, "TIR 0.46")
 
@@ -67,7 +70,7 @@ def test_a_trial_with_its_repeats_is_one_that_is_wanted() -> None:
 
 
 def test_equal_questions_in_a_row_are_not_taken_for_repeats() -> None:
-    same = [Trial(1e5, 1.0, 9, 9, phase=Phase.SATURATION, disturbed=why) for why in (*LOST, *LOST, "", "")]
+    same = [Trial(1e5, 1.0, 9, 9, phase=Phase.SATURATION, disturbed=why) for why in (*LOST, *LOST, (), ())]
     found = Disturbance.of(same)
     assert (found.wanted, found.repeated, found.lost) == (4, 2, 2)
 
@@ -89,7 +92,7 @@ def test_nothing_disturbed_nothing_told() -> None:
 
 def test_where_the_disturbed_is_not_measured_again_each_trial_is_a_wanted_one() -> None:
     """As the smoke profile does, whose numbers are not worth the time."""
-    same = [Trial(1e5, 1.0, 9, 9, phase=Phase.SATURATION, disturbed=why) for why in ("", STALL, STALL, "", "")]
+    same = [Trial(1e5, 1.0, 9, 9, phase=Phase.SATURATION, disturbed=why) for why in ((), STALL, STALL, (), ())]
     found = Disturbance.of(same, Patience(disturbed=0))
     assert (found.wanted, found.repeated, found.lost) == (5, 0, 2)
     assert found.remark().startswith("2 of 5 trials left out, the machine had disturbed them (2 times, at worst stalls")
@@ -145,9 +148,9 @@ def test_trials_that_came_right_when_repeated_excuse_nothing() -> None:
 
 
 def test_the_sentence_has_the_evidence_its_share_and_what_to_do() -> None:
-    other = "other processes had 33 % of CPU 1"
-    worse = STALL.replace("38.2", "51.0")
-    found = Disturbance.of(trials(LOST, (worse, STALL, STALL), (other, other, ""), *[SOUND] * 3))
+    other, worse = "other processes had 33 % of CPU 1", STALLED.replace("9 %", "12 %")
+    held, longer = because(other, CauseKind.WITHHELD), because(worse, part=0.12)
+    found = Disturbance.of(trials(LOST, (longer, STALL, STALL), (held, held, ()), *[SOUND] * 3))
     judgement = found.weighed(UNSTABLE, REMEDY)
     assert str(judgement) == (
         "DISTURBED: 2 of 6 trials were disturbed, after up to 2 repeats each, in 67% of the time "
@@ -156,7 +159,17 @@ def test_the_sentence_has_the_evidence_its_share_and_what_to_do() -> None:
     )
 
 
-def watched(load: float, forwarded: int, others: int = 0, *, heartbeat: bool = True, disturbed: str = "") -> Trial:
+def test_the_worst_of_a_kind_is_what_took_the_most_of_a_trial_and_a_trial_counts_once() -> None:
+    """Whichever CPU it was: numbers in the words say nothing of that."""
+    short, long = because("CPU 1 stood still, 1 %", part=0.01), because("CPU 0 stood still, 30 %", part=0.3)
+    found = Disturbance.of(trials((short, (*short, *long), ())))
+    assert found.evidence == (Evidence(long[0], 2),)
+    assert found.remark().endswith("(2 times, at worst CPU 0 stood still, 30 %)")
+
+
+def watched(
+    load: float, forwarded: int, others: int = 0, *, heartbeat: bool = True, disturbed: tuple[Cause, ...] = ()
+) -> Trial:
     """A trial of 1 s, with so many ticks of other processes on CPU 1."""
     before = {"cpu1": {"process_ticks": 100}} | ({"cpu1/heartbeat": {"beats": 0}} if heartbeat else {})
     after = {"cpu1": {"process_ticks": 100 + others}} | ({"cpu1/heartbeat": {"beats": 500}} if heartbeat else {})
@@ -218,7 +231,7 @@ def test_what_may_be_the_machines_is_not_called_the_suts(made: list[Trial], cpus
 class Disturber:
     """Says of trials what a test wants it to say."""
 
-    def __init__(self, says: Callable[[int], str]) -> None:
+    def __init__(self, says: Callable[[int], tuple[Cause, ...]]) -> None:
         self._says = says
         self._number = 0
 
@@ -230,7 +243,7 @@ class Disturber:
 
 
 class DisturbedTestbed(FakeTestbed):
-    def __init__(self, sut: SimulatedSut, says: Callable[[int], str]) -> None:
+    def __init__(self, sut: SimulatedSut, says: Callable[[int], tuple[Cause, ...]]) -> None:
         super().__init__(sut)
         self.sut_cpus = (1,)
         self._disturber = Disturber(says)
@@ -239,7 +252,7 @@ class DisturbedTestbed(FakeTestbed):
         return (CounterObserver(self.counters), self._disturber)
 
 
-def run(tmp_path: Path, sut: SimulatedSut, says: Callable[[int], str]) -> ScenarioResult:
+def run(tmp_path: Path, sut: SimulatedSut, says: Callable[[int], tuple[Cause, ...]]) -> ScenarioResult:
     testbed = DisturbedTestbed(sut, says)
     with new_session(testbed, tmp_path / "run", Watcher(), tmp_path / "state") as session:
         gate(session)
@@ -256,22 +269,22 @@ def sut(modes: Sequence[float] = (1.0,), seed: int = 1) -> SimulatedSut:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_sut_that_flips_does_not_hide_behind_a_disturbed_trial_now_and_then(tmp_path: Path, seed: int) -> None:
-    entry = run(tmp_path, sut((1.0, 0.8), seed), lambda number: STALL if number % 5 == 0 else "")
+    entry = run(tmp_path, sut((1.0, 0.8), seed), lambda number: STALL if number % 5 == 0 else ())
     assert entry.verdict is Verdict.UNSTABLE
     assert "trials repeated, the machine had disturbed them" in entry.reason
 
 
 def test_a_steady_sut_on_a_machine_that_disturbs_now_and_then_gets_its_answer(tmp_path: Path) -> None:
-    entry = run(tmp_path, sut(), lambda number: STALL if number % 3 == 0 else "")
+    entry = run(tmp_path, sut(), lambda number: STALL if number % 3 == 0 else ())
     assert entry.verdict is Verdict.NO_BASELINE
-    assert f"at worst {STALL}" in entry.reason
+    assert f"at worst {STALLED}" in entry.reason
     assert entry.pdr is not None
     assert entry.pdr.load == pytest.approx(0.99e6, rel=0.01)
 
 
 @pytest.mark.parametrize("modes", [(1.0,), (1.0, 0.7)], ids=["steady", "flips"])
 def test_where_most_trials_are_lost_the_machine_is_why(tmp_path: Path, modes: Sequence[float]) -> None:
-    entry = run(tmp_path, sut(modes), lambda number: STALL if number % 8 else "")
+    entry = run(tmp_path, sut(modes), lambda number: STALL if number % 8 else ())
     assert entry.verdict is Verdict.DISTURBED
     assert entry.verdict.exit_code == 2
     assert "free CPU 1 of all else" in entry.reason

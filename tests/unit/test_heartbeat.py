@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pdrgate.cause import CauseKind, causes_in_words
 from pdrgate.errors import TestbedError
 from pdrgate.observers import heartbeat as module
 from pdrgate.observers.heartbeat import Heartbeat, HeartbeatObserver, Pace, Slowdown, Watched, disturbance
@@ -23,14 +24,13 @@ QUIET = Watched(
 
 
 def beat(slowdown: float = 0.0, loads: float = 0.0, **changes: int) -> str:
-    return disturbance(dataclasses.replace(QUIET, **changes), 1, Slowdown(slowdown, loads))
+    return causes_in_words(disturbance(dataclasses.replace(QUIET, **changes), 1, Slowdown(slowdown, loads)))
 
 
 def test_packet_work_that_waits_for_programs_of_the_sut_is_no_disturbance() -> None:
     waits = dataclasses.replace(QUIET, withheld=300 * MS, longest_withheld=20 * MS, packets_waited=350 * MS, stalls=1)
-    assert "others had CPU 1" in disturbance(waits, 1, Slowdown())
-    assert disturbance(waits, 1, Slowdown(), shared=True).startswith("CPU 1 stood still")
-    assert "others" not in disturbance(waits, 1, Slowdown(), shared=True)
+    found = [[one.kind for one in disturbance(waits, 1, Slowdown(), shared=shared)] for shared in (False, True)]
+    assert found == [[CauseKind.STOOD_STILL, CauseKind.WITHHELD], [CauseKind.STOOD_STILL]]
 
 
 def test_a_quiet_trial_is_sound() -> None:
@@ -96,7 +96,7 @@ def test_a_slow_sut_beside_good_beats_stays_the_suts() -> None:
             QUIET, loads_median=some.randint(1850, 2050), longest_wait=some.randint(0, 25 * MS),
             packets_ran=some.randint(200, 395) * MS, missed=some.randint(0, 20),
         )  # fmt: skip
-        assert disturbance(watched, 1, pace.slowdown(watched)) == ""
+        assert disturbance(watched, 1, pace.slowdown(watched)) == ()
 
 
 def test_the_pace_is_that_of_the_best_trials_so_far() -> None:
@@ -169,7 +169,7 @@ def test_one_turn_begins_and_the_next_one_ends(program: Path) -> None:
         observer = HeartbeatObserver([heartbeat])
         observer.begin()
         observation = observer.end()
-        assert observation.disturbed == ""
+        assert observation.disturbed == ()
         assert observation.after == QUIET.reading(1)
         assert set(observation.before.values()) == {0}
         with pytest.raises(TestbedError, match="the heartbeat on CPU 1"):

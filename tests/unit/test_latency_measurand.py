@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from causes import because
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,7 +58,7 @@ def test_what_the_machine_adds_to_a_trial_decides_nothing() -> None:
 @pytest.mark.parametrize(
     "spoilt",
     [
-        {"disturbed": "a stall of 9 ms"}, {"unsent": 10_000}, {"latency": None},
+        {"disturbed": because("a stall of 9 ms")}, {"unsent": 10_000}, {"latency": None},
         {"latency": Latency(0.0, 0.0, 0.0, 0.0, 0)},
     ],
 )  # fmt: skip

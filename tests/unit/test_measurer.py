@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from causes import because
 
 from pdrgate.errors import GeneratorError, PdrGateError, StorageError, TestbedError
 from pdrgate.gate.measurer import Measurer
@@ -225,9 +226,9 @@ def test_a_generators_own_counters_stay_beside_the_suts(file: TrialFile) -> None
 def test_what_disturbed_a_generator_is_told(file: TrialFile, phase: str, told: str) -> None:
     class Busy(Generator):
         def trial(self, load: float, duration: float, frames: Frames) -> Trial:
-            return dataclasses.replace(super().trial(load, duration, frames), disturbed="the server was busy")
+            return dataclasses.replace(super().trial(load, duration, frames), disturbed=because("the server was busy"))
 
-    assert measurer(Busy(), file).measure(1000, 1, phase).disturbed == told
+    assert measurer(Busy(), file).measure(1000, 1, phase).disturbed == because(told)
 
 
 def test_a_sut_that_died_is_told_and_not_what_went_with_it(file: TrialFile) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from causes import because
 
 from pdrgate.gate.load_plan import overloads
 from pdrgate.measurands import Ask, LivelockThreshold, OverloadThroughput
@@ -51,7 +52,10 @@ def test_a_sut_that_keeps_forwarding_has_its_threshold_beyond_the_highest_load()
 
 
 def test_trials_that_were_disturbed_or_offered_too_little_tell_nothing() -> None:
-    disturbed, short = trial(8e6, 1e6, disturbed="stalls"), Trial(8e6, 1.0, 7_000_000, 1_000_000, phase=Phase.OVERLOAD)
+    disturbed, short = (
+        trial(8e6, 1e6, disturbed=because("stalls")),
+        Trial(8e6, 1.0, 7_000_000, 1_000_000, phase=Phase.OVERLOAD),
+    )
     assert OVERLOADED.value([disturbed, short]) is None
     assert OVERLOADED.value([disturbed, short, trial(8e6, 1e3)]) == 1e3
 

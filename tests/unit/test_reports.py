@@ -10,6 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from causes import because
 from made_results import pdr, result, scenario, trial, written
 from simulated_sut import RealisticCurve, SimulatedSut
 
@@ -357,7 +358,7 @@ def test_each_trial_is_a_mark_that_says_what_it_was_and_leads_to_its_line() -> N
     trials = [
         trial(1, forwarded=1000, under_way=(), started=5.0),
         trial(2, offered=2000, forwarded=1000, started=6.5, counters_before=none, counters_after=counters),
-        trial(3, disturbed=EVIL, boot=EVIL, phase=EVIL, latency=None),
+        trial(3, disturbed=because(EVIL), boot=EVIL, latency=None),
         trial(4, sending_time=2.0), trial(5, scenario="another"),
     ]  # fmt: skip
     made = result(scenario(), scenario())

@@ -7,6 +7,7 @@ import dataclasses
 import re
 
 import pytest
+from causes import because
 from made_results import compared, result, scenario, trial
 from robot.utils import html_format  # type: ignore[import-untyped]
 from test_reports import EVIL, Page
@@ -124,7 +125,7 @@ def test_hostile_names_are_harmless_on_robots_pages(name: str) -> None:
         assert set(page.tags) <= {"p", "b", "table", "tr", "th", "td", "img", "a", "ul", "li"}
         assert all(address.startswith("data:image/svg") or address == "summary.html" for address in page.links)
         assert page.handlers == []
-    trials = [trial(disturbed=name, phase=name)]
+    trials = [trial(disturbed=because(name), boot=name)]
     drawn = [Picture("p", name, PNG)]
     for fragment in (evidence_html(evil), scenario_html(evil, drawn, trials), fold_html(trials_fold(trials))):
         page = Page(fragment)

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from causes import because
 from made_results import compared, result, scenario, trial
 
 from pdrgate.gate.progress import Estimate, Progress, Upcoming
@@ -70,7 +71,7 @@ TRIALS = {
     "lossy": trial(),
     "queued": QUEUED,
     "limited": trial(unsent=300, phase=Phase.SATURATION, side="baseline"),
-    "disturbed": trial(disturbed=HOSTILE, side="candidate", phase=Phase.SATURATION),
+    "disturbed": trial(disturbed=because(HOSTILE), side="candidate", phase=Phase.SATURATION),
     "late": trial(latency=Latency(1e-6, 2e-6, 123e-6, 4e-3, 10), side="candidate"),
 }
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from causes import because
 from curves import EarlyLoss
 from fake_testbed import QUICK, FakeTestbed, Killed, Watcher, gate, new_session
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
@@ -32,7 +33,7 @@ STALL = "CPU 1 stood still for up to 60 ms"
 
 def trial(lost: int = 0, disturbed: str = "", p50: float = 1e-4, **more: Any) -> Trial:
     known = {"sending_time": 10.0, "latency": Latency(p50, p50, 2 * p50, 3 * p50, 100), "phase": "soak"}
-    return Trial(1e5, 10.0, 1_000_000, 1_000_000 - lost, disturbed=disturbed, **known | more)
+    return Trial(1e5, 10.0, 1_000_000, 1_000_000 - lost, disturbed=because(disturbed), **known | more)
 
 
 def soak(*trials: Trial, asked: float | None = None) -> SoakResult:
@@ -268,7 +269,7 @@ class Stalls:
 
     def end(self) -> Observation:
         now, *self.turns = self.turns or (False,)
-        return Observation(disturbed=STALL if now else "")
+        return Observation(disturbed=because(STALL if now else ""))
 
 
 class StallingTestbed(FakeTestbed):

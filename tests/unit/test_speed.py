@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pdrgate.cause import Cause, CauseKind, causes_in_words
 from pdrgate.errors import TestbedError
 from pdrgate.guests.metering import Counts, Executed, SpeedObserver, SpeedRecord, VcpuMeter, plugin
 from pdrgate.guests.metering import plugin as built
@@ -140,7 +141,7 @@ def test_a_trial_in_which_the_cpu_fell_behind_is_disturbed(lost: float, disturbe
         assert meter.speed == 100_000_000
         seen = observer.end()
         assert meter.speed == 0
-    assert disturbed in seen.disturbed
+    assert disturbed in causes_in_words(seen.disturbed)
     assert bool(seen.disturbed) is bool(disturbed)
     instructions = Counter(Place.vcpu(0), "instructions")
     assert seen.after[instructions] - seen.before[instructions] == 50_000_000
@@ -156,7 +157,7 @@ def test_a_trial_at_whose_end_the_cpu_is_behind_is_disturbed(executed: float, ha
     with _Meter(counts(5e6, time=10.0), after) as meter:
         observer = SpeedObserver(meter, 100_000_000)
         observer.begin()
-        told = observer.end().disturbed
+        told = causes_in_words(observer.end().disturbed)
     assert told == (f"the guest's CPU was late by {late} of 500 ms" if late else "")
 
 
@@ -214,7 +215,8 @@ def test_a_trial_in_which_qemu_had_no_cpu_is_disturbed_though_its_cpu_is_not_lat
     with Starved(counts(5e6, time=10.0), counts(25e6, halted=0.3, time=10.5)) as meter:
         observer = SpeedObserver(meter, 100_000_000)
         observer.begin()
-        assert observer.end().disturbed == "QEMU had no CPU for 300 of 500 ms"
+        (cause,) = observer.end().disturbed
+        assert cause == Cause(CauseKind.STARVED, pytest.approx(0.6), "QEMU had no CPU for 300 of 500 ms")
     assert rested  # what is left of it drains before the next one
 
 

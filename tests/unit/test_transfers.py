@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from causes import because
 from fake_testbed import QUICK, FakeTestbed, Killed, Watcher, new_session
 from made_results import scenario, written
 from simulated_sut import IdealCurve, SimulatedSut
@@ -160,10 +161,10 @@ def test_what_transfers_come_to() -> None:
 
 def test_a_disturbed_transfer_tells_nothing_and_is_made_good() -> None:
     throughput, loop = TcpThroughput(1 << 20, 1.0, 2), SimulatedLoop()
-    made = transfers(loop, 1 << 20, disturbed="a stall of 10 ms") + transfers(loop, 1 << 20)
+    made = transfers(loop, 1 << 20, disturbed=because("a stall of 10 ms")) + transfers(loop, 1 << 20)
     assert throughput.next(made) is not None
     assert throughput.next(made + transfers(loop, 1 << 20)) is None
-    lost = transfers(loop, 1 << 20, count=4, disturbed="a stall of 10 ms")
+    lost = transfers(loop, 1 << 20, count=4, disturbed=because("a stall of 10 ms"))
     assert throughput.next(lost) is None  # within bounds
     assert throughput.value(lost) is None
 

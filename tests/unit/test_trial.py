@@ -6,9 +6,12 @@ import dataclasses
 import json
 
 import pytest
+from causes import because
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pdrgate.cause import CauseKind
+from pdrgate.phase import Phase
 from pdrgate.trial import IN_FLIGHT, LOOKS, STANDING, STANDING_SHARE, Latency, Trial
 
 counts = st.integers(min_value=0, max_value=10**12)
@@ -38,7 +41,10 @@ def trials(draw: st.DrawFn) -> Trial:
         drained=0,
         under_way=tuple(draw(st.lists(st.integers(0, 9000), max_size=LOOKS))),
         boot=draw(st.text(max_size=8)),
-        phase=draw(st.sampled_from(["", "search", "repeat"])),
+        phase=draw(st.sampled_from(Phase)),
+        disturbed=draw(
+            st.sampled_from([(), because("a stall"), (*because("a stall"), *because("late", CauseKind.LATE))])
+        ),
         started=draw(times),
     )
 
@@ -101,6 +107,13 @@ def test_counters_show_only_what_changed() -> None:
 def test_counters_of_an_older_file_get_their_places() -> None:
     record = json.loads(trial().to_json()) | {"counters_after": {"hop1.in0.rx_dropped": 3, "Ip6InNoRoutes": 1}}
     assert Trial.from_mapping(record).counters_after == {"hop1.in0": {"rx_dropped": 3}, "": {"Ip6InNoRoutes": 1}}
+
+
+def test_what_disturbed_a_trial_of_an_older_file_is_words() -> None:
+    record = json.loads(trial().to_json())
+    assert Trial.from_mapping(record | {"disturbed": ""}).sound
+    found = Trial.from_mapping(record | {"disturbed": "CPU 1 stood still; others had it"})
+    assert found.disturbed == because("CPU 1 stood still; others had it", CauseKind.UNTOLD, 0.0)
 
 
 @pytest.mark.parametrize("field", ["offered", "forwarded", "drained", "unsent", "refused", "stray", "pair", "repeat"])

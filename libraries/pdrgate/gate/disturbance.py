@@ -6,10 +6,10 @@ disturbed after its repeats is lost: where too much is, there is no answer, and 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from pdrgate.cause import Cause, CauseKind
 from pdrgate.gate.interference import receives, taken
 from pdrgate.hosts.cpus import format_cpu_list
 from pdrgate.hosts.scheduling import may_go_first
@@ -35,9 +35,12 @@ _DOUBT = (Verdict.UNSTABLE, Verdict.INCONCLUSIVE)
 class Evidence:
     """One kind of what disturbed trials."""
 
-    worst: str
-    """As the observer told it of the trial with the greatest numbers."""
+    worst: Cause
     trials: int
+    """That had a cause of the kind."""
+
+    def __str__(self) -> str:
+        return f"{self.trials} times, at worst {self.worst.words}" if self.trials > 1 else self.worst.words
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ class Disturbance:
             repeated=sum(len(chain) > 1 and any(trial.disturbed for trial in chain[:-1]) for chain in chains),
             lost=sum(bool(chain[-1].disturbed) for chain in chains),
             time_share=sum(trial.seconds for trial in disturbed) / time if time else 0.0,
-            evidence=_evidence(trial.disturbed for trial in disturbed),
+            evidence=_evidence(disturbed),
             repeats=patience.disturbed,
         )
 
@@ -133,8 +136,7 @@ class Disturbance:
         )
 
     def _kinds(self) -> str:
-        told = self.evidence[:_KINDS_TOLD]
-        return "; ".join(f"{one.trials} times, at worst {one.worst}" if one.trials > 1 else one.worst for one in told)
+        return "; ".join(map(str, self.evidence[:_KINDS_TOLD]))
 
 
 def remedy(testbed: Testbed) -> str:
@@ -183,17 +185,12 @@ def _chains(trials: Iterable[AnyStretch], patience: Patience) -> list[list[AnySt
     return found
 
 
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
-
-
-def _evidence(sentences: Iterable[str]) -> tuple[Evidence, ...]:
-    """Clauses that differ by their numbers only are of one kind; a trial may have several."""
-    kinds: dict[str, list[str]] = {}
-    for clause in (clause for sentence in sentences for clause in sentence.split("; ")):
-        kinds.setdefault(_NUMBER.sub("#", clause), []).append(clause)
-    found = [Evidence(max(told, key=_numbers), len(told)) for told in kinds.values()]
+def _evidence(disturbed: Sequence[Stretch]) -> tuple[Evidence, ...]:
+    """By kind; a trial may have several, and of one kind a cause for each CPU."""
+    found = []
+    for kind in CauseKind:
+        causes = [[cause for cause in trial.disturbed if cause.kind is kind] for trial in disturbed]
+        if any(causes):
+            worst = max((cause for own in causes for cause in own), key=lambda cause: cause.part)
+            found.append(Evidence(worst, sum(map(bool, causes))))
     return tuple(sorted(found, key=lambda one: -one.trials))
-
-
-def _numbers(sentence: str) -> tuple[float, ...]:
-    return tuple(map(float, _NUMBER.findall(sentence)))

@@ -101,7 +101,7 @@ class Measurer:
             stacks=observed.stacks,
             counted=observed.counted,
             # Who calls whom does not depend on how late the machine is, and to follow calls makes it late.
-            disturbed="" if phase == Phase.PATH else "; ".join(filter(None, (trial.disturbed, observed.disturbed))),
+            disturbed=() if phase == Phase.PATH else (*trial.disturbed, *observed.disturbed),
             phase=phase,
             goal=goal,
             repeat=repeat,

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from statistics import median
 
+from pdrgate.cause import causes_in_words
 from pdrgate.measurands.latency import told_by
 from pdrgate.observers.accounting import total
 from pdrgate.results.soak import SoakResult
@@ -53,7 +54,8 @@ def soaked(trials: Sequence[Trial], share: float, share_of: str, asked: float) -
         offered=sum(trial.offered for trial in trials), lost=sum(trial.lost for trial in trials),
         bursts=sum(lossy for lossy, _ in groupby(trials, key=lambda trial: trial.lost > 0)),
         first_loss=first_loss, disturbed=len(disturbed), disturbed_lost=sum(trial.lost for trial in disturbed),
-        limited=sum(trial.generator_limited for trial in trials), evidence=told[0].disturbed if told else "",
+        limited=sum(trial.generator_limited for trial in trials),
+        evidence=causes_in_words(told[0].disturbed) if told else "",
         latency=median(one.p50 for one in probed) if probed else None,
         tail=median(one.p99 for one in probed) if probed else None,
         drift=_drift([one.p50 for one in probed]),

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from pdrgate.cause import causes_in_words
 from pdrgate.data_paths.tcp_streams import size
 from pdrgate.errors import TestbedError
 from pdrgate.gate.against_baseline import AgainstBaseline
@@ -304,7 +305,8 @@ def _result(one: Transfer) -> TransferResult:
         phase=one.phase, repeat=one.repeat, window=one.window, throughput=one.throughput, rtt=one.rtt,
         retransmitted=one.retransmitted, segments=one.segments, sut_busy=one.sut_busy, station_busy=one.station_busy,
         sut_cpu=one.sut_cpu, rtts=tuple(look.rtt for look in one.looks),
-        rates=tuple(8 * look.sent / look.seconds for look in one.looks if look.seconds), disturbed=one.disturbed,
+        rates=tuple(8 * look.sent / look.seconds for look in one.looks if look.seconds),
+        disturbed=causes_in_words(one.disturbed),
     )  # fmt: skip
 
 
@@ -312,6 +314,6 @@ def in_words(transfer: Transfer) -> str:
     """``repeat, window 1 MiB: 9.41 Gbit/s, round trip 0.21 ms, 3 of 8123 segments sent again``."""
     rtt = f", round trip {1e3 * transfer.rtt:.3g} ms" if transfer.rtt is not None else ""
     again = f", {transfer.retransmitted} of {transfer.segments} segments sent again" if transfer.retransmitted else ""
-    disturbed = f"; disturbed: {transfer.disturbed}" if transfer.disturbed else ""
+    disturbed = f"; disturbed: {causes_in_words(transfer.disturbed)}" if transfer.disturbed else ""
     rate = f"{transfer.throughput / 1e9:.4g} Gbit/s"
     return f"{transfer.phase}, window {size(transfer.window)}: {rate}{rtt}{again}{disturbed}"

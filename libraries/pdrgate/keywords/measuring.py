@@ -8,6 +8,7 @@ from typing import Any, Literal
 from assertionengine import AssertionOperator
 from robot.api.deco import keyword
 
+from pdrgate.cause import causes_in_words
 from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.change_verdict import RECEIVE_RATE
 from pdrgate.gate.scenario_run import ScenarioRun
@@ -156,7 +157,8 @@ class MeasuringKeywords:
                 f"{Rate(trial.intended_load)}; choose a lower load"
             )
         if trial.disturbed:
-            raise AssertionError(f"{Verdict.DISTURBED}: {trial.disturbed}, in each of the last trial's repeats")
+            why = causes_in_words(trial.disturbed)
+            raise AssertionError(f"{Verdict.DISTURBED}: {why}, in each of the last trial's repeats")
         expected = None if assertion_operator is None else Ratio.parse(assertion_expected)
         return self._state.test.check(Ratio(trial.loss_ratio), assertion_operator, expected, "Loss ratio", message)
 

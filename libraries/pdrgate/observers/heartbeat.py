@@ -26,6 +26,7 @@ from typing import Any, Self
 
 import msgspec
 
+from pdrgate.cause import Cause, CauseKind
 from pdrgate.errors import TestbedError
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import Observation
@@ -153,33 +154,34 @@ def _slower(known: list[int], took: int) -> float:
     return max(0.0, took / max(1, known[int(_REFERENCE * len(known))]) - 1.0)
 
 
-def disturbance(watched: Watched, cpu: int, slowdown: Slowdown, *, shared: bool = False) -> str:
+def disturbance(watched: Watched, cpu: int, slowdown: Slowdown, *, shared: bool = False) -> tuple[Cause, ...]:
     """Why a trial that was watched tells nothing of the SUT; empty for a sound one.
 
     Args:
         shared: whether programs of the SUT's own have the CPU too: packet work that waits for them is the SUT's.
     """
     elapsed = max(1, watched.elapsed)
-    told = []
+    found = []
     if watched.stalls:
-        told.append(
-            f"CPU {cpu} stood still for up to {watched.longest_stall / 1e6:.1f} ms, {watched.stalled / elapsed:.1%} of "
-            "the trial"
-        )
+        part, longest = watched.stalled / elapsed, watched.longest_stall / 1e6
+        words = f"CPU {cpu} stood still for up to {longest:.1f} ms, {part:.1%} of the trial"
+        found.append(Cause(CauseKind.STOOD_STILL, part, words))
     if shared:
         pass
     elif watched.withheld > MOST_WITHHELD * elapsed or watched.longest_withheld > LONGEST_WITHHELD * _NS:
-        told.append(
-            f"others had CPU {cpu} for up to {watched.longest_withheld / 1e6:.1f} ms, {watched.withheld / elapsed:.1%} "
-            "of the trial, while packets waited"
-        )
+        part, longest = watched.withheld / elapsed, watched.longest_withheld / 1e6
+        words = f"others had CPU {cpu} for up to {longest:.1f} ms, {part:.1%} of the trial, while packets waited"
+        found.append(Cause(CauseKind.WITHHELD, part, words))
     elif watched.waited > MOST_WAITED:
-        told.append(f"packets waited for {watched.waited:.1%} of the trial while others had CPU {cpu}")
+        words = f"packets waited for {watched.waited:.1%} of the trial while others had CPU {cpu}"
+        found.append(Cause(CauseKind.WAITED, watched.waited, words))
     if slowdown.arithmetic > SLOWEST_ARITHMETIC:
-        told.append(f"CPU {cpu} was slower by {slowdown.arithmetic:.0%} than at its best")
+        words = f"CPU {cpu} was slower by {slowdown.arithmetic:.0%} than at its best"
+        found.append(Cause(CauseKind.SLOWER, slowdown.arithmetic, words))
     elif slowdown.loads > SLOWEST_LOADS:
-        told.append(f"CPU {cpu} reached its memory slower by {slowdown.loads:.0%} than at its best")
-    return "; ".join(told)
+        words = f"CPU {cpu} reached its memory slower by {slowdown.loads:.0%} than at its best"
+        found.append(Cause(CauseKind.SLOWER_MEMORY, slowdown.loads, words))
+    return tuple(found)
 
 
 class Heartbeat:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from pdrgate.cause import Cause
 from pdrgate.observers.reading import Reading
 from pdrgate.trial import Functions, Stacks
 
@@ -21,7 +22,7 @@ class Observation:
     """What the SUT's kernel executed meanwhile."""
     stacks: Stacks = field(default_factory=dict)
     """The same by who called whom."""
-    disturbed: str = ""
+    disturbed: tuple[Cause, ...] = ()
     """Why the trial tells nothing of the SUT; empty when it does."""
     counted: float = 0.0
     """Seconds for which functions were counted; 0 where they were not."""
@@ -32,7 +33,7 @@ class Observation:
             {**self.after, **other.after},
             {**self.functions, **other.functions},
             {**self.stacks, **other.stacks},
-            "; ".join(filter(None, (self.disturbed, other.disturbed))),
+            (*self.disturbed, *other.disturbed),
             self.counted or other.counted,
         )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from pdrgate.cause import causes_in_words
 from pdrgate.reports.html import rendered
 from pdrgate.reports.html_tables import facts_table, measurands_table
 from pdrgate.reports.printable import printable
@@ -95,6 +96,7 @@ def _line(number: int, trial: Trial) -> str:
         f"lost {trial.loss_ratio:8.3%}  steady {trial.steady_loss_ratio:8.3%}  forwarded {Rate(trial.forwarding_rate)}"
     )
     if not trial.sound:
-        told += "  generator-limited" if trial.generator_limited else f"  disturbed: {printable(trial.disturbed)}"
+        why = "generator-limited" if trial.generator_limited else f"disturbed: {causes_in_words(trial.disturbed)}"
+        told += f"  {printable(why)}"
     load, duration = Rate(trial.intended_load), Duration(trial.intended_duration)
-    return f"{number:4d} {of}{printable(trial.phase):11s} {load!s:>11s} {duration!s:>7s}  {told}"
+    return f"{number:4d} {of}{trial.phase:11s} {load!s:>11s} {duration!s:>7s}  {told}"

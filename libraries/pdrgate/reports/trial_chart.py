@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from pdrgate.cause import causes_in_words
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.reading import Place
 from pdrgate.phase import Phase
@@ -164,7 +165,7 @@ def _sentence(number: int, trial: Trial, cells: Sequence[str]) -> str:
 def _told(trial: Trial) -> Iterator[str]:
     """What disturbed it, where its packets were lost, what the beats were like."""
     if trial.disturbed:
-        yield f"disturbed: {trial.disturbed}"
+        yield f"disturbed: {causes_in_words(trial.disturbed)}"
     if trial.unsent:
         yield f"{thousands(trial.unsent)} unsent"
     if trial.steady_loss_ratio > trial.loss_ratio + _WORTH_TELLING:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from pdrgate.cause import Cause, CauseKind
 from pdrgate.guests.metering.meter import Counts, VcpuMeter
 from pdrgate.guests.remembered import Remembered
 from pdrgate.observers.reading import Counter, Place, Reading
@@ -180,13 +181,13 @@ class SpeedObserver:
         lost = max(lost, behind)
         self.trials += 1
         self.late += late
-        told = [f"the guest's CPU was late by {lost * 1e3:.0f} of {passed * 1e3:.0f} ms"] if late else []
+        found = [_cause(CauseKind.LATE, "the guest's CPU was late by", lost, passed)] if late else []
         if gaps := self._meter.starved(before.time):
             if missing := starvation(gaps, before.time, after.time):
-                told.append(f"QEMU had no CPU for {missing * 1e3:.0f} of {passed * 1e3:.0f} ms")
+                found.append(_cause(CauseKind.STARVED, "QEMU had no CPU for", missing, passed))
             if gaps[-1][1] > after.time:
                 self._meter.rest(_PATIENCE)  # what the generator gave up must not come into the next trial
-        return Observation(_reading(before), _reading(after), disturbed="; ".join(told))
+        return Observation(_reading(before), _reading(after), disturbed=tuple(found))
 
 
 def starvation(gaps: Sequence[tuple[float, float]], began: float, sent: float) -> float:
@@ -208,6 +209,10 @@ def starvation(gaps: Sequence[tuple[float, float]], began: float, sent: float) -
         return sum(lengths)
     after = max((end - max(begin, sent) for begin, end in gaps), default=0.0)
     return after if after > _DRAINS else 0.0
+
+
+def _cause(kind: CauseKind, what: str, missing: float, passed: float) -> Cause:
+    return Cause(kind, missing / passed, f"{what} {missing * 1e3:.0f} of {passed * 1e3:.0f} ms")
 
 
 def _reading(counts: Counts) -> Reading:

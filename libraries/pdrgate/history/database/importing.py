@@ -13,6 +13,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, and_, delete, func, insert, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from pdrgate.cause import causes_in_words
 from pdrgate.errors import DataError
 from pdrgate.history.database.deviations import add_observation
 from pdrgate.history.database.tables import (
@@ -387,7 +388,8 @@ def _trial_row(trial: Trial, run_id: int) -> dict[str, Any]:
         if field.name not in _NOT_OF_THE_TABLE
     }
     latency = trial.latency and dataclasses.asdict(trial.latency)
-    return row | {"run_id": run_id, "under_way": list(trial.under_way), "latency": latency}
+    disturbed = causes_in_words(trial.disturbed)
+    return row | {"run_id": run_id, "under_way": list(trial.under_way), "latency": latency, "disturbed": disturbed}
 
 
 def _lasting(environment: Mapping[str, Any]) -> Mapping[str, Any]:

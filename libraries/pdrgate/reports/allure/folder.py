@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pdrgate.cause import causes_in_words
 from pdrgate.history.results import RESULT_FILE
 from pdrgate.reports.allure.settings import (
     MEANINGS,
@@ -172,7 +173,8 @@ def _csv(trials: Sequence[Trial]) -> bytes:
     lines = csv.writer(content, lineterminator="\n")
     lines.writerow(_COLUMNS)
     for trial in trials:
-        cells = (getattr(trial, name) for name in _COLUMNS)
+        told = {"disturbed": causes_in_words(trial.disturbed)}
+        cells = (told.get(name, getattr(trial, name)) for name in _COLUMNS)
         lines.writerow([_inert(cell) if isinstance(cell, str) else cell for cell in cells])
     return content.getvalue().encode()
 

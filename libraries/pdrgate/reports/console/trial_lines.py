@@ -6,6 +6,7 @@ import math
 
 from rich.text import Text
 
+from pdrgate.cause import causes_in_words
 from pdrgate.data_paths.tcp_streams import size
 from pdrgate.gate.progress import Estimate, Progress, Upcoming
 from pdrgate.phase import Phase
@@ -29,7 +30,7 @@ def trial_line(progress: Progress, width: int | None = None) -> Text:
     """
     trial = progress.trial
     side = f"{trial.side:{_SIDE}s} " if trial.side else ""
-    phase = printable(_PHASES.get(trial.phase, trial.phase))
+    phase = _PHASES.get(trial.phase, trial.phase)
     head = f"  {progress.number:3d} {side}{phase:10s} {Rate(trial.intended_load)!s:>10s}  "
     bounds = _bounds(progress.lower, progress.upper)
     room = math.inf if width is None else width - len(head)
@@ -85,7 +86,7 @@ def _outcome(trial: Trial) -> str:
     if trial.generator_limited:
         return f"generator: {Rate(trial.offered_load)}"
     if trial.disturbed:
-        return printable(f"disturbed: {trial.disturbed}")
+        return printable(f"disturbed: {causes_in_words(trial.disturbed)}")
     steady = f" (steady {trial.steady_loss_ratio:.2%})" if _hides_loss(trial) else ""
     latency = "" if trial.latency is None else f" p99 {trial.latency.p99 * 1e6:.0f} us"
     return f"{_loss(trial)}{steady}{latency}"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pdrgate.cause import Cause, CauseKind
 from pdrgate.errors import GeneratorError
 from pdrgate.traffic.trex.readings import (
     SHORTEST_TO_LOOK,
@@ -194,11 +195,12 @@ def _under_way(directions: Sequence[_Direction], offered: int) -> tuple[int, ...
     return tuple(min(offered, max(0, round(each))) for each in summed)
 
 
-def _disturbed(blind: float, duration: float) -> str:
+def _disturbed(blind: float, duration: float) -> tuple[Cause, ...]:
     """That nobody looked for too long, in trials in which somebody should."""
     if duration < SHORTEST_TO_LOOK or not blind:
-        return ""
-    return f"TRex, or this machine, was too busy to look for {blind * 1e3:.0f} ms of {duration * 1e3:.0f} ms"
+        return ()
+    words = f"TRex, or this machine, was too busy to look for {blind * 1e3:.0f} ms of {duration * 1e3:.0f} ms"
+    return (Cause(CauseKind.UNSEEN, blind / duration, words),)
 
 
 def latency(histograms: Sequence[Mapping[int, int]], received: int) -> Latency | None:

@@ -1,0 +1,51 @@
+"""What of the machine kept a trial, or a transfer, from telling anything of the SUT."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class CauseKind(StrEnum):
+    """Who tells it, and of what: causes of one kind are counted together."""
+
+    STOOD_STILL = "stood still"
+    """A CPU: not even the timer's interrupt came (heartbeat)."""
+    WITHHELD = "withheld"
+    """Others had the CPU for long while packets waited (heartbeat)."""
+    WAITED = "waited"
+    """The same in many small parts."""
+    SLOWER = "slower"
+    """The same work took the CPU longer (heartbeat)."""
+    SLOWER_MEMORY = "slower memory"
+    """It reached its memory slower."""
+    LATE = "late"
+    """A guest's CPU could not be held at its speed."""
+    STARVED = "starved"
+    """QEMU had no CPU."""
+    UNSEEN = "unseen"
+    """The generator did not look for too long."""
+    UNTOLD = ""
+    """In files of earlier versions, which have words alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One of a trial's."""
+
+    kind: CauseKind
+    part: float
+    """Of the trial's time that it took, or by which a CPU was slower: the worst of a kind has the largest."""
+    words: str
+    """For people, its numbers included: ``CPU 1 stood still for up to 38.2 ms, 9.0% of the trial``."""
+
+
+def causes_in_words(causes: Iterable[Cause]) -> str:
+    """All of a trial's, as a clause; empty where there are none."""
+    return "; ".join(cause.words for cause in causes)
+
+
+def of_an_earlier_version(words: str) -> list[dict[str, object]]:
+    """The record of what an earlier version wrote as words alone."""
+    return [{"kind": CauseKind.UNTOLD, "part": 0.0, "words": words}] if words else []
