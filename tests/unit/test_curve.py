@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pdrgate.stability import LoadLossCurve
 from pdrgate.stability.curve import crossing, first_past
-from pdrgate.trial import Trial
+from pdrgate.trial import LOOKS, Trial
 
 
 def trial(load: float, lost: int = 0, *, unsent: int = 0, surplus: int = 0) -> Trial:
@@ -127,6 +127,20 @@ def test_the_interval_holds_the_estimate(losses: list[list[int]]) -> None:
         assert pdr.lower <= pdr.load * (1 + 1e-12)
     if pdr.load is not None and pdr.upper is not None:
         assert pdr.load <= pdr.upper * (1 + 1e-12)
+
+
+def test_the_interval_holds_the_estimate_where_a_queue_holds_what_is_not_lost_yet() -> None:
+    """What a queue grew by is no throughput and no loss, and need not add up with both to the load."""
+
+    def queued(load: float, grown: int) -> Trial:
+        # A packet in a hundred stood in the queue when the first look came: it is in no throughput, and no growth.
+        looks = tuple(1000 + grown * look // LOOKS for look in range(1, LOOKS + 1))
+        return Trial(load, 1.0, 100_000, 100_000, drained=1000 + grown, sending_time=1.0, under_way=looks)
+
+    curve = LoadLossCurve.from_trials([trial(1e6)] * 3 + [queued(1.2e6, grown) for grown in (13_000, 13_100, 13_200)])
+    pdr = curve.pdr(0.005)
+    assert pdr.load is not None and pdr.lower is not None and pdr.upper is not None
+    assert pdr.lower < pdr.load < pdr.upper < 1.01 * pdr.lower
 
 
 def test_each_repeat_has_its_own_pdr() -> None:

@@ -196,13 +196,22 @@ class LoadLossCurve:
         uppers = _until_past([point.steady.ucl for point in self.points], threshold)
         if uppers is None:
             return None
-        return crossing(self.loads, uppers, threshold) if uppers[-1] > threshold else self.loads[-1]
+        return self._crossing_of(uppers, threshold) if uppers[-1] > threshold else self.loads[-1]
 
     def _upper(self, threshold: float) -> float | None:
         lowers = _until_past([point.steady.lcl for point in self.points], threshold)
         if lowers is None or lowers[-1] <= threshold:
             return None
-        return crossing(self.loads, lowers, threshold) if len(lowers) > 1 else self.loads[0]
+        return self._crossing_of(lowers, threshold) if len(lowers) > 1 else self.loads[0]
+
+    def _crossing_of(self, limits: Sequence[float], threshold: float) -> float | None:
+        """Where limits of the PLR cross it: a curve that loses as much more, or less, than the mean forwards as much
+        less, or more. What a queue holds is in no throughput, so the two do not add up to the load."""
+        rates = [
+            point.throughput * (1.0 - limit) / (1.0 - point.steady.plr) if point.steady.plr < 1.0 else 0.0
+            for point, limit in zip(self.points, limits, strict=False)  # the limits end where they are past
+        ]
+        return crossing(self.loads, limits, threshold, rates)
 
     def pdr_per_run(self, threshold: float) -> tuple[float, ...]:
         """The crossing of each repeat's own curve: repeat k takes the k-th loss at every load.
