@@ -203,6 +203,38 @@ def test_two_comparisons_of_builds_in_one_file_are_told_apart(tmp_path: Path, or
         compare_files(run, run, 0.02, asked=Asked(build="linux-d"))
 
 
+def test_one_comparison_that_two_tests_asked_for_is_chosen_by_the_test(tmp_path: Path) -> None:
+    """The same builds in one scenario: with and without a setting that the second test made, say."""
+    trials = [
+        *pairs([1e6] * 4, 0.9, test="Gate.Deep.PDR Is Kept"), *pairs([1e6] * 4, 1.0, seed=50, test="Gate.PDR Is Kept"),
+        *pairs([1e6] * 4, 1.0, seed=90, test="Gate.As It Is"),
+    ]  # fmt: skip
+    run = written(tmp_path / "run.jsonl", trials)
+    with pytest.raises(DataError) as caught:
+        compare_files(run, run, 0.02)
+    assert str(caught.value) == (
+        f"{run} holds 3 measurements of one scenario (linux-candidate against linux-baseline by the tests "
+        "Gate.Deep.PDR Is Kept, Gate.PDR Is Kept, Gate.As It Is); choose one with --test"
+    )
+    with pytest.raises(DataError, match=r"holds 2 .* by the tests Gate.Deep.PDR Is Kept, Gate.PDR Is Kept\); choose"):
+        compare_files(run, run, 0.02, asked=Asked(test="PDR Is Kept"))
+    for test, verdict in (("Deep.PDR Is Kept", Verdict.REGRESSION), ("As It Is", Verdict.PASS)):
+        assert compare_files(run, run, 0.02, asked=Asked(test=test))[1].verdict is verdict
+    with pytest.raises(DataError, match=r"nothing of the test It Is, but of Gate.Deep.PDR Is Kept, Gate.PDR Is Kept, "):
+        compare_files(run, run, 0.02, asked=Asked(test="It Is"))
+    untold = written(tmp_path / "untold.jsonl", pairs([1e6] * 4, 0.9))
+    with pytest.raises(DataError, match=r"do not tell their tests; leave --test out"):
+        compare_files(untold, untold, 0.02, asked=Asked(test="As It Is"))
+
+
+def test_what_two_tests_measured_of_one_sut_is_told_apart_where_it_is_asked_for(tmp_path: Path) -> None:
+    slow = [*repeats(IdealCurve(0.9e6), 1, test="Gate.Slow"), *repeats(IdealCurve(1e6), 20, test="Gate.Fast")]
+    one, other = written(tmp_path / "1.jsonl", slow), written(tmp_path / "2.jsonl", repeats(IdealCurve(1e6), 40))
+    for test, verdict in (("Slow", Verdict.IMPROVEMENT), ("Gate.Fast", Verdict.PASS)):
+        judgement = compare_files(one, other, 0.02, boots_deviate=0.001, asked=Asked(test=test))[1]
+        assert judgement.verdict is verdict
+
+
 def test_two_runs_in_one_folder_are_told_apart(tmp_path: Path) -> None:
     for name, trials in (("1", pairs([1e6] * 4, 0.9, "linux-b")), ("2", pairs([1e6] * 4, 1.0, "linux-c"))):
         (tmp_path / name).mkdir()

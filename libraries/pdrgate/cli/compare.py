@@ -18,6 +18,9 @@ from pdrgate.units import Ratio
 @click.option("--scenario", metavar="NAME", default="", help="Of several scenarios the one that is compared.")
 @click.option("--build", metavar="BUILD", default="", help="Of several comparisons of builds the one that has it.")
 @click.option(
+    "--test", metavar="NAME", default="", help="Of several tests the one that asked for it, with its suites or without."
+)
+@click.option(
     "--noise",
     metavar="FILE",
     type=PathType(),
@@ -37,6 +40,7 @@ def compare(
     loss: Ratio | None,
     scenario: str,
     build: str,
+    test: str,
     noise: Path | None,
     boots_deviate: Ratio | None,
     form: str,
@@ -45,8 +49,8 @@ def compare(
 
     Each is a trials.jsonl, a result file of PASTRAMI, or a directory of one; all its repeats are taken together. Two
     transfers.jsonl are compared by TCP's throughput, round trips and retransmissions. Both are of one scenario, and
-    each is of one run, and of one comparison of builds at most; where there are several, --scenario, --build or the
-    name of a file says which is meant.
+    each is of one run, and of one comparison of builds at most; where there are several, --scenario, --build, --test
+    or the name of a file says which is meant.
 
     Of the trials of a comparison of builds, BASELINE gives those of its baseline and CANDIDATE those of its candidate:
     name such a run twice, and its pairs of boots are judged again. Boots of two runs are no pairs. Exits as gate does.
@@ -64,7 +68,7 @@ def compare(
     folder = candidate.absolute() if candidate.is_dir() else candidate.absolute().parent
     comparison, judgement = compare_files(
         baseline, candidate, float(tolerance), None if loss is None else float(loss), note,
-        asked=Asked(scenario, build), noise=NoiseFile(noise or folder.parent / NOISE_FILE),
+        asked=Asked(scenario, build, test), noise=NoiseFile(noise or folder.parent / NOISE_FILE),
         boots_deviate=None if boots_deviate is None else float(boots_deviate),
     )  # fmt: skip
     if form == "json":

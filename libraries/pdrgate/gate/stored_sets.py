@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pdrgate.errors import DataError
@@ -31,6 +31,8 @@ class Asked:
     scenario: str = ""
     build: str = ""
     """Of comparisons of builds, one that has this build on either side."""
+    test: str = ""
+    """Name of the test that asked for it, with or without its suites."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,11 @@ class StoredSet:
     def tells_scenario(self) -> bool:
         """Whether it was written down what was measured, and not guessed."""
         return bool(self.scenario) and not self.published
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """Long names of those that asked for it; of a comparison of builds it is one. Empty where nothing tells."""
+        return tuple(dict.fromkeys(one.test for one in self.made if one.test))
 
     @property
     def in_words(self) -> str:
@@ -105,6 +112,11 @@ def stored_set(path: Path, asked: Asked, told_of: Callable[[str], None]) -> Stor
         DataError: nothing there is meant, or several things are; the message names them and says how to choose.
     """
     found = [one for file in expand([path], told_of) for one in _sets(path, file)]
+    if asked.test:
+        held = _listed([test for one in found for test in one.tests or (_NAMELESS,)])
+        found = [left for one in found if (left := _of_test(one, asked.test)) is not None]
+        if not found:
+            raise DataError(f"{path} holds nothing of the test {asked.test}, but of {held}")
     if asked.scenario:
         held = _listed([one.scenario or _NAMELESS for one in found])
         found = [one for one in found if one.scenario == asked.scenario or not one.tells_scenario]
@@ -126,8 +138,13 @@ def stored_set(path: Path, asked: Asked, told_of: Callable[[str], None]) -> Stor
         raise DataError(f"{path} holds {len(files)} runs ({_listed(told)}); name one of them")
     if len(found) > 1:
         counts = Counter(one.in_words for one in found)
+        tests = list(dict.fromkeys(test for one in found for test in one.tests))
         told = [f"{words}, {count} times" if count > 1 else words for words, count in counts.items()]
-        how = "choose one with --build" if len(counts) > 1 else "put the lines of one of them into a file of its own"
+        how = "put the lines of one of them into a file of its own"
+        if len(counts) > 1:
+            how = "choose one with --build"
+        elif len(tests) == len(found):
+            told, how = [f"{next(iter(counts))} by the tests {_listed(tests)}"], "choose one with --test"
         raise DataError(f"{path} holds {len(found)} measurements of one scenario ({_listed(told)}); {how}")
     return found[0]
 
@@ -152,6 +169,8 @@ def check_comparable(
     """
     if asked.build and not (baseline.builds or candidate.builds):
         raise DataError(f"{baseline.path} and {candidate.path} hold no comparison of builds; leave --build out")
+    if asked.test and not (baseline.tests or candidate.tests):
+        raise DataError(f"{baseline.path} and {candidate.path} do not tell their tests; leave --test out")
     if asked.scenario and not (baseline.tells_scenario or candidate.tells_scenario):
         raise DataError(f"{baseline.path} and {candidate.path} do not tell their scenario; leave --scenario out")
     if bool(baseline.transfers) != bool(candidate.transfers):
@@ -206,6 +225,18 @@ def _sets(path: Path, file: Path) -> list[StoredSet]:
         StoredSet(path, file, scenario, builds, tuple(own), published=read.published, drained=read.drained)
         for scenario, builds, own in _told_apart(read.trials)
     ]
+
+
+def _of_test(found: StoredSet, test: str) -> StoredSet | None:
+    """What of a set a test asked for; all of it where nothing tells, and None where it was another."""
+
+    def own(made: Iterable[AnyStretch]) -> tuple[AnyStretch, ...]:
+        return tuple(one for one in made if one.test == test or one.test.endswith(f".{test}"))
+
+    if not found.tests:
+        return found
+    left = replace(found, trials=own(found.trials), transfers=own(found.transfers))
+    return left if left.made else None
 
 
 def _told_apart(made: Sequence[AnyStretch]) -> list[tuple[str, dict[str, str], list[AnyStretch]]]:
