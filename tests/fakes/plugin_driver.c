@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
+struct qemu_plugin_tb;
 typedef void (*executed)(unsigned, void *);
 #if PLUGIN_API >= 7
 typedef void (*translates)(struct qemu_plugin_tb *, void *);

@@ -6,6 +6,7 @@ itself reads by the classes.
 
 from __future__ import annotations
 
+import inspect
 import json
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ COMMAND = "PYTHONPATH=libraries .venv/bin/python -m pdrgate.history.schema"
 def result_schema() -> dict[str, Any]:
     """The schema of result.json (JSON Schema 2020-12), as of this version of pdrgate."""
     schema = msgspec.json.schema(RunResult)
+    for definition in schema["$defs"].values():  # until Python 3.13 docstrings kept their indentation
+        definition["description"] = inspect.cleandoc(definition["description"])
     run = schema["$defs"]["RunResult"]
     run["properties"]["schema"] = {"const": SCHEMA}
     return {
