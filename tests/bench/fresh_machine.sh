@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Does all that stands in this checkout's HEAD work on a machine that has nothing? Makes a minimal root of each release
-# with debootstrap, sets it up by ci/bootstrap --dev, and starts in it: the command, an import of every module, the unit
-# tests, and the gate. As root, with debootstrap, the network and 5 GB: tests/bench/fresh_machine.sh [RELEASE...]
+# with debootstrap, sets it up by ci/bootstrap --dev, and starts in it: the command, an import of every module, the gate,
+# and all tests. As root, with debootstrap, the network and 5 GB: tests/bench/fresh_machine.sh [RELEASE...]
 # Every mount lies in a mount namespace of its own and ends with it; the roots are deleted.
 set -euo pipefail
 checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
@@ -52,7 +52,7 @@ for name in modules:
     importlib.import_module(name)
 print(len(modules), "modules")
 '
-"${inside[@]}" bash -c 'cd /root/checkout && .venv/bin/python -m pytest -q tests/unit tests/packaging' | tail -n 15
 # Any verdict will do, on a machine that does other things too, but that the testbed or a tool failed.
 { "${inside[@]}" /root/checkout/ci/gate --profile smoke --wait "10 min" --output /root/results || true; } |
     grep -E '^(NO_BASELINE|UNSTABLE|INCONCLUSIVE|GENERATOR_LIMITED|DISTURBED): '
+"${inside[@]}" /root/checkout/ci/test | tail -n 40

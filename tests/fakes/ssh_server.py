@@ -14,12 +14,23 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 import uuid
 from pathlib import Path
 
 from pdrgate.hosts.ssh_target import SshTarget
 
 _PRIVILEGE_SEPARATION = Path("/run/sshd")
+
+
+def _wait_for_group(group: int) -> None:
+    """Until the last of its processes is gone: since OpenSSH 9.8 the socket is held by several."""
+    for _ in range(1000):
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.01)
 
 
 def sshd() -> str | None:
@@ -122,6 +133,7 @@ class SshServer:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+            _wait_for_group(process.pid)
         return len(running)
 
     def close(self) -> None:

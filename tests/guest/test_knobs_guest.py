@@ -147,11 +147,11 @@ class TestNothingIsLeftBehind:
     @pytest.mark.parametrize(
         ("make", "lack"),
         [
-            (lambda port: rings(port, {"rx": 512}), "takes at most rx=256 of rings"),
+            (lambda port: rings(port, {"rx": 32768}), "takes at most rx="),
             (lambda port: channels(port, {"combined": 3}), "takes at most combined=2 of channels"),
             (lambda port: IndirectionTable(port, "equal=3"), "has 2 receive queues, too few for equal=3"),
             (lambda port: pause_frames(port, {"rx": True}), "has no pause frames that can be set"),
-            (lambda port: coalescing(port, {"adaptive-rx": True}), "has no adaptive-rx among its interrupt coalescing"),
+            (lambda port: coalescing(port, {"rx-usecs-irq": 9}), "has no rx-usecs-irq among its interrupt coalescing"),
             (lambda port: idle_latency(0), "has no CPU idle states to choose from"),
             (lambda port: Smt("on"), "cannot be switched on"),
             (lambda port: Irqbalance("on"), "has no service irqbalance to start"),

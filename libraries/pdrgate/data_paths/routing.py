@@ -113,8 +113,15 @@ class SegmentRouting(Routing):
 
     def _verify_end(self, hop: Hop, own: str) -> None:
         routes: list[dict[str, Any]] = hop.host.run_json("ip", "-j", "-6", "route", "show", own)
-        if not any(route.get("encap") == "seg6local" and route.get("action") == "End" for route in routes):
+        if not any(_ends_segments(route) for route in routes):
             raise TestbedError(
                 f"{hop.host.name} was given the segment {own}, but reads back {routes or 'no route'}; "
                 "does something there remove routes?"
             )
+
+
+def _ends_segments(route: Mapping[str, Any]) -> bool:
+    """Of iproute2 6.1 what is encapsulated stands beside the rest of a route, of 6.15 below ``encap``."""
+    encap = route.get("encap")
+    told = encap if isinstance(encap, Mapping) else {"encap_type": encap, "action": route.get("action")}
+    return (told.get("encap_type"), told.get("action")) == ("seg6local", "End")
