@@ -16,6 +16,7 @@ import subprocess
 import threading
 import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 from pdrgate.hosts.ssh_target import SshTarget
@@ -24,13 +25,20 @@ _PRIVILEGE_SEPARATION = Path("/run/sshd")
 
 
 def _wait_for_group(group: int) -> None:
-    """Until the last of its processes is gone: since OpenSSH 9.8 the socket is held by several."""
-    for _ in range(1000):
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return
+    """Until the last of its processes has ended: of newer OpenSSH (10) several hold the socket.
+
+    What waits for its parent to ask for it has ended, too: init takes its time.
+    """
+    while any(found == group for found in _groups_alive()):
         time.sleep(0.01)
+
+
+def _groups_alive() -> Iterator[int]:
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, group, *_ = path.read_text().rpartition(") ")[2].split()
+            if state != "Z":
+                yield int(group)
 
 
 def sshd() -> str | None:
