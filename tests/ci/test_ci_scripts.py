@@ -57,12 +57,12 @@ def build_editable(folder, config_settings=None, metadata_directory=None):
     return name
 
 import pathlib
-LIBRARIES = str(pathlib.Path(__file__).parent / "libraries")
+LIBRARIES = str(pathlib.Path(__file__).parent)
 """
 
 FILES = {
-    "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
-    "backend.py": BACKEND,
+    "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["libraries"]\n',
+    "libraries/backend.py": BACKEND,
     "libraries/pdrgate/__init__.py": "",
     "libraries/pdrgate/errors.py": "class PdrGateError(Exception): pass\n",
     "libraries/pdrgate/cli.py": "import sys\ndef main():\n    print(*sys.argv[1:])\n    return len(sys.argv) - 2\n",
@@ -447,6 +447,13 @@ class TestOwners:
     def test_what_root_makes_belongs_to_the_owner_of_the_checkout(self, theirs: Checkout) -> None:
         done = theirs.run("bootstrap", "--python-only")
         assert done.returncode == 0, done.stderr
+        assert {path.lstat().st_uid for path in theirs.root.rglob("*")} == {NOBODY}
+
+    def test_so_does_what_it_made_before_it_failed(self, theirs: Checkout) -> None:
+        (theirs.root / "requirements.txt").write_text(f"gone==1 --hash=sha256:{'0' * 64}\n")
+        done = theirs.run("bootstrap", "--python-only")
+        assert done.returncode == 2
+        assert (theirs.root / ".venv").is_dir()
         assert {path.lstat().st_uid for path in theirs.root.rglob("*")} == {NOBODY}
 
     def test_roots_environment_gives_the_line_to_run(self, theirs: Checkout) -> None:
