@@ -16,10 +16,10 @@ import subprocess
 import threading
 import time
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 from pdrgate.hosts.ssh_target import SshTarget
+from pdrgate.safety.processes import ProcessId
 
 _PRIVILEGE_SEPARATION = Path("/run/sshd")
 
@@ -29,16 +29,15 @@ def _wait_for_group(group: int) -> None:
 
     What waits for its parent to ask for it has ended, too: init takes its time.
     """
-    while any(found == group for found in _groups_alive()):
+    while any(_runs_in(group, int(folder.name)) for folder in Path("/proc").glob("[0-9]*")):
         time.sleep(0.01)
 
 
-def _groups_alive() -> Iterator[int]:
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            state, _, group, *_ = path.read_text().rpartition(") ")[2].split()
-            if state != "Z":
-                yield int(group)
+def _runs_in(group: int, pid: int) -> bool:
+    try:
+        return os.getpgid(pid) == group and ProcessId.of(pid) is not None
+    except ProcessLookupError:
+        return False
 
 
 def sshd() -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import secrets
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -147,7 +148,7 @@ class TestNothingIsLeftBehind:
     @pytest.mark.parametrize(
         ("make", "lack"),
         [
-            (lambda port: rings(port, {"rx": 32768}), "takes at most rx="),
+            (lambda port: rings(port, {"rx": 32768}), r"takes at most rx=\d+ of rings"),
             (lambda port: channels(port, {"combined": 3}), "takes at most combined=2 of channels"),
             (lambda port: IndirectionTable(port, "equal=3"), "has 2 receive queues, too few for equal=3"),
             (lambda port: pause_frames(port, {"rx": True}), "has no pause frames that can be set"),
@@ -160,7 +161,7 @@ class TestNothingIsLeftBehind:
     def test_is_a_skip_where_a_guest_lacks_it(self, guest: Guest, port: str, make, lack: str) -> None:  # type: ignore[no-untyped-def]
         knobs = KnobSet()
         assert not knobs.apply(guest, make(port), "skip")
-        assert lack in knobs.skipped[0]
+        assert re.search(lack, knobs.skipped[0])
 
     def test_coalescing_that_the_driver_refuses(self, guest: Guest, port: str) -> None:
         with pytest.raises(TestbedError, match=r"ethtool -C .* rx-frames 4. on guest:.* Invalid argument"):

@@ -96,7 +96,7 @@ def test_the_interval_is_where_the_confidence_limits_cross() -> None:
 
 def test_the_pdr_stays_between_the_loads_around_it() -> None:
     # Saturated long before the upper load: the throughput there is below the lower load, which still held.
-    assert crossing([1e6, 2e6], [0.0, 0.6], 0.005) == 1e6
+    assert crossing([1e6, 2e6], [0.0, 0.6], 0.005, [1e6, 0.8e6]) == 1e6
 
 
 @pytest.mark.parametrize(
@@ -161,6 +161,7 @@ def test_far_loads_with_fewer_repeats_do_not_shorten_the_series() -> None:
 def test_the_first_crossing_counts() -> None:
     assert first_past([0.0, 0.006, 0.001, 0.1], 0.005) == 1
     assert first_past([0.005], 0.005) is None
-    assert crossing([1.0, 2.0, 3.0], [0.0, 0.01, 0.0], 0.005) == pytest.approx(1.98 / 0.995)
-    assert crossing([1.0, 2.0], [0.01, 0.02], 0.005) is None
-    assert crossing([1.0, 2.0], [0.0, 0.0], 0.005) is None
+    found = crossing([1.0, 2.0, 3.0], [0.0, 0.01, 0.0], 0.005, [1.0, 1.98, 3.0])
+    assert found == pytest.approx(1.98 / 0.995)
+    assert crossing([1.0, 2.0], [0.01, 0.02], 0.005, [0.99, 1.96]) is None
+    assert crossing([1.0, 2.0], [0.0, 0.0], 0.005, [1.0, 2.0]) is None

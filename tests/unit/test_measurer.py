@@ -222,8 +222,8 @@ def test_a_generators_own_counters_stay_beside_the_suts(file: TrialFile) -> None
     assert trial.counter_changes == {"trex": {"queue_full": 3}, "in0": {"rx": 10}}
 
 
-@pytest.mark.parametrize(("phase", "told"), [("search", "the server was busy"), (Phase.PATH, "")])
-def test_what_disturbed_a_generator_is_told(file: TrialFile, phase: str, told: str) -> None:
+@pytest.mark.parametrize(("phase", "told"), [(Phase.SEARCH, "the server was busy"), (Phase.PATH, "")])
+def test_what_disturbed_a_generator_is_told(file: TrialFile, phase: Phase, told: str) -> None:
     class Busy(Generator):
         def trial(self, load: float, duration: float, frames: Frames) -> Trial:
             return dataclasses.replace(super().trial(load, duration, frames), disturbed=because("the server was busy"))

@@ -16,7 +16,7 @@ OVERLOADED = OverloadThroughput((4e6, 8e6), 0.5, 2)
 THRESHOLD = LivelockThreshold(OVERLOADED)
 
 
-def trial(load: float, forwarded: float, phase: str = Phase.OVERLOAD, **more: Any) -> Trial:
+def trial(load: float, forwarded: float, phase: Phase = Phase.OVERLOAD, **more: Any) -> Trial:
     return Trial(load, 1.0, round(load), round(forwarded), sending_time=1.0, phase=phase, **more)
 
 

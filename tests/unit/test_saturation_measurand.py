@@ -14,7 +14,7 @@ from pdrgate.trial import Trial
 SATURATED = SaturationThroughput(2e6, 0.5, 4, 0.005)
 
 
-def trial(forwarded: float, load: float = 2e6, phase: str = Phase.SATURATION, **more: Any) -> Trial:
+def trial(forwarded: float, load: float = 2e6, phase: Phase = Phase.SATURATION, **more: Any) -> Trial:
     return Trial(load, 1.0, round(load), round(forwarded), sending_time=1.0, phase=phase, **more)
 
 

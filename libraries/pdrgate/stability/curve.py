@@ -258,18 +258,16 @@ def first_past(plrs: Sequence[float], threshold: float) -> int | None:
 
 
 def crossing(
-    loads: Sequence[float], plrs: Sequence[float], threshold: float, throughputs: Sequence[float] | None = None
+    loads: Sequence[float], plrs: Sequence[float], threshold: float, throughputs: Sequence[float]
 ) -> float | None:
     """Load at which the PLR first crosses ``threshold``; None if it never does, or already has at the first load.
 
     Between its two neighbours the curve is taken to bend where an ideal one does: up to T_sat / (1 - threshold) it
     keeps the threshold, and T_sat is the throughput at the upper neighbour (PASTRAMI Eq. 3). A straight line between
-    the two PLRs would put the crossing just above the lower load, wherever the knee is. Throughputs that are not given
-    are O (1 - PLR).
+    the two PLRs would put the crossing just above the lower load, wherever the knee is.
     """
     past = first_past(plrs, threshold)
     if not past:
         return None
-    throughput = loads[past] * (1.0 - plrs[past]) if throughputs is None else throughputs[past]
-    knee = throughput / (1.0 - threshold)
+    knee = throughputs[past] / (1.0 - threshold)
     return min(max(knee, loads[past - 1]), loads[past])
