@@ -42,6 +42,11 @@ class TestbedError(PdrGateError):
     __test__ = False  # the name begins like a test class; pytest must not collect it
 
 
+class SutError(TestbedError):
+    """What is under test did not come up, died, does not answer, or was refused: its build is to blame, unless the
+    build beside it comes to the same."""
+
+
 class GeneratorError(PdrGateError):
     """The traffic generator failed; no trial came of it."""
 

@@ -97,8 +97,11 @@ def _comparison(
     tmp_path: Path,
     spoil: Mapping[Side, Callable[[VmTestbed], None]] | None = None,
     pairs: int = 2,
+    *,
+    each: bool = False,
 ) -> BuildComparison:
-    """A comparison of a build with itself; ``spoil`` is done to a side's first guest that comes to its third trial."""
+    """A comparison of a build with itself; ``spoil`` is done to a side's first guest that comes to its third trial,
+    or to each of them."""
     config = load_testbed(VM_FILE)
     assert isinstance(config, LocalVm)
     left = dict(spoil or {})
@@ -110,7 +113,7 @@ def _comparison(
         def counters() -> Reading:
             count[0] += 1
             if count[0] == 7 and side in left:
-                left.pop(side)(testbed)
+                (left[side] if each else left.pop(side))(testbed)
             return original()
 
         testbed.counters = counters  # type: ignore[method-assign]
@@ -160,3 +163,18 @@ def test_boots_that_die_in_the_middle_are_told_and_the_run_goes_on(cloud: Kernel
     assert crash is not None
     assert crash.kind in ("oops", "panic")
     assert "sysrq" in f"{crash.line} {crash.rip} {crash.trace}"
+
+
+def test_a_candidate_that_panics_under_load_in_each_boot_is_a_crash(cloud: KernelBuild, tmp_path: Path) -> None:
+    run = _session(load_testbed(VM_FILE), tmp_path / "run", _Silent(), tmp_path)
+    run.take()
+    try:
+        subject = _comparison(run, cloud, tmp_path, {"candidate": _crash}, each=True)
+        subject.measure()
+        subject.finish()
+    finally:
+        run.close()
+    result = read_result(tmp_path / "run")
+    assert (result.verdict, result.verdict.exit_code) == (Verdict.CRASH, 1)
+    assert "sysrq" in result.reason
+    assert [(boot.side, boot.sut_failed) for boot in result.scenarios[0].boots] == [("candidate", True)] * 2

@@ -71,6 +71,8 @@ class Machine:
         dies: tuple[int, ...] = (),
         ceiling: float = 4e6,
         emulated: tuple[int, ...] | None = None,
+        panics: tuple[int, ...] = (),
+        refuses: tuple[int, ...] = (),
     ) -> None:
         self.booted: list[str] = []
         self.emulated = emulated
@@ -79,8 +81,10 @@ class Machine:
         """Whether its guests' speed is constant."""
         self.up = 0
         self.most_up = 0
-        self.refuses: tuple[int, ...] = ()
+        self.refuses = refuses
         """Boots that cannot be set up."""
+        self.panics = panics
+        """Boots whose kernel panics while they are set up."""
         self.delays: dict[str, float] = {}
         """By build, what its packets take, in seconds; else as a testbed has it."""
         self.probed: dict[str, list[float]] = {}
@@ -124,7 +128,7 @@ class Machine:
             booted = (_Guest if self.comes_up else _Booted)(
                 self, sut, f"boot-{number}", name, dies=number in self._dies
             )
-            booted.refuses = number in self.refuses
+            booted.refuses, booted.panics = number in self.refuses, number in self.panics
             if self.emulated is not None:
                 booted.accelerator = "tcg" if number in self.emulated else "kvm"
             return booted
@@ -135,8 +139,11 @@ class Machine:
 class _Booted(FakeTestbed):
     accelerator = ""
     refuses = False
+    panics = False
 
     def pin(self, pinning: Pinning) -> None:
+        if self.panics:
+            raise GuestError(f"{self.kernel} does not boot: {PANIC.sentence()}", Path("console.log"), PANIC)
         if self.refuses:
             raise TestbedError(f"{self.kernel} has no interrupts")
         self._machine.set_up_by.append(threading.current_thread().name)
@@ -158,7 +165,7 @@ class _Booted(FakeTestbed):
 
     def check(self) -> tuple[str, ...]:
         if self._dies and len(self.calls) > 8:
-            raise TestbedError(f"{self.kernel} crashed: BUG: soft lockup")
+            raise GuestError(f"{self.kernel} crashed: BUG: soft lockup", Path("console.log"))
         return ("WARNING: at net/core/dev.c:1",) if self.kernel == "warns" else ()
 
     def close(self) -> None:
@@ -699,10 +706,55 @@ def test_a_boot_that_fails_once_is_tried_again_and_its_crash_is_kept(tmp_path: P
     assert crash.fingerprint == PANIC.fingerprint
 
 
-def test_a_build_that_fails_twice_is_an_error_and_never_a_regression(tmp_path: Path) -> None:
-    _, result, _ = compared(tmp_path, STEADY, [0.5e6], Machine(crashes=(3, 4)))
-    assert result.verdict is Verdict.ERROR
-    assert result.reason.startswith("2 boots of the candidate linux-b failed, the last: b does not boot: Kernel panic")
+@pytest.mark.parametrize(
+    ("machine", "told"),
+    [
+        (Machine(crashes=(3, 4)), f"b does not boot: {PANIC.sentence()}; 2 boots of the candidate linux-b failed"),
+        (Machine(panics=(2, 4)), f"b does not boot: {PANIC.sentence()}; 2 boots of the candidate linux-b failed"),
+        (Machine(dies=(2, 4)), "b crashed: BUG: soft lockup; 2 boots of the candidate linux-b failed"),
+        (
+            Machine(panics=(2,), dies=(4,)),
+            f"b does not boot: {PANIC.sentence()}; 2 boots of the candidate linux-b fail",
+        ),
+    ],
+    ids=["before it is up", "while it is set up", "under load", "the decoded one is told"],
+)
+def test_a_candidate_that_fails_twice_beside_a_sound_baseline_is_a_crash(
+    tmp_path: Path, machine: Machine, told: str
+) -> None:
+    """It once was a fault of the testbed, exit code 2, which the pages said is not the change's."""
+    _, result, _ = compared(tmp_path, STEADY, [0.5e6], machine)
+    assert (result.verdict, result.verdict.exit_code) == (Verdict.CRASH, 1)
+    assert result.reason.startswith(told)
+    assert "and none of the baseline's" in result.reason
+    assert result.scenarios[0].verdict is Verdict.CRASH
+
+
+@pytest.mark.parametrize(
+    ("machine", "content", "told"),
+    [
+        (Machine(crashes=(3, 5, 6)), "", "2 boots of the candidate linux-b failed, and 1 of the baseline, so that bo"),
+        (Machine(panics=(1, 3)), "", "2 boots of the baseline linux-a failed, the last: a does not boot"),
+        (Machine(panics=(2, 4)), "of a", "2 boots of the candidate linux-b failed, the last: b does not boot"),
+        (Machine(refuses=(2, 4)), "", "2 boots of the candidate linux-b failed, the last: b has no interrupts"),
+        (Machine(crashes=(2, 4)), "", "2 boots of the candidate linux-b failed, the last: b does not boot"),
+    ],
+    ids=["both builds", "the baseline", "one build on both sides", "a tool", "no baseline was seen to come up"],
+)
+def test_what_is_not_the_candidates_alone_is_an_error(
+    tmp_path: Path, machine: Machine, content: str, told: str
+) -> None:
+    _, result, _ = compared(tmp_path, STEADY, [0.5e6], machine, content=content)
+    assert (result.verdict, result.verdict.exit_code) == (Verdict.ERROR, 2)
+    assert result.reason.startswith(told)
+
+
+def test_a_resumed_comparison_knows_whose_failures_they_were(tmp_path: Path) -> None:
+    session, subject = comparison(tmp_path, STEADY, STEADY, Machine(panics=(2,)))
+    killed_after(1, subject)
+    session.close()
+    _, result, later = compared(tmp_path, STEADY, STEADY, Machine(panics=(2,)), resume=True)
+    assert (result.verdict, later.booted) == (Verdict.CRASH, ["a", "b"])
 
 
 def test_a_kernel_that_dies_in_the_middle_of_its_trials_costs_the_pair_only(tmp_path: Path) -> None:
@@ -787,7 +839,7 @@ def test_a_build_that_flips_is_found_over_tries(tmp_path: Path) -> None:
 def test_a_try_without_a_shape_leaves_nothing(tmp_path: Path) -> None:
     ledger = LedgerFile(tmp_path / LEDGER_FILE)
     _, first, _ = compared(tmp_path / "1", STEADY, [0.5e6], Machine(crashes=(3, 4)), ledger=ledger)
-    assert first.verdict is Verdict.ERROR
+    assert first.verdict is Verdict.CRASH
     assert not ledger.path.exists()
 
 
@@ -910,13 +962,13 @@ def test_boots_that_fail_after_some_pairs_leave_the_change_of_those(
     """Two pairs had shown -10 %, and the keyword told and stored that two boots had failed, and nothing else."""
     session, subject = comparison(tmp_path, [1e6], [0.9e6], Machine(crashes=(6, 8)))
     told, result = ended_by_keyword(session, subject, monkeypatch)
-    assert told.startswith("ERROR: 2 boots of the candidate linux-b failed, the last: b does not boot")
+    assert told.startswith("CRASH: b does not boot: Kernel panic")
     assert "; not accepted therefore: PDR 90" in told
     (entry,) = result.scenarios
-    assert (entry.verdict, f"{entry.verdict}: {entry.reason}") == (Verdict.ERROR, told)
+    assert (entry.verdict, f"{entry.verdict}: {entry.reason}") == (Verdict.CRASH, told)
     assert entry.comparison is not None
     assert entry.comparison.change == pytest.approx(-0.1, abs=0.01)
-    assert entry.comparison.why_not.startswith("2 boots of the candidate ")
+    assert entry.comparison.why_not.startswith("b does not boot: ")
 
 
 def test_a_comparison_that_the_machine_disturbs_after_some_pairs_is_disturbed(

@@ -12,7 +12,7 @@ from pdrgate.bare_metal.installation import InstallError, install, remove
 from pdrgate.bare_metal.layout import InstalledKernel, Layout, has, running_release
 from pdrgate.bare_metal.loader import BootLoader, LoaderName
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.errors import PdrGateError, TestbedError
+from pdrgate.errors import PdrGateError, SutError, TestbedError
 from pdrgate.hosts.host import CommandError, Host
 
 DEADLINE = 600.0
@@ -24,7 +24,7 @@ _PAUSE = 2.0
 _RESTART_TIMEOUT = 30.0
 
 
-class BootError(TestbedError):
+class BootError(SutError):
     """A host did not come back from a restart, or not with the kernel that it was to start.
 
     ``back`` says whether the host answers, so that something can be done without a person.

@@ -22,7 +22,7 @@ from elftools.elf.sections import SymbolTableSection
 
 from pdrgate.builds.elf_file import elf_file
 from pdrgate.cache import cache_folder
-from pdrgate.errors import TestbedError
+from pdrgate.errors import SutError, TestbedError
 
 ProgramKind = Literal["xdp", "tc", "tp_btf"]
 
@@ -40,7 +40,7 @@ _NO_PORT_PROGRAMS = ("xdp/cpumap", "xdp/devmap", "xdp.frags/cpumap", "xdp.frags/
 """XDP programs that no interface takes."""
 
 
-class BpfBuildError(TestbedError):
+class BpfBuildError(SutError):
     """What was handed over is no eBPF object that could be measured, or a kernel refuses it."""
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdrgate.cache import cache_folder
-from pdrgate.errors import StorageError, TestbedError
+from pdrgate.errors import StorageError, SutError
 
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+(=[A-Za-z0-9.+:~-]+)?")
 _NEEDED = re.compile(r"linux-(?:image|modules)-(?:unsigned-)?[0-9]\S*")
@@ -63,7 +63,7 @@ class KernelBuild:
         return f"{self.name} ({self.release})"
 
 
-class BuildError(TestbedError):
+class BuildError(SutError):
     """What was handed over is no kernel that could be booted."""
 
 

@@ -53,7 +53,7 @@ def trend(
     """Say what got worse, or better, over the runs in RESULTS, and between which builds; nothing when nothing moved.
 
     RESULTS is a folder of runs, or a run's. Runs are taken in the order in which they began. Those that were UNSTABLE,
-    DISTURBED, GENERATOR_LIMITED or an ERROR are left out; a run that stands alone moves nothing.
+    CRASH, DISTURBED, GENERATOR_LIMITED or an ERROR are left out; a run that stands alone moves nothing.
 
     Exits with 0 when nothing got worse, with 1 when something did, with 2 when there is no result.
     """

@@ -21,9 +21,17 @@ if TYPE_CHECKING:
     from pdrgate.trend import Move
 
 _SETTLED = frozenset(
-    {Verdict.PASS, Verdict.IMPROVEMENT, Verdict.NO_BASELINE, Verdict.REGRESSION, Verdict.UNSTABLE, Verdict.INCONCLUSIVE}
+    {
+        Verdict.PASS,
+        Verdict.IMPROVEMENT,
+        Verdict.NO_BASELINE,
+        Verdict.REGRESSION,
+        Verdict.CRASH,
+        Verdict.UNSTABLE,
+        Verdict.INCONCLUSIVE,
+    }
 )
-"""What a build that has it is not gated again for: all else is the testbed's fault, or a boot's."""
+"""What a build that has it is not gated again for: all else is the testbed's fault."""
 _MOST_TRIES = 3
 """Of a build that nothing can be said of."""
 _LEAST = 0.01

@@ -29,6 +29,8 @@ _KINDS_TOLD = 2
 _FEWEST = 4
 """Trials of one load that can show a flip of the SUT's: two of each of two speeds."""
 _DOUBT = (Verdict.UNSTABLE, Verdict.INCONCLUSIVE)
+_NOT_BY_TRIALS = (Verdict.ERROR, Verdict.CRASH)
+"""What no trial has shown, so that no disturbed one explains it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ class Disturbance:
             judgement: what the trials came to; None where nothing speaks against them.
             remedy: what a user can do, see `remedy`.
         """
-        if not self.lost or (judgement is not None and judgement.verdict is Verdict.ERROR):
+        if not self.lost or (judgement is not None and judgement.verdict in _NOT_BY_TRIALS):
             return judgement
         doubt = judgement is not None and judgement.verdict in _DOUBT
         if self.lost_share > _TOO_FEW_LEFT or (doubt and self.lost_share > _SUBSTANTIAL):

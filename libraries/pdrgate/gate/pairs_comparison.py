@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic
 
 from pdrgate.crashes.faults import Crash
-from pdrgate.errors import DataError
+from pdrgate.errors import DataError, SutError
 from pdrgate.gate.baseline import besides_the_kernel, differing_entries
 from pdrgate.gate.boots import SIDES, BootError, Boots, Build
 from pdrgate.gate.change_verdict import (
@@ -552,7 +552,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         self.boots.append(
             BootResult(
                 side=failed.side, pair=number, boot=failed.boot, kernel=failed.kernel, failure=str(failed.error),
-                crash=_crash_result(crash) if crash else None,
+                sut_failed=isinstance(failed.error, SutError), crash=_crash_result(crash) if crash else None,
             )
         )  # fmt: skip
         self.session.observer.said(f"boot {number} of the {failed.side} failed: {failed.error}")
@@ -562,14 +562,26 @@ class PairsComparison(ABC, Generic[AnyStretch]):
 
     @property
     def _too_many_failed(self) -> Judgement | None:
-        for side, build in self.builds.items():
-            failures = [boot for boot in self.boots if boot.side == side and boot.failure]
-            if len(failures) >= _MOST_FAILURES:
-                return Judgement(
-                    Verdict.ERROR,
-                    f"{len(failures)} boots of the {side} {build.label} failed, the last: {failures[-1].failure}",
-                )
+        """A crash is the candidate's alone. What its baseline does as well, or a tool, is a fault of the testbed."""
+        failed = {side: [boot for boot in self.boots if boot.side == side and boot.failure] for side in SIDES}
+        for side, failures in failed.items():
+            if len(failures) < _MOST_FAILURES:
+                continue
+            count = f"{len(failures)} boots of the {side} {self.builds[side].label} failed"
+            if side == "candidate" and self._baseline_came_up and all(boot.sut_failed for boot in failures):
+                if not failed["baseline"]:
+                    worst = next((boot for boot in failures if boot.crash is not None), failures[-1])
+                    return Judgement(Verdict.CRASH, f"{worst.failure}; {count}, and none of the baseline's")
+                both = f"{count}, and {len(failed['baseline'])} of the baseline, so that both builds do"
+                return Judgement(Verdict.ERROR, f"{both}; the last: {failures[-1].failure}")
+            return Judgement(Verdict.ERROR, f"{count}, the last: {failures[-1].failure}")
         return None
+
+    @property
+    def _baseline_came_up(self) -> bool:
+        """Whether a boot of another build than the candidate has come up beside it."""
+        one_build = self._identities()["baseline"] and len(set(self._identities().values())) == 1
+        return bool(self._boots.sides["baseline"].fingerprint) and not one_build
 
     def _tell(self) -> None:
         """Where the comparison stands after a pair."""

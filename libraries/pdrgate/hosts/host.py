@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from pdrgate.errors import TestbedError
+from pdrgate.errors import SutError, TestbedError
 from pdrgate.hosts.shell import ProcessStreams, Shell, ShellError, ShellStreams, last_line
 
 DEFAULT_TIMEOUT = 10.0
@@ -52,7 +52,7 @@ class Completed:
     stderr: str
 
 
-class HostError(TestbedError):
+class HostError(SutError):
     """The host could not carry out a command: no shell, a shell that died, a command that did not end in time."""
 
 

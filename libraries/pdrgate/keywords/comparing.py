@@ -63,9 +63,10 @@ class BuildKeywords:
         was slowed down by twice the ``tolerance`` with the baseline: it must be a REGRESSION, or the first could not
         have failed, and is INCONCLUSIVE.
 
-        Fails with ERROR when two boots of a build fail (a panic, a hang, no answer). `Measurement Should Be Stable`
-        then judges the trials of both builds, `PDR Should Not Have Regressed` compares what their boots came to: by a
-        tolerance of its own where it names one, and no longer by this one.
+        Fails with CRASH when two boots of the candidate fail (a panic, a hang, no answer) and none of the baseline, and
+        with ERROR when the baseline's fail, too. `Measurement Should Be Stable` then judges the trials of both builds.
+        `PDR Should Not Have Regressed` compares what their boots came to: by a tolerance of its own where it names one,
+        and no longer by this one.
         """
         session = self._state.current.session
 

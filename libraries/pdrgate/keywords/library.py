@@ -33,7 +33,7 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
 
     A suite opens a testbed. Each test describes a scenario, searches its partial drop rate (PDR, the highest load with
     at most 0.5 % loss), repeats trials around it, and asks two questions: is the measurement stable, and has the PDR
-    regressed? A test that fails says its verdict first: UNSTABLE, REGRESSION, INCONCLUSIVE, DISTURBED,
+    regressed? A test that fails says its verdict first: UNSTABLE, REGRESSION, CRASH, INCONCLUSIVE, DISTURBED,
     GENERATOR_LIMITED or ERROR.
 
     == Example ==

@@ -46,6 +46,7 @@ _SHAPES = {
     Verdict.REGRESSION: _Shape("M-5-4L0 5L5-4z", "fail", full=True),
     Verdict.INCONCLUSIVE: _Shape("M0-5L5 0L0 5L-5 0z", "fail"),
     Verdict.UNSTABLE: _Shape("M-4-4L4 4M-4 4L4-4", "fail", left_out=True),
+    Verdict.CRASH: _Shape("M-4-4L4 4M-4 4L4-4M-5-5H5V5H-5z", "fail", left_out=True),
     Verdict.DISTURBED: _Shape("M-5 0H5M0-5V5", "fault", left_out=True),
     Verdict.GENERATOR_LIMITED: _Shape("M-4-4H4V4H-4z", "fault", left_out=True),
     Verdict.ERROR: _Shape("M-4-4H4V4H-4zM-4-4L4 4", "fault", left_out=True),

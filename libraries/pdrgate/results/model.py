@@ -450,6 +450,8 @@ class BootResult:
     values: Mapping[str, float] = field(default_factory=dict)
     """By measurand, in its unit."""
     failure: str = ""
+    sut_failed: bool = False
+    """Whether it was the SUT that failed: it did not come up, died, did not answer or was refused; else a tool did."""
     complaints: tuple[str, ...] = ()
     crash: CrashResult | None = None
 

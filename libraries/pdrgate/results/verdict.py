@@ -10,7 +10,7 @@ from pdrgate.errors import EXIT_FAIL, EXIT_FAULT, EXIT_PASS, EXIT_UNTESTABLE
 
 
 class Verdict(StrEnum):
-    """The nine words that a run ends with; see the README's table for what each asks of its reader."""
+    """The ten words that a run ends with; see the README's table for what each asks of its reader."""
 
     PASS = "PASS"
     IMPROVEMENT = "IMPROVEMENT"
@@ -18,6 +18,7 @@ class Verdict(StrEnum):
     INCONCLUSIVE = "INCONCLUSIVE"
     UNSTABLE = "UNSTABLE"
     REGRESSION = "REGRESSION"
+    CRASH = "CRASH"
     DISTURBED = "DISTURBED"
     GENERATOR_LIMITED = "GENERATOR_LIMITED"
     ERROR = "ERROR"
@@ -49,7 +50,7 @@ STABLE = frozenset({
 
 # Evidence against the build outranks a fault of the testbed, which outranks doubt.
 _GRAVITY = (
-    Verdict.REGRESSION, Verdict.UNSTABLE, Verdict.ERROR, Verdict.GENERATOR_LIMITED, Verdict.DISTURBED,
+    Verdict.CRASH, Verdict.REGRESSION, Verdict.UNSTABLE, Verdict.ERROR, Verdict.GENERATOR_LIMITED, Verdict.DISTURBED,
     Verdict.INCONCLUSIVE, Verdict.NO_BASELINE, Verdict.PASS, Verdict.IMPROVEMENT,
 )  # fmt: skip
 

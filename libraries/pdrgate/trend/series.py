@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pdrgate.results.model import Better
 from pdrgate.results.verdict import Verdict
 
-LEFT_OUT = frozenset({Verdict.UNSTABLE, Verdict.DISTURBED, Verdict.GENERATOR_LIMITED, Verdict.ERROR})
+LEFT_OUT = frozenset({Verdict.UNSTABLE, Verdict.CRASH, Verdict.DISTURBED, Verdict.GENERATOR_LIMITED, Verdict.ERROR})
 """Verdicts of runs whose numbers mean nothing."""
 
 

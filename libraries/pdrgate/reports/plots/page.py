@@ -22,12 +22,12 @@ BLUE, RED, BROWN = "#0057b8", "#c8102e", "#7d5600"
 GREEN, ORANGE, VERMILION, PURPLE, SKY = "#00795a", "#e69f00", "#d55e00", "#8f4a86", "#56b4e9"
 _VERDICT_COLOURS = (
     dict.fromkeys(("STABLE", "PASS", "IMPROVEMENT", "NO_BASELINE"), GREEN)
-    | dict.fromkeys(("UNSTABLE", "REGRESSION"), "#b3261e")
+    | dict.fromkeys(("UNSTABLE", "REGRESSION", "CRASH"), "#b3261e")
     | dict.fromkeys(("GENERATOR_LIMITED", "DISTURBED", "ERROR"), "#5b5f97")
     | {"INCONCLUSIVE": "#8a6100"}
 )
 
-_NOT_OF_THE_SUT = ("DISTURBED", "ERROR")
+_NOT_OF_THE_SUT = ("DISTURBED", "ERROR", "CRASH")
 """Verdicts beside which it is not said how well the SUT did."""
 
 _WIDTH, _HEIGHT, _DPI = 10.0, 6.4, 110
