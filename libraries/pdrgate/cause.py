@@ -26,6 +26,8 @@ class CauseKind(StrEnum):
     """QEMU had no CPU."""
     UNSEEN = "unseen"
     """The generator did not look for too long."""
+    ALLOWANCE = "allowance"
+    """A cloud let its instance have no more packets."""
     UNTOLD = ""
     """In files of earlier versions, which have words alone."""
 

@@ -233,7 +233,7 @@ class Trial:
 
     @property
     def counter_changes(self) -> dict[str, dict[str, int]]:
-        """What the counters gained during the trial, by place and name, where both readings have it and it changed."""
+        """What the counters gained during the trial, by place and name, where both readings have it."""
         return changes(self.counters_before, self.counters_after)
 
     @property
@@ -321,11 +321,11 @@ AnyStretch = TypeVar("AnyStretch", bound=Stretch)
 
 
 def changes(before: Readings, after: Readings) -> dict[str, dict[str, int]]:
-    """What counters gained, by place and name, where both readings have it and it changed."""
+    """What counters gained, by place and name, where both readings have it. One that was set back gained nothing."""
     found: dict[str, dict[str, int]] = {}
     for place, old in before.items():
         new = after.get(place, {})
-        gained = {name: new[name] - value for name, value in old.items() if name in new and new[name] != value}
+        gained = {name: new[name] - value for name, value in old.items() if new.get(name, value) > value}
         if gained:
             found[place] = gained
     return found

@@ -63,6 +63,13 @@ def test_what_can_be_done_is_told(monkeypatch: pytest.MonkeyPatch, steady: bool,
     assert remedy(testbed) == f"free CPU 1 of all else, {told}"  # type: ignore[arg-type]
 
 
+def test_against_the_limit_of_a_cloud_no_free_cpu_is_advised() -> None:
+    beyond = because("the cloud dropped or held back 790 packets beyond its allowance at eth1 (x)", CauseKind.ALLOWANCE)
+    found = Disturbance.of(trials((beyond, beyond, beyond), SOUND)).weighed(UNSTABLE, REMEDY)
+    assert found is not None and found.verdict is Verdict.DISTURBED
+    assert "beyond its allowance at eth1 (x)); take a larger instance, or machines of your own; without" in found.reason
+
+
 def test_a_trial_with_its_repeats_is_one_that_is_wanted() -> None:
     found = Disturbance.of(trials(SOUND, REPEATED, LOST, SOUND))
     assert (found.wanted, found.repeated, found.lost, found.lost_share) == (4, 2, 1, 0.25)

@@ -28,6 +28,8 @@ _SUBSTANTIAL = 0.2
 _KINDS_TOLD = 2
 _FEWEST = 4
 """Trials of one load that can show a flip of the SUT's: two of each of two speeds."""
+_REMEDIES = {CauseKind.ALLOWANCE: "take a larger instance, or machines of your own"}
+"""By kind, against what freeing CPUs does not help."""
 _DOUBT = (Verdict.UNSTABLE, Verdict.INCONCLUSIVE)
 _NOT_BY_TRIALS = (Verdict.ERROR, Verdict.CRASH)
 """What no trial has shown, so that no disturbed one explains it."""
@@ -99,6 +101,7 @@ class Disturbance:
         doubt = judgement is not None and judgement.verdict in _DOUBT
         if self.lost_share > _TOO_FEW_LEFT or (doubt and self.lost_share > _SUBSTANTIAL):
             without = f"; without them: {judgement.reason}" if judgement is not None else ""
+            remedy = _REMEDIES.get(self.evidence[0].worst.kind, remedy) if self.evidence else remedy
             return Judgement(Verdict.DISTURBED, f"{self._why()}; {remedy}{without}")
         return judgement
 

@@ -10,6 +10,8 @@ lost, and no second time:
 * a port has what is left of its ``rx_dropped``;
 * a receiver at an end host has what its socket had no room for;
 * a qdisc, an XDP program, IP, UDP and conntrack have what they alone count;
+* a driver under names of its own has what the ports of its kernel do not tell, and a cloud what is beyond its
+  allowance: of what is left, and no more;
 * the kernel's own reasons for drops, which tell of nearly all of them once more, say what is left then, and no more.
 
 What a generator was refused is not counted again where a place of the SUT's has it. Pure functions of counters.
@@ -19,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from pdrgate.observers.driver_statistics import by_kind, of_the_cloud
 from pdrgate.observers.gains import Gains, beside, hop_name, port_name
 from pdrgate.observers.reading import Place
 from pdrgate.observers.xdp_losses import (
@@ -55,6 +58,8 @@ _IP = (
 """By counter: of several the largest; where the packets were lost, and which knob or fault it hints at."""
 
 
+_MEASURED = ("_permille", "longest_wait")
+"""Names of what is no count."""
 _BY_XDP = "by the XDP program"
 _REASONS = {
     "CPU_BACKLOG": ("in the backlog", "netdev_max_backlog"),
@@ -122,8 +127,12 @@ def losses(trial: Trial) -> LossResult:
         if (packets := min(one.packets, left)) > 0:
             left -= packets
             found.append(one.place(packets))
+    if not gains.of_hops:  # all that a veth counts is counted by now
+        drivers = list(_by_driver(gains, left))
+        left -= sum(place.packets for place in drivers)
+        found += drivers
     found += _by_reason(gains, found, left, twice)
-    return LossResult.of(trial.offered, trial.forwarded, found)
+    return LossResult.of(trial.offered, trial.forwarded, found, _set_back(trial))
 
 
 def _by_counters(gains: Gains, trial: Trial, twice: Twice) -> list[PlaceLoss]:
@@ -173,6 +182,42 @@ def _by_reason(gains: Gains, counted: Sequence[PlaceLoss], left: int, twice: Twi
         if (more := min(packets - same, left)) > 0:
             left -= more
             yield PlaceLoss(where=where + hop, hint=hint, packets=more)
+
+
+def _by_driver(gains: Gains, left: int) -> Iterator[PlaceLoss]:
+    """What only drivers tell, at most as many packets as are ``left``; first what a cloud withheld."""
+    told = [(port, name, packets) for port in gains.ports() for name, packets in _driver_alone(gains, port)]
+    for port, name, packets in sorted(told, key=lambda one: (not of_the_cloud(one[1]), -one[2])):
+        if (more := min(packets, left)) > 0:
+            left -= more
+            where = "beyond the cloud's allowance, at" if of_the_cloud(name) else "by the card or the driver of"
+            yield PlaceLoss(where=f"{where} {port_name(port)}", hint=name, packets=more)
+
+
+def _driver_alone(gains: Gains, port: Place) -> Iterator[tuple[str, int]]:
+    """By kind, packets that a driver counts as lost, but for those of XDP and as many as the port's own counters have.
+
+    Which of a driver's statistics are in ``rx_dropped`` or ``tx_dropped`` too differs from driver to driver.
+    """
+    driver = {} if port.node == "tg" else gains.all.get(beside(port, "driver"), {})
+    told = by_kind({name: packets for name, packets in driver.items() if "xdp" not in name})
+    for way in ("tx", "rx"):
+        known = gains.at(port, f"{way}_dropped")
+        for name in [name for name in told if ("tx" in name.split("_")) == (way == "tx")]:
+            packets = told[name]
+            seen = 0 if of_the_cloud(name) else min(known, packets)
+            known -= seen
+            yield name, packets - seen
+
+
+def _set_back(trial: Trial) -> tuple[str, ...]:
+    """Counters that are smaller after a trial than before it."""
+    return tuple(
+        f"{name} of {place}"
+        for place, before in trial.counters_before.items()
+        for name, value in before.items()
+        if trial.counters_after.get(place, {}).get(name, value) < value and not name.endswith(_MEASURED)
+    )
 
 
 def _ports(gains: Gains, offered: int, refused: int, twice: Twice) -> Iterator[PlaceLoss]:

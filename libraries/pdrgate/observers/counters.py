@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host, split_files
-from pdrgate.observers.reading import Counter, Place, PlaceKind
+from pdrgate.observers.driver_statistics import tells_of_loss
+from pdrgate.observers.reading import Counter, Place, PlaceKind, signed
 
 FILES = _DEV, _SOFTNET, _SNMP, _SNMP6, _NETSTAT, _CONNTRACK, _STAT = (
     "/proc/net/dev", "/proc/net/softnet_stat", "/proc/net/snmp", "/proc/net/snmp6", "/proc/net/netstat",
@@ -41,8 +41,6 @@ _IP = (
 """What becomes of a packet that a router forwards or drops; IPv4 and IPv6 have some of them each."""
 _UDP = ("InDatagrams", "NoPorts", "InErrors", "RcvbufErrors", "MemErrors", "InCsumErrors")
 """What becomes of one that is for the host itself; RcvbufErrors and those after it are part of InErrors."""
-_DRIVERS = re.compile(r"drop|discard|miss|no_?buf|out_of_buf|no_dma|xmit_err|fifo|overrun")
-"""Of a driver's counters, those of lost packets; each driver has names of its own."""
 
 
 def read_counters(host: Host, interfaces: Collection[str], *, programs: bool = True) -> dict[Counter, int]:
@@ -135,9 +133,17 @@ def parse_softnet(text: str) -> dict[Counter, int]:
 
 
 def parse_driver(text: str) -> dict[str, int]:
-    """``ethtool -S``: all that the driver counts, by its own names."""
-    lines = (tuple(part.strip() for part in line.partition(":")) for line in text.splitlines())
-    return {name: int(value) for name, _, value in lines if value.isdigit()}
+    """``ethtool -S``: all that the driver counts, by its own names, which may have colons in them."""
+    lines = (tuple(part.strip() for part in line.rpartition(":")) for line in text.splitlines())
+    return summed((name, int(value)) for name, _, value in lines if value.isascii() and value.isdecimal())
+
+
+def summed(statistics: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """By name; drivers such as vmxnet3 have each name once for each queue."""
+    found: dict[str, int] = {}
+    for name, value in statistics:
+        found[name] = found.get(name, 0) + value
+    return found
 
 
 def driver_losses(interface: str, values: Mapping[str, int]) -> dict[Counter, int]:
@@ -145,7 +151,7 @@ def driver_losses(interface: str, values: Mapping[str, int]) -> dict[Counter, in
     return {
         Counter(Place.driver(interface), name.replace(" ", "_")): value
         for name, value in values.items()
-        if _DRIVERS.search(name)
+        if tells_of_loss(name)
     }
 
 
@@ -165,14 +171,15 @@ def qdisc_drops(interfaces: Collection[str], told: Sequence[Mapping[str, Any]]) 
         if one.get("dev") not in interfaces or "drops" not in one:
             continue
         parents = {"", one["handle"].rstrip(":")} if one.get("root") else {one["handle"].rstrip(":")} - {"0"}
-        below = (
+        below = [
             other["drops"]
             for other in told
             if other["dev"] == one["dev"] and other is not one
             and other.get("parent", "-").partition(":")[0] in parents and "drops" in other
-        )  # fmt: skip
+        ]  # fmt: skip
+        own = max(0, signed(one["drops"] - sum(below))) if below else one["drops"]
         counter = Counter(Place.qdisc(one["dev"]), one["kind"])
-        found[counter] = found.get(counter, 0) + max(0, one["drops"] - sum(below))
+        found[counter] = found.get(counter, 0) + own
     return found
 
 

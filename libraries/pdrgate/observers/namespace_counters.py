@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from pdrgate.errors import TestbedError
-from pdrgate.observers.counters import FILES, Told, counted
+from pdrgate.observers.counters import FILES, Told, counted, summed
 from pdrgate.observers.reading import Counter
 
 _NAMESPACES = Path("/run/netns")
@@ -171,10 +171,10 @@ def _driver_statistics(asked: socket.socket, interface: str) -> dict[str, int]:
     except OSError:
         return {}
     texts = (names[12 + at : 12 + at + _NAME_LENGTH] for at in range(0, number * _NAME_LENGTH, _NAME_LENGTH))
-    return {
-        text.partition(b"\0")[0].decode(errors="replace"): value
+    return summed(
+        (text.partition(b"\0")[0].decode(errors="replace").strip(), value)
         for text, value in zip(texts, struct.unpack_from(f"={number}Q", values, 8), strict=True)
-    }
+    )
 
 
 def _ethtool(asked: socket.socket, interface: str, command: bytes) -> bytes:

@@ -16,6 +16,9 @@ PlaceKind = Literal[
 _OF_PORTS: tuple[PlaceKind, ...] = ("wire", "qdisc", "driver")
 _OF_CPUS: tuple[PlaceKind, ...] = ("backlog", "heartbeat")
 _OF_HOSTS: tuple[PlaceKind, ...] = ("ip", "ip6", "udp", "udp6", "conntrack", "drops")
+_SHORT: tuple[PlaceKind, ...] = ("backlog", "qdisc", "conntrack")
+"""Places whose counters the kernel keeps, or tells, in 32 bits: at 1 Mpps they begin anew every 71 minutes."""
+_TURN = 1 << 32
 _NODE = re.compile(r"(hop\d+|tg)/(.+)")
 _CPU = re.compile(r"(v?cpu|receiver)(\d+)(?:/(\w+))?")
 
@@ -142,11 +145,29 @@ def nested(reading: Reading) -> dict[str, dict[str, int]]:
     return found
 
 
+def signed(difference: int) -> int:
+    """The difference of two counters of 32 bits: below half a turn it is a gain, else a loss."""
+    gain = difference % _TURN
+    return gain if gain < _TURN // 2 else gain - _TURN
+
+
+def unwrapped(before: Reading, after: Reading) -> dict[Counter, int]:
+    """The second reading, where a counter of 32 bits that began anew in between goes on.
+
+    What is smaller than before nonetheless has been set back, as by a reset of the card.
+    """
+    found = dict(after)
+    for counter, new in after.items():
+        old = before.get(counter, 0)
+        if new < old and counter.place.kind in _SHORT and (gain := signed(new - old)) > 0:
+            found[counter] = old + gain
+    return found
+
+
 def gained(before: Reading, after: Reading) -> dict[Counter, int]:
-    """What counters that are in both readings gained, where they changed."""
-    return {
-        counter: after[counter] - old for counter, old in before.items() if counter in after and after[counter] != old
-    }
+    """What counters that are in both readings gained; not of those that were set back meanwhile."""
+    new = unwrapped(before, after)
+    return {counter: new[counter] - old for counter, old in before.items() if new.get(counter, old) > old}
 
 
 def without_zeros(before: Reading, after: Reading) -> tuple[dict[Counter, int], dict[Counter, int]]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pdrgate.cause import Cause
-from pdrgate.observers.reading import Reading
+from pdrgate.observers.allowance import withheld
+from pdrgate.observers.reading import Reading, gained, unwrapped
 from pdrgate.trial import Functions, Stacks
 
 
@@ -49,7 +50,10 @@ class Observer(Protocol):
 
 
 class CounterObserver:
-    """Reads counters before and after a trial, and disturbs nobody meanwhile."""
+    """Reads counters before and after a trial, and disturbs nobody meanwhile.
+
+    What a cloud withheld by its allowance is the cloud's limit and not the SUT's, so that the trial is disturbed.
+    """
 
     def __init__(self, read: Callable[[], Reading]) -> None:
         self._read = read
@@ -59,7 +63,8 @@ class CounterObserver:
         self._before = self._read()
 
     def end(self) -> Observation:
-        return Observation(self._before, self._read())
+        after = unwrapped(self._before, self._read())
+        return Observation(self._before, after, disturbed=withheld(gained(self._before, after)))
 
 
 class Watch:

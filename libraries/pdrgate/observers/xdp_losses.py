@@ -17,9 +17,10 @@ nobody knows, and a counter has the same packets as far as places would have mor
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from pdrgate.observers.driver_statistics import by_kind
 from pdrgate.observers.gains import Gains, beside, hop_name, port_name
 from pdrgate.observers.reading import Place
 from pdrgate.results.losses import PlaceLoss
@@ -37,8 +38,8 @@ _WORDS = {
 """By the name of what a tracepoint tells: where packets were lost, and what it hints at."""
 _NAME = re.compile(rf"(CPUMAP_|DEVMAP_)?({'|'.join(_WORDS)})")
 _GIVEN_UP = ("XDP_ABORTED", "XDP_INVALID")
-_DROPPED = re.compile(r"xdp.*drop")
-_NOT_SENT = re.compile(r"tx.*xdp.*drop|xdp_tx.*drop")
+_DROPPED = re.compile(r"xdp.*(drop|aborted)")
+_NOT_SENT = re.compile(r"tx.*xdp.*drop|xdp_tx.*drop|tx_xdp_(full|err)|xdp_tx_(full|err)")
 _NOT_HANDED_OVER = re.compile(r"xdp_xmit_errors$")
 
 
@@ -86,14 +87,17 @@ def is_of_xdp(reason: str) -> bool:
 
 def dropped_by_driver(gains: Gains, port: Place) -> int:
     """Packets that XDP dropped at a port, as its driver counts."""
-    driver = gains.all.get(beside(port, "driver"), {})
-    return sum(packets for name, packets in driver.items() if _DROPPED.search(name) and not _NOT_SENT.search(name))
+    return _of_driver(gains, port, lambda name: bool(_DROPPED.search(name)) and not _NOT_SENT.search(name))
 
 
 def unsent_by_driver(gains: Gains, port: Place) -> int:
     """Packets of XDP that a port did not send, as its driver counts beside ``tx_dropped``."""
+    return _of_driver(gains, port, lambda name: bool(_NOT_SENT.search(name)))
+
+
+def _of_driver(gains: Gains, port: Place, wanted: Callable[[str], bool]) -> int:
     driver = gains.all.get(beside(port, "driver"), {})
-    return sum(packets for name, packets in driver.items() if _NOT_SENT.search(name))
+    return sum(by_kind({name: packets for name, packets in driver.items() if wanted(name)}).values())
 
 
 def xdp_losses(gains: Gains) -> list[XdpLoss]:

@@ -31,9 +31,11 @@ class LossResult:
     """The largest first."""
     unexplained: int
     """Lost, and counted by no place; below 0 where places counted more than were lost, others' packets for one."""
+    set_back: tuple[str, ...] = ()
+    """Counters that were smaller after a trial than before it, as after a reset of a card: what they lost, none has."""
 
     @classmethod
-    def of(cls, offered: int, forwarded: int, places: Iterable[PlaceLoss]) -> LossResult:
+    def of(cls, offered: int, forwarded: int, places: Iterable[PlaceLoss], set_back: Iterable[str] = ()) -> LossResult:
         """With what is unexplained; places of the same words are one."""
         merged: dict[tuple[str, str], int] = {}
         for place in places:
@@ -42,7 +44,10 @@ class LossResult:
         found = [PlaceLoss(where=where, hint=hint, packets=packets) for (where, hint), packets in merged.items()]
         found = sorted((one for one in found if one.packets), key=lambda one: (-one.packets, one.where))
         unexplained = offered - forwarded - sum(one.packets for one in found)
-        return cls(offered=offered, forwarded=forwarded, places=tuple(found), unexplained=unexplained)
+        return cls(
+            offered=offered, forwarded=forwarded, places=tuple(found), unexplained=unexplained,
+            set_back=tuple(dict.fromkeys(set_back)),
+        )  # fmt: skip
 
     @classmethod
     def summed(cls, parts: Sequence[LossResult]) -> LossResult:
@@ -51,6 +56,7 @@ class LossResult:
             sum(part.offered for part in parts),
             sum(part.forwarded for part in parts),
             (place for part in parts for place in part.places),
+            (counter for part in parts for counter in part.set_back),
         )
 
     @property
@@ -61,6 +67,12 @@ class LossResult:
     @property
     def fault(self) -> str:
         """Why the account is not to be believed, in a sentence; empty when it is."""
+        if self.set_back:
+            others = f" and {len(self.set_back) - 1} other counters" if len(self.set_back) > 1 else ""
+            return (
+                f"{self.set_back[0]}{others} went back during a trial, as when a card or its driver is reset: what was "
+                "lost there is not known; see the SUT's kernel log"
+            )
         if abs(self.unexplained) <= UNEXPLAINED * self.offered:
             return ""
         share = f"{abs(self.unexplained) / self.offered:.2%} of the offered packets"
