@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from fake_host import CPU, FakeHost, machine
+from fake_host import CPU, FakeHost, ToolError, machine
 
 from pdrgate.errors import TestbedError
 from pdrgate.knobs import (
@@ -276,6 +276,60 @@ def test_a_driver_that_says_yes_and_does_nothing(
     with pytest.raises(TestbedError) as error:
         KnobSet().apply(host, knob)
     assert str(error.value).startswith(message)
+    assert host.state() == before
+
+
+@pytest.mark.parametrize(
+    ("knob", "option"),
+    [
+        (channels("eth0", {"combined": 1}), "-L"),
+        (rings("eth0", {"rx": 512}), "-G"),
+        (coalescing("eth0", {"rx-usecs": 50}), "-C"),
+        (pause_frames("eth0", {"tx": True}), "-A"),
+        (offloads("eth0", {"gro": False}), "-K"),
+        (IndirectionTable("eth0", "equal=1"), "-X"),
+        (FlowHash("eth0", "udp4=sdfn udp6=sdfn"), "-N"),
+    ],
+    ids=str,
+)
+def test_a_driver_that_refuses_in_words_what_it_does(
+    host: FakeHost, knob: Knob, option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As ENA 2.16 does with channels: what reads back decides."""
+    real = host._ethtool
+
+    def refuse(*words: str) -> str:
+        told = real(*words)
+        if words[0] == option:
+            raise ToolError("netlink error: Invalid argument")
+        return told
+
+    before = host.state()
+    knobs = KnobSet()
+    monkeypatch.setattr(host, "_ethtool", refuse)
+    assert knobs.apply(host, knob)
+    assert knob.holds(knob.read(host), knob.value)
+    assert knobs.restore() == []
+    assert host.state() == before
+
+
+def test_a_driver_that_refuses_and_does_nothing_is_told_in_its_own_words(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = host._ethtool
+
+    def refuse(*words: str) -> str:
+        if words[0] == "-L":
+            raise ToolError("netlink error: Invalid argument")
+        return real(*words)
+
+    before = host.state()
+    monkeypatch.setattr(host, "_ethtool", refuse)
+    with pytest.raises(TestbedError) as error:
+        KnobSet().apply(host, channels("eth0", {"combined": 1}))
+    assert str(error.value) == (
+        "`ethtool -L eth0 combined 1` on fake failed with exit code 1: netlink error: Invalid argument"
+    )
     assert host.state() == before
 
 

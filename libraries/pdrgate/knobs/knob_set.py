@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -36,13 +37,37 @@ def put_back(host: Host, knob: Knob, old: str, new: str) -> Undone | None:
     if knob.holds(now, old):
         return None
     if knob.holds(now, new) or knob.halfway(now, old, new):
-        knob.restore(host, old)
+        _turn(host, knob, old, lambda: knob.restore(host, old))
         return Undone(True, f"put back {_in_words(knob, _brief(old, now))} on {host.name}")
     return Undone(
         False,
         f"left alone {_in_words(knob, _brief(now, old))} on {host.name}: pdrgate had set {_brief(new, old)} in place "
         f"of {_brief(old, now)}, and somebody else has changed it since",
     )
+
+
+def _turn(host: Host, knob: Knob, value: str, turn: Callable[[], None]) -> None:
+    """Set a value. What reads back decides whether it is set, and no exit code: a driver may refuse what it does.
+
+    What failed and changed something nonetheless is tried again, for only what is missing yet.
+
+    Raises:
+        TestbedError: it is not set; with the words of the tool, where it had some.
+    """
+    seen: set[str] = set()
+    while True:
+        try:
+            return turn()
+        except CommandError as error:
+            try:
+                now = knob.read(host)
+            except TestbedError:
+                raise error from None
+            if knob.holds(now, value):
+                return None
+            if now in seen:
+                raise
+            seen.add(now)
 
 
 def _in_words(knob: Knob, value: str) -> str:
@@ -83,12 +108,12 @@ class KnobSet:
         number = self._log.change(host.name, knob.to_record(), old, knob.value) if self._log else None
         self._applied.append(applied := _Applied(host, knob, old, number))
         try:
-            knob.apply(host)
+            _turn(host, knob, knob.value, lambda: knob.apply(host))
         except TestbedError as error:
             try:
                 # Not put_back: a value the kernel made of ours is not somebody else's.
                 if not knob.holds(knob.read(host), old):
-                    knob.restore(host, old)
+                    _turn(host, knob, old, lambda: knob.restore(host, old))
             except TestbedError as second:
                 raise TestbedError(f"{error}; and it does not go back: {second}") from error
             self._forget(applied)
