@@ -40,7 +40,11 @@ case "$1" in
     *) basename "$3" | sed s/vmlinuz-// >"$ROOT/state/kexec"; cat "$ROOT/state/loads" >"$ROOT/sys/kernel/kexec_loaded";;
 esac""",
     "update-grub": r"""
+for file in "$ROOT"/etc/default/grub "$ROOT"/etc/default/grub.d/*.cfg; do [ ! -e "$file" ] || . "$file"; done
+[ "$GRUB_DEFAULT" != saved ] || GRUB_DEFAULT='${saved_entry}'
 exec >"$ROOT/boot/grub/grub.cfg"
+echo 'if [ "${next_entry}" ] ; then'; echo '   set default="${next_entry}"'; echo '   set next_entry='
+echo '   save_env next_entry'; echo 'else'; echo "   set default=\"${GRUB_DEFAULT-0}\""; echo 'fi'
 echo 'function load_video {'; echo '  insmod all_video'; echo '}'
 kernels() { ls "$ROOT/boot" | sed -n s/^vmlinuz-//p | grep -vxF "$(cat "$ROOT/state/left-out")" | sort -V; }
 newest=$(kernels | sed -n '$p')

@@ -417,6 +417,7 @@ def test_the_first_that_can_is_taken(tmp_path: Path) -> None:
     assert choose_loader(machine, layout).name == "grub"
     assert choose_loader(machine, layout, "kexec").name == "kexec"
     (tmp_path / "etc/default/grub").write_text("GRUB_DEFAULT=0\n")
+    machine.run("update-grub")
     assert choose_loader(machine, layout).name == "systemd-boot"
     machine.script("bootctl", "echo no")
     assert choose_loader(machine, layout).name == "kexec"
@@ -425,8 +426,9 @@ def test_the_first_that_can_is_taken(tmp_path: Path) -> None:
         choose_loader(machine, layout)
     assert str(error.value) == (
         "ssh:sut cannot be told to start a kernel for once; "
-        f"grub: {tmp_path}/etc/default/grub does not say GRUB_DEFAULT=saved, so that the newest kernel is the default; "
-        "write that, run update-grub, then grub-set-default with an entry of the present kernel; "
+        f"grub: the default of {tmp_path}/boot/grub/grub.cfg is 0, a number that a new kernel shifts; see that "
+        f"GRUB_DEFAULT=saved is the last that {tmp_path}/etc/default/grub and {tmp_path}/etc/default/grub.d/*.cfg say, "
+        "run update-grub, then save an entry of the present kernel with grub-set-default; "
         "systemd-boot: it is not this host's boot loader (bootctl is-installed); "
         "kexec: kernel.kexec_load_disabled is set until the next restart"
     )
@@ -462,6 +464,66 @@ def test_where_grub_would_not_keep_the_default(tmp_path: Path, path: str, text: 
     with pytest.raises(LoaderError) as error:
         choose_loader(machine, Layout(str(tmp_path)), "grub")
     assert why in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("defaults", "drop_in", "fit"),
+    [
+        ("saved", "0", False),
+        ("saved", "", True),
+        ("0", "saved", True),
+        ("0", "", False),
+        (f"'gnulinux-advanced-12>gnulinux-{DEFAULT}-advanced-12'", "", True),
+        ("gnulinux-simple-13", "", False),
+        (f"'1>Debian GNU/Linux, with Linux {DEFAULT}'", "", False),
+    ],
+)
+def test_what_counts_is_what_grub_starts_and_not_one_of_the_files_that_it_comes_from(
+    tmp_path: Path, build: KernelBuild, defaults: str, drop_in: str, fit: bool
+) -> None:
+    """As cloud images have them: GRUB_DEFAULT once in /etc/default/grub, and again in a file of /etc/default/grub.d."""
+    bench = Bench(tmp_path / "sut", "grub")
+    (bench.machine.root / "etc/default/grub").write_text(f"GRUB_DEFAULT={defaults}\n")
+    (bench.machine.root / "etc/default/grub.d").mkdir()
+    if drop_in:
+        (bench.machine.root / "etc/default/grub.d/50-cloudimg-settings.cfg").write_text(f"GRUB_DEFAULT={drop_in}\n")
+    bench.machine.run("update-grub")
+    if not fit:
+        with pytest.raises(LoaderError, match="cannot be told to start a kernel for once; grub: the default of "):
+            bench.metal()
+        return
+    with bench.metal().running(build):
+        assert bench.machine.running == RELEASE
+    assert bench.machine.starts == [DEFAULT, RELEASE, DEFAULT]
+
+
+def test_a_default_that_changes_as_grub_is_told_of_the_build_is_refused_and_undone(
+    grub: Bench, build: KernelBuild
+) -> None:
+    """Somebody wrote it, and did not make grub.cfg anew."""
+    metal = grub.metal()
+    (grub.machine.root / "etc/default/grub").write_text("GRUB_DEFAULT=0\n")
+    with pytest.raises(LoaderError, match=f"would start {RELEASE} by default as soon as {RELEASE} is there, and"):
+        metal.install(build)
+    assert RELEASE not in (grub.machine.root / "boot/grub/grub.cfg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "why"),
+    [
+        ("boot/grub/custom.cfg", "set default=0", "what {}/boot/grub/grub.cfg starts by default depends on more than"),
+        ("boot/grub/grub.cfg", "set default='${saved_entry}'", "does not look at next_entry"),
+        ("boot/grub/grub.cfg", "# ${next_entry}", "the default of {}/boot/grub/grub.cfg is 0, a number"),
+        ("boot/grub/grub.cfg", "# ${next_entry}\nset default=$button", "depends on more than the saved entry"),
+        ("boot/grub/grubenv", "prev_saved_entry=0", "the saved default is 0, a number"),
+    ],
+)
+def test_other_ways_to_another_default(tmp_path: Path, path: str, text: str, why: str) -> None:
+    machine = FakeMachine(tmp_path, "grub")
+    (tmp_path / path).write_text(f"{text}\n")
+    with pytest.raises(LoaderError) as error:
+        choose_loader(machine, Layout(str(tmp_path)), "grub")
+    assert why.format(tmp_path) in str(error.value)
 
 
 def test_titles_name_an_entry_as_well(tmp_path: Path) -> None:
@@ -575,6 +637,41 @@ menuentry "Memory test (memtest86+)" {
     ]
     assert Entry((("a", "A"), ("b", "B")), None).is_named("A>b")
     assert not Entry((("a", "A"), ("b", "B")), None).is_named("b")
+    assert [entry.numbers for entry in entries] == [(0,), (1, 0), (1, 1), (2,)]
+    assert [entry.is_named("1>0") for entry in entries] == [False, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("before", "told"),
+    [
+        (
+            "BOOT_IMAGE=(hd0,gpt2)/vmlinuz-6.1 root=/dev/sda1 ro console=ttyS0 -- single",
+            "root=/dev/sda1 ro console=ttyS0 panic=30 -- single",
+        ),
+        ('root="PARTLABEL=A panic=0 B" ro panic=5', 'root="PARTLABEL=A panic=0 B" ro panic=30'),
+        ('root=/dev/sda1 "panic=0" dyndbg="file a.c -- +p"', 'root=/dev/sda1 dyndbg="file a.c -- +p" panic=30'),
+        ("panic=5 -- panic=0 initrd=x", "panic=30 -- panic=0 initrd=x"),
+        ("root=/dev/sda1 --", "root=/dev/sda1 panic=30"),
+        ("oops=panic hung_task_panic=1 initrd=\\\\x", "oops=panic hung_task_panic=1 panic=30"),
+    ],
+)
+def test_what_is_the_kernels_stands_before_what_is_inits(
+    tmp_path: Path, build: KernelBuild, before: str, told: str
+) -> None:
+    bench = Bench(tmp_path / "sut", "kexec")
+    (bench.machine.root / "proc/cmdline").write_text(f"{before}\n")
+    with bench.metal().running(build):
+        pass
+    (load,) = [command for command in bench.machine.told if command[:2] == ("kexec", "-a")]
+    assert load[-1] == f"--command-line={told}"
+
+
+@pytest.mark.parametrize("words", ["panic=0", "oops=panic hung_task_panic=1", "quiet -- panic=5", 'x="a panic=5 b"'])
+def test_a_panic_that_would_stay_is_told_whatever_looks_like_it(grub: Bench, build: KernelBuild, words: str) -> None:
+    (grub.machine.root / "proc/cmdline").write_text(f"root=/dev/sda2 {words}\n")
+    with grub.metal().running(build):
+        pass
+    assert any("without panic=SECONDS" in sentence for sentence in grub.sentences)
 
 
 def test_the_fake_machine_cannot_restart_this_one(tmp_path: Path) -> None:

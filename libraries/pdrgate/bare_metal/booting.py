@@ -14,6 +14,7 @@ from pdrgate.bare_metal.loader import BootLoader, LoaderName
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.errors import PdrGateError, SutError, TestbedError
 from pdrgate.hosts.host import CommandError, Host
+from pdrgate.hosts.kernel_parameters import KernelParameters
 
 DEADLINE = 600.0
 """Seconds that a host has from its restart to an answer: servers take minutes to test their memory."""
@@ -190,7 +191,8 @@ class BareMetal:
         return f"power-cycle it, by its management controller or by hand: it then starts {self.default}"
 
     def _say_if_a_panic_stays(self, kernel: InstalledKernel) -> None:
-        if self._loader.name != "kexec" and "panic=" not in self._host.read("/proc/cmdline"):
+        panic = KernelParameters.parse(self._host.read("/proc/cmdline")).value("panic")
+        if self._loader.name != "kexec" and panic in (None, "", "0"):
             self._told(
                 f"{self._host.name} starts its kernels without panic=SECONDS: should {kernel.release} panic, it stays "
                 "there until it is power-cycled"

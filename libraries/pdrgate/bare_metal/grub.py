@@ -1,7 +1,8 @@
 """GRUB 2: entries made by its own tool, one of them selected by ``next_entry``, which GRUB forgets as it starts it.
 
 GRUB keeps that variable in a file. On some file systems it can read the file and not write it, and then would never
-forget: such a host is refused. So is one whose default is the newest kernel: the build would become the default.
+forget: such a host is refused. So is one whose default is the newest kernel: the build would become the default. What
+the default is stands in grub.cfg alone: /etc/default/grub is one of several files that it is made from.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ _MAKE_TIMEOUT = 300.0
 _UNWRITABLE_TYPES = frozenset({"btrfs", "zfs", "zfs_member", "bcachefs", "f2fs"})
 _UNWRITABLE_DEVICES = ("/dev/mapper/", "/dev/dm-", "/dev/md")
 _DEFAULTS = "/etc/default/grub"
+_SAVED, _SELECTED = "${saved_entry}", "${next_entry}"
 _WORD = r"""(?:'([^']*)'|"([^"]*)"|(\S+))"""
 
 
@@ -28,6 +30,8 @@ class Entry:
     """Id and title of each submenu around it, and of itself."""
     release: str | None
     """Of its kernel, None when it starts something else."""
+    numbers: tuple[int, ...] = ()
+    """Of each submenu around it and of itself, counted within its menu from 0."""
 
     @property
     def path(self) -> str:
@@ -40,8 +44,10 @@ class Entry:
         return any("recovery" in name for name in self.names[-1])
 
     def is_named(self, path: str) -> bool:
-        """Whether GRUB takes it for ``path``, which may be made of ids and titles."""
+        """Whether GRUB takes it for ``path``, which may be made of ids, titles and numbers."""
         words = path.split(">")
+        if all(word.isdecimal() for word in words):
+            return tuple(map(int, words)) == self.numbers
         return len(words) == len(self.names) and all(
             word in names for word, names in zip(words, self.names, strict=True)
         )
@@ -65,15 +71,11 @@ class Grub:
             return "there is no grub-reboot, GRUB 2 is not installed"
         if not self._host.exists(self._config):
             return f"there is no {self._config}, GRUB is not set up"
-        if "blscfg" in self._host.read(self._config):
+        text = self._text()
+        if "blscfg" in text:
             return "its entries are files of the Boot Loader Specification, which is not supported yet; use kexec"
-        defaults = self._layout.at(_DEFAULTS)
-        text = self._host.read(defaults) if self._host.exists(defaults) else ""
-        if re.findall(r"""(?m)^\s*GRUB_DEFAULT=["']?([^"'\s]*)""", text)[-1:] != ["saved"]:
-            return (
-                f"{defaults} does not say GRUB_DEFAULT=saved, so that the newest kernel is the default; write that, "
-                f"run {' '.join(self._make_config())}, then grub-set-default with an entry of the present kernel"
-            )
+        if "${next_entry}" not in text:
+            return f"{self._config} does not look at next_entry, so that GRUB starts nothing for once; use kexec"
         return self._unsafe_default() or self._unwritable()
 
     def register(self, kernel: InstalledKernel) -> None:
@@ -119,14 +121,23 @@ class Grub:
         return (f"{self._prefix}-mkconfig", "-o", self._config)
 
     def _unsafe_default(self) -> str | None:
-        saved = self._variable("saved_entry")
+        chosen = default_of(self._text())
         remedy = f"save an entry of the present kernel with {self._prefix}-set-default"
-        if not saved:
+        if chosen != _SAVED:
+            fixed = self._layout.at(_DEFAULTS)
+            remedy = (
+                f"see that GRUB_DEFAULT=saved is the last that {fixed} and {fixed}.d/*.cfg say, run "
+                f"{' '.join(self._make_config())}, then {remedy}"
+            )
+        if chosen is None:
+            return f"what {self._config} starts by default depends on more than the saved entry; {remedy}"
+        default, whose = self._named(chosen), "saved default" if chosen == _SAVED else f"default of {self._config}"
+        if not default:
             return f"no default entry is saved; {remedy}"
-        if re.fullmatch(r"[\d>]+", saved):
-            return f"the saved default is {saved}, a number that a new kernel shifts; {remedy}"
+        if re.fullmatch(r"[\d>]+", default):
+            return f"the {whose} is {default}, a number that a new kernel shifts; {remedy}"
         if self._default() is None:
-            return f"the saved default {saved} is no entry of {self._config} that starts a kernel; {remedy}"
+            return f"the {whose} {default} is no entry of {self._config} that starts a kernel; {remedy}"
         return None
 
     def _unwritable(self) -> str | None:
@@ -142,10 +153,15 @@ class Grub:
         return None
 
     def _default(self) -> str | None:
-        """The release that is started when nothing was selected."""
-        saved = self._variable("saved_entry")
-        found = [entry for entry in self._entries() if entry.is_named(saved)]
+        """The release that is started when nothing was selected; None where that is not known."""
+        chosen = default_of(self._text())
+        named = "" if chosen is None else self._named(chosen)
+        found = [entry for entry in self._entries() if entry.is_named(named)]
         return found[0].release if found else None
+
+    def _named(self, chosen: str) -> str:
+        """The entry that grub.cfg chooses, by its name; empty where none is saved."""
+        return self._variable("prev_saved_entry") or self._variable("saved_entry") if chosen == _SAVED else chosen
 
     def _entry(self, release: str) -> Entry:
         found = [entry for entry in self._entries() if entry.release == release and not entry.for_rescue]
@@ -158,11 +174,30 @@ class Grub:
         return max(found, key=lambda entry: len(entry.names))
 
     def _entries(self) -> list[Entry]:
-        return parse_config(self._host.read(self._config))
+        return parse_config(self._text())
+
+    def _text(self) -> str:
+        """All that GRUB reads: what its tool wrote, and what an administrator has beside it."""
+        own = f"{self._folder}/custom.cfg"
+        return "\n".join(self._host.read(path) for path in (self._config, own) if self._host.exists(path))
 
     def _variable(self, name: str) -> str:
         told = self._host.run(f"{self._prefix}-editenv", self._environment, "list", check=False).stdout
         return next((line[len(name) + 1 :] for line in told.splitlines() if line.startswith(f"{name}=")), "")
+
+
+def default_of(text: str) -> str | None:
+    """The entry that a grub.cfg starts when nothing was selected, as it names it; None where that depends on more.
+
+    ``${saved_entry}`` is the saved one. Without a word on it GRUB starts the first.
+    """
+    depth, found = 0, set()
+    for line in map(str.strip, text.splitlines()):
+        assigned = re.match(rf"(?:set\s+)?default={_WORD}", line)
+        if assigned and not depth and _SELECTED not in line:
+            found.add(_quoted(assigned).replace("$saved_entry", _SAVED))
+        depth += line.endswith("{") - (line == "}")
+    return next(iter(found or {"0"})) if len(found) < 2 and not any("$" in one for one in found - {_SAVED}) else None
 
 
 def parse_config(text: str) -> list[Entry]:
@@ -170,18 +205,25 @@ def parse_config(text: str) -> list[Entry]:
     entries: list[Entry] = []
     around: list[tuple[str, str] | None] = []
     """Of each open block id and title, None when it is no menu."""
+    counts = [0]
+    """Entries and submenus so far, of each open block that may have some."""
     release: str | None = None
     in_entry = False
     for line in map(str.strip, text.splitlines()):
         word = line.split(maxsplit=1)[0] if line else ""
         if line.endswith("{"):
             around.append(_names(line.removeprefix(word)) if word in ("menuentry", "submenu") else None)
+            if around[-1] is not None:
+                counts[-1] += 1
+                counts.append(0)
             in_entry, release = word == "menuentry", None
         elif line == "}" and around:
             if in_entry:
-                entries.append(Entry(tuple(names for names in around if names is not None), release))
+                names = tuple(one for one in around if one is not None)
+                entries.append(Entry(names, release, tuple(count - 1 for count in counts[:-1])))
             in_entry = False
-            around.pop()
+            if around.pop() is not None:
+                counts.pop()
         elif word in ("linux", "linux16", "linuxefi"):
             match = re.search(r"/vmlinuz-(\S+)", line)
             release = match[1] if match else None

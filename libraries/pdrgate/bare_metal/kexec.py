@@ -5,13 +5,14 @@ from __future__ import annotations
 from pdrgate.bare_metal.layout import InstalledKernel, has
 from pdrgate.bare_metal.loader import LoaderError
 from pdrgate.hosts.host import Host
+from pdrgate.hosts.kernel_parameters import KernelParameters
 
 PANIC_SECONDS = 30
 """After a panic the kernel restarts the host by itself; a person has time to see its console."""
 
 _DISABLED = "/proc/sys/kernel/kexec_load_disabled"
 _LOADED = "/sys/kernel/kexec_loaded"
-_OF_THE_LOADER = ("BOOT_IMAGE=", "initrd=", "panic=")
+_OF_THE_LOADER = ("BOOT_IMAGE", "initrd")
 _LOAD_TIMEOUT = 60.0
 
 
@@ -39,10 +40,9 @@ class Kexec:
         """Nothing, as well."""
 
     def select_once(self, kernel: InstalledKernel) -> None:
-        words = self._host.read("/proc/cmdline").split()
-        kept = [word for word in words if not word.startswith(_OF_THE_LOADER)]
+        present = KernelParameters.parse(self._host.read("/proc/cmdline"))
+        cmdline = str(present.without(*_OF_THE_LOADER, "panic").beside(f"panic={PANIC_SECONDS}"))
         ramdisk = () if kernel.ramdisk is None else (f"--initrd={kernel.ramdisk}",)
-        cmdline = " ".join([*kept, f"panic={PANIC_SECONDS}"])
         # -a: by file, as locked-down kernels want it, else the old way.
         self._host.run("kexec", "-a", "-l", kernel.image, *ramdisk, f"--command-line={cmdline}", timeout=_LOAD_TIMEOUT)
         if self._host.read(_LOADED).strip() != "1":

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import takewhile
 
+from pdrgate.hosts.kernel_parameters import KernelParameters
 from pdrgate.observers.environment import Environment, PortEnvironment
 from pdrgate.results.fingerprint import UNKNOWN
 from pdrgate.traffic.generator import identity
@@ -81,7 +81,7 @@ def _settings(environment: Environment) -> dict[str, str]:
 
 def _words(cmdline: str) -> str:
     """The words that matter, sorted; what stands behind ``--`` is for init."""
-    words = [word for word in takewhile(lambda word: word != "--", cmdline.split()) if not _boring(word)]
+    words = [word for word in KernelParameters.parse(cmdline).kernel if not _boring(word)]
     return "; ".join(sorted(words)) or "nothing"
 
 

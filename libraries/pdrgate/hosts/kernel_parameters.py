@@ -1,0 +1,62 @@
+"""A kernel's command line as the kernel takes it apart.
+
+Blanks part its words, but for those within double quotes. A word ``--`` ends what is the kernel's: the rest goes to
+init (``next_arg`` and ``parse_args`` of Linux).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+_END = "--"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelParameters:
+    """The words of a command line."""
+
+    kernel: tuple[str, ...]
+    """With their quotes: ``root="PARTLABEL=A B"``."""
+    init: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Those of ``/proc/cmdline`` and its like."""
+        words = _words(text)
+        end = words.index(_END) if _END in words else len(words)
+        return cls(tuple(words[:end]), tuple(words[end + 1 :]))
+
+    def value(self, name: str) -> str | None:
+        """What a parameter was set to last; empty for one without a value, None where it is not there."""
+        found = [value for word in self.kernel for one, _, value in [_bare(word).partition("=")] if one == name]
+        return found[-1].strip('"') if found else None
+
+    def without(self, *names: str) -> Self:
+        """Those of the kernel without some parameters."""
+        kept = tuple(word for word in self.kernel if _bare(word).partition("=")[0] not in names)
+        return type(self)(kept, self.init)
+
+    def beside(self, *words: str) -> Self:
+        """With more words for the kernel, behind its own."""
+        return type(self)((*self.kernel, *words), self.init)
+
+    def __str__(self) -> str:
+        return " ".join((*self.kernel, *((_END, *self.init) if self.init else ())))
+
+
+def _words(text: str) -> list[str]:
+    words, word, quoted = [], "", False
+    for letter in text:
+        quoted ^= letter == '"'
+        if letter.isspace() and not quoted:
+            words.append(word)
+            word = ""
+        else:
+            word += letter
+    return [one for one in (*words, word) if one]
+
+
+def _bare(word: str) -> str:
+    """A word without the quotes around the whole of it."""
+    return word[1:].removesuffix('"') if word.startswith('"') else word
