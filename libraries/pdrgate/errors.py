@@ -7,6 +7,8 @@ The exit codes are a contract with other programs: 0 the gate passes, 1 it fails
 import contextlib
 from collections.abc import Callable, Iterator
 
+from pdrgate.printable import printable
+
 EXIT_PASS = 0
 EXIT_FAIL = 1
 EXIT_FAULT = 2
@@ -23,7 +25,8 @@ class PdrGateError(Exception):
     exit_code = EXIT_FAULT
 
     def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.split()))
+        # What it quotes may be a stranger's: the end of a console, a file's name.
+        super().__init__(printable(" ".join(message.split())))
 
 
 class UsageError(PdrGateError):

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pdrgate.printable import printable
+
 if TYPE_CHECKING:
     from pdrgate.gate.progress import Progress, Upcoming
 
@@ -17,7 +19,7 @@ class Sentences:
         self._to_stderr = to_stderr
 
     def said(self, sentence: str) -> None:
-        click.echo(f"  {sentence}", err=self._to_stderr)
+        click.echo(f"  {printable(sentence)}", err=self._to_stderr)
 
     def measuring(self, upcoming: Upcoming) -> None:
         pass

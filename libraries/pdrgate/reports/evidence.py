@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from pdrgate.cause import causes_in_words
+from pdrgate.printable import printable
 from pdrgate.reports.html import rendered
 from pdrgate.reports.html_tables import facts_table, measurands_table
-from pdrgate.reports.printable import printable
 from pdrgate.reports.scenario_parts import Picture, further_tables, key_tables, main_picture
 from pdrgate.results.model import ScenarioResult
 from pdrgate.trial import Trial

@@ -14,6 +14,7 @@ from typing import Any
 
 from pdrgate.cause import causes_in_words
 from pdrgate.history.results import RESULT_FILE
+from pdrgate.printable import printable
 from pdrgate.reports.allure.settings import (
     MEANINGS,
     categories,
@@ -26,7 +27,6 @@ from pdrgate.reports.allure.settings import (
 )
 from pdrgate.reports.files import written
 from pdrgate.reports.markdown import run_markdown
-from pdrgate.reports.printable import printable
 from pdrgate.reports.scenario_parts import Picture, kernel
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pdrgate.printable import printable
 from pdrgate.reports.exports.figures import named, slug, unit
-from pdrgate.reports.printable import printable
 from pdrgate.reports.scenario_parts import kernel
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.text import Text
 
+from pdrgate.printable import printable
 from pdrgate.reports.arrival_words import arrivals_lines
 from pdrgate.reports.console.screen import Screen, verdict_text
 from pdrgate.reports.costs import cost_lines
@@ -15,7 +16,6 @@ from pdrgate.reports.drop_words import drops_lines
 from pdrgate.reports.latencies import latency_lines
 from pdrgate.reports.loss_words import loss_lines
 from pdrgate.reports.measurands import MeasurandRow, measurand_rows
-from pdrgate.reports.printable import printable
 from pdrgate.reports.soak_words import soak_lines
 from pdrgate.reports.spike_in_words import spike_in_lines
 from pdrgate.results.model import RunResult, ScenarioResult

@@ -8,7 +8,7 @@ from typing import Literal, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from pdrgate.reports.printable import printable
+from pdrgate.printable import printable
 from pdrgate.results.verdict import Verdict
 
 _ERASE = "\r\x1b[2K"

@@ -10,7 +10,7 @@ from pdrgate.cause import causes_in_words
 from pdrgate.data_paths.tcp_streams import size
 from pdrgate.gate.progress import Estimate, Progress, Upcoming
 from pdrgate.phase import Phase
-from pdrgate.reports.printable import printable
+from pdrgate.printable import printable
 from pdrgate.trial import Trial
 from pdrgate.units import Duration, Rate
 

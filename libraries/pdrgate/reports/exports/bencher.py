@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+from pdrgate.printable import printable
 from pdrgate.reports.exports.figures import builds, slug
-from pdrgate.reports.printable import printable
 from pdrgate.results.model import RunResult
 
 _LONGEST = 1024

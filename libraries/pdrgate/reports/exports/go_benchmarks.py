@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from pdrgate.printable import printable
 from pdrgate.reports.exports.figures import Build, builds, slug, unit
-from pdrgate.reports.printable import printable
 from pdrgate.results.model import MeasurandResult, RunResult
 
 

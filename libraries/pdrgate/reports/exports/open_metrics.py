@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from pdrgate.printable import printable
 from pdrgate.reports.exports.figures import builds, named, slug, unit
-from pdrgate.reports.printable import printable
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 

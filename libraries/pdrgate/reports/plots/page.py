@@ -14,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from pdrgate.reports.printable import printable
+from pdrgate.printable import printable
 from pdrgate.results.model import AssessmentResult
 
 INK, FAINT = "#1f2328", "#59636e"

@@ -1,0 +1,38 @@
+"""Kernels that are made to harm whoever boots them: each is its own boot's fault, told in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import hostile_kernel as hostile
+import pytest
+
+from pdrgate.builds.kernel_build import kernel_build
+from pdrgate.guests.guest import Guest, GuestConfig, GuestError
+from pdrgate.safety.journal import Journal
+
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
+
+
+@pytest.mark.parametrize(
+    ("says", "then", "told"),
+    [
+        (b"", hostile.RESET, r"QEMU ended with exit code 0"),
+        (b"", hostile.TRIPLE_FAULT, r"QEMU ended with exit code 0"),
+        (b"", hostile.HALT, r"gave no sign of life within 2 s"),
+        (b"Kernel panic - not syncing: forged\n", hostile.RESET, r"does not boot: Kernel panic - not syncing: forged"),
+        (b"\x1b]0;owned\x07\x1b[2J\r\0\xff\xfe tail", hostile.RESET, r"QEMU ended with exit code 0"),
+    ],
+    ids=["resets", "faults thrice", "halts", "forges a panic", "writes to the terminal"],
+)
+def test_what_a_hostile_kernel_does_is_told_of_its_boot(
+    says: bytes, then: str, told: str, config: GuestConfig, journal: Journal, tmp_path: Path
+) -> None:
+    build = kernel_build(hostile.hostile_kernel(tmp_path / "bzImage", says=says, then=then))
+    with (
+        Guest(build, config, journal, tmp_path / "consoles") as guest,
+        pytest.raises(GuestError, match=told) as error,
+    ):
+        guest.wait(2.0)
+    assert "\n" not in str(error.value)
+    assert not {"\x1b", "\0", "\r", "\x07"} & set(str(error.value))
