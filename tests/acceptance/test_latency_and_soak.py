@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from retis_server import local_retis
 
 from pdrgate.observers.retis import bindings_missing
 from tests.acceptance.conftest import PDRGATE, ROOT, Ended, simulated
@@ -78,8 +79,8 @@ def collector(tmp_path, monkeypatch):
     """Stands for the real one, and writes events of it; where they are."""
     events = tmp_path / "events"
     events.write_bytes(gzip.decompress((ROOT / "tests/data/retis-1.6.4.data.gz").read_bytes()))
-    monkeypatch.setenv("RETIS_EVENTS", str(events))
-    monkeypatch.setenv("PATH", f"{ROOT / 'tests/fakes'}:{os.environ['PATH']}")
+    local_retis(tmp_path / "bin", events=events)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     return events
 
 

@@ -16,6 +16,7 @@ import pytest
 from console_lines import verdict_lines
 from made_results import result, scenario
 from markupsafe import Markup
+from retis_server import local_retis
 
 from pdrgate.errors import TestbedError
 from pdrgate.gate.dropped import counted, events_file, lossy_load
@@ -29,7 +30,6 @@ from pdrgate.results.model import ScenarioResult
 from pdrgate.trial import Trial
 
 EVENTS = Path(__file__).parents[1] / "data/retis-1.6.4.data.gz"
-FAKES = Path(__file__).parents[1] / "fakes"
 NAMESPACE = 4026531840
 TRIAL = Trial(intended_load=4e3, intended_duration=0.05, offered=200, forwarded=0)
 
@@ -126,10 +126,10 @@ def test_nothing_seen_and_nothing_looked_at_are_told_apart() -> None:
 def standing_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The collector that a host has from now on, as far as tests go: it writes the events of this file."""
     monkeypatch.setattr(collector, "_PAUSE", 0.02)
-    monkeypatch.setenv("PATH", f"{FAKES}:/usr/sbin:/usr/bin:/sbin:/bin")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/sbin:/usr/bin:/sbin:/bin")
     written = tmp_path / "written"
     written.write_bytes(gzip.decompress(EVENTS.read_bytes()))
-    monkeypatch.setenv("RETIS_EVENTS", str(written))
+    local_retis(tmp_path / "bin", events=written)
     return written
 
 
@@ -146,7 +146,7 @@ def test_a_collector_is_begun_and_ended(
             assert collection.end(fetched) == Collected()
         assert fetched.read_bytes() == standing_in.read_bytes()
         assert not folder.exists()
-        monkeypatch.setenv("RETIS_ERROR", "Symbol skb:kfree_skb is not supported")
+        local_retis(tmp_path / "bin", error="Symbol skb:kfree_skb is not supported")
     with local_host() as host, pytest.raises(TestbedError) as error:
         Retis(host).collecting()
     assert str(error.value) == (
@@ -176,7 +176,8 @@ def test_a_collector_whose_number_is_not_written_yet_has_not_ended(tmp_path: Pat
 def test_what_the_collector_was_too_slow_for_is_told(
     standing_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RETIS_SAYS", "WARN  lost 1200 event(s) from skb:kfree_skb\nWARN  total events lost: 1200")
+    says = "WARN  lost 1200 event(s) from skb:kfree_skb\nWARN  total events lost: 1200"
+    local_retis(tmp_path / "bin", events=standing_in, says=says)
     with local_host() as host, Retis(host).collecting() as collection:
         collected = collection.end(tmp_path / "retis.data")
     assert collected == Collected(missed=1200)
@@ -192,7 +193,7 @@ def test_half_a_million_dropped_packets_fill_a_file_and_no_more(
     """On the host and here; what is in it is looked at without being kept."""
     startup, *dropped = standing_in.read_bytes().splitlines(keepends=True)
     standing_in.write_bytes(startup + b"".join(dropped) * 40)
-    monkeypatch.setenv("RETIS_TIMES", "63")  # of 8000 events: 469 MB
+    local_retis(tmp_path / "bin", events=standing_in, times=63)  # of 8000 events: 469 MB
     largest = LARGEST // 4  # for it takes Python a while that counts what it has in memory
     monkeypatch.setattr(collector, "LARGEST", largest)
     fetched = tmp_path / "retis.data"

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from pdrgate.builds.kernel_build import BuildError, KernelBuild
 from pdrgate.builds.kernel_modules import module_files
+from pdrgate.child_environment import child_environment
 from pdrgate.errors import StorageError, TestbedError
 from pdrgate.hosts.host import Host
 
@@ -92,5 +93,6 @@ def _stripped(found: dict[str, Path], folder: Path) -> dict[str, Path]:
     modules = [str(copy) for name, copy in copies.items() if name.endswith(".ko")]
     for at in range(0, len(modules), _STRIP_AT_ONCE):
         # What strip does not understand it leaves as it is, and so do we.
-        subprocess.run((program, "--strip-debug", *modules[at : at + _STRIP_AT_ONCE]), capture_output=True, check=False)
+        command = (program, "--strip-debug", *modules[at : at + _STRIP_AT_ONCE])
+        subprocess.run(command, capture_output=True, check=False, env=child_environment())
     return copies

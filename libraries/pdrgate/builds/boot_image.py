@@ -26,6 +26,7 @@ from elftools.elf.segments import NoteSegment
 
 from pdrgate.builds.elf_file import elf_file
 from pdrgate.cache import cache_folder
+from pdrgate.child_environment import child_environment
 
 _SETUP_SECTORS, _MAGIC, _PROTOCOL, _PAYLOAD = 0x1F1, 0x202, 0x206, 0x248
 """Where a bzImage tells of itself: its first part's length, "HdrS", the protocol, the payload's offset and length."""
@@ -109,7 +110,9 @@ def _by_lzma(payload: bytes) -> bytes:
 
 def _by(*command: str) -> Callable[[bytes], bytes]:
     def unpack(payload: bytes) -> bytes:
-        done = subprocess.run(command, input=payload[:-_SIZE], capture_output=True, check=False)
+        done = subprocess.run(
+            command, input=payload[:-_SIZE], capture_output=True, check=False, env=child_environment()
+        )
         if done.returncode:
             raise ValueError(done.stderr.decode(errors="replace").strip())
         return done.stdout

@@ -22,6 +22,7 @@ from elftools.elf.sections import SymbolTableSection
 
 from pdrgate.builds.elf_file import elf_file
 from pdrgate.cache import cache_folder
+from pdrgate.child_environment import child_environment
 from pdrgate.errors import SutError, TestbedError
 
 ProgramKind = Literal["xdp", "tc", "tp_btf"]
@@ -145,7 +146,7 @@ def _compile(source: Path, output: Path, defines: Sequence[str]) -> None:
             "clang", "-O2", "-g", "-target", "bpf", "-mcpu=v3", f"-I/usr/include/{platform.machine()}-linux-gnu",
             *(f"-D{define}" for define in defines), "-c", str(source), "-o", str(partial),
         ),
-        capture_output=True, text=True, check=False,
+        capture_output=True, text=True, check=False, env=child_environment(),
     )  # fmt: skip
     if done.returncode:
         complaint = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[-200:])

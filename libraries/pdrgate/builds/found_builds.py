@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from pdrgate.builds.kernel_build import BuildError, KernelBuild, kernel_build
+from pdrgate.child_environment import child_environment
 
 _PATTERN = re.compile(r"[*?[]")
 """What makes a pattern of a name."""
@@ -48,7 +49,11 @@ def _packages(pattern: str) -> list[str]:
     """Names of packages that apt knows."""
     try:
         told = subprocess.run(
-            ("apt-cache", "pkgnames", _PATTERN.split(pattern)[0]), capture_output=True, text=True, check=True
+            ("apt-cache", "pkgnames", _PATTERN.split(pattern)[0]),
+            capture_output=True,
+            text=True,
+            check=True,
+            env=child_environment(),
         )
     except (OSError, subprocess.CalledProcessError) as error:
         raise BuildError(f"{pattern}: apt-cache does not say which packages there are: {error}") from error

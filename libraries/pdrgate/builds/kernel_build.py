@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdrgate.cache import cache_folder
+from pdrgate.child_environment import PROXIES, child_environment
 from pdrgate.errors import StorageError, SutError
 
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+(=[A-Za-z0-9.+:~-]+)?")
@@ -224,7 +225,7 @@ def _archive_entry(package: str, cache: Path) -> tuple[str, str]:
     kept = f"Dir::Cache::pkgcache={cache.absolute() / 'pkgcache.bin'}"
     done = subprocess.run(
         ("apt-get", "-q", "-o", kept, "download", "--print-uris", package), capture_output=True, text=True,
-        check=False, env={**os.environ, "LC_ALL": "C"}, cwd="/",
+        check=False, env=child_environment(*PROXIES), cwd="/",
     )  # fmt: skip
     match = re.search(r"^'\S+' (\S+) \d+ [A-Z0-9]+:([0-9a-f]{32,})", done.stdout, re.MULTILINE)
     if match is None:
@@ -313,7 +314,7 @@ def _temporary(folder: Path) -> Iterator[Path]:
 
 def _run(command: Sequence[str], what: str, folder: Path | None = None) -> str:
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=folder, env={**os.environ, "LC_ALL": "C"}
+        command, capture_output=True, text=True, check=False, cwd=folder, env=child_environment(*PROXIES)
     )
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if not line.startswith("W:")] or ["no reason told"]

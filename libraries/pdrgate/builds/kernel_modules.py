@@ -17,6 +17,7 @@ from pathlib import Path
 
 from pdrgate.builds.elf_file import elf_file
 from pdrgate.builds.kernel_build import BuildError, KernelBuild
+from pdrgate.child_environment import child_environment
 
 _SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
 
@@ -156,7 +157,9 @@ def _decompressed(path: Path) -> bytes:
         case ".gz":
             return gzip.decompress(path.read_bytes())
         case ".zst":
-            done = subprocess.run(("zstd", "-dcq", str(path)), capture_output=True, check=False)
+            done = subprocess.run(
+                ("zstd", "-dcq", str(path)), capture_output=True, check=False, env=child_environment()
+            )
             if done.returncode:
                 raise ValueError(done.stderr.decode(errors="replace").strip() or "zstd failed")
             return done.stdout

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from pdrgate.child_environment import child_environment
 from pdrgate.crashes.faults import Crash
 
 _FRAME = re.compile(r"([\w.]+)\+0x([0-9a-f]+)/0x([0-9a-f]+)")
@@ -122,6 +123,6 @@ def _source_lines(vmlinux: Path, addresses: Sequence[int]) -> dict[int, str]:
 
 def _tool(*command: str) -> str:
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        return subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment()).stdout
     except OSError:
         return ""

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from pdrgate.child_environment import child_environment
 from pdrgate.errors import TestbedError
 from pdrgate.guests.qemu import Accelerator, find_qemu
 from pdrgate.guests.remembered import Remembered
@@ -158,6 +159,7 @@ def probe(qemu: str, accelerator: Accelerator, limit: float) -> float:
                 "-drive", f"file=/proc/self/fd/{code},format=raw,if=floppy", "-boot", "order=a",
             ),
             capture_output=True, text=True, check=False, timeout=limit, pass_fds=(code,), start_new_session=True,
+            env=child_environment(),
         )  # fmt: skip
         took = time.monotonic() - began
     except subprocess.TimeoutExpired as error:

@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.kernel_modules import Module, select_modules
 from pdrgate.builds.named_build import GUEST_MODULES
+from pdrgate.child_environment import child_environment
 from pdrgate.errors import TestbedError
 from pdrgate.traffic import native
 
@@ -211,15 +212,17 @@ def _program(name: str, path: Path) -> Mapping[str, Entry]:
 @functools.lru_cache(maxsize=16)
 def _program_since(name: str, path: Path, changed: int) -> Mapping[str, Entry]:
     files = {f"bin/{name}": Entry(stat.S_IFREG | 0o755, path.read_bytes())}
-    told = subprocess.run(("ldd", str(path)), capture_output=True, text=True, check=False).stdout
-    for library in re.findall(r"(?:=> |^\s*)(/\S+) \(0x", told, re.MULTILINE):
+    for library in re.findall(r"(?:=> |^\s*)(/\S+) \(0x", _told("ldd", str(path)), re.MULTILINE):
         files[library.lstrip("/")] = Entry(stat.S_IFREG | 0o755, Path(library).read_bytes())
     return files
 
 
 def _applets() -> list[str]:
-    told = subprocess.run(("busybox", "--list"), capture_output=True, text=True, check=False).stdout
-    return [name for name in told.split() if "/" not in name]
+    return [name for name in _told("busybox", "--list").split() if "/" not in name]
+
+
+def _told(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment()).stdout
 
 
 def _link(target: str) -> Entry:

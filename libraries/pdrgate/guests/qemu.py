@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from pdrgate.child_environment import child_environment
 from pdrgate.errors import TestbedError
 
 Accelerator = Literal["kvm", "tcg"]
@@ -58,8 +59,9 @@ def find_qemu() -> str:
 @functools.cache
 def qemu_version() -> str:
     """QEMU's version, such as 7.2.22; empty when it does not tell."""
-    told = subprocess.run((find_qemu(), "--version"), capture_output=True, text=True, check=False).stdout
-    match = re.search(r"version (\S+)", told)
+    command = (find_qemu(), "--version")
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment())
+    match = re.search(r"version (\S+)", done.stdout)
     return match[1] if match else ""
 
 

@@ -19,6 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO, Protocol
 
+from pdrgate.child_environment import child_environment
+
 MAX_OUTPUT = 64 << 20
 """Bytes of output after which a command is taken to have run wild."""
 
@@ -132,7 +134,7 @@ class ProcessStreams:
         self._watching = False
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
-            start_new_session=True,
+            start_new_session=True, env=child_environment(),
         )  # fmt: skip
         self._pidfd = os.pidfd_open(self._process.pid)
         self._stdin, self._stdout, self._stderr = (

@@ -27,6 +27,7 @@ from typing import Any, Self
 import msgspec
 
 from pdrgate.cause import Cause, CauseKind
+from pdrgate.child_environment import child_environment
 from pdrgate.errors import TestbedError
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import Observation
@@ -196,6 +197,7 @@ class Heartbeat:
         program = native.build().heartbeat
         self._process = subprocess.Popen(
             (str(program), str(cpu)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            env=child_environment(),
             start_new_session=True,  # Ctrl-C reaches us, and we end it
         )  # fmt: skip
         try:

@@ -34,6 +34,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from pdrgate.child_environment import child_environment
 from pdrgate.errors import StorageError, TestbedError
 from pdrgate.knobs import knob_from_record, of_whole_machine
 from pdrgate.safety.locks import Lease
@@ -202,7 +203,7 @@ class Journal:
         Until the note is on disk a shell waits in its place and ends when this process dies first. A program that
         cannot be run ends with exit code 127 or 126. ``options`` are `subprocess.Popen`'s, less stdin and session.
         """
-        options["env"] = {**(options.get("env") or os.environ), MARK: self.mark}
+        options["env"] = {**(options.get("env") or child_environment()), MARK: self.mark}
         process = subprocess.Popen(
             ("sh", "-c", 'read -r go && exec "$@" </dev/null', "sh", *argv),
             stdin=subprocess.PIPE, start_new_session=True, **options,

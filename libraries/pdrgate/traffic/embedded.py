@@ -26,6 +26,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
+from pdrgate.child_environment import child_environment
 from pdrgate.errors import GeneratorError, TestbedError, UsageError
 from pdrgate.traffic import native
 from pdrgate.traffic.frames import FCS, MARKED_PORT, Frames, Path, Template, template
@@ -81,6 +82,7 @@ class EmbeddedGenerator:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            env=child_environment(),
             start_new_session=True,  # Ctrl-C reaches us, and we end it after putting the host back
         )
         try:

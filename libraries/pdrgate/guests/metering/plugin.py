@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 from pdrgate.cache import cache_folder
+from pdrgate.child_environment import child_environment
 from pdrgate.errors import TestbedError
 
 SOURCE = Path(__file__).parent / "vcpu_meter.c"
@@ -44,7 +45,7 @@ def plugin(qemu_version: str, cache: Path | None = None) -> Path:
                 "gcc", "-O2", "-Wall", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread", f"-DPLUGIN_API={api}",
                 str(SOURCE), "-o", str(partial),
             ),
-            capture_output=True, text=True, check=False,
+            capture_output=True, text=True, check=False, env=child_environment(),
         )  # fmt: skip
         if done.returncode:
             complaint = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[-200:])

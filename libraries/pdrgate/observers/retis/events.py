@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from pdrgate.child_environment import child_environment
 from pdrgate.errors import TestbedError
 
 _READER = Path(__file__).with_name("reader.py")
@@ -63,7 +64,7 @@ def read_events(path: Path, most: int = MOST) -> Iterator[Dropped]:
     command = (sys.executable, str(_READER), str(path), str(most))
     with (
         tempfile.TemporaryFile() as errors,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors) as reader,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=child_environment()) as reader,
     ):
         patience = threading.Timer(_TIMEOUT, reader.kill)
         patience.start()

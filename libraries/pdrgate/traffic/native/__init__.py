@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdrgate.cache import cache_folder
+from pdrgate.child_environment import child_environment
 from pdrgate.errors import TestbedError
 
 _SOURCES = Path(__file__).parent
@@ -92,7 +93,8 @@ def build(cache: Path | None = None) -> NativeParts:
 
 def _compile(command: list[str], output: Path) -> None:
     partial = output.with_name(output.name + ".part")
-    done = subprocess.run([*command, "-o", str(partial)], capture_output=True, text=True, check=False)
+    command = [*command, "-o", str(partial)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment())
     if done.returncode:
         complaint = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[-200:])
         raise TestbedError(

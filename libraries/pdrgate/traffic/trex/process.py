@@ -15,6 +15,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from pdrgate.child_environment import child_environment
 from pdrgate.errors import GeneratorError
 
 WORKER = pathlib.Path(__file__).parent / "worker"
@@ -50,6 +51,7 @@ class Worker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._said,  # a file, for a client that says much would block on a full pipe
+                env=child_environment(),
                 start_new_session=True,  # the client may end the whole group, and Ctrl-C is for us to handle
             )
         except OSError as error:

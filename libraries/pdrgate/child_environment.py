@@ -1,0 +1,27 @@
+"""What programs that pdrgate starts see of its own environment.
+
+A CI job keeps its tokens in the environment, and most programs here read what a stranger made: a package, a module, an
+eBPF object, a kernel's console. So each gets the few variables that programs need to be found and to run, and no other.
+"""
+
+from __future__ import annotations
+
+import os
+
+_KEPT = (
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "XDG_CACHE_HOME",
+    # Where compilers, loaders and Python look for what was not installed by the distribution.
+    "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "C_INCLUDE_PATH", "PYTHONPATH",
+)  # fmt: skip
+
+PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "APT_CONFIG")
+"""What a program that downloads needs besides; a proxy's address may hold a password."""
+
+
+def child_environment(*more: str) -> dict[str, str]:
+    """The environment of a program that is started, whose messages are English.
+
+    Args:
+        more: names of further variables that this program gets where they are set.
+    """
+    return {name: os.environ[name] for name in (*_KEPT, *more) if name in os.environ} | {"LC_ALL": "C"}
