@@ -21,13 +21,14 @@ from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.gate.measurer import Measurer
-from pdrgate.gate.packet_cost import counted, function_changes
+from pdrgate.gate.packet_cost import counted
 from pdrgate.gate.replicate import Measurands
 from pdrgate.gate.stored import Belonging
 from pdrgate.guests.guest import GuestConfig
 from pdrgate.history.trials import TrialFile
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.measurands import replicate_of
+from pdrgate.measurands.function_changes import function_changes
 from pdrgate.phase import Phase
 from pdrgate.results.model import CostResult
 from pdrgate.safety.journal import Journal

@@ -11,11 +11,12 @@ from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.data_paths.slowdowns import Planted, slowdowns
 from pdrgate.gate.measurer import Measurer
-from pdrgate.gate.packet_cost import counted, function_changes
+from pdrgate.gate.packet_cost import counted
 from pdrgate.gate.stored import Belonging
 from pdrgate.history.trials import TrialFile
 from pdrgate.knobs import KnobSet
 from pdrgate.measurands.cost import packet_cost
+from pdrgate.measurands.function_changes import function_changes
 from pdrgate.phase import Phase
 from pdrgate.testbeds.vm import VmTestbed
 from pdrgate.traffic.frames import Frames

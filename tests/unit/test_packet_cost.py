@@ -24,11 +24,12 @@ from pdrgate.gate.build_comparison import BuildComparison, Plan
 from pdrgate.gate.change_verdict import judged
 from pdrgate.gate.file_comparison import compare_files
 from pdrgate.gate.options import Options
-from pdrgate.gate.packet_cost import at_odds, cost_in_words, counted, function_changes
+from pdrgate.gate.packet_cost import at_odds, cost_in_words, counted
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.history.results import read_result
+from pdrgate.measurands.function_changes import function_changes
 from pdrgate.phase import Phase
 from pdrgate.reports import html_tables, plots
 from pdrgate.reports.scenario_parts import fragments, pictures
@@ -115,7 +116,9 @@ def test_functions_of_hardly_any_instructions_are_left_out_of_results():
     found = cost(PLAIN | {"tiny": 0.04}, PLAIN | {"tiny": 0.05})
     assert "tiny" not in {one.name for one in found.functions}
     assert found.instructions == pytest.approx(5211.045)
-    assert found.functions[0] == FunctionResult(name="__dev_queue_xmit", instructions=4900.0, calls=1.0, deviation=0.0)
+    assert found.functions[0] == FunctionResult(
+        name="__dev_queue_xmit", instructions=4900.0, calls=1.0, deviation=0.0, fewest_calls=1.0, most_calls=1.0
+    )
 
 
 # --- Who called whom ---
@@ -349,6 +352,8 @@ def test_the_console_ends_with_the_five_largest_sure_changes():
         ["_raw_spin_lock", "24.5", "3.5", "-21.0"],
         ["f0", "0.0", "130.0", "+20.0"],
         ["f1", "0.0", "130.0", "+19.0"],
+        ["59", "other", "functions", "+138.0"],
+        ["a", "packet", "5300.0", "5639.2", "+339.2"],
     ]
     assert len({len(line) for line in lines[at + 1 :]}) == 1
     assert re.search(r"cost +5346 instructions/packet|cost +- ", "\n".join(lines)) or "cost" in "\n".join(lines)

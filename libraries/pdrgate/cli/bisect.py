@@ -147,7 +147,7 @@ def _tell(found: Bisected, form: str) -> None:
         click.echo(json.dumps(msgspec.to_builtins(found), indent=1))
         return
     click.echo("")
-    click.echo("\n  ".join([found.sentence, *change_lines(found.functions)]))
+    click.echo("\n  ".join([found.sentence, *change_lines(found.functions, found.change)]))
 
 
 @contextlib.contextmanager

@@ -24,9 +24,9 @@ from pdrgate.gate.change_verdict import (
 from pdrgate.gate.counting import cost_tolerance_of
 from pdrgate.gate.disturbance import Disturbance
 from pdrgate.gate.noise_floor import as_observed, noise_floor, remember
-from pdrgate.gate.packet_cost import function_changes
 from pdrgate.gate.prepared_sut import PreparedSut
 from pdrgate.gate.scenario import Scenario
+from pdrgate.measurands.function_changes import function_changes
 from pdrgate.replication import NoiseFloor, Samples
 from pdrgate.results.losses import LossResult, compared
 from pdrgate.results.model import ChangeResult, ComparisonResult, CostResult, MeasurandResult, ScenarioResult

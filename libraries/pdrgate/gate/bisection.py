@@ -24,13 +24,14 @@ from pdrgate.errors import EXIT_FAULT, DataError, StorageError, TestbedError
 from pdrgate.gate.boots import SIDES, Build
 from pdrgate.gate.build_comparison import BuildComparison, Plan
 from pdrgate.gate.noise_floor import noise_floor
-from pdrgate.gate.packet_cost import cost_in_words, counted, function_changes
+from pdrgate.gate.packet_cost import cost_in_words, counted
 from pdrgate.gate.prepared_sut import Identity, differences
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.gate.subject import Subject, goals_of
 from pdrgate.measurands import Ask, Cost
 from pdrgate.measurands.cost import idle_of, on_path, saturated
+from pdrgate.measurands.function_changes import function_changes
 from pdrgate.phase import Phase
 from pdrgate.replication import PairsRule, Samples
 from pdrgate.replication.noise import KNOWN
@@ -320,6 +321,8 @@ class Bisected:
     """Those of which nothing could be told: any of them may be the first."""
     reason: str
     """How it differs from the last that is good."""
+    change: ChangeResult
+    """That of a packet's cost."""
     functions: tuple[FunctionChange, ...]
     """The same, by function."""
     steps: tuple[Step, ...]
@@ -358,8 +361,9 @@ def bisected(builds: Sequence[str], steps: Steps) -> Bisected:
         for number, end in ((good, ends.good), (bad, ends.bad))
     )  # fmt: skip
     functions = function_changes(before[1], after[1])
+    change = steps.change(before[0], after[0], (after[2], before[2]))
     return Bisected(
         builds=tuple(builds), good=builds[good], bad=builds[bad], between=tuple(builds[good + 1 : bad]),
-        reason=cost_in_words(steps.change(before[0], after[0], (after[2], before[2])), functions),
+        reason=cost_in_words(change, functions), change=change,
         functions=functions, steps=tuple(told.values()),
     )  # fmt: skip

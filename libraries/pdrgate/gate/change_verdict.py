@@ -9,7 +9,7 @@ from dataclasses import replace
 from pdrgate.errors import EXIT_FAULT, DataError, UsageError
 from pdrgate.gate.build_latency import TITLES, latency_in_words
 from pdrgate.gate.options import COST_TOLERANCE
-from pdrgate.gate.packet_cost import at_odds, cost_in_words, percent
+from pdrgate.gate.packet_cost import at_odds, cost_in_words, notice_of_calls, percent
 from pdrgate.measurands import (
     ByteCost,
     Cost,
@@ -155,7 +155,7 @@ def remedy_of_boots(changes: Sequence[ChangeResult], floor: NoiseFloor, testbed:
 
 
 def judged(changes: Sequence[ChangeResult], functions: Sequence[FunctionChange] = ()) -> Judgement:
-    """The verdict of the gravest change, with the numbers of all of them.
+    """The verdict of the gravest change, with the numbers of all of them, and what is noticed besides.
 
     Args:
         functions: where the cost of a packet changed.
@@ -178,10 +178,17 @@ def judged(changes: Sequence[ChangeResult], functions: Sequence[FunctionChange] 
         clauses = [f"{lead}{told(decisive)}, tolerance {decisive.tolerance:.1%}"]
         clauses += [cost_in_words(one, functions) if one.measurand == Cost.name else told(one) for one in others]
     clauses.insert(1, _evidence_in_words(decisive))
+    notice = _noticed(functions)
+    clauses.insert(0 if decisive.verdict is Verdict.PASS else len(clauses), notice)
     reason = "; ".join(filter(None, [*clauses, at_odds(changes)]))
     if decisive.verdict is Verdict.INCONCLUSIVE and decisive.evidence is not None and not _is_the_tolerance(decisive):
         reason += "; repeat more often or on a quieter machine"
     return Judgement(decisive.verdict, reason)
+
+
+def _noticed(functions: Sequence[FunctionChange]) -> str:
+    notice = notice_of_calls(functions)
+    return f"notice: {notice}" if notice else ""
 
 
 def proven(found: Judgement, spike_in: SpikeInResult | None) -> Judgement:
@@ -282,6 +289,7 @@ def comparison(
         baseline=baseline, tolerance=first.tolerance, change=first.change, lower=first.lower, upper=first.upper,
         confidence=first.confidence, changes=tuple(changes), pairs=pairs, earlier=earlier, tries=tries,
         accepted=not why_not, why_not=why_not, differs=dict(differs), functions=tuple(functions),
+        notice=notice_of_calls(functions),
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 
 from pdrgate.measurands import Cost, PartialDropRate
@@ -18,9 +18,6 @@ _LEAST = 0.1
 """Instructions per packet, for a function to be told of."""
 _LEAST_FRAME = 0.005
 """Of all instructions, for a function in one chain of callers to be told of."""
-_SURE = 0.5
-"""Instructions per packet that a function must change by, and so many deviations of its trials:"""
-_DEVIATIONS = 3.0
 _NAMED = 2
 """Functions in a sentence, and one more where these are not most of it."""
 _NEGLIGIBLE = 0.1
@@ -31,42 +28,53 @@ _MOST = 0.5
 
 def counted(replicates: Sequence[Sequence[Trial]], loss_ratio: float) -> CostResult | None:
     """What a packet costs, from the trials of all replicates of a build; None where it was not counted."""
-    paths, batches = [], []
+    found: list[list[_Path]] = []
+    """Of each replicate that was counted, by trial."""
+    batches = []
     for trials in replicates:
         idle = idle_of(trials)
-        for trial in saturated(trials, loss_ratio):
-            paths.append(on_path(trial, idle))
-            if (batch := packets_per_poll(trial)) is not None:
-                batches.append(batch)
-    if not paths:
+        if own := saturated(trials, loss_ratio):
+            found.append([on_path(trial, idle) for trial in own])
+            batches += [batch for trial in own if (batch := packets_per_poll(trial)) is not None]
+    if not found:
         return None
-    functions = []
-    for name in dict.fromkeys(name for path in paths for name in path):
-        values = [path.get(name, (0.0, 0.0)) for path in paths]
-        instructions = [each for each, _ in values]
-        if median(instructions) >= _LEAST:
-            functions.append(
-                FunctionResult(
-                    name=name, instructions=median(instructions), calls=median(calls for _, calls in values),
-                    deviation=sample_deviation(instructions) if len(instructions) > 1 else None,
-                )
-            )  # fmt: skip
+    paths = [path for own in found for path in own]
+    functions = [_function(name, found) for name in dict.fromkeys(name for path in paths for name in path)]
     at_rest = [
-        found
+        cost
         for trials in replicates
-        if (found := packet_cost([one for one in trials if one.phase == Phase.COST], idle_of(trials))) is not None
+        if (cost := packet_cost([one for one in trials if one.phase == Phase.COST], idle_of(trials))) is not None
     ]
     small = [one.batch for one in at_rest if one.batch is not None]
     return CostResult(
         instructions=median(sum(each for each, _ in path.values()) for path in paths),
         batch=median(batches) if batches else None,
         trials=len(paths),
-        functions=tuple(sorted(functions, key=lambda one: (-one.instructions, one.name))),
+        functions=tuple(
+            sorted(
+                (one for one in functions if one.instructions >= _LEAST), key=lambda one: (-one.instructions, one.name)
+            )
+        ),
         lossless_load=at_rest[0].load if at_rest else None,
         lossless_instructions=median(one.instructions for one in at_rest) if at_rest else None,
         lossless_batch=median(small) if small else None,
         path=_path([trial for trials in replicates for trial in trials if trial.stacks and trial.forwarded]),
     )
+
+
+_Path = Mapping[str, tuple[float, float]]
+"""By function, instructions and calls per packet in a trial."""
+
+
+def _function(name: str, replicates: Sequence[Sequence[_Path]]) -> FunctionResult:
+    each = [[path.get(name, (0.0, 0.0)) for path in own] for own in replicates]
+    instructions = [value for own in each for value, _ in own]
+    calls = [median(number for _, number in own) for own in each]
+    return FunctionResult(
+        name=name, instructions=median(instructions), calls=median(number for own in each for _, number in own),
+        deviation=sample_deviation(instructions) if len(instructions) > 1 else None,
+        fewest_calls=min(calls) if len(calls) > 1 else None, most_calls=max(calls) if len(calls) > 1 else None,
+    )  # fmt: skip
 
 
 def _path(trials: Sequence[Trial]) -> tuple[FrameResult, ...]:
@@ -96,26 +104,6 @@ def _path(trials: Sequence[Trial]) -> tuple[FrameResult, ...]:
     )  # fmt: skip
 
 
-def function_changes(before: CostResult | None, after: CostResult | None) -> tuple[FunctionChange, ...]:
-    """How the cost changed by function, the largest change first; nothing where one of them was not counted."""
-    if before is None or after is None:
-        return ()
-    old, new = ({one.name: one for one in cost.functions} for cost in (before, after))
-    none = FunctionResult(name="", instructions=0.0, calls=0.0, deviation=0.0)
-    found = []
-    for name in old.keys() | new.keys():
-        base, candidate = old.get(name, none), new.get(name, none)
-        change = candidate.instructions - base.instructions
-        if abs(change) >= _LEAST:
-            found.append(
-                FunctionChange(
-                    function=name, before=base.instructions, after=candidate.instructions, change=change,
-                    sure=_sure(change, base.deviation, candidate.deviation),
-                )
-            )  # fmt: skip
-    return tuple(sorted(found, key=lambda one: (-abs(one.change), one.function)))
-
-
 def cost_in_words(change: ChangeResult, functions: Sequence[FunctionChange]) -> str:
     """``a packet costs 6.4 % more instructions (+5.9 to +6.9 %), most of it in migrate_enable (+130)``."""
     low, high = sorted((change.lower, change.upper))
@@ -125,6 +113,40 @@ def cost_in_words(change: ChangeResult, functions: Sequence[FunctionChange]) -> 
     )
     where = within_functions(change.candidate - change.baseline, functions)
     return f"{told}, {where}" if where else told
+
+
+def notice_of_calls(functions: Sequence[FunctionChange]) -> str:
+    """``fib_table_lookup is called twice for each packet, was once``; empty where no calls surely changed.
+
+    Named first is what both builds call, and of these what changed most: a function that only one of them calls may
+    have been inlined by the other's compiler.
+    """
+    changed = sorted(
+        (one for one in functions if one.calls_changed),
+        key=lambda one: (not one.calls_before or not one.calls_after, -_calls_change(one), one.function),
+    )
+    if not changed:
+        return ""
+    first, *others = changed
+    before, after = _times(first.calls_before), _times(first.calls_after)
+    told = (
+        f"{first.label} is called {after} for each packet, was {before}"
+        if first.calls_after
+        else (f"{first.label} is not called any more, was {before} for each packet")
+    )
+    if not others:
+        return told
+    more = "another function is" if len(others) == 1 else f"{len(others)} other functions are"
+    return f"{told}; {more} called more or less often as well"
+
+
+def _calls_change(one: FunctionChange) -> float:
+    return abs((one.calls_after or 0.0) - (one.calls_before or 0.0))
+
+
+def _times(calls: float | None) -> str:
+    rounded = round(calls or 0.0, 1)
+    return {0.0: "not", 1.0: "once", 2.0: "twice"}.get(rounded, f"{rounded:g} times")
 
 
 def at_odds(changes: Sequence[ChangeResult]) -> str:
@@ -168,11 +190,5 @@ def within_functions(change: float, functions: Sequence[FunctionChange]) -> str:
         return abs(sum(one.change for one in named)) >= _MOST * abs(change)
 
     named = same[:_NAMED] if most(same[:_NAMED]) else same[: _NAMED + 1]
-    words = ", ".join(f"{one.function} ({one.change:+.{0 if abs(one.change) >= 10 else 1}f})" for one in named)
+    words = ", ".join(f"{one.label} ({one.change:+.{0 if abs(one.change) >= 10 else 1}f})" for one in named)
     return f"{'most of it' if most(named) else 'the largest parts of it'} in {words}"
-
-
-def _sure(change: float, *deviations: float | None) -> bool:
-    known = [one for one in deviations if one is not None]
-    spread = sum(one**2 for one in known) ** 0.5
-    return len(known) == len(deviations) and abs(change) >= max(_SURE, _DEVIATIONS * spread)

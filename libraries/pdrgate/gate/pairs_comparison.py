@@ -34,7 +34,6 @@ from pdrgate.gate.change_verdict import (
 from pdrgate.gate.disturbance import Disturbance
 from pdrgate.gate.interference import interference
 from pdrgate.gate.noise_floor import as_observed, check_resolvable, noise_floor, remember, resolvable_in_words
-from pdrgate.gate.packet_cost import function_changes
 from pdrgate.gate.pairs_file import StoredStep
 from pdrgate.gate.prepared_sut import differences
 from pdrgate.gate.progress import Estimate
@@ -45,6 +44,7 @@ from pdrgate.gate.shape import Shape
 from pdrgate.gate.tries import Earlier, Tries
 from pdrgate.guests.guest import GuestError
 from pdrgate.measurands import Compared
+from pdrgate.measurands.function_changes import function_changes
 from pdrgate.phase import Phase
 from pdrgate.replication import PairsRule, Samples, Standing
 from pdrgate.replication.earlier_tries import Pairs

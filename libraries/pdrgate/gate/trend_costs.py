@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from pdrgate.gate.packet_cost import function_changes, within_functions
+from pdrgate.gate.packet_cost import within_functions
 from pdrgate.measurands import Cost
+from pdrgate.measurands.function_changes import function_changes
 from pdrgate.results.model import CostResult
 from pdrgate.trend import Move, Point, Series
 

@@ -11,6 +11,7 @@ OTHERS = "all others"
 """Functions that have hardly any instructions, told as one."""
 
 _BPF = re.compile(r"bpf_prog_[0-9a-f]{16}_?")
+_THUNK = re.compile(r"__x86_(?:indirect_|return_)?(?:call_|jump_)?thunk|__x86_indirect|srso_|retbleed_|entry_ibpb")
 _MADE_OF = re.compile(r"\.(?:isra|constprop|part|cold|llvm)\b.*")
 
 
@@ -20,6 +21,12 @@ def function_name(symbol: str) -> str:
     if (program := _BPF.match(name)) is not None:
         return f"bpf:{name[program.end() :] or 'program'}"
     return name
+
+
+def is_thunk(name: str) -> bool:
+    """Whether it is a piece of code that a call goes through, for the sake of speculation: it calls nobody by itself,
+    and which of several is gone through is the compiler's choice of a register."""
+    return _THUNK.match(name) is not None
 
 
 def condensed_stacks(stacks: Stacks, least: float) -> dict[str, tuple[int, int]]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from pdrgate.results.model import CostResult, FunctionChange, ScenarioResult
+from pdrgate.measurands import Cost
+from pdrgate.results.model import ChangeResult, ComparisonResult, CostResult, FunctionChange, ScenarioResult
 from pdrgate.units import Rate
 
 INLINED = "what the compiler inlined counts for the function that it was inlined into"
@@ -24,32 +26,73 @@ def cost_lines(scenario: ScenarioResult) -> list[str]:
     lines = []
     if scenario.cost is not None:
         lines.append(cost_in_words(scenario.cost))
-    return lines + change_lines(scenario.comparison.functions if scenario.comparison is not None else ())
+    comparison = scenario.comparison
+    return lines + (change_lines(comparison.functions, total_change(comparison)) if comparison is not None else [])
 
 
-def change_lines(changes: Sequence[FunctionChange]) -> list[str]:
+def change_lines(changes: Sequence[FunctionChange], total: ChangeResult | None = None) -> list[str]:
     """A table of the functions whose cost changed most; empty where none surely did."""
     largest, number = largest_changes(changes)
     if not largest:
         return []
     what = "function" if number == 1 else f"{number} functions"
     most = f", the largest {len(largest)} changes" if number > len(largest) else ""
-    return [f"instructions per packet changed in {what}{most}:", *_columns(largest)]
+    return [f"instructions per packet changed in {what}{most}:", *_columns(changes_table(largest, changes, total))]
 
 
 def largest_changes(changes: Sequence[FunctionChange]) -> tuple[Sequence[FunctionChange], int]:
-    """The functions whose cost changed most, of those that surely did, and how many these are."""
-    sure = [one for one in changes if one.sure]
+    """The functions whose cost or calls changed most, of those that surely did, and how many these are."""
+    sure = [one for one in changes if one.sure or one.calls_changed]
     return sure[:_LARGEST], len(sure)
 
 
-def _columns(changes: Sequence[FunctionChange]) -> list[str]:
-    rows = [(one.function, f"{one.before:.1f}", f"{one.after:.1f}", f"{one.change:+.1f}") for one in changes]
-    head = ("FUNCTION", "BEFORE", "AFTER", "CHANGE")
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+def total_change(comparison: ComparisonResult) -> ChangeResult | None:
+    """That of a packet's whole cost; None where it was not compared."""
+    return next((one for one in comparison.changes if one.measurand == Cost.name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesTable:
+    """Functions with what they cost before and after, what all others changed by, and the whole: it adds up."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    """A cell is empty where nothing is to be said."""
+
+
+def changes_table(
+    shown: Sequence[FunctionChange], changes: Sequence[FunctionChange], total: ChangeResult | None
+) -> ChangesTable:
+    """The functions that are ``shown``, of all ``changes``; without ``total`` nobody knows what they add up to."""
+    counted = any(one.calls_before is not None for one in shown)
+    rows = [
+        (one.label, f"{one.before:.1f}", f"{one.after:.1f}", f"{one.change:+.1f}", *((_calls(one),) if counted else ()))
+        for one in shown
+    ]
+    if total is not None:
+        change = total.candidate - total.baseline
+        others = len(changes) - len(shown)
+        name = f"{others} other functions" if others > 1 else "all other functions"
+        none = ("",) if counted else ()
+        rows += [
+            (name, "", "", f"{change - sum(one.change for one in shown):+.1f}", *none),
+            ("a packet", f"{total.baseline:.1f}", f"{total.candidate:.1f}", f"{change:+.1f}", *none),
+        ]
+    return ChangesTable(("function", "before", "after", "change", *(("calls",) if counted else ())), tuple(rows))
+
+
+def _calls(one: FunctionChange) -> str:
+    """``2, was 1`` where it surely changed, else how often it is called."""
+    before, after = (f"{calls or 0.0:.3g}" for calls in (one.calls_before, one.calls_after))
+    return f"{after}, was {before}" if one.calls_changed else after
+
+
+def _columns(table: ChangesTable) -> list[str]:
+    rows = [tuple(name.upper() for name in table.head), *table.rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
-        "  " + "  ".join(f"{cell:{'<' if at == 0 else '>'}{widths[at]}s}" for at, cell in enumerate(row))
-        for row in (head, *rows)
+        "  " + "  ".join(f"{cell:{'<' if at == 0 else '>'}{widths[at]}s}" for at, cell in enumerate(row)).rstrip()
+        for row in rows
     ]
 
 

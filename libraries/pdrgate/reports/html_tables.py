@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from pdrgate.reports.arrival_words import below
-from pdrgate.reports.costs import INLINED, cost_in_words
+from pdrgate.reports.costs import INLINED, changes_table, cost_in_words, total_change
 from pdrgate.reports.html import Cell, Column, Table
 from pdrgate.reports.latencies import share_in_words
 from pdrgate.reports.measurands import in_words, measurand_rows
@@ -220,18 +221,13 @@ def arrivals_table(found: Sequence[ArrivalsResult], of: str = "") -> str:
 
 
 def function_changes_table(comparison: ComparisonResult) -> str:
-    """Where the cost of a packet changed, the largest change first."""
-    columns = (
-        Column("function", heads=True), Column("before", True), Column("after", True), Column("change", True),
-        Column("", wraps=True),
-    )  # fmt: skip
-    rows = [
-        [
-            Cell(one.function), Cell(f"{one.before:.1f}"), Cell(f"{one.after:.1f}"), Cell(f"{one.change:+.1f}"),
-            Cell("" if one.sure else "within what trials differ by"),
-        ]
-        for one in comparison.functions[:_FUNCTIONS]
-    ]  # fmt: skip
+    """Where the cost of a packet changed, the largest change first, and all of it at the end."""
+    shown = comparison.functions[:_FUNCTIONS]
+    told = changes_table(shown, comparison.functions, total_change(comparison))
+    head, *numbers = told.head
+    columns = (Column(head, heads=True), *(Column(name, True) for name in numbers), Column("", wraps=True))
+    doubts = ["" if one.sure or one.calls_changed else "within what trials differ by" for one in shown]
+    rows = [[*map(Cell, cells), Cell(doubt)] for cells, doubt in itertools.zip_longest(told.rows, doubts, fillvalue="")]
     return Table(f"Instructions per packet by function: what changed ({INLINED})", columns, rows).html()
 
 

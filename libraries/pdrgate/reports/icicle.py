@@ -6,10 +6,11 @@ graphs (B. Gregg, The Flame Graph, Communications of the ACM 59, 2016), of which
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pdrgate.measurands.renamed import renamed
 from pdrgate.reports.html import rendered
 from pdrgate.results.model import CostResult, FrameResult, ScenarioResult
 
@@ -80,9 +81,12 @@ def icicle(after: CostResult, before: CostResult | None = None) -> str:
         before: what it is compared with; None: nothing.
     """
     root = _Node("")
+    names: dict[str, str] = {}
     if before is not None:
-        _put(root, before.path, is_after=False)
-    _put(root, after.path, is_after=True)
+        for earlier, later in renamed(before, after).items():
+            names[earlier] = names[later] = f"{earlier} -> {later}"
+        _put(root, before.path, names, is_after=False)
+    _put(root, after.path, names, is_after=True)
     compared = before is not None
     frames = list(_drawn(root, 0.0, 0, _WIDTH / (root.width or 1.0), compared))
     height = _ROW * (1 + max((one.y for one in frames), default=0))
@@ -91,12 +95,14 @@ def icicle(after: CostResult, before: CostResult | None = None) -> str:
     ).replace("\n", "")  # fmt: skip
 
 
-def _put(root: _Node, path: Sequence[FrameResult], *, is_after: bool) -> None:
+def _put(root: _Node, path: Sequence[FrameResult], names: Mapping[str, str], *, is_after: bool) -> None:
+    """Add the frames of one build; ``names`` are those of functions that the two builds call otherwise."""
     nodes: list[_Node] = []
     for one in path:
         known = one.caller is not None and 0 <= one.caller < len(nodes)
         caller = nodes[one.caller or 0] if known else root
-        node = caller.called.setdefault(one.function, _Node(one.function))
+        name = names.get(one.function, one.function)
+        node = caller.called.setdefault(name, _Node(name))
         if is_after:
             node.after, node.own_after, node.calls_after = one.instructions, one.own, one.calls
         else:

@@ -102,6 +102,8 @@ def _numbers(scenario: ScenarioResult) -> Iterator[tuple[str, str]]:
     yield "verdict", str(scenario.verdict)
     yield "scenario", scenario.name
     yield from [(str(side.side), side.build) for side in scenario.sides] or [("kernel", kernel(scenario))]
+    if scenario.comparison is not None and scenario.comparison.notice:
+        yield "notice", scenario.comparison.notice
     for one in scenario.measurands:
         for end, value in (("", one.value), (".lower", one.lower), (".upper", one.upper)):
             if value is not None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pdrgate.reports.costs import INLINED, largest_changes
+from pdrgate.reports.costs import INLINED, changes_table, largest_changes, total_change
 from pdrgate.reports.drop_words import drops_lines, drops_rows
 from pdrgate.reports.gfm import block, code, cut, table, text
 from pdrgate.reports.latencies import latency_by_build, share_in_words
 from pdrgate.reports.measurands import MeasurandRow, change_rows, measurand_rows
 from pdrgate.reports.soak_words import soak_lines
 from pdrgate.reports.spike_in_words import spike_in_lines
-from pdrgate.results.model import ComparisonResult, FunctionChange, RunResult, ScenarioResult
+from pdrgate.results.model import ComparisonResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.units import Duration, Rate, Ratio
 
@@ -33,7 +33,7 @@ def run_markdown(result: RunResult) -> str:
     for scenario in result.scenarios:
         of = f" ({text(cut(scenario.title))})" if len(result.scenarios) > 1 else ""
         if scenario.comparison is not None:
-            blocks.append(_functions(scenario.comparison.functions, of))
+            blocks.append(_functions(scenario.comparison, of))
         blocks += [_latency(scenario, of), _drops(scenario, of)]
     blocks += [_list([remark for one in result.scenarios for remark in _remarks(one, result)]), _origin(result)]
     if result.command:
@@ -50,7 +50,7 @@ def comparison_markdown(comparison: ComparisonResult | None, judgement: Judgemen
             f"{code(cut(candidate))} against {_against(comparison)}.",
             table(_COMPARED, [_compared(row) for row in rows], _NUMERIC),
             _EVIDENCE if any(row.evidence for row in rows) else "",
-            _functions(comparison.functions, ""),
+            _functions(comparison, ""),
             _list([f"The verdict does not rest on the change: {text(comparison.why_not)}"] * bool(comparison.why_not)),
         ]
     return _joined(blocks)
@@ -124,14 +124,16 @@ def _compared(row: MeasurandRow) -> list[str]:
     return [text(cut(cell)) for cell in cells]
 
 
-def _functions(changes: Sequence[FunctionChange], of: str) -> str:
-    largest, number = largest_changes(changes)
+def _functions(comparison: ComparisonResult, of: str) -> str:
+    largest, number = largest_changes(comparison.functions)
     if not largest:
         return ""
     most = f", the largest {len(largest)} of {number} changes" if number > len(largest) else ""
-    rows = [[code(cut(one.function)), f"{one.before:.1f}", f"{one.after:.1f}", f"{one.change:+.1f}"] for one in largest]
-    told = table(("function", "before", "after", "change"), rows, frozenset({"before", "after", "change"}))
-    return f"Instructions per packet by function{of}{most} ({INLINED}):\n\n{told}"
+    told = changes_table(largest, comparison.functions, total_change(comparison))
+    functions = {one.label for one in largest}
+    rows = [[code(cut(row[0])) if row[0] in functions else row[0], *row[1:]] for row in told.rows]
+    drawn = table(told.head, rows, frozenset(told.head[1:]))
+    return f"Instructions per packet by function{of}{most} ({INLINED}):\n\n{drawn}"
 
 
 def _latency(scenario: ScenarioResult, of: str) -> str:

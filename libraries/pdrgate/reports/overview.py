@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pdrgate.reports.costs import largest_changes
+from pdrgate.reports.costs import changes_table, largest_changes, total_change
 from pdrgate.reports.loss_words import by_build
 from pdrgate.reports.measurands import PDR, measurand_rows
 from pdrgate.reports.robot_text import bold, link, picture, table, text
@@ -53,11 +53,12 @@ def gravest_scenario(result: RunResult) -> ScenarioResult | None:
 
 def evidence(scenario: ScenarioResult) -> Iterator[str]:
     """What the verdict of a scenario rests on: where its cost changed, where packets were lost, the checks."""
-    largest, number = largest_changes(scenario.comparison.functions if scenario.comparison else ())
-    if largest:
-        rows = [[one.function, f"{one.before:.1f}", f"{one.after:.1f}", f"{one.change:+.1f}"] for one in largest]
+    comparison = scenario.comparison
+    largest, number = largest_changes(comparison.functions if comparison else ())
+    if comparison is not None and largest:
+        told = changes_table(largest, comparison.functions, total_change(comparison))
         yield f"Instructions per packet by function, the largest {len(largest)} of {number} changes:"
-        yield table(("function", "before", "after", "change"), rows)
+        yield table(told.head, told.rows)
     losses = [
         (label or _ALONE, place.where, place.hint, thousands(place.packets), f"{place.packets / found.offered:.3%}")
         for label, found in by_build(scenario)

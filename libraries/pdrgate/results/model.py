@@ -101,6 +101,9 @@ class FunctionResult:
     """Per forwarded packet."""
     deviation: float | None = None
     """Of the instructions, from trial to trial; None with one trial."""
+    fewest_calls: float | None = None
+    """Of the replicates' medians, per forwarded packet; None with one replicate."""
+    most_calls: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,15 +186,28 @@ class ArrivalsResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionChange:
-    """How many instructions per packet a function had in the baseline and has now."""
+    """How many instructions and calls per packet a function had in the baseline and has now."""
 
     function: str
+    """As the candidate calls it; of one that it does not have, as the baseline does."""
     before: float
     after: float
     change: float
     """The difference, instructions per packet."""
     sure: bool
     """Whether it is more than the trials of either build differ among themselves."""
+    calls_before: float | None = None
+    """Per packet; None where calls are not counted."""
+    calls_after: float | None = None
+    calls_changed: bool = False
+    """Whether it is called more or less often by more than boots differ in and batches explain."""
+    renamed_from: str = ""
+    """What the baseline calls the same function; empty where both names are equal."""
+
+    @property
+    def label(self) -> str:
+        """Its name, both where it has two."""
+        return f"{self.renamed_from} -> {self.function}" if self.renamed_from else self.function
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +235,8 @@ class ComparisonResult:
     """Fingerprint entries that are not equal, baseline's value first: what this comparison is about."""
     functions: tuple[FunctionChange, ...] = ()
     """What of a packet's cost changed, the largest change first; empty where it was not counted."""
+    notice: str = ""
+    """What surely changed below a tolerance, in a sentence: it is told, and not judged."""
 
     @property
     def pairs_in_words(self) -> str:

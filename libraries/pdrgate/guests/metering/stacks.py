@@ -9,15 +9,13 @@ import numpy as np
 
 from pdrgate.guests.metering.meter import Followed, VcpuMeter
 from pdrgate.guests.metering.symbols import Symbols
-from pdrgate.observers.function_names import condensed_stacks, with_callees
+from pdrgate.observers.function_names import condensed_stacks, is_thunk, with_callees
 from pdrgate.observers.watching import Observation
 from pdrgate.trial import CALLER, USER_SPACE, Stacks
 
 LEAST = 1e-3
 """Share of all instructions, for a chain of callers to be kept by itself."""
 
-_IN_BETWEEN = re.compile(r"__x86_(?:indirect_|return_)?(?:call_|jump_)?thunk|__x86_indirect|srso_|retbleed_|entry_ibpb")
-"""Pieces of code that a call goes through, for the sake of speculation: they call nobody by themselves."""
 _UNCALLED = re.compile(
     r"asm_|irq_entries_start$|common_interrupt|error_entry$|paranoid_|handle_softirqs$|__do_softirq$|do_softirq_own_stack$"
 )
@@ -66,7 +64,7 @@ def stacks(followed: Followed, symbols: Symbols) -> Stacks:
         if (name := of_block[block]) != USER_SPACE:
             step = (paths[chain], name)
             if (stack := stacks.get(step)) is None:
-                callers = [one for one in _extended(*step)[:-1] if not _IN_BETWEEN.match(one)]
+                callers = [one for one in _extended(*step)[:-1] if not is_thunk(one)]
                 stack = stacks[step] = CALLER.join([*callers, name])
             _add(found, stack, told, called)
     return _rooted(found)

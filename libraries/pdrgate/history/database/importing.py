@@ -47,6 +47,7 @@ from pdrgate.stability.trial_files import is_published
 from pdrgate.transfer import Transfer
 from pdrgate.trial import Trial
 
+_OF_A_FUNCTION = ("name", "instructions", "calls", "deviation")
 _NOT_OF_THE_TABLE = frozenset({"counters_before", "counters_after", "functions", "stacks", "test"})
 """Of a trial, what stays in the run's own file: kilobytes each, or of use to that run alone; no query asks for it."""
 _OF_ONE_BOOT = frozenset({"boot_id"})
@@ -365,7 +366,7 @@ def _once(functions: Iterable[Mapping[str, Any]], side_id: int) -> Iterator[dict
             found[one["name"]]["instructions"] += one["instructions"]
             found[one["name"]]["calls"] += one["calls"]
         else:
-            found[one["name"]] = {"side_id": side_id, **one}
+            found[one["name"]] = {"side_id": side_id, **{name: one[name] for name in _OF_A_FUNCTION}}
     yield from found.values()
 
 

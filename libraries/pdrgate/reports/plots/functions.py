@@ -31,7 +31,7 @@ def _changes(scenario: ScenarioResult) -> Figure:
         doubt = "" if row.sure else " (within what trials differ by)"
         text, end = f" {row.change:+.1f}{doubt}", max(row.before, row.after)
         axes.text(end, one, text, va="center", fontsize=8.5, color=FAINT)
-    axes.set_yticks(list(at), [label(row.function) for row in rows])
+    axes.set_yticks(list(at), [label(row.label) for row in rows])
     axes.invert_yaxis()
     axes.margins(x=0.15)
     axes.set_xlabel("instructions per packet")
