@@ -58,7 +58,16 @@ from pdrgate.gate.profile import BOOT_GRID, BOOT_WIDTH, PROFILES, STEADY_TOP_TRI
 from pdrgate.gate.replicate import Measurands
 from pdrgate.gate.shape import shape_of
 from pdrgate.measurands import PartialDropRate, SaturationThroughput, Sweep
-from pdrgate.replication import NoiseFloor, Observation, ObservedBoot, PairsRule, Samples, Standing
+from pdrgate.replication import (
+    Contradiction,
+    NoiseFloor,
+    Observation,
+    ObservedBoot,
+    PairsRule,
+    Samples,
+    Standing,
+    contradiction,
+)
 from pdrgate.replication.samples import gravest_change
 from pdrgate.results.model import Side
 from pdrgate.search import mlr
@@ -95,6 +104,8 @@ class Sut:
     """The same of the candidate's boots alone."""
     flips: float = 0.0
     """How much less every other boot forwards, by chance."""
+    shifts: float = 0.0
+    """Deviation of what all pairs of a try are off by alike, from try to try."""
 
     def level(self, source: random.Random, *, candidate: bool = False) -> float:
         level = 1 + source.gauss(0, self.deviation / math.sqrt(2))  # of a pair's ratio it is the whole deviation
@@ -172,6 +183,8 @@ class Ended:
     """The same."""
     taken_over: int
     """Pairs of earlier tries."""
+    contradictions: tuple[Contradiction, ...] = ()
+    """Why those do not count."""
 
 
 def pdrgate(sut: Sut, change: float, tolerance: float, source: random.Random) -> Answer:
@@ -180,8 +193,8 @@ def pdrgate(sut: Sut, change: float, tolerance: float, source: random.Random) ->
 
 def judged(ended: Ended, earlier: Sequence[Ended], change: float) -> Answer:
     shape = shape_of(
-        {}, ended.values, earlier=[one.values for one in earlier], reading=Reading.STRICT, loss_ratio=PDR.loss_ratio,
-        scenario="simulated",
+        {}, ended.values, earlier=() if ended.contradictions else [one.values for one in earlier],
+        contradictions=ended.contradictions, reading=Reading.STRICT, loss_ratio=PDR.loss_ratio, scenario="simulated",
     )  # fmt: skip
     veto = shape.veto(ended.standing, {})
     told = ended.standing.changes[0]
@@ -205,13 +218,16 @@ def _ended(sut: Sut, change: float, tolerance: float, source: random.Random, ear
     rule = PairsRule()
     pairs = {name: [tuple(zip(*one.values[name].values(), strict=True)) for one in earlier] for name in NAMES}
     known = sum(one.pairs for one in earlier)
-    for number, values in enumerate(_pairs(sut, change, source, rule.most), 1):
+    now = (1 + change) * math.exp(source.gauss(0, sut.shifts)) - 1 if sut.shifts else change
+    for number, values in enumerate(_pairs(sut, now, source, rule.most), 1):
         if number % 2:
             continue  # the rule ends with an even number
-        samples = [one.after(pairs[one.measurand]) for one in _samples(values, tolerance)]
-        standing = rule.standing(samples, earlier=known)
+        fresh = _samples(values, tolerance)
+        apart = tuple(filter(None, (contradiction(one, pairs[one.measurand]) for one in fresh)))
+        samples = fresh if apart else [one.after(pairs[one.measurand]) for one in fresh]
+        standing = rule.standing(samples, earlier=0 if apart else known)
         if standing.verdict is not None:
-            return Ended(samples, standing, values, number, known)
+            return Ended(samples, standing, values, number, 0 if apart else known, apart)
     raise AssertionError("the rule ends at its most pairs")
 
 

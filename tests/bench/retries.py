@@ -1,8 +1,8 @@
-"""How often three tries of one comparison err, as CI makes them that retries red builds: afresh, and with the ledger.
+"""How often four tries of one comparison err, as CI makes them that retries red builds: afresh, and with the ledger.
 
     .venv/bin/python tests/bench/retries.py [--comparisons 1000] [--tolerance 0.02]
 
-By simulation, with the SUTs of gate_quality.py; no packet is sent. Each comparison is tried three times whatever it
+By simulation, with the SUTs of gate_quality.py; no packet is sent. Each comparison is tried four times whatever it
 says, so that "ever" is what CI gets that stops at the first green, or one that never does. Afresh each try begins
 anew; with the ledger the pairs of the tries before it count too.
 """
@@ -26,13 +26,15 @@ SUTS = {
     "by 5 %": Sut(0.05),
     "by 0.5 %, 5 % of them dip by 20 to 40 %": Sut(0.005, dips=0.05),
     "by 0.5 %, and flip by 10 %": Sut(0.005, flips=0.1),
+    "by 0.5 %, a try's ratio by 2 %": Sut(0.005, shifts=0.02),
+    "by 3 %, a try's ratio by 2 %": Sut(0.03, shifts=0.02),
 }
-TRIES = 3
+TRIES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Retried:
-    """Of comparisons that were tried three times."""
+    """Of comparisons that were tried four times."""
 
     first: dict[str, float]
     """By verdict, how many got it in the first try."""
@@ -67,7 +69,7 @@ def main() -> None:
     ends = (0.0, -2 * options.tolerance + options.tolerance**2)
     with ProcessPoolExecutor(2) as pool:
         print(
-            f"\n{'pdrgate, tried three times':<49}{'unchanged: REGR':>17}{'UNST':>16}{'-2 tolerance: green':>24}"
+            f"\n{'pdrgate, tried four times':<49}{'unchanged: REGR':>17}{'UNST':>16}{'-2 tolerance: green':>24}"
             f"{'unchanged:':>14}\n{'':<49}" + f"{'first':>9}{'ever':>8}" * 2 + f"{'first':>15}{'ever':>9}{'pairs':>14}"
         )
         rows = [(name, sut, afresh) for name, sut in SUTS.items() for afresh in (True, False)]

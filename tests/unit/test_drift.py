@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,6 +15,7 @@ from pdrgate.stability.curve import LoadLossCurve
 from pdrgate.stability.dips import without_lone_dips
 from pdrgate.stability.drift import trials_past_the_pdr
 from pdrgate.stats import lag1_autocorrelation, trend, wander
+from pdrgate.stats.ranks import rank_sum_p
 from pdrgate.trial import Trial
 
 distinct = st.lists(st.integers(min_value=1, max_value=10**6), min_size=4, max_size=25, unique=True).map(
@@ -142,3 +146,23 @@ def test_overloads_that_were_not_sent_whole_are_no_other_speed() -> None:
     assert series is not None
     assert series.values == pytest.approx((1e6,) * 12)
     assert without_lone_dips([*low, *whole * 6, *short], 0.01) == [*low, *whole * 6, *short]
+
+
+@pytest.mark.parametrize(("few", "many"), [(1, 4), (2, 5), (3, 4), (4, 3)])
+def test_the_rank_sum_counts_all_ways_in_which_chance_mixes_two_samples(few: int, many: int) -> None:
+    sums = [sum(chosen) for chosen in itertools.combinations(range(1, few + many + 1), few)]
+    middle = few * (few + many + 1) / 2
+    for chosen in itertools.combinations(range(1, few + many + 1), few):
+        others = [rank for rank in range(1, few + many + 1) if rank not in chosen]
+        off = abs(sum(chosen) - middle)
+        expected = sum(abs(one - middle) >= off for one in sums) / len(sums)
+        assert rank_sum_p([10.0**rank for rank in chosen], [10.0**rank for rank in others]) == pytest.approx(expected)
+
+
+def test_the_rank_sum_of_many_values_and_of_none() -> None:
+    assert rank_sum_p([], [1.0]) == rank_sum_p([1.0], []) == 1.0
+    assert rank_sum_p([1.0, 1.0], [1.0, 1.0, 1.0]) == 1.0
+    # Two beyond all of 58, exactly and beyond what is counted exactly.
+    exact = rank_sum_p([-1.0, -2.0], list(map(float, range(58))))
+    assert exact == pytest.approx(2 / math.comb(60, 2))
+    assert rank_sum_p([-1.0, -2.0], list(map(float, range(59)))) < 0.02

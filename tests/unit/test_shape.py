@@ -11,7 +11,7 @@ from curves import EarlyLoss, Livelock
 from simulated_sut import Behaviour, IdealCurve, LoadLoss, SimulatedSut
 
 from pdrgate.gate.shape import Shape, shape_of
-from pdrgate.replication import PairsRule, Samples, Standing
+from pdrgate.replication import Contradiction, PairsRule, Samples, Standing
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Verdict
 from pdrgate.stability import Reading
@@ -64,6 +64,18 @@ def test_sound_builds_have_nothing_against_them() -> None:
     shape, standing = judged(SOUND)
     assert standing.verdict is Verdict.PASS
     assert said(shape, standing) == ""
+
+
+def test_a_ratio_that_was_worse_in_earlier_tries_does_not_pass_by_being_another_one_now() -> None:
+    """Else each retry was a fresh chance where a try's pairs are all off alike: green in 24 % by the fourth."""
+    shape, standing = judged(SOUND)
+    slower = dataclasses.replace(shape, contradictions=(Contradiction("PDR", -0.04, 0.001, slower=True),))
+    assert said(slower, standing) == (
+        "UNSTABLE: the ratio is another one in each try: PDR -4.0% then, +0.1% now; --afresh forgets what was then"
+    )
+    as_good = dataclasses.replace(shape, contradictions=(Contradiction("PDR", 0.0, 0.02, slower=False),))
+    assert said(as_good, standing) == ""
+    assert said(slower, dataclasses.replace(standing, verdict=Verdict.REGRESSION)) == ""
 
 
 def test_builds_that_livelock_are_unstable() -> None:

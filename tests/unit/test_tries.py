@@ -22,12 +22,13 @@ from pdrgate.history.address import Address
 from pdrgate.history.database.kept_tries import HistoryLedger
 from pdrgate.history.database.version import VERSION_TABLE
 from pdrgate.history.ledger import LEDGER_FILE, Ledger, LedgerFile
-from pdrgate.replication import PairsRule, Samples, Try
-from pdrgate.replication.earlier_tries import LASTING, Pairs, counting
+from pdrgate.replication import PairsRule, Samples, Standing, Try, contradiction
+from pdrgate.replication.earlier_tries import CLOCKS, LASTING, Pairs, counting
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Verdict
 
 ONE: Pairs = ((1e6, 1.01e6), (1.1e6, 1.1e6))
+TWO: Pairs = ((1e6, 1.02e6), (1.1e6, 1.1e6))
 BUILDS: dict[Side, str] = {"baseline": "aa", "candidate": "bb"}
 PRINTS: dict[Side, dict[str, str]] = {"baseline": {"kernel": "6.1"}, "candidate": {"kernel": "6.2"}}
 
@@ -62,9 +63,44 @@ def test_a_try_counts_for_a_week() -> None:
     assert counting([attempt(when=0.0), attempt("2", when=10.0)], LASTING + 5) == (attempt("2", when=10.0),)
 
 
+@pytest.mark.parametrize(("ahead", "counts"), [(CLOCKS - 1, True), (CLOCKS + 1, False), (1e18, False)])
+def test_a_try_of_the_future_does_not_count(ahead: float, counts: bool) -> None:
+    assert bool(counting([attempt(when=100.0 + ahead)], 100.0)) is counts
+
+
+def test_what_is_no_try_forgets_no_other_one() -> None:
+    first = attempt("1")
+    for hostile in (
+        attempt("2", pairs=(), afresh=True),
+        attempt("1", pairs=(), resumed=True),
+        attempt("2", when=1e9, afresh=True),
+    ):
+        assert counting([first, hostile], 0.0) == (first,)
+
+
+def test_pairs_that_stand_there_twice_count_once() -> None:
+    other = attempt("1", pairs=(*ONE, *ONE))  # of a worker that began in the same second
+    assert counting([attempt("1"), attempt("1", when=-1.0), other], 0.0) == (attempt("1"), other)
+
+
 @pytest.mark.parametrize(
-    "pairs", [(), ((1e6, 1e6),), ((1e6, 0.0), (1e6, 1e6)), ((1e6, math.inf), (1e6, 1e6)), ((-1e6, 1e6), (1e6, 1e6))]
-)
+    "changed",
+    [
+        {"run": ""}, {"run": "r" * 1001}, {"verdict": "PASS\n::error::"}, {"verdict": ""},
+        {"pairs": {"PDR": ONE * 1000}}, {"when": -math.inf}, {"when": math.nan},
+    ],
+)  # fmt: skip
+def test_what_no_try_writes_does_not_count(changed: dict[str, object]) -> None:
+    assert counting([dataclasses.replace(attempt(), **changed)], 0.0) == ()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        (), ((1e6, 1e6),), ((1e6, 0.0), (1e6, 1e6)), ((1e6, math.inf), (1e6, 1e6)), ((-1e6, 1e6), (1e6, 1e6)),
+        ((1e300, 1e-300), (1e6, 1e6)), ((5e-324, 1e6), (1e6, 1e6)),
+    ],
+)  # fmt: skip
 def test_what_tells_nothing_does_not_count(pairs: Pairs) -> None:
     assert counting([attempt(pairs=pairs)], 0.0) == ()
 
@@ -138,6 +174,76 @@ def test_tried_three_times_it_errs_in_one_of_a_hundred(change: float, wrong: set
     assert erred <= 2
 
 
+# --- Pairs that contradict the fresh ones ---
+
+
+def compared(fresh: Pairs, *tries: Pairs, most: int = 48) -> tuple[Standing, bool]:
+    """What the rule says of fresh pairs after those tries, and whether these contradict it; as a comparison asks it."""
+    own = samples(fresh)
+    apart = contradiction(own, tries) is not None
+    earlier = 0 if apart else sum(map(len, tries))
+    standing = PairsRule(most=most).standing([own if apart else own.after(tries)], earlier=earlier)
+    return standing, apart
+
+
+def of(change: float, pairs: int, deviation: float = 0.002, seed: int = 1) -> Pairs:
+    source = random.Random(seed)
+    return tuple((1e6, 1e6 * (1 + change) * math.exp(source.gauss(0, deviation))) for _ in range(pairs))
+
+
+@pytest.mark.parametrize("slower", [-0.3, -0.1, -0.06, -0.04])
+@pytest.mark.parametrize(
+    "forged",
+    [
+        (of(0.0, 14),), (of(0.0, 10),), (of(0.0, 4),), (of(0.0, 200),), (of(0.0, 14, 0.0),), (of(0.05, 14),),
+        tuple(of(0.0, 2, seed=seed) for seed in range(20)), (of(0.0, 900, 0.2),), (of(0.1, 900, 0.3),),
+        tuple(of(0.05, 900, 0.4, seed=seed) for seed in range(4)),
+    ],
+)  # fmt: skip
+def test_no_pairs_of_earlier_tries_make_a_slower_build_pass(slower: float, forged: tuple[Pairs, ...]) -> None:
+    """Few or many, alike or scattered so that nothing contradicts them."""
+    fresh = of(slower, 16, seed=7)
+    said = [compared(fresh[:pairs], *forged)[0].verdict for pairs in range(2, 17, 2)]
+    assert not {Verdict.PASS, Verdict.IMPROVEMENT} & set(said)
+    # Nothing keeps the build's own pairs from ending it, where theirs contradict.
+    if compared(fresh[:4], *forged)[1]:
+        assert said[1] is Verdict.REGRESSION
+    ended, _ = compared(fresh[:2], *forged, most=2)
+    assert ended.verdict in (Verdict.INCONCLUSIVE, Verdict.REGRESSION)
+
+
+def test_the_pairs_of_a_machine_that_was_another_one_do_not_count() -> None:
+    standing, apart = compared(of(0.0, 4), of(-0.3, 14))
+    assert apart
+    assert standing.verdict is Verdict.PASS  # to the rule; see test_shape_of_comparisons for what becomes of it
+    assert standing.changes[0].change == pytest.approx(0, abs=0.01)
+
+
+@pytest.mark.parametrize("deviation", [0.002, 0.05])
+def test_pairs_of_one_ratio_seldom_contradict_each_other_whatever_their_tails(deviation: float) -> None:
+    source = random.Random(1)
+
+    def pairs(count: int) -> Pairs:
+        return tuple(
+            (1e6, 1e6 * math.exp(deviation * source.gauss(0, 1) / source.uniform(0.05, 1))) for _ in range(count)
+        )
+
+    apart = sum(contradiction(samples(pairs(2)), [pairs(12)]) is not None for _ in range(1000))
+    assert apart <= 30
+
+
+def test_a_contradiction_tells_both_ratios_and_whether_the_earlier_was_slower() -> None:
+    found = contradiction(samples(of(0.0, 4)), [of(-0.3, 8)])
+    assert found is not None
+    assert found.slower
+    assert str(found).startswith("PDR -30.")
+    cost = dataclasses.replace(samples(of(0.3, 4)), better="lower")
+    faster = contradiction(cost, [of(0.0, 8)])
+    assert faster is not None
+    assert (faster.slower, round(faster.fresh, 1)) == (False, 0.3)
+    assert contradiction(samples(of(0.0, 4)), []) is None
+
+
 # --- The ledger ---
 
 
@@ -162,6 +268,19 @@ def test_a_try_is_found_by_the_next_one_which_says_so(tmp_path: Path) -> None:
     assert second.earlier.of("PDR") == [ONE]
     assert second.earlier.having(["PDR", "other"]).tries == ()
     assert second.earlier.having(["PDR"]).pairs == 2
+
+
+def test_tries_that_contradict_do_not_count_and_are_told(tmp_path: Path) -> None:
+    first, _ = found(tmp_path)
+    first.keep(Verdict.PASS, {"PDR": of(0.0, 14)})
+    earlier = found(tmp_path)[0].earlier
+    assert earlier.agreeing([samples(of(0.0, 2, seed=3))]) is earlier
+    apart = earlier.agreeing([samples(of(-0.3, 2))])
+    assert (apart.tries, apart.pairs, apart.samples, apart.of("PDR")) == ((), 0, [], [])
+    assert apart.in_words().startswith(
+        "the pairs of earlier tries of these two builds contradict these and do not count (PDR "
+    )
+    assert "-29.8% now" in apart.in_words()
 
 
 def test_afresh_forgets_for_good(tmp_path: Path) -> None:
@@ -218,7 +337,7 @@ def test_a_ledger_that_cannot_be_read_or_written_changes_no_verdict(tmp_path: Pa
 def test_what_a_workers_folder_has_forgotten_the_history_knows(tmp_path: Path) -> None:
     history = HistoryLedger(Address(file=tmp_path / "runs.db"))
     found(tmp_path / "a", history)[0].keep(Verdict.REGRESSION, {"PDR": ONE})
-    found(tmp_path / "b")[0].keep(Verdict.UNSTABLE, {"PDR": ONE})  # without --history
+    found(tmp_path / "b")[0].keep(Verdict.UNSTABLE, {"PDR": TWO})  # without --history
     for folder, known in (("a", ["REGRESSION"]), ("b", ["REGRESSION", "UNSTABLE"]), ("c", ["REGRESSION"])):
         tries, watcher = found(tmp_path / folder, history)
         assert [one.verdict for one in tries.earlier.tries] == known
@@ -242,7 +361,7 @@ def test_a_history_that_fails_leaves_the_file(tmp_path: Path, fault: str, said: 
     with contextlib.closing(sqlite3.connect(tmp_path / "runs.db", isolation_level=None)) as other:
         other.execute(fault)
         tries, watcher = found(tmp_path, history)
-        tries.keep(Verdict.PASS, {"PDR": ONE})
+        tries.keep(Verdict.PASS, {"PDR": TWO})
     assert [said in one for one in watcher.sentences] == [True, False, True]
     assert [one.verdict for one in found(tmp_path)[0].earlier.tries] == ["REGRESSION", "PASS"]
 

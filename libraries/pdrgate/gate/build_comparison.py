@@ -57,8 +57,9 @@ class BuildComparison(PairsComparison[Trial]):
     def _shape_of(self, samples: Mapping[str, Mapping[Side, tuple[float, ...]]]) -> Shape:
         return shape_of(
             {side: self._of(side) for side in self.builds}, samples,
-            earlier=self._earlier.samples, reading=self.session.options.reading,
-            loss_ratio=self._boots.goal.loss_ratio, scenario=self.scenario.name,
+            earlier=self._earlier.samples, contradictions=self._earlier.contradictions,
+            reading=self.session.options.reading, loss_ratio=self._boots.goal.loss_ratio,
+            scenario=self.scenario.name,
         )  # fmt: skip
 
     def _progress(self, one: Trial, replayed: bool) -> None:

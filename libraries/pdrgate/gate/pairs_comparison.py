@@ -411,7 +411,8 @@ class PairsComparison(ABC, Generic[AnyStretch]):
 
     def _certain(self, pair: int) -> bool:
         """Whether that pair will be measured, whatever those before it show, as far as time is left for it."""
-        return self._rule.wants(pair, self._tries.earlier.pairs) and self._in_time(pair)
+        known = self._earlier if self._pairs else self._tries.earlier
+        return self._rule.wants(pair, known.pairs) and self._in_time(pair)
 
     def _in_time(self, pair: int) -> bool:
         return pair <= _FEWEST_IN_ANY_TIME or self._elapsed <= self._budget
@@ -438,20 +439,24 @@ class PairsComparison(ABC, Generic[AnyStretch]):
 
     def _samples(self, tolerance: float | None = None) -> list[Samples]:
         """Those of all pairs that count, the ones of earlier tries first."""
-        accepted = self.plan.tolerance if tolerance is None else tolerance
         earlier = self._earlier
+        return [one.after(earlier.of(one.measurand)) for one in self._fresh(tolerance)]
+
+    def _fresh(self, tolerance: float | None = None) -> list[Samples]:
+        """Those of the pairs of this try."""
+        accepted = self.plan.tolerance if tolerance is None else tolerance
         return [
             Samples(
                 one.name, one.unit, one.better, self._tolerance(one, accepted),
                 self.samples(one.name, "baseline"), self.samples(one.name, "candidate"),
-            ).after(earlier.of(one.name))
+            )
             for one in self._compared
         ]  # fmt: skip
 
     @property
     def _earlier(self) -> Earlier:
-        """The tries that had all that is compared now."""
-        return self._tries.earlier.having([one.name for one in self._compared])
+        """The tries that had all that is compared now, where they do not contradict it."""
+        return self._tries.earlier.having([one.name for one in self._compared]).agreeing(self._fresh())
 
     def _find_tries(self) -> None:
         self._tries.find(

@@ -8,7 +8,7 @@ from itertools import chain
 
 from pdrgate.measurands import PartialDropRate, SaturationThroughput, TcpThroughput
 from pdrgate.phase import Phase
-from pdrgate.replication import Standing
+from pdrgate.replication import Contradiction, Standing
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stability import Assessment, Reading, assess
@@ -41,6 +41,8 @@ class Shape:
     """On each build's values from boot to boot, and within boots."""
     ratios: tuple[Check, ...]
     """On the builds' ratios from pair to pair."""
+    contradictions: tuple[Contradiction, ...] = ()
+    """Of the ratios of earlier tries, which do not count therefore."""
 
     def veto(self, standing: Standing, labels: Mapping[str, str], meanwhile: str = "") -> Judgement | None:
         """Why a change is not accepted, though it was measured; None when it is.
@@ -66,7 +68,16 @@ class Shape:
         if standing.verdict not in (Verdict.REGRESSION, Verdict.IMPROVEMENT):
             # A change beyond the tolerance on any account need not be one number.
             failed += [check.sentence for check in self.ratios if check.passed is False]
-        return Judgement(Verdict.UNSTABLE, f"over {self.pairs} pairs of boots: {failed[0]}") if failed else None
+        if failed:
+            return Judgement(Verdict.UNSTABLE, f"over {self.pairs} pairs of boots: {failed[0]}")
+        was_slower = [str(one) for one in self.contradictions if one.slower]
+        if was_slower and standing.verdict is not None and standing.verdict.passes:
+            # Else a retry would be a fresh chance to pass just where a ratio is another one in each try.
+            return Judgement(
+                Verdict.UNSTABLE,
+                f"the ratio is another one in each try: {was_slower[0]}; --afresh forgets what was then",
+            )
+        return None
 
 
 def shape_of(
@@ -74,6 +85,7 @@ def shape_of(
     samples: Samples,
     *,
     earlier: Sequence[Samples] = (),
+    contradictions: Sequence[Contradiction] = (),
     reading: Reading,
     loss_ratio: float,
     scenario: str,
@@ -85,6 +97,7 @@ def shape_of(
         samples: of the PDR and the saturation throughput, at least.
         earlier: the same of earlier tries. Ratios are one series over all tries; the levels of boots are told by each
             try for itself, for the machine may have another speed in each.
+        contradictions: of earlier tries that do not count.
         loss_ratio: the PDR's.
     """
     tries = (*earlier, samples)
@@ -102,15 +115,17 @@ def shape_of(
         for side, own in trials.items()
     }  # fmt: skip
     pairs = sum(len(one[PartialDropRate.name]["baseline"]) for one in tries)
-    return Shape(pairs, assessments, tuple(levels), tuple(ratios))
+    return Shape(pairs, assessments, tuple(levels), tuple(ratios), tuple(contradictions))
 
 
-def shape_of_transfers(samples: Samples, *, earlier: Sequence[Samples] = ()) -> Shape:
+def shape_of_transfers(
+    samples: Samples, *, earlier: Sequence[Samples] = (), contradictions: Sequence[Contradiction] = ()
+) -> Shape:
     """The shape of a comparison of closed loops, which have no curve: of their throughput from boot to boot."""
     tries = (*earlier, samples)
     levels, ratios = _over_boots({TcpThroughput.name: TcpThroughput.unit}, tries)
     pairs = sum(len(one[TcpThroughput.name]["baseline"]) for one in tries)
-    return Shape(pairs, {}, tuple(levels), tuple(ratios))
+    return Shape(pairs, {}, tuple(levels), tuple(ratios), tuple(contradictions))
 
 
 def _over_boots(units: Mapping[str, str], tries: Sequence[Samples]) -> tuple[list[Check], list[Check]]:

@@ -66,7 +66,8 @@ class TransferComparison(PairsComparison[Transfer]):
         )  # fmt: skip
 
     def _shape_of(self, samples: Mapping[str, Mapping[Side, tuple[float, ...]]]) -> Shape:
-        return shape_of_transfers(samples, earlier=self._earlier.samples)
+        earlier = self._earlier
+        return shape_of_transfers(samples, earlier=earlier.samples, contradictions=earlier.contradictions)
 
     def _progress(self, one: Transfer, replayed: bool) -> None:
         again = ", of the run that is continued" if replayed else ""

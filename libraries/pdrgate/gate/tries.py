@@ -12,7 +12,7 @@ from pdrgate.errors import PdrGateError
 from pdrgate.gate.boots import SIDES
 from pdrgate.gate.progress import Observer
 from pdrgate.history.ledger import Ledger
-from pdrgate.replication import Try
+from pdrgate.replication import Contradiction, Samples, Try, contradiction
 from pdrgate.replication.earlier_tries import Pairs, counting
 from pdrgate.results.file_name import as_text
 from pdrgate.results.fingerprint import digest
@@ -30,6 +30,8 @@ class Earlier:
     """The tries that this one goes on with, oldest first."""
 
     tries: tuple[Try, ...] = ()
+    contradictions: tuple[Contradiction, ...] = ()
+    """Why none of them counts, though there are some."""
 
     @property
     def pairs(self) -> int:
@@ -52,8 +54,16 @@ class Earlier:
         """Those in which all of these were measured."""
         return Earlier(tuple(one for one in self.tries if one.pairs.keys() >= set(measurands)))
 
+    def agreeing(self, fresh: Sequence[Samples]) -> Earlier:
+        """None of them where their pairs contradict the fresh ones in any measurand."""
+        found = tuple(filter(None, (contradiction(one, self.of(one.measurand)) for one in fresh)))
+        return Earlier(contradictions=found) if found else self
+
     def in_words(self) -> str:
         """One sentence; empty where this is the first try."""
+        if self.contradictions:
+            which = ", ".join(map(str, self.contradictions))
+            return f"the pairs of earlier tries of these two builds contradict these and do not count ({which})"
         if not self.tries:
             return ""
         before = ", ".join(one.verdict for one in self.tries)

@@ -3,10 +3,12 @@ tries have left, and what equal builds deviate by. It knows no packets."""
 
 from pdrgate.replication.earlier_tries import Try
 from pdrgate.replication.noise import MeasurandNoise, NoiseFloor, Observation, ObservedBoot, Scatter
+from pdrgate.replication.one_ratio import Contradiction, contradiction
 from pdrgate.replication.rule import PairsRule, Standing
 from pdrgate.replication.samples import Samples
 
 __all__ = [
+    "Contradiction",
     "MeasurandNoise",
     "NoiseFloor",
     "Observation",
@@ -16,4 +18,5 @@ __all__ = [
     "Scatter",
     "Standing",
     "Try",
+    "contradiction",
 ]

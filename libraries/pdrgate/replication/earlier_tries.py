@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+
+from pdrgate.results.verdict import Verdict
 
 Pairs = tuple[tuple[float, float], ...]
 """Of one measurand, what the baseline's and the candidate's boot of each pair came to, in measured order."""
 
 LASTING = 7 * 86400.0
 """Seconds that a try counts for: a retry comes sooner, and later on a machine may be another one unseen."""
+CLOCKS = 60.0
+"""Seconds that the clocks of two workers may differ by: a try that ended later than that from now is none."""
+_LONGEST = 1000
+"""Characters of a run's name with its test's."""
+_MOST = 1000
+"""Pairs of one try."""
+_REACH = 1e30
+"""Of values, and of their inverses: all units that anything is measured in stay far within."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,16 +45,21 @@ class Try:
 
     @property
     def sound(self) -> bool:
-        """Whether it tells anything: of every measurand as many pairs, all of them positive numbers."""
+        """Whether it is one and tells anything: of every measurand as many pairs, all of them positive numbers."""
         return (
-            self.taken_over > 0
+            0 < len(self.run) <= _LONGEST
+            and self.verdict in Verdict.__members__
+            and 0 < self.taken_over <= _MOST
             and len({len(pairs) for pairs in self.pairs.values()}) == 1
-            and all(0 < value < math.inf for pairs in self.pairs.values() for pair in pairs for value in pair)
+            and all(1 / _REACH < value < _REACH for pairs in self.pairs.values() for pair in pairs for value in pair)
         )
 
 
 def counting(tries: Iterable[Try], now: float) -> tuple[Try, ...]:
     """Those that the next one goes on with, oldest first: all since the last that began afresh, of the last week.
+
+    Pairs of one run that stand there twice count once. What is no try, or is told of the future, counts for nothing,
+    and forgets no other one.
 
     Args:
         tries: of one and the same two builds under equal fingerprints, in the order in which they ended.
@@ -53,9 +67,12 @@ def counting(tries: Iterable[Try], now: float) -> tuple[Try, ...]:
     """
     found: list[Try] = []
     for one in tries:
+        if not (one.sound and -CLOCKS <= now - one.when <= LASTING):
+            continue
         if one.resumed:
             found = [other for other in found if other.run != one.run]
         if one.afresh:
             found.clear()
-        found.append(one)
-    return tuple(one for one in found if one.sound and now - one.when <= LASTING)
+        if all((other.run, other.pairs) != (one.run, one.pairs) for other in found):
+            found.append(one)
+    return tuple(found)

@@ -87,6 +87,7 @@ class PairsRule:
                 )
                 for one, asked in zip(changes, enough, strict=True)
             )
+            tested = _borne_out(tested, samples, earlier)
             verdict = gravest_change([one for one, asked in zip(tested, enough, strict=True) if asked]).verdict
             if verdict is Verdict.REGRESSION or (all(enough) and verdict is not Verdict.INCONCLUSIVE):
                 return Standing(tested, verdict)
@@ -96,6 +97,7 @@ class PairsRule:
             replace(one, verdict=self._left(one, len(samples), few=not asked))
             for one, asked in zip(changes, enough, strict=True)
         )
+        left = _borne_out(left, samples, earlier)
         return Standing(left, gravest_change(left).verdict)
 
     def outlook(self, samples: Sequence[Samples], earlier: int = 0) -> tuple[int, int]:
@@ -189,6 +191,16 @@ class PairsRule:
         if evidence.slower > -math.log(self.pass_odds):
             return Verdict.INCONCLUSIVE
         return Verdict.IMPROVEMENT if evidence.faster >= beyond_doubt else Verdict.PASS
+
+
+def _borne_out(changes: Sequence[ChangeResult], samples: Sequence[Samples], earlier: int) -> tuple[ChangeResult, ...]:
+    """The changes, of which none passes by what earlier pairs say while the fresh ones lie beyond its tolerance."""
+    return tuple(
+        replace(one, verdict=Verdict.INCONCLUSIVE)
+        if earlier and one.verdict.passes and not own.tolerated(earlier)
+        else one
+        for one, own in zip(changes, samples, strict=True)
+    )
 
 
 def _even(number: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -57,6 +58,25 @@ class Samples:
         ]
         baseline, candidate = zip(*moved, strict=True)
         return replace(self, baseline=(*baseline, *self.baseline), candidate=(*candidate, *self.candidate))
+
+    @property
+    def gains(self) -> tuple[float, ...]:
+        """Log ratios of its pairs, candidate to baseline, positive for the better."""
+        return self.gains_of(zip(self.baseline, self.candidate, strict=True))
+
+    def gains_of(self, pairs: Iterable[tuple[float, float]]) -> tuple[float, ...]:
+        """The same of any pairs of this measurand."""
+        sign = 1.0 if self.better == "higher" else -1.0
+        return tuple(sign * math.log(new / old) for old, new in pairs)
+
+    @property
+    def least_gain(self) -> float:
+        """The gain below which a change is beyond the tolerance."""
+        return math.log1p(-self.tolerance) if self.better == "higher" else -math.log1p(self.tolerance)
+
+    def tolerated(self, earlier: int) -> bool:
+        """Whether the pairs after so many earlier ones, by their median, lie within the tolerance."""
+        return statistics.median(self.gains[earlier:]) >= self.least_gain
 
     def paired_change(self, confidence: float, odds: float) -> ChangeResult:
         """The change of samples that were taken in pairs; see `paired_change_interval`. Raises ValueError as that.
