@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A patch panel at tc ingress: each port's packets get new MAC addresses and leave by the port that `ports` names.
+/* A patch panel at tc ingress: each port's packets get new MAC addresses and leave by the port that `pdrgate_ports` names.
  *
  * No routing table is asked and no hop limit counted: what is measured is the way to a tc program and out again.
  */
@@ -22,9 +22,9 @@ struct {
 	__uint(max_entries, MOST_PORTS);
 	__type(key, __u32);
 	__type(value, struct way);
-} ports SEC(".maps");
+} pdrgate_ports SEC(".maps");
 
-/* Places in `counters`; what reads them knows these numbers. */
+/* Places in `pdrgate_counts`; what reads them knows these numbers. */
 enum place {
 	REDIRECTED,
 	PASSED_UNKNOWN_PORT,
@@ -39,7 +39,7 @@ int tc_redirect(struct __sk_buff *skb)
 {
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
 	__u32 port = skb->ifindex;
-	struct way *way = bpf_map_lookup_elem(&ports, &port);
+	struct way *way = bpf_map_lookup_elem(&pdrgate_ports, &port);
 	struct ethhdr *ethernet = data;
 
 	if (!way)

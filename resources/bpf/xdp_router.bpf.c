@@ -21,7 +21,7 @@
 #define FAMILY_IPV6 10
 #define FLOW_AND_CLASS 0x0FFFFFFF	/* of the first word of an IPv6 header */
 
-/* Places in `counters`; what reads them knows these numbers. */
+/* Places in `pdrgate_counts`; what reads them knows these numbers. */
 enum place {
 	REDIRECTED,
 	PASSED_NO_IP,

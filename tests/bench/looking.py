@@ -173,7 +173,7 @@ def of_one_packet(options: argparse.Namespace) -> None:
         machine = stack.enter_context(contextlib.closing(local_host()))
         unspecified = next(number for number, name in reason_names(machine).items() if name == "NOT_SPECIFIED")
         with loaded(machine, own_build("drop_reasons"), "tp_btf/kfree_skb") as program:
-            back = map_fd(program.maps["received"])
+            back = map_fd(program.maps["received"].number)
             map_update(back, struct.pack("=I", 0), struct.pack("=II", inode(testbed._tg_namespace), unspecified))
             os.close(back)
             ours = program_fd(program.number)

@@ -7,6 +7,7 @@ import dataclasses
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -14,13 +15,14 @@ from typing import Any, Literal
 import pytest
 from packets import Decoded, decode
 
+from pdrgate.bpf.programs import loaded
 from pdrgate.builds.bpf_build import BpfBuildError, bpf_build, own_build
 from pdrgate.data_paths.bpf_forwarding import TcRedirect
 from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath, Hop, XdpRouting, data_path
 from pdrgate.data_paths.steering import MOST_PACKETS
 from pdrgate.errors import TestbedError
 from pdrgate.gate.probe import probe
-from pdrgate.hosts.host import netns_host
+from pdrgate.hosts.host import local_host, netns_host
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.reading import nested
 from pdrgate.observers.watching import watching
@@ -103,8 +105,9 @@ def attached(testbed: NetnsTestbed) -> dict[str, Any]:
             link = hop.host.run_json("ip", "-j", "link", "show", "dev", port.interface)[0]
             queue = hop.host.run_json("tc", "-j", "qdisc", "show", "dev", port.interface)
             found[f"{number} {port.interface}"] = (link.get("xdp"), [one["kind"] for one in queue])
-        pins = hop.host.run("ls", "/sys/fs/bpf", check=False).stdout.split()
-        found[f"{number} pins"] = [name for name in pins if name.startswith("pdrgate")]
+        found[f"{number} pins"] = hop.host.run("ls", "/sys/fs/bpf", check=False).stdout
+        mounts = (line.split() for line in hop.host.read("/proc/self/mounts").splitlines())
+        found[f"{number} mounts"] = [where for _, where, kind, *_ in mounts if kind == "bpf" and "/tmp/" in where]
     return found
 
 
@@ -370,6 +373,89 @@ def test_a_program_that_lets_all_pass_is_found_out(testbed: NetnsTestbed, genera
         assert generators(6).trial(LOAD, DURATION, Frames(6)).loss_ratio == 0
         with pytest.raises(TestbedError, match=r"the kernel's own router forwarded \d{4} of \d{4} packets, which the"):
             probe(path, testbed, generators(6), Frames(6))
+
+
+MAP_OF_A_USER = """
+struct two {{ __u64 one; __u64 other; }};
+struct {{ __uint(type, BPF_MAP_TYPE_{kind}); __uint(max_entries, 8); __type(key, __u32); __type(value, {value}); }}
+{name} SEC(".maps");
+SEC("xdp") int passes(struct xdp_md *ctx)
+{{ __u32 key = 2; return bpf_map_lookup_elem(&{name}, &key) ? XDP_PASS : XDP_PASS; }}
+"""
+
+
+@pytest.mark.parametrize("name", ["counters", "pdrgate_counts"])
+@pytest.mark.parametrize(("kind", "value"), [("ARRAY", "__u64"), ("HASH", "__u64"), ("PERCPU_ARRAY", "struct two")])
+def test_a_map_of_the_users_is_not_taken_for_ours(
+    testbed: NetnsTestbed, tmp_path: Path, name: str, kind: str, value: str
+) -> None:
+    build = compiled(tmp_path, MAP_OF_A_USER.format(name=name, kind=kind, value=value))
+    with applied(data_path("xdp-ipv6-routing", build), testbed) as path:
+        assert path.redirected() is None
+
+
+COUNTS_BY_ACTION = """
+struct { __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY); __uint(max_entries, 5); __type(key, __u32); __type(value, __u64); }
+counters SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 1); __type(key, __u64); __type(value, __u64); }
+ports SEC(".maps");
+SEC("tc") int passes(struct __sk_buff *skb)
+{ __u32 at = 2; __u64 none = 0; __u64 *count = bpf_map_lookup_elem(&counters, &at);
+  if (count) (*count)++;
+  return bpf_map_lookup_elem(&ports, &none) ? 2 : 0; }
+"""
+
+
+def test_nothing_is_written_into_a_map_of_the_users(testbed: NetnsTestbed, tmp_path: Path) -> None:
+    with applied(data_path("tc-redirect", compiled(tmp_path, COUNTS_BY_ACTION)), testbed) as path:
+        assert path.redirected() is None
+        host = testbed.hops[0].host
+        (ports,) = [one for one in host.run_json("bpftool", "-j", "map", "show") if one.get("name") == "ports"][:1]
+        assert host.run_json("bpftool", "-j", "map", "dump", "id", str(ports["id"])) == []
+
+
+PINNED = """
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, ENTRIES); __type(key, __u32); __type(value, __u64);
+__uint(pinning, LIBBPF_PIN_BY_NAME); } pdrgate_pinned SEC(".maps");
+SEC("xdp") int passes(struct xdp_md *ctx)
+{ __u32 key = 0; __u64 *count = bpf_map_lookup_elem(&pdrgate_pinned, &key); if (count) (*count)++; return XDP_PASS; }
+"""
+
+
+def test_pinned_maps_are_of_one_load_and_nothing_of_them_stays(testbed: NetnsTestbed, tmp_path: Path) -> None:
+    """Of this machine, of the same name and of other sizes, while the first is there."""
+    machine, builds = local_host(), []
+    for entries in (1, 4096):
+        (folder := tmp_path / str(entries)).mkdir()
+        builds.append(bpf_build(compiled(folder, PINNED.replace("ENTRIES", str(entries)))))
+    before = (sorted(Path("/sys/fs/bpf").iterdir()), Path("/proc/self/mounts").read_text())
+    with (
+        loaded(machine, builds[0], "xdp") as one,
+        loaded(machine, builds[0], "xdp") as again,
+        loaded(machine, builds[1], "xdp") as other,
+    ):
+        numbers = {program.maps["pdrgate_pinned"].number for program in (one, again, other)}
+        assert len(numbers) == 3
+    assert (sorted(Path("/sys/fs/bpf").iterdir()), Path("/proc/self/mounts").read_text()) == before
+    for _ in range(100):  # the kernel frees them when nobody can be at them any more
+        if not numbers & {one["id"] for one in machine.run_json("bpftool", "-j", "map", "show")}:
+            return
+        time.sleep(0.1)
+    pytest.fail("the maps are still there")
+
+
+def test_an_object_that_libbpf_refuses_is_told_by_its_own_words(testbed: NetnsTestbed, tmp_path: Path) -> None:
+    missing = """extern int pdrgate_has_no_such_kfunc(void *) __attribute__((section(".ksyms")));
+SEC("xdp") int asks(struct xdp_md *ctx) { return pdrgate_has_no_such_kfunc(ctx); }
+"""
+    before = attached(testbed)
+    path = data_path("xdp-ipv6-routing", compiled(tmp_path, missing))
+    try:
+        with pytest.raises(BpfBuildError, match=r"refuses its program xdp: .*'?pdrgate_has_no_such_kfunc|kernel BTF"):
+            path.apply(testbed.hops)
+    finally:
+        path.restore()
+    assert attached(testbed) == before
 
 
 def test_a_program_that_drops_all_is_found_out(testbed: NetnsTestbed, generators, tmp_path: Path) -> None:

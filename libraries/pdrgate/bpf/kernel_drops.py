@@ -48,9 +48,9 @@ class KernelDrops:
         self._size = 8 * len(parse_cpu_list(_POSSIBLE.read_text()))
         with contextlib.ExitStack() as failed:
             with loaded(host, own_build("drop_reasons"), "tp_btf/kfree_skb") as program:
-                self._map = map_fd(program.maps["drops"])
+                self._map = map_fd(program.maps["drops"].number)
                 failed.callback(os.close, self._map)
-                back = map_fd(program.maps["received"])
+                back = map_fd(program.maps["received"].number)
                 try:
                     map_update(back, struct.pack("=I", 0), struct.pack("=II", *received))
                 finally:

@@ -1,15 +1,17 @@
 """Loading eBPF programs on a host, with bpftool, and reading what their maps hold.
 
-A program is pinned only until it is attached: from then on the interface keeps it, and it ends with it. Nothing is left
-in a bpffs by a run that is killed.
+A program is pinned only until it is attached: from then on the interface keeps it, and it ends with it. It is pinned in
+a bpffs of its own, which libbpf takes for /sys/fs/bpf: maps that an object has pinned by name are neither those of
+another build nor the host's, and are gone with it.
 """
 
 from __future__ import annotations
 
 import base64
 import contextlib
+import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -21,10 +23,35 @@ _TIMEOUT = 60.0
 """Seconds: the verifier of an emulated guest takes its time."""
 _LOG_LINES = 3
 _KERNEL_SAYS = "Kernel error message: "
+_ADVICE = ("Warning: bpftool is now running in libbpf strict mode", "If it used to work for this object file")
+"""What bpftool says of every object that is refused."""
+_NO_REASON = re.compile(r"libbpf: (failed to load (object|program)\b|elf: skipping |.*[Rr]etrying without)")
+"""Lines of libbpf's that tell no reason."""
 
 XdpMode = Literal["native", "generic"]
 _MODES = {"native": "xdpdrv", "generic": "xdpgeneric"}
 _MODE_NUMBERS = {"native": 1, "generic": 2}
+
+
+_LOAD = """\
+mount --bind "$1" /sys/fs/bpf || exit 125
+exec bpftool prog load "$2" "/sys/fs/bpf/$3" type "$4"
+"""
+_NOT_STARTED = (125, 126, 127)
+"""Exit codes of what never came to load anything."""
+_PROGRAM = "pdrgate_program"
+
+
+@dataclass(frozen=True, slots=True)
+class BpfMap:
+    """A map that a host's kernel has."""
+
+    number: int
+    """The kernel's id of it."""
+    kind: str
+    """As bpftool calls it: ``percpu_array``, ``hash``."""
+    key_size: int
+    value_size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +64,13 @@ class LoadedProgram:
     """The kernel's id of it."""
     pin: str
     """Where it is pinned while `loaded` is open."""
-    maps: Mapping[str, int] = field(default_factory=dict)
-    """Ids of its maps by name."""
+    maps: Mapping[str, BpfMap] = field(default_factory=dict)
+    """By name, of which the kernel keeps 15 letters."""
 
     def fill(self, name: str, key: bytes, value: bytes) -> None:
         """Set an element of a map. Raises CommandError."""
         words = ("key", "hex", *_hex(key), "value", "hex", *_hex(value))
-        self.host.run("bpftool", "map", "update", "id", str(self.maps[name]), *words)
+        self.host.run("bpftool", "map", "update", "id", str(self.maps[name].number), *words)
 
 
 @contextlib.contextmanager
@@ -55,30 +82,43 @@ def loaded(host: Host, build: BpfBuild, kind: str) -> Iterator[LoadedProgram]:
 
     Raises:
         BpfBuildError: the host's kernel refuses it; the message ends with the verifier's last lines.
-        CommandError: bpftool is not there.
+        CommandError: bpftool is not there, or the host mounts no bpffs.
     """
     mark = secrets.token_hex(4)
-    file, pin = f"/tmp/pdrgate-{mark}.o", f"/sys/fs/bpf/pdrgate-{mark}"
+    file, folder = f"/tmp/pdrgate-{mark}.o", f"/tmp/pdrgate-{mark}.bpf"
     encoded = base64.b64encode(build.path.read_bytes()).decode()
     host.write(f"{file}.b64", encoded)
-    try:
-        host.run("sh", "-c", 'base64 -d <"$1.b64" >"$1"', "sh", file)
-        done = host.run("bpftool", "prog", "load", file, pin, "type", kind, timeout=_TIMEOUT, check=False)
-    finally:
-        host.run("rm", "-f", f"{file}.b64", file, check=False)
-    if done.exit_code == 127:
-        raise CommandError(host.name, "bpftool", done)
-    if done.exit_code:
-        raise BpfBuildError(f"{build.path}: {host.name} refuses its program {build.section}: {_why(done)}")
-    try:
+    with _bpffs(host, folder):
+        try:
+            host.run("sh", "-c", 'base64 -d <"$1.b64" >"$1"', "sh", file)
+            load = ("sh", "-c", _LOAD, "sh", folder, file, _PROGRAM, kind)
+            done = host.run("unshare", "-m", *load, timeout=_TIMEOUT, check=False)
+        finally:
+            host.run("rm", "-f", f"{file}.b64", file, check=False)
+        if done.exit_code in _NOT_STARTED:
+            raise CommandError(host.name, "loading an eBPF program with unshare, mount and bpftool", done)
+        if done.exit_code:
+            raise BpfBuildError(f"{build.path}: {host.name} refuses its program {build.section}: {_why(done)}")
+        pin = f"{folder}/{_PROGRAM}"
         shown: dict[str, Any] = host.run_json("bpftool", "-j", "prog", "show", "pinned", pin)
-        maps = {}
-        for number in shown.get("map_ids", ()):
-            one: dict[str, Any] = host.run_json("bpftool", "-j", "map", "show", "id", str(number))
-            maps[str(one.get("name", number))] = int(number)
-        yield LoadedProgram(host, build, int(shown["id"]), pin, maps)
+        yield LoadedProgram(host, build, int(shown["id"]), pin, dict(_maps(host, shown.get("map_ids", ()))))
+
+
+@contextlib.contextmanager
+def _bpffs(host: Host, folder: str) -> Iterator[None]:
+    """A bpffs of one's own. Raises CommandError."""
+    host.run("sh", "-c", 'mkdir -m 700 "$1" && mount -t bpf bpf "$1"', "sh", folder)
+    try:
+        yield
     finally:
-        host.run("rm", "-f", pin, check=False)
+        host.run("sh", "-c", 'umount "$1" || umount -l "$1"; rmdir "$1"', "sh", folder, check=False)
+
+
+def _maps(host: Host, numbers: Iterable[int]) -> Iterator[tuple[str, BpfMap]]:
+    for number in numbers:
+        shown: dict[str, Any] = host.run_json("bpftool", "-j", "map", "show", "id", str(number))
+        found = BpfMap(number, str(shown["type"]), int(shown["bytes_key"]), int(shown["bytes_value"]))
+        yield str(shown.get("name", number)), found
 
 
 def counts(host: Host, number: int) -> list[int]:
@@ -100,7 +140,7 @@ def _hex(data: bytes) -> list[str]:
 
 
 def _why(done: Completed) -> str:
-    """The verifier's last lines, else what bpftool or libbpf say."""
+    """The verifier's last lines, else the first of libbpf's that is no consequence of another, else bpftool's last."""
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
     begins = [at for at, line in enumerate(lines) if "BEGIN PROG LOAD LOG" in line]
     ends = [at for at, line in enumerate(lines) if "END PROG LOAD LOG" in line]
@@ -110,6 +150,9 @@ def _why(done: Completed) -> str:
     for line in lines:
         if _KERNEL_SAYS in line:
             return line.partition(_KERNEL_SAYS)[2]
+    lines = [line for line in lines if not line.startswith(_ADVICE)]
+    if reasons := [line for line in lines if line.startswith("libbpf: ") and not _NO_REASON.search(line)]:
+        return reasons[0].removeprefix("libbpf: ")
     told = [line for line in lines if not line.startswith("Error: failed to")] or lines
     return told[-1].removeprefix("libbpf: ").removeprefix("Error: ") if told else f"exit code {done.exit_code}"
 

@@ -10,18 +10,21 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from pdrgate.bpf.programs import LoadedProgram, XdpMode, attach_xdp, counts, detach_xdp, driver, loaded, refusal
+from pdrgate.bpf.programs import BpfMap, LoadedProgram, XdpMode, attach_xdp, counts, detach_xdp, driver, loaded, refusal
 from pdrgate.builds.bpf_build import BpfBuild, own_build
 from pdrgate.data_paths.contract import Hop, Port
 from pdrgate.data_paths.routing import Routing
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import CommandError, Host
 
-COUNTERS = "counters"
+COUNTERS = "pdrgate_counts"
 """The map whose first element, summed over CPUs, is what a program has sent on; programs under test may lack it."""
 
-PORTS = "ports"
+PORTS = "pdrgate_ports"
 """The map that tells a tc program where packets go: an ifindex to ifindex, destination and source MAC (16 bytes)."""
+_IS_COUNTERS = ("percpu_array", 4, 8)
+_IS_PORTS = ("hash", 4, 16)
+"""Kind and sizes of key and value. A map of pdrgate's is told by its name and by these: any other is the program's."""
 
 _FILTER = ("prio", "1", "handle", "1")
 
@@ -72,11 +75,16 @@ class _BpfPath:
     def _with(self, sentence: str) -> str:
         return f"{sentence}, program {self._program.label}" if self._program else sentence
 
-    def _count(self, host: Host, maps: Mapping[str, int]) -> None:
-        if COUNTERS in maps:
-            self._counters.append((host, maps[COUNTERS]))
+    def _count(self, host: Host, maps: Mapping[str, BpfMap]) -> None:
+        if _is_ours(maps, COUNTERS, _IS_COUNTERS):
+            self._counters.append((host, maps[COUNTERS].number))
         else:
             self._uncounted = True
+
+
+def _is_ours(maps: Mapping[str, BpfMap], name: str, layout: tuple[str, int, int]) -> bool:
+    found = maps.get(name)
+    return found is not None and (found.kind, found.key_size, found.value_size) == layout
 
 
 class XdpRouting(_BpfPath):
@@ -189,7 +197,7 @@ class TcRedirect(_BpfPath):
         self._routing.apply(hops)
         for hop in hops:
             with loaded(hop.host, build, "classifier") as program:
-                if PORTS in program.maps:
+                if _is_ours(program.maps, PORTS, _IS_PORTS):
                     for port, other in (hop.ports, hop.ports[::-1]):
                         self._tell(program, port, other)
                 for port in hop.ports:

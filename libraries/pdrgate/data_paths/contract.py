@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Address, IPv6Network
 from typing import Literal, Protocol
 
+from pdrgate.bpf.programs import BpfMap
 from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.hosts.host import Host
 from pdrgate.traffic.delivery import Arrivals
@@ -15,8 +16,8 @@ from pdrgate.traffic.delivery import Arrivals
 class Steering(Protocol):
     """How native XDP at a port is moved to the SUT's CPUs, on a testbed where it would run on another."""
 
-    def begin(self, host: Host, interface: str, build: BpfBuild) -> Mapping[str, int]:
-        """Run ``build``'s program on the SUT's CPUs for what comes in here; the ids of its maps by name.
+    def begin(self, host: Host, interface: str, build: BpfBuild) -> Mapping[str, BpfMap]:
+        """Run ``build``'s program on the SUT's CPUs for what comes in here; its maps by name.
 
         Raises:
             CommandError: the interface takes no native XDP.

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pdrgate.bpf.programs import attach_xdp, detach_xdp, loaded
+from pdrgate.bpf.programs import BpfMap, attach_xdp, detach_xdp, loaded
 from pdrgate.bpf.syscall import map_delete, map_fd, map_update, program_fd
 from pdrgate.builds.bpf_build import BpfBuild, own_build
 from pdrgate.errors import TestbedError
@@ -68,14 +68,14 @@ class CpuMapSteering:
         self._packets = packets
         self._tell()
 
-    def begin(self, host: Host, interface: str, build: BpfBuild) -> Mapping[str, int]:
+    def begin(self, host: Host, interface: str, build: BpfBuild) -> Mapping[str, BpfMap]:
         if self.active:
             raise TestbedError(f"{interface} on {host.name} is steered already; end that first")
         with loaded(host, own_build("xdp_steer"), "xdp") as steer, loaded(host, build, "xdp/cpumap") as worker:
             self._packets = min(self._packets, MOST_PACKETS)  # an earlier scenario may have had more
             try:
-                self.number = steer.maps["cpus"]
-                self._map, self._choice = map_fd(self.number), map_fd(steer.maps["choice"])
+                self.number = steer.maps["cpus"].number
+                self._map, self._choice = map_fd(self.number), map_fd(steer.maps["choice"].number)
                 self._program = program_fd(worker.number)
                 self._at = (host, interface)
                 self._tell()
