@@ -1,54 +1,50 @@
-"""What a kernel says on its console when it dies or complains: its faults, found and told apart. Pure functions."""
+"""What a kernel says on its console when it dies or complains: its faults, found and told apart. No I/O.
+
+A console is read once, line by line, as it comes: what is done for a line depends on no other, and what is kept of a
+console is bounded, whatever is on it.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
-Kind = Literal["panic", "oops", "lockup", "hung", "oom", "taint-warning"]
+from pdrgate.crashes.console_line import LONGEST, ConsoleLine, console_lines
+from pdrgate.crashes.grammar import FRAME, GRAVITY, Head, Kind, Role, head_of
+from pdrgate.crashes.untelling import tells
 
-_SIGNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
-    ("panic", re.compile(r"Kernel panic - not syncing: .*")),
-    (
-        "oops",
-        re.compile(
-            r"(BUG: (?:unable to handle|kernel NULL pointer|Bad page|KASAN|KFENCE|scheduling while atomic).*"
-            r"|Oops: .*|kernel BUG at .*|general protection fault.*|invalid opcode: .*|divide error: .*"
-            r"|stack segment: .*|double fault: .*|unable to handle kernel .*)"
-        ),
-    ),
-    (
-        "lockup",
-        re.compile(
-            r"(watchdog: BUG: soft lockup.*|.*NMI watchdog: .*LOCKUP.*|.*[Hh]ard LOCKUP.*|.*rcu.*detected.*stall.*)"
-        ),
-    ),
-    ("hung", re.compile(r"INFO: task .* blocked for more than .*")),
-    ("oom", re.compile(r"(.* invoked oom-killer: .*|Out of memory: .*)")),
-    (
-        "taint-warning",
-        re.compile(r"(WARNING: (?:CPU: \d+ PID: \d+ )?at .*|WARNING: possible .*|INFO: suspicious RCU usage.*)"),
-    ),
-)  # fmt: skip
-_GRAVITY: tuple[Kind, ...] = ("oops", "panic", "lockup", "oom", "hung", "taint-warning")
-"""An oops comes before the panic that it ends in: it says where."""
+MOST = 1000
+"""Faults that are kept of a console; of those beyond, only such as are of a kind that is not there yet."""
 
-_STAMP = re.compile(r"^(?:<\d+>)?(?:\[[ \d.]+\](?:\[ *[TC]\d+\])? ?)?")
-_RIP = re.compile(r"RIP: 0010:(\S+)")
-"""In the kernel's own code segment; 0033 is a program's."""
-_FRAME = re.compile(r"^\s*(\? )?([A-Za-z_][\w.]*\+0x[0-9a-f]+/0x[0-9a-f]+)(?: \[[\w-]+(?: [0-9a-f]+)?\])?")
-_TRACE_END = re.compile(r"(</TASK>|---\[ end|Code: |RIP: |RSP: |R10: |Modules linked in|Kernel Offset)")
-_MARKER = re.compile(r"^\s*<[/#A-Z]+>\s*$")
+_MOST_FRAMES = 64
+_MOST_LOCKS = 8
+_LONGEST_SENTENCE = 300
+_NEAR = 20
+"""Lines in which a kernel says several heads of one fault."""
+_WHOLE = 2000
+"""Lines after which a report that has not got to its trace has none."""
 _FINGERPRINT_FRAMES = 5
-_NOT_TELLING = re.compile(
-    r"(dump_stack|show_stack|panic|oops_|die|__die|page_fault_oops|exc_|asm_exc_|handle_bug|report_bug|__warn|bad_area|"
-    r"do_user_addr_fault|__bad_area|kernelmode_fixup|fixup_exception|watchdog_|rcu_dump|check_panic)"
+
+_PC = re.compile(r"(?:RIP: 0010:|E?IP: |EIP is at |pc : |PC is at |NIP |caller is )(?:\[<[0-9a-f]{8,16}>\] {0,4}){0,2}")
+"""In the kernel's own code segment; 0033 is a program's."""
+_TRACE = re.compile(r" {0,8}(?:Call [Tt]race|Backtrace):")
+_FRAME = re.compile(
+    r"\s{0,40}(?:<{1,2}/?[#A-Za-z]{2,8}>{1,2}\s{1,4})?(?:\[<[0-9a-f]{8,16}>\] {0,4})?(?P<doubt>\? )?(?P<frame>"
+    + FRAME.pattern
+    + ")"
 )
-"""Functions that report a fault and stand in all traces alike."""
+_MARKER = re.compile(r"\s{0,8}<{1,2}[#A-Za-z]{2,8}>{1,2}\s{0,8}$")
+_END = re.compile(
+    r"\s{0,8}(?:</TASK>|---\[ end|Code: |RIP[: ]|RSP: |R10: |Modules linked in|Kernel Offset|Allocated by|Freed by"
+    r"|Uninit was)"
+)
+_LOCK = re.compile(r"\s{0,8}(?:-> #\d{1,4} )?(?:[0-9a-f]{8,16} |\S{1,20} )?\((?P<name>[^{}]{1,200})\)\{[^}]{1,16}\}")
+"""A lock in lockdep's words; those that a task only holds have a number before them."""
+_INSTANCE = re.compile(r"#\d{1,6}(?:/\d{1,4})?$|/\d{1,4}$")
+_TRACE_WITHOUT_HEAD = ("KMSAN", "KCSAN", "KFENCE")
+_HEX = re.compile(r"[0-9a-fx]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,81 +55,209 @@ class Crash:
     line: str
     """The kernel's own sentence."""
     rip: str | None = None
-    """Where the CPU was, as symbol+offset/size."""
+    """Where the CPU was, or what the sentence names as the place, as symbol+offset/size."""
     trace: tuple[str, ...] = ()
     """The call trace, innermost first, without frames that the kernel itself is not sure of."""
+    locks: tuple[str, ...] = ()
+    """What lockdep's report is about: classes of locks, by name."""
 
     @property
     def where(self) -> tuple[str, ...]:
         """The functions that tell one fault from another, innermost first."""
         frames = [frame for frame in ((self.rip,) if self.rip else ()) + self.trace if not frame.startswith("0x")]
         names = list(dict.fromkeys(frame.partition("+")[0] for frame in frames))
-        return tuple([name for name in names if not _NOT_TELLING.match(name)][:_FINGERPRINT_FRAMES])
+        return tuple([name for name in names if tells(name)][:_FINGERPRINT_FRAMES])
 
     @property
     def fingerprint(self) -> str:
-        """Eight digits that the same fault has in every boot: of its kind and top frames, else of its sentence."""
-        told = self.where or (re.sub(r"[0-9a-fx]*\d[0-9a-fx]*", "#", self.line),)
+        """Eight digits that the same fault has in every boot.
+
+        Of its kind and top frames; of a lock order of its sentence and locks, for two boots may find it on different
+        ways; where there are neither, of its sentence.
+        """
+        told = (_unnumbered(self.line), *self.locks) if self.locks else self.where or (_unnumbered(self.line),)
         return hashlib.sha256("\n".join((self.kind, *told)).encode()).hexdigest()[:8]
 
     def sentence(self) -> str:
         """The fault in one line."""
         at = self.rip or next((frame for frame in self.trace if frame.partition("+")[0] in self.where), "")
         via = [name for name in self.where if name != at.partition("+")[0]][:3]
-        words = f" at {at}" if at else ""
+        words = (f" of {', '.join(self.locks)}" if self.locks else "") + (f" at {at}" if at else "")
         return f"{self.line}{words}" + (f" < {' < '.join(via)}" if via else "")
 
 
+class FaultReader:
+    """Reads a console as it is written, and keeps the faults on it. Each character is looked at once."""
+
+    def __init__(self) -> None:
+        self._rest = ""
+        """A line that is not at its end; what is beyond its longest is not kept."""
+        self._reports: list[_Report] = []
+        self._kinds: set[Kind] = set()
+        self._open: dict[str, _Report] = {}
+        """By who said it, the report that they are at."""
+        self._stamped = False
+        """Whether the kernel's time has been seen: what a program writes has none."""
+
+    @property
+    def faults(self) -> tuple[Crash, ...]:
+        """All so far, in the order they were told; one that ends in another is told once for both."""
+        return tuple(report.crash() for report in self._reports)
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._reports)
+
+    @property
+    def writing(self) -> bool:
+        """Whether the kernel seems to be in the middle of a report, or a line."""
+        return bool(self._rest) or any(report.inside for report in self._open.values())
+
+    def read(self, text: str) -> None:
+        """Go on with what has been written since."""
+        lines = text.split("\n")
+        for line in lines[:-1]:
+            self._line((self._rest + line)[:LONGEST] if self._rest else line)
+            self._rest = ""
+        self._rest = (self._rest + lines[-1][:LONGEST])[:LONGEST]
+
+    def end(self) -> None:
+        """The console has ended, perhaps within a line."""
+        self._line(self._rest)
+        self._rest = ""
+
+    def _line(self, raw: str) -> None:
+        for line in console_lines(raw):
+            self._stamped = self._stamped or line.stamped
+            head = head_of(line.text.strip())
+            if head is not None and not self._is_a_programs(line, head):
+                self._begin(line, head)
+            elif (report := self._report_of(line)) is not None:
+                report.add(line.text)
+
+    def _is_a_programs(self, line: ConsoleLine, head: Head) -> bool:
+        return self._stamped and not line.stamped and (head.kind, head.role) == ("taint-warning", "report")
+
+    def _begin(self, line: ConsoleLine, head: Head) -> None:
+        before = self._open.get(line.caller)
+        if head.role == "more":
+            before = next((one for one in reversed(self._reports) if one.kind == head.kind), None)
+        if before is not None and before.goes_on(head):
+            before.take(head)
+            return
+        report = _Report(head, line.text.strip().removeprefix("[ ").removesuffix(" ]")[:_LONGEST_SENTENCE])
+        self._open[line.caller] = report
+        if len(self._reports) < MOST or head.kind not in self._kinds:
+            self._kinds.add(head.kind)
+            self._reports.append(report)
+        if len(self._open) > MOST:
+            self._open.pop(next(iter(self._open)))
+
+    def _report_of(self, line: ConsoleLine) -> _Report | None:
+        """That of who says the line; a CPU that another one asks for its trace has none."""
+        if (own := self._open.get(line.caller)) is not None or not line.caller or not self._reports:
+            return own
+        return None if self._reports[-1].trace else self._reports[-1]
+
+
+@dataclass(slots=True)
+class _Report:
+    """A report that is being read."""
+
+    head: Head
+    line: str
+    kind: Kind = field(init=False)
+    role: Role = field(init=False)
+    place: str | None = field(init=False)
+    pc: str | None = None
+    trace: list[str] = field(default_factory=list)
+    locks: list[str] = field(default_factory=list)
+    inside: bool = False
+    """Whether the trace is being written."""
+    ended: bool = False
+    """Whether it has been."""
+    lines: int = 0
+
+    def __post_init__(self) -> None:
+        self.kind, self.role, self.place = self.head.kind, self.head.role, self.head.place
+
+    def goes_on(self, head: Head) -> bool:
+        """Whether a head is one more of this fault."""
+        if head.role == "more":
+            return True
+        if self.trace or self.lines > _NEAR:
+            return False
+        if head.role == "fault":
+            return self.role == "check" or self.kind == head.kind == "oops"
+        return head.role == "check" and self.role == "fault"
+
+    def take(self, head: Head) -> None:
+        self.kind = min(self.kind, head.kind, key=GRAVITY.index)
+        self.place = self.place or head.place
+        self.role = head.role if self.role == "check" else self.role
+
+    def add(self, text: str) -> None:
+        """A line after its head."""
+        self.lines += 1
+        if self.ended or (self.lines > _WHOLE and not self.inside):
+            return
+        if self.pc is None and (not self.inside or self.kind in ("panic", "oops", "lockup")):
+            self._see_pc(text)
+        if trace := _TRACE.match(text):
+            self.ended, self.inside = bool(self.trace), not self.trace
+            text = text[trace.end() :]
+        elif not self.inside:
+            self.inside = self._begins_without_a_word(text)
+            self._see_lock(text)
+        if not self.inside:
+            return
+        if frame := _FRAME.match(text):
+            if not frame["doubt"] and len(self.trace) < _MOST_FRAMES:
+                self.trace.append(frame["frame"])
+        elif self.trace and not _MARKER.match(text) and (not text.strip() or _END.match(text)):
+            self.ended, self.inside = True, False
+
+    def _see_pc(self, text: str) -> None:
+        if (pc := _PC.match(text.lstrip())) and (frame := FRAME.match(text.lstrip(), pc.end())):
+            self.pc = frame[0]
+
+    def _begins_without_a_word(self, text: str) -> bool:
+        return any(word in self.line for word in _TRACE_WITHOUT_HEAD) and _FRAME.match(text) is not None
+
+    def _see_lock(self, text: str) -> None:
+        if (lock := _LOCK.match(text)) and len(self.locks) < _MOST_LOCKS:
+            name = _INSTANCE.sub("", _INSTANCE.sub("", lock["name"]))
+            if name not in self.locks:
+                self.locks.append(name)
+
+    def crash(self) -> Crash:
+        return Crash(self.kind, self.line, self.place or self.pc, tuple(self.trace), tuple(sorted(self.locks)))
+
+
 def find_crashes(console: str) -> tuple[Crash, ...]:
-    """All faults on a console, in the order they were told; one that ends in another is told once for both."""
-    lines = [without_stamp(line.rstrip("\r")) for line in console.splitlines()]
-    starts: list[tuple[int, Kind, str]] = []
-    for number, line in enumerate(lines):
-        for kind, sign in _SIGNS:
-            if match := sign.search(line):
-                starts.append((number, kind, match[0].strip()))
-                break
-    found: list[Crash] = []
-    for index, (number, kind, sentence) in enumerate(starts):
-        end = starts[index + 1][0] if index + 1 < len(starts) else len(lines)
-        rip, trace = _evidence(lines[number:end])
-        crash = Crash(kind, sentence, rip, trace)
-        if found and kind == found[-1].kind == "oops" and number - starts[index - 1][0] < 20:
-            # "BUG: unable to handle …" and "Oops: 0002 …" are one fault.
-            found[-1] = dataclasses.replace(found[-1], rip=found[-1].rip or rip, trace=found[-1].trace or trace)
-        else:
-            found.append(crash)
-    return tuple(found)
+    """All faults on a console, in the order they were told."""
+    reader = FaultReader()
+    reader.read(console)
+    reader.end()
+    return reader.faults
 
 
 def gravest(crashes: Iterable[Crash]) -> Crash | None:
     """The one to tell: the first of the gravest kind; None when there is none."""
-    return min(crashes, key=lambda crash: _GRAVITY.index(crash.kind), default=None)
-
-
-def _evidence(lines: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
-    rip = next((match[1] for line in lines if (match := _RIP.search(line))), None)
-    trace: list[str] = []
-    inside = False
-    for line in lines:
-        if "Call Trace:" in line:
-            if trace:
-                break
-            inside = True
-        elif inside and (match := _FRAME.match(line)):
-            if not match[1]:
-                trace.append(match[2])
-        elif inside and trace and not _MARKER.match(line) and _TRACE_END.search(line):
-            inside = False
-    return rip, tuple(trace)
-
-
-def without_stamp(line: str) -> str:
-    """A line of console or log without its level, time and CPU."""
-    return _STAMP.sub("", line)
+    return min(crashes, key=lambda crash: GRAVITY.index(crash.kind), default=None)
 
 
 def last_lines(console: str, count: int = 3) -> str:
     """The last lines on a console, in one line, for an error message."""
-    lines = [without_stamp(line).strip() for line in console.splitlines()]
-    return " | ".join([line for line in lines if line][-count:]) or "nothing"
+    told = [
+        line.text.strip()[:_LONGEST_SENTENCE]
+        for raw in console.split("\n")[-20 * count :]
+        for line in console_lines(raw)
+    ]
+    return " | ".join([line for line in told if line][-count:]) or "nothing"
+
+
+def _unnumbered(sentence: str) -> str:
+    """A sentence without its numbers and addresses."""
+    return _HEX.sub(lambda found: "#" if any(map(str.isdigit, found[0])) else found[0], sentence)

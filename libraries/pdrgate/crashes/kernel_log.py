@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 
-from pdrgate.crashes.faults import without_stamp
+from pdrgate.crashes.console_line import LONGEST, printable, without_stamp
 from pdrgate.hosts.host import Host
 
 _TAINT = "/proc/sys/kernel/tainted"
 
 WARNING = 4
 """Messages of this level and graver ones (lower numbers) are warnings."""
+
+_NUMBER = re.compile(r"[0-9]{1,18}")
+_LEVEL = re.compile(r"<0{0,2}([0-7])>")
+"""Of the kernel itself, whose facility is 0; dmesg of old util-linux writes it with zeros before it."""
 
 _TAINTS = "GFSRMBUDAWCIOELKXTN"
 _TAINT_WORDS = {
@@ -33,11 +38,13 @@ class KernelLog:
 
     def since(self, earlier: KernelLog) -> tuple[str, ...]:
         """What is new: warnings and graver messages in the order they came, then what taints the kernel by now."""
-        told = list(self.warnings or ())
-        for line in earlier.warnings or ():
-            # Old lines may have left the log's ring buffer: what is new is what was not there, as often as it is.
-            if line in told:
-                told.remove(line)
+        # Old lines may have left the log's ring buffer: what is new is what was not there, as often as it is.
+        old, told = Counter(earlier.warnings or ()), []
+        for line in self.warnings or ():
+            if old[line]:
+                old[line] -= 1
+            else:
+                told.append(line)
         if self.taint is not None and earlier.taint is not None and (gained := self.taint & ~earlier.taint):
             told.append(f"the kernel is tainted now: {', '.join(taint_words(gained))}")
         return tuple(told)
@@ -48,7 +55,7 @@ def read_kernel_log(host: Host) -> KernelLog:
     log = host.run("dmesg", "-r", check=False)
     taint = host.run("cat", _TAINT, check=False).stdout.strip()
     return KernelLog(
-        parse_warnings(log.stdout) if log.exit_code == 0 else None, int(taint) if taint.isdigit() else None
+        parse_warnings(log.stdout) if log.exit_code == 0 else None, int(taint) if _NUMBER.fullmatch(taint) else None
     )
 
 
@@ -60,10 +67,13 @@ def taint_words(taint: int) -> tuple[str, ...]:
 
 
 def parse_warnings(log: str) -> tuple[str, ...]:
-    """The warnings and graver messages of ``dmesg -r``, without level and time."""
+    """The kernel's own warnings and graver messages of ``dmesg -r``, without level and time.
+
+    What programs wrote to /dev/kmsg is there, too, and has another facility, in the level's higher bits.
+    """
     found = []
-    for line in log.splitlines():
-        match = re.match(r"<(\d+)>", line)
-        if match and int(match[1]) & 7 <= WARNING and (text := without_stamp(line).strip()):
+    for line in log.split("\n"):
+        level = _LEVEL.match(line)
+        if level and int(level[1]) <= WARNING and (text := without_stamp(printable(line[:LONGEST])).strip()):
             found.append(text)
     return tuple(found)

@@ -1,0 +1,132 @@
+"""How a kernel begins to tell of a fault, in the forms that kernels from 3.10 on have, on x86 and arm64.
+
+Its report begins with a head: a word (`BUG:`, `WARNING:`, `INFO:`, `UBSAN:`, ...), whatever follows it. What drivers
+say of themselves (``virtio0: WARNING: ...``) is prose and no report; a `BUG:` is one all the same. A few checks have
+sentences without such a word. All patterns are looked for at the begin of a line that was cut, and end at once where
+they do not fit.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["panic", "oops", "lockup", "hung", "oom", "taint-warning"]
+
+GRAVITY: tuple[Kind, ...] = ("oops", "panic", "lockup", "oom", "hung", "taint-warning")
+"""An oops comes before the panic that it ends in: it says where."""
+
+Role = Literal["report", "fault", "check", "more"]
+"""What a head is to the one before it. A ``report`` is another one's. A ``check`` says what was found ("refcount_t:
+underflow"), and belongs to the ``fault`` that is then made of it ("WARNING: ... at ...", "kernel BUG at ...", "Oops:
+0000 [#1]"), which in old kernels comes first; of deadly faults more than one line has such a head. ``more`` is said
+later of a report, such as which process was killed."""
+
+_FRAME = r"[A-Za-z_][\w.$]{0,255}\+0x[0-9a-f]{1,16}/0x[0-9a-f]{1,16}"
+FRAME = re.compile(_FRAME)
+"""A place in a function: symbol+offset/size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The begin of a report."""
+
+    kind: Kind
+    role: Role
+    place: str | None = None
+    """The function that the head itself names, as symbol+offset/size."""
+
+
+_ANYBODY = r"(?:[A-Za-z][\w#./()-]{0,40}(?: [\w#./()-]{1,40}){0,3} ?: |\[[ \w]{1,20}\] ?)?"
+_KERNEL = r"(?:(?:rcu|lockdep|watchdog|NMI watchdog|traps|mm): |\[[CT]?\d{1,6}\] ?)?(?:\[ )?"
+"""Those that do not speak of themselves; and the bracket that lockdep's reports stood in until Linux 4.12."""
+_WORD = re.compile(
+    rf"{_ANYBODY}(?P<any>Kernel panic - not syncing|BUG)(?:: |$)"
+    rf"|{_KERNEL}(?P<word>BUG|WARNING|INFO|UBSAN|KCSAN|KMSAN|KASAN|PANIC|Oops|Internal error)(?:: | - )"
+    rf"|{_KERNEL}(?P<bare>kernel BUG at|general protection fault|[Uu]nable to handle kernel|Corrupted page table at"
+    r"|Bad mode in)\b"
+)
+_SLUB = re.compile(r"BUG [\w:.-]{1,80} (?:\([^)]{0,80}\))?: ")
+_DIES = re.compile(
+    r"(?:traps: )?(?:(?P<again>invalid opcode|double fault|[\w ]{0,20}stack guard page)|[A-Za-z][\w #-]{2,40})"
+    r": [0-9a-f]{4,16} \[#\d{1,6}\]"
+)
+"""What x86 says of all that a kernel dies of: ``int3: 0000 [#1]``; of some things when it has told of them already."""
+_LOCKUP = re.compile(r"(?:(?:NMI )?watchdog: )?(?:CPU ?\d{1,6}: )?Watchdog detected hard LOCKUP")
+_OOM = re.compile(r"[^:]{1,60}? invoked oom-killer: ")
+_KILLED = re.compile(r"(?:Memory cgroup out|Out) of memory: ")
+_PLACE = re.compile(r"(?:\[[^\]]{0,200}\] )?(?:CPU: \d{1,6} PID: \d{1,10} )?(?:at |[^\s:]{1,200}:\d{1,7} at )")
+"""Of a `WARN`: where, in the forms of Linux 3.10 (``at FILE:LINE``), 3.12 (``CPU: 0 PID: 1 at FILE:LINE``) and 6.18
+(``FILE:LINE at FUNCTION``)."""
+_CHECKS = re.compile(
+    r"(?:[\w.-]{1,40} (?:[\w.:-]{1,40} )?)?(?:[\w.-]{1,40}: )?NETDEV WATCHDOG: |list_(?:add|del) corruption\b"
+    r"|refcount_t: |(?:traps: )?Missing ENDBR: |usercopy: Kernel memory |ODEBUG: \S"
+    r"|(?:\w{1,40}: )?detected (?:buffer overflow|field-spanning)"
+)
+_REPORTS = re.compile(
+    r"unregister_netdevice: waiting for |kmemleak: \d{1,9} new suspected |irq \d{1,6}: nobody cared"
+    r"|[^:]{1,40}: (?:page )?allocation failure|[^:]{1,40}: vmalloc error"
+)
+_GRAVE = re.compile(
+    r"unable to handle|[Kk]ernel NULL pointer|Bad page|Bad rss-counter|KASAN|KFENCE|scheduling while atomic"
+    r"|.{0,40}stack guard page"
+)
+"""After `BUG:`, what a kernel does not survive in a state that anything can be measured in."""
+_PROSE = re.compile(
+    r"lockdep is turned off|NMI handler|Slab 0x|Object 0x|Allocated in|Freed in|task .{1,80} likely|Possible |BIOS "
+    r"|Unprivileged "
+)
+"""After `INFO:` or `WARNING:`, what is part of another report or no fault of the kernel."""
+_HUNG = re.compile(r"task .{1,80}? blocked (?:in I/O wait )?for more than ")
+_STALL = re.compile(r"rcu.{0,80}? (?:stall|self-detected)")
+
+
+def head_of(text: str) -> Head | None:
+    """The head that a line begins with."""
+    if (match := _WORD.match(text)) is None:
+        return _wordless(text)
+    word, said = match["any"] or match["word"] or match["bare"], text[match.end() :]
+    named = FRAME.search(said)
+    place = named[0] if named else None
+    if word == "Kernel panic - not syncing":
+        return Head("panic", "report")
+    if word == "BUG":
+        if "lockup - " in said[:40]:
+            return Head("lockup", "report")
+        return Head("oops" if _GRAVE.match(said) else "taint-warning", "report", place)
+    if word in ("Oops", "Internal error", "KASAN", "kernel BUG at"):
+        return Head("oops", "fault")
+    if word in ("WARNING", "INFO"):
+        return _complaint(said, place)
+    if word in ("UBSAN", "KCSAN", "KMSAN"):
+        return Head("taint-warning", "report")
+    return Head("oops", "report")
+
+
+def _complaint(said: str, place: str | None) -> Head | None:
+    """What follows `WARNING:` or `INFO:`."""
+    if _PLACE.match(said):
+        return Head("taint-warning", "fault", place)
+    if _HUNG.match(said):
+        return Head("hung", "report")
+    if _STALL.match(said):
+        return Head("lockup", "report")
+    return None if _PROSE.match(said) else Head("taint-warning", "report")
+
+
+def _wordless(text: str) -> Head | None:
+    if dies := _DIES.match(text):
+        return Head("oops", "fault" if dies["again"] else "report")
+    if _SLUB.match(text):
+        return Head("oops", "report")
+    if _LOCKUP.match(text):
+        return Head("lockup", "report")
+    if _OOM.match(text):
+        return Head("oom", "report")
+    if _KILLED.match(text):
+        return Head("oom", "more")
+    if _CHECKS.match(text):
+        named = FRAME.search(text)
+        return Head("taint-warning", "check", named[0] if named else None)
+    return Head("taint-warning", "report") if _REPORTS.match(text) else None
