@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import os
 import random
 import sqlite3
 from collections.abc import Sequence
@@ -332,6 +333,49 @@ def test_a_ledger_that_cannot_be_read_or_written_changes_no_verdict(tmp_path: Pa
     assert [one.partition(":")[0] for one in watcher.sentences] == [
         "earlier tries of these builds are not known", "this try is not kept for a retry"
     ]  # fmt: skip
+
+
+def test_a_ledger_that_is_no_plain_file_of_ours_is_neither_read_nor_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change may put anything there: a link makes root write elsewhere, a FIFO has it wait for ever."""
+    kept, victim = tmp_path / "kept", tmp_path / "victim"
+    found(kept)[0].keep(Verdict.REGRESSION, {"PDR": ONE})
+    path = kept / LEDGER_FILE
+    content = path.read_bytes()
+
+    def refused() -> list[str]:
+        tries, watcher = found(kept)
+        assert tries.earlier.tries == ()
+        tries.keep(Verdict.PASS, {"PDR": ONE})
+        return [one.removeprefix("this try is not kept for a retry: ") for one in watcher.sentences][-1:]
+
+    path.rename(victim)
+    path.symlink_to(victim)
+    assert refused() == [
+        f"cannot write {path}: it is a link; name the file itself; choose another folder with --output"
+    ]
+    assert victim.read_bytes() == content
+    path.unlink()
+    path.symlink_to(tmp_path / "gone")
+    assert "it is a link" in refused()[0]
+    assert not (tmp_path / "gone").exists()
+    path.unlink()
+    os.mkfifo(path)
+    assert "it is no plain file" in refused()[0]
+    path.unlink()
+    path.write_bytes(content)
+    monkeypatch.setattr("pdrgate.history.lines.LARGEST", len(content) - 1)
+    assert "larger than" in refused()[0]
+    monkeypatch.undo()
+    assert len(found(kept)[0].earlier.tries) == 1
+    if os.geteuid() == 0:
+        os.chown(path, 12345, -1)
+        monkeypatch.delenv("SUDO_UID", raising=False)
+        assert "belongs to another user (uid 12345)" in refused()[0]
+        monkeypatch.setenv("SUDO_UID", "12345")
+        assert len(found(kept)[0].earlier.tries) == 1
+    assert path.read_bytes() == content
 
 
 def test_what_a_workers_folder_has_forgotten_the_history_knows(tmp_path: Path) -> None:

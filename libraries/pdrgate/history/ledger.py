@@ -51,5 +51,5 @@ class LedgerFile:
 
     def add(self, compared: str, one: Try) -> None:
         line = _Line(compared=compared, attempt=one)
-        with LineFile(self.path) as file:
+        with LineFile(self.path, lasting=True) as file:
             file.append_line(msgspec.json.encode(line).decode())

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import errno
 import json
 import os
+import stat
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -15,21 +17,30 @@ from pdrgate.errors import DataError, StorageError
 
 _Line = TypeVar("_Line")
 
+LARGEST = 64 << 20
+"""Bytes of a file that runs leave for the next ones: a line for each try or comparison, of a few kilobytes."""
+
 
 def readable_lines(path: Path, holding: str, kind: type[_Line]) -> list[_Line]:
     """The lines of a file that hold a text and can be read as ``kind``, the first first; none where there is no file.
 
-    A line that cannot be read, a torn one or one of another version, is passed over.
+    A line that cannot be read, a torn one or one of another version, is passed over. What runs leave for the next ones
+    is a plain file of those who run them, and not larger than `LARGEST`.
 
     Raises:
-        DataError: the file cannot be read.
+        DataError: the file cannot be read, or is no such file.
     """
     try:
-        content = path.read_bytes()
+        fd = _open(path, os.O_RDONLY)
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}; name another file with --noise") from error
+        raise DataError(f"cannot read {path}: {_why(error)}; name another file with --noise") from error
+    try:
+        _refuse_others(fd, path)
+        content = _content(fd)
+    finally:
+        os.close(fd)
     found = []
     for line in content.splitlines():
         if holding.encode() in line:
@@ -43,26 +54,32 @@ class LineFile:
 
     Each line is a JSON object. A last line without its newline is what a killed run left of a line that it could not
     finish writing: it is cut off when the file is opened. A file that is no such lines is somebody else's, and stays as
-    it is.
+    it is. A link is not followed: who runs may write where others may not, and a folder may be those others'.
+
+    Args:
+        lasting: whether runs leave it for the next ones, see `readable_lines`.
 
     Raises:
-        DataError: what is there is no lines of JSON objects, so that nothing can be cut off or appended.
+        DataError: what is there is no lines of JSON objects, so that nothing can be cut off or appended, or lasting and
+            somebody else's.
         StorageError: the file cannot be opened or written; the message says what to do.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, lasting: bool = False) -> None:
         self.path = path
         self._fd = -1
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            self._fd = _open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+            if lasting:
+                _refuse_others(self._fd, path)
             self._cut_torn_line()
         except DataError:
             self.close()
             raise
         except OSError as error:
             self.close()
-            raise StorageError(f"cannot write {path}: {error.strerror}; choose another folder with --output") from error
+            raise StorageError(f"cannot write {path}: {_why(error)}; choose another folder with --output") from error
 
     def append_line(self, text: str) -> None:
         """Write one line; when this returns, it is on disk."""
@@ -95,7 +112,7 @@ class LineFile:
         self.close()
 
     def _cut_torn_line(self) -> None:
-        content = self.path.read_bytes()
+        content = _content(self._fd)
         *lines, torn = content.split(b"\n")
         if not torn:
             return
@@ -109,6 +126,42 @@ class LineFile:
                 "it is; move it away, or start a new run"
             )
         os.ftruncate(self._fd, len(content) - len(torn))
+
+
+def _open(path: Path, flags: int) -> int:
+    """As os.open; of a link nothing is opened, and what only looks like a file is no file. Raises OSError."""
+    fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+    mode = os.fstat(fd).st_mode
+    if stat.S_ISREG(mode):
+        return fd
+    os.close(fd)
+    directory = stat.S_ISDIR(mode)
+    raise OSError(errno.EISDIR if directory else errno.EINVAL, "Is a directory" if directory else "it is no plain file")
+
+
+def _why(error: OSError) -> str:
+    return "it is a link; name the file itself" if error.errno == errno.ELOOP else error.strerror or str(error)
+
+
+def _content(fd: int) -> bytes:
+    with open(os.dup(fd), "rb") as file:  # noqa: PTH123 - it has no path any more
+        file.seek(0)
+        return file.read()
+
+
+def _refuse_others(fd: int, path: Path) -> None:
+    """Raise DataError for a file that is none which runs of this user have left."""
+    found = os.fstat(fd)
+    us = {os.geteuid(), 0}
+    if os.geteuid() == 0 and (caller := os.environ.get("SUDO_UID", "")).isdecimal():
+        us.add(int(caller))
+    if found.st_uid not in us:
+        raise DataError(
+            f"{path} belongs to another user (uid {found.st_uid}), who could write anything there; name another file "
+            "with --noise"
+        )
+    if found.st_size > LARGEST:
+        raise DataError(f"{path} is larger than {LARGEST >> 20} MiB, which no runs leave; name another with --noise")
 
 
 def _is_object(line: bytes) -> bool:

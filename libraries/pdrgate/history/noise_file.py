@@ -63,5 +63,5 @@ class NoiseFile:
 
     def add(self, testbed: str, conditions: Mapping[str, str], observation: Observation) -> None:
         line = Observed(testbed=testbed, observation=observation, conditions=conditions)
-        with LineFile(self.path) as file:
+        with LineFile(self.path, lasting=True) as file:
             file.append_line(msgspec.json.encode(line).decode())
