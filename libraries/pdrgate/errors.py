@@ -50,6 +50,10 @@ class SutError(TestbedError):
     build beside it comes to the same."""
 
 
+class HeldError(TestbedError):
+    """Others have what was asked for: nothing was measured, and nothing is said of any build."""
+
+
 class GeneratorError(PdrGateError):
     """The traffic generator failed; no trial came of it."""
 

@@ -31,6 +31,27 @@ def named_build(text: str, cache: Path | None = None) -> KernelBuild:
     """
     if text == RUNNING:
         return running_kernel(cache)
+    source, parts = _parts(text)
+    return kernel_build(source, modules=parts.get("modules"), vmlinux=parts.get("vmlinux"), cache=cache)
+
+
+def look_at(text: str) -> None:
+    """Raise BuildError where a file that is named is not there, or is no build; a package may still have to come.
+
+    A .deb is unpacked into the cache, from where `named_build` takes it then.
+    """
+    if text == RUNNING:
+        return
+    source, parts = _parts(text)
+    for name, path in parts.items():
+        if not path.exists():
+            raise BuildError(f"{text}: {path}, its {name}, is not there")
+    if Path(source).exists() or "/" in source or source.endswith(".deb"):
+        named_build(text)
+
+
+def _parts(text: str) -> tuple[str, dict[str, Path]]:
+    """What is named, and by name where parts of it lie. Raises BuildError."""
     source, *words = text.split(",")
     parts: dict[str, Path] = {}
     for word in words:
@@ -41,7 +62,7 @@ def named_build(text: str, cache: Path | None = None) -> KernelBuild:
                 "vmlinux=/path/to/vmlinux"
             )
         parts[name] = Path(path)
-    return kernel_build(source, modules=parts.get("modules"), vmlinux=parts.get("vmlinux"), cache=cache)
+    return source, parts
 
 
 def running_kernel(cache: Path | None = None, root: Path = Path("/")) -> KernelBuild:

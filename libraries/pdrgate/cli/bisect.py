@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pdrgate.cli.parameters import (
+    PATIENT,
     BuildType,
     PathType,
     RatioType,
@@ -79,7 +80,7 @@ def bisect(
     the cost alone, which takes a boot each. BUILD is what the gate's --kernel takes, with --bpf what its --bpf takes.
 
     Exits with 0 when it is found, with 1 when BAD's packets do not cost more, with 2 when the testbed or the machine
-    kept it from being found. With --ends and one BUILD: 0 good, 1 bad, 125 cannot be told.
+    kept it from being found. With --ends and one BUILD: 0 good, 1 bad, 125 cannot be told, above 127 nothing can.
     """
     from pdrgate.gate.bisection import Asked, Ends
     from pdrgate.gate.profile import profile as named_profile
@@ -95,16 +96,32 @@ def bisect(
             if context.get_parameter_source(option) is click.core.ParameterSource.COMMANDLINE:
                 raise UsageError(f"--ends has the terms of that run; leave out --{option.replace('_', '-')}")
         known = Ends.kept(followed(ends))
+        _look_at(builds, bpf=known.asked.bpf)
+        if context.get_parameter_source("wait") is not click.core.ParameterSource.COMMANDLINE:
+            wait = PATIENT
         with _session(known.asked, output, beside, console, wait, known.tolerance) as session:
             return _one(session, known, builds[0], form)
     if len(builds) < 2:
         raise UsageError("a bisection is between two builds; name the good one, the bad one, and those between")
+    _look_at(builds, bpf=bpf)
     asked = Asked(
         testbed=str(testbed or default_testbed(builds=not bpf)[0]), profile=named_profile(profile).name, bpf=bpf,
         scenario=scenario or _scenario(builds[0] if bpf else ""),
     )  # fmt: skip
     with _session(asked, output, beside, console, wait, cost_tolerance) as session:
         return _all(session, asked, builds, tolerance, form)
+
+
+def _look_at(builds: Sequence[str], *, bpf: bool) -> None:
+    """Look at the files that are named before anybody is waited for. Raises BuildError, DataError."""
+    from pdrgate.builds.bpf_build import bpf_build
+    from pdrgate.builds.named_build import look_at
+
+    for build in builds:
+        if bpf:
+            bpf_build(build)
+        else:
+            look_at(build)
 
 
 def _all(session: Session, asked: Asked, builds: Sequence[str], tolerance: Ratio, form: str) -> int:

@@ -23,7 +23,7 @@ from pdrgate.cli.report import report
 from pdrgate.cli.restore import restore
 from pdrgate.cli.trend import trend
 from pdrgate.cli.watch import watch
-from pdrgate.errors import EXIT_FAULT, EXIT_PASS, EXIT_STOP, EXIT_UNTESTABLE, EXIT_USAGE, PdrGateError
+from pdrgate.errors import EXIT_FAULT, EXIT_PASS, EXIT_STOP, EXIT_UNTESTABLE, EXIT_USAGE, HeldError, PdrGateError
 from pdrgate.streams import outlives_its_reader
 
 _COMPLETION = "_PDRGATE_COMPLETE"
@@ -82,7 +82,8 @@ def _code(words: Sequence[str]) -> int:
     except PdrGateError as error:
         if debug:
             raise
-        return _complain(str(error), _for_bisect(words, error.exit_code))
+        stops = isinstance(error, HeldError) and _is_bisect(words)
+        return _complain(str(error), EXIT_STOP if stops else _for_bisect(words, error.exit_code))
     except Exception as error:
         if debug:
             raise
@@ -99,9 +100,13 @@ def _brief(name: object) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
+def _is_bisect(words: Sequence[str]) -> bool:
+    return "--bisect" in words or any(word.startswith("--ends") for word in words)
+
+
 def _for_bisect(words: Sequence[str], code: int) -> int:
     """To git bisect, any other code of an error would be a bad build; a wrong command line stops it."""
-    if "--bisect" not in words and not any(word.startswith("--ends") for word in words):
+    if not _is_bisect(words):
         return code
     return EXIT_STOP if code == EXIT_USAGE else EXIT_UNTESTABLE
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from pdrgate.cli.parameters import (
+    PATIENT,
     AddressType,
     BuildType,
     DurationType,
@@ -201,6 +202,8 @@ def gate(
         return run_gate(options, folder, resume=True, telling=telling)
     why = ""
     asked["baseline"] = asked["baseline"] and followed(asked["baseline"])
+    if asked["bisect"] and "wait" not in given:
+        asked["wait"] = PATIENT
     asked["noise"] = asked["noise"] or output / NOISE_FILE
     if asked["testbed"] is None:
         asked["testbed"], why = default_testbed(asked["kernel"] is not None)

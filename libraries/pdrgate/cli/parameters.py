@@ -121,8 +121,10 @@ wait_option = click.option(
     type=DurationType(),
     default="0 s",
     show_default=True,
-    help="Wait for another run here to end.",
+    help="Wait for another run here to end; for 'git bisect run' as long as it takes, where nothing is said.",
 )
+PATIENT = Duration(_LONGEST)
+"""For `git bisect run`, where nobody says how long: whoever measures here is waited for, and no commit passed over."""
 LOSS_HELP = "The PLR that defines the PDR.  [default: what the trials were measured for, else 0.5%]"
 text_or_json = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 

@@ -65,6 +65,7 @@ class RunRecord:
         self._started = time.time()
         self._scenarios: list[ScenarioResult] = []
         self._failures: list[str] = []
+        self._held = False
         self._testbed: TestbedResult | None = None
         self.put_aside = None if resume else _put_aside(folder)
         """Where another run's trials were put, or what else it left; None where there was nothing."""
@@ -152,9 +153,14 @@ class RunRecord:
         self._scenarios.append(scenario)
         self.write()
 
-    def fail(self, reason: str) -> None:
-        """Note that something failed before a scenario could be measured: the run is an ERROR, or worse."""
+    def fail(self, reason: str, *, held: bool = False) -> None:
+        """Note that something failed before a scenario could be measured: the run is an ERROR, or worse.
+
+        Args:
+            held: whether it was that others had what the run needs.
+        """
         self._failures.append(reason)
+        self._held |= held
         self.write()
 
     def result(self, finished: bool = False) -> RunResult:
@@ -176,6 +182,7 @@ class RunRecord:
             reason=reasons[0] if reasons else "nothing was measured",
             scenarios=self.scenarios,
             command=self._command,
+            held=self._held,
         )
 
     def write(self, finished: bool = False) -> None:

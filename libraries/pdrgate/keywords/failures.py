@@ -6,6 +6,9 @@ import sys
 from collections.abc import Collection, Iterator
 from typing import Any
 
+STOPPED = "Execution terminated by signal"
+"""What Robot says of what Ctrl-C or SIGTERM has ended."""
+
 
 class CheckError(AssertionError):
     """A getter's assertion failed. Robot's message of it does not begin with this name."""

@@ -13,7 +13,7 @@ from pdrgate.errors import PdrGateError
 from pdrgate.gate.record import not_in_history
 from pdrgate.keywords.comparing import BuildKeywords
 from pdrgate.keywords.describing import ScenarioKeywords
-from pdrgate.keywords.failures import failed_by, is_assertion
+from pdrgate.keywords.failures import STOPPED, failed_by, is_assertion
 from pdrgate.keywords.judging import JudgingKeywords
 from pdrgate.keywords.log import show_run, show_trials
 from pdrgate.keywords.measuring import MeasuringKeywords
@@ -22,9 +22,6 @@ from pdrgate.keywords.testbed import TestbedKeywords
 from pdrgate.reports.console.screen import verdict_text
 from pdrgate.results.verdict import INTERRUPTED, Judgement, Verdict
 from pdrgate.units import Duration, Rate, Ratio
-
-_STOPPED = "Execution terminated by signal"
-"""What Robot says of a test that Ctrl-C or SIGTERM has ended."""
 
 
 # In the example below Robot takes the outer asterisks of five for bold, and shows three.
@@ -172,7 +169,7 @@ def _judged(judgement: Judgement | None, passed: bool, message: str, asserted: b
         return judgement or Judgement(Verdict.NO_BASELINE, "the test asked for no comparison")
     if judgement is not None and not judgement.verdict.passes:
         return judgement
-    if message == _STOPPED:
+    if message == STOPPED:
         return Judgement(Verdict.ERROR, INTERRUPTED)
     if asserted:
         return Judgement(Verdict.INCONCLUSIVE, _one_line(message))

@@ -10,7 +10,7 @@ from robot.api.deco import keyword
 from robot.api.types import Secret
 from robot.libraries.BuiltIn import BuiltIn
 
-from pdrgate.errors import PdrGateError
+from pdrgate.errors import HeldError, PdrGateError
 from pdrgate.gate.baseline import baselines
 from pdrgate.gate.options import LATENCY_TOLERANCE, NO_WAIT, TOLERANCE, Options, command_of_run
 from pdrgate.gate.profile import profile as named_profile
@@ -19,8 +19,10 @@ from pdrgate.gate.session import Session
 from pdrgate.history.address import Address
 from pdrgate.history.ledger import LEDGER_FILE, Ledger, LedgerFile
 from pdrgate.history.noise_file import NoiseFile, NoiseStore
+from pdrgate.keywords.failures import STOPPED
 from pdrgate.keywords.log import RobotObserver
 from pdrgate.keywords.state import OpenTestbed, State
+from pdrgate.results.verdict import INTERRUPTED
 from pdrgate.stability import Reading
 from pdrgate.testbeds import load_testbed
 from pdrgate.units import Duration, Ratio
@@ -150,7 +152,11 @@ class TestbedKeywords:
             else:
                 session.open()
         except PdrGateError as error:
-            record.fail(str(error))
+            record.fail(str(error), held=isinstance(error, HeldError))
+            raise
+        except Exception as error:
+            if str(error) == STOPPED:  # a suite whose set-up that ends tells its tests nothing of it
+                record.fail(INTERRUPTED)
             raise
         suite = str(builtin.get_variable_value("${SUITE NAME}"))
         self._state.testbeds.append(OpenTestbed(session, found, suite, alias))

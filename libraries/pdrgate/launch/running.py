@@ -12,7 +12,7 @@ from typing import Literal
 
 from rich.text import Text
 
-from pdrgate.errors import EXIT_FAULT, EXIT_PASS, EXIT_UNTESTABLE, DataError, PdrGateError, StorageError
+from pdrgate.errors import EXIT_FAULT, EXIT_PASS, EXIT_STOP, EXIT_UNTESTABLE, DataError, PdrGateError, StorageError
 from pdrgate.gate.options import RunOptions
 from pdrgate.history.ledger import LEDGER_FILE
 from pdrgate.history.results import RESULT_FILE, read_result
@@ -96,7 +96,7 @@ def _run(options: RunOptions, folder: Path, why: str, resume: bool, quiet: bool)
         screen.line(f"interrupted; continue with: --resume {folder}")
         return _INTERRUPTED
     if options.bisect:
-        return result.verdict.bisect_code
+        return EXIT_STOP if result.held else result.verdict.bisect_code
     exit_code = result.verdict.exit_code
     # A test can fail for a reason of its own, such as an assertion of the suite on the PDR.
     return exit_code if exit_code != EXIT_PASS or code == 0 else 1

@@ -54,7 +54,10 @@ def found(path: Path) -> Path:
 
 
 def check(options: RunOptions) -> None:
-    """Tell at once, and not from within a suite, what cannot work. Raises TestbedError, UsageError, DataError."""
+    """Tell at once, and not from within a suite, what cannot work. Raises TestbedError, UsageError, DataError.
+
+    What is named is looked at here: whoever waits for others does it for nothing else.
+    """
     from pdrgate.testbeds import load_testbed
 
     config = load_testbed(found(options.testbed))
@@ -63,6 +66,15 @@ def check(options: RunOptions) -> None:
             f"testbed {config.name} boots no kernels; leave out --testbed, or name one of kind local-vm such as "
             "resources/testbeds/local-vm.yaml, or a rack whose SUT is a machine reached by SSH"
         )
+    if options.kernel:
+        from pdrgate.builds.kernel_build import BuildError
+        from pdrgate.builds.named_build import look_at
+
+        look_at(options.kernel)
+        try:
+            look_at(options.against)
+        except BuildError as error:
+            raise UsageError(f"--against: {error}") from error
     if options.bpf:
         from pdrgate.builds.bpf_build import bpf_build
 

@@ -590,3 +590,5 @@ class RunResult:
     scenarios: tuple[ScenarioResult, ...]
     command: str = ""
     """What to type to run it again."""
+    held: bool = False
+    """Whether others had what it needs: it says nothing of any build then."""

@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Literal, Self
 from urllib.parse import quote
 
-from pdrgate.errors import TestbedError
+from pdrgate.errors import HeldError, TestbedError
 from pdrgate.safety.state_folder import STATE_DIR, make, sut_lock
 
 Kind = Literal["cpu", "interface", "setting", "host", "trex", "machine", "recovery"]
@@ -95,7 +95,8 @@ class Lease:
             told: gets a sentence when the waiting begins.
 
         Raises:
-            TestbedError: one is still in use, the message says by whom, or the directory cannot be written.
+            HeldError: one is still in use; the message says by whom.
+            TestbedError: the directory cannot be written.
         """
         wanted = sorted(set(resources))
         make(directory / "locks")
@@ -113,7 +114,7 @@ class Lease:
                     if first:
                         place = waiting.enter_context(_queued(wanted, directory))
                 if ours or time.monotonic() >= deadline:
-                    raise TestbedError(_sentence(refusal, ours))
+                    raise HeldError(_sentence(refusal, ours))
                 if first:
                     told(f"{refusal}: waiting for it to end")
                 time.sleep(_POLL)

@@ -20,6 +20,7 @@ from typing import Any, Self
 
 import paramiko
 
+from pdrgate.errors import HeldError
 from pdrgate.hosts.shell import last_line
 from pdrgate.hosts.ssh import SshHost, start_command
 from pdrgate.hosts.ssh_login import SshError
@@ -47,7 +48,7 @@ while read -r line; do :; done
 """
 
 
-class SutInUseError(SshError):
+class SutInUseError(SshError, HeldError):
     """Somebody else has the SUT; ``ours`` when that is another testbed of this process."""
 
     def __init__(self, message: str, ours: bool) -> None:
