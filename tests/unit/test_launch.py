@@ -53,6 +53,7 @@ ALL_SAID = RunOptions(
     budget=Duration(0.1),
     noise=Path("results/noise.jsonl"),
     below_noise=True,
+    allow_config_differences=True,
     spike_in=True,
     afresh=True,
     bisect=True,
@@ -131,6 +132,7 @@ def test_robot_gets_what_was_asked_in_units_and_with_whole_paths() -> None:
         "KERNEL": f"vmlinuz,modules={Path.cwd() / 'lib'}", "BPF": "a.o", "AGAINST": "b.o", "BOOTS": "6",
         "BUDGET": "0.1 s", "SOAK": "90 s", "RESUME": "True", "HISTORY": str(Path.cwd() / "runs.db"),
         "NOISE": str(Path.cwd() / "results/noise.jsonl"), "BELOW_NOISE": "True",
+        "ALLOW_CONFIG_DIFFERENCES": "True",
         "AFRESH": "True", "ANY_FINGERPRINT": "False", "SPIKE_IN": "True", "RETIS": "False",
     }  # fmt: skip
 

@@ -134,6 +134,11 @@ def _tags(context: click.Context, parameter: click.Parameter, incomplete: str) -
     "--below-noise", is_flag=True, help="Compare builds though the tolerance is below what this testbed resolves."
 )
 @click.option(
+    "--allow-config-differences",
+    is_flag=True,
+    help="Claim an IMPROVEMENT also of builds whose hardening, mitigations or debugging differ.",
+)
+@click.option(
     "--spike-in", is_flag=True, help="Show of builds that pass that they could have failed: plant a slowdown."
 )
 @click.option(

@@ -8,6 +8,7 @@ from typing import Any
 
 from pdrgate.errors import DataError
 from pdrgate.gate.baseline import Baseline, BaselineSource, besides_the_kernel, differing_entries
+from pdrgate.gate.build_pair import BuildPair
 from pdrgate.gate.change_verdict import (
     COSTS,
     RECEIVE_RATE,
@@ -113,7 +114,9 @@ class AgainstBaseline:
             self._session.observer.said(others)
         functions = function_changes(self._baseline.scenario.cost, cost)
         why_not = failure.reason if failure else ""
-        return comparison(changes, self._baseline.source, differs, why_not=why_not, functions=functions)
+        return comparison(
+            changes, self._baseline.source, differs, why_not=why_not, functions=functions, builds=self._builds
+        )
 
     def _judged(
         self,
@@ -130,7 +133,8 @@ class AgainstBaseline:
             not_accepted = "; ".join(map(told, change.changes))
             return failure.remarked(self._places(failure, losses), f"not accepted therefore: {not_accepted}")
         if change is not None:
-            judgement = judged(change.changes, change.functions)
+            allowed = session.options.allow_config_differences
+            judgement = self._builds.weighed(judged(change.changes, change.functions), allowed=allowed)
             if judgement.verdict is Verdict.NO_BASELINE and session.options.require_baseline:
                 judgement = Judgement(Verdict.INCONCLUSIVE, judgement.reason)
             calibrated = f"{_as_typed(session.config.source)} {self._not_the_default}"
@@ -190,6 +194,11 @@ class AgainstBaseline:
         ]  # fmt: skip
         boots = (1, self._baseline.boots)
         return compare(samples, self._baseline.source, self._floor, boots) if samples else ()
+
+    @property
+    def _builds(self) -> BuildPair:
+        theirs = self._baseline.scenario.environment if self._baseline is not None else {}
+        return BuildPair.of(theirs, self._sut.environment.to_dict())
 
     @property
     def scenario(self) -> ScenarioResult | None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from pdrgate.errors import EXIT_FAULT, DataError, UsageError
 from pdrgate.gate.build_latency import TITLES, latency_in_words
+from pdrgate.gate.build_pair import BuildPair
 from pdrgate.gate.options import COST_TOLERANCE
 from pdrgate.gate.packet_cost import at_odds, cost_in_words, notice_of_calls, percent
 from pdrgate.measurands import (
@@ -282,14 +283,16 @@ def comparison(
     tries: int = 1,
     why_not: str = "",
     functions: Sequence[FunctionChange] = (),
+    builds: BuildPair | None = None,
 ) -> ComparisonResult:
     """What result.json has of a comparison: the PDR's change in front, and all of them."""
     first = changes[0]
+    pair = builds or BuildPair()
     return ComparisonResult(
         baseline=baseline, tolerance=first.tolerance, change=first.change, lower=first.lower, upper=first.upper,
         confidence=first.confidence, changes=tuple(changes), pairs=pairs, earlier=earlier, tries=tries,
         accepted=not why_not, why_not=why_not, differs=dict(differs), functions=tuple(functions),
-        notice=notice_of_calls(functions),
+        notice=notice_of_calls(functions), build_differences=pair.differences, unknown_configs=pair.unknown,
     )  # fmt: skip
 
 

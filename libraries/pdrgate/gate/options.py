@@ -62,6 +62,8 @@ class Options:
     """The database that the run puts itself into when it ends; None: into none."""
     below_noise: bool = False
     """Whether builds are compared though the tolerance is below what the testbed resolves."""
+    allow_config_differences: bool = False
+    """Whether a faster build is an IMPROVEMENT though hardening, mitigations or debugging differ."""
     spike_in: bool = False
     """Whether a comparison of builds that passes must show that it could have failed."""
     retis: bool = False

@@ -20,6 +20,7 @@ from pdrgate.crashes.faults import Crash
 from pdrgate.errors import DataError, SutError
 from pdrgate.gate.baseline import besides_the_kernel, differing_entries
 from pdrgate.gate.boots import SIDES, BootError, Boots, Build
+from pdrgate.gate.build_pair import BuildPair
 from pdrgate.gate.change_verdict import (
     COSTS,
     check_tolerance,
@@ -272,6 +273,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
             return failure, None
         functions = function_changes(*(self._cost(side) for side in SIDES))
         changes = self._rule.told(standing, self._samples(tolerance), self._earlier.pairs)
+        builds = BuildPair.of(*(self._boots.sides[side].environment for side in SIDES))
         found = judged(changes, functions)
         veto = failure or self._veto(standing)
         doubt = veto or (found if found.verdict is Verdict.INCONCLUSIVE else None)
@@ -282,6 +284,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
             changes, self.builds["baseline"].label, self._differs, pairs=self._pairs,
             earlier=self._earlier.pairs, tries=len(self._earlier.tries) + 1,
             why_not=veto.reason if veto else "", functions=functions,
+            builds=builds,
         )  # fmt: skip
         if veto is not None:
             numbers = "; ".join(map(told, changes))
@@ -290,6 +293,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
                 remark, self._places(veto.verdict), f"not accepted therefore: {numbers}", self._earlier.in_words()
             )
             return refused, change
+        found = builds.weighed(found, allowed=self.session.options.allow_config_differences)
         accepted = proven(found, self.spike_in)
         return accepted.remarked(*self._remarks(found.verdict), self._earlier.in_words()), change
 

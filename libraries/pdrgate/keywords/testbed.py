@@ -66,6 +66,7 @@ class TestbedKeywords:
         latency_tolerance: Ratio = LATENCY_TOLERANCE,
         retis: bool = False,
         tolerance: Ratio = TOLERANCE,
+        allow_config_differences: bool = False,
     ) -> None:
         """Sets up the testbed that the file ``testbed`` describes, and puts it back when the suite ends.
 
@@ -93,6 +94,7 @@ class TestbedKeywords:
         | ``noise``    | The file that keeps what boots deviate by, as ``history`` does too; else no boot is slower. |
         | ``afresh``   | Whether earlier tries of the same two builds are forgotten: of file and history. |
         | ``below_noise`` | Whether builds are compared though the tolerance is below what the testbed resolves. |
+        | ``allow_config_differences`` | Whether a faster build is an IMPROVEMENT though its hardening differs. |
         | ``spike_in`` | Whether a comparison of builds that passes must find a slowdown that was planted, too. |
         | ``retis``    | Whether Retis looks at each packet that is dropped, in one trial more that loses some. |
         | ``resume``   | Whether the trials in the output directory are this run's, and need not be made again. |
@@ -129,6 +131,7 @@ class TestbedKeywords:
                 latency_tolerance=latency_tolerance,
                 history=where,
                 below_noise=below_noise,
+                allow_config_differences=allow_config_differences,
                 any_fingerprint=any_fingerprint,
                 spike_in=spike_in,
                 afresh=afresh,

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from pdrgate.hosts.cpus import parse_cpu_list
 from pdrgate.hosts.host import Host, split_files
+from pdrgate.observers.build_options import TELL_OPTIONS, told_options
 
 T = TypeVar("T")
 
@@ -43,9 +44,13 @@ def _sysctl_path(name: str) -> str:
 
 _SCRIPT = f"""
 printf '==> uname <==\\n'; uname -r; uname -v; uname -m
-printf '\\n==> config <==\\n'
-if [ -r "/boot/config-$(uname -r)" ]; then sha256sum <"/boot/config-$(uname -r)"
-elif [ -r /proc/config.gz ]; then gzip -dc /proc/config.gz | sha256sum; fi
+config() {{
+    if [ -r "/boot/config-$(uname -r)" ]; then "$@" <"/boot/config-$(uname -r)"
+    elif [ -r /proc/config.gz ]; then gzip -dc /proc/config.gz | "$@"; fi
+}}
+options() {{ {TELL_OPTIONS}; }}
+printf '\\n==> config <==\\n'; config sha256sum
+printf '\\n==> config options <==\\n'; config options
 printf '\\n'
 tail -v -n +1 /proc/cmdline /proc/cpuinfo /proc/meminfo /etc/os-release {_BOOT_ID} {_CLOCKSOURCE} \
     {_CPU}/online {_CPU}/smt/active {_NO_TURBO} {_BOOST} {_IDLE_DRIVER} {_VULNERABILITIES}* \
@@ -99,6 +104,8 @@ class Environment:
     architecture: str | None = None
     config_sha256: str | None = None
     """Of the kernel's configuration text, from /boot or /proc/config.gz."""
+    config_options: dict[str, str] | None = None
+    """Of that, the options that matter to packets and are set, see `pdrgate.observers.build_options`."""
     cmdline: str | None = None
     mitigations: dict[str, str] | None = None
     """By vulnerability, what the kernel does about it, in this kernel's own words."""
@@ -186,6 +193,7 @@ def parse_environment(text: str, interfaces: Iterable[str] = ()) -> Environment:
         kernel_version=told("uname", lambda uname: uname.splitlines()[1]),
         architecture=told("uname", lambda uname: uname.splitlines()[2]),
         config_sha256=told("config", lambda config: _matched(r"([0-9a-f]{64})", config)),
+        config_options=told("config options", told_options),
         cmdline=told("/proc/cmdline", str.strip),
         mitigations=mitigations or None,
         cpu_model=told("/proc/cpuinfo", lambda info: _matched(r"(?m)^model name\s*: (.+)", info)),

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from pdrgate.cause import causes_in_words
 from pdrgate.printable import printable
+from pdrgate.reports.build_words import build_lines
 from pdrgate.reports.html import rendered
 from pdrgate.reports.html_tables import facts_table, measurands_table
 from pdrgate.reports.scenario_parts import Picture, further_tables, key_tables, main_picture
@@ -74,6 +75,8 @@ def _page(scenario: ScenarioResult, open_: Sequence[Markup], folds: Sequence[Fol
 
 
 def _open(scenario: ScenarioResult) -> Iterator[Markup]:
+    for line in build_lines(scenario):
+        yield Markup("<p>{}</p>").format(printable(line))
     if scenario.measurands or scenario.pdr or scenario.comparison:
         yield Markup(measurands_table(scenario))
     main = main_picture(scenario)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from xml.etree import ElementTree
 
 from pdrgate.errors import EXIT_FAIL, EXIT_PASS
+from pdrgate.reports.build_words import build_lines
 from pdrgate.reports.exports.figures import slug, unit
 from pdrgate.reports.scenario_parts import kernel
 from pdrgate.results.model import RunResult, ScenarioResult
@@ -104,6 +105,8 @@ def _numbers(scenario: ScenarioResult) -> Iterator[tuple[str, str]]:
     yield from [(str(side.side), side.build) for side in scenario.sides] or [("kernel", kernel(scenario))]
     if scenario.comparison is not None and scenario.comparison.notice:
         yield "notice", scenario.comparison.notice
+    for number, line in enumerate(build_lines(scenario), start=1):
+        yield f"builds.{number}", line
     for one in scenario.measurands:
         for end, value in (("", one.value), (".lower", one.lower), (".upper", one.upper)):
             if value is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pdrgate.reports.build_words import build_lines
 from pdrgate.reports.costs import INLINED, changes_table, largest_changes, total_change
 from pdrgate.reports.drop_words import drops_lines, drops_rows
 from pdrgate.reports.gfm import block, code, cut, table, text
@@ -29,7 +30,8 @@ _REMARKS = 10
 
 def run_markdown(result: RunResult) -> str:
     """The whole run: verdict, changes, cost by function, what disturbed, and the command that does it again."""
-    blocks = [_verdict(result.verdict, result.reason), *_others(result), _builds(result), _table(result.scenarios)]
+    blocks = [_verdict(result.verdict, result.reason), *_others(result), _builds(result)]
+    blocks += [_differences(result), _table(result.scenarios)]
     for scenario in result.scenarios:
         of = f" ({text(cut(scenario.title))})" if len(result.scenarios) > 1 else ""
         if scenario.comparison is not None:
@@ -78,6 +80,12 @@ def _builds(result: RunResult) -> str:
         if one.comparison is not None
     }
     return told.pop() if len(told) == 1 else ""
+
+
+def _differences(result: RunResult) -> str:
+    """By what more than their change builds differ, once where all scenarios compared the same."""
+    lines = dict.fromkeys(line for one in result.scenarios for line in build_lines(one))
+    return _list([text(line) for line in lines])
 
 
 def _candidate(scenario: ScenarioResult) -> str:

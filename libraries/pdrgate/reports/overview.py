@@ -7,6 +7,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from pdrgate.reports.build_words import build_lines
 from pdrgate.reports.costs import changes_table, largest_changes, total_change
 from pdrgate.reports.loss_words import by_build
 from pdrgate.reports.measurands import PDR, measurand_rows
@@ -53,6 +54,7 @@ def gravest_scenario(result: RunResult) -> ScenarioResult | None:
 
 def evidence(scenario: ScenarioResult) -> Iterator[str]:
     """What the verdict of a scenario rests on: where its cost changed, where packets were lost, the checks."""
+    yield from (text(line) for line in build_lines(scenario))
     comparison = scenario.comparison
     largest, number = largest_changes(comparison.functions if comparison else ())
     if comparison is not None and largest:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from pdrgate.phase import Phase
 from pdrgate.reports import html_tables
 from pdrgate.reports.arrival_words import arrivals_by_build
+from pdrgate.reports.build_words import builds_table
 from pdrgate.reports.builds import of_builds
 from pdrgate.reports.drop_words import drops_tables
 from pdrgate.reports.icicle import icicles
@@ -166,6 +167,8 @@ def key_tables(scenario: ScenarioResult) -> Iterator[str]:
         yield spike_in_table(scenario.spike_in)
     if scenario.soak is not None:
         yield soak_table(scenario.soak)
+    if scenario.comparison is not None and scenario.comparison.build_differences:
+        yield builds_table(scenario.comparison)
     if scenario.comparison is not None and scenario.comparison.functions:
         yield html_tables.function_changes_table(scenario.comparison)
     yield from icicles(scenario)

@@ -10,6 +10,8 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
+from pdrgate.printable import printable
+from pdrgate.reports.build_words import build_lines
 from pdrgate.reports.html import rendered
 from pdrgate.reports.html_tables import facts_table, measurands_table
 from pdrgate.reports.scenario_parts import Picture, details, kernel
@@ -26,6 +28,8 @@ class _Section:
 
     scenario: ScenarioResult
     kernel: str
+    beside: Sequence[str]
+    """What must be known of two builds beside the verdict."""
     measurands: Markup
     details: Sequence[Markup]
     facts: Sequence[Markup]
@@ -70,6 +74,7 @@ def _section(scenario: ScenarioResult, pictures: Sequence[Picture], chart: Trial
     return _Section(
         scenario=scenario,
         kernel=kernel(scenario),
+        beside=[printable(line) for line in build_lines(scenario)],
         measurands=Markup(measurands_table(scenario)),
         details=[Markup(fragment) for fragment in details(scenario)],
         facts=[

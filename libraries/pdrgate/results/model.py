@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pdrgate.phase import Phase
+from pdrgate.results.build_differences import BuildDifference
 from pdrgate.results.drops import DropsResult
 from pdrgate.results.losses import LossResult
 from pdrgate.results.soak import SoakResult
@@ -237,6 +238,10 @@ class ComparisonResult:
     """What of a packet's cost changed, the largest change first; empty where it was not counted."""
     notice: str = ""
     """What surely changed below a tolerance, in a sentence: it is told, and not judged."""
+    build_differences: tuple[BuildDifference, ...] = ()
+    """By what more than their change the builds differ, what matters most first."""
+    unknown_configs: tuple[Side, ...] = ()
+    """The builds whose configuration is not known."""
 
     @property
     def pairs_in_words(self) -> str:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from pdrgate.printable import printable
 from pdrgate.reports.arrival_words import arrivals_lines
+from pdrgate.reports.build_words import build_lines
 from pdrgate.reports.console.screen import Screen, verdict_text
 from pdrgate.reports.costs import cost_lines
 from pdrgate.reports.drop_words import drops_lines
@@ -105,6 +106,7 @@ def _told(scenario: ScenarioResult, result: RunResult) -> Iterator[str]:
         boots = [sum(not boot.failure for boot in scenario.boots if boot.side == one.side) for one in scenario.sides]
         names = [f"{one.side} {one.build}, {number} boots" for one, number in zip(scenario.sides, boots, strict=True)]
         yield "; ".join(names)
+    yield from build_lines(scenario)
     comparison = scenario.comparison
     if comparison is not None and not comparison.accepted:
         # The reason begins with it, where it is what the verdict rests on.
