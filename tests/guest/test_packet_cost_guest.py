@@ -11,7 +11,7 @@ from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.data_paths.slowdowns import Planted, slowdowns
 from pdrgate.gate.measurer import Measurer
-from pdrgate.gate.packet_cost import counted
+from pdrgate.gate.packet_cost import counted, notice_of_calls
 from pdrgate.gate.stored import Belonging
 from pdrgate.history.trials import TrialFile
 from pdrgate.knobs import KnobSet
@@ -107,7 +107,8 @@ def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
 
     # The first rule takes routing off its fast path, the second is walked past by each packet.
     metered.guest.run("ip", "-6", "rule", "add", "fwmark", "77", "table", "main")
-    before = counted([[*saturate(), idle]], LOSS)
+    ruled = saturate()
+    before = counted([[*ruled, idle]], LOSS)
     metered.guest.run("ip", "-6", "rule", "add", "fwmark", "78", "table", "main")
     after = counted([[*saturate(), idle]], LOSS)
     found = {one.function: one for one in function_changes(before, after)}
@@ -118,6 +119,21 @@ def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
     deviations = [one.deviation for cost in (before, after) for one in cost.functions if one.name == "fib_rules_lookup"]
     alone = None in deviations  # of three trials
     assert found["fib_rules_lookup"].sure or alone or max(one or 0.0 for one in deviations) > 1.0, deviations
+
+    # One table more is looked up by each packet, before the one that has its route: that is told by calls alone. Trials
+    # stand for boots here.
+    metered.guest.run("ip", "-6", "route", "add", "unreachable", "2001:db8:77::/48", "table", "77")
+    metered.guest.run("ip", "-6", "rule", "add", "pref", "77", "table", "77")
+    twice = saturate() + saturate()
+    fewer, more = (counted([[trial, idle] for trial in each], LOSS) for each in (ruled, twice))
+    changes = {one.function: one for one in function_changes(fewer, more)}
+    looked_up = changes["fib6_table_lookup"]
+    assert looked_up.calls_changed
+    assert looked_up.calls_before is not None
+    assert looked_up.calls_after == pytest.approx(looked_up.calls_before + 1, abs=0.01)
+    assert "called" in notice_of_calls([looked_up])
+    halves = (counted([[trial, idle] for trial in each], LOSS) for each in (twice[:3], twice[3:]))
+    assert notice_of_calls(function_changes(*halves)) == ""
 
 
 def test_other_trials_keep_no_functions(measurer: Measurer) -> None:
