@@ -25,8 +25,9 @@ from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.history.results import read_result, write_result
+from pdrgate.hosts.host import local_host
 from pdrgate.observers.build_options import OPTION, OPTIONS, TELL_OPTIONS, WORDS, Kind, told_options
-from pdrgate.observers.environment import Environment, parse_environment
+from pdrgate.observers.environment import Environment, capture_environment, parse_environment
 from pdrgate.reports.evidence import evidence_html
 from pdrgate.reports.junit import junit
 from pdrgate.reports.markdown import run_markdown
@@ -100,6 +101,11 @@ def test_a_configuration_that_was_not_told_to_its_end_is_not_known():
     assert told_options("CONFIG_HZ=250\n") is None
     assert parse_environment("==> config options <==\nCONFIG_HZ=250\n").config_options is None
     assert parse_environment("==> config options <==\n# end of the options\n").config_options == {}
+
+
+def test_this_machine_tells_the_options_of_the_configuration_that_it_tells():
+    found = capture_environment(local_host())
+    assert (found.config_options is None) == (found.config_sha256 is None)
 
 
 def test_a_strangers_configuration_tells_nothing_but_options():

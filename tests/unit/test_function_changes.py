@@ -14,7 +14,7 @@ from pdrgate.gate.packet_cost import counted, notice_of_calls
 from pdrgate.measurands.function_changes import function_changes
 from pdrgate.measurands.renamed import renamed
 from pdrgate.phase import Phase
-from pdrgate.reports.costs import change_lines, changes_table, total_change
+from pdrgate.reports.costs import change_lines, changes_table, cost_lines, total_change
 from pdrgate.reports.html_tables import function_changes_table
 from pdrgate.reports.icicle import icicle
 from pdrgate.reports.junit import junit
@@ -111,6 +111,13 @@ def test_the_compilers_choice_of_a_register_is_no_call():
     assert not notice_of_calls(function_changes(before, after))
 
 
+def test_a_begin_that_a_compiler_inlined_is_no_change_of_calls():
+    """What is left is `f.part.0`, which nobody enters by the name of `f`."""
+    before, after = (boots(*[FORWARDING | {"f": (60.0, calls)}] * 2) for calls in (1.0, 0.0))
+    assert not notice_of_calls(function_changes(before, after))
+    assert not notice_of_calls(function_changes(after, before))
+
+
 def test_a_function_that_both_builds_call_is_named_before_new_and_gone_ones():
     before = boots(*[FORWARDING | {"gone": (30.0, 3.0)}] * 2)
     after = boots(*[FORWARDING | {"new": (500.0, 7.0), "fib_table_lookup": (47.0, 2.0)}] * 2)
@@ -150,6 +157,9 @@ def test_a_notice_stands_in_every_report():
         dataclasses.replace(scenario(), verdict=found.verdict, reason=found.reason, comparison=told),
         reason=found.reason,
     )
+    unstable = dataclasses.replace(whole.scenarios[0], verdict=Verdict.UNSTABLE, reason="TIR 1.0")
+    assert any(line.startswith("notice: fib_table_lookup") for line in cost_lines(unstable))
+    assert not any(line.startswith("notice:") for line in cost_lines(whole.scenarios[0]))
     sentence = "fib_table_lookup is called twice for each packet, was once"
     assert sentence in run_markdown(whole)
     assert sentence in junit(whole).decode()

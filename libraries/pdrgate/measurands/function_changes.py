@@ -80,9 +80,16 @@ def _called_otherwise(base: FunctionResult, candidate: FunctionResult, batching:
     fewest_now, most_now = candidate.fewest_calls, candidate.most_calls
     if fewest is None or most is None or fewest_now is None or most_now is None:
         return False
+    if not (_entered(base) and _entered(candidate)):
+        return False
     apart = max(fewest_now - most, fewest - most_now)
     explained = batching * max(base.calls, candidate.calls)
     return apart >= max(_SURE_CALLS, _RANGES * max(most - fewest, most_now - fewest_now), explained)
+
+
+def _entered(one: FunctionResult) -> bool:
+    """Whether its calls are known: of a function whose begin was inlined, and whose rest was not, no call is seen."""
+    return one.calls > 0 or not one.instructions
 
 
 def _batching(before: CostResult, after: CostResult) -> float:

@@ -45,8 +45,8 @@ def _sysctl_path(name: str) -> str:
 _SCRIPT = f"""
 printf '==> uname <==\\n'; uname -r; uname -v; uname -m
 config() {{
-    if [ -r "/boot/config-$(uname -r)" ]; then "$@" <"/boot/config-$(uname -r)"
-    elif [ -r /proc/config.gz ]; then gzip -dc /proc/config.gz | "$@"; fi
+    if [ -r /proc/config.gz ]; then gzip -dc /proc/config.gz | "$@"
+    elif [ -r "/boot/config-$(uname -r)" ]; then "$@" <"/boot/config-$(uname -r)"; fi
 }}
 options() {{ {TELL_OPTIONS}; }}
 printf '\\n==> config <==\\n'; config sha256sum
@@ -103,7 +103,7 @@ class Environment:
     """As ``uname -v``: build number and date."""
     architecture: str | None = None
     config_sha256: str | None = None
-    """Of the kernel's configuration text, from /boot or /proc/config.gz."""
+    """Of the kernel's configuration text: the one that it keeps in itself, /proc/config.gz, else that in /boot."""
     config_options: dict[str, str] | None = None
     """Of that, the options that matter to packets and are set, see `pdrgate.observers.build_options`."""
     cmdline: str | None = None

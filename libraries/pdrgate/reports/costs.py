@@ -27,7 +27,14 @@ def cost_lines(scenario: ScenarioResult) -> list[str]:
     if scenario.cost is not None:
         lines.append(cost_in_words(scenario.cost))
     comparison = scenario.comparison
+    lines += notice_lines(scenario)
     return lines + (change_lines(comparison.functions, total_change(comparison)) if comparison is not None else [])
+
+
+def notice_lines(scenario: ScenarioResult) -> list[str]:
+    """What surely changed below a tolerance, where the verdict's reason does not say it."""
+    notice = scenario.comparison.notice if scenario.comparison is not None else ""
+    return [f"notice: {notice}"] if notice and notice not in scenario.reason else []
 
 
 def change_lines(changes: Sequence[FunctionChange], total: ChangeResult | None = None) -> list[str]:
