@@ -206,8 +206,10 @@ def test_a_kernel_without_virtio_is_no_build_for_guests(boot, cloud):
         pytest.skip(f"{cloud.name} has virtio built in")
     alone = kernel_build(cloud.image)
     assert alone.modules is None
-    with pytest.raises(BuildError, match=r"boots, but offers no way in: .*virtio"):
+    with pytest.raises(BuildError, match=r"has virtio_pci as a module, and no modules were handed over; name them too"):
         boot(alone)
+    with pytest.raises(BuildError, match=r"boots, but offers no way in: .*virtio"):
+        boot(dataclasses.replace(alone, config=None))  # nothing tells of it before
 
 
 def test_a_guest_that_cannot_start_says_what_qemu_says(boot, cloud):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import Protocol
 
 from pdrgate.builds.kernel_build import BuildError, KernelBuild
-from pdrgate.builds.kernel_modules import module_files
+from pdrgate.builds.kernel_modules import LARGEST_MODULE, in_tree, module_files
 from pdrgate.child_environment import child_environment
 from pdrgate.errors import StorageError, TestbedError
 from pdrgate.hosts.host import Host
@@ -30,18 +32,22 @@ class FileSink(Protocol):
         """Copy a file, in place of one that is there. Raises TestbedError when it cannot be written whole."""
 
 
-def put_checked(host: Host, files: FileSink, local: Path, remote: str) -> None:
-    """Put a file on the host and compare what arrived: a kernel that is torn would be found out only by its panic.
+def put_checked(host: Host, files: FileSink, file: FileIO | BufferedReader, name: Path, remote: str) -> None:
+    """Put an open file on the host and compare what arrived: a kernel that is torn would be found out by its panic.
+
+    Args:
+        name: what the file is called here.
 
     Raises:
         TestbedError: it cannot be put there, or arrives otherwise.
     """
-    files.put(local, remote)
-    with local.open("rb") as file:
-        wanted = hashlib.file_digest(file, "sha256").hexdigest()
+    # By its descriptor: what was looked at is what is sent.
+    files.put(Path(f"/proc/{os.getpid()}/fd/{file.fileno()}"), remote)
+    file.seek(0)
+    wanted = hashlib.file_digest(file, "sha256").hexdigest()
     found = host.run("sha256sum", remote, timeout=_HASH_TIMEOUT).stdout.split()[0].lstrip("\\")
     if found != wanted:
-        raise TestbedError(f"{remote} on {host.name} is not what was sent ({local}); is its disk full or failing?")
+        raise TestbedError(f"{remote} on {host.name} is not what was sent ({name}); is its disk full or failing?")
 
 
 @contextmanager
@@ -51,7 +57,7 @@ def packed_modules(build: KernelBuild) -> Iterator[Path | None]:
     Modules of a build tree are stripped of their debug information on the way, where this machine has strip.
 
     Raises:
-        BuildError: a module is listed and not there.
+        BuildError: a module of a build tree is listed and not there, or is a link that leaves the build.
         StorageError: there is no room for it here.
     """
     if build.modules is None:
@@ -61,13 +67,11 @@ def packed_modules(build: KernelBuild) -> Iterator[Path | None]:
         archive = Path(folder) / "modules.tar"
         try:
             found = dict(module_files(build))
-            if (build.modules / "Makefile").exists():
-                found = _stripped(found, Path(folder) / "stripped")
+            copies = _stripped(build, found, Path(folder) / "stripped") if in_tree(build) else {}
             with tarfile.open(archive, "w", format=tarfile.PAX_FORMAT) as tar:
                 for name, path in sorted(found.items()):
-                    tar.add(path, name, recursive=False, filter=_owned_by_root)
-        except FileNotFoundError as error:
-            raise BuildError(f"{build.name}: {error.filename} is listed and not there; run make modules") from error
+                    with copies[name].open("rb") if name in copies else _taken(build, path) as file:
+                        _add(tar, name, file)
         except OSError as error:
             raise StorageError(
                 f"cannot pack the modules of {build.name} in {folder}: {error.strerror}; make room there, or set TMPDIR"
@@ -75,22 +79,32 @@ def packed_modules(build: KernelBuild) -> Iterator[Path | None]:
         yield archive
 
 
-def _owned_by_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    member.uid = member.gid = 0
+def _taken(build: KernelBuild, path: Path) -> FileIO:
+    if not path.exists():
+        raise BuildError(f"{build.name}: {path} is listed and not there; run make modules")
+    return build.open(path, LARGEST_MODULE)
+
+
+def _add(tar: tarfile.TarFile, name: str, file: FileIO | BufferedReader) -> None:
+    """Add an open file as a regular one of root's, whatever it is here."""
+    member = tarfile.TarInfo(name)
+    status = os.fstat(file.fileno())
+    member.size, member.mtime, member.mode = status.st_size, int(status.st_mtime), 0o644
     member.uname = member.gname = "root"
-    member.mode = 0o644
-    return member
+    tar.addfile(member, file)
 
 
-def _stripped(found: dict[str, Path], folder: Path) -> dict[str, Path]:
+def _stripped(build: KernelBuild, found: Mapping[str, Path], folder: Path) -> dict[str, Path]:
+    """Copies of the modules without debug information; none where this machine has no strip."""
     program = shutil.which("strip")
     if program is None:
-        return found
-    copies = {name: folder / name for name in found}
+        return {}
+    copies = {name: folder / name for name in found if name.endswith(".ko")}
     for name, copy in copies.items():
         copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(found[name], copy)
-    modules = [str(copy) for name, copy in copies.items() if name.endswith(".ko")]
+        with _taken(build, found[name]) as file, copy.open("xb") as target:
+            shutil.copyfileobj(file, target)
+    modules = [str(copy) for copy in copies.values()]
     for at in range(0, len(modules), _STRIP_AT_ONCE):
         # What strip does not understand it leaves as it is, and so do we.
         command = (program, "--strip-debug", *modules[at : at + _STRIP_AT_ONCE])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from pdrgate.bare_metal.host_files import FileSink, packed_modules, put_checked
 from pdrgate.bare_metal.layout import InstalledKernel, Layout, has, running_release
-from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.builds.kernel_build import LARGEST_CONFIG, LARGEST_IMAGE, LARGEST_SYMBOLS, KernelBuild
 from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.hosts.host import Host
 
@@ -39,9 +40,9 @@ def install(host: Host, files: FileSink, build: KernelBuild, layout: Layout) -> 
         host.run("mkdir", "-p", layout.modules(release), layout.boot)
         host.write(layout.marker(release), json.dumps({"build": build.name, "installed": time.time()}) + "\n")
         _put_modules(host, files, build, layout)
-        put_checked(host, files, build.image, layout.image(release))
-        for path, remote in _extras(build, layout):
-            put_checked(host, files, path, remote)
+        for path, largest, remote in _files(build, layout):
+            with build.open(path, largest) as file:
+                put_checked(host, files, file, path, remote)
         ramdisk = _make_ramdisk(host, layout, release)
     except BaseException as error:
         why = f"cannot install {build.name} on {host.name}: {error}"
@@ -114,7 +115,8 @@ def _put_modules(host: Host, files: FileSink, build: KernelBuild, layout: Layout
         # Twice, for a moment: as an archive and unpacked.
         _check_room(host, layout.at("/lib/modules"), 2 * _size(archive) + _SPARE)
         remote = _archive(layout, build.release)
-        put_checked(host, files, archive, remote)
+        with archive.open("rb") as file:
+            put_checked(host, files, file, archive, remote)
         host.run("tar", "-xf", remote, "-C", layout.modules(build.release), timeout=_UNPACK_TIMEOUT)
         host.run("rm", "-f", remote)
     root = ("-b", layout.root) if layout.root else ()
@@ -125,19 +127,14 @@ def _archive(layout: Layout, release: str) -> str:
     return layout.at(f"/lib/modules/.pdrgate-{release}.tar")
 
 
-def _extras(build: KernelBuild, layout: Layout) -> list[tuple[Path, str]]:
-    """Configuration and symbols, where the build has them; initial RAM disks are made by the former."""
-    release = build.release
-    found = [] if build.config is None else [(build.config, layout.config(release))]
-    beside = (build.image.with_name(f"System.map-{release}"), *(folder / "System.map" for folder in _tree(build)))
-    symbols = next((path for path in beside if path.is_file()), None)
-    return found if symbols is None else [*found, (symbols, layout.system_map(release))]
-
-
-def _tree(build: KernelBuild) -> tuple[Path, ...]:
-    """The build tree of an image arch/x86/boot/bzImage."""
-    folders = build.image.parents
-    return (folders[3],) if len(folders) > 3 and build.image.parts[-4:-1] == ("arch", "x86", "boot") else ()
+def _files(build: KernelBuild, layout: Layout) -> Iterator[tuple[Path, int, str]]:
+    """The image, and configuration and symbols where the build has them: each with the bytes that it may have and its
+    place there. Initial RAM disks are made by the configuration."""
+    yield build.image, LARGEST_IMAGE, layout.image(build.release)
+    if build.config is not None:
+        yield build.config, LARGEST_CONFIG, layout.config(build.release)
+    if build.symbols is not None:
+        yield build.symbols, LARGEST_SYMBOLS, layout.system_map(build.release)
 
 
 def _make_ramdisk(host: Host, layout: Layout, release: str) -> str | None:

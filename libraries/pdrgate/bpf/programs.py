@@ -86,7 +86,7 @@ def loaded(host: Host, build: BpfBuild, kind: str) -> Iterator[LoadedProgram]:
     """
     mark = secrets.token_hex(4)
     file, folder = f"/tmp/pdrgate-{mark}.o", f"/tmp/pdrgate-{mark}.bpf"
-    encoded = base64.b64encode(build.path.read_bytes()).decode()
+    encoded = base64.b64encode(build.read()).decode()
     host.write(f"{file}.b64", encoded)
     with _bpffs(host, folder):
         try:

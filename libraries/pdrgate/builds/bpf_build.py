@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import io
 import platform
 import shutil
 import subprocess
@@ -16,11 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from elftools.elf.constants import SH_FLAGS
-from elftools.elf.enums import ENUM_E_MACHINE
-from elftools.elf.sections import SymbolTableSection
-
-from pdrgate.builds.elf_file import elf_file
+from pdrgate.builds.elf_file import BPF, EXECUTABLE, GLOBAL_FUNCTION, ElfFile
+from pdrgate.builds.handed_over import BuildError, content
 from pdrgate.cache import cache_folder
 from pdrgate.child_environment import child_environment
 from pdrgate.errors import SutError, TestbedError
@@ -30,7 +28,9 @@ ProgramKind = Literal["xdp", "tc", "tp_btf"]
 SOURCES = Path(__file__).parents[1] / "resources" / "bpf"
 """pdrgate's own programs."""
 
-_GLOBAL_FUNCTION = {"bind": "STB_GLOBAL", "type": "STT_FUNC"}
+_LARGEST = 64 << 20
+_MOST_PROGRAMS = 64
+"""Names that a message lists."""
 _SECTIONS: Mapping[str, ProgramKind] = {
     "xdp": "xdp", "xdp.frags": "xdp", "tc": "tc", "tcx": "tc", "classifier": "tc", "action": "tc",
     "tp_btf": "tp_btf",
@@ -57,6 +57,16 @@ class BpfBuild:
     """Where the program stands."""
     kind: ProgramKind
 
+    def read(self) -> bytes:
+        """The object. Raises BpfBuildError when it is not what it was when it was looked at."""
+        try:
+            found = content(self.path, self.path, _LARGEST)
+        except BuildError as error:
+            raise BpfBuildError(f"{error}; it was there when it was looked at") from error
+        if hashlib.sha256(found).hexdigest() != self.sha256:
+            raise BpfBuildError(f"{self.path}: is another one than when it was looked at; start again")
+        return found
+
     @property
     def label(self) -> str:
         """Name and the first digits of the hash: two builds may well have one name."""
@@ -71,11 +81,11 @@ def bpf_build(source: str | Path, kind: ProgramKind | None = None) -> BpfBuild:
     """
     path = Path(source)
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise BpfBuildError(f"{path}: cannot read it: {error.strerror}; name an eBPF object file") from error
+        read = content(path, path.resolve(), _LARGEST)
+    except BuildError as error:
+        raise BpfBuildError(f"{error}; name an eBPF object file") from error
     try:
-        programs = _programs(content)
+        programs = _programs(read)
     except ValueError as error:
         raise BpfBuildError(f"{path}: is no eBPF object ({error}); compile one with clang -target bpf") from error
     found = {
@@ -97,7 +107,7 @@ def bpf_build(source: str | Path, kind: ProgramKind | None = None) -> BpfBuild:
         several = ", ".join(f"{name} in {section}" for section, name in programs)
         raise BpfBuildError(f"{path}: holds several programs ({several}); leave one of them in the object")
     section, of_kind = next(iter(found.items()))
-    return BpfBuild(path.name, path.resolve(), hashlib.sha256(content).hexdigest(), section, of_kind)
+    return BpfBuild(path.name, path.resolve(), hashlib.sha256(read).hexdigest(), section, of_kind)
 
 
 def own_build(name: str, defines: Sequence[str] = (), cache: Path | None = None) -> BpfBuild:
@@ -114,7 +124,7 @@ def own_build(name: str, defines: Sequence[str] = (), cache: Path | None = None)
         raise TestbedError(f"{source} is not there; it is a part of pdrgate: install pdrgate again")
     text = b"\0".join(path.read_bytes() for path in (source, *sorted(SOURCES.glob("*.h"))))
     digest = hashlib.sha256("\0".join((platform.machine(), *defines)).encode() + b"\0" + text)
-    folder = (cache or cache_folder()) / f"bpf-{digest.hexdigest()[:16]}"
+    folder = (cache or cache_folder()) / f"bpf-{digest.hexdigest()}"
     output = folder / f"{name}.bpf.o"
     if not output.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -156,23 +166,21 @@ def _compile(source: Path, output: Path, defines: Sequence[str]) -> None:
     partial.rename(output)
 
 
-def _programs(content: bytes) -> list[tuple[str, str]]:
+def _programs(read: bytes) -> list[tuple[str, str]]:
     """Section and name of each program, in the file's order. Raises ValueError when it is no eBPF object.
 
     Programs are the global functions of executable sections; those in ``.text`` are only called by them.
     """
-    with elf_file(content) as elf:
-        if elf["e_machine"] != "EM_BPF":
-            number = int.from_bytes(content[0x12:0x14], "little" if elf.little_endian else "big")
-            raise ValueError(f"it is for machine {number} and not for BPF, {ENUM_E_MACHINE['EM_BPF']}")
-        found = []
-        for table in elf.iter_sections("SHT_SYMTAB"):
-            assert isinstance(table, SymbolTableSection)
-            for symbol in table.iter_symbols():
-                where = symbol["st_shndx"]
-                if symbol["st_info"] != _GLOBAL_FUNCTION or not isinstance(where, int):
-                    continue
-                section = elf.get_section(where)
-                if section["sh_flags"] & SH_FLAGS.SHF_EXECINSTR and section.name != ".text":
-                    found.append((where, symbol["st_value"], section.name, symbol.name))
-        return [(section, name) for _, _, section, name in sorted(found)]
+    elf = ElfFile(io.BytesIO(read))
+    if elf.machine != BPF:
+        raise ValueError(f"it is for machine {elf.machine} and not for BPF, {BPF}")
+    found = []
+    for symbol in elf.symbols(GLOBAL_FUNCTION):
+        if symbol.section >= len(elf.sections):
+            continue  # a reserved index, for what stands in no section
+        section = elf.sections[symbol.section]
+        if section.flags & EXECUTABLE and section.name != ".text":
+            found.append((symbol.section, symbol.value, section.name, symbol.name))
+        if len(found) > _MOST_PROGRAMS:
+            raise ValueError(f"it has more than {_MOST_PROGRAMS} programs")
+    return [(section, name) for _, _, section, name in sorted(found)]

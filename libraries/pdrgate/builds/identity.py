@@ -6,7 +6,8 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from pdrgate.builds.kernel_build import BuildError, KernelBuild, sha256_of
+from pdrgate.builds.handed_over import BuildError
+from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.kernel_modules import module_files
 
 
@@ -21,7 +22,9 @@ def identity(build: KernelBuild) -> str:
         BuildError: a file cannot be read.
     """
     try:
-        told = [build.release, build.version, build.config_sha256 or "", sha256_of(build.image), *_modules(build)]
+        with build.open_image() as image:
+            digest = hashlib.file_digest(image, "sha256").hexdigest()
+        told = [build.release, build.version, build.config_sha256 or "", digest, *_modules(build)]
     except OSError as error:
         raise BuildError(f"{build.name}: cannot read {error.filename}: {error.strerror}") from error
     return hashlib.sha256("\n".join(told).encode(errors="surrogateescape")).hexdigest()

@@ -1,43 +1,41 @@
 """Kernel builds: what a kernel engineer hands over, found and checked, ready to be booted in a guest.
 
-A build is a package file, a bzImage, a kernel build tree, or the name of a distribution package. Packages are unpacked
-into a cache folder and never installed. What a build is, its image says: the release comes from the bzImage itself.
+A build is a package or several, a bzImage, a kernel build tree, an unpacked package of any distribution, or the name of
+a distribution package. What a build is, its image says: the release comes from the bzImage itself. What is in it is a
+stranger's, and is opened as `pdrgate.builds.handed_over` says.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import os
 import re
-import shlex
-import shutil
-import struct
-import subprocess
-import tempfile
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 
+from pdrgate.builds.handed_over import BuildError as BuildError  # what kernel_build raises
+from pdrgate.builds.handed_over import content, opened, real_file, real_folder
+from pdrgate.builds.kernel_archives import RPM
+from pdrgate.builds.kernel_packages import PACKAGE_NAME, holds_package, unpacked_packages
 from pdrgate.cache import cache_folder
-from pdrgate.child_environment import PROXIES, child_environment
-from pdrgate.errors import StorageError, SutError
 
-_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+(=[A-Za-z0-9.+:~-]+)?")
-_NEEDED = re.compile(r"linux-(?:image|modules)-(?:unsigned-)?[0-9]\S*")
-"""Dependencies that are part of the kernel: a meta package's image, or Ubuntu's modules."""
-_KEPT = 16
-"""Unpacked packages that stay in the cache, each of about 400 MB, though more were not used for a day."""
-_DAY = 86_400.0
-_TREE_IMAGE = "arch/x86/boot/bzImage"
+TREE_IMAGE = "arch/x86/boot/bzImage"
+LARGEST_IMAGE = 512 << 20
+LARGEST_CONFIG = 4 << 20
+LARGEST_SYMBOLS = 256 << 20
+_LARGEST_VMLINUX = 8 << 30
 _EXAMPLES = "a .deb, a bzImage, a kernel build tree or the name of a package such as linux-image-amd64"
+_HEADER = 1 << 16
+_PAYLOAD_SINCE = 0x208
+_LONGEST_RELEASE = 64
+"""Characters that a kernel's uname has room for."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelBuild:
-    """One kernel that can be booted."""
+    """One kernel that can be booted. Its paths are real ones: no link leads to what they name."""
 
     name: str
     """For people and results: the package with its version, or the file."""
@@ -57,52 +55,81 @@ class KernelBuild:
     """The image with symbols, for decoding addresses of a crash."""
     note: str = ""
     """Why it is another one than was asked for."""
+    symbols: Path | None = None
+    """System.map."""
+    folder: Path | None = None
+    """The folder that its modules may not leave; None: their own."""
 
     @property
     def label(self) -> str:
         """What results call it."""
         return f"{self.name} ({self.release})"
 
+    def open(self, path: Path, largest: int) -> FileIO:
+        """One of the build's files, unbuffered; the caller closes it.
 
-class BuildError(SutError):
-    """What was handed over is no kernel that could be booted."""
+        Raises:
+            BuildError: it is not what it was when it was looked at: gone, a link out of the build, no regular file.
+        """
+        of_modules = self.modules is not None and path not in (self.image, self.config, self.symbols, self.vmlinux)
+        return opened(path, (self.folder or self.modules or path) if of_modules else path, largest)
+
+    def open_image(self) -> FileIO:
+        """The image, as `open` does."""
+        return self.open(self.image, LARGEST_IMAGE)
+
+    def config_text(self) -> str | None:
+        """The build's .config, where it has one. Raises BuildError as `open` does."""
+        if self.config is None:
+            return None
+        return content(self.config, self.config, LARGEST_CONFIG).decode(errors="replace")
 
 
 def kernel_build(
-    source: str | Path, *, modules: Path | None = None, vmlinux: Path | None = None, cache: Path | None = None
-) -> KernelBuild:
+    source: str | Path, *, modules: Path | None = None, vmlinux: Path | None = None, cache: Path | None = None,
+    further: Sequence[str | Path] = (),
+) -> KernelBuild:  # fmt: skip
     """The build that ``source`` names.
 
     Args:
-        source: path of a .deb, of a bzImage, of a kernel build tree or of an unpacked package; else a package's name.
+        source: path of a package, a bzImage, a kernel build tree or an unpacked package; else a package's name.
         modules: the modules of a bzImage or of a build tree: ``lib/modules/RELEASE``, or what ``make modules_install``
             was given as INSTALL_MOD_PATH.
         cache: where packages are unpacked; by default in `cache_folder`.
+        further: more packages of the same kernel.
 
     Raises:
         BuildError: there is no such thing, it is no x86 kernel, or image and modules are of different builds.
         StorageError: the cache cannot be written.
+        MissingToolError: what unpacks it is not installed.
     """
-    text = str(source)
-    path = Path(source)
-    folder = cache or cache_folder() / "builds"
-    if path.is_dir():
+    text = ",".join(map(str, (source, *further)))
+    packages = [str(one) for one in (source, *further)]
+    if further or not Path(source).exists():
+        for one in packages:
+            _check_package(one)
+    elif Path(source).is_dir():
+        path = Path(source)
         return _from_folder(path, text, path.resolve().name, modules, vmlinux)
-    if path.is_file():
-        if _begins(path, b"!<arch>\n"):
-            return _from_packages((path,), text, folder, modules, vmlinux)
-        return _from_image(path, text, path.name, modules, vmlinux)
-    if "/" in text or text.endswith(".deb") or not _PACKAGE.fullmatch(text):
-        raise BuildError(f"{text}: there is no such file; name {_EXAMPLES}")
-    return _from_distribution(text, folder, modules, vmlinux)
+    elif not holds_package(Path(source)):
+        return _from_image(Path(source), text, modules, vmlinux)
+    return _from_packages(packages, text, cache or cache_folder() / "builds", modules, vmlinux)
 
 
 def absolute(text: str) -> str:
     """What a person names, with its paths made absolute; the name of a package stays as it is."""
-    words = [word.partition("=") for word in text.split(",")]
-    source, *parts = words
-    first = str(Path(source[0]).resolve()) if source[0] and Path(source[0]).exists() else source[0]
-    return ",".join([first, *(f"{name}={Path(path).resolve()}" for name, _, path in parts)])
+
+    def one(word: str) -> str:
+        name, equals, path = word.rpartition("=")
+        if equals and name in PARTS:
+            return f"{name}={Path(path).resolve()}"
+        return str(Path(word).resolve()) if word and Path(word).exists() else word
+
+    return ",".join(map(one, text.split(",")))
+
+
+PARTS = ("modules", "vmlinux")
+"""What may follow an image, as NAME=PATH."""
 
 
 def read_version(image: Path) -> tuple[str, str]:
@@ -111,79 +138,147 @@ def read_version(image: Path) -> tuple[str, str]:
     They stand in its setup header (Documentation/arch/x86/boot.rst, field kernel_version).
 
     Raises:
-        BuildError: the file is no bzImage.
+        BuildError: the file is no bzImage, or is cut off.
     """
-    try:
-        with image.open("rb") as file:
-            head = file.read(1 << 16)
-    except OSError as error:
-        raise BuildError(f"{image}: cannot read it: {error.strerror}") from error
+    with opened(image, image.resolve(), LARGEST_IMAGE) as file:
+        head, size = file.read(_HEADER), os.fstat(file.fileno()).st_size
     if head[0x202:0x206] != b"HdrS":
         what = "an uncompressed vmlinux" if head[:4] == b"\x7fELF" else "no x86 kernel image"
-        raise BuildError(f"{image}: is {what}; name the bzImage (arch/x86/boot/bzImage of a build tree, vmlinuz-…)")
-    at = struct.unpack_from("<H", head, 0x20E)[0] + 0x200
+        hint = "name the bzImage (arch/x86/boot/bzImage of a build tree, vmlinuz-…)"
+        if head.startswith(RPM):
+            what, hint = "an RPM package", (
+                f"unpack it and name the folder: mkdir kernel && rpm2cpio {image.name} | cpio -idm -D kernel (or: "
+                f"bsdtar -xf {image.name} -C kernel), and likewise those with its modules"
+            )  # fmt: skip
+        raise BuildError(f"{image}: is {what}; {hint}")
+    at = _number(head, 0x20E, 2) + 0x200
     words = head[at : head.find(b"\0", at)].decode(errors="replace")
     release, _, rest = words.partition(" ")
-    if not re.fullmatch(r"\d[\w.+~-]*", release):
+    if not re.fullmatch(r"\d[\w.+~-]*", release, re.ASCII) or len(release) > _LONGEST_RELEASE:
         raise BuildError(f"{image}: tells no kernel release in its header; is the file damaged?")
-    return release, rest[rest.find("#") :] if "#" in rest else ""
+    begins = 512 * (head[0x1F1] + 1)
+    if _number(head, 0x206, 2) >= _PAYLOAD_SINCE and begins + _number(head, 0x248, 4) + _number(head, 0x24C, 4) > size:
+        raise BuildError(f"{image}: ends too early, after {size} bytes; was it copied whole?")
+    version = rest[rest.find("#") :] if "#" in rest else ""
+    return release, "".join(one for one in version[:_HEADER] if one.isprintable())[:256]
 
 
-def _from_image(image: Path, source: str, name: str, modules: Path | None, vmlinux: Path | None) -> KernelBuild:
+def _number(head: bytes, at: int, size: int) -> int:
+    return int.from_bytes(head[at : at + size], "little")
+
+
+def _from_image(image: Path, source: str, modules: Path | None, vmlinux: Path | None) -> KernelBuild:
     release, _ = read_version(image)
-    beside = (image.parent / f"config-{release}",)
     found = None if modules is None else _modules_folder(modules, release)
-    return _build(name, source, image, found, beside, vmlinux)
+    if modules is None and image.name == "vmlinuz" and _holds_modules(image.parent):
+        modules = found = image.parent
+    folder = image.parent.resolve()
+    tree = image.resolve().parents[3] if image.resolve().parts[-4:] == Path(TREE_IMAGE).parts else folder
+    return _build(
+        _Found(
+            image, image.resolve(), found,
+            ((image.with_name(f"config-{release}"), folder), *_of_modules(found, modules, "config")),
+            ((image.with_name(f"System.map-{release}"), folder), (tree / "System.map", tree),
+             *_of_modules(found, modules, "System.map")),
+        ),
+        image.name, source, modules and modules.resolve(), vmlinux,
+    )  # fmt: skip
 
 
 def _from_folder(folder: Path, source: str, name: str, modules: Path | None, vmlinux: Path | None) -> KernelBuild:
-    """A kernel build tree, or a folder with boot/vmlinuz-RELEASE as packages have it."""
-    tree_image = folder / _TREE_IMAGE
-    if tree_image.exists():
-        release, _ = read_version(tree_image)
-        found = (
-            _modules_folder(modules, release) if modules else folder if (folder / "modules.order").exists() else None
-        )
+    """A kernel build tree, or a folder with a kernel where packages have it: in boot, or beside its modules."""
+    root = folder.resolve()
+    image = _image_in(folder, source)
+    release, _ = read_version(real_file(image, root, LARGEST_IMAGE))
+    if image == folder / TREE_IMAGE:
+        found = _modules_folder(modules, release) if modules else root if _listed(root) else None
+        own = folder / "vmlinux"
         return _build(
-            name, source, tree_image, found, (folder / ".config",),
-            vmlinux or (folder / "vmlinux" if (folder / "vmlinux").exists() else None),
+            _Found(image, root, found, ((folder / ".config", root),), ((folder / "System.map", root),)),
+            name, source, modules.resolve() if modules else root,
+            vmlinux or (real_file(own, root, _LARGEST_VMLINUX) if os.path.lexists(own) else None),
         )  # fmt: skip
-    images = sorted((folder / "boot").glob("vmlinuz-*"))
-    if not images:
-        raise BuildError(f"{source}: holds neither {_TREE_IMAGE} nor boot/vmlinuz-…; has the kernel been built there?")
-    if len(images) > 1:
-        raise BuildError(f"{source}: holds {len(images)} kernels; name one of {', '.join(map(str, images))}")
-    release, _ = read_version(images[0])
+    found = _modules_folder(modules or folder, release, required=modules is not None)
     return _build(
-        name, source, images[0], _modules_folder(modules or folder, release, required=modules is not None),
-        (folder / f"boot/config-{release}",), vmlinux,
+        _Found(
+            image, root, found,
+            ((folder / f"boot/config-{release}", root), *_of_modules(found, modules or folder, "config")),
+            ((folder / f"boot/System.map-{release}", root), *_of_modules(found, modules or folder, "System.map")),
+        ),
+        name, source, (modules or folder).resolve(), vmlinux,
     )  # fmt: skip
 
 
-def _build(
-    name: str, source: str, image: Path, modules: Path | None, configs: Iterable[Path], vmlinux: Path | None
-) -> KernelBuild:
+def _image_in(folder: Path, source: str) -> Path:
+    if os.path.lexists(folder / TREE_IMAGE):
+        return folder / TREE_IMAGE
+    beside = [path for top in ("", "usr/") for path in sorted(folder.glob(f"{top}lib/modules/*/vmlinuz"))]
+    if os.path.lexists(folder / "vmlinuz") and _holds_modules(folder):
+        beside.append(folder / "vmlinuz")
+    # A package that is installed has its image in both places.
+    images = {path.name.removeprefix("vmlinuz-"): path for path in sorted((folder / "boot").glob("vmlinuz-*"))}
+    for path in beside:
+        images.setdefault(path.parent.name, path)
+    if not images:
+        raise BuildError(
+            f"{source}: holds neither {TREE_IMAGE} nor boot/vmlinuz-… nor lib/modules/…/vmlinuz; has the kernel been "
+            "built there?"
+        )
+    if len(images) > 1:
+        raise BuildError(f"{source}: holds {len(images)} kernels; name one of {', '.join(map(str, images.values()))}")
+    return next(iter(images.values()))
+
+
+_Place = tuple[Path, Path]
+"""A file that a build may have, and the folder that it may not leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Where parts of a build were found."""
+
+    image: Path
+    within: Path
+    modules: Path | None
+    configs: Sequence[_Place]
+    symbols: Sequence[_Place]
+
+
+def _build(found: _Found, name: str, source: str, folder: Path | None, vmlinux: Path | None) -> KernelBuild:
+    image = real_file(found.image, found.within, LARGEST_IMAGE)
     release, version = read_version(image)
-    config = next((path for path in configs if path.is_file()), None)
-    if vmlinux is not None and not vmlinux.is_file():
+    if vmlinux is not None and not vmlinux.exists():
         raise BuildError(f"{vmlinux}: there is no such file; name the vmlinux of {name} or leave it out")
+    config = _first(found.configs, LARGEST_CONFIG)
     return KernelBuild(
-        name=name, source=source, image=image.resolve(), release=release, version=version,
-        modules=modules and modules.resolve(), config=config and config.resolve(),
-        config_sha256=None if config is None else sha256_of(config), vmlinux=vmlinux and vmlinux.resolve(),
+        name=name, source=source, image=image, release=release, version=version, modules=found.modules, config=config,
+        config_sha256=None if config is None else hashlib.sha256(content(config, config, LARGEST_CONFIG)).hexdigest(),
+        vmlinux=vmlinux and real_file(vmlinux, vmlinux.resolve(), _LARGEST_VMLINUX),
+        symbols=_first(found.symbols, LARGEST_SYMBOLS), folder=folder if found.modules else None,
     )  # fmt: skip
+
+
+def _first(places: Iterable[_Place], largest: int) -> Path | None:
+    """The first of the files that is there. Raises BuildError where it leaves the build, or is no file."""
+    return next((real_file(path, within, largest) for path, within in places if os.path.lexists(path)), None)
+
+
+def _of_modules(found: Path | None, handed_over: Path | None, name: str) -> tuple[_Place, ...]:
+    """What lies beside installed modules."""
+    return () if found is None or handed_over is None else ((found / name, handed_over.resolve()),)
 
 
 def _modules_folder(folder: Path, release: str, required: bool = True) -> Path | None:
     """The modules of that release at or below ``folder``."""
+    root = folder.resolve()
     below = [folder / f"{top}{release}" for top in ("lib/modules/", "usr/lib/modules/", "modules/", "")]
     for candidate in (folder, *below):
-        if (candidate / "modules.order").exists():
+        if _holds_modules(candidate):
             if candidate == folder and candidate.parent.name == "modules" and candidate.name != release:
                 raise BuildError(f"{folder}: holds the modules of {candidate.name}, and the image is {release}")
-            return candidate
+            return real_folder(candidate, root)
     others = sorted(
-        path.parent.name for top in ("", "usr/") for path in folder.glob(f"{top}lib/modules/*/modules.order")
+        {path.name for top in ("", "usr/") for path in folder.glob(f"{top}lib/modules/*") if _holds_modules(path)}
     )
     if others:
         raise BuildError(f"{folder}: holds the modules of {', '.join(others)}, and the image is {release}")
@@ -192,145 +287,44 @@ def _modules_folder(folder: Path, release: str, required: bool = True) -> Path |
     return None
 
 
+def _listed(folder: Path) -> bool:
+    return os.path.lexists(folder / "modules.order")
+
+
+def _holds_modules(folder: Path) -> bool:
+    """Whether it is a release's folder of installed modules, or a build tree with modules; sources have kernel/ too."""
+    return _listed(folder) or ((folder / "kernel").is_dir() and not (folder / "Makefile").exists())
+
+
 # --- Packages --------------------------------------------------------------------------------------------------------
 
 
-def _from_distribution(package: str, cache: Path, modules: Path | None, vmlinux: Path | None) -> KernelBuild:
-    found: list[Path] = []
-    wanted, told = [package], {package}
-    while wanted:
-        name = wanted.pop(0)
-        digest, filename = _archive_entry(name, cache)
-        folder = cache / digest[:16]
-        if not folder.exists():
-            with _temporary(cache) as place:
-                _run(("apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", name), f"downloading {name}", place)
-                _unpack(place / filename, folder)
-        found.append(folder)
-        depends = (folder / "pdrgate.depends").read_text()
-        for needed in _NEEDED.findall(depends):
-            if needed not in told:
-                told.add(needed)
-                wanted.append(needed)
-    return _from_unpacked(found, package, modules, vmlinux)
-
-
-def _archive_entry(package: str, cache: Path) -> tuple[str, str]:
-    """Content hash and file name of the package that apt would download."""
-    if shutil.which("apt-get") is None:
-        raise BuildError(
-            f"{package}: there is no such file, and no apt-get here to download a package; name {_EXAMPLES}"
-        )
-    # Container images tell apt to keep no cache of its lists: then it reads all of them anew, for seconds.
-    kept = f"Dir::Cache::pkgcache={cache.absolute() / 'pkgcache.bin'}"
-    done = subprocess.run(
-        ("apt-get", "-q", "-o", kept, "download", "--print-uris", package), capture_output=True, text=True,
-        check=False, env=child_environment(*PROXIES), cwd="/",
-    )  # fmt: skip
-    match = re.search(r"^'\S+' (\S+) \d+ [A-Z0-9]+:([0-9a-f]{32,})", done.stdout, re.MULTILINE)
-    if match is None:
-        why = next((line[2:].strip() for line in done.stderr.splitlines() if line.startswith("E:")), "no such package")
-        raise BuildError(
-            f"{package}: there is no such file, and apt-get says: {why}; run apt-get update, or name another"
-        )
-    return match[2], match[1]
+def _check_package(source: str) -> None:
+    path = Path(source)
+    if path.is_file() and holds_package(path):
+        return
+    if path.exists():
+        raise BuildError(f"{source}: is no package; of one kernel several packages can be named, or one of {_EXAMPLES}")
+    if "/" in source or source.endswith(".deb") or not PACKAGE_NAME.fullmatch(source):
+        raise BuildError(f"{source}: there is no such file; name {_EXAMPLES}")
 
 
 def _from_packages(
-    packages: Sequence[Path], source: str, cache: Path, modules: Path | None, vmlinux: Path | None
+    packages: Sequence[str], source: str, cache: Path, modules: Path | None, vmlinux: Path | None
 ) -> KernelBuild:
-    folders = []
-    for package in packages:
-        folder = cache / sha256_of(package)[:16]
-        if not folder.exists():
-            _unpack(package, folder)
-        folders.append(folder)
-    return _from_unpacked(folders, source, modules, vmlinux)
-
-
-def _from_unpacked(folders: Sequence[Path], source: str, modules: Path | None, vmlinux: Path | None) -> KernelBuild:
-    names = [(folder / "pdrgate.name").read_text().strip() for folder in folders]
-    for folder in folders:
-        os.utime(folder)
-    for folder, name in zip(folders, names, strict=True):
-        if any((folder / "boot").glob("vmlinuz-*")):
-            own = modules
-            if own is None:
-                release, _ = read_version(next((folder / "boot").glob("vmlinuz-*")))
-                # Ubuntu keeps the modules in a package of their own.
-                own = next((other for other in folders if _modules_folder(other, release, required=False)), None)
-            return _from_folder(folder, source, name, own, vmlinux)
-    needed = _NEEDED.findall((folders[0] / "pdrgate.depends").read_text())
-    hint = f"; it needs {', '.join(needed)}: name that" if needed else ""
-    raise BuildError(f"{source}: is the package {names[0]}, which holds no kernel (no boot/vmlinuz-…){hint}")
-
-
-def _unpack(package: Path, folder: Path) -> None:
-    """Unpack a package into ``folder``, which appears only when it is complete."""
-    if shutil.which("dpkg-deb") is None:
-        raise BuildError(f"{package}: unpacking takes dpkg-deb; install dpkg, or name a bzImage and its modules")
-    fields = _run(
-        ("dpkg-deb", "--show", "--showformat", "${Package} ${Version}\n${Pre-Depends}, ${Depends}\n", str(package)),
-        f"reading {package.name}",
-    )
-    name, _, depends = fields.partition("\n")
-    with _temporary(folder.parent) as place:
-        unpacked = place / "unpacked"
-        _run(("dpkg-deb", "--extract", str(package), str(unpacked)), f"unpacking {package.name}")
-        holds = [part for part in ("boot/vmlinuz-*", "lib/modules/*", "usr/lib/modules/*") if any(unpacked.glob(part))]
-        if not holds and not _NEEDED.search(depends):
-            raise BuildError(f"{package}: is the package {name}, which holds no kernel (no boot/vmlinuz-…)")
-        (unpacked / "pdrgate.name").write_text(name + "\n")
-        (unpacked / "pdrgate.depends").write_text(depends)
-        with (folder.parent / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not folder.exists():
-                unpacked.rename(folder)
-            _forget(folder.parent)
-
-
-def _forget(cache: Path) -> None:
-    """Remove the builds that were not used for longest; those of the last day may be in use just now."""
-    builds = sorted(
-        (path for path in cache.iterdir() if (path / "pdrgate.name").exists()), key=lambda path: path.stat().st_mtime
-    )
-    for path in builds[:-_KEPT]:
-        if time.time() - path.stat().st_mtime > _DAY:
-            shutil.rmtree(path, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _temporary(folder: Path) -> Iterator[Path]:
+    unpacked = unpacked_packages(packages, cache)
+    lacking = ", ".join(unpacked.lacking)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        place = tempfile.TemporaryDirectory(dir=folder, prefix="part-", ignore_cleanup_errors=True)
-    except OSError as error:
-        raise StorageError(
-            f"cannot write {folder}: {error.strerror}; make room there, or set XDG_CACHE_HOME"
+        _image_in(unpacked.folder, source)
+    except BuildError as error:
+        hint = f"; it needs {lacking}: name that" if lacking else ""
+        raise BuildError(
+            f"{source}: is the package {unpacked.label}, which holds no kernel (no boot/vmlinuz-…){hint}"
         ) from error
-    with place:
-        yield Path(place.name)
-
-
-def _run(command: Sequence[str], what: str, folder: Path | None = None) -> str:
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=folder, env=child_environment(*PROXIES)
-    )
-    if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if not line.startswith("W:")] or ["no reason told"]
-        error = StorageError if "No space left" in done.stderr else BuildError
-        raise error(f"{what} failed: `{shlex.join(command[:3])}`: {lines[-1].strip()}")
-    return done.stdout
-
-
-def _begins(path: Path, magic: bytes) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(magic)) == magic
-    except OSError as error:
-        raise BuildError(f"{path}: cannot read it: {error.strerror}") from error
-
-
-def sha256_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    build = _from_folder(unpacked.folder, source, unpacked.label, modules, vmlinux)
+    if build.modules is None and "modules" in lacking:
+        raise BuildError(
+            f"{source}: holds the kernel {build.release} without its modules, which are in {lacking}; name both, as "
+            f"{source},{unpacked.lacking[0]}_….deb"
+        )
+    return build

@@ -1,25 +1,38 @@
 """A build's kernel modules: found by name, with what they need, and read without help from the machine's own kernel.
 
 Names and dependencies come from the modules themselves (their .modinfo section, Documentation of modinfo(8)), not from
-modules.dep: packages make that file only when they are installed, and build trees have none.
+modules.dep: packages make that file only when they are installed, and build trees have none. In a build tree
+modules.order says which modules there are, and all of them must be there: others are leftovers. Where modules are
+installed or packed it is a hint, for distributions spread what it lists over packages.
 """
 
 from __future__ import annotations
 
-import gzip
-import lzma
+import io
+import os
 import re
-import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from pdrgate.builds.elf_file import elf_file
-from pdrgate.builds.kernel_build import BuildError, KernelBuild
-from pdrgate.child_environment import child_environment
+from pdrgate.builds.decompression import MissingToolError, decompressed, most_unpacked
+from pdrgate.builds.elf_file import ElfFile
+from pdrgate.builds.handed_over import BuildError, files_below, read_at_most, real_folder
+from pdrgate.builds.kernel_build import TREE_IMAGE, KernelBuild
 
-_SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
+LARGEST_MODULE = 1 << 30
+"""Bytes of a file; with its debug information the largest has some 500 MB."""
+_LARGEST_UNPACKED = 512 << 20
+_LARGEST_LIST = 16 << 20
+_LARGEST_INFO = 4 << 20
+
+_FILE = re.compile(r"(.+)\.ko(\.xz|\.zst|\.gz|\.bz2|\.lz4)?", re.DOTALL)
+_PLACE = re.compile(r"[\w.+,@%=~-]+(/[\w.+,@%=~-]+)*", re.ASCII)
+"""The path of a module, as kernels have them."""
+_LISTS = ("modules.order", "modules.builtin", "modules.builtin.modinfo")
+_INSTALLED = ("kernel", "extra", "updates")
+"""Folders of installed modules; of two with one name depmod takes the one from the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,31 +51,25 @@ def select_modules(build: KernelBuild, required: Iterable[str], optional: Iterab
     What is built into the kernel is no module and left out.
 
     Raises:
-        BuildError: a required one is neither a module nor built in, or a module belongs to another kernel.
+        BuildError: a required one is neither a module nor built in, a module belongs to another kernel, or modules
+            depend on one another in a circle.
+        MissingToolError: what unpacks a module is not installed.
     """
     if build.modules is None:
+        _check_built_in(build, required)
         return ()
-    paths = _module_paths(build.modules)
-    built_in = _built_in(build.modules)
+    paths = _module_paths(build)
+    built_in = _built_in(build)
     chosen: dict[str, Module] = {}
-
-    def take(name: str) -> None:
-        if name in chosen or name not in paths:
-            return
-        module = _load(build, name, paths[name])
-        for needed in module.depends:
-            take(needed)
-        chosen[name] = module
-
     for name in required:
         if name not in paths and name not in built_in:
             raise BuildError(
                 f"{build.name} has no {name}, neither as a module nor built in; build the kernel with "
-                f"CONFIG_{name.upper()}"
+                f"CONFIG_{name.upper()}, or name the package that has it"
             )
-        take(name)
+        _take(build, name, paths, chosen)
     for name in optional:
-        take(name)
+        _take(build, name, paths, chosen)
     return tuple(chosen.values())
 
 
@@ -70,70 +77,134 @@ def module_files(build: KernelBuild) -> Iterator[tuple[str, Path]]:
     """All modules of a build and the lists that depmod needs, each with its path below ``lib/modules/RELEASE``."""
     if build.modules is None:
         return
-    for name in ("modules.order", "modules.builtin", "modules.builtin.modinfo"):
-        if name == "modules.order" or (build.modules / name).is_file():
+    for name in _LISTS:
+        if (build.modules / name).is_file():
             yield name, build.modules / name
-    for stem in _module_paths(build.modules).values():
-        path = _module_file(stem) or stem.with_name(stem.name + ".ko")
+    for path in _module_paths(build).values():
         inside = path.relative_to(build.modules)
-        yield str(inside if inside.parts[0] == "kernel" else "kernel" / inside), path
+        yield str(inside if inside.parts[0] in _INSTALLED else "kernel" / inside), path
+
+
+def in_tree(build: KernelBuild) -> bool:
+    """Whether the modules are those of a build tree, which depmod and strip have not seen."""
+    if build.modules is None:
+        return False
+    return build.image == build.modules / TREE_IMAGE or (build.modules / "Makefile").exists()
 
 
 def module_info(content: bytes) -> dict[str, list[str]]:
     """The .modinfo section of a module: values by key. Raises ValueError when it is no module."""
-    with elf_file(content) as elf:
-        section = elf.get_section_by_name(".modinfo")
-        if section is None:
-            raise ValueError("it has no section .modinfo")
-        told = section.data()
+    elf = ElfFile(io.BytesIO(content))
+    section = elf.section(".modinfo")
+    if section is None:
+        raise ValueError("it has no section .modinfo")
     info: dict[str, list[str]] = {}
-    for entry in told.split(b"\0"):
+    for entry in elf.content(section, _LARGEST_INFO).split(b"\0"):
         key, equals, value = entry.decode(errors="replace").partition("=")
         if equals:
             info.setdefault(key, []).append(value)
     return info
 
 
-def _module_paths(folder: Path) -> Mapping[str, Path]:
-    """By name, the files of the modules that modules.order lists."""
-    return _listed(folder, (folder / "modules.order").stat().st_mtime_ns)
+def _take(build: KernelBuild, wanted: str, paths: Mapping[str, Path], chosen: dict[str, Module]) -> None:
+    """Add a module to those that were chosen, after all that it needs."""
+    under_way: dict[str, tuple[Module, Iterator[str]]] = {}
+    name: str | None = wanted
+    while name is not None or under_way:
+        if name is not None:
+            if name in under_way:
+                circle = [*list(under_way)[list(under_way).index(name) :], name]
+                raise BuildError(f"{build.name}: its modules depend on one another in a circle: {' -> '.join(circle)}")
+            if name not in chosen and name in paths:
+                module = _load(build, name, paths[name])
+                under_way[name] = (module, iter(module.depends))
+        if not under_way:
+            return
+        last, (module, needs) = next(reversed(under_way.items()))
+        name = next(needs, None)
+        if name is None:
+            chosen[last] = module
+            del under_way[last]
 
 
-@lru_cache(maxsize=4)
-def _listed(folder: Path, changed: int) -> Mapping[str, Path]:
-    found = {}
-    for line in (folder / "modules.order").read_text().splitlines():
-        # Installed: kernel/net/x.ko, compressed on disk or not. In a tree: net/x.ko before Linux 6.3, net/x.o since.
-        stem = _stem(line)
-        if stem:
-            found[Path(stem).name.replace("-", "_")] = folder / stem
-    return found
+def _check_built_in(build: KernelBuild, required: Iterable[str]) -> None:
+    """Whether a kernel without modules can do without them, as far as its configuration tells."""
+    config = build.config_text() or ""
+    for name in required:
+        if re.search(rf"^CONFIG_{name.upper()}=m$", config, re.MULTILINE):
+            raise BuildError(
+                f"{build.name} has {name} as a module, and no modules were handed over; name them too, as "
+                f"{build.source},modules=lib/modules/{build.release}"
+            )
 
 
-def _built_in(folder: Path) -> set[str]:
+def _module_paths(build: KernelBuild) -> Mapping[str, Path]:
+    """By name, the files of the modules. Raises BuildError for one whose name no kernel would give it."""
+    assert build.modules is not None
+    return dict(_listed(build) if in_tree(build) else _installed(build))
+
+
+def _listed(build: KernelBuild) -> Iterator[tuple[str, Path]]:
+    assert build.modules is not None
+    for number, line in enumerate(_lines(build, "modules.order"), 1):
+        # net/x.ko before Linux 6.3, net/x.o since; kernel/net/x.ko where it was installed from such a tree.
+        stem = re.sub(r"\.k?o(\.\w+)?$", "", line.strip())
+        if not stem:
+            continue
+        if ".." in PurePosixPath(stem).parts or not _PLACE.fullmatch(stem):
+            raise BuildError(
+                f"{build.modules / 'modules.order'}, line {number}: lists {line.strip()!a}, which is no module below "
+                "that folder; run make modules"
+            )
+        yield _name(stem), build.modules / f"{stem}.ko"
+
+
+def _installed(build: KernelBuild) -> Iterator[tuple[str, Path]]:
+    assert build.modules is not None
+    root = build.folder or build.modules
+    for top in (*_INSTALLED, ""):
+        folder = build.modules / top
+        # Without such folders, all modules lie in one.
+        if not folder.is_dir() or (not top and any((build.modules / one).is_dir() for one in _INSTALLED)):
+            continue
+        for path in files_below(folder):
+            match = _FILE.fullmatch(path.name)
+            if top and path.is_dir():
+                real_folder(path, root)  # one within the build is taken where it lies, if at all
+            if match is None or path.is_dir():
+                continue
+            place = str(path.relative_to(root) if path.is_relative_to(root) else path.relative_to(build.modules))
+            if not _PLACE.fullmatch(place):
+                raise BuildError(f"{build.name}: holds a module {place!a}, as no kernel's is called; is it damaged?")
+            yield _name(match[1]), path
+
+
+def _built_in(build: KernelBuild) -> set[str]:
+    return {_name(re.sub(r"\.k?o(\.\w+)?$", "", line.strip())) for line in _lines(build, "modules.builtin")}
+
+
+def _lines(build: KernelBuild, name: str) -> list[str]:
+    """The lines of one of the lists of modules; none where it is not there."""
+    assert build.modules is not None
+    path = build.modules / name
+    if not path.exists():
+        return []
+    with build.open(path, _LARGEST_LIST) as file:
+        return read_at_most(file, _LARGEST_LIST, path).decode(errors="replace").splitlines()
+
+
+def _name(stem: str) -> str:
+    return PurePosixPath(stem).name.replace("-", "_")
+
+
+def _load(build: KernelBuild, name: str, path: Path) -> Module:
+    if in_tree(build) and not path.exists():
+        raise BuildError(f"{build.name}: {path} is listed in modules.order and not there; run make modules")
     try:
-        lines = (folder / "modules.builtin").read_text().splitlines()
-    except OSError:
-        return set()
-    return {Path(_stem(line)).name.replace("-", "_") for line in lines}
-
-
-def _stem(line: str) -> str:
-    return re.sub(r"\.k?o(\.\w+)?$", "", line.strip())
-
-
-def _module_file(stem: Path) -> Path | None:
-    """The file of a module, compressed or not; None when there is none."""
-    return next((found for suffix in _SUFFIXES if (found := stem.with_name(stem.name + suffix)).is_file()), None)
-
-
-def _load(build: KernelBuild, name: str, stem: Path) -> Module:
-    path = _module_file(stem)
-    if path is None:
-        raise BuildError(f"{build.name}: {stem}.ko is listed in modules.order and not there; run make modules")
-    try:
-        content, info = _read(path, path.stat().st_mtime_ns)
-    except (OSError, EOFError, ValueError, lzma.LZMAError) as error:
+        content, info = _read(build, path, path.stat().st_mtime_ns)
+    except MissingToolError as error:
+        raise MissingToolError(f"{path}: {error}") from error
+    except (OSError, ValueError) as error:
         raise BuildError(f"{path}: is no kernel module that can be read ({error}); is the file damaged?") from error
     magic = " ".join(info.get("vermagic", ())).partition(" ")[0]
     if magic and magic != build.release:
@@ -145,22 +216,8 @@ def _load(build: KernelBuild, name: str, stem: Path) -> Module:
 
 
 @lru_cache(maxsize=64)  # each boot of a build wants them again, and to read them takes half a second
-def _read(path: Path, changed: int) -> tuple[bytes, Mapping[str, list[str]]]:
-    content = _decompressed(path)
+def _read(build: KernelBuild, path: Path, changed: int) -> tuple[bytes, Mapping[str, list[str]]]:
+    with build.open(path, LARGEST_MODULE) as file:
+        size = os.fstat(file.fileno()).st_size
+        content = b"".join(decompressed(file, min(most_unpacked(size), _LARGEST_UNPACKED)))
     return content, module_info(content)
-
-
-def _decompressed(path: Path) -> bytes:
-    match path.suffix:
-        case ".xz":
-            return lzma.decompress(path.read_bytes())
-        case ".gz":
-            return gzip.decompress(path.read_bytes())
-        case ".zst":
-            done = subprocess.run(
-                ("zstd", "-dcq", str(path)), capture_output=True, check=False, env=child_environment()
-            )
-            if done.returncode:
-                raise ValueError(done.stderr.decode(errors="replace").strip() or "zstd failed")
-            return done.stdout
-    return path.read_bytes()

@@ -7,7 +7,7 @@ import platform
 from dataclasses import replace
 from pathlib import Path
 
-from pdrgate.builds.kernel_build import BuildError, KernelBuild, kernel_build
+from pdrgate.builds.kernel_build import PARTS, BuildError, KernelBuild, kernel_build
 from pdrgate.builds.kernel_modules import select_modules
 from pdrgate.errors import StorageError
 
@@ -17,22 +17,24 @@ RUNNING = "running"
 GUEST_MODULES = ("virtio_pci", "virtio_console", "virtio_net")
 """Without them there is neither a way into a guest nor a way through it."""
 
-_PARTS = ("modules", "vmlinux")
 _DISTRIBUTION = {"ubuntu": "linux-image-virtual"}
 _DEBIAN = "linux-image-cloud-amd64"
 """Small kernels for guests: a tenth of the download of the full ones."""
 
 
 def named_build(text: str, cache: Path | None = None) -> KernelBuild:
-    """The build that a person names: ``SOURCE[,modules=FOLDER][,vmlinux=FILE]``, see `kernel_build`, or ``running``.
+    """The build that a person names: ``SOURCE[,PACKAGE…][,modules=FOLDER][,vmlinux=FILE]``, see `kernel_build`, or
+    ``running``.
 
     Raises:
         BuildError: as `kernel_build`, or what follows a comma is neither.
     """
     if text == RUNNING:
         return running_kernel(cache)
-    source, parts = _parts(text)
-    return kernel_build(source, modules=parts.get("modules"), vmlinux=parts.get("vmlinux"), cache=cache)
+    source, further, parts = _parts(text)
+    return kernel_build(
+        source, modules=parts.get("modules"), vmlinux=parts.get("vmlinux"), cache=cache, further=further
+    )
 
 
 def look_at(text: str) -> None:
@@ -42,7 +44,7 @@ def look_at(text: str) -> None:
     """
     if text == RUNNING:
         return
-    source, parts = _parts(text)
+    source, _, parts = _parts(text)
     for name, path in parts.items():
         if not path.exists():
             raise BuildError(f"{text}: {path}, its {name}, is not there")
@@ -50,19 +52,23 @@ def look_at(text: str) -> None:
         named_build(text)
 
 
-def _parts(text: str) -> tuple[str, dict[str, Path]]:
-    """What is named, and by name where parts of it lie. Raises BuildError."""
+def _parts(text: str) -> tuple[str, list[str], dict[str, Path]]:
+    """What is named, further packages of it, and by name where parts of it lie. Raises BuildError."""
     source, *words = text.split(",")
     parts: dict[str, Path] = {}
+    further: list[str] = []
     for word in words:
         name, _, path = word.partition("=")
-        if name not in _PARTS or not path:
+        if name in PARTS and path:
+            parts[name] = Path(path)
+        elif Path(word).is_file() or word.endswith(".deb") or word.startswith("linux-"):
+            further.append(word)
+        else:
             raise BuildError(
                 f"{text}: {word!r} says nothing of a build; write such as vmlinuz,modules=lib/modules/6.1.0,"
-                "vmlinux=/path/to/vmlinux"
+                "vmlinux=/path/to/vmlinux, or several packages of one kernel: image.deb,modules.deb"
             )
-        parts[name] = Path(path)
-    return source, parts
+    return source, further, parts
 
 
 def running_kernel(cache: Path | None = None, root: Path = Path("/")) -> KernelBuild:

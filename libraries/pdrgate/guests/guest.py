@@ -138,7 +138,7 @@ class Guest:
         elf = elf_image(build.image) if config.pvh else None
         self.protocol: Literal["pvh", "bzimage"] = "pvh" if elf else "bzimage"
         """How the kernel is entered: as an ELF image, or as a bzImage that decompresses itself."""
-        self._image = elf or build.image
+        self._elf = elf
         self.boot = secrets.token_hex(4)
         """What tells this boot from all others."""
         self.console = _console_file(folder, self.boot)
@@ -377,9 +377,11 @@ class Guest:
                 listener.bind(f"\0{self._sockets}.{word}")
                 listener.listen()
                 listeners[port] = listener.fileno()
+            # By its descriptor: what was looked at is what is booted.
+            image = stack.enter_context(self._elf.open("rb") if self._elf else self.build.open_image())
             command = command_line(
                 accelerator=self.accelerator.name, vcpus=self.config.vcpus, memory=self.config.memory,
-                image=str(self._image), initrd=f"/proc/self/fd/{initrd}",
+                image=f"/proc/self/fd/{image.fileno()}", initrd=f"/proc/self/fd/{initrd}",
                 cmdline=" ".join(filter(None, (_CMDLINE, _METERED if self.meter else "", self.config.cmdline))),
                 console=str(self.console),
                 channels=list(listeners.items()), ports=ports,
@@ -396,7 +398,7 @@ class Guest:
                 [*before, *command],
                 stdout=said,
                 stderr=said,
-                pass_fds=(initrd, *listeners.values(), *((self.meter.fd,) if self.meter else ())),
+                pass_fds=(initrd, image.fileno(), *listeners.values(), *((self.meter.fd,) if self.meter else ())),
             )
         if self.config.isolate and not self.config.metered:
             _before_others(process.pid)

@@ -127,8 +127,8 @@ def initramfs(build: KernelBuild) -> bytes:
     files = _programs() | _modules(build, modules)
     files["init"] = Entry(stat.S_IFREG | 0o755, INIT.encode())
     files["etc/modules"] = _text("\n".join(name for name in GUEST_MODULES if name in {one.name for one in modules}))
-    if build.config is not None:
-        files[f"boot/config-{build.release}"] = Entry(stat.S_IFREG | 0o644, build.config.read_bytes())
+    if (config := build.config_text()) is not None:
+        files[f"boot/config-{build.release}"] = Entry(stat.S_IFREG | 0o644, config.encode())
     for folder in ("proc", "sys", "dev", "run", "tmp", "root", "etc"):
         files[folder] = Entry(stat.S_IFDIR | 0o755)
     files["dev/console"] = Entry(stat.S_IFCHR | 0o600, device=(5, 1))

@@ -26,7 +26,7 @@ def plugin(qemu_version: str, cache: Path | None = None) -> Path:
     """
     version = _numbers(qemu_version)
     api = next((api for since, api in _APIS.items() if version >= since), 1)
-    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
+    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()
     folder = cache or cache_folder()
     made = folder / f"vcpu-meter-{digest}-{api}.so"
     if made.exists():

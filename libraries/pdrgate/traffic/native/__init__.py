@@ -52,7 +52,7 @@ def build(cache: Path | None = None) -> NativeParts:
     digest = hashlib.sha256(platform.machine().encode())
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
-    folder = (cache or cache_folder()) / f"native-{digest.hexdigest()[:16]}"
+    folder = (cache or cache_folder()) / f"native-{digest.hexdigest()}"
     programs = ("heartbeat", "receiver", "counts", "drops")
     names = ("pdrgate-traffic", "traffic.bpf.o", *(f"pdrgate-{name}" for name in programs))
     parts = NativeParts(*(folder / name for name in names))

@@ -1,0 +1,203 @@
+"""What is in a package file: a .deb, or a tar archive such as ``make targz-pkg`` and pacman make.
+
+It is read here and not by dpkg-deb or tar, for it is a stranger's: of all that it holds only what belongs to a kernel
+is written, into a folder of ours, as regular files first and links last, so that no link leads a file elsewhere.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path, PurePosixPath
+
+from pdrgate.builds.decompression import MissingToolError, Part, Source, Unpacked, is_packed, most_unpacked, read_all
+from pdrgate.builds.handed_over import CHUNK, BuildError
+from pdrgate.builds.tar_stream import tar_members
+from pdrgate.errors import StorageError
+
+AR, RPM = b"!<arch>\n", b"\xed\xab\xee\xdb"
+_TAR = b"ustar"
+_TAR_AT = 257
+
+_KERNEL = re.compile(r"boot/(vmlinuz|config|System\.map)-[^/]+|(usr/)?lib/modules/[^/]+(/.+)?")
+"""What of a package is a kernel's."""
+_BESIDE = re.compile(r"(usr/)?lib/modules/[^/]+/(build|source)(/.*)?|.*\.pdrgate.*")
+"""What is not taken: links to where it was built."""
+_WAYS = frozenset({"boot", "lib", "usr", "usr/lib", "lib/modules", "usr/lib/modules"})
+"""Folders on the way to it, which some packages have as links."""
+
+_NEEDED = re.compile(r"linux-(?:image|binary|base|modules)-(?:unsigned-)?\d[\w.+~-]*", re.ASCII)
+"""Dependencies that are part of the kernel: a meta package's image, or the modules where they are a package apart."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._-]*", re.ASCII)
+_VERSION = re.compile(r"[A-Za-z0-9.+:~_-]+", re.ASCII)
+
+_LARGEST_CONTROL = 64 << 20
+_LARGEST_FIELDS = 1 << 20
+_LARGEST_FILE = 2 << 30
+_SMALL = 256 << 20
+"""Bytes that a package may unpack to, however small it is."""
+_MOST_MEMBERS = 500_000
+_OURS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EMFILE, errno.EIO)
+"""Errors in writing that are no fault of what is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackageFields:
+    """What a package tells of itself."""
+
+    name: str
+    version: str = ""
+    needs: tuple[str, ...] = ()
+    """The packages with other parts of its kernel: the first alternative of each."""
+
+    @property
+    def label(self) -> str:
+        """For people: name and version."""
+        return f"{self.name} {self.version}".rstrip()
+
+
+def is_package(head: bytes) -> bool:
+    """Whether a file that begins so (with 512 bytes) may be a package that can be unpacked here."""
+    return head.startswith(AR) or is_packed(head) or head[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR
+
+
+def unpack_kernel(package: FileIO, path: Path, folder: Path) -> PackageFields:
+    """Write what a package has of a kernel into a new folder.
+
+    Args:
+        path: what the package is called in errors.
+
+    Raises:
+        BuildError: it is damaged, holds something that lies outside of it, or more than a kernel has.
+        StorageError: there is no room for it.
+        MissingToolError: what unpacks it is not installed.
+    """
+    try:
+        folder.mkdir()
+        return _unpacked(package, path, folder)
+    except MissingToolError as error:
+        raise MissingToolError(f"{path}: {error}") from error
+    except ValueError as error:
+        raise BuildError(f"{path}: cannot be unpacked: {error}; is it whole?") from error
+    except OSError as error:
+        if error.errno in _OURS:
+            raise StorageError(f"cannot unpack {path} in {folder}: {error.strerror}; make room there") from error
+        raise BuildError(f"{path}: cannot be unpacked: {error.strerror}; is it whole?") from error
+
+
+def _unpacked(package: FileIO, path: Path, folder: Path) -> PackageFields:
+    size = os.fstat(package.fileno()).st_size
+    if package.read(len(AR)) != AR:
+        package.seek(0)
+        with closing(Unpacked(package, most_unpacked(size, _SMALL))) as archive:
+            _write_kernel(archive, folder)
+        return PackageFields(re.sub(r"\.(pkg\.)?(tar|tgz)(\.\w+)?$", "", path.name))
+    fields = None
+    for name, part in _ar_members(package):
+        if name.startswith("control.tar"):
+            with closing(Unpacked(part, _LARGEST_CONTROL)) as archive:
+                fields = _fields(archive)
+        elif name.startswith("data.tar"):
+            with closing(Unpacked(part, most_unpacked(size, _SMALL))) as archive:
+                _write_kernel(archive, folder)
+    if fields is None:
+        raise ValueError("it has no control.tar")
+    return fields
+
+
+def needed_packages(depends: str) -> tuple[str, ...]:
+    """The parts of a kernel in fields such as Depends: names without version and architecture, one of alternatives."""
+    needs = (alternative for one in depends.split(",") if (alternative := _alternative(one)))
+    return tuple(dict.fromkeys(needs))
+
+
+def _alternative(need: str) -> str:
+    names = (re.split(r"[\s(:\[]", one.strip(), maxsplit=1)[0] for one in need.split("|"))
+    return next((name for name in names if _NEEDED.fullmatch(name)), "")
+
+
+def _ar_members(package: FileIO) -> Iterator[tuple[str, Part]]:
+    """The members of a package as deb(5) has it; the reader may leave them unread."""
+    while head := read_all(package, 60):
+        name, size = head[:16].decode("ascii", "replace").rstrip(" /"), head[48:58].strip()
+        if len(head) < 60 or head[58:] != b"`\n" or not size.isdigit():
+            raise ValueError("its members are damaged")
+        begins, length = package.tell(), int(size)
+        end = begins + length
+        if end > os.fstat(package.fileno()).st_size:
+            raise ValueError("it ends too early")
+        yield name, Part(package, length)
+        package.seek(end + end % 2)
+
+
+def _fields(control: Source) -> PackageFields:
+    text = ""
+    for member in tar_members(control):
+        if member.name.removeprefix("./") == "control" and member.size <= _LARGEST_FIELDS:
+            text = read_all(member.content, member.size).decode(errors="replace")
+    found: dict[str, str] = {}
+    for line in re.sub(r"\n[ \t]", " ", text).splitlines():
+        key, colon, value = line.partition(":")
+        if colon:
+            found[key.lower()] = value.strip()
+    name, version = found.get("package", ""), found.get("version", "")
+    if not _NAME.fullmatch(name) or not _VERSION.fullmatch(version):
+        raise ValueError("it tells no package and version")
+    needs = needed_packages(f"{found.get('pre-depends', '')},{found.get('depends', '')}")
+    return PackageFields(name, version, tuple(need for need in needs if need != name))
+
+
+def _write_kernel(archive: Source, folder: Path) -> None:
+    links: dict[str, str] = {}
+    written: set[str] = set()
+    for number, member in enumerate(tar_members(archive)):
+        if number >= _MOST_MEMBERS:
+            raise ValueError(f"it holds more than {_MOST_MEMBERS} files")
+        name = _place(member.name)
+        if not (_KERNEL.fullmatch(name) or name in _WAYS) or _BESIDE.fullmatch(name):
+            continue
+        match member.kind:
+            case "file":
+                if member.size > _LARGEST_FILE:
+                    raise ValueError(f"{name} has {member.size >> 20} MiB, more than any file of a kernel")
+                _copy(member.content, _new(folder, name, written), member.changed)
+            case "link":
+                links[name] = member.target
+            case "hard link":
+                if (target := _place(member.target)) not in written:
+                    raise ValueError(f"{name} is a hard link to {target}, which is no file of it that was taken")
+                os.link(folder / target, _new(folder, name, written))
+            case "other":
+                raise ValueError(f"{name} is a device or a FIFO")
+    for name, target in links.items():
+        # Where it leads is judged when a file is taken by it.
+        _new(folder, name, written).symlink_to(target)
+
+
+def _place(name: str) -> str:
+    """Where a member belongs below the folder. Raises ValueError when it does not."""
+    parts = PurePosixPath(name).parts
+    if name.startswith("/") or ".." in parts or not name.isprintable():
+        raise ValueError(f"it holds {name!a}, which lies outside of it or has no proper name")
+    return "/".join(parts)
+
+
+def _new(folder: Path, name: str, written: set[str]) -> Path:
+    if name in written:
+        raise ValueError(f"it holds {name} twice")
+    written.add(name)
+    place = folder / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    return place
+
+
+def _copy(file: Source, place: Path, changed: int) -> None:
+    with place.open("xb") as copy:
+        while chunk := file.read(CHUNK):
+            copy.write(chunk)
+    os.utime(place, (changed, changed))

@@ -1,0 +1,123 @@
+"""Reading a tar archive from its beginning to its end (POSIX.1-1988 ustar, GNU's long names, POSIX.1-2001 pax headers).
+
+Python's tarfile takes as much memory as a header asks for: a pax header of gigabytes, packed into kilobytes, for one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from pdrgate.builds.decompression import Part, Source, read_all
+from pdrgate.builds.handed_over import CHUNK
+
+_BLOCK = 512
+_LONGEST_HEADER = 64 << 10
+"""Bytes of a name or of a pax header; paths have 4096."""
+
+Kind = Literal["file", "hard link", "link", "folder", "other"]
+_KINDS: dict[bytes, Kind] = {
+    b"0": "file", b"\0": "file", b"7": "file", b"1": "hard link", b"2": "link", b"5": "folder",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """What an archive says of one of its files; what is in it is to be read before the next one is asked for."""
+
+    name: str
+    kind: Kind
+    target: str
+    """Of a link, where it points."""
+    size: int
+    changed: int
+    """Seconds since 1970."""
+    content: Part
+
+
+def tar_members(archive: Source) -> Iterator[Member]:
+    """The members of an archive, in its order.
+
+    Raises:
+        ValueError: it is no such archive, damaged, or ends too early.
+    """
+    told: dict[str, str] = {}
+    while True:
+        head = read_all(archive, _BLOCK)
+        if len(head) == _BLOCK and not any(head):
+            return
+        size, kind = _checked(head), head[156:157]
+        if kind in b"LKxg":
+            if size > _LONGEST_HEADER:
+                raise ValueError("it has a name or header of more than 64 KiB")
+            content = read_all(archive, size)
+            _skip(archive, -size % _BLOCK)
+            if kind == b"x":
+                told |= _pax(content)
+            elif kind != b"g":
+                told["path" if kind == b"L" else "linkpath"] = _text(content)
+            continue
+        size = int(told["size"]) if told.get("size", "").isdigit() else size
+        part = Part(archive, size if _KINDS.get(kind) == "file" else 0)
+        yield Member(
+            told.get("path") or _name(head), _KINDS.get(kind, "other"), told.get("linkpath") or _text(head[157:257]),
+            size, min(_number(head[136:148]), 1 << 40), part,
+        )  # fmt: skip
+        told = {}
+        while part.read(CHUNK):
+            pass
+        if part.left:
+            raise ValueError("it ends too early")
+        if _KINDS.get(kind) == "file":
+            _skip(archive, -size % _BLOCK)
+
+
+def _checked(head: bytes) -> int:
+    """The size that a header tells."""
+    if len(head) < _BLOCK:
+        raise ValueError("it ends too early")
+    if sum(head[:148]) + 8 * 32 + sum(head[156:]) != _number(head[148:156]):
+        raise ValueError("it is no tar archive, or damaged")
+    return _number(head[124:136])
+
+
+def _number(field: bytes) -> int:
+    """Octal digits, or GNU's binary numbers for what is larger."""
+    if field[0] == 0x80:
+        return int.from_bytes(field[1:], "big")
+    digits = field.strip(b"\0 ")
+    if not digits:
+        return 0
+    if not digits.isdigit():
+        raise ValueError("it is no tar archive, or damaged")
+    return int(digits, 8)
+
+
+def _name(head: bytes) -> str:
+    name, prefix = _text(head[:100]), _text(head[345:500])
+    return f"{prefix}/{name}" if prefix and head[257:263] == b"ustar\0" else name
+
+
+def _text(field: bytes) -> str:
+    return field.partition(b"\0")[0].decode(errors="surrogateescape")
+
+
+def _pax(content: bytes) -> dict[str, str]:
+    """Records such as ``27 path=some/longer/name\\n``, whose number is their length."""
+    found = {}
+    with contextlib.suppress(ValueError):
+        while content:
+            length = int(content.partition(b" ")[0])
+            if not 4 < length <= len(content):
+                break
+            key, _, value = content[:length].partition(b" ")[2].rstrip(b"\n").partition(b"=")
+            found[_text(key)] = value.decode(errors="surrogateescape")
+            content = content[length:]
+    return found
+
+
+def _skip(archive: Source, length: int) -> None:
+    if len(read_all(archive, length)) < length:
+        raise ValueError("it ends too early")
