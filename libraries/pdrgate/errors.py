@@ -5,6 +5,7 @@ The exit codes are a contract with other programs: 0 the gate passes, 1 it fails
 """
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 
 from pdrgate.printable import printable
@@ -64,6 +65,12 @@ class DataError(PdrGateError):
 
 class StorageError(PdrGateError):
     """A measurement could not be put on disk (full disk, no permission)."""
+
+
+def without_value(error: Exception) -> str:
+    """What a decoder says of a file, without the value that it quotes: root reads files that others only name."""
+    fault, at, place = str(error).rpartition(" - at `")
+    return re.sub(r"(?s)(enum value) .*", r"\1", fault if at else place) + (f"{at}{place}" if at else "")
 
 
 @contextlib.contextmanager

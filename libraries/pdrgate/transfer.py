@@ -15,6 +15,7 @@ from typing import Any, Self
 import msgspec
 
 from pdrgate.cause import Cause
+from pdrgate.errors import without_value
 from pdrgate.phase import Phase
 from pdrgate.trial import Functions, Readings, changes, upgraded
 
@@ -159,4 +160,4 @@ class Transfer:
         try:
             return msgspec.convert(upgraded(record), cls)
         except msgspec.ValidationError as error:
-            raise ValueError(str(error)) from error
+            raise ValueError(without_value(error)) from error

@@ -11,6 +11,7 @@ from typing import Any, Protocol, Self, TypeVar
 import msgspec
 
 from pdrgate.cause import Cause, of_an_earlier_version
+from pdrgate.errors import without_value
 from pdrgate.phase import Phase
 
 STANDING, STANDING_SHARE = 128, 0.05
@@ -260,7 +261,7 @@ class Trial:
         try:
             return msgspec.convert(upgraded(record), cls)
         except msgspec.ValidationError as error:
-            raise ValueError(str(error)) from error
+            raise ValueError(without_value(error)) from error
 
 
 class Stretch(Protocol):

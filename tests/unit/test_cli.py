@@ -269,10 +269,10 @@ def test_a_limited_generator_is_a_testbed_fault(tmp_path: Path, capsys: pytest.C
     [
         (b"", "{path}: is empty; it should hold one line of JSON per trial or per load"),
         (b"\x00\x01", "{path}, line 1: binary data; it should hold one line of JSON per trial or per load"),
-        (b"[[1000, 0], [NaN, 1]]", "{path}, line 1: [[1000, 0], [NaN, 1]] is not JSON (NaN is no number); "
+        (b"[[1000, 0], [NaN, 1]]", "{path}, line 1: it is not JSON (NaN is no number); "
          "[[load, discards], [tx, rx, …], …] belongs there"),
         (b"[[1000, 0], [0, 1]]", "{path}, line 1: tx of run 1 is 0: a packet count above 0 belongs there"),
-        (b'[["a", 0], [1, 1]]', '{path}, line 1: the load is "a": a number of packets/s above 0 belongs there'),
+        (b'[["a", 0], [1, 1]]', "{path}, line 1: the load is a text: a number of packets/s above 0 belongs there"),
         (b"{}", "{path}, line 1: Object missing required field `intended_load`; a trial belongs there"),
         (None, "{path}: no such file; name a file of trials, or a directory of such files"),
         ("directory", "{path}: no trials.jsonl, transfers.jsonl or *.txt of PASTRAMI's in this directory; "

@@ -159,28 +159,24 @@ BAD = {
     "nul": (WHOLE + "\n\0", "{path}, line 2: binary data; it should hold one line of JSON per trial or per load"),
     "no JSON": (
         "hello\n",
-        '{path}, line 1: "hello" is not JSON (column 1: Expecting value); a trial object {{…}} belongs there',
+        "{path}, line 1: it is not JSON (column 1: Expecting value); a trial object {{…}} belongs there",
     ),
     "only a torn line": (
         '{"intended_load": 1',
-        "{path}, line 1: {{\"intended_load\": 1 is not JSON (column 20: Expecting ',' delimiter); "
-        "a trial object {{…}} belongs there",
+        "{path}, line 1: it is not JSON (column 20: Expecting ',' delimiter); a trial object {{…}} belongs there",
     ),
     "torn in the middle": (
         WHOLE[:20] + "\n" + WHOLE + "\n",
-        "{path}, line 1: {{\"intended_load\":100 is not JSON (column 21: Expecting ',' delimiter); "
-        "a trial object {{…}} belongs there",
+        "{path}, line 1: it is not JSON (column 21: Expecting ',' delimiter); a trial object {{…}} belongs there",
     ),
     "torn with a newline": (
         WHOLE + "\n" + WHOLE[:16] + "\n",
-        "{path}, line 2: {{\"intended_load\" is not JSON (column 17: Expecting ':' delimiter); "
-        "a trial object {{…}} belongs there",
+        "{path}, line 2: it is not JSON (column 17: Expecting ':' delimiter); a trial object {{…}} belongs there",
     ),
     "a number": ("7\n", "{path}, line 1: 7: a trial object {{…}} belongs there"),
     "NaN": (
         WHOLE.replace("1000000.0", "NaN") + "\n",
-        '{path}, line 1: {{"intended_load":NaN,"intended_duration… is not JSON (NaN is no number); '
-        "a trial object {{…}} belongs there",
+        "{path}, line 1: it is not JSON (NaN is no number); a trial object {{…}} belongs there",
     ),
     "infinite": (
         WHOLE.replace("1000000.0", "1e999") + "\n",
@@ -212,17 +208,17 @@ BAD = {
     ),
     "theirs: torn": (
         "[[1000, 0], [10000, 99",
-        "{path}, line 1: [[1000, 0], [10000, 99 is not JSON (column 23: Expecting ',' delimiter); "
+        "{path}, line 1: it is not JSON (column 23: Expecting ',' delimiter); "
         "[[load, discards], [tx, rx, …], …] belongs there",
     ),
     "theirs: a flat list": (
         "[1, 2, 3]\n",
-        "{path}, line 1: [1, 2, 3]: [[load, discards], [tx, rx, …], …] belongs there",
+        "{path}, line 1: a list of 3: [[load, discards], [tx, rx, …], …] belongs there",
     ),
-    "theirs: an empty list": ("[]\n", "{path}, line 1: []: [[load, discards], [tx, rx, …], …] belongs there"),
+    "theirs: an empty list": ("[]\n", "{path}, line 1: a list of 0: [[load, discards], [tx, rx, …], …] belongs there"),
     "theirs: an object among lists": (
         '[[1000, 0], [10000, 9999]]\n{"a": 1}\n',
-        '{path}, line 2: {{"a": 1}}: [[load, discards], [tx, rx, …], …] belongs there',
+        "{path}, line 2: an object: [[load, discards], [tx, rx, …], …] belongs there",
     ),
     "theirs: a zero load": (
         "[[0, 0], [1, 1]]\n",
@@ -230,11 +226,11 @@ BAD = {
     ),
     "theirs: an infinite load": (
         "[[1e999, 0], [1, 1]]\n",
-        "{path}, line 1: the load is Infinity: a number of packets/s above 0 belongs there",
+        "{path}, line 1: the load is inf: a number of packets/s above 0 belongs there",
     ),
     "theirs: text for a load": (
         '[["fast", 0], [1, 1]]\n',
-        '{path}, line 1: the load is "fast": a number of packets/s above 0 belongs there',
+        "{path}, line 1: the load is a text: a number of packets/s above 0 belongs there",
     ),
     "theirs: no runs": (
         "[[1000, 0]]\n",
@@ -250,7 +246,7 @@ BAD = {
     ),
     "theirs: text for a count": (
         '[[1000, 0], [10000, "x"]]\n',
-        '{path}, line 1: rx of run 1 is "x": a packet count of 0 or more belongs there',
+        "{path}, line 1: rx of run 1 is a text: a packet count of 0 or more belongs there",
     ),
     "theirs: half a packet": (
         "[[1000, 0], [10000.5, 1]]\n",
@@ -274,17 +270,15 @@ BAD = {
     ),
     "theirs: NaN": (
         "[[1000, 0], [NaN, 1]]\n",
-        "{path}, line 1: [[1000, 0], [NaN, 1]] is not JSON (NaN is no number); "
-        "[[load, discards], [tx, rx, …], …] belongs there",
+        "{path}, line 1: it is not JSON (NaN is no number); [[load, discards], [tx, rx, …], …] belongs there",
     ),
     "theirs: a lone count": (
         "[[1000, 0], [10000]]\n",
-        "{path}, line 1: run 1 is [10000]: [tx, rx, …] belongs there",
+        "{path}, line 1: run 1 is a list of 1: [tx, rx, …] belongs there",
     ),
     "nested without end": (
         "[" * 100_000 + "\n",
-        "{path}, line 1: " + "[" * 39 + "… is not JSON (nested too deeply); "
-        "[[load, discards], [tx, rx, …], …] belongs there",
+        "{path}, line 1: it is not JSON (nested too deeply); [[load, discards], [tx, rx, …], …] belongs there",
     ),
 }
 

@@ -85,14 +85,17 @@ def test_what_may_be_left_out_is_chosen_later(load):
         ("sut:\n", "sut\n", "x.yaml:8:7: is no YAML: could not find expected ':'; check indentation and colons there"),
         ("  hops", "\thops", "x.yaml:8:1: is no YAML: found character '\\t' that cannot start any token; check "
          "indentation and colons there"),
-        ("name: lab-1", "name: 2026-02-30", "x.yaml:1: '2026-02-30' is no timestamp; write one, or put it in quotes"),
-        ("name: lab-1", "name: !!timestamp a", "x.yaml:1: 'a' is no timestamp; write one, or put it in quotes"),
-        ("hops: 2", "hops: !!int two", "x.yaml:8: 'two' is no int; write one, or put it in quotes"),
-        ("hops: 2", "hops: 0b_", "x.yaml:8: '0b_' is no int; write one, or put it in quotes"),
-        ("hops: 2", f"hops: {'1' * 5000}", f"x.yaml:8: '{'1' * 49}… is no int; write one, or put it in quotes"),
-        ("hops: 2", f"hops: 0x{'f' * 5000}", f"x.yaml:8: '0x{'f' * 47}… is no int; write one, or put it in quotes"),
-        ("hops: 2", "hops: !!float two", "x.yaml:8: 'two' is no float; write one, or put it in quotes"),
-        ("isolate: false", "isolate: !!bool maybe", "x.yaml:10: 'maybe' is no bool; write one, or put it in quotes"),
+        ("name: lab-1", "name: 2026-02-30", "x.yaml:1: what stands here is no timestamp; write one, or put "
+         "it in quotes"),
+        ("name: lab-1", "name: !!timestamp a", "x.yaml:1: what stands here is no timestamp; write one, or put "
+         "it in quotes"),
+        ("hops: 2", "hops: !!int two", "x.yaml:8: what stands here is no int; write one, or put it in quotes"),
+        ("hops: 2", "hops: 0b_", "x.yaml:8: what stands here is no int; write one, or put it in quotes"),
+        ("hops: 2", f"hops: {'1' * 5000}", "x.yaml:8: what stands here is no int; write one, or put it in quotes"),
+        ("hops: 2", f"hops: 0x{'f' * 5000}", "x.yaml:8: what stands here is no int; write one, or put it in quotes"),
+        ("hops: 2", "hops: !!float two", "x.yaml:8: what stands here is no float; write one, or put it in quotes"),
+        ("isolate: false", "isolate: !!bool maybe", "x.yaml:10: what stands here is no bool; write one, or "
+         "put it in quotes"),
     ],
 )  # fmt: skip
 def test_an_error_names_file_line_and_key(load, old, new, message):
@@ -108,7 +111,7 @@ def test_an_error_names_file_line_and_key(load, old, new, message):
     [
         ("", "x.yaml:1: the file is empty; start from resources/testbeds/local-netns.yaml"),
         ("# only words\n", "x.yaml:1: the file is empty; start from resources/testbeds/local-netns.yaml"),
-        ("\n- a\n", "x.yaml:2: ['a'] is no testbed; start with lines such as `name: local-netns`"),
+        ("\n- a\n", "x.yaml:2: is no testbed; start with lines such as `name: local-netns`"),
         ("a: &a [*a]\n", "x.yaml:1: the file: the key kind is missing; add it, see "
          "resources/testbeds/local-netns.yaml (and 1 more)"),
         ("a: 1\n---\nb: 1\n", "x.yaml:2:1: is no YAML: but found another document; check indentation and colons there"),

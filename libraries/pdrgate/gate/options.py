@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import msgspec
 
-from pdrgate.errors import DataError, StorageError, UsageError
+from pdrgate.errors import DataError, StorageError, UsageError, without_value
 from pdrgate.gate.profile import ProfileName
 from pdrgate.history.address import Address
 from pdrgate.stability import Reading
@@ -113,7 +113,7 @@ class RunOptions(Options):
         try:
             options = msgspec.convert(record, cls, dec_hook=_typed)
         except msgspec.ValidationError as error:
-            fault = str(error).replace(" - at `$.", " at `")
+            fault = without_value(error).replace(" - at `$.", " at `")
             raise DataError(f"cannot resume {folder}: {file}: {fault}; start a new run") from error
         if unknown := record.keys() - {field.name for field in dataclasses.fields(cls)}:
             # Without it this would be another run than the one to continue.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from pdrgate.errors import DataError
+from pdrgate.errors import DataError, without_value
 from pdrgate.history.lines import LineFile
 from pdrgate.results.model import BootResult, Side, SideResult
 
@@ -86,4 +86,6 @@ def _read(path: Path) -> list[StoredStep]:
     try:
         return [msgspec.json.decode(line, type=StoredStep) for line in path.read_bytes().splitlines()]
     except msgspec.MsgspecError as error:
-        raise DataError(f"cannot continue from {path}: it is damaged ({error}); start a new run") from error
+        raise DataError(
+            f"cannot continue from {path}: it is damaged ({without_value(error)}); start a new run"
+        ) from error

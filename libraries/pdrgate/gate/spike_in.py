@@ -21,7 +21,7 @@ from statistics import median
 import msgspec
 
 from pdrgate.data_paths.slowdowns import Planted, Slowdown, slowdowns
-from pdrgate.errors import DataError, StorageError, TestbedError
+from pdrgate.errors import DataError, StorageError, TestbedError, without_value
 from pdrgate.gate.build_comparison import BuildComparison
 from pdrgate.gate.comparisons import AnyComparison
 from pdrgate.gate.prepared_sut import Identity
@@ -230,4 +230,6 @@ def _read(file: Path) -> dict[str, Size]:
     except FileNotFoundError:
         return {}
     except (OSError, msgspec.MsgspecError) as error:
-        raise DataError(f"cannot go on from {file.parent}: {file} is damaged ({error}); start a new run") from error
+        raise DataError(
+            f"cannot go on from {file.parent}: {file} is damaged ({without_value(error)}); start a new run"
+        ) from error

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from pdrgate.errors import DataError, StorageError
+from pdrgate.errors import DataError, StorageError, without_value
 from pdrgate.history.upgrade import OLDEST, upgraded
 from pdrgate.results.file_name import as_text
 from pdrgate.results.model import SCHEMA, RunResult
@@ -152,12 +152,14 @@ def _content(file: str, raw: bytes) -> Mapping[str, Any]:
     try:
         return upgraded(content)
     except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
-        raise DataError(f"{file} is no result of schema {version}: it is damaged ({error!r}); {_ADVICE}") from error
+        raise DataError(
+            f"{file} is no result of schema {version}: it is damaged ({type(error).__name__}); {_ADVICE}"
+        ) from error
 
 
 def _told(error: msgspec.ValidationError) -> str:
     """Where, and what belongs there."""
-    found = _WHERE.match(str(error))
+    found = _WHERE.match(without_value(error))
     assert found is not None  # it matches any text
     fault = found["fault"]
     return f"at {found['place'] or 'its top level'}: {fault[:1].lower()}{fault[1:]}"

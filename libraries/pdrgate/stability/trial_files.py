@@ -208,7 +208,7 @@ def _ours(path: Path, text: str) -> TrialsRead:
             if number == len(lines) and trials:
                 note = f"{path}, line {number}: torn by a kill while it was written; left out"
                 return TrialsRead(tuple(trials), (note,), drained=drained)
-            fail(f"{_shown(line)} is not JSON ({_reason(error)}); a trial object {{…}} belongs there")
+            fail(f"it is not JSON ({_reason(error)}); a trial object {{…}} belongs there")
         if not isinstance(record, dict):
             fail(f"{_shown(record)}: a trial object {{…}} belongs there")
         try:
@@ -240,7 +240,7 @@ def _published(path: Path, text: str) -> TrialsRead:
         try:
             row = _json(line)
         except ValueError as error:
-            fail(f"{_shown(line)} is not JSON ({_reason(error)}); [[load, discards], [tx, rx, …], …] belongs there")
+            fail(f"it is not JSON ({_reason(error)}); [[load, discards], [tx, rx, …], …] belongs there")
         load, runs = _row(row, fail)
         for run, counts in enumerate(runs, 1):
             offered, forwarded = _counts(counts, run, fail)
@@ -337,8 +337,16 @@ def _is_count(value: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    text = value.strip() if isinstance(value, str) and value[:1] in "[{" else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+    """A value by its kind, and a number by itself: root reads files that others only name, and a CI's log is kept."""
+    match value:
+        case bool() | None:
+            return json.dumps(value)
+        case int() | float():
+            text = repr(value)
+            return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+        case str():
+            return "a text"
+    return "an object" if isinstance(value, dict) else f"a list of {len(value)}"
 
 
 def _failer(path: Path, number: int) -> Callable[[str], NoReturn]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,8 +37,9 @@ class _Loader(yaml.SafeLoader):
 
 
 def _no_value(node: yaml.Node) -> _NoValueError:
-    kind = node.tag.rpartition(":")[2]
-    return _NoValueError(problem=f"{brief(node.value)} is no {kind}", problem_mark=node.start_mark)
+    standard = node.tag.startswith("tag:yaml.org,")
+    kind = node.tag.rpartition(":")[2] if standard else "value that YAML has"
+    return _NoValueError(problem=f"what stands here is no {kind}", problem_mark=node.start_mark)
 
 
 def parse(source: Path, text: str) -> tuple[dict[str, Any], dict[Key, int]]:
@@ -61,14 +63,19 @@ def parse(source: Path, text: str) -> tuple[dict[str, Any], dict[Key, int]]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         at = f"{mark.line + 1}:{mark.column + 1}" if mark else "1"
-        raise TestbedError(f"{source}:{at}: is no YAML: {error.problem}; check indentation and colons there") from error
-    except yaml.YAMLError as error:
-        raise TestbedError(f"{source}: is no YAML: {error}") from error
-    if not isinstance(content, dict):
         raise TestbedError(
-            f"{source}:{lines[()]}: {brief(content)} is no testbed; start with lines such as `name: local-netns`"
-        )
+            f"{source}:{at}: is no YAML: {_problem(error)}; check indentation and colons there"
+        ) from error
+    except yaml.YAMLError as error:
+        raise TestbedError(f"{source}: is no YAML: unacceptable character; check that it is text in UTF-8") from error
+    if not isinstance(content, dict):
+        raise TestbedError(f"{source}:{lines[()]}: is no testbed; start with lines such as `name: local-netns`")
     return content, lines
+
+
+def _problem(error: yaml.MarkedYAMLError) -> str:
+    """What PyYAML says, without what it quotes but for single characters: root reads files that others only name."""
+    return re.sub(r"(['\"])(?!\\?.\1).*\1", "this", error.problem or "", flags=re.DOTALL)
 
 
 def _lines(source: Path, node: yaml.Node, key: Key, line: int, met: set[int]) -> Iterator[tuple[Key, int]]:
@@ -98,6 +105,6 @@ def shown(key: Key) -> str:
 
 
 def brief(value: object) -> str:
-    """The value in as many characters as fit into a line."""
+    """The value of a key that testbeds have, in as many characters as fit into a line; others are not told."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:50]}…"
