@@ -180,7 +180,8 @@ def judged(changes: Sequence[ChangeResult], functions: Sequence[FunctionChange] 
         clauses += [cost_in_words(one, functions) if one.measurand == Cost.name else told(one) for one in others]
     clauses.insert(1, _evidence_in_words(decisive))
     notice = _noticed(functions)
-    clauses.insert(0 if decisive.verdict is Verdict.PASS else len(clauses), notice)
+    first = decisive.verdict in (Verdict.PASS, Verdict.NO_BASELINE)  # else the verdict has more to say
+    clauses.insert(0 if first else len(clauses), notice)
     reason = "; ".join(filter(None, [*clauses, at_odds(changes)]))
     if decisive.verdict is Verdict.INCONCLUSIVE and decisive.evidence is not None and not _is_the_tolerance(decisive):
         reason += "; repeat more often or on a quieter machine"
