@@ -227,6 +227,21 @@ def test_a_kernel_without_modules_needs_none(grub: Bench, tmp_path: Path) -> Non
     assert not any(command[0] == "depmod" for command in grub.machine.told)
 
 
+def test_an_image_whose_modules_are_elsewhere_is_not_installed(grub: Bench, tmp_path: Path) -> None:
+    """It would start without a driver for its disk, far away."""
+    image = tmp_path / "bzImage"
+    image.write_bytes(bzimage(RELEASE))
+    (tmp_path / f"config-{RELEASE}").write_text("CONFIG_EXT4_FS=y\nCONFIG_NVME_CORE=m\nCONFIG_VETH=m\n")
+    before = grub.machine.files()
+    with pytest.raises(InstallError) as error:
+        grub.metal().install(kernel_build(image))
+    assert str(error.value) == (
+        f"bzImage was handed over without modules, and its configuration has 2 of them: ssh:sut might not come back; "
+        f"name them too, as {image},modules=lib/modules/{RELEASE}, or run make modules"
+    )
+    assert grub.machine.files() == before
+
+
 # --- One start, and back ---
 
 

@@ -452,6 +452,22 @@ def test_a_small_module_does_not_fill_the_memory(
     assert memory < 120
 
 
+def test_many_modules_do_not_fill_the_memory_together(tmp_path: Path) -> None:
+    """Each of them is small enough."""
+    folder = unpacked(tmp_path / "build")
+    for number in range(6):
+        content = module(f"m{number}", f"m{number + 1}") + bytes(40 << 20)
+        (folder / MODULES / f"kernel/m{number}.ko.gz").write_bytes(gzip.compress(content, 1))
+    told, memory = memory_of(
+        "from pdrgate.builds.kernel_modules import select_modules\n"
+        "from pdrgate.builds.kernel_build import kernel_build, BuildError",
+        f"select_modules(kernel_build({str(folder)!r}), ['m0'])",
+        "BuildError",
+    )
+    assert "the modules that a guest needs have more than 192 MiB" in told
+    assert memory < 330
+
+
 @pytest.mark.parametrize("told_size", [300 << 20, 1 << 20])
 @pytest.mark.parametrize("suffix", BOMBS)
 def test_a_small_image_does_not_fill_the_memory(

@@ -10,6 +10,7 @@ from pathlib import Path
 from pdrgate.bare_metal.host_files import FileSink, packed_modules, put_checked
 from pdrgate.bare_metal.layout import InstalledKernel, Layout, has, running_release
 from pdrgate.builds.kernel_build import LARGEST_CONFIG, LARGEST_IMAGE, LARGEST_SYMBOLS, KernelBuild
+from pdrgate.builds.kernel_modules import modules_asked_for
 from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.hosts.host import Host
 
@@ -82,6 +83,11 @@ def _check(host: Host, build: KernelBuild, layout: Layout) -> None:
     machine = host.run("uname", "-m").stdout.strip()
     if machine != "x86_64":
         raise InstallError(f"{build.name} is a kernel for x86_64, and {host.name} is {machine}")
+    if build.modules is None and (wanted := modules_asked_for(build)):
+        raise InstallError(
+            f"{build.name} was handed over without modules, and its configuration has {wanted} of them: {host.name} "
+            f"might not come back; name them too, as {build.source},modules=lib/modules/{release}, or run make modules"
+        )
     if running_release(host) == release:
         raise InstallError(
             f"{host.name} runs a kernel {release} right now, and it would be overwritten; give the build a name of its "

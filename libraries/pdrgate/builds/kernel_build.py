@@ -20,6 +20,7 @@ from pdrgate.builds.handed_over import content, opened, real_file, real_folder
 from pdrgate.builds.kernel_archives import RPM
 from pdrgate.builds.kernel_packages import PACKAGE_NAME, holds_package, unpacked_packages
 from pdrgate.cache import cache_folder
+from pdrgate.printable import printable
 
 TREE_IMAGE = "arch/x86/boot/bzImage"
 LARGEST_IMAGE = 512 << 20
@@ -251,7 +252,8 @@ def _build(found: _Found, name: str, source: str, folder: Path | None, vmlinux: 
         raise BuildError(f"{vmlinux}: there is no such file; name the vmlinux of {name} or leave it out")
     config = _first(found.configs, LARGEST_CONFIG)
     return KernelBuild(
-        name=name, source=source, image=image, release=release, version=version, modules=found.modules, config=config,
+        name=printable(name), source=source, image=image, release=release, version=version, modules=found.modules,
+        config=config,
         config_sha256=None if config is None else hashlib.sha256(content(config, config, LARGEST_CONFIG)).hexdigest(),
         vmlinux=vmlinux and real_file(vmlinux, vmlinux.resolve(), _LARGEST_VMLINUX),
         symbols=_first(found.symbols, LARGEST_SYMBOLS), folder=folder if found.modules else None,

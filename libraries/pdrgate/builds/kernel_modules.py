@@ -23,7 +23,8 @@ from pdrgate.builds.kernel_build import TREE_IMAGE, KernelBuild
 
 LARGEST_MODULE = 1 << 30
 """Bytes of a file; with its debug information the largest has some 500 MB."""
-_LARGEST_UNPACKED = 512 << 20
+_LARGEST_UNPACKED = 192 << 20
+"""Bytes of one module, and of all that a guest gets: its memory has to hold them."""
 _LARGEST_LIST = 16 << 20
 _LARGEST_INFO = 4 << 20
 
@@ -58,7 +59,7 @@ def select_modules(build: KernelBuild, required: Iterable[str], optional: Iterab
     if build.modules is None:
         _check_built_in(build, required)
         return ()
-    paths = _module_paths(build)
+    paths = _paths(build)
     built_in = _built_in(build)
     chosen: dict[str, Module] = {}
     for name in required:
@@ -80,9 +81,14 @@ def module_files(build: KernelBuild) -> Iterator[tuple[str, Path]]:
     for name in _LISTS:
         if (build.modules / name).is_file():
             yield name, build.modules / name
-    for path in _module_paths(build).values():
+    for path in _paths(build).values():
         inside = path.relative_to(build.modules)
         yield str(inside if inside.parts[0] in _INSTALLED else "kernel" / inside), path
+
+
+def modules_asked_for(build: KernelBuild) -> int:
+    """How many parts of the kernel its configuration wants as modules, as far as that is known."""
+    return len(re.findall(r"^CONFIG_\w+=m$", build.config_text() or "", re.MULTILINE))
 
 
 def in_tree(build: KernelBuild) -> bool:
@@ -125,6 +131,11 @@ def _take(build: KernelBuild, wanted: str, paths: Mapping[str, Path], chosen: di
         if name is None:
             chosen[last] = module
             del under_way[last]
+            if sum(len(one.content) for one in chosen.values()) > _LARGEST_UNPACKED:
+                raise BuildError(
+                    f"{build.name}: the modules that a guest needs have more than {_LARGEST_UNPACKED >> 20} MiB; strip "
+                    "them: make modules_install INSTALL_MOD_STRIP=1"
+                )
 
 
 def _check_built_in(build: KernelBuild, required: Iterable[str]) -> None:
@@ -138,9 +149,15 @@ def _check_built_in(build: KernelBuild, required: Iterable[str]) -> None:
             )
 
 
-def _module_paths(build: KernelBuild) -> Mapping[str, Path]:
+def _paths(build: KernelBuild) -> Mapping[str, Path]:
     """By name, the files of the modules. Raises BuildError for one whose name no kernel would give it."""
     assert build.modules is not None
+    folders = (build.modules, *(build.modules / name for name in ("modules.order", *_INSTALLED)))
+    return _found(build, tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in folders))
+
+
+@lru_cache(maxsize=4)  # each boot of a build wants them again, and to look through its folders takes 0.1 s
+def _found(build: KernelBuild, changed: tuple[int, ...]) -> Mapping[str, Path]:
     return dict(_listed(build) if in_tree(build) else _installed(build))
 
 

@@ -185,7 +185,7 @@ def read_symbols(guest: Host, image: Path, cache: Path | None = None) -> Symbols
 def _kernel(guest: Host, image: Path, base: int, cache: Path) -> Path:
     """The file of the kernel's own symbols, by their distance from its begin, which is not the same in each boot."""
     about = image.stat()
-    kept = cache / f"symbols-{_digest(image, about.st_mtime_ns, about.st_size)[:16]}.npz"
+    kept = cache / f"symbols-{_digest(image, about.st_mtime_ns, about.st_size)}.npz"
     if not kept.exists():
         told = guest.run("grep", " [tTwW] ", "/proc/kallsyms").stdout
         own = (symbol for symbol, module in parsed(told.splitlines()) if not module)
