@@ -28,6 +28,8 @@ class CauseKind(StrEnum):
     """The generator did not look for too long."""
     ALLOWANCE = "allowance"
     """A cloud let its instance have no more packets."""
+    GENERATOR_LOST = "generator lost"
+    """The generator, or the way to it, failed in the middle of it."""
     UNTOLD = ""
     """In files of earlier versions, which have words alone."""
 

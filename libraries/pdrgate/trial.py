@@ -55,6 +55,9 @@ class Latency:
     p99: float
     max: float
     count: int
+    within: tuple[float, ...] = ()
+    """By how much each of the four may be less, where the generator counts latencies in buckets; empty where it tells
+    them exactly."""
 
 
 @dataclass(frozen=True, slots=True)

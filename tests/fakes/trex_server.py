@@ -69,6 +69,10 @@ class Faults:
     """Seconds that a run's packets are due before the first of them is sent; these are sent at once then."""
     noise: int = 0
     """Packets of neighbours that each port receives per run."""
+    stands_still: bool = False
+    """As a real server's do, the flow statistics of a port that is stopped; what the SUT holds comes back then, too."""
+    deaf: bool = False
+    """The flow statistics see nothing of what ports receive, as of cards that do not count flows."""
     old: bool = False
     """Not wrong, but before v2.42: counters of ports and server come by the publisher only."""
 
@@ -88,6 +92,8 @@ class Run:
     late: float = 0.0
     """Seconds that the first packet is due before it is sent."""
     stopped: float | None = None
+    drains: bool = False
+    """What the SUT holds when the port is stopped comes back at the rate of all else, else at once."""
 
     def progress(self, now: float) -> float:
         """Part of the packets that was sent by now."""
@@ -97,10 +103,15 @@ class Run:
         return min(1.0, max(0.0, (now - self.started) / self.seconds))
 
     def answered(self, now: float) -> float:
-        """Part of what comes back that has by now, its flight apart. A stopped port's come at once."""
-        if not self.queue or self.stopped is not None:
+        """Part of what comes back that has by now, its flight apart."""
+        if not self.queue or (self.stopped is not None and not self.drains):
             return self.progress(now)
-        return min(1.0, max(0.0, (now - self.started - self.late) / self.seconds * (1 - self.queue)))
+        answered = max(0.0, (now - self.started - self.late) / self.seconds * (1 - self.queue))
+        return min(1.0 if self.stopped is None else self.progress(now), answered)
+
+    def read_flows(self, now: float) -> float:
+        """The moment that flow statistics are of."""
+        return min(now, self.stopped) if self.stopped is not None and self.drains else now
 
     def over(self, now: float) -> bool:
         return self.stopped is not None or self.progress(now) >= 1
@@ -436,6 +447,7 @@ class TRexServer:
             queue=trial.drained / trial.forwarded if trial.forwarded else 0.0,
             noise=self.faults.noise,
             late=self.faults.begins_late,
+            drains=self.faults.stands_still,
         )
         late = trial.sending_time > trial.intended_duration * 1.001 or trial.unsent
         self._cpu = 100.0 if late else 10.0
@@ -525,7 +537,8 @@ class TRexServer:
                 run = port.run
                 if run and group in run.sent:
                     sent[str(port.number)] = int(run.sent[group] * run.progress(self._read(run, now)))
-                    back = int(run.returned[group] * run.answered(self._read(run, now + late - self.flight)))
+                    seen = run.read_flows(self._read(run, now + late - self.flight))
+                    back = 0 if self.faults.deaf else int(run.returned[group] * run.answered(seen))
                     returned[str(port.number ^ 1)] = back
                     if group in run.probes:
                         latencies[str(group)] = {"er": {}, "lat": _latency(back)}

@@ -23,6 +23,7 @@ from trex_rig import config, paths
 from trex_server import TRexServer
 
 import pdrgate.traffic.trex.trex_generator as generator_module
+from pdrgate.cause import CauseKind
 from pdrgate.errors import GeneratorError, TestbedError
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.trex import TRexConfig, TRexGenerator
@@ -87,7 +88,12 @@ def test_the_trial_of_a_killed_worker_is_repeated(serve: Serve, connect: Connect
     trial = generator.trial(100e3, 0.5, FRAMES)
     thread.join()
     assert (trial.offered, trial.forwarded, trial.stray) == (50_000, 50_000, 0)
-    assert len(server.seen) == 2  # the ports of the dead worker were taken up without force
+    # What was lost on the way is told by all reports, and the trial is no evidence against the SUT.
+    (cause,) = trial.disturbed
+    assert cause.kind is CauseKind.GENERATOR_LOST
+    assert cause.words.startswith("the generator was lost, and the trial made again (TRex at 127.0.0.1:")
+    assert generator.trial(10e3, 0.1, FRAMES).disturbed == ()
+    assert len(server.seen) == 3  # the ports of the dead worker were taken up without force
     assert generator.pid not in (None, supervisor)
     until(lambda: not is_there(worker) and not is_there(supervisor))
     generator.close()
@@ -264,6 +270,7 @@ def test_counters_that_jump_once_cost_one_trial(serve: Serve, connect: Connect) 
     server.faults.wrong = once
     trial = generator.trial(10e3, 0.1, FRAMES)
     assert spoiled
+    assert "counted port0.opackets" in trial.disturbed[0].words
     assert (trial.offered, trial.forwarded, trial.unsent) == (1000, 1000, 0)
     assert len(server.seen) == 3
 

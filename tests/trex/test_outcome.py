@@ -11,7 +11,7 @@ from trex_rig import paths
 
 from pdrgate.cause import causes_in_words
 from pdrgate.traffic.frames import Frames
-from pdrgate.traffic.trex.outcome import Observation, UntrustedCountersError, latency, trial
+from pdrgate.traffic.trex.outcome import DeafStatisticsError, Observation, UntrustedCountersError, latency, trial
 from pdrgate.traffic.trex.trex_streams import streams
 from pdrgate.trial import LOOKS
 
@@ -101,6 +101,30 @@ def test_counters_that_cannot_be(where: tuple[str, ...], value: Any, what: str) 
     place[where[-1]] = value
     with pytest.raises(UntrustedCountersError, match=what):
         outcome(told)
+
+
+@pytest.mark.parametrize("seen", [0, 1, 9_000])
+def test_flow_statistics_that_see_nothing_are_refused(seen: int) -> None:
+    told = message()
+    told["groups_after"][str(GROUP)]["rx"] = {"0": 0, "1": seen}
+    with pytest.raises(DeafStatisticsError, match=f"received 1000000 packets of 1000000 sent, .* saw {seen} of them: "):
+        outcome(told)
+
+
+@pytest.mark.parametrize("strays", [0, 400_000])
+def test_a_loss_of_all_packets_is_one(strays: int) -> None:
+    told = message()
+    told["after"]["port1.ipackets"] = 10 + strays
+    told["groups_after"][str(GROUP)]["rx"] = {"0": 0, "1": 0}
+    assert (outcome(told).loss_ratio, outcome(told).stray) == (1.0, strays)
+
+
+def test_of_few_packets_neighbours_may_have_sent_as_many() -> None:
+    sent = streams(Frames(6), paths(), 100, 1.0)
+    told = message()
+    told["after"] |= {"port0.opackets": 110, "port1.ipackets": 100}
+    told["groups_after"] = {str(sent[0].group): {"tx": {"0": 100}, "rx": {"1": 0}}}
+    assert trial(100, 1.0, sent, (0, 1), Observation.from_message(told)).stray == 90
 
 
 def test_a_flow_without_statistics_is_not_one_of_zero_packets() -> None:
@@ -232,6 +256,12 @@ def test_probes_that_the_histograms_leave_out_were_faster_than_their_first_bucke
     found = latency([{}], 5)
     assert found is not None
     assert (found.p50, found.max, found.count) == (10e-6, 10e-6, 5)
+
+
+def test_a_latency_has_the_width_of_its_bucket() -> None:
+    found = latency([{10: 50, 90: 40}, {100: 8, 2000: 2}], 100)
+    assert found is not None
+    assert found.within == (10e-6, 10e-6, 1000e-6, 1000e-6)
 
 
 def test_no_probes_no_latency() -> None:

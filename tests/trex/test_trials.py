@@ -84,6 +84,33 @@ def test_a_server_that_is_far_too_slow_is_stopped(server: TRexServer, generator:
     assert (after.offered, after.forwarded, after.stray) == (1000, 1000, 0)
 
 
+def test_what_a_stopped_port_has_sent_is_drained_by_the_ports_own_counters(
+    server: TRexServer, generator: TRexGenerator
+) -> None:
+    """As a real server does: its flow statistics stand still after the stop, and the SUT's queue is full."""
+    server.sut = ideal(100e3, buffer=20_000, ceiling=Ceiling(0.2e6, stretches=True))
+    server.faults.stands_still = True
+    trial = generator.trial(1e6, 0.2, FRAMES)
+    assert trial.unsent > 0
+    assert trial.generator_limited
+    # Of the whole run 120 000 of 200 000 come back, a sixth of them from the queue.
+    assert trial.forwarded == pytest.approx(0.6 * trial.offered, rel=0.01)
+    assert trial.drained > 0.05 * trial.forwarded
+    assert trial.stray == 0
+    after = generator.trial(10e3, 0.1, FRAMES)
+    assert (after.offered, after.forwarded, after.stray) == (1000, 1000, 0)
+
+
+def test_flow_statistics_that_see_nothing_are_no_loss(server: TRexServer, generator: TRexGenerator) -> None:
+    server.faults.deaf = True
+    with pytest.raises(GeneratorError) as error:
+        generator.trial(10e3, 0.2, FRAMES)
+    assert str(error.value) == (
+        f"TRex at 127.0.0.1:{server.sync_port}: its ports received 2000 packets of 2000 sent, and its flow statistics "
+        "saw 0 of them: the card does not count flows in hardware; start the server with --software and again"
+    )
+
+
 def test_a_server_that_sends_less(server: TRexServer, generator: TRexGenerator) -> None:
     server.sut = ideal(ceiling=Ceiling(0.5e6))
     trial = generator.trial(1e6, 0.1, FRAMES)

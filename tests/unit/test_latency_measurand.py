@@ -13,6 +13,7 @@ from pdrgate.gate.build_latency import latencies, latency_in_words, latency_tria
 from pdrgate.measurands import LATENCY, Ask, LatencyTrials, MedianLatency, TailLatency
 from pdrgate.measurands.latency import probe_rate
 from pdrgate.measurands.measurand import is_counted
+from pdrgate.reports.latencies import latency_cells, latency_lines
 from pdrgate.results.model import ChangeResult, LatencyResult, PdrResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.trial import Latency, Trial
@@ -66,6 +67,31 @@ def test_trials_that_are_not_sound_or_whose_probes_are_gone_tell_nothing(spoilt:
     assert TailLatency().value([trial("latency90", **spoilt)]) is None
     assert TailLatency().value([trial("latency90", **spoilt), trial("latency90")]) == 5e-4
     assert latencies([[trial("latency90", **spoilt)]]) == ()
+
+
+WIDE = (1e-3, 1e-3, 1e-3, 1e-3)
+
+
+def bucketed(phase: str, p50: float, p99: float, within: tuple[float, ...] = WIDE) -> Trial:
+    return trial(phase, latency=Latency(p50, p99, p99, p99, 100, within))
+
+
+def test_what_lies_in_too_wide_a_bucket_is_told_and_not_judged() -> None:
+    """The edge of a bucket from 1 to 2 ms read as twice the latency of one below 1 ms."""
+    assert TailLatency().value([bucketed("latency90", 1e-3, 2e-3)]) is None
+    assert TailLatency().value([bucketed("latency90", 1e-3, 8e-3)]) == 8e-3
+    assert TailLatency().value([bucketed("latency90", 1e-3, 20e-3), bucketed("latency90", 1e-3, 2e-3)]) is None
+    assert MedianLatency().value([bucketed("latency50", p50, 0.1) for p50 in (9e-3, 8e-3, 2e-3)]) == 8e-3
+    assert MedianLatency().value([bucketed("latency50", p50, 0.1) for p50 in (9e-3, 2e-3, 1e-3)]) is None
+
+
+def test_the_width_of_a_bucket_is_told_with_the_latency() -> None:
+    found = latencies([[bucketed("latency50", 1e-3, 2e-3), bucketed("latency50", 2e-3, 3e-3)]])
+    assert [latency_cells(one)[0::2] for one in found] == [("500 µs to 1.5 ms", "1.5 ms to 2.5 ms")]
+    (line,) = latency_lines(stored(latency=found))
+    assert line.endswith("(500 kpps) (the generator's buckets; what is within 15 % is judged)")
+    (exact,) = latencies([[trial("latency50")]])
+    assert latency_cells(exact)[0] == "100 µs"
 
 
 @given(st.floats(1, 1e8))

@@ -38,6 +38,7 @@ def latencies(replicates: Iterable[Sequence[Trial]]) -> tuple[LatencyResult, ...
                     share=share, load=own[0][0].intended_load, trials=len(each), probes=sum(one.count for one in each),
                     p50=median(one.p50 for one in each), p90=median(one.p90 for one in each),
                     p99=median(one.p99 for one in each), longest=max(one.max for one in each),
+                    within=tuple(map(median, zip(*(one.within for one in each), strict=False))),
                     instructions=median(cost.instructions for cost in costs) if costs else None,
                     batch=median(batches) if batches else None,
                 )

@@ -28,7 +28,10 @@ _SUBSTANTIAL = 0.2
 _KINDS_TOLD = 2
 _FEWEST = 4
 """Trials of one load that can show a flip of the SUT's: two of each of two speeds."""
-_REMEDIES = {CauseKind.ALLOWANCE: "take a larger instance, or machines of your own"}
+_REMEDIES = {
+    CauseKind.ALLOWANCE: "take a larger instance, or machines of your own",
+    CauseKind.GENERATOR_LOST: "see on its machine why the generator's server fails or is restarted",
+}
 """By kind, against what freeing CPUs does not help."""
 _DOUBT = (Verdict.UNSTABLE, Verdict.INCONCLUSIVE)
 _NOT_BY_TRIALS = (Verdict.ERROR, Verdict.CRASH)

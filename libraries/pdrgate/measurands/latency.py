@@ -27,6 +27,8 @@ SHARES = {_HALF: 0.5, _BUSY: 0.9, _FULL: 0.99}
 """Of the PDR, by phase."""
 _COUNTS = {_HALF: 3, _BUSY: 3, _FULL: 1}
 """Trials in a replicate: what is judged is the median, or the least, of three."""
+_RESOLVED = 0.15
+"""Of a latency, the widest bucket in which it may lie and be judged: half of what is tolerated by default."""
 _MOST_PROBES = 10_000.0
 """A second: what a receiver of TRex takes beside other traffic."""
 _PROBES = 0.25
@@ -72,7 +74,10 @@ class MedianLatency:
 
     def value(self, trials: Sequence[Trial]) -> float | None:
         found = _told(trials, _HALF)
-        return median(one.p50 for one in found) if found else None
+        if not found:
+            return None
+        middle = sorted(found, key=lambda one: one.p50)[len(found) // 2]
+        return median(one.p50 for one in found) if is_resolved(middle.p50, middle.within[:1]) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,17 @@ class TailLatency:
         return None  # those of `LatencyTrials` tell it
 
     def value(self, trials: Sequence[Trial]) -> float | None:
-        return min((one.p99 for one in _told(trials, _BUSY)), default=None)
+        least = min(_told(trials, _BUSY), key=lambda one: one.p99, default=None)
+        return least.p99 if least is not None and is_resolved(least.p99, least.within[2:3]) else None
+
+
+def is_resolved(latency: float, within: Sequence[float]) -> bool:
+    """Whether a latency is known well enough to be judged.
+
+    Args:
+        within: the width of its bucket; empty where it is exact.
+    """
+    return all(width <= _RESOLVED * latency for width in within)
 
 
 def told_by(trial: Trial) -> Latency | None:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pdrgate.reports.arrival_words import below
 from pdrgate.reports.costs import INLINED, changes_table, cost_in_words, total_change
 from pdrgate.reports.html import Cell, Column, Table
-from pdrgate.reports.latencies import share_in_words
+from pdrgate.reports.latencies import latency_cells, share_in_words
 from pdrgate.reports.measurands import in_words, measurand_rows
 from pdrgate.results.losses import LossResult, thousands
 from pdrgate.results.model import (
@@ -25,7 +25,7 @@ from pdrgate.results.model import (
     SearchResult,
     TransfersResult,
 )
-from pdrgate.units import Duration, Rate, Ratio
+from pdrgate.units import Rate, Ratio
 
 _OUTCOMES: dict[bool | None, Cell] = {
     True: Cell("✓ ok", "pass"),
@@ -190,7 +190,7 @@ def latency_table(latency: Sequence[LatencyResult], of: str = "") -> str:
     rows = [
         [
             Cell(share_in_words(one)), Cell(str(Rate(one.load))),
-            *(Cell(str(Duration(value))) for value in (one.p50, one.p90, one.p99, one.longest)),
+            *map(Cell, latency_cells(one)),
             Cell(thousands(one.probes)), Cell(str(one.trials)),
             *((Cell(_number(one.instructions, ".0f")), Cell(_number(one.batch, ".3g"))) if counted else ()),
         ]

@@ -18,11 +18,28 @@ def latency_lines(scenario: ScenarioResult) -> list[str]:
     """A sentence for each build: ``latency, median and 99 %: 120 µs, 310 µs at 50 % of the PDR (9.3 kpps); …``."""
     lines = []
     for label, found in latency_by_build(scenario):
-        told = [
-            f"{Duration(one.p50)}, {Duration(one.p99)} at {share_in_words(one)} ({Rate(one.load)})" for one in found
-        ]
-        lines.append(f"{f'{label}: ' if label else ''}latency, median and 99 %: {'; '.join(told)}")
+        told = []
+        for one in found:
+            middle, _, tail, _ = latency_cells(one)
+            told.append(f"{middle}, {tail} at {share_in_words(one)} ({Rate(one.load)})")
+        buckets = (
+            " (the generator's buckets; what is within 15 % is judged)" if any(one.within for one in found) else ""
+        )
+        lines.append(f"{f'{label}: ' if label else ''}latency, median and 99 %: {'; '.join(told)}{buckets}")
     return lines
+
+
+def latency_cells(one: LatencyResult) -> tuple[str, str, str, str]:
+    """Median, 90 %, 99 % and the longest in words: ``2 ms``, or ``1 ms to 2 ms`` where more is not known."""
+    median, ninety, ninety_nine, longest = map(
+        latency_in_words, (one.p50, one.p90, one.p99, one.longest), one.within or (0.0,) * 4
+    )
+    return median, ninety, ninety_nine, longest
+
+
+def latency_in_words(latency: float, within: float = 0.0) -> str:
+    """A latency that may be less by ``within`` seconds."""
+    return f"{Duration(max(0.0, latency - within))} to {Duration(latency)}" if within else str(Duration(latency))
 
 
 def share_in_words(one: LatencyResult) -> str:

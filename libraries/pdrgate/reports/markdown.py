@@ -8,13 +8,13 @@ from pdrgate.reports.build_words import build_lines
 from pdrgate.reports.costs import INLINED, changes_table, largest_changes, notice_lines, total_change
 from pdrgate.reports.drop_words import drops_lines, drops_rows
 from pdrgate.reports.gfm import block, code, cut, table, text
-from pdrgate.reports.latencies import latency_by_build, share_in_words
+from pdrgate.reports.latencies import latency_by_build, latency_cells, share_in_words
 from pdrgate.reports.measurands import MeasurandRow, change_rows, measurand_rows
 from pdrgate.reports.soak_words import soak_lines
 from pdrgate.reports.spike_in_words import spike_in_lines
 from pdrgate.results.model import ComparisonResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.units import Duration, Rate, Ratio
+from pdrgate.units import Rate, Ratio
 
 MARKDOWN_FILE = "summary.md"
 _COMPARED = ("measurand", "base", "candidate", "change (interval)", "verdict", "evidence", "resolvable change")
@@ -151,7 +151,7 @@ def _latency(scenario: ScenarioResult, of: str) -> str:
             label,
             share_in_words(one),
             str(Rate(one.load)),
-            *(str(Duration(each)) for each in (one.p50, one.p90, one.p99)),
+            *latency_cells(one)[:3],
         ]
         for label, found in latency_by_build(scenario)
         for one in found

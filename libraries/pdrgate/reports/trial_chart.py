@@ -15,6 +15,7 @@ from pdrgate.cause import causes_in_words
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.reading import Place
 from pdrgate.phase import Phase
+from pdrgate.reports.latencies import latency_in_words
 from pdrgate.results.losses import thousands
 from pdrgate.results.model import ScenarioResult
 from pdrgate.trial import Trial
@@ -171,7 +172,11 @@ def _told(trial: Trial) -> Iterator[str]:
     if trial.steady_loss_ratio > trial.loss_ratio + _WORTH_TELLING:
         yield f"judged by {trial.steady_loss_ratio:.3%}, with what the queue grew by"
     if trial.latency is not None:
-        yield f"latency {Duration(trial.latency.p50)} in the median, 99 % {Duration(trial.latency.p99)}"
+        middle, _, tail, *_ = trial.latency.within or (0.0,) * 4
+        yield (
+            f"latency {latency_in_words(trial.latency.p50, middle)} in the median, "
+            f"99 % {latency_in_words(trial.latency.p99, tail)}"
+        )
     if places := losses(trial).places:
         yield "lost: " + ", ".join(f"{thousands(one.packets)} {one.where}" for one in places)
     for name, counted in sorted(trial.counter_changes.items()):

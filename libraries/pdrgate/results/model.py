@@ -157,6 +157,8 @@ class LatencyResult:
     p99: float
     longest: float
     """Of all trials."""
+    within: tuple[float, ...] = ()
+    """By how much median, 90 %, 99 % and the longest may be less, where the generator counts latencies in buckets."""
     instructions: float | None = None
     """That a packet costs there; None where it is not counted."""
     batch: float | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from rich.text import Text
 
@@ -88,8 +89,12 @@ def _outcome(trial: Trial) -> str:
     if trial.disturbed:
         return printable(f"disturbed: {causes_in_words(trial.disturbed)}")
     steady = f" (steady {trial.steady_loss_ratio:.2%})" if _hides_loss(trial) else ""
-    latency = "" if trial.latency is None else f" p99 {trial.latency.p99 * 1e6:.0f} us"
+    latency = "" if trial.latency is None else f" p99 {_micro(trial.latency.p99, trial.latency.within[2:3])} us"
     return f"{_loss(trial)}{steady}{latency}"
+
+
+def _micro(latency: float, within: Sequence[float]) -> str:
+    return "".join(f"{(latency - width) * 1e6:.0f} to " for width in within) + f"{latency * 1e6:.0f}"
 
 
 def _brief_outcome(trial: Trial) -> str:

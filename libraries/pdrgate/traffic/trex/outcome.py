@@ -22,10 +22,20 @@ from pdrgate.traffic.trex.readings import (
 from pdrgate.traffic.trex.trex_streams import Stream
 from pdrgate.trial import Latency, Trial, placed
 
+_SHARES = (0.5, 0.9, 0.99, 1.0)
 _PLAUSIBLE_SURPLUS = 2.0
 """More than this times the packets sent cannot have come back; a SUT that copies each packet once may."""
+_HEARD, _UNHEARD = 0.01, 0.5
+"""Parts of the sent packets: where flow statistics have seen less than the first come back, and ports have received
+more than the second besides, the statistics do not work."""
+_ENOUGH = 1000
+"""Packets: of fewer, neighbours' may be as many."""
 _STRAY_ALLOWANCE = 10_000
 """Packets of neighbours (ARP, router advertisements) that a port may see in a trial without our doubting counters."""
+
+
+class DeafStatisticsError(GeneratorError):
+    """The server's flow statistics do not see what its ports receive."""
 
 
 class UntrustedCountersError(GeneratorError):
@@ -60,7 +70,7 @@ class Observation:
     arrivals: tuple[Arrivals, ...]
     """While packets were sent, and to the end of the drain."""
     stopped: bool
-    """The port was still sending long after the trial's time and was stopped."""
+    """The port was still sending long after the trial's time and was stopped; then flow statistics may stand still."""
 
     @classmethod
     def from_message(cls, message: Mapping[str, Any]) -> Observation:
@@ -98,6 +108,7 @@ def trial(
 
     Raises:
         UntrustedCountersError: a counter went backwards, or counts what cannot have been.
+        DeafStatisticsError: the ports received what the flow statistics did not.
     """
     requested = sum(stream.count for stream in sent)
     _check_monotonic(observation.before, observation.after, "the server")
@@ -113,6 +124,14 @@ def trial(
         raise UntrustedCountersError(f"the ports count {on_the_wire} packets sent, the flow statistics {tx}")
     offered = min(tx, on_the_wire)  # what a card has dropped at its output has not been in front of the SUT
     stray = max(0, sum(changes[f"port{port}.ipackets"] for port in ports) - rx)
+    if tx >= _ENOUGH and rx < _HEARD * tx and stray > _UNHEARD * tx:
+        raise DeafStatisticsError(
+            f"its ports received {rx + stray} packets of {tx} sent, and its flow statistics saw {rx} of them: the card "
+            "does not count flows in hardware; start the server with --software"
+        )
+    if observation.stopped:  # what came after the stop is counted by the ports alone
+        late = min(stray, max(0, offered - rx))
+        rx, drained, stray = rx + late, drained + late, stray - late
     return Trial(
         intended_load=load,
         intended_duration=duration,
@@ -204,7 +223,7 @@ def _disturbed(blind: float, duration: float) -> tuple[Cause, ...]:
 
 
 def latency(histograms: Sequence[Mapping[int, int]], received: int) -> Latency | None:
-    """Percentiles and maximum of all probes; each is the upper end of its bucket, so never too low.
+    """Percentiles and maximum of all probes: of each the upper end of its bucket, so never too low, and its width.
 
     A server may leave those below 10 us out of its histograms, so that ``received`` less the others are these. Its own
     maximum is not taken: it knows nothing of the last second.
@@ -213,22 +232,24 @@ def latency(histograms: Sequence[Mapping[int, int]], received: int) -> Latency |
     for histogram in histograms:
         for bucket, probes in histogram.items():
             merged[bucket] = merged.get(bucket, 0) + probes
-    told = sum(merged.values())
-    if received > told:
-        merged[0] = merged.get(0, 0) + received - told
-    count = max(received, told)
+    counted = sum(merged.values())
+    if received > counted:
+        merged[0] = merged.get(0, 0) + received - counted
+    count = max(received, counted)
     if not count:
         return None
 
-    def percentile(share: float) -> float:
+    def percentile(share: float) -> int:
         seen = 0
         for bucket in sorted(merged):
             seen += merged[bucket]
             if seen >= share * count:
-                return (bucket + _width(bucket)) / 1e6
+                return bucket
         raise AssertionError("the shares of a histogram add up to all of it")
 
-    return Latency(percentile(0.5), percentile(0.9), percentile(0.99), percentile(1.0), count)
+    told = [percentile(share) for share in _SHARES]
+    p50, p90, p99, longest = ((bucket + _width(bucket)) / 1e6 for bucket in told)
+    return Latency(p50, p90, p99, longest, count, tuple(_width(bucket) / 1e6 for bucket in told))
 
 
 def _width(bucket: int) -> int:

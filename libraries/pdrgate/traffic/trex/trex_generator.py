@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
+from pdrgate.cause import Cause, CauseKind
 from pdrgate.errors import GeneratorError, TestbedError, UsageError
 from pdrgate.traffic.frames import Frames, Path
 from pdrgate.traffic.generator import packets
@@ -100,7 +101,7 @@ class TRexGenerator:
         reasons: list[str] = []
         for _ in range(_ATTEMPTS):
             try:
-                return self._attempt(load, count, duration, frames)
+                return _again(self._attempt(load, count, duration, frames), reasons)
             except GeneratorError as error:
                 reasons.append(self._explained(error))
                 self._end_worker(kill=isinstance(error, WorkerLostError))
@@ -193,6 +194,14 @@ class TRexGenerator:
                 worker.kill()
             else:
                 worker.close()
+
+
+def _again(trial: Trial, reasons: Sequence[str]) -> Trial:
+    """The trial, disturbed where it was made once more: the server, or the way to it, is not what it was before."""
+    if not reasons:
+        return trial
+    cause = Cause(CauseKind.GENERATOR_LOST, 1.0, f"the generator was lost, and the trial made again ({reasons[-1]})")
+    return dataclasses.replace(trial, disturbed=(*trial.disturbed, cause))
 
 
 def _message(stream: Stream) -> dict[str, Any]:

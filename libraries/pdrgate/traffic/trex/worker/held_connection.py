@@ -97,7 +97,7 @@ class Session:
             starts = self._start(senders)
             cpu = self._looked(groups, starts[senders[-1]][1], message["duration"], message["looks"])
             ends, stopped = self._end(groups, senders, starts, message["duration"], message["limit"])
-            after, groups_after, latencies = self._drained(groups, probes, message)
+            after, groups_after, latencies = self._drained(groups, probes, message, stopped)
             self._still_ours()
         except BaseException:
             with contextlib.suppress(Exception):
@@ -198,13 +198,18 @@ class Session:
         return ends, stopped
 
     def _drained(
-        self, groups: list[int], probes: list[int], message: dict[str, Any]
+        self, groups: list[int], probes: list[int], message: dict[str, Any], stopped: bool
     ) -> tuple[dict[str, int], dict[int, Any], list[dict[str, Any]]]:
-        """The counters once they have stood still for ``quiet`` seconds, or after ``drain`` seconds."""
+        """The counters once they have stood still for ``quiet`` seconds, or after ``drain`` seconds.
+
+        Of a port that was stopped flow statistics stand still while packets come back; its own counters do not.
+        """
         begun = changed = time.monotonic()
         seen: dict[int, Any] = {}
         while True:
             statistics = self._arrived(groups)
+            if stopped:
+                statistics = {port: self._client.port_counters(port)["ipackets"] for port in self._ports}
             now = time.monotonic()
             if statistics != seen:
                 seen, changed = statistics, now
