@@ -19,6 +19,9 @@ EXIT_UNTESTABLE = 125
 EXIT_STOP = 255
 """For ``git bisect run``: this build cannot be tested, and nothing can be tested."""
 
+_LONGEST = 4000
+"""Characters of a message."""
+
 
 class PdrGateError(Exception):
     """What a user is told in one line; everything pdrgate raises on purpose is one of these."""
@@ -71,6 +74,14 @@ def without_value(error: Exception) -> str:
     """What a decoder says of a file, without the value that it quotes: root reads files that others only name."""
     fault, at, place = str(error).rpartition(" - at `")
     return re.sub(r"(?s)(enum value) .*", r"\1", fault if at else place) + (f"{at}{place}" if at else "")
+
+
+def _one_line(message: str) -> str:
+    """A message may quote what a stranger's program or file says: nothing of it is a terminal's command."""
+    line = " ".join(message.split())
+    if not line.isprintable():
+        line = "".join(one if one.isprintable() else "\ufffd" for one in line)
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 
 
 @contextlib.contextmanager

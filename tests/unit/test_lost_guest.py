@@ -7,7 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from pdrgate.crashes.source_lines import SourceLines
+from pdrgate.guests import guest_console
 from pdrgate.guests.guest import Guest, GuestError
+from pdrgate.guests.guest_console import GuestConsole
 from pdrgate.hosts.host import HostError, NoJsonError
 
 
@@ -16,7 +19,8 @@ def guest(tmp_path: Path) -> Guest:
     """One whose QEMU runs."""
     made = Guest.__new__(Guest)
     made._silent, made._closed, made._process = "", False, SimpleNamespace(poll=lambda: None)  # type: ignore[assignment]
-    made.build, made.console = SimpleNamespace(name="linux-a"), tmp_path / "console.log"  # type: ignore[assignment]
+    made.build, made._console = SimpleNamespace(name="linux-a"), GuestConsole(tmp_path, "1")  # type: ignore[assignment]
+    made.console, made._lines, made.boot_time, made._seen = made._console.path, SourceLines(None), None, 0
     made.console.write_text("[ 1.0] it is up\n")
     return made
 
@@ -35,3 +39,64 @@ def test_a_lost_shell_is_a_lost_guest_whatever_it_was_asked(guest: Guest) -> Non
         guest._telling(),
     ):
         raise HostError("took no `echo printed no JSON`")
+
+
+def test_faults_on_the_console_are_told_once_each_and_what_is_new_is_read_once(
+    guest: Guest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    real = GuestConsole._bytes
+
+    def counting(console: GuestConsole, at: int, most: int) -> bytes:
+        found = real(console, at, most)
+        read.append(len(found))
+        return found
+
+    monkeypatch.setattr(GuestConsole, "_bytes", counting)
+    told = []
+    for number in range(50):
+        with guest.console.open("a") as file:
+            file.write(f"[ {number}.000000] WARNING: CPU: 0 PID: 1 at net/one.c:{number} f{number}+0x1/0x2\n")
+            file.write("[ 9.000000] a line\n" * 100)
+        told += guest.check()
+        assert guest.check() == ()
+    assert [crash.where for crash in told] == [(f"f{number}",) for number in range(50)]
+    assert sum(read) == guest.console.stat().st_size
+
+
+def test_a_report_that_is_being_written_is_told_with_its_trace(guest: Guest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest is written while the first half is being looked at; the moment is the test's and no clock's."""
+    rest = iter(["  path_one+0x1/0x2\n", "  path_two+0x1/0x2\n", " </TASK>\n"])
+
+    def writes(seconds: float) -> None:
+        with guest.console.open("a") as file:
+            file.write(next(rest))
+
+    monkeypatch.setattr(guest_console.time, "sleep", writes)
+    with guest.console.open("a") as file:
+        file.write("[ 2.0] BUG: sleeping function called\n[ 2.0] Call Trace:\n <TASK>\n")
+    (warning,) = guest.check()
+    assert warning.where == ("path_one", "path_two")
+
+
+@pytest.mark.parametrize("most", [1000])
+def test_a_guest_that_wrote_too_much_is_ended_and_blamed(
+    guest: Guest, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[bool] = []
+    monkeypatch.setattr(guest_console, "MOST", most)
+    monkeypatch.setattr(guest, "_end", lambda: ended.append(True))
+    guest.console.write_text("a flood\n" * 125)
+    with pytest.raises(
+        GuestError, match=r"^linux-a wrote more than 0 MiB to its console; its console ends with: a flood"
+    ):
+        guest.check()
+    assert ended == [True]
+
+
+def test_what_a_guest_says_is_no_command_of_a_terminals(guest: Guest) -> None:
+    guest.console.write_text("\x1b]0;title\x07[ 1.0] \x1b[31mlast\x9b2J words\0\n")
+    with pytest.raises(GuestError) as error:
+        guest._fail("is\x1b[2J gone")
+    assert str(error.value).isprintable()
+    assert "its console ends with: last\ufffd2J words" in str(error.value)

@@ -25,11 +25,11 @@ from typing import Any, Literal, Protocol, Self
 
 from pdrgate.builds.boot_image import elf_image
 from pdrgate.builds.kernel_build import BuildError, KernelBuild
-from pdrgate.crashes.faults import Crash, find_crashes, gravest, last_lines
+from pdrgate.crashes.faults import Crash, gravest
 from pdrgate.crashes.source_lines import SourceLines
-from pdrgate.errors import StorageError
-from pdrgate.guests import guest_bridge
+from pdrgate.guests import guest_bridge, guest_console
 from pdrgate.guests.accelerator import AcceleratorChoice, choose_accelerator
+from pdrgate.guests.guest_console import GuestConsole
 from pdrgate.guests.initramfs import CONTROL, ERRORS, SHELL, initramfs
 from pdrgate.guests.metering import VcpuMeter, plugin
 from pdrgate.guests.qemu import NetworkPort, command_line, qemu_version
@@ -141,7 +141,8 @@ class Guest:
         self._elf = elf
         self.boot = secrets.token_hex(4)
         """What tells this boot from all others."""
-        self.console = _console_file(folder, self.boot)
+        self._console = GuestConsole(folder, self.boot)
+        self.console = self._console.path
         self.meter = VcpuMeter() if config.metered and self.accelerator.name == "tcg" else None
         """Where the guest is metered: what it executes, and how fast."""
         self.boot_time: float | None = None
@@ -153,8 +154,6 @@ class Guest:
         self._lines = SourceLines(build.vmlinux)
         self._seen = 0
         """Faults on the console that `check` has told of."""
-        self._looked_at = 0
-        """Bytes of it that were there then."""
         self._silent = ""
         """Why no shell could be had from it any more."""
         self.stands_back = False
@@ -314,14 +313,11 @@ class Guest:
 
     def console_text(self) -> str:
         """All that the guest wrote to its console so far."""
-        try:
-            return self.console.read_text(errors="replace")
-        except OSError:
-            return ""
+        return self._console.text()
 
     def crashes(self) -> tuple[Crash, ...]:
         """The faults on the console so far, with source lines when the build has a vmlinux."""
-        return self._lines.decode(find_crashes(self.console_text()))
+        return self._lines.decode(self._console.faults())
 
     def check(self) -> tuple[Crash, ...]:
         """New faults since the last call that the guest survived, warnings for one. Call it after each trial.
@@ -329,13 +325,14 @@ class Guest:
         Raises:
             GuestError: it has died, or told of a fault after which nothing it measures means anything.
         """
-        running, length = self.running, self._console_length()
-        if running and length == self._looked_at:
-            return ()  # it has said nothing since: to look through all of it takes 20 ms
-        found = find_crashes(self.console_text())
-        self._looked_at = length
+        running = self.running
+        if running and not self._console.new and self._console.seen == self._seen:
+            return ()
+        found = self._console.faults()
+        if len(found) > self._seen:
+            found = self._console.whole_faults(lambda: self.running)
         new, self._seen = found[self._seen :], len(found)
-        if not running or any(crash.kind in ("panic", "oops", "lockup") for crash in new):
+        if not running or self._console.full or any(crash.kind in ("panic", "oops", "lockup") for crash in new):
             self._fail("has ended")
         return self._lines.decode(new)
 
@@ -388,7 +385,7 @@ class Guest:
                 plugin=f"{plugin(qemu_version())},memory=/proc/self/fd/{self.meter.fd}" if self.meter else "",
             )  # fmt: skip
             cpus = format_cpu_list(self.config.boot_cpus or self.config.cpus)
-            before = ["setpriv", "--pdeathsig", "KILL", "taskset", "-c", cpus]
+            before = ["setpriv", "--pdeathsig", "KILL", *guest_console.BOUND, "taskset", "-c", cpus]
             if self.config.isolate and not self.config.metered:
                 before += ["nice", "-n", "-20"]
             if namespace is not None:
@@ -421,7 +418,9 @@ class Guest:
             stack.callback(os.close, pidfd)
             answer, said, last = b"", 0, self._started
             while (now := time.monotonic()) < min(last + patience, self._started + _LONGEST * patience):
-                if (length := self._console_length()) > said:
+                if self._console.full:
+                    return False
+                if (length := self._console.length) > said:
                     said, last = length, now
                 ready = select.select([control.fileno(), pidfd], [], [], _LOOK)[0]
                 if control.fileno() in ready:
@@ -440,15 +439,9 @@ class Guest:
                     return False
         return False
 
-    def _console_length(self) -> int:
-        try:
-            return self.console.stat().st_size
-        except OSError:
-            return 0
-
     @property
     def _last_sign(self) -> str:
-        return "last word" if self._console_length() else "start"
+        return "last word" if self._console.length else "start"
 
     def _settle(self) -> None:
         """Give each virtual CPU a CPU of its own, where there are as many; else they share all of them.
@@ -490,8 +483,10 @@ class Guest:
 
     def _fail(self, what: str, cause: Exception | None = None) -> None:
         """Raise the GuestError, or BuildError, that says best why the guest is lost."""
-        text = self.console_text()
-        crash = gravest(crash for crash in find_crashes(text) if crash.kind != "taint-warning")
+        if self._console.full:
+            self._end()
+        found = self._console.whole_faults(lambda: self.running)
+        crash = gravest(crash for crash in found if crash.kind != "taint-warning")
         where = f"console: {self.console}"
         if self._closed:
             raise GuestError(f"{self.build.name}: this boot of it has been ended already", self.console) from cause
@@ -499,11 +494,16 @@ class Guest:
             (crash,) = self._lines.decode((crash,))
             state = "crashed" if self.boot_time is not None else "does not boot"
             raise GuestError(f"{self.build.name} {state}: {crash.sentence()}; {where}", self.console, crash) from cause
-        if _NO_VIRTIO in text:
-            lacking = next((line for line in text.splitlines() if "pdrgate: cannot load" in line), "")
+        if self._console.find(_NO_VIRTIO):
+            lacking = self._console.find("pdrgate: cannot load")
             why = lacking.partition("pdrgate: ")[2] or "it has no virtio_pci or no virtio_console"
             raise BuildError(f"{self.build.name} boots, but offers no way in: {why}; {where}") from cause
-        last = f"its console ends with: {last_lines(text)}; {where}"
+        last = f"its console ends with: {self._console.last_lines()}; {where}"
+        if self._console.full:
+            most = f"{guest_console.MOST >> 20} MiB"
+            raise GuestError(
+                f"{self.build.name} wrote more than {most} to its console; {last}", self.console
+            ) from cause
         if not self.running:
             said = self._qemu_says()
             why = f"QEMU ended with exit code {self._process.returncode}" + (f": {said}" if said else "")
@@ -522,13 +522,3 @@ def _before_others(pid: int) -> None:
     """A nice value counts only within a session; between sessions their autogroups' values do."""
     with contextlib.suppress(OSError):
         Path(f"/proc/{pid}/autogroup").write_text("-20")
-
-
-def _console_file(folder: Path, boot: str) -> Path:
-    path = folder.absolute() / f"console-{boot}.log"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        path.touch(mode=0o644)
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror}; make room there, start again") from error
-    return path

@@ -200,7 +200,7 @@ class ShellHost:
         text = self.run(*argv, timeout=timeout).stdout
         try:
             return json.loads(text) if text.strip() else []
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise NoJsonError(
                 f"`{_shown(argv)}` on {self._name} printed no JSON ({error}); is that program too old there?"
             ) from error

@@ -24,6 +24,7 @@ from pdrgate.child_environment import child_environment
 MAX_OUTPUT = 64 << 20
 """Bytes of output after which a command is taken to have run wild."""
 
+_EXIT_CODE = re.compile(rb" (\d{1,3})")
 _CLOSE_TIMEOUT = 2.0
 _CHUNK = 1 << 16
 
@@ -89,8 +90,11 @@ class Shell:
         mark = f"{self._token}{self._count}"
         text = f"{script}\nprintf '\\n{mark} %d\\n' $?; printf '\\n{mark}\\n' >&2\n"
         out, err = self._converse(text.encode(errors="surrogateescape"), f"\n{mark}".encode(), timeout)
+        code = _EXIT_CODE.fullmatch(out.after)
+        if code is None:
+            raise ShellError("got an answer without an exit code and was killed; something else writes to its shell")
         self.in_step = True
-        return int(out.after), bytes(out.text), bytes(err.text)
+        return int(code[1]), bytes(out.text), bytes(err.text)
 
     def _converse(self, pending: bytes, mark: bytes, timeout: float) -> tuple[_Framed, _Framed]:
         deadline = time.monotonic() + timeout
