@@ -1,8 +1,12 @@
-"""The command line of a guest."""
+"""The command line of a guest, and as whom QEMU runs."""
+
+import os
+from types import SimpleNamespace
 
 import pytest
 
-from pdrgate.guests import qemu
+from pdrgate.guests import confinement, qemu
+from pdrgate.guests.confinement import SANDBOX, confine
 
 
 @pytest.mark.parametrize(
@@ -18,7 +22,91 @@ def test_an_emulator_that_gets_flags_wrong_has_not_the_instruction(
     monkeypatch.setattr(qemu, "qemu_version", lambda: version)
     monkeypatch.setattr(qemu, "find_qemu", lambda: "/usr/bin/qemu")
     words = qemu.command_line(
-        accelerator=accelerator, vcpus=1, memory=256, image="bzImage", initrd="initrd", cmdline="", console="console",
+        accelerator=accelerator, vcpus=1, memory=256, image="bzImage", initrd="initrd", cmdline="", console=3,
         channels=[], ports=[],
     )  # fmt: skip
     assert words[words.index("-cpu") + 1] == model
+
+
+def test_qemu_has_no_device_that_is_not_needed_and_no_file_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(qemu, "find_qemu", lambda: "/usr/bin/qemu")
+    monkeypatch.setattr(qemu, "qemu_version", lambda: "7.2.22")
+    ports = [
+        (qemu.NetworkPort("t0", "02:00:00:00:00:01"), [7]),
+        (qemu.NetworkPort("t1", "02:00:00:00:00:02", queues=2), [8, 9]),
+    ]
+    words = qemu.command_line(
+        accelerator="tcg", vcpus=1, memory=256, image="/proc/self/fd/4", initrd="/proc/self/fd/5", cmdline="",
+        console=3, channels=[("shell", 6)], ports=ports, sandbox=SANDBOX,
+        plugin="/proc/self/fd/10,memory=/proc/self/fd/11",
+    )  # fmt: skip
+    assert {"-nodefaults", "-no-user-config"} <= set(words)
+    assert words[words.index("-sandbox") + 1] == SANDBOX
+    assert {"usb=off", "vmport=off", "smbus=off"} <= set(words[words.index("-machine") + 1].split(","))
+    netdevs = [words[at + 1] for at, word in enumerate(words) if word == "-netdev"]
+    assert netdevs == ["tap,id=net0,fd=7,vhost=off", "tap,id=net1,fds=8:9,vhost=off"]
+    assert [
+        word
+        for word in words[1:]
+        if "/" in word and not word.startswith(("/proc/self/fd/", "file,id=console,path=/dev/fdset/"))
+    ] == []
+
+
+@pytest.fixture
+def root(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(confinement, "_may_change_user", lambda: True)
+    monkeypatch.setattr(confinement, "_maps", lambda: ["0 0 4294967295"])
+    return monkeypatch
+
+
+def test_a_guest_has_a_user_of_its_own(root: pytest.MonkeyPatch) -> None:
+    uids = {confine("tcg").uid for _ in range(20)}
+    assert len(uids) > 15 and None not in uids
+    words = confine("tcg").words
+    # That it dies with its parent is said in the same step: a change of user takes it back.
+    needed = {"setpriv", "--pdeathsig", "--reuid", "--regid", "--clear-groups", "--no-new-privs"}
+    assert needed <= set(words)
+    assert confine("tcg").sentence == ""
+
+
+def test_where_root_must_stay_root_that_is_said(root: pytest.MonkeyPatch) -> None:
+    root.setattr(confinement, "_maps", lambda: ["0 100000 1000"])  # a container's user namespace
+    assert confine("tcg").uid is None
+    assert confine("tcg").sentence.startswith("QEMU runs as root: no user from ")
+    assert "--reuid" not in confine("tcg").words
+    root.setattr(confinement, "_may_change_user", lambda: False)
+    assert confine("tcg").sentence == "QEMU runs as root: root may not become another user here"
+
+
+@pytest.mark.parametrize(
+    ("mode", "group", "groups", "sentence"),
+    [
+        (0o20666, 0, (), ""), (0o20660, 104, (104,), ""),
+        (0o20600, 0, (), "QEMU runs as root: only root may open /dev/kvm"),
+        (0o20660, 0, (), "QEMU runs as root: only root may open /dev/kvm"),
+    ],
+)  # fmt: skip
+def test_kvm_is_opened_by_the_group_that_may(
+    root: pytest.MonkeyPatch, mode: int, group: int, groups: tuple[int, ...], sentence: str
+) -> None:
+    root.setattr(confinement, "_KVM", _Device(lambda: SimpleNamespace(st_mode=mode, st_gid=group)))
+    found = confine("kvm")
+    assert (found.groups, found.sentence) == (groups, sentence)
+    assert (found.uid is None) == bool(sentence)
+
+
+class _Device:
+    """A device file, simulated."""
+
+    def __init__(self, stat: object) -> None:
+        self.stat = stat
+
+    def __str__(self) -> str:
+        return "/dev/kvm"
+
+
+def test_who_is_not_root_stays_who_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert confine("tcg") == confinement.Confinement()
+    assert confine("tcg").sentence == ""

@@ -14,11 +14,13 @@ import secrets
 import select
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self
@@ -29,10 +31,12 @@ from pdrgate.crashes.faults import Crash, gravest
 from pdrgate.crashes.source_lines import SourceLines
 from pdrgate.guests import guest_bridge, guest_console
 from pdrgate.guests.accelerator import AcceleratorChoice, choose_accelerator
+from pdrgate.guests.confinement import SANDBOX, confine, sandboxes
 from pdrgate.guests.guest_console import GuestConsole
 from pdrgate.guests.initramfs import CONTROL, ERRORS, SHELL, initramfs
 from pdrgate.guests.metering import VcpuMeter, plugin
 from pdrgate.guests.qemu import NetworkPort, command_line, qemu_version
+from pdrgate.guests.taps import open_tap
 from pdrgate.hosts.cpus import format_cpu_list
 from pdrgate.hosts.host import DEFAULT_TIMEOUT, Completed, HostError, NoJsonError, NoShellError, Running, ShellHost
 from pdrgate.hosts.scheduling import Closing, go_first, stay_awake, take_short_slices, take_turns
@@ -362,27 +366,37 @@ class Guest:
     def _start(
         self, archive: bytes, journal: Starting, ports: Sequence[NetworkPort], namespace: str | None
     ) -> subprocess.Popen[bytes]:
+        self.confinement = confine(self.accelerator.name)
+        """As whom QEMU runs."""
         with contextlib.ExitStack() as stack:
-            initrd = os.memfd_create("pdrgate-initramfs")
-            stack.callback(os.close, initrd)
-            with os.fdopen(os.dup(initrd), "wb") as file:
-                file.write(archive)
+            inherited: list[int] = []
+
+            def inherit(descriptor: int) -> int:
+                inherited.append(descriptor)
+                stack.callback(os.close, descriptor)
+                return descriptor
+
             listeners = {}
             for word, port in _CHANNELS.items():
                 # An abstract name: it ends with QEMU, and the descriptor takes it along into QEMU's namespace.
-                listener = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+                listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
                 listener.bind(f"\0{self._sockets}.{word}")
                 listener.listen()
-                listeners[port] = listener.fileno()
-            # By its descriptor: what was looked at is what is booted.
-            image = stack.enter_context(self._elf.open("rb") if self._elf else self.build.open_image())
+                listeners[port] = inherit(listener.detach())
+            initrd = inherit(_in_memory("pdrgate-initramfs", archive))
+            taps = [(one, [inherit(each) for each in open_tap(one.tap, one.queues, namespace)]) for one in ports]
+            metering = ""
+            if self.meter is not None:
+                inherited.append(self.meter.fd)
+                code = inherit(_readable(stack.enter_context(plugin(qemu_version()).open("rb", buffering=0))))
+                metering = f"/proc/self/fd/{code},memory=/proc/self/fd/{self.meter.fd}"
+            image = stack.enter_context(self._elf.open("rb", buffering=0) if self._elf else self.build.open_image())
             command = command_line(
                 accelerator=self.accelerator.name, vcpus=self.config.vcpus, memory=self.config.memory,
-                image=f"/proc/self/fd/{image.fileno()}", initrd=f"/proc/self/fd/{initrd}",
+                image=f"/proc/self/fd/{inherit(_readable(image))}", initrd=f"/proc/self/fd/{initrd}",
                 cmdline=" ".join(filter(None, (_CMDLINE, _METERED if self.meter else "", self.config.cmdline))),
-                console=str(self.console),
-                channels=list(listeners.items()), ports=ports,
-                plugin=f"{plugin(qemu_version())},memory=/proc/self/fd/{self.meter.fd}" if self.meter else "",
+                console=inherit(self._console.open()), channels=list(listeners.items()), ports=taps, plugin=metering,
+                sandbox=SANDBOX if sandboxes() else "",
             )  # fmt: skip
             cpus = format_cpu_list(self.config.boot_cpus or self.config.cpus)
             before = ["setpriv", "--pdeathsig", "KILL", *guest_console.BOUND, "taskset", "-c", cpus]
@@ -392,10 +406,7 @@ class Guest:
                 before += ["ip", "netns", "exec", namespace]
             said = stack.enter_context(self._qemu_log.open("wb"))
             process = journal.start(
-                [*before, *command],
-                stdout=said,
-                stderr=said,
-                pass_fds=(initrd, image.fileno(), *listeners.values(), *((self.meter.fd,) if self.meter else ())),
+                [*before, *self.confinement.words, *command], stdout=said, stderr=said, pass_fds=tuple(inherited)
             )
         if self.config.isolate and not self.config.metered:
             _before_others(process.pid)
@@ -522,3 +533,18 @@ def _before_others(pid: int) -> None:
     """A nice value counts only within a session; between sessions their autogroups' values do."""
     with contextlib.suppress(OSError):
         Path(f"/proc/{pid}/autogroup").write_text("-20")
+
+
+def _in_memory(name: str, content: bytes) -> int:
+    """A descriptor of a file that is nowhere and has this content."""
+    descriptor = os.memfd_create(name)
+    with os.fdopen(os.dup(descriptor), "wb") as file:
+        file.write(content)
+    return descriptor
+
+
+def _readable(file: FileIO) -> int:
+    """A descriptor of a file that whoever has it may open: the file itself, or its content where only root may."""
+    if os.fstat(file.fileno()).st_mode & stat.S_IROTH:
+        return os.dup(file.fileno())
+    return _in_memory("pdrgate-copy", file.read())

@@ -27,6 +27,9 @@ _CPU_MODELS: dict[Accelerator, str] = {"kvm": "host", "tcg": "max,-erms,-fsrm"}
 """What a guest's CPU is. With the fast string instructions a kernel copies by them, and TCG does them byte by byte: an
 emulated guest then forwards half as many packets (49 for 87 kpps), for a reason that is not the kernel's."""
 
+_MACHINE = "pc,usb=off,vmport=off,smbus=off,dump-guest-core=off,mem-merge=off"
+"""Without the devices that a guest has no need of and that can be left out."""
+
 _RIGHT_FLAGS = 8
 """QEMU's first version whose TCG gets the flags of cmpxchg16b right. Before it an interrupt behind one saves flags that
 are made of an address, and kernels which branch on them (Linux 6.12 in each kmalloc) die of a double fault when it
@@ -35,7 +38,7 @@ returns. Without the instruction they emulate it: +0.2 % of what a packet costs.
 
 @dataclass(frozen=True, slots=True)
 class NetworkPort:
-    """A virtio-net port of a guest, on a TAP that QEMU makes in its own network namespace."""
+    """A virtio-net port of a guest, on a TAP."""
 
     tap: str
     mac: str
@@ -66,33 +69,39 @@ def qemu_version() -> str:
 
 
 def command_line(
-    *, accelerator: Accelerator, vcpus: int, memory: int, image: str, initrd: str, cmdline: str, console: str,
-    channels: Sequence[tuple[str, int]], ports: Sequence[NetworkPort], plugin: str = "",
+    *, accelerator: Accelerator, vcpus: int, memory: int, image: str, initrd: str, cmdline: str, console: int,
+    channels: Sequence[tuple[str, int]], ports: Sequence[tuple[NetworkPort, Sequence[int]]], plugin: str = "",
+    sandbox: str = "",
 ) -> list[str]:  # fmt: skip
-    """QEMU's command line for a guest.
+    """QEMU's command line for a guest. All that it names are files of QEMU's own, and descriptors.
 
     Args:
         memory: MiB.
         image: a bzImage, or an ELF image that can be entered by PVH.
-        console: file that gets what the guest writes to its serial console.
+        console: descriptor that gets what the guest writes to its serial console.
         channels: virtio-serial ports: the name in the guest, and a listening Unix socket's descriptor.
+        ports: each with a TAP's descriptors, one for each pair of queues.
         plugin: of the emulation, with its options.
+        sandbox: which system calls QEMU denies itself.
     """
     words = [
         find_qemu(), "-name", "pdrgate,debug-threads=on", "-nodefaults", "-no-user-config", "-display", "none",
-        "-no-reboot", "-machine", "pc", "-accel", accelerator, "-cpu", cpu_model(accelerator),
+        "-no-reboot", "-machine", _MACHINE, "-accel", accelerator, "-cpu", cpu_model(accelerator),
         "-smp", str(vcpus), "-m", str(memory), "-kernel", image, "-initrd", initrd, "-append", cmdline,
-        "-serial", f"file:{console}", "-device", "virtio-serial-pci",
+        "-add-fd", f"fd={console},set=1", "-chardev", "file,id=console,path=/dev/fdset/1", "-serial", "chardev:console",
+        "-device", "virtio-serial-pci",
     ]  # fmt: skip
+    if sandbox:
+        words += ["-sandbox", sandbox]
     if plugin:
         words += ["-plugin", plugin]
     for number, (name, descriptor) in enumerate(channels):
         words += ["-chardev", f"socket,id=channel{number},fd={descriptor},server=on,wait=off"]
         words += ["-device", f"virtserialport,chardev=channel{number},name={name}"]
-    for number, port in enumerate(ports):
+    for number, (port, descriptors) in enumerate(ports):
         several = port.queues > 1
-        queues = f",queues={port.queues}" if several else ""
-        words += ["-netdev", f"tap,id=net{number},ifname={port.tap},script=no,downscript=no,vhost=off{queues}"]
+        queues = "fds" if several else "fd"
+        words += ["-netdev", f"tap,id=net{number},{queues}={':'.join(map(str, descriptors))},vhost=off"]
         # An interrupt for each direction of a queue, one for the device and one for the control queue.
         multi = f",mq=on,rss=on,hash=on,vectors={2 * port.queues + 2}" if several else ""
         words += [

@@ -445,7 +445,7 @@ class VmTestbed:
             f"({guest.accelerator.why}), {self._held}booted in {guest.boot_time or 0:.1f} s"
             f"{'' if guest.protocol == 'pvh' else ' as a bzImage'}; generator on CPU "
             f"{self._cpus.generator}, guest on CPU {format_cpu_list(self._cpus.sut)}"
-            + "".join(f"; {sentence}" for sentence in (*self._skipped, self._drops.missing) if sentence)
+            + "".join(f"; {one}" for one in (guest.confinement.sentence, *self._skipped, self._drops.missing) if one)
         )
 
     @property

@@ -1,0 +1,64 @@
+"""TAPs for QEMU, made in a network namespace of this machine and handed over as descriptors.
+
+So QEMU needs no right to make them; and they end with the last descriptor, which is QEMU's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import struct
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from pdrgate.errors import TestbedError
+
+_DEVICE = "/dev/net/tun"
+_NAMESPACES = Path("/run/netns")
+_CLONE_NEWNET = 0x40000000
+_TUNSETIFF = 0x400454CA
+_TAP, _NO_HEADER, _OFFLOADS, _SEVERAL = 0x0002, 0x1000, 0x4000, 0x0100
+"""IFF_TAP, IFF_NO_PI, IFF_VNET_HDR and IFF_MULTI_QUEUE."""
+
+
+def open_tap(name: str, queues: int, namespace: str | None) -> list[int]:
+    """Descriptors of a new TAP, one for each pair of queues; the caller closes them.
+
+    Raises:
+        TestbedError: it cannot be made.
+    """
+    try:
+        if namespace is None:
+            return _made(name, queues)
+        with ThreadPoolExecutor(1, initializer=_enter, initargs=(namespace,)) as inside:
+            return inside.submit(_made, name, queues).result()
+    except (OSError, RuntimeError) as error:
+        where = f" in network namespace {namespace}" if namespace is not None else ""
+        raise TestbedError(
+            f"cannot make the TAP {name}{where}: {error}; it takes root, and {_DEVICE} (modprobe tun)"
+        ) from error
+
+
+def _enter(namespace: str) -> None:
+    """Have this thread live there."""
+    there = os.open(_NAMESPACES / namespace, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if ctypes.CDLL(None, use_errno=True).setns(there, _CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), "setns")
+    finally:
+        os.close(there)
+
+
+def _made(name: str, queues: int) -> list[int]:
+    flags = _TAP | _NO_HEADER | _OFFLOADS | (_SEVERAL if queues > 1 else 0)
+    made: list[int] = []
+    try:
+        for _ in range(queues):
+            made.append(os.open(_DEVICE, os.O_RDWR | os.O_CLOEXEC))
+            fcntl.ioctl(made[-1], _TUNSETIFF, struct.pack("16sH22x", name.encode(), flags))
+    except OSError:
+        for descriptor in made:
+            os.close(descriptor)
+        raise
+    return made
