@@ -16,7 +16,7 @@ from robot.running import ResourceFile  # type: ignore[import-untyped]
 from pdrgate.cli import cli
 from pdrgate.cli.gate import _asked
 from pdrgate.errors import DataError, UsageError
-from pdrgate.gate.options import RunOptions, command_of_run
+from pdrgate.gate.options import RunOptions, origin_of_run
 from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, read_result, results_below, write_result
 from pdrgate.launch import check, followed, listed, run_gate, running, variables
@@ -172,7 +172,7 @@ def test_the_resource_declares_each_variable_that_a_run_sets_with_the_same_defau
 )
 def test_the_command_that_a_result_tells_asks_for_the_same_again(asked: RunOptions, tmp_path: Path) -> None:
     asked.keep(tmp_path)
-    front, *words = shlex.split(command_of_run(tmp_path))
+    front, *words = shlex.split(origin_of_run(tmp_path)[0])
     context = cli.commands["gate"].make_context("gate", words)
     given = {name: value for name, value in context.params.items() if name in RunOptions.__dataclass_fields__}
     assert front == "./ci/gate"
@@ -180,7 +180,7 @@ def test_the_command_that_a_result_tells_asks_for_the_same_again(asked: RunOptio
 
 
 def test_a_folder_without_options_tells_no_command(tmp_path: Path) -> None:
-    assert command_of_run(tmp_path) == ""
+    assert origin_of_run(tmp_path) == ("", "")
 
 
 @pytest.mark.parametrize(

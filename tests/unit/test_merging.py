@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -13,7 +14,7 @@ from made_results import compared, result, scenario, written
 from pdrgate.cli import main
 from pdrgate.history.results import RESULT_FILE, read_result, results_below, write_result
 from pdrgate.reports.junit import junit
-from pdrgate.results.model import TestbedResult
+from pdrgate.results.model import ScenarioResult, TestbedResult
 from pdrgate.results.verdict import Verdict
 
 HOSTILE = "<script>alert(1)</script> \"'ядро"
@@ -27,8 +28,8 @@ def run(folder: Path, testbed: str, *scenarios: object, **changes: object) -> Pa
 
 
 def test_three_machines_and_one_that_died(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run(tmp_path / "rack/1", "rack", compared("REGRESSION"), scenario("PASS"))
-    run(tmp_path / "guest/deep/1", HOSTILE, scenario("PASS"))
+    run(tmp_path / "rack/1", "rack", compared("REGRESSION"), compared())
+    run(tmp_path / "guest/deep/1", HOSTILE, compared())
     (tmp_path / "killed/2").mkdir(parents=True)
     (tmp_path / "killed/2/run.json").write_text("{}")
     (tmp_path / "full").mkdir()
@@ -53,7 +54,7 @@ def test_three_machines_and_one_that_died(tmp_path: Path, capsys: pytest.Capture
     assert "because" in (into / "summary.md").read_text()
     tests = ElementTree.parse(into / "xunit.xml").getroot()
     assert (tests.get("tests"), tests.get("failures"), tests.get("errors")) == ("6", "1", "3")
-    assert len(list((into / "plots").glob("*-pairs.png"))) == 1
+    assert len(list((into / "plots").glob("*-pairs.png"))) == 3
     # A folder of runs has each once, whoever counts them.
     assert len(list(results_below(into))) == 0
     # What was merged before is no run: nothing is counted twice.
@@ -62,13 +63,13 @@ def test_three_machines_and_one_that_died(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_what_passes_everywhere_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    runs = [str(run(tmp_path / name, name, scenario("PASS"))) for name in ("a", "b", "c")]
+    runs = [str(run(tmp_path / name, name, compared())) for name in ("a", "b", "c")]
     assert main(["merge", *runs, "--into", str(tmp_path / "merged")]) == 0
     assert capsys.readouterr().out.startswith("PASS: IPv6 routing on a: because; and 2 more pass\n")
 
 
 def test_a_worker_that_died_is_no_pass(tmp_path: Path) -> None:
-    alive = written(tmp_path / "a", scenario("PASS"))
+    alive = written(tmp_path / "a", compared())
     into = tmp_path / "merged"
     assert main(["merge", str(alive), str(tmp_path / "gone"), "--into", str(into)]) == 2
     ended = read_result(alive)
@@ -81,8 +82,121 @@ def test_a_worker_that_died_is_no_pass(tmp_path: Path) -> None:
     assert main(["merge", str(alive), "--into", str(into)]) == 2
 
 
+def changed(one: ScenarioResult, **fields: Any) -> ScenarioResult:
+    """A comparison whose change has these fields."""
+    assert one.comparison is not None
+    change = replace(one.comparison.changes[0], **fields)
+    return replace(one, comparison=replace(one.comparison, changes=(change,)))
+
+
+def slower_boots(one: ScenarioResult) -> ScenarioResult:
+    boots = [
+        replace(boot, values=dict.fromkeys(boot.values, (0.7 if boot.side == "candidate" else 1.0) * 1000000.0))
+        for boot in one.boots
+    ]
+    return replace(one, boots=tuple(boots))
+
+
+def failed_boots(one: ScenarioResult) -> ScenarioResult:
+    boots = [replace(boot, values={}, failure="panic") for boot in one.boots if boot.side == "candidate"]
+    return replace(one, boots=(*one.boots, *boots))
+
+
+@pytest.mark.parametrize(
+    ("forged", "told"),
+    [
+        (scenario("PASS"), "nothing was compared"),
+        (scenario("IMPROVEMENT"), "nothing was compared"),
+        (changed(compared(), verdict=Verdict.REGRESSION), "its PDR REGRESSION"),
+        (changed(compared(), verdict=Verdict.INCONCLUSIVE), "its PDR INCONCLUSIVE"),
+        (changed(compared("NO_BASELINE"), verdict=Verdict.REGRESSION), "its PDR REGRESSION"),
+        (changed(compared(), change=-0.3, lower=-0.31, upper=-0.29), "its PDR changed by -30.0%, tolerance 2.0%"),
+        (changed(compared(), change=0.3, better="lower"), "its PDR changed by +30.0%, tolerance 2.0%"),
+        (changed(compared(), change=-1.0), "its PDR changed by -100.0%, tolerance 2.0%"),
+        (changed(compared(), evidence=replace(compared().comparison.changes[0].evidence, slower=9.0)),  # type: ignore
+         "the evidence of its PDR is for a slower build"),
+        (slower_boots(compared()), "its boots' PDR differ by -30.0%, tolerance 2.0%"),
+        (failed_boots(compared()), "boots of its candidate failed"),
+        (replace(compared(), comparison=replace(compared().comparison, accepted=False)),  # type: ignore[type-var]
+         "its comparison was not accepted"),
+    ],
+)  # fmt: skip
+def test_a_verdict_that_its_own_numbers_contradict_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], forged: ScenarioResult, told: str
+) -> None:
+    folder = written(tmp_path / "a", forged)
+    assert main(["merge", str(folder), "--into", str(tmp_path / "merged")]) == 2
+    out = capsys.readouterr().out
+    assert out.startswith(f"ERROR: its result is refused: IPv6 routing says {forged.verdict}, and {told}; measure it")
+
+
+def test_a_run_that_says_better_of_itself_than_its_scenarios_is_refused(tmp_path: Path) -> None:
+    for number, scenarios in enumerate(((), (compared("REGRESSION"),))):
+        folder = run(tmp_path / str(number), "a", *scenarios, verdict=Verdict.PASS)
+        assert main(["merge", str(folder), "--into", str(tmp_path / "merged")]) == 2
+        assert "refused" in read_result(tmp_path / "merged/merged.json").reason
+
+
+@pytest.mark.parametrize("verdict", ["REGRESSION", "UNSTABLE", "INCONCLUSIVE", "NO_BASELINE", "IMPROVEMENT"])
+def test_what_a_gate_writes_is_not_refused(tmp_path: Path, verdict: str) -> None:
+    folder = written(tmp_path / "a", compared(verdict))
+    assert main(["merge", str(folder), "--into", str(tmp_path / "merged")]) == Verdict(verdict).exit_code
+
+
+def test_results_of_another_commit_or_another_build_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = "a" * 40, "b" * 40
+    one = compared()
+    one = replace(
+        one, sides=tuple(replace(side, digest=digit * 64) for side, digit in zip(one.sides, "12", strict=True))
+    )
+    into = ["--into", str(tmp_path / "merged")]
+    folder = str(run(tmp_path / "a", "a", one, commit=ours))
+    assert main(["merge", folder, *into, "--commit", ours, "--build", "1" * 64, "--build", "2" * 64]) == 0
+    assert read_result(tmp_path / "merged/merged.json").commit == ours
+    capsys.readouterr()
+    assert main(["merge", folder, *into, "--commit", theirs]) == 2
+    assert f"it is of commit {ours}, and not of {theirs}" in capsys.readouterr().out
+    monkeypatch.setenv("PDRGATE_COMMIT", theirs)
+    assert main(["merge", folder, *into]) == 2
+    monkeypatch.delenv("PDRGATE_COMMIT")
+    assert main(["merge", str(written(tmp_path / "old", compared())), *into, "--commit", ours]) == 2
+    assert f"it is of no commit, and not of {ours}" in capsys.readouterr().out
+    assert main(["merge", folder, *into, "--build", "1" * 64]) == 2
+    assert "its candidate linux-6.19 is another build (2222" in capsys.readouterr().out
+    assert main(["merge", str(written(tmp_path / "run", scenario())), *into, "--build", "1" * 64]) == 2
+    assert "it compares no builds" in capsys.readouterr().out
+    assert main(["merge", folder, *into, "--commit", "HEAD\n"]) == 64
+
+
+@pytest.mark.parametrize("word", ["failure", "cancelled", "skipped", "a\nb"])
+def test_nothing_passes_where_the_ci_says_that_measuring_failed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], word: str
+) -> None:
+    """An artifact of a gate's name may have been put there by whoever built the change."""
+    passing = str(written(tmp_path / "a", compared()))
+    into = ["--into", str(tmp_path / "merged")]
+    assert main(["merge", passing, *into, "--gates", "success"]) == 0
+    capsys.readouterr()
+    assert main(["merge", passing, *into, "--gates", word]) == 2
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.startswith(
+        f"ERROR: the gates: the CI says that measuring ended in '{' '.join(word.split())}', and all"
+    )
+    slower = str(written(tmp_path / "b", compared("REGRESSION")))
+    assert main(["merge", slower, *into, "--gates", word]) == 1
+
+
+def test_a_copy_of_a_result_stands_for_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = (str(written(tmp_path / name, compared())) for name in ("a", "b"))
+    (tmp_path / "b" / RESULT_FILE).write_bytes((tmp_path / "a" / RESULT_FILE).read_bytes())
+    assert main(["merge", first, second, "--into", str(tmp_path / "merged")]) == 2
+    assert f"its result is that of {first}; measure it again" in capsys.readouterr().out
+
+
 def test_an_assertion_of_the_suite_s_own_fails_the_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = written(tmp_path / "a", scenario("PASS"))
+    folder = written(tmp_path / "a", compared())
     own = junit(read_result(folder)).replace(
         b'</properties>\n  </testcase>', b'</properties><failure message="PDR is 1 kpps" /></testcase>'
     )  # fmt: skip
@@ -96,7 +210,7 @@ def test_an_assertion_of_the_suite_s_own_fails_the_whole(tmp_path: Path, capsys:
 def test_folders_that_are_called_by_no_text_are_told_by_their_codes(tmp_path: Path) -> None:
     """A name may hold any bytes; a result, a page and a test's name may not."""
     odd = tmp_path / os.fsdecode(b"odd\xff")
-    written(odd / "a", scenario("PASS"), trials=3)
+    written(odd / "a", compared(), trials=3)
     into = tmp_path / os.fsdecode(b"into\xff")
     assert main(["merge", str(odd), f"{odd}-gone", "--into", str(into)]) == 2
     result = read_result(into / "merged.json")
@@ -111,5 +225,5 @@ def test_a_folder_that_cannot_be_made_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], into: str, why: str
 ) -> None:
     (tmp_path / "file").touch()
-    assert main(["merge", str(written(tmp_path / "a", scenario("PASS"))), "--into", str(tmp_path / into)]) != 0
+    assert main(["merge", str(written(tmp_path / "a", compared())), "--into", str(tmp_path / into)]) != 0
     assert capsys.readouterr().err.startswith(f"pdrgate: cannot make the folder {tmp_path / into}: {why}; name another")

@@ -13,6 +13,7 @@ from pdrgate.cli.parameters import (
     PATIENT,
     AddressType,
     BuildType,
+    CommitType,
     DurationType,
     PathType,
     RatioType,
@@ -150,6 +151,13 @@ def _tags(context: click.Context, parameter: click.Parameter, incomplete: str) -
 @wait_option
 @click.option("--quiet", "-q", is_flag=True, help="Print the verdict and its evidence, and nothing else.")
 @click.option("--bisect", is_flag=True, help="Exit for 'git bisect run': 0 good, 1 bad, 125 cannot be told.")
+@click.option(
+    "--commit",
+    metavar="COMMIT",
+    type=CommitType(),
+    envvar="PDRGATE_COMMIT",
+    help="Of the change that is judged; result.json has it, and 'pdrgate merge' takes no other.",
+)
 @click.option(
     "--suite",
     "suites",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from pdrgate.cli.parameters import PathType
+from pdrgate.cli.parameters import CommitType, PathType
 
 
 @click.command()
@@ -15,20 +15,43 @@ from pdrgate.cli.parameters import PathType
 @click.option(
     "--into", metavar="FOLDER", type=PathType(), default="merged", show_default=True, help="Where the reports go."
 )
-def merge(places: tuple[Path, ...], into: Path) -> int:
+@click.option(
+    "--commit",
+    metavar="COMMIT",
+    type=CommitType(),
+    envvar="PDRGATE_COMMIT",
+    help="Take results of this commit alone; the gate has its own from --commit or PDRGATE_COMMIT.",
+)
+@click.option(
+    "--build",
+    "builds",
+    metavar="SHA256",
+    multiple=True,
+    help="Take results of these builds alone, by the digests that result.json has of them; say it for each.",
+)
+@click.option(
+    "--gates",
+    metavar="WORD",
+    default="",
+    help="What the CI says of the jobs that measured; unless it is 'success', nothing passes.",
+)
+def merge(places: tuple[Path, ...], into: Path, commit: str | None, builds: tuple[str, ...], gates: str) -> int:
     """Make one report of runs that several machines measured, with one verdict: the gravest of them.
 
     RUN is a run's folder, or a folder that has some, at any depth. Each that is named owes a result: where one is not
     there or holds none, because whoever was to measure died, that is an ERROR of its own, and the others stand as they
-    are. FOLDER gets summary.html, summary.md, plots/*.png, xunit.xml and merged.json.
+    are. The same becomes of a result whose verdict contradicts its own numbers.
+
+    FOLDER gets summary.html, summary.md, plots/*.png, xunit.xml and merged.json.
 
     Exits as the gate would have, had it measured all of it.
     """
     from pdrgate.reports.console.ending import show_files, show_verdict
     from pdrgate.reports.console.screen import Screen
+    from pdrgate.reports.merged_run import Expected
     from pdrgate.reports.merged_run import merge as merged
 
-    found = merged(places, into)
+    found = merged(places, into, Expected(commit=commit or "", builds=frozenset(builds), gates=gates))
     screen = Screen(sys.stdout)
     show_verdict(found.result, screen)
     for told in found.failed_besides:

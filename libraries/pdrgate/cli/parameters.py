@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,18 @@ class AddressType(_FileCompletion, click.ParamType[Address]):
         if address.file is not None and _too_long(address.file):
             self.fail(f"{len(str(address.file))} characters are too many for the name of a file", param, ctx)
         return address
+
+
+class CommitType(click.ParamType[str]):
+    """What names a commit: a digest, or what else a version control has."""
+
+    name = "commit"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text; a usage error when it can be no name of a commit."""
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._/+-]{0,199}", str(value)):
+            self.fail("it names no commit; write its digest, such as git rev-parse HEAD prints", param, ctx)
+        return str(value)
 
 
 class BuildType(_FileCompletion, click.ParamType[str]):

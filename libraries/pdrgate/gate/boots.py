@@ -112,7 +112,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         self.latency_loads: tuple[float, ...] = ()
         """Those at which latency is told, once they are known."""
         self.sides: dict[Side, SideResult] = {
-            side: SideResult(side=side, build=build.label) for side, build in builds.items()
+            side: SideResult(side=side, build=build.label, digest=build.identity) for side, build in builds.items()
         }
         """What is known of each build: its environment, its search."""
         self.failure: Judgement | None = None

@@ -99,6 +99,8 @@ class RunOptions(Options):
     """A file that keeps what boots deviate by, and beside it is one for the tries of builds; None: nowhere."""
     bisect: bool = False
     """Whether the exit code is for ``git bisect run``."""
+    commit: str = ""
+    """Of the change that is judged, as whoever started the run says."""
 
     @classmethod
     def of_run(cls, folder: Path) -> Self:
@@ -146,12 +148,16 @@ class RunOptions(Options):
         return {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
 
-def command_of_run(folder: Path) -> str:
-    """What to type to make the run in ``folder`` again; empty where its options were not kept: a suite of one's own."""
+def origin_of_run(folder: Path) -> tuple[str, str]:
+    """What to type to make the run in ``folder`` again, and the commit that it judges.
+
+    Both empty where its options were not kept: a suite of one's own.
+    """
     try:
-        return RunOptions.of_run(folder).command
+        options = RunOptions.of_run(folder)
     except DataError:
-        return ""
+        return "", ""
+    return options.command, options.commit
 
 
 def _plain(value: object) -> Any:

@@ -57,11 +57,14 @@ class RunRecord:
         DataError: the run is to be resumed, and its trials cannot be read.
     """
 
-    def __init__(self, folder: Path, profile: str, *, resume: bool = False, command: str = "") -> None:
+    def __init__(
+        self, folder: Path, profile: str, *, resume: bool = False, command: str = "", commit: str = ""
+    ) -> None:
         self.folder = folder
         self.resumed = resume
         self._profile = profile
         self._command = command
+        self._commit = commit
         self._started = time.time()
         self._scenarios: list[ScenarioResult] = []
         self._failures: list[str] = []
@@ -182,6 +185,7 @@ class RunRecord:
             reason=reasons[0] if reasons else "nothing was measured",
             scenarios=self.scenarios,
             command=self._command,
+            commit=self._commit,
             held=self._held,
         )
 

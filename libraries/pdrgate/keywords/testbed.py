@@ -12,7 +12,7 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from pdrgate.errors import HeldError, PdrGateError
 from pdrgate.gate.baseline import baselines
-from pdrgate.gate.options import LATENCY_TOLERANCE, NO_WAIT, TOLERANCE, Options, command_of_run
+from pdrgate.gate.options import LATENCY_TOLERANCE, NO_WAIT, TOLERANCE, Options, origin_of_run
 from pdrgate.gate.profile import profile as named_profile
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.session import Session
@@ -104,9 +104,9 @@ class TestbedKeywords:
         given = baseline if baseline and str(baseline) not in _NOT_GIVEN else None
         chosen = named_profile(profile)
         if self._state.record is None:
-            command = command_of_run(folder)
+            command, commit = origin_of_run(folder)
             self._state.by_gate = bool(command)
-            self._state.record = RunRecord(folder, chosen.name, resume=resume, command=command)
+            self._state.record = RunRecord(folder, chosen.name, resume=resume, command=command, commit=commit)
             if self._state.record.put_aside is not None:
                 observer = RobotObserver(self._state.screen)
                 observer.said(f"what an earlier run left is kept as {self._state.record.put_aside.name}")

@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parents[1]
 """Where suites and testbed files are looked for when the working directory has none: ``robot/``, ``resources/``."""
 ALL = "all"
 """The scenario that is every test."""
-_NOT_FOR_SUITES = ("suites", "scenarios", "bisect")
+_NOT_FOR_SUITES = ("suites", "scenarios", "bisect", "commit")
 """Options that are done with when suites run."""
 
 

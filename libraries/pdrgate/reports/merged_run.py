@@ -14,6 +14,7 @@ from pdrgate.history.results import RESULT_FILE, read_result, write_result
 from pdrgate.reports.files import written
 from pdrgate.reports.junit import XUNIT_FILE, failed_besides, junit, retold, side_by_side
 from pdrgate.reports.remake import make_summaries, own_trials
+from pdrgate.results.consistency import contradictions
 from pdrgate.results.file_name import as_text
 from pdrgate.results.merging import LostPart, RunPart, merged
 from pdrgate.results.model import RunResult
@@ -42,18 +43,49 @@ class Merged:
         return EXIT_FAIL if code == EXIT_PASS and self.failed_besides else code
 
 
-def merge(places: Sequence[Path], into: Path) -> Merged:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What results must be of, to be taken for those that were to be left."""
+
+    commit: str = ""
+    """Empty: of any."""
+    builds: frozenset[str] = frozenset()
+    """Digests, of which each build that is compared must be one; empty: any."""
+    gates: str = ""
+    """What the CI itself says of those who measured: ``success``, or anything else; empty where it says nothing. A
+    result that came from somewhere else passes then for none of theirs."""
+
+    def refused(self, result: RunResult) -> str:
+        """Why a result is none of those, in words; empty where it may be one."""
+        if self.commit and result.commit != self.commit:
+            return f"it is of {f'commit {result.commit}' if result.commit else 'no commit'}, and not of {self.commit}"
+        sides = [side for scenario in result.scenarios for side in scenario.sides]
+        if self.builds and (others := [side for side in sides if side.digest not in self.builds]):
+            return f"its {others[0].side} {others[0].build} is another build ({others[0].digest or 'no digest'})"
+        if self.builds and not sides:
+            return "it compares no builds"
+        return next(contradictions(result), "")
+
+
+def merge(places: Sequence[Path], into: Path, expected: Expected | None = None) -> Merged:
     """Merge the runs in ``places`` and write what people and pipelines read of them into the folder ``into``.
 
     Each place owes a result: it is the folder of a run, or has such folders somewhere in it. One that is not there, or
-    whose runs left nothing that can be read, is told as an ERROR of its own.
+    whose runs left nothing that can be read, is told as an ERROR of its own. So is one whose verdict contradicts its
+    own numbers, or that is not what is expected.
 
     Raises:
         DataError: a result contradicts itself.
         StorageError: a file cannot be written.
     """
-    found = [told for place in places for told in _parts(place, into)]
+    asked = expected or Expected()
+    found = _once([told for place in places for told in _parts(place, into, asked)])
     result = merged(as_text(into.resolve().name), [part for _, part in found])
+    if result.verdict.passes and asked.gates not in ("", "success"):
+        ended = " ".join(as_text(asked.gates).split())
+        why = f"the CI says that measuring ended in {ended!r}, and all results pass: they are not of it; see its log"
+        found.append((into / "of the CI", _lost(Path("the gates"), why)))
+        result = merged(as_text(into.resolve().name), [part for _, part in found])
     try:
         into.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -67,7 +99,22 @@ def merge(places: Sequence[Path], into: Path) -> Merged:
     return Merged(result, tuple(f"{name}: {told}" for name, one in tests.items() for told in failed_besides(one)))
 
 
-def _parts(place: Path, into: Path) -> Iterator[tuple[Path, RunPart | LostPart]]:
+def _once(found: Sequence[tuple[Path, RunPart | LostPart]]) -> list[tuple[Path, RunPart | LostPart]]:
+    """The parts, of which none stands for two places: a copy of another run's result is none of its own."""
+    told: list[tuple[Path, RunPart | LostPart]] = []
+    known: list[RunPart] = []
+    for folder, part in found:
+        if isinstance(part, RunPart):
+            same = [one.place for one in known if one.result == part.result]
+            if same:
+                told.append((folder, _lost(folder, f"its result is that of {same[0]}; measure it again")))
+                continue
+            known.append(part)
+        told.append((folder, part))
+    return told
+
+
+def _parts(place: Path, into: Path, expected: Expected) -> Iterator[tuple[Path, RunPart | LostPart]]:
     """What is in a place, each with the folder that it lies in."""
     found = list(_ends(place, into))
     for folder, is_run in found:
@@ -75,8 +122,11 @@ def _parts(place: Path, into: Path) -> Iterator[tuple[Path, RunPart | LostPart]]
             yield folder, _lost(folder, _why_lost(folder))
             continue
         try:
-            link = as_text(os.path.relpath(folder, into))
-            yield folder, RunPart(as_text(str(folder)), link, read_result(folder))
+            result = read_result(folder)
+            if why := expected.refused(result):
+                yield folder, _lost(folder, f"its result is refused: {why}; measure it again")
+                continue
+            yield folder, RunPart(as_text(str(folder)), as_text(os.path.relpath(folder, into)), result)
         except DataError as error:
             told = str(error) if (folder / RESULT_FILE).exists() else "it was killed before a scenario had ended"
             yield folder, _lost(folder, f"no result: {told}; measure it again")

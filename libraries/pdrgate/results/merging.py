@@ -62,6 +62,7 @@ def merged(name: str, parts: Sequence[RunPart | LostPart]) -> RunResult:
         reason=judged.reason,
         scenarios=tuple(scenarios),
         command="\n".join(_distinct(run.command for run in runs)),
+        commit=", ".join(_distinct(run.commit for run in runs)),
     )
 
 

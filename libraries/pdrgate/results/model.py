@@ -487,6 +487,8 @@ class SideResult:
 
     side: Side
     build: str
+    digest: str = ""
+    """Of the build's content, SHA-256 in hexadecimal; empty where nobody tells, and in results of older versions."""
     environment: Mapping[str, Any] = field(default_factory=dict)
     """The SUT under this build, see `pdrgate.observers.environment.Environment`."""
     fingerprint: Mapping[str, str] = field(default_factory=dict)
@@ -597,5 +599,7 @@ class RunResult:
     scenarios: tuple[ScenarioResult, ...]
     command: str = ""
     """What to type to run it again."""
+    commit: str = ""
+    """Of the change that it judges, as whoever started it said; empty where nobody did."""
     held: bool = False
     """Whether others had what it needs: it says nothing of any build then."""
