@@ -61,6 +61,18 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
+class CarriedFrame:
+    """A frame that the generator kept whole, in hex without FCS: as it was sent, and as it came back."""
+
+    direction: int
+    """0 forward, 1 reverse."""
+    sent: str
+    got: str
+    returned: bool = False
+    """Whether it came back on the port that it was sent from."""
+
+
+@dataclass(frozen=True, slots=True)
 class Trial:
     """One trial (RFC 2544 section 26, RFC 9971 section 4.2): a constant load for a duration, and what became of it.
 
@@ -85,6 +97,12 @@ class Trial:
     """Part of the offered packets that was dropped at the SUT's ingress while the generator watched."""
     stray: int = 0
     """Packets seen at the receiver that are not this trial's: kept apart, never counted as forwarded."""
+    returned: int = 0
+    """This trial's own packets that came back on the port that they were sent from: sent back, not forwarded."""
+    looked_at: int = 0
+    """Frames that came back and were compared with what the data path must make of them."""
+    frames: tuple[CarriedFrame, ...] = ()
+    """Of a generator, all that it kept whole; on disk, some that are not what a router makes of them."""
     sending_time: float = 0.0
     """Measured time from the first packet's due time to the end of sending."""
     under_way: tuple[int, ...] = ()
@@ -129,7 +147,7 @@ class Trial:
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0):
                 raise ValueError(f"{name} is {value!r}: it must be finite and not negative")
-        for name in ("offered", "forwarded", "drained", "unsent", "refused", "stray", "pair", "repeat"):
+        for name in ("offered", "forwarded", "drained", "unsent", "refused", "stray", "returned", "pair", "repeat"):
             value = getattr(self, name)
             if value < 0:
                 raise ValueError(f"{name} is {value!r}: a count cannot be negative")

@@ -281,8 +281,9 @@ def test_the_frames_on_the_wire_are_what_was_asked_for(rig: Rig, form: dict[str,
             sizes.setdefault(frame.destination_port, set()).add(len(raw) + 4)
         if decoded:
             assert flows(frames, decoded) == frames.flows
-    plain = min(sizes)
-    assert sizes == {plain: {frames.wire_size}} | ({plain + 1: {frames.probe_size}} if frames.probe_rate else {})
+    tag = min(sizes)  # each direction has two ports of its own, one for probes
+    expected = {tag + 2 * direction: {frames.wire_size} for direction in range(frames.directions)}
+    assert sizes == expected | ({port + 1: {frames.probe_size} for port in expected} if frames.probe_rate else {})
 
 
 @pytest.mark.parametrize("size", [64, 70, 128])
@@ -290,7 +291,7 @@ def test_checksums_are_right_also_when_buffers_are_used_again(rig: Rig, size: in
     """Where a probe was, a plain frame comes next: at a high load soon, and in both directions."""
     _, by_direction = captured(rig, rig.frames(size=size, probe_rate=50_000, directions=2), 500e3, 0.05)
     ports = {decode(frame).destination_port for side in by_direction for frame in side}
-    assert len(ports) == 2
+    assert len(ports) == 4
 
 
 def flows(frames: Frames, seen: list[Decoded]) -> int:
@@ -356,7 +357,7 @@ while time.monotonic() < end:
 
 def test_the_longest_latency_of_a_trial_is_told_however_many_probes_follow(rig: Rig) -> None:
     """Early in the trial some probes come back that were sent 2 s ago, in its middle and end none."""
-    tag = rig.generator._request(1, 1.0, 1.0, rig.frames()).tag + 2
+    tag = rig.generator._templates(rig.frames())[0].tag + 4  # the next trial's
     path = rig.testbed._paths(rig.family)[0]
     destination = type(path.destination)(int(path.destination) >> 16 << 16 | rig.generator.cookie)
     own = dataclasses.replace(path, destination=destination)

@@ -12,6 +12,7 @@ from simulated_sut import SimulatedSut
 from pdrgate.data_paths.catalogue import Hop
 from pdrgate.gate.baseline import Baselines
 from pdrgate.gate.options import Options
+from pdrgate.gate.probe import PROBE_DURATION, PROBE_LOAD
 from pdrgate.gate.progress import Progress, Upcoming
 from pdrgate.gate.record import RunRecord
 from pdrgate.gate.scenario import Scenario
@@ -118,6 +119,8 @@ class _FakeGenerator:
         return about | ({"captures": self._testbed.captures} if self._testbed.captures else {})
 
     def trial(self, load: float, duration: float, frames: Frames) -> Trial:
+        if (load, duration) == (PROBE_LOAD, PROBE_DURATION):  # before anything is measured, nothing is simulated
+            return Trial(load, duration, offered=round(load * duration), forwarded=round(load * duration))
         trial = self._testbed.sut.measure(load, duration)
         self._testbed.calls.append((load, duration))
         if frames.probe_rate:

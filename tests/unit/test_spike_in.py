@@ -99,6 +99,7 @@ class Path6:
     """A data path that needs no host."""
 
     name, family, mode, by_kernel, arrivals = "ipv6-routing", 6, "kernel", True, None
+    of_user = False
 
     def apply(self, hops: Sequence[Hop]) -> None: ...
 

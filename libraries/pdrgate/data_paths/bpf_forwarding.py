@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pdrgate.bpf.programs import BpfMap, LoadedProgram, XdpMode, attach_xdp, counts, detach_xdp, driver, loaded, refusal
 from pdrgate.builds.bpf_build import BpfBuild, own_build
 from pdrgate.data_paths.contract import Hop, Port
+from pdrgate.data_paths.forwarded_frames import redirected
 from pdrgate.data_paths.routing import Routing
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import CommandError, Host
@@ -52,6 +53,13 @@ class _BpfPath:
     @property
     def arrivals(self) -> None:
         return None
+
+    def forwarded(self, frame: bytes, direction: int) -> bytes | None:
+        return self._routing.forwarded(frame, direction)
+
+    @property
+    def of_user(self) -> bool:
+        return self._program is not None
 
     def redirected(self) -> int | None:
         if self._uncounted or not self._counters:
@@ -177,6 +185,7 @@ class TcRedirect(_BpfPath):
 
     def __init__(self, program: BpfBuild | None = None) -> None:
         super().__init__(6, program, "tc_redirect")
+        self._hops: tuple[Hop, ...] = ()
 
     @property
     def name(self) -> str:
@@ -192,8 +201,12 @@ class TcRedirect(_BpfPath):
     def describe(self) -> Mapping[str, str]:
         return {"data_path_mode": self.mode}
 
+    def forwarded(self, frame: bytes, direction: int) -> bytes | None:
+        return redirected(frame, self._hops, direction) if self._hops else None
+
     def apply(self, hops: Sequence[Hop]) -> None:
         build = self._build()
+        self._hops = tuple(hops)
         self._routing.apply(hops)
         for hop in hops:
             with loaded(hop.host, build, "classifier") as program:

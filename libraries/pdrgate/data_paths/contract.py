@@ -117,6 +117,15 @@ class DataPath(Protocol):
     def redirected(self) -> int | None:
         """Packets that programs on all hops have sent on, as they count; None when no program does, or it does not."""
 
+    def forwarded(self, frame: bytes, direction: int) -> bytes | None:
+        """What a path of this name makes of a frame of forward (0) or reverse (1) traffic; None where it does not come
+        back. Known once it is applied.
+        """
+
+    @property
+    def of_user(self) -> bool:
+        """Whether a program of the user's own forwards: it may do otherwise, which only another build of it tells."""
+
     def apply(self, hops: Sequence[Hop]) -> None:
         """Set the path up on every hop, then read it back.
 

@@ -7,6 +7,7 @@ from ipaddress import IPv6Network
 from typing import Any, Literal
 
 from pdrgate.data_paths.contract import NETWORKS, Hop, segment
+from pdrgate.data_paths.forwarded_frames import routed, segments_ended
 from pdrgate.data_paths.kernel_network import KernelNetwork
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import CommandError
@@ -17,6 +18,7 @@ class Routing:
 
     def __init__(self, family: Literal[4, 6]) -> None:
         self._network = KernelNetwork(family)
+        self._hops: tuple[Hop, ...] = ()
 
     @property
     def name(self) -> str:
@@ -47,7 +49,15 @@ class Routing:
     def redirected(self) -> int | None:
         return None
 
+    def forwarded(self, frame: bytes, direction: int) -> bytes | None:
+        return routed(frame, self._hops, direction) if self._hops else None
+
+    @property
+    def of_user(self) -> bool:
+        return False
+
     def apply(self, hops: Sequence[Hop]) -> None:
+        self._hops = tuple(hops)
         networks, network = NETWORKS[self.family], self._network
         for number, hop in enumerate(hops, start=1):
             self._allow_forwarding(hop)
@@ -87,6 +97,9 @@ class SegmentRouting(Routing):
 
     def sentence(self) -> str:
         return "the kernel does SRv6 End on every hop"
+
+    def forwarded(self, frame: bytes, direction: int) -> bytes | None:
+        return segments_ended(frame, self._hops, direction) if self._hops else None
 
     def apply(self, hops: Sequence[Hop]) -> None:
         super().apply(hops)

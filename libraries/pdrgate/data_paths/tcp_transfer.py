@@ -89,6 +89,13 @@ class TcpTransfer:
     def redirected(self) -> int | None:
         return None
 
+    def forwarded(self, frame: bytes, direction: int) -> None:
+        return None
+
+    @property
+    def of_user(self) -> bool:
+        return False
+
     def apply(self, hops: Sequence[Hop]) -> None:
         hop = hops[0] if hops else None
         if hop is None or hop.station is None:

@@ -51,6 +51,13 @@ class UdpDelivery:
     def redirected(self) -> int | None:
         return None
 
+    def forwarded(self, frame: bytes, direction: int) -> None:
+        return None
+
+    @property
+    def of_user(self) -> bool:
+        return False
+
     def apply(self, hops: Sequence[Hop]) -> None:
         hop, network, networks = hops[0], self._network, NETWORKS[self.family]
         if self.family == 6:

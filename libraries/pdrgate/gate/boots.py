@@ -117,6 +117,8 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         """What is known of each build: its environment, its search."""
         self.failure: Judgement | None = None
         """Why there is nothing to compare."""
+        self.unlike: Judgement | None = None
+        """What packets say of the builds before any speed is compared: a `failure` then, which no load explains."""
         self.carried = ""
         self.uncounted = ""
         """Why the cost of a packet is not counted."""
@@ -165,6 +167,9 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         Args:
             what: the boot in words.
         """
+
+    def _look_at_packets(self, started: Sequence[Boot[AnyAsk, AnyStretch]]) -> None:
+        """Take what was seen of the packets of these boots; sets `unlike` where they are not as they must be."""
 
     @property
     @abstractmethod
@@ -254,6 +259,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
                 later = range(number + 1, number + 1 + _MOST_AHEAD)
                 self._to_come = [(group, one) for one in later if (group[0], one) not in self._ahead]
                 go_ahead()
+            self._judge_packets(started)
             for one in started:
                 self._search(one)
             if self.failure is None and not search_only:
@@ -261,6 +267,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
                     one.replicate.steps = self._steps(number)
                 measure_in_turn(started, go_ahead)
                 self._measure_more(started)
+                self._judge_packets(started)
         finally:
             self._to_come.clear()
             # Of one that did not come to be measured because the other failed, nothing may be left for the next pair.
@@ -271,6 +278,10 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
                 wait((future,))  # not for long: its testbed is closed
                 subject.abandon()
         return started
+
+    def _judge_packets(self, started: Sequence[Boot[AnyAsk, AnyStretch]]) -> None:
+        self._look_at_packets(started)
+        self.failure = self.failure or self.unlike
 
     def _leave(
         self, started: Sequence[Boot[AnyAsk, AnyStretch]], booting: Sequence[PreparedSut[AnyAsk, AnyStretch]]

@@ -19,7 +19,7 @@ from pdrgate.measurands import Compared
 from pdrgate.observers.accounting import total
 from pdrgate.phase import Phase
 from pdrgate.results.losses import LossResult
-from pdrgate.results.model import ArrivalsResult, CostResult, LatencyResult, Side
+from pdrgate.results.model import ArrivalsResult, CostResult, ForwardedFrameResult, LatencyResult, Side
 from pdrgate.search.bounds import known_bounds
 from pdrgate.trial import Trial, by_boot
 
@@ -82,6 +82,12 @@ class BuildComparison(PairsComparison[Trial]):
 
     def _arrivals(self, side: Side) -> tuple[ArrivalsResult, ...]:
         return arrivals(self._of(side))
+
+    def _frames(self) -> tuple[ForwardedFrameResult, ...]:
+        if self._boots.unlike is None:
+            return ()
+        seen = self._boots.frames
+        return tuple(one for side, build in self.builds.items() for one in seen[side].results(side, build.label))
 
     def _curve_trials(self, boot: str) -> Sequence[Trial]:
         return by_boot(self._trials).get(boot, ())

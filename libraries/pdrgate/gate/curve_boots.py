@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from pdrgate.gate.boots import Boot, Boots, Build
 from pdrgate.gate.build_latency import latency_trials
+from pdrgate.gate.carried_frames import FramesSeen, judged_frames
 from pdrgate.gate.load_plan import grid, overloads, round_order
 from pdrgate.gate.prepared_sut import Identity
 from pdrgate.gate.profile import BOOT_GRID, BOOT_WIDTH, STEADY_TOP_TRIALS
@@ -44,6 +45,8 @@ class CurveBoots(Boots[Ask, Trial]):
         test: str = "",
     ) -> None:
         super().__init__(session, scenario, builds, together=together, told=told, known=known, test=test)
+        self.frames: dict[Side, FramesSeen] = {side: FramesSeen() for side in builds}
+        """What was seen of each build's, over all its boots."""
         self._done: set[Side] = set()
         """Builds that were searched."""
         self._centres: dict[Side, float] = {}
@@ -65,6 +68,17 @@ class CurveBoots(Boots[Ask, Trial]):
 
     def _new_subject(self, testbed: Testbed, identity: Identity, introduce: bool) -> Subject:
         return Subject(self.session, self.scenario, testbed, identity, told=self._told, introduce=introduce)
+
+    def _look_at_packets(self, started: Sequence[Boot[Ask, Trial]]) -> None:
+        for one in started:
+            assert isinstance(one.subject, Subject)
+            self.frames[one.build.side].add(one.subject.frames)
+            one.subject.frames = FramesSeen()
+        self.unlike = judged_frames(self.frames)
+        if self.unlike is not None:
+            for side, seen in self.frames.items():
+                for line in seen.in_lines():
+                    self.session.observer.said(f"the {side}'s {line}")
 
     def _measure_more(self, started: Sequence[Boot[Ask, Trial]]) -> None:
         """Latency, at the same loads in all boots: shares of the PDR that the first boot of the baseline came to."""

@@ -31,6 +31,7 @@ class Measurer:
         earlier: trials of the run that is resumed. Those that belong to the same are taken as long as what is asked
             for next is what was measured next; no traffic is sent then.
         on_trial: told each trial, and whether it is an earlier one.
+        kept: what of a fresh trial is worth keeping: the frames that a generator took whole are many.
         check: called when a fresh trial is on disk, or none came of it; raises when the SUT has died of it.
         busy: has a program use the SUT's CPU, around trials in which nothing is sent.
         can_probe: whether packets may be latency probes, also where latency is only told.
@@ -48,6 +49,7 @@ class Measurer:
         tracing: Sequence[Observer] = (),
         earlier: Stored[Trial] | None = None,
         on_trial: Callable[[Trial, bool], None] = lambda trial, replayed: None,
+        kept: Callable[[Trial], Trial] = lambda trial: trial,
         check: Callable[[], None] = lambda: None,
         busy: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext,
         can_probe: bool = True,
@@ -61,6 +63,7 @@ class Measurer:
         self._belonging = belonging
         self._earlier = Stored[Trial]() if earlier is None else earlier
         self._on_trial = on_trial
+        self._kept = kept
         self._check = check
         self._busy = busy
         self._can_probe = can_probe
@@ -94,7 +97,7 @@ class Measurer:
             self._check()
             raise
         trial = dataclasses.replace(
-            trial,
+            self._kept(trial),
             counters_before={**nested(before), **trial.counters_before},  # a generator may have counters of its own
             counters_after={**nested(after), **trial.counters_after},
             functions=observed.functions,

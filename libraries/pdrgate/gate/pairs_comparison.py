@@ -56,6 +56,7 @@ from pdrgate.results.model import (
     ComparisonResult,
     CostResult,
     CrashResult,
+    ForwardedFrameResult,
     LatencyResult,
     ScenarioResult,
     Side,
@@ -200,6 +201,10 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         """How packets arrived at the receivers of an end host, over all boots of a build, by load."""
         return ()
 
+    def _frames(self) -> tuple[ForwardedFrameResult, ...]:
+        """Of frames that speak against a build, or against both."""
+        return ()
+
     def _curve_trials(self, boot: str) -> Sequence[Trial]:
         """A boot's trials, where it has any."""
         return ()
@@ -263,7 +268,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         """The verdict by a tolerance, and the change: one that was measured is told in any case."""
         check_tolerance(tolerance)
         failure = self._failure
-        if failure is not None:
+        if failure is not None and failure is not self._boots.unlike:
             failure = Disturbance.of(self._now, self.session.profile.patience).weighed(failure, self._boots.remedy)
         standing = self._standing(tolerance, ended=True)
         if not standing.changes:
@@ -393,6 +398,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
             uncounted=self._boots.uncounted,
             losses=candidate.losses,
             arrivals=candidate.arrivals,
+            frames=self._frames(),
             transfers=self._transfers(),
         )
 

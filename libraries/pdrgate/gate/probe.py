@@ -7,10 +7,11 @@ before anything is measured, a few packets must be counted where they should be.
 from __future__ import annotations
 
 from pdrgate.data_paths.catalogue import DataPath
-from pdrgate.errors import TestbedError
+from pdrgate.errors import SutError
 from pdrgate.testbeds.protocol import Testbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
+from pdrgate.trial import Trial
 
 PROBE_LOAD = 10e3
 """Packets per second: what any SUT forwards."""
@@ -23,34 +24,39 @@ _BY_KERNEL = (("ip", "ForwDatagrams"), ("ip6", "OutForwDatagrams"))
 """Kinds of places and names of what the kernel's own router forwarded."""
 
 
-def probe(path: DataPath, testbed: Testbed, generator: Generator, frames: Frames) -> None:
-    """Send some packets through an applied data path and see who forwards them.
+def probe(path: DataPath, testbed: Testbed, generator: Generator, frames: Frames) -> Trial:
+    """Send some packets through an applied data path and see who forwards them; returns what became of them.
+
+    What comes back on the wrong port, or as it must not be, is in there.
 
     Raises:
-        TestbedError: nobody does, or the kernel in place of the path's programs.
+        SutError: nobody does, or the kernel in place of the path's programs.
     """
-    sent_on, by_kernel = path.redirected(), _forwarded_by_kernel(testbed)
+    sent_on, by_kernel = None if path.by_kernel else path.redirected(), _forwarded_by_kernel(testbed)
     trial = generator.trial(PROBE_LOAD, PROBE_DURATION, frames)
+    if trial.returned:
+        return trial
     if trial.forwarded == 0:
-        raise TestbedError(
+        raise SutError(
             f"{path.name} forwards none of {trial.offered} packets at {PROBE_LOAD:.0f} packets/s ({path.sentence()}); "
             "do the SUT's counters say where they end? see /proc/net/snmp6 and ethtool -S there"
         )
     if path.by_kernel:
-        return
+        return trial
     crossings = trial.forwarded * max(1, len(testbed.hops))
     if (found := _forwarded_by_kernel(testbed) - by_kernel) > _TOLERATED * crossings:
-        raise TestbedError(
+        raise SutError(
             f"{path.name}: the kernel's own router forwarded {found} of {crossings} packets, which the program let "
             f"pass ({path.sentence()}); does it redirect what the test traffic is made of?"
         )
     if sent_on is not None:
         counted = (path.redirected() or 0) - sent_on
         if counted < (1 - _TOLERATED) * crossings:
-            raise TestbedError(
+            raise SutError(
                 f"{path.name}: its programs count {counted} packets that they sent on, and {crossings} were forwarded "
                 f"({path.sentence()}); who else forwards there?"
             )
+    return trial
 
 
 def warm_up(generator: Generator, frames: Frames) -> None:

@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Callable
 
 from pdrgate.data_paths.catalogue import DataPath
-from pdrgate.errors import TestbedError, UsageError
+from pdrgate.errors import SutError, TestbedError, UsageError
+from pdrgate.gate.carried_frames import FramesSeen
 from pdrgate.gate.counting import busy_of
 from pdrgate.gate.measurer import Measurer
 from pdrgate.gate.prepared_sut import Identity, PreparedSut, Traffic
@@ -57,6 +58,8 @@ class Subject(PreparedSut[Ask, Trial]):
             )
         super().__init__(session, scenario, testbed, identity, introduce=introduce)
         self.calibration: Calibration | None = None
+        self.frames = FramesSeen()
+        """Of the trials that were measured here, the probe's included."""
         self._told = told
         self._generator: Generator | None = None
         self._measurer: Measurer | None = None
@@ -69,13 +72,29 @@ class Subject(PreparedSut[Ask, Trial]):
     def _begin(self, path: DataPath) -> Traffic:
         self._generator = counted_by(path.arrivals, self.testbed.generator(path.family))
         self._traffic = self._generator  # to be closed, also when nobody carries its packets
-        if not path.by_kernel:
-            probe(path, self.testbed, self._generator, self.scenario.frames)
+        self._kept(probe(path, self.testbed, self._generator, self.scenario.frames))
+        self._check()
         if self.testbed.steady:
             warm_up(self._generator, self.scenario.frames)
         if self.scenario.latency and not self._can_probe:
             raise UsageError("packets of a capture cannot be latency probes; leave latency out, or the capture")
         return self._generator
+
+    def _kept(self, trial: Trial) -> Trial:
+        """Look at the frames of a fresh trial; those that are as they must be, nobody needs any more."""
+        assert self._path is not None
+        return self.frames.take(trial, self._path)
+
+    def _check(self) -> None:
+        """Raises SutError, too, where frames are wrong and there is no other build to tell whose fault that is."""
+        super()._check()
+        if self.identity.side is None and (fault := self.frames.fault):
+            for line in self.frames.in_lines():
+                self.session.observer.said(line)
+            assert self._path is not None
+            raise SutError(
+                f"{self._path.name} {fault} ({self._path.sentence()}); what came is told above, byte by byte"
+            )
 
     def _begin_measuring(self) -> None:
         self._measurer = self._new_measurer()
@@ -158,7 +177,7 @@ class Subject(PreparedSut[Ask, Trial]):
         return Measurer(
             self._generator, self.scenario.frames, self._observers, record.trials, belonging,
             counting=self._counting, tracing=self._tracing, earlier=record.earlier, on_trial=self._told,
-            check=self._check, busy=busy_of(self.testbed), can_probe=self._can_probe,
+            kept=self._kept, check=self._check, busy=busy_of(self.testbed), can_probe=self._can_probe,
         )  # fmt: skip
 
     @property

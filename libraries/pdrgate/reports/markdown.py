@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from pdrgate.reports.build_words import build_lines
 from pdrgate.reports.costs import INLINED, changes_table, largest_changes, notice_lines, total_change
 from pdrgate.reports.drop_words import drops_lines, drops_rows
+from pdrgate.reports.frame_words import frames_lines
 from pdrgate.reports.gfm import block, code, cut, table, text
 from pdrgate.reports.latencies import latency_by_build, latency_cells, share_in_words
 from pdrgate.reports.measurands import MeasurandRow, change_rows, measurand_rows
@@ -174,7 +176,8 @@ def _remarks(scenario: ScenarioResult, result: RunResult) -> Iterator[str]:
     comparison = scenario.comparison
     if comparison is not None and not comparison.accepted:
         yield f"{of}the verdict does not rest on the change: {text(comparison.why_not)}"
-    for line in (*notice_lines(scenario), *drops_lines(scenario), *soak_lines(scenario), *spike_in_lines(scenario)):
+    lines = (frames_lines, notice_lines, drops_lines, soak_lines, spike_in_lines)
+    for line in chain.from_iterable(told(scenario) for told in lines):
         yield f"{of}{text(line)}"
     if scenario.interference:
         yield f"{of}meanwhile {text(scenario.interference)}"

@@ -12,6 +12,7 @@ from pdrgate.reports.arrival_words import arrivals_by_build
 from pdrgate.reports.build_words import builds_table
 from pdrgate.reports.builds import of_builds
 from pdrgate.reports.drop_words import drops_tables
+from pdrgate.reports.frame_words import frames_tables
 from pdrgate.reports.icicle import icicles
 from pdrgate.reports.latencies import latency_by_build
 from pdrgate.reports.loss_words import by_build
@@ -162,7 +163,9 @@ def details(scenario: ScenarioResult) -> Iterator[str]:
 
 
 def key_tables(scenario: ScenarioResult) -> Iterator[str]:
-    """Those that a reader wants first: which functions cost more, where packets were lost, whether to trust it."""
+    """Those that a reader wants first: wrong frames, which functions cost more, where packets were lost, whether to
+    trust it."""
+    yield from frames_tables(scenario)
     if scenario.spike_in is not None:
         yield spike_in_table(scenario.spike_in)
     if scenario.soak is not None:

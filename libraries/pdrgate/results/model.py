@@ -465,6 +465,23 @@ class CrashResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardedFrameResult:
+    """A frame that is not what a router makes of the one that was sent; all without FCS, in hex."""
+
+    side: Side | None = None
+    """Whose, where builds were compared."""
+    build: str = ""
+    direction: int
+    """0 forward, 1 reverse."""
+    sent: str
+    must_be: str
+    """What a data path of its name makes of it."""
+    got: str
+    differences: tuple[str, ...]
+    """Of fields, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BootResult:
     """One boot of a build; without values where it did not come to them, as ``failure`` says."""
 
@@ -552,6 +569,8 @@ class ScenarioResult:
     """Each packet that was dropped in one trial, where Retis was to look."""
     arrivals: tuple[ArrivalsResult, ...] = ()
     """By load, at the receivers of an end host; empty where packets do not end at the SUT."""
+    frames: tuple[ForwardedFrameResult, ...] = ()
+    """Some that are not what a router makes of them; empty where all that were looked at are."""
     transfers: TransfersResult | None = None
     """Of a closed loop; None where trials were measured."""
     run: str = ""

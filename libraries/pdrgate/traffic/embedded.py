@@ -19,6 +19,7 @@ import dataclasses
 import json
 import math
 import os
+import random
 import secrets
 import select
 import subprocess
@@ -29,10 +30,10 @@ from typing import Any, Literal
 from pdrgate.child_environment import child_environment
 from pdrgate.errors import GeneratorError, TestbedError, UsageError
 from pdrgate.traffic import native
-from pdrgate.traffic.frames import FCS, MARKED_PORT, Frames, Path, Template, template
+from pdrgate.traffic.frames import FCS, MARKED_PORT, PROBE_PAYLOAD, Frames, Path, Template, template
 from pdrgate.traffic.generator import packets
 from pdrgate.traffic.native.wire import Direction, Request, header
-from pdrgate.trial import Latency, Trial
+from pdrgate.trial import CarriedFrame, Latency, Trial
 
 Engine = Literal["auto", "xdp", "packet"]
 
@@ -44,7 +45,11 @@ _QUIET = 0.050
 _DRAIN_LIMIT = 1.0
 _CHUNK = 1 << 16
 """Bytes."""
-_TAGS = range(0x8000, 0xFFFE, 2)
+_DIRECTION, _KINDS = 2, 4
+"""See wire.h."""
+_TAGS = range(0x8000, 0x10000 - _KINDS, _KINDS)
+_FEWEST_BETWEEN, _MOST_BETWEEN = 9, 15
+"""Parts of a trial's packets, between which a frame is kept whole: as many other ones in each trial."""
 
 
 class EmbeddedGenerator:
@@ -116,8 +121,9 @@ class EmbeddedGenerator:
         if frames.imix:
             raise UsageError("the embedded generator sends frames of one size; give a frame size, or use TRex for IMIX")
         started = time.time()
+        parts = self._templates(frames)
         try:
-            self._send(self._request(count, load, duration, frames))
+            self._send(self._request(count, load, duration, frames, parts))
             self._answer(duration + 10.0)
             if not frames.probe_rate:  # the latency of what drains is measured
                 self._on_sent()
@@ -142,6 +148,8 @@ class EmbeddedGenerator:
             drained=int(result["drained"]),
             under_way=tuple(result["under_way"]),
             stray=int(result["stray"]),
+            returned=int(result["returned"]),
+            frames=tuple(_carried(frames, parts, *one) for one in result["frames"]),
             sending_time=result["sending_ns"] / 1e9,
             latency=latency,
             started=started,
@@ -163,18 +171,26 @@ class EmbeddedGenerator:
             if stream:
                 stream.close()
 
-    def _request(self, count: int, load: float, duration: float, frames: Frames) -> Request:
-        tag = self._tag() if frames.mark is None else MARKED_PORT
+    def _templates(self, frames: Frames) -> tuple[Template, ...]:
+        """How the next trial's frames look, by direction: its tag is theirs."""
+        if frames.mark is not None:
+            tags = (MARKED_PORT,) * frames.directions
+        else:
+            tag = self._tag()
+            tags = tuple(tag + _DIRECTION * direction for direction in range(frames.directions))
+        parts = []
+        for path, tag in zip(self._paths, tags, strict=False):
+            destination = type(path.destination)(int(path.destination) >> 16 << 16 | self._cookie)
+            own = dataclasses.replace(path, destination=destination)
+            parts.append(template(frames, own, tag=tag, probe_tag=tag + 1))
+        return tuple(parts)
+
+    def _request(self, count: int, load: float, duration: float, frames: Frames, parts: Sequence[Template]) -> Request:
         probe_every = 0
         if frames.probe_rate:
             probe_every = max(2, round(load / frames.probe_rate))
             if frames.directions == 2:
                 probe_every |= 1  # an even number would leave one direction without probes
-        parts = []
-        for path in self._paths[: frames.directions]:
-            destination = type(path.destination)(int(path.destination) >> 16 << 16 | self._cookie)
-            own = dataclasses.replace(path, destination=destination)
-            parts.append(template(frames, own, tag=tag, probe_tag=tag + 1))
         same = parts[0]
         return Request.of(
             [_direction(part) for part in parts],
@@ -196,8 +212,8 @@ class EmbeddedGenerator:
             plain_len=same.plain_size - FCS,
             probe_len=same.probe_size - FCS,
             cookie=self._cookie,
-            tag=tag,
-            probe_tag=tag + 1,
+            tag=same.tag,
+            sample_every=max(1, count // random.randint(_FEWEST_BETWEEN, _MOST_BETWEEN)),
             marked=int(frames.mark is not None),
             mark=frames.mark or 0,
         )
@@ -241,6 +257,18 @@ class EmbeddedGenerator:
         code = self._worker.wait()
         said = self._worker.stderr.read().decode(errors="replace").strip().splitlines() if self._worker.stderr else []
         return f"exit code {code}" + (f": {said[-1]}" if said else "")
+
+
+def _carried(
+    frames: Frames, parts: Sequence[Template], direction: int, probe: int, returned: int, got: str
+) -> CarriedFrame:
+    """A frame that was kept, and how it was sent: its flow and its probe's time it tells itself."""
+    frame = bytes.fromhex(got)
+    part = parts[min(direction, len(parts) - 1)]
+    head = len(part.probe if probe else part.plain)
+    payload = frame[head : head + PROBE_PAYLOAD] if probe or frames.mark is not None else b""
+    sent = part.frame(part.word(frame, frames.flows), probe=bool(probe), payload=payload)
+    return CarriedFrame(direction, sent.hex(), got, returned=bool(returned))
 
 
 def _direction(part: Template) -> Direction:

@@ -125,6 +125,8 @@ class Path:
 class Template:
     """Header bytes of one direction and the partial checksums that the varying word and the time stamp complete."""
 
+    tag: int
+    """UDP destination port of plain frames."""
     plain: bytes
     probe: bytes
     plain_size: int
@@ -138,6 +140,22 @@ class Template:
     ip_sum: int
     vary_offset: int
     vary_in_ip: bool
+
+    def word(self, frame: bytes, flows: int) -> int:
+        """The varying word of a frame that came back; the first one where it has none of these flows'."""
+        (word,) = struct.unpack("!H", frame[self.vary_offset : self.vary_offset + 2].ljust(2, b"\0"))
+        return word if (word - self.first) & 0xFFFF < flows else self.first
+
+    def frame(self, word: int, *, probe: bool = False, payload: bytes = b"") -> bytes:
+        """The whole frame, without FCS, that a generator sends: of a flow, with what its payload begins with."""
+        head, size = (self.probe, self.probe_size) if probe else (self.plain, self.plain_size)
+        made = bytearray(head + payload[: size - FCS - len(head)].ljust(size - FCS - len(head), b"\0"))
+        struct.pack_into("!H", made, self.vary_offset, word)
+        if self.vary_in_ip and made[12:14] == b"\x08\x00":
+            struct.pack_into("!H", made, 24, checksum(words_sum(bytes(made[14:24] + made[26:34]))))
+        total = (self.probe_sum if probe else self.csum_sum) + word + words_sum(bytes(made[len(head) :]))
+        struct.pack_into("!H", made, len(head) - 2, checksum(total) or 0xFFFF)
+        return bytes(made)
 
 
 def words_sum(data: bytes) -> int:
@@ -205,6 +223,7 @@ def template(frames: Frames, path: Path, *, tag: int, probe_tag: int) -> Templat
     # Plain and probe IPv4 headers differ in their length, and so in their header sum, unless the frames are as long.
     probe, probe_sum, _ = headers(probe_size, probe_tag)
     return Template(
+        tag=tag,
         plain=plain,
         probe=probe,
         plain_size=plain_size,

@@ -14,6 +14,7 @@ from pdrgate.reports.build_words import build_lines
 from pdrgate.reports.console.screen import Screen, verdict_text
 from pdrgate.reports.costs import cost_lines
 from pdrgate.reports.drop_words import drops_lines
+from pdrgate.reports.frame_words import frames_lines
 from pdrgate.reports.latencies import latency_lines
 from pdrgate.reports.loss_words import loss_lines
 from pdrgate.reports.measurands import MeasurandRow, measurand_rows
@@ -45,8 +46,8 @@ def show_verdict(result: RunResult, screen: Screen) -> None:
         for line in columns.lines(measurand_rows(scenario)):
             screen.line(line, cut=True)
         lines = (
-            cost_lines(scenario), latency_lines(scenario), arrivals_lines(scenario), loss_lines(scenario),
-            drops_lines(scenario), soak_lines(scenario),
+            frames_lines(scenario), cost_lines(scenario), latency_lines(scenario), arrivals_lines(scenario),
+            loss_lines(scenario), drops_lines(scenario), soak_lines(scenario),
         )  # fmt: skip
         for told in itertools.chain(*lines, spike_in_lines(scenario)):
             screen.line(f"  {told}", cut=told.startswith(" "))  # what is set in further is a table

@@ -27,6 +27,14 @@ struct {
 	__type(value, struct counts);
 } received SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);			/* the worker sets it: one element per CPU */
+	__type(key, __u32);
+	__type(value, struct samples);
+} samples SEC(".maps");
+
 static __always_inline __u16 fold(__u64 sum)
 {
 	sum = (sum & 0xffff) + ((sum >> 16) & 0xffff) + ((sum >> 32) & 0xffff);
@@ -185,10 +193,12 @@ int send(struct xdp_md *ctx)
 	return bpf_redirect(c->ifindex[which & 1], 0);
 }
 
-/* Own packets carry this run's cookie in their destination address and this trial's tag as destination port. */
+/* Own packets carry this run's cookie in their destination address, and a destination port of this trial. Returns which,
+ * of KINDS; -1 for others. */
 static __always_inline int identify(struct control *c, void *data, void *end, void **payload)
 {
 	__u16 ethertype, port, cookie;
+	__u32 kind;
 
 	if (data + HEADER_V4 > end)
 		return -1;
@@ -220,8 +230,35 @@ static __always_inline int identify(struct control *c, void *data, void *end, vo
 	}
 	if (bpf_ntohs(cookie) != c->asked.cookie)
 		return -1;
-	port = bpf_ntohs(port);
-	return port == c->asked.tag ? 0 : port == c->asked.probe_tag ? 1 : -1;
+	kind = bpf_ntohs(port) - c->asked.tag;
+	return kind < KINDS ? kind : -1;
+}
+
+/* Keep a frame whole, for a look at what the SUT has made of it. */
+static __always_inline void keep(struct counts *n, __u32 cpu, __u32 every, __u32 kind, __u32 returned, void *data, void *end)
+{
+	struct samples *s = bpf_map_lookup_elem(&samples, &cpu);
+	struct sample *one;
+	__u32 at, rest;
+
+	n->until_sample = every;
+	if (!s || s->taken >= SAMPLES)
+		return;
+	one = &s->of[s->taken & (SAMPLES - 1)];
+	one->kind = kind;
+	one->returned = returned;
+	one->length = end - data;
+	for (at = 0; at < SAMPLE_ROOM; at += 8) {
+		if (data + at + 8 > end)
+			break;
+		*(__u64 *)(one->frame + at) = *(__u64 *)(data + at);
+	}
+	for (rest = 0; rest < 7; rest++, at++) {
+		if (at >= SAMPLE_ROOM || data + at + 1 > end)
+			break;
+		one->frame[at] = *(__u8 *)(data + at);
+	}
+	s->taken++;
 }
 
 SEC("xdp")
@@ -231,6 +268,7 @@ int count(struct xdp_md *ctx)
 	struct control *c = bpf_map_lookup_elem(&control, &zero);
 	struct counts *n = bpf_map_lookup_elem(&received, &cpu);
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end, *payload = end;
+	__u32 returned;
 	int kind;
 
 	if (!c || !n)
@@ -240,8 +278,16 @@ int count(struct xdp_md *ctx)
 		n->stray++;
 		return XDP_DROP;
 	}
+	/* Of a generator with one port all comes back there. */
+	returned = c->ifindex[1] && ctx->ingress_ifindex == c->ifindex[kind & DIRECTION ? 1 : 0];
+	if (!--n->until_sample)
+		keep(n, cpu, c->asked.sample_every, kind, returned, data, end);
+	if (returned) {
+		n->returned++;
+		return XDP_DROP;
+	}
 	n->own++;
-	if (kind == 1 && payload + PROBE_PAYLOAD <= end) {
+	if (kind & PROBE && payload + PROBE_PAYLOAD <= end) {
 		__u64 wire, latency;
 		__u32 bucket;
 

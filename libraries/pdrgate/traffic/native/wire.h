@@ -9,7 +9,7 @@
 
 #include "latency.h"
 
-#define WIRE_VERSION 5
+#define WIRE_VERSION 6
 #define LOOKS 16			/* looks at what is under way, at equal steps of the sending time */
 #define MAX_BATCH 64
 #define MAX_FRAME 1514			/* bytes without FCS */
@@ -19,6 +19,13 @@
 #define PROBE_PAYLOAD 8			/* the sending time, CLOCK_MONOTONIC ns */
 #define MARK_PAYLOAD 8			/* the trial's mark and the packet's number, 32 bits each, big-endian */
 #define HEADER_MAX (HEADER_V6 + ROUTING_MAX + PROBE_PAYLOAD)
+#define SAMPLES 8			/* frames that a CPU keeps whole in a trial, at most */
+#define SAMPLE_ROOM 1520		/* bytes of a frame that are kept: a multiple of 8, no less than MAX_FRAME */
+
+/* What a packet's UDP destination port is beyond the trial's tag: which direction it went, and whether it is a probe. */
+#define PROBE 1
+#define DIRECTION 2
+#define KINDS 4
 
 /* One direction of traffic: how its frames look. */
 struct direction {
@@ -51,7 +58,8 @@ struct request {
 	__u32 routing;			/* bytes of the routing header before UDP, a multiple of 8; IPv6 only */
 	__u32 plain_len, probe_len;	/* bytes without FCS */
 	__u32 cookie;			/* last word of every destination address */
-	__u32 tag, probe_tag;		/* UDP destination ports of this trial */
+	__u32 tag;			/* UDP destination port of this trial; see DIRECTION and PROBE */
+	__u32 sample_every;		/* every n-th own packet of a CPU is kept whole, up to SAMPLES; 0: none */
 	__u32 marked;			/* each payload begins with `mark` and the packet's number; no probes then */
 	__u32 mark;
 	struct direction dir[2];
@@ -85,7 +93,22 @@ struct counts {
 	__u64 stray;
 	__u64 probes;			/* part of the own */
 	__u64 longest;			/* ns, of this trial's probes */
-	__u64 pad[4];
+	__u64 returned;			/* of this trial, and back on the port that they were sent from: not among the own */
+	__u64 until_sample;		/* packets of the trial until the next one is kept whole */
+	__u64 pad[2];
+};
+
+/* Frames of a trial that one CPU has kept whole. Elements of a third mmapped map. */
+struct samples {
+	__u32 taken;
+	__u32 pad;
+	struct sample {
+		__u32 kind;		/* of KINDS */
+		__u32 returned;		/* whether it came back on the port that it was sent from */
+		__u32 length;		/* bytes that it had */
+		__u32 pad;
+		__u8 frame[SAMPLE_ROOM];
+	} of[SAMPLES];
 };
 
 /* When the slot of the last packet ends, and with it sending, unless the machine comes later to it. */

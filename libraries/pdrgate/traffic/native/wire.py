@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 
-VERSION = 5
+VERSION = 6
 HEADER_MAX = 222
 """Bytes of the longest header, with a routing header of nine segments and a probe's time stamp."""
 
@@ -52,7 +52,7 @@ class Request(ctypes.Structure):
         ("probe_len", ctypes.c_uint32),
         ("cookie", ctypes.c_uint32),
         ("tag", ctypes.c_uint32),
-        ("probe_tag", ctypes.c_uint32),
+        ("sample_every", ctypes.c_uint32),
         ("marked", ctypes.c_uint32),
         ("mark", ctypes.c_uint32),
         ("dir", Direction * 2),

@@ -51,6 +51,7 @@ static struct port ports[2];
 static int port_count;
 static struct control *control;
 static struct counts *per_cpu;
+static struct samples *kept;		/* per CPU, too */
 static int send_fd = -1;
 static uint8_t frames[MAX_BATCH][MAX_FRAME];
 
@@ -90,6 +91,7 @@ static struct counts received(void)
 		sum.own += cpu->own;
 		sum.stray += cpu->stray;
 		sum.probes += cpu->probes;
+		sum.returned += cpu->returned;
 		if (cpu->longest > sum.longest)
 			sum.longest = cpu->longest;
 	}
@@ -312,7 +314,7 @@ static struct counts drain(struct counts before, uint64_t expected, uint64_t qui
 	while (last.own - before.own < expected && (clock = now()) - begin < limit && clock - changed < quiet) {
 		nanosleep(&pause, NULL);
 		current = received();
-		if (current.own != last.own || current.stray != last.stray)
+		if (current.own != last.own || current.stray != last.stray || current.returned != last.returned)
 			changed = now();
 		last = current;
 	}
@@ -324,16 +326,37 @@ static unsigned long long percentile(uint64_t percent, struct counts back)
 	return latency_percentile(control->latency, back.probes, back.longest, percent);
 }
 
+/* Each as [direction, whether it is a probe, whether it returned, its bytes in hex]. */
+static void print_samples(void)
+{
+	bool first = true;
+
+	for (uint32_t cpu = 0; cpu < control->cpus; cpu++)
+		for (uint32_t i = 0; i < kept[cpu].taken && i < SAMPLES; i++) {
+			const struct sample *one = &kept[cpu].of[i];
+
+			printf("%s[%d,%d,%d,\"", first ? "" : ",", one->kind & DIRECTION ? 1 : 0, one->kind & PROBE ? 1 : 0,
+			       one->returned ? 1 : 0);
+			for (uint32_t at = 0; at < one->length && at < SAMPLE_ROOM; at++)
+				printf("%02x", one->frame[at]);
+			printf("\"]");
+			first = false;
+		}
+}
+
 static void report(struct counts back, uint64_t refused, uint64_t draining)
 {
-	printf("{\"sent\":%llu,\"refused\":%llu,\"forwarded\":%llu,\"drained\":%llu,\"stray\":%llu,"
+	printf("{\"sent\":%llu,\"refused\":%llu,\"forwarded\":%llu,\"drained\":%llu,\"returned\":%llu,\"stray\":%llu,"
 	       "\"sending_ns\":%llu,\"drain_ns\":%llu,\"probes\":%llu,\"probes_back\":%llu,\"under_way\":[",
 	       (unsigned long long)control->sent, (unsigned long long)refused, (unsigned long long)back.own,
-	       (unsigned long long)(back.own - control->back), (unsigned long long)back.stray,
+	       (unsigned long long)(back.own - control->back), (unsigned long long)back.returned,
+	       (unsigned long long)back.stray,
 	       (unsigned long long)(control->end - control->start), (unsigned long long)draining,
 	       (unsigned long long)control->probes, (unsigned long long)back.probes);
 	for (int k = 0; k < LOOKS; k++)
 		printf(k ? ",%llu" : "%llu", (unsigned long long)control->under_way[k]);
+	printf("],\"frames\":[");
+	print_samples();
 	printf("]");
 	if (back.probes)
 		printf(",\"p50_ns\":%llu,\"p90_ns\":%llu,\"p99_ns\":%llu,\"max_ns\":%llu",
@@ -352,8 +375,11 @@ static void trial(const struct request *asked)
 	control->start = control->last = control->end = control->sent = control->probes = 0;
 	control->over = control->looks = control->back = 0;
 	memset(control->latency, 0, sizeof(control->latency));
-	for (uint32_t i = 0; i < control->cpus; i++)
+	for (uint32_t i = 0; i < control->cpus; i++) {
 		per_cpu[i].longest = 0;
+		per_cpu[i].until_sample = asked->sample_every ? 1 + (i + asked->count) % asked->sample_every : 0;
+		kept[i].taken = 0;
+	}
 	before = received();
 	control->before = before.own;
 	drops = port_drops();
@@ -368,6 +394,7 @@ static void trial(const struct request *asked)
 	after.own -= before.own;
 	after.stray -= before.stray;
 	after.probes -= before.probes;
+	after.returned -= before.returned;
 	if (asked->live)
 		refused = port_drops() - drops;
 	if (refused > control->sent)
@@ -466,9 +493,9 @@ int main(int argc, char **argv)
 	struct bpf_object *object;
 	struct bpf_program *counter, *sender;
 	bool paced;
-	struct bpf_map *counters;
+	struct bpf_map *counters, *samples;
 	struct request asked;
-	size_t page = sysconf(_SC_PAGESIZE), counters_size;
+	size_t page = sysconf(_SC_PAGESIZE), counters_size, samples_size;
 	char path[256];
 	cpu_set_t cpus;
 	int netns, cpu_count, live_error;
@@ -496,15 +523,17 @@ int main(int argc, char **argv)
 
 	cpu_count = libbpf_num_possible_cpus();
 	counters_size = (cpu_count * sizeof(struct counts) + page - 1) / page * page;
+	samples_size = (cpu_count * sizeof(struct samples) + page - 1) / page * page;
 	object = bpf_object__open_file(argv[3], NULL);
 	if (!object)
 		fail("opening the BPF programs");
 	counters = bpf_object__find_map_by_name(object, "received");
+	samples = bpf_object__find_map_by_name(object, "samples");
 	sender = bpf_object__find_program_by_name(object, "send");
 	/* It came with Linux 5.17. Without it there is only the other engine. */
 	paced = libbpf_probe_bpf_helper(BPF_PROG_TYPE_XDP, BPF_FUNC_loop, NULL) == 1;
-	if (bpf_map__set_max_entries(counters, cpu_count) || bpf_program__set_autoload(sender, paced) ||
-	    bpf_object__load(object))
+	if (bpf_map__set_max_entries(counters, cpu_count) || bpf_map__set_max_entries(samples, cpu_count) ||
+	    bpf_program__set_autoload(sender, paced) || bpf_object__load(object))
 		fail("loading the BPF programs");
 	if (paced)
 		send_fd = bpf_program__fd(sender);
@@ -512,7 +541,8 @@ int main(int argc, char **argv)
 	control = mmap(NULL, sizeof(*control), PROT_READ | PROT_WRITE, MAP_SHARED,
 		       bpf_object__find_map_fd_by_name(object, "control"), 0);
 	per_cpu = mmap(NULL, counters_size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(counters), 0);
-	if (control == MAP_FAILED || per_cpu == MAP_FAILED)
+	kept = mmap(NULL, samples_size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(samples), 0);
+	if (control == MAP_FAILED || per_cpu == MAP_FAILED || kept == MAP_FAILED)
 		fail("mapping what is shared with the BPF programs");
 	control->cpus = cpu_count;
 	for (int i = 4; i < argc; i++, port_count++) {

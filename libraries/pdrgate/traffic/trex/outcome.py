@@ -123,7 +123,8 @@ def trial(
     if on_the_wire > tx + _STRAY_ALLOWANCE:
         raise UntrustedCountersError(f"the ports count {on_the_wire} packets sent, the flow statistics {tx}")
     offered = min(tx, on_the_wire)  # what a card has dropped at its output has not been in front of the SUT
-    stray = max(0, sum(changes[f"port{port}.ipackets"] for port in ports) - rx)
+    returned = sum(one.returned for one in directions)
+    stray = max(0, sum(changes[f"port{port}.ipackets"] for port in ports) - rx - returned)
     if tx >= _ENOUGH and rx < _HEARD * tx and stray > _UNHEARD * tx:
         raise DeafStatisticsError(
             f"its ports received {rx + stray} packets of {tx} sent, and its flow statistics saw {rx} of them: the card "
@@ -140,6 +141,7 @@ def trial(
         forwarded=rx,
         drained=drained,
         stray=stray,
+        returned=returned,
         sending_time=max(one.seconds for one in directions),
         under_way=_under_way(directions, offered),
         latency=latency(observation.histograms, sum(one.probes for one in directions)),
@@ -159,6 +161,8 @@ class _Direction:
     """Drained packets included."""
     probes: int
     """Part of them that were probes."""
+    returned: int
+    """Those that came back on the port that sent them: no part of the others."""
     seconds: float
     """Of sending."""
     looks: tuple[float, ...]
@@ -174,7 +178,7 @@ def _direction(own: Sequence[Stream], duration: float, ports: Sequence[int], obs
     port, count = own[0].port, sum(stream.count for stream in own)
     others = [other for other in ports if other != port]
     groups = sorted({stream.group for stream in own})
-    sent = back = probes = 0
+    sent = back = probes = returned = 0
     for group in groups:
         wanted = sum(stream.count for stream in own if stream.group == group)
         if group not in observation.groups_after:
@@ -186,6 +190,7 @@ def _direction(own: Sequence[Stream], duration: float, ports: Sequence[int], obs
         if rx > _PLAUSIBLE_SURPLUS * tx + _STRAY_ALLOWANCE:
             raise UntrustedCountersError(f"{rx} packets are said to have come back of {tx} sent by port {port}")
         sent, back = sent + tx, back + rx
+        returned += _gained(observation, observation.groups_after, group, "rx", (port,))
         if any(stream.probe for stream in own if stream.group == group):
             probes += rx
     readings = [
@@ -203,7 +208,7 @@ def _direction(own: Sequence[Stream], duration: float, ports: Sequence[int], obs
     end = sending_end(seconds, sending, stopped=stopped)
     arrived = sent - round(left_over(looked)) if looked else back_at_end(sent, readings, end)
     blind = unseen(sum(sending.started) / 2, end, readings)
-    return _Direction(sent, back, probes, seconds, looked, min(back, max(0, arrived)), blind)
+    return _Direction(sent, back, probes, returned, seconds, looked, min(back, max(0, arrived)), blind)
 
 
 def _under_way(directions: Sequence[_Direction], offered: int) -> tuple[int, ...]:

@@ -1,0 +1,204 @@
+"""Whether packets come back as they must: what was seen of a build's frames, and what that says of two builds.
+
+Of what a path of pdrgate's own makes of a frame each byte is known. What a user's own program does, nobody but its
+other build knows: there a frame must not contradict itself, and both builds must do the same to it. A router is the
+common measure: what a build does otherwise than one is compared, not the frames, for addresses and ports are others in
+each boot.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from pdrgate.data_paths.catalogue import DataPath
+from pdrgate.results.model import ForwardedFrameResult, Side
+from pdrgate.results.verdict import Judgement, Verdict
+from pdrgate.traffic.frame_fields import Difference, decoded, differences, side_by_side
+from pdrgate.trial import CarriedFrame, Trial
+
+_KEPT = 2
+"""Frames of a trial, and of a build, that are kept where they are not a router's."""
+_RETURNED = 0.01
+"""Of the packets, those that may come back on the port that they were sent from: a switch may flood some."""
+_COMPARED = frozenset({
+    "frame length", "EtherType", "hop limit", "time to live", "next header", "protocol", "payload length",
+    "total length", "type of service", "segments left", "UDP length",
+})  # fmt: skip
+"""Fields whose value is compared between builds. Of others, such as addresses, only whether they were changed: what
+they are changed to may depend on the flow, and on the boot."""
+
+_CHANCE = 1e-4
+"""Of not having seen what a build does to some of its frames."""
+
+Trait = tuple[str, str]
+"""The name of a field that is not a router's, and its value where that is compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A frame that came back beside what a path of its name makes of it."""
+
+    direction: int
+    sent: bytes
+    must_be: bytes
+    got: bytes
+    differences: tuple[Difference, ...]
+
+    def result(self, side: Side | None, build: str) -> ForwardedFrameResult:
+        """As result.json has it."""
+        return ForwardedFrameResult(
+            side=side, build=build, direction=self.direction, sent=self.sent.hex(), must_be=self.must_be.hex(),
+            got=self.got.hex(), differences=tuple(map(str, self.differences)),
+        )  # fmt: skip
+
+
+@dataclass
+class FramesSeen:
+    """Of one SUT, or of all boots of a build.
+
+    Args:
+        of_user: whether a program of the user's own forwards, so that a router is only the measure.
+    """
+
+    of_user: bool = False
+    looked_at: int = 0
+    wrong: int = 0
+    """Of these, frames that are wrong by themselves."""
+    offered: int = 0
+    returned: int = 0
+    traits: Counter[Trait] = field(default_factory=Counter)
+    """What is done otherwise than a router does it, and to how many of the frames looked at."""
+    examples: list[Compared] = field(default_factory=list)
+
+    def take(self, trial: Trial, path: DataPath) -> Trial:
+        """Look at a trial's frames. Returns it with how many there were, and only those that are not a router's."""
+        looked = [one for frame in trial.frames if not frame.returned and (one := _compared(frame, path)) is not None]
+        otherwise = [one for one in looked if one.differences]
+        self.of_user = path.of_user
+        self.looked_at += len(looked)
+        self.wrong += sum(self._is_wrong(one) for one in otherwise)
+        self.offered += trial.offered
+        self.returned += trial.returned
+        for one in otherwise:
+            self.traits.update({_trait(difference) for difference in one.differences})
+        self._keep(otherwise)
+        kept = [frame for frame in trial.frames if frame.returned]
+        kept += [CarriedFrame(one.direction, one.sent.hex(), one.got.hex()) for one in otherwise]
+        return replace(trial, looked_at=len(looked), frames=tuple(kept[:_KEPT]))
+
+    def add(self, other: FramesSeen) -> None:
+        """Take what was seen of another boot of the same build."""
+        self.of_user = other.of_user
+        self.looked_at += other.looked_at
+        self.wrong += other.wrong
+        self.offered += other.offered
+        self.returned += other.returned
+        self.traits.update(other.traits)
+        self._keep(other.examples)
+
+    @property
+    def fault(self) -> str:
+        """What is wrong whoever forwards, as what the SUT does; empty where nothing is."""
+        if self.returned > _RETURNED * self.offered:
+            return f"sends {self.returned} of {self.offered} packets back on the port that they came from"
+        if not self.wrong:
+            return ""
+        worst = next((one for one in self.examples if self._is_wrong(one)), self.examples[0])
+        return f"makes wrong frames, {self.wrong} of {self.looked_at} looked at: {_told(worst.differences)}"
+
+    @property
+    def known(self) -> bool:
+        """Whether there is anything to tell from."""
+        return self.looked_at > 0 or self.returned > 0
+
+    def in_lines(self) -> Iterator[str]:
+        """The examples: what was sent, what must have come and what came, with the differing bytes marked."""
+        for one in self.examples:
+            yield f"frame sent: {decoded(one.sent)}"
+            yield f"frame that came: {decoded(one.got)}"
+            yield from side_by_side(one.must_be, one.got)
+
+    def results(self, side: Side | None = None, build: str = "") -> tuple[ForwardedFrameResult, ...]:
+        """The examples, as result.json has them."""
+        return tuple(one.result(side, build) for one in self.examples)
+
+    def _is_wrong(self, one: Compared) -> bool:
+        return any(difference.broken or not self.of_user for difference in one.differences)
+
+    def _keep(self, found: list[Compared]) -> None:
+        """Those that show something new, wrong ones first."""
+        for one in sorted([*self.examples, *found], key=self._is_wrong, reverse=True):
+            shown = {_trait(difference) for other in self.examples for difference in other.differences}
+            if len(self.examples) < _KEPT and {_trait(difference) for difference in one.differences} - shown:
+                self.examples.append(one)
+
+
+def judged_frames(seen: Mapping[Side, FramesSeen]) -> Judgement | None:
+    """What the frames of two builds say, before any speed is compared; None where they are as they must be."""
+    baseline, candidate = seen["baseline"], seen["candidate"]
+    if not (baseline.known and candidate.known):
+        return None
+    if candidate.fault and not baseline.fault:
+        return Judgement(Verdict.REGRESSION, f"the candidate {candidate.fault}; the baseline does not")
+    if candidate.fault:
+        return Judgement(Verdict.ERROR, f"both builds are wrong: the candidate {candidate.fault}; see the frames")
+    if baseline.fault:
+        return Judgement(
+            Verdict.ERROR,
+            f"the baseline {baseline.fault}, and the candidate does not: there is nothing to compare with",
+        )
+    if baseline.of_user and (unlike := _only_of(baseline, candidate) | _only_of(candidate, baseline)):
+        return Judgement(
+            Verdict.REGRESSION,
+            f"the candidate makes other frames than the baseline: {_unlike(unlike, baseline, candidate)}",
+        )
+    return None
+
+
+def _only_of(one: FramesSeen, other: FramesSeen) -> set[Trait]:
+    """What one build does and the other does not, beyond what frames looked at can have missed by chance."""
+    found = set()
+    for trait, count in one.traits.items():
+        share = count / (one.looked_at + 1)  # no more than is known: of one frame nothing is certain
+        if not other.traits[trait] and (1.0 - share) ** other.looked_at < _CHANCE:
+            found.add(trait)
+    return found
+
+
+def _compared(frame: CarriedFrame, path: DataPath) -> Compared | None:
+    sent, got = bytes.fromhex(frame.sent), bytes.fromhex(frame.got)
+    must_be = path.forwarded(sent, frame.direction)
+    if must_be is None:
+        return None
+    return Compared(frame.direction, sent, must_be, got, differences(must_be, got))
+
+
+def _trait(difference: Difference) -> Trait:
+    value = difference.got if difference.name in _COMPARED else ""
+    return difference.name, value
+
+
+def _told(found: tuple[Difference, ...]) -> str:
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return f"{found[0]}{more}"
+
+
+def _unlike(unlike: set[Trait], baseline: FramesSeen, candidate: FramesSeen) -> str:
+    """The first field in which two builds differ, in words."""
+    names = sorted({name for name, _ in unlike})
+    shown = [
+        (seen is candidate, difference)
+        for seen in (candidate, baseline)
+        for one in seen.examples
+        for difference in one.differences
+        if difference.name == names[0]
+    ]
+    more = f", and {len(names) - 1} more" if len(names) > 1 else ""
+    if not shown:
+        return f"{names[0]}{more}"
+    of_candidate, first = shown[0]
+    other = next((one.got for whose, one in shown if whose != of_candidate), first.must_be)
+    ours, theirs = (first.got, other) if of_candidate else (other, first.got)
+    return f"{names[0]} {ours}, the baseline's {theirs}{more}"

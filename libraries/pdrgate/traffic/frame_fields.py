@@ -1,0 +1,195 @@
+"""A frame taken apart into the fields of its headers, and two frames compared field by field.
+
+What a checksum must be follows from what it covers. So a field that was changed together with its checksum is one
+difference; a checksum that does not go with its frame is a difference whatever was expected. One that a kernel has left
+to a card (on a virtual wire nobody completes it) is the sum of the pseudo header alone, and right.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from ipaddress import ip_address
+
+from pdrgate.traffic.frames import checksum, words_sum
+
+_ETHERNET, _UDP = 14, 8
+_IPV4, _IPV6, _ROUTING = 0x0800, 0x86DD, 43
+_UDP_LENGTH, _UDP_CHECKSUM, _IP_CHECKSUM = "UDP length", "UDP checksum", "header checksum"
+_PAYLOAD, _LENGTH = "payload", "frame length"
+_COVERED = frozenset(
+    {"source address", "destination address", "source port", "destination port", _PAYLOAD, _UDP_LENGTH}
+)
+"""What a UDP checksum covers."""
+_BYTES_A_LINE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Some bytes of a frame: from ``begin`` to before ``end``."""
+
+    name: str
+    begin: int
+    end: int
+
+    def text(self, frame: bytes) -> str:
+        """Its value in a frame, as a person reads it."""
+        value = frame[self.begin : self.end]
+        if len(value) < self.end - self.begin:
+            return "cut off"
+        if self.name.endswith("MAC"):
+            return value.hex(":")
+        if self.name.endswith("address"):
+            return str(ip_address(value))
+        if self.name.endswith(("checksum", "EtherType", "class and label")):
+            return f"0x{value.hex()}"
+        return str(int.from_bytes(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A field of a frame that is not as it must be."""
+
+    name: str
+    must_be: str
+    got: str
+    broken: bool = False
+    """Whether the frame contradicts itself by it, whatever was expected: a wrong checksum, bytes that are missing."""
+
+    def __str__(self) -> str:
+        """``hop limit 64 in place of 63``."""
+        return f"{self.name} {self.got} in place of {self.must_be}"
+
+
+def fields(frame: bytes) -> tuple[Field, ...]:
+    """Of Ethernet, IP, a routing header and UDP, in their order; the payload is none of them."""
+    return tuple(_fields(frame))
+
+
+def differences(must_be: bytes, got: bytes) -> tuple[Difference, ...]:
+    """Where ``got`` is not as it must be; nothing where it is."""
+    known = fields(must_be)
+    found = [
+        Difference(field.name, field.text(must_be), field.text(got))
+        for field in known
+        if must_be[field.begin : field.end] != got[field.begin : field.end] and not field.name.endswith("checksum")
+    ]
+    if len(got) != len(must_be):
+        found.insert(0, Difference(_LENGTH, str(len(must_be)), str(len(got)), broken=_is_cut(got)))
+    end = known[-1].end
+    for at, (wanted, came) in enumerate(zip(must_be[end:], got[end:], strict=False)):
+        if wanted != came:
+            found.append(Difference(_PAYLOAD, f"0x{wanted:02x}", f"0x{came:02x} at its byte {at}"))
+            break
+    changed = {one.name for one in found}
+    for field in known:
+        if field.name == _IP_CHECKSUM and (right := _header_checksum(got)) is not None:
+            if got[field.begin : field.end] != right:
+                found.append(_sum_difference(field, right, got))
+        elif field.name == _UDP_CHECKSUM and (sums := _udp_checksums(got)) is not None:
+            value = got[field.begin : field.end]
+            untouched = not changed & _COVERED and value == must_be[field.begin : field.end]
+            if not untouched and value not in sums:
+                left_out = value == b"\0\0" and got[12:14] == b"\x08\x00"  # which IPv4 allows (RFC 768)
+                found.append(replace(_sum_difference(field, sums[0], got), broken=not left_out))
+    return tuple(found)
+
+
+def side_by_side(must_be: bytes, got: bytes) -> tuple[str, ...]:
+    """Both frames in hex, line by line, with marks under the bytes that differ."""
+    lines = []
+    for at in range(0, max(len(must_be), len(got)), _BYTES_A_LINE):
+        wanted, came = must_be[at : at + _BYTES_A_LINE], got[at : at + _BYTES_A_LINE]
+        if wanted == came and at >= _BYTES_A_LINE * 6:
+            continue  # of a long payload, what differs
+        lines += [f"{at:04x} must be {wanted.hex(' ')}", f"     came    {came.hex(' ')}"]
+        longest = max(len(wanted), len(came))
+        marks = " ".join("^^" if wanted[i : i + 1] != came[i : i + 1] else "  " for i in range(longest)).rstrip()
+        if marks:
+            lines.append(f"             {marks}")
+    return tuple(lines)
+
+
+def decoded(frame: bytes) -> str:
+    """All fields in words, on one line."""
+    told = ", ".join(f"{field.name} {field.text(frame)}" for field in fields(frame))
+    return f"{len(frame)} bytes: {told}"
+
+
+def _fields(frame: bytes) -> Iterator[Field]:
+    yield Field("destination MAC", 0, 6)
+    yield Field("source MAC", 6, 12)
+    yield Field("EtherType", 12, 14)
+    at, kind = _ETHERNET, int.from_bytes(frame[12:14])
+    if kind == _IPV4:
+        for name, begin, end in (
+            ("version and header length", 0, 1), ("type of service", 1, 2), ("total length", 2, 4),
+            ("identification", 4, 6), ("flags and fragment offset", 6, 8), ("time to live", 8, 9), ("protocol", 9, 10),
+            (_IP_CHECKSUM, 10, 12), ("source address", 12, 16), ("destination address", 16, 20),
+        ):  # fmt: skip
+            yield Field(name, at + begin, at + end)
+        following, at = frame[at + 9 : at + 10], at + 20
+    elif kind == _IPV6:
+        for name, begin, end in (
+            ("version, class and label", 0, 4), ("payload length", 4, 6), ("next header", 6, 7), ("hop limit", 7, 8),
+            ("source address", 8, 24), ("destination address", 24, 40),
+        ):  # fmt: skip
+            yield Field(name, at + begin, at + end)
+        following, at = frame[at + 6 : at + 7], at + 40
+        if following == bytes([_ROUTING]) and len(frame) > at + 8:
+            length = 8 + 8 * frame[at + 1]
+            yield Field("header after the routing header", at, at + 1)
+            yield Field("routing header's length and type", at + 1, at + 3)
+            yield Field("segments left", at + 3, at + 4)
+            yield Field("routing header's rest", at + 4, at + 8)
+            for number, begin in enumerate(range(at + 8, at + length, 16)):
+                yield Field(f"segment {number} address", begin, begin + 16)
+            following, at = frame[at : at + 1], at + length
+    else:
+        return
+    if following == bytes([socket.IPPROTO_UDP]):
+        for name, begin, end in (
+            ("source port", 0, 2), ("destination port", 2, 4), (_UDP_LENGTH, 4, 6), (_UDP_CHECKSUM, 6, 8),
+        ):  # fmt: skip
+            yield Field(name, at + begin, at + end)
+
+
+def _sum_difference(field: Field, right: bytes, got: bytes) -> Difference:
+    return Difference(field.name, f"0x{right.hex()}", field.text(got), broken=True)
+
+
+def _is_cut(frame: bytes) -> bool:
+    """Whether its IP header tells of more bytes than there are."""
+    kind = int.from_bytes(frame[12:14])
+    if kind == _IPV4:
+        return len(frame) < _ETHERNET + int.from_bytes(frame[16:18])
+    return kind == _IPV6 and len(frame) < _ETHERNET + 40 + int.from_bytes(frame[18:20])
+
+
+def _header_checksum(frame: bytes) -> bytes | None:
+    """What an IPv4 header's must be; None where there is no such header."""
+    if frame[12:14] != b"\x08\x00" or len(frame) < _ETHERNET + 20:
+        return None
+    return struct.pack("!H", checksum(words_sum(frame[14:24] + frame[26:34])))
+
+
+def _udp_checksums(frame: bytes) -> tuple[bytes, bytes] | None:
+    """What it must be: completed, or left to a card; None where the frame has not all bytes that it covers."""
+    by_name = {field.name: field for field in fields(frame)}
+    if _UDP_CHECKSUM not in by_name:
+        return None
+    at = by_name[_UDP_CHECKSUM].begin - 6
+    length = int.from_bytes(frame[at + 4 : at + 6])
+    if length < _UDP or len(frame) < at + length:
+        return None
+    source, destination = by_name["source address"], by_name["destination address"]
+    to = frame[destination.begin : destination.end]
+    if left := by_name.get("segments left"):  # the last stop counts (RFC 8200, section 8.1)
+        last = by_name["segment 0 address"]
+        to = frame[last.begin : last.end] if frame[left.begin] else to
+    pseudo = words_sum(frame[source.begin : source.end] + to + struct.pack("!HH", length, socket.IPPROTO_UDP))
+    covered = frame[at : at + 6] + frame[at + 8 : at + length]
+    whole = checksum(pseudo + words_sum(covered)) or 0xFFFF
+    return struct.pack("!H", whole), struct.pack("!H", checksum(pseudo) ^ 0xFFFF)

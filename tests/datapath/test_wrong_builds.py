@@ -1,0 +1,104 @@
+"""The gate on programs that do to packets what no router does: no such build passes, however fast it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from fake_testbed import Watcher
+from wrong_routers import FAULTS, MARKS, RIGHT, SENDS_BACK, router
+
+from pdrgate.errors import SutError
+from pdrgate.gate.boots import Build
+from pdrgate.gate.build_comparison import BuildComparison
+from pdrgate.gate.options import Options
+from pdrgate.gate.pairs_comparison import Plan
+from pdrgate.gate.prepared_sut import Identity
+from pdrgate.gate.record import RunRecord
+from pdrgate.gate.scenario import Scenario
+from pdrgate.gate.session import Session
+from pdrgate.gate.subject import Subject
+from pdrgate.reports.frame_words import frames_tables
+from pdrgate.results.verdict import Verdict
+from pdrgate.testbeds import load_testbed
+from pdrgate.units import Duration
+
+pytestmark = pytest.mark.datapath
+
+NAMESPACES = Path(__file__).parents[2] / "resources/testbeds/local-netns.yaml"
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Session]:
+    record = RunRecord(tmp_path / "run", "smoke")
+    session = Session(load_testbed(NAMESPACES), Options(profile="smoke", wait=Duration(600.0)), record, Watcher())
+    session.take()
+    yield session
+    session.close()
+
+
+def compare(session: Session, baseline: Path, candidate: Path, family: Literal[4, 6]) -> BuildComparison:
+    builds = {
+        "baseline": Build("baseline", "before", session.make, baseline),
+        "candidate": Build("candidate", "after", session.make, candidate),
+    }
+    scenario = Scenario(f"xdp-ipv{family}-routing")
+    comparison = BuildComparison(session, scenario, builds, Plan(2, None, 0.02))  # type: ignore[arg-type]
+    comparison.run()
+    return comparison
+
+
+CASES = {
+    "sends back": (RIGHT, SENDS_BACK, Verdict.REGRESSION, r"the candidate sends \d+ of \d+ packets back on the port"),
+    "keeps the hop limit": (
+        RIGHT, FAULTS["hop limit"].code, Verdict.REGRESSION,
+        r"the candidate makes other frames than the baseline: (hop limit|time to live) 64, the baseline's 61$",
+    ),
+    "zeroes": (RIGHT, FAULTS["source words"].code, Verdict.REGRESSION, "candidate makes wrong frames, .*source ad"),
+    "corrupts both": (
+        FAULTS["checksum"].code, FAULTS["checksum"].code, Verdict.ERROR, "both builds are wrong: .*makes wrong frames"
+    ),
+    "is mended": (FAULTS["checksum"].code, RIGHT, Verdict.ERROR, "baseline makes wrong frames, .*nothing to compare"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("family", [6, 4])
+@pytest.mark.parametrize("case", CASES)
+def test_the_verdict_on_two_builds(session: Session, tmp_path: Path, case: str, family: Literal[4, 6]) -> None:
+    before, after, verdict, reason = CASES[case]
+    comparison = compare(session, router(tmp_path, before, "before"), router(tmp_path, after, "after"), family)
+    assert comparison.judgement is not None
+    assert comparison.judgement.verdict is verdict
+    assert re.search(reason, comparison.judgement.reason)
+    assert session.record.result().scenarios[0].verdict is verdict
+    # Nothing was measured: what speed has what sends wrong frames?
+    assert comparison.boots == []
+    stored = session.record.result().scenarios[0].frames
+    if case != "sends back":
+        page = "\n".join(frames_tables(session.record.result().scenarios[0]))
+        assert "<mark>" in page
+        assert all(one.sent and one.must_be and one.got and one.differences for one in stored)
+        told = "\n".join(session.observer.sentences)  # type: ignore[attr-defined]
+        assert "^^" in told
+
+
+def test_builds_that_do_the_same_otherwise_are_compared_by_speed(session: Session, tmp_path: Path) -> None:
+    same = router(tmp_path, MARKS, "marks")
+    comparison = compare(session, same, same, 6)
+    assert len(comparison.boots) == 4
+    assert comparison._boots.unlike is None
+
+
+def test_a_build_alone_is_refused_before_anything_is_measured(session: Session, tmp_path: Path) -> None:
+    program = router(tmp_path, FAULTS["payload"].code, "wrong")
+    scenario = Scenario("xdp-ipv6-routing", frame_size=128)
+    subject = Subject(session, scenario, session.begin(session.make), Identity(program=program))
+    try:
+        with pytest.raises(SutError, match=r"^xdp-ipv6-routing makes wrong frames, \d of \d looked at: payload 0x55"):
+            subject.prepare()
+    finally:
+        subject.release()
+    assert subject.trials == []
