@@ -122,6 +122,8 @@ def main() -> None:
             changes = ", ".join(map(in_words, found.changes)) if found else ""
             costs += [one.change for one in found.changes if one.measurand == "cost"] if found else []
             told = f"{first.function} {first.change:+.1f}" if first else "no function beyond doubt"
+            if found and found.notice:
+                told += f"; notice: {found.notice}"
             pairs = found.pairs if found else 0
             print(
                 f"{rules:3} rules {number:3} {time.monotonic() - began:5.0f} s {comparison.judgement.verdict}, "
