@@ -149,6 +149,55 @@ def test_no_file_of_the_host_is_taken_for_one_of_a_build(
     assert place.name in told or path in told or place.is_dir(), told
 
 
+_TARGETS = ("secret", "modules", "modules/net", ".", "..")
+"""Below the host's folder."""
+
+
+@given(st.data())
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_whatever_a_folder_holds(tmp_path: Path, secret: Path, data: st.DataObject) -> None:
+    """Some of what is taken, and folders on the way to it, are replaced: by links of all kinds, to the host and within
+    the build, by folders and FIFOs. What is taken never holds the secret, and what is refused is told in one line."""
+    layout, (make, paths) = data.draw(st.sampled_from(list(LAYOUTS.items())))
+    folder = tmp_path / "build"
+    shutil.rmtree(folder, ignore_errors=True)
+    make(folder)
+    for name in data.draw(st.lists(st.sampled_from(paths), min_size=1, max_size=4, unique=True), label=layout):
+        place = folder / name
+        inside = data.draw(st.sampled_from(paths))
+        kind = data.draw(st.sampled_from(["host", "relative", "within", "dangling", "folder", "FIFO", "empty"]))
+        if not place.parent.is_dir() or not place.parent.resolve().is_relative_to(folder):
+            continue  # an earlier one has taken its folder away
+        if place.is_dir() and not place.is_symlink():
+            shutil.rmtree(place)
+        else:
+            place.unlink(missing_ok=True)
+        host = secret.parent / data.draw(st.sampled_from(_TARGETS))
+        match kind:
+            case "host":
+                place.symlink_to(host)
+            case "relative":
+                place.symlink_to(os.path.relpath(host, place.parent))
+            case "within":
+                place.symlink_to(os.path.relpath(folder / inside, place.parent))
+            case "dangling":
+                place.symlink_to("nowhere")
+            case "folder":
+                place.mkdir()
+            case "FIFO":
+                os.mkfifo(place)
+            case "empty":
+                place.write_bytes(b"")
+    try:
+        taken = take_all(kernel_build(folder))
+    except BuildError as error:
+        assert SECRET not in str(error)
+        assert str(error).isprintable()
+    else:
+        assert SECRET.encode() not in taken
+    assert secret.read_text() == SECRET
+
+
 def test_the_gates_own_environment_does_not_get_into_a_guest(tmp_path: Path) -> None:
     """The sample that was reported: by a package, by a folder and beside a bzImage."""
     environ = "/proc/self/environ"

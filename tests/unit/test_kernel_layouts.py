@@ -223,6 +223,39 @@ def test_an_archive_of_a_kernel(tmp_path: Path, suffix: str, pack: Callable[[byt
         assert {one.name for one in select_modules(build, ["virtio_net", "dummy"])} >= {"virtio_net", "dummy"}
 
 
+@needs_dpkg
+@pytest.mark.parametrize("compression", ["none", "gzip", "xz", "zstd"])
+def test_a_package_by_whatever_dpkg_deb_packs_it(tmp_path: Path, compression: str) -> None:
+    """It is read without dpkg-deb, and holds what dpkg-deb has put into it."""
+    folder = modules_folder(tmp_path / "root" / MODULES)
+    (tmp_path / "root/DEBIAN").mkdir()
+    (tmp_path / "root/DEBIAN/control").write_text(
+        "Package: linux-image-x\nVersion: 1:2-3\nArchitecture: amd64\nMaintainer: a <a@b.c>\nDescription: x\n"
+    )
+    (tmp_path / "root/boot").mkdir()
+    (tmp_path / f"root/boot/vmlinuz-{RELEASE}").write_bytes(image())
+    (tmp_path / "root/usr/share").mkdir(parents=True)
+    (tmp_path / "root/usr/share/doc").write_text("no part of a kernel")
+    package = tmp_path / "a.deb"
+    done = subprocess.run(
+        ("dpkg-deb", f"-Z{compression}", "--build", tmp_path / "root", package), capture_output=True, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"this dpkg-deb does not pack by {compression}")
+    if compression == "zstd" and shutil.which("zstd") is None:
+        pytest.skip("needs zstd")
+    build = kernel_build(package, cache=tmp_path / "cache")
+    assert (build.name, build.modules and build.modules.name) == ("linux-image-x 1:2-3", RELEASE)
+    place = tmp_path / "cache" / build.image.relative_to(tmp_path / "cache").parts[0]
+    assert build.modules is not None
+    assert files_of(build.modules) == files_of(folder)
+    found = {str(path.relative_to(place)) for path in place.rglob("*") if path.is_file()}
+    assert found == {*files_of(folder), f"boot/vmlinuz-{RELEASE}", "pdrgate.json"}
+    # As they were written: what tells one build from another goes by it.
+    order = build.modules / "modules.order"
+    assert int(order.stat().st_mtime) == int((folder / "modules.order").stat().st_mtime)
+
+
 def test_an_rpm_is_told_how_to_unpack(tmp_path: Path) -> None:
     path = tmp_path / "kernel-core-6.14.rpm"
     path.write_bytes(b"\xed\xab\xee\xdb" + bytes(2000))

@@ -7,6 +7,7 @@ import platform
 from dataclasses import replace
 from pathlib import Path
 
+from pdrgate.builds.decompression import MissingToolError
 from pdrgate.builds.kernel_build import PARTS, BuildError, KernelBuild, kernel_build
 from pdrgate.builds.kernel_modules import select_modules
 from pdrgate.errors import StorageError
@@ -84,7 +85,7 @@ def running_kernel(cache: Path | None = None, root: Path = Path("/")) -> KernelB
     try:
         found = _installed(release, root)
         select_modules(found, GUEST_MODULES)
-    except BuildError as error:
+    except (BuildError, MissingToolError) as error:
         why = f"the running kernel {release} cannot be booted in a guest: {error}"
     else:
         return found
