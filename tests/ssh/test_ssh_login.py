@@ -11,7 +11,15 @@ from pathlib import Path
 import pytest
 from ssh_server import SshServer, make_key
 
-from pdrgate.hosts.ssh_login import HostKeyError, SshError, UnreachableError, fingerprint, log_in, parse_host_key
+from pdrgate.hosts.ssh_login import (
+    HostKeyError,
+    SshError,
+    UnreachableError,
+    _keys_of,
+    fingerprint,
+    log_in,
+    parse_host_key,
+)
 from pdrgate.hosts.ssh_target import SshTarget
 
 
@@ -96,6 +104,36 @@ def test_a_revoked_key_is_refused(server: SshServer) -> None:
     known = server.known_hosts.read_text()
     server.known_hosts.write_text(f"{known}@revoked * {server.public_key}\n")
     assert "is unknown: it shows" in refusal(server.target)
+
+
+@pytest.mark.parametrize(
+    ("host", "line", "known"),
+    [
+        ("sut1.lab.example.org", "*.lab.example.org", True),
+        ("lab.example.org", "*.lab.example.org", False),
+        ("10.0.0.7", "10.0.0.?", True),
+        ("10.0.0.17", "10.0.0.?", False),
+        ("SUT1", "sut1", True),
+        ("sut1", "SUT1", True),
+        ("[sut1]:2222", "[sut1]:2222", True),
+        ("[sut1]:2222", "[*]:2222", True),
+        ("sut1.lab", "*.lab,!sut1.lab", False),
+        ("sut1.lab", "!sut1.lab,*.lab", False),
+        ("sut2.lab", "!sut1.lab,*.lab", True),
+        ("sut1", "sut.", False),
+        ("sut1", "[a-z]*1", False),
+    ],
+)
+def test_names_in_known_hosts_are_patterns(shared_server: SshServer, host: str, line: str, known: bool) -> None:
+    """As ssh takes them; ``.`` and brackets mean themselves."""
+    assert bool(_keys_of(host, [f"{line} {shared_server.public_key}"])) is known
+
+
+def test_a_port_without_a_line_of_its_own_is_known_by_its_hosts(server: SshServer) -> None:
+    server.known_hosts.write_text(f"127.0.0.? {server.public_key}\n")
+    log_in(server.target).close()
+    server.known_hosts.write_text(f"127.0.0.?,!127.0.0.1 {server.public_key}\n")
+    assert refusal(server.target).startswith("the host key of ")
 
 
 def test_lines_that_nobody_can_read_are_passed_over(server: SshServer) -> None:

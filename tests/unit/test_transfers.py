@@ -6,6 +6,7 @@ import codecs
 import copy
 import dataclasses
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from simulated_tcp import SEGMENT, SimulatedLoop, SimulatedTcp, of_loops
 
 from pdrgate.cli import main
 from pdrgate.data_paths.catalogue import TcpStreams
-from pdrgate.data_paths.iperf import read_transfer
+from pdrgate.data_paths.iperf import json_and_words, read_transfer
 from pdrgate.errors import DataError, TestbedError, UsageError
 from pdrgate.gate.baseline import Baselines, BaselineSource, HistoryBaselines, name_in_history
 from pdrgate.gate.boots import SIDES, Build
@@ -91,6 +92,41 @@ def test_json_that_lacks_something_is_told() -> None:
     del told["end"]["sum_sent"]
     with pytest.raises(TestbedError, match=r"iperf3's JSON lacks what a transfer needs .*sum_sent"):
         read_transfer(told, TcpStreams(), window=65536, duration=1.0)
+
+
+@pytest.mark.parametrize("value", [1.8446744073709552e19, -1, "1e400", 1e400, math.nan, None, [], "x"])
+@pytest.mark.parametrize("place", ["retransmits", "bytes"])
+def test_counts_that_iperf3_does_not_know_are_not_taken_for_so_many(value: Any, place: str) -> None:
+    """A sender without TCP_INFO has -1, as 64 bits without a sign."""
+    told = copy.deepcopy(TO_SUT)
+    told["end"]["sum_sent"][place] = value
+    with pytest.raises(TestbedError, match=r"^iperf3's JSON lacks what a transfer needs \("):
+        read_transfer(told, TcpStreams(), window=65536, duration=1.0)
+
+
+WHOLE = '{"start": {}, "intervals": [], "end": {}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "whole", "words"),
+    [
+        (WHOLE, True, ""),
+        (f"{WHOLE}\niperf3: error - unable to send control message: Broken pipe\n", True, "iperf3: error - unable"),
+        (f"warning: {{1}} of these\n{WHOLE}\n", True, "warning: {1} of these"),
+        (f"iperf3: one\n{WHOLE}iperf3: two", True, "iperf3: one\n\niperf3: two"),
+        ('{"start": {}, "interv\niperf3: error - the server has terminated\n', False, "iperf3: error - the server has"),
+        ("unable to connect", False, "unable to connect"),
+        ("{" * 100_000, False, "{{{"),
+        ("", False, ""),
+    ],
+)
+def test_the_json_of_iperf3_is_taken_where_it_is_whole_and_else_its_words_are(
+    text: str, whole: bool, words: str
+) -> None:
+    found, said = json_and_words(text)
+    assert (found is not None) is whole
+    assert found is None or found["end"] == {}
+    assert words in said
 
 
 def test_scenarios_of_tcp_have_names_and_titles() -> None:

@@ -37,6 +37,11 @@ _ATTEMPTS, _PAUSE = 40, 0.05
 _STARTS = 100
 """Looks at whether the server listens, 20 ms apart."""
 _LISTENS = "0A"
+_UNKNOWN = 1 << 63
+"""Counts from which on they are negative ones that were read as if they were not."""
+_SAID = 300
+"""Letters of what iperf3 says that an error has, at most."""
+_ERROR = re.compile(r"^iperf3: error - (.+)$", re.MULTILINE)
 _TOLERATED = 1.5
 """Times the window that may be advertised: small ones a kernel keeps to by what packets take of a buffer."""
 _Ticks = tuple[int, int]
@@ -166,12 +171,14 @@ class Iperf:
         return f"iperf3 between {self._station.host.name} and {self._host.name}"
 
     def _printed(self, completed: Completed) -> Mapping[str, Any]:
-        """What the client printed. Raises TestbedError when that is no JSON."""
-        try:
-            told: Mapping[str, Any] = json.loads(completed.stdout)
-        except ValueError as error:
-            said = completed.stderr.strip() or f"exit code {completed.exit_code}"
-            raise TestbedError(f"{self._where} printed no JSON: {said}") from error
+        """The JSON that the client printed. Raises TestbedError where that is not whole."""
+        told, words = json_and_words(completed.stdout)
+        words += completed.stderr
+        if told is None:
+            said = " ".join(words.split())[:_SAID] or f"exit code {completed.exit_code}"
+            raise TestbedError(f"{self._where} printed no whole JSON: {said}")
+        if "error" not in told and (error := _ERROR.search(words)) and not told.get("end"):
+            return {**told, "error": error[1].strip()}
         return told
 
     def _sound(self, told: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -195,6 +202,24 @@ class Iperf:
         )
 
 
+def json_and_words(text: str) -> tuple[Mapping[str, Any] | None, str]:
+    """The JSON object in what iperf3 printed, None where there is no whole one, and the words around it.
+
+    Versions print lines of text before it or after it (3.9, 3.16).
+    """
+    decoder, at = json.JSONDecoder(), text.find("{")
+    while at >= 0:
+        try:
+            found, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            at = text.find("\n{", at + 1)
+            at += at >= 0
+            continue
+        return found, f"{text[:at]}\n{text[end:]}"
+    lines = (line.strip() for line in text.splitlines())
+    return None, "\n".join(line for line in lines if line.startswith("iperf3:")) or text[-_SAID:]
+
+
 def read_transfer(
     told: Mapping[str, Any],
     streams: TcpStreams,
@@ -213,47 +238,70 @@ def read_transfer(
     try:
         sender = told["server_output_json"] if streams.sends else told
         end, received, sent = told["end"], told["end"]["sum_received"], sender["end"]["sum_sent"]
-        cpu, seconds = end["cpu_utilization_percent"], float(received["seconds"])
+        cpu, seconds = end["cpu_utilization_percent"], _number(received["seconds"])
         return Transfer(
             window=window,
             streams=streams.count,
             congestion=str(end["sender_tcp_congestion"]),
             intended_duration=duration,
             intended_rate=rate,
-            delivered=int(received["bytes"]),
+            delivered=_count(received["bytes"]),
             seconds=seconds,
-            sent=int(sent["bytes"]),
-            segment=int(told["start"]["tcp_mss_default"]),
-            retransmitted=int(sent["retransmits"]),
+            sent=_count(sent["bytes"]),
+            segment=_count(told["start"]["tcp_mss_default"]),
+            retransmitted=_count(sent["retransmits"]),
             looks=_looks([interval["streams"] for interval in sender["intervals"]]),
-            sut_cpu=max(0.0, float(cpu["remote_total"])) / 100 * seconds,
-            station_cpu=max(0.0, float(cpu["host_total"])) / 100 * seconds,
+            sut_cpu=max(0.0, _number(cpu["remote_total"])) / 100 * seconds,
+            station_cpu=max(0.0, _number(cpu["host_total"])) / 100 * seconds,
             sut_busy=busy[0],
             station_busy=busy[1],
             started=started,
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise TestbedError(
-            f"iperf3's JSON lacks what a transfer needs ({error!r}); versions 3.9 to 3.18 have it"
+            f"iperf3's JSON lacks what a transfer needs ({_brief(error)}); versions 3.9 to 3.18 have it"
         ) from error
+
+
+def _number(value: Any) -> float:
+    """A number of iperf3's. Raises ValueError where it is none that can be: ``1e400`` is read as infinite."""
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{number} for a number")
+    return number
+
+
+def _count(value: Any) -> int:
+    """A count of iperf3's. Raises ValueError where it is not known: -1, also as the largest number of 64 bits.
+
+    A sender without TCP_INFO has that for what it sent again.
+    """
+    number = _number(value)
+    if not 0 <= number < _UNKNOWN:
+        raise ValueError(f"{number:g} for a count, which iperf3 tells where it does not know")
+    return int(number)
+
+
+def _brief(error: Exception) -> str:
+    return f"no {error}" if isinstance(error, KeyError) else str(error)[:_SAID]
 
 
 def _looks(intervals: Sequence[Sequence[Mapping[str, Any]]]) -> tuple[Look, ...]:
     """Each interval of all streams together; those in which no acknowledgement came tell no round trip time."""
     found = []
     for streams in intervals:
-        rtts = [stream for stream in streams if stream["rtt"]]
+        rtts = [stream for stream in streams if _count(stream["rtt"])]
         if rtts:
             found.append(
                 Look(
-                    end=float(streams[0]["end"]),
-                    seconds=float(streams[0]["seconds"]),
-                    sent=sum(int(stream["bytes"]) for stream in streams),
-                    retransmitted=sum(int(stream["retransmits"]) for stream in streams),
-                    rtt=median(stream["rtt"] for stream in rtts) / 1e6,
-                    rtt_deviation=median(stream["rttvar"] for stream in rtts) / 1e6,
-                    congestion_window=sum(int(stream["snd_cwnd"]) for stream in streams),
-                    advertised=max(int(stream["snd_wnd"]) for stream in streams),
+                    end=_number(streams[0]["end"]),
+                    seconds=_number(streams[0]["seconds"]),
+                    sent=sum(_count(stream["bytes"]) for stream in streams),
+                    retransmitted=sum(_count(stream["retransmits"]) for stream in streams),
+                    rtt=median(_count(stream["rtt"]) for stream in rtts) / 1e6,
+                    rtt_deviation=median(_count(stream["rttvar"]) for stream in rtts) / 1e6,
+                    congestion_window=sum(_count(stream["snd_cwnd"]) for stream in streams),
+                    advertised=max(_count(stream["snd_wnd"]) for stream in streams),
                 )
             )
     return tuple(found)

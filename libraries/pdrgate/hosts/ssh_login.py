@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import logging
 import os
+import re
 import select
 import socket
 from collections.abc import Iterable
@@ -233,16 +234,18 @@ def _know(client: paramiko.SSHClient, target: SshTarget) -> None:
                 f"cannot read the host keys in {path} for {target.alias} ({target.where}): {_words(error)}; name "
                 "another file as known_hosts"
             ) from error
-        for kind, key in _keys_of(name, lines).items():
+        # As ssh does: a port that has no line of its own is known by its host's.
+        for kind, key in (_keys_of(name, lines) or _keys_of(target.address, lines)).items():
             client.get_host_keys().add(name, kind, key)
 
 
 def _keys_of(name: str, lines: Iterable[str]) -> dict[str, paramiko.PKey]:
     """The host's keys in the lines of a known_hosts file, by type, without those that a line revokes for any host.
 
-    Other marked lines (@cert-authority) are passed over, and so are those that nobody can read.
+    Other marked lines (@cert-authority) are passed over, and so are those that nobody can read. Of a type that several
+    lines have, the first counts.
     """
-    known = paramiko.HostKeys()
+    known: dict[str, paramiko.PKey] = {}
     revoked = set()
     for line in lines:
         words = line.split()
@@ -251,9 +254,31 @@ def _keys_of(name: str, lines: Iterable[str]) -> dict[str, paramiko.PKey]:
         elif words and words[0][0] not in "@#":
             with contextlib.suppress(paramiko.SSHException, paramiko.hostkeys.InvalidHostKey, ValueError):
                 entry = paramiko.hostkeys.HostKeyEntry.from_line(" ".join(words))
-                for host in entry.hostnames if entry else ():
-                    known.add(host, entry.key.get_name(), entry.key)
-    return {kind: key for kind, key in (known.lookup(name) or {}).items() if key.get_base64() not in revoked}
+                if entry is not None and _names(entry.hostnames, name.lower()):
+                    known.setdefault(entry.key.get_name(), entry.key)
+    return {kind: key for kind, key in known.items() if key.get_base64() not in revoked}
+
+
+def _names(patterns: Iterable[str], name: str) -> bool:
+    """Whether the first field of a line means a host (sshd(8), ssh_known_hosts file format).
+
+    Args:
+        patterns: with ``*`` and ``?``; one with ``!`` before it excludes what it means. Or a name that is hashed.
+        name: in lower case.
+    """
+    found = False
+    for pattern in patterns:
+        if pattern.startswith("|1|"):
+            found |= paramiko.HostKeys.hash_host(name, pattern) == pattern
+            continue
+        excludes = pattern.startswith("!")
+        parts = re.split(r"([*?])", pattern.removeprefix("!").lower())
+        wanted = "".join({"*": ".*", "?": "."}.get(part, re.escape(part)) for part in parts)
+        if re.fullmatch(wanted, name):
+            if excludes:
+                return False
+            found = True
+    return found
 
 
 def parse_host_key(text: str) -> tuple[str, paramiko.PKey]:
