@@ -61,9 +61,14 @@ class SshServer:
         settings: further lines of sshd_config.
         own_boot: whether the boot id that is read there is one of the server's own, so that it passes for another
             machine, which can be restarted.
+        namespace: the network namespace that logins land in, as those of a container do.
     """
 
-    def __init__(self, folder: Path, settings: str = "", host_key: str = "ed25519", *, own_boot: bool = False) -> None:
+    def __init__(
+        self, folder: Path, settings: str = "", host_key: str = "ed25519", *, own_boot: bool = False,
+        namespace: str = "",
+    ) -> None:  # fmt: skip
+        self._inside = ("ip", "netns", "exec", namespace) if namespace else ()
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.host_key = make_key(folder / "host_key", host_key)
@@ -160,6 +165,7 @@ class SshServer:
                     # In a mount namespace of the connection's own; namespaces made meanwhile are still seen.
                     script = f'mount --bind "{self._boot}" /proc/sys/kernel/random/boot_id && exec "$@"'
                     command = ["unshare", "-m", "--propagation", "slave", "sh", "-c", script, "sh", *command]
+                command = [*self._inside, *command]
                 self._processes.append(
                     subprocess.Popen(command, stdin=connection, stdout=connection, stderr=log, start_new_session=True)
                 )

@@ -24,7 +24,7 @@ from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.hosts.host import netns_host
 from pdrgate.hosts.ssh_login import HostKeyError
 from pdrgate.observers.accounting import losses
-from pdrgate.observers.reading import Counter, Place, nested
+from pdrgate.observers.reading import Counter, Place, gained, nested
 from pdrgate.observers.watching import watching
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.recovery import recover_stale
@@ -171,6 +171,58 @@ def test_what_a_sut_has_not_is_told_and_nothing_is_left(
     with Journal.begin(tmp_path / "state") as journal, pytest.raises(TestbedError, match=message):
         load_testbed(file).open(journal)
     assert differences(at_rest, rack.state()) == {}
+
+
+@pytest.mark.parametrize("missing", ["skip", "error"])
+def test_a_login_that_lands_in_a_namespace_has_no_backlog_to_set(
+    rack: Rack, at_rest: dict[str, str], tmp_path: Path, sshd_is_there: None, missing: str
+) -> None:
+    knobs = {"missing": missing, "ports": {"offloads": {"gro": True, "tso": False}}}
+    with SshServer(tmp_path / "inside", namespace=rack.sut) as inside:
+        target = inside.target
+        host = {
+            "kind": "ssh", "address": target.address, "port": target.port, "user": target.user,
+            "key": str(target.key), "known_hosts": str(target.known_hosts),
+        }  # fmt: skip
+        file = rack.testbed(tmp_path / "x.yaml", inside, host=host, knobs=knobs)
+        with Journal.begin(tmp_path / "state") as journal:
+            testbed = load_testbed(file).open(journal)
+            try:
+                if missing == "skip":
+                    use(testbed)
+                    assert (
+                        "; the backlog keeps its size, whatever a scenario asks for: ssh:sut has no /proc/sys/net"
+                        in (testbed.sentence())
+                    )
+                    assert testbed.describe()["buffer"] == "backlog, not set"
+                else:
+                    with pytest.raises(
+                        TestbedError, match=r"^a backlog of 4096 packets cannot be had: ssh:sut has no "
+                    ):
+                        testbed.set_buffer(4096)
+                    assert testbed.describe()["buffer"] == "backlog"
+            finally:
+                testbed.close()
+    assert differences(at_rest, rack.state()) == {}
+
+
+@pytest.mark.parametrize("way", ["ssh", "netns"])
+def test_what_the_generators_own_namespace_drops_is_not_the_suts(
+    rack: Rack, tmp_path: Path, shared_server: SshServer, way: str
+) -> None:
+    """They share a kernel, also where the SUT is reached by SSH."""
+    sends = "import socket; [socket.socket(2, 2).sendto(b'x', ('127.0.0.1', 9)) for _ in range(50)]"
+    with Journal.begin(tmp_path / "state") as journal, netns_host(rack.tg) as tg:
+        testbed = load_testbed(rack.testbed(tmp_path / "x.yaml", shared_server if way == "ssh" else None)).open(journal)
+        try:
+            tg.run("ip", "link", "set", "lo", "up")
+            with watching(testbed.observers()) as watch:
+                tg.run(sys.executable, "-c", sends)
+            seen = gained(watch.observation.before, watch.observation.after)
+        finally:
+            tg.run("ip", "link", "set", "lo", "down")
+            testbed.close()
+    assert [counter for counter in seen if counter.place.kind == "drops" and "NO_SOCKET" in counter.name] == []
 
 
 @pytest.mark.parametrize("named", [False, True], ids=["the-generators-port", "a-host-of-the-file"])

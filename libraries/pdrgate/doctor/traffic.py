@@ -68,7 +68,7 @@ def _buffer(testbed: Testbed) -> Finding | None:
         testbed.set_buffer(_BUFFER)
     except PdrGateError as error:
         return Finding(
-            PART, "buffer", Status.WARN, str(error), "use scenarios with a buffer that can be had, see --scenario"
+            PART, "buffer", Status.FAIL, str(error), "use scenarios with a buffer that can be had, see --scenario"
         )
     return None
 

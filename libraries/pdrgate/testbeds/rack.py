@@ -23,7 +23,7 @@ from typing import Any, Literal
 from pdrgate.data_paths.catalogue import NETWORKS, Hop, Port, segment
 from pdrgate.errors import PdrGateError, TestbedError, closed_on_error
 from pdrgate.hosts.cpus import format_cpu_list, parse_cpu_list, plan_cpus
-from pdrgate.hosts.host import Host, HostError
+from pdrgate.hosts.host import Host, HostError, local_host
 from pdrgate.hosts.ssh import SshConnection, SshHost
 from pdrgate.knobs import (
     InterruptAffinity,
@@ -47,7 +47,7 @@ from pdrgate.observers.reading import Reading
 from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.sut_lock import SutLock
-from pdrgate.testbeds.drop_watch import AnyDropReasons, DropWatch, drop_reasons_here, drop_reasons_of, inode
+from pdrgate.testbeds.drop_watch import AnyDropReasons, DropWatch, drop_reasons_here, drop_reasons_of
 from pdrgate.testbeds.kinds import PortConfig
 from pdrgate.testbeds.processor_counting import CountedByProcessor
 from pdrgate.testbeds.protocol import Pinning, first_cpus
@@ -112,6 +112,8 @@ class RackTestbed(CountedByProcessor):
         """The SUT's CPUs that forward as things are."""
         self._told: tuple[str, ...] = ()
         """The testbed file's knobs in words."""
+        self._fixed = ""
+        """Why the buffer stays as it is; empty where it is set."""
         with closed_on_error(self.close):
             self._boot_id = self._note_machine()
             self._hop = self._find_ports(ports)
@@ -122,6 +124,8 @@ class RackTestbed(CountedByProcessor):
             self._leave_ports_to_data_paths()
             self._apply(knobs or {})
             self._buffer = self._buffer_kind(buffer)
+            if self._buffer == "backlog" and (knobs or {}).get("missing") == "skip":
+                self._fixed = sysctl(BACKLOG, 1).lacking(machine) or ""
             self._steering = self._steering_kind(steering)
             if isolate:
                 # Under load softirqs run in ksoftirqd, an ordinary process: what else runs on that CPU would be
@@ -170,7 +174,7 @@ class RackTestbed(CountedByProcessor):
         return {
             "sut": self._router.name,
             "steering": self._steering,
-            "buffer": self._buffer,
+            "buffer": f"{self._buffer}, not set" if self._fixed else self._buffer,
             "sut_cpus": str(len(self._cpus)),
             **self._executed.describe(),
             **({"knobs": "; ".join(self._told)} if self._told else {}),
@@ -191,6 +195,7 @@ class RackTestbed(CountedByProcessor):
         """The testbed in words."""
         skipped = "".join(f"; {sentence}" for sentence in (*self._knobs.skipped, self._drops.missing) if sentence)
         station = f"; {self._station.sentence()}" if self._station is not None else ""
+        skipped += f"; the backlog keeps its size, whatever a scenario asks for: {self._fixed}" if self._fixed else ""
         return (
             f"SUT {self._router.name}, ports {' and '.join(self._interfaces)}, on CPU {format_cpu_list(self._cpus)} "
             f"({'interrupts' if self._steering == 'irq' else 'packets'} steered there, the buffer is the "
@@ -216,7 +221,14 @@ class RackTestbed(CountedByProcessor):
         """Set how many packets wait before they are dropped: in each receive ring, or per CPU in the backlog."""
         if not 1 <= packets <= 1_000_000:
             raise TestbedError(f"a receive buffer of {packets} packets makes no sense; use 512, 1000 or 4096")
+        if self._fixed:
+            return
         if self._buffer == "backlog":
+            if lack := sysctl(BACKLOG, packets).lacking(self._machine):
+                raise TestbedError(
+                    f"a backlog of {packets} packets cannot be had: {lack}; write knobs: {{missing: skip}} to measure "
+                    "with the one that is there, or log in outside the namespace and name it as sut.host.namespace"
+                )
             self._knobs.apply(self._machine, sysctl(BACKLOG, packets))
             return
         for interface in self._interfaces:
@@ -249,9 +261,13 @@ class RackTestbed(CountedByProcessor):
         return (CounterObserver(self.counters), *self._drops.observers())
 
     def _count_drops(self) -> AnyDropReasons:
-        if self._machine.name != "local":
+        if not self._shared:
             return drop_reasons_of(self._machine)
-        return drop_reasons_here(self._machine, {inode(self._router.name.partition(":")[2]): ""})
+        # The generator's kernel too, by whatever way it is reached: what that drops is told apart by namespaces.
+        number = int(self._router.run("stat", "-L", "-c", "%i", "/proc/self/ns/net").stdout)
+        local = local_host()
+        self._afterwards.append(local.close)
+        return drop_reasons_here(local, {number: ""})
 
     def check(self) -> tuple[str, ...]:
         """Nothing, while the SUT runs on.
