@@ -36,11 +36,12 @@ import sys
 import time
 import types
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
+from typing import Protocol
 
 import jumpavg
 from scipy.stats import ttest_ind
@@ -49,6 +50,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fakes"))
 
 from curves import EarlyLoss, Livelock
+from odd_machines import Drifts, HeavyTails, Ordered, Shifts, SlowBoots
 from pastrami_replay import table
 from simulated_sut import Behaviour, IdealCurve, LoadLoss, SimulatedSut
 
@@ -107,6 +109,12 @@ class Sut:
     shifts: float = 0.0
     """Deviation of what all pairs of a try are off by alike, from try to try."""
 
+    def pairs(self, source: random.Random) -> Iterator[tuple[float, float]]:
+        """Levels of the baseline's boot and of the candidate's, pair by pair."""
+        while True:
+            old = self.level(source)
+            yield old, self.level(source, candidate=True)
+
     def level(self, source: random.Random, *, candidate: bool = False) -> float:
         level = 1 + source.gauss(0, self.deviation / math.sqrt(2))  # of a pair's ratio it is the whole deviation
         if source.random() < (self.dips + self.slow if candidate else self.dips):
@@ -152,12 +160,18 @@ _Values = dict[str, dict[Side, tuple[float, ...]]]
 """By measurand and side, one of each boot."""
 
 
-def _pairs(sut: Sut, change: float, source: random.Random, most: int) -> Iterator[_Values]:
+class Pairs(Protocol):
+    """What gives both builds' levels pair by pair, a try at a time."""
+
+    def pairs(self, source: random.Random) -> Iterator[tuple[float, float]]: ...
+
+
+def _pairs(sut: Pairs, change: float, source: random.Random, most: int) -> Iterator[_Values]:
     """What is known after each pair."""
     values: _Values = {name: dict.fromkeys(SIDES, ()) for name in NAMES}
-    for _ in range(most):
-        for side in SIDES:
-            level = CAPACITY * sut.level(source, candidate=side == "candidate") * (1 + change * (side == "candidate"))
+    for old, new in itertools.islice(sut.pairs(source), most):
+        for side, own in zip(SIDES, (old, new * (1 + change)), strict=True):
+            level = CAPACITY * own
             for name in NAMES:
                 values[name][side] += (level * (1 + source.gauss(0, WITHIN / math.sqrt(STEADY_TOP_TRIALS))),)
         yield values
@@ -187,7 +201,7 @@ class Ended:
     """Why those do not count."""
 
 
-def pdrgate(sut: Sut, change: float, tolerance: float, source: random.Random) -> Answer:
+def pdrgate(sut: Pairs, change: float, tolerance: float, source: random.Random) -> Answer:
     return judged(tried(sut, change, tolerance, source, 1)[0], (), change)
 
 
@@ -205,17 +219,25 @@ def judged(ended: Ended, earlier: Sequence[Ended], change: float) -> Answer:
 
 
 def tried(
-    sut: Sut, change: float, tolerance: float, source: random.Random, tries: int, *, afresh: bool = False
+    sut: Pairs,
+    change: float,
+    tolerance: float,
+    source: random.Random,
+    tries: int,
+    *,
+    afresh: bool = False,
+    rule: PairsRule | None = None,
 ) -> list[Ended]:
     """A comparison that is tried so often, whatever each of them says."""
     found: list[Ended] = []
     for _ in range(tries):
-        found.append(_ended(sut, change, tolerance, source, () if afresh else found))
+        found.append(_ended(sut, change, tolerance, source, () if afresh else found, rule or PairsRule()))
     return found
 
 
-def _ended(sut: Sut, change: float, tolerance: float, source: random.Random, earlier: Sequence[Ended]) -> Ended:
-    rule = PairsRule()
+def _ended(
+    sut: Pairs, change: float, tolerance: float, source: random.Random, earlier: Sequence[Ended], rule: PairsRule
+) -> Ended:
     pairs = {name: [tuple(zip(*one.values[name].values(), strict=True)) for one in earlier] for name in NAMES}
     known = sum(one.pairs for one in earlier)
     now = (1 + change) * math.exp(source.gauss(0, sut.shifts)) - 1 if sut.shifts else change
@@ -432,6 +454,64 @@ ILL: dict[str, tuple[Callable[[float], LoadLoss], tuple[float, ...]]] = {
 }
 
 
+# --- Odd machines ---
+
+Said = tuple[str, int]
+"""A verdict, and the pairs that it took."""
+
+
+def once(sut: Pairs, change: float, tolerance: float, source: random.Random) -> Said:
+    found = pdrgate(sut, change, tolerance, source)
+    return found.verdict, found.boots
+
+
+def retried(sut: Pairs, change: float, tolerance: float, source: random.Random) -> Said:
+    """CI that tries a red build again, until it is green or has been tried four times."""
+    each: list[Ended] = []
+    for number in range(4):
+        each.append(_ended(sut, change, tolerance, source, each, PairsRule()))
+        found = judged(each[-1], each[:-1], change)
+        if found.verdict in GREEN or number == 3:
+            break
+    return found.verdict, sum(one.pairs for one in each)
+
+
+def twelve(sut: HeavyTails, change: float, tolerance: float, source: random.Random) -> Said:
+    """A run of twelve scenarios, of which the noisiest deviates by so much and the quietest by a third of it."""
+    rule = PairsRule(comparisons=12)
+    found = []
+    for number in range(12):
+        own = HeavyTails(sut.deviation * (1 + number / 5.5) / 3)
+        found.append(judged(tried(own, change, tolerance, source, 1, rule=rule)[0], (), change))
+    words = [one.verdict for one in found]
+    said = next((word for word in ("REGRESSION", "UNSTABLE", "INCONCLUSIVE") if word in words), "PASS")
+    return said, max(one.boots for one in found)
+
+
+ODD: dict[str, tuple[Callable[..., Said], Pairs, int]] = {
+    "one side drifts by 3 %, alike by 0.8": (once, Drifts(0.8), 1),
+    "... alike by 0.95": (once, Drifts(0.95), 1),
+    "... by 1.5 %, alike by 0.8": (once, Drifts(0.8, 0.015), 1),
+    "10 % of both sides' boots 5 % slower": (once, SlowBoots(0.1, 0.1), 1),
+    "every second pair off by 3 %": (once, Ordered(), 1),
+    "30 % of the candidate's boots 5 % slower": (once, SlowBoots(0.0, 0.3), 1),
+    "heavy tails of 3 %": (once, HeavyTails(0.03), 1),
+    "twelve scenarios of these, 1 to 3 %": (twelve, HeavyTails(0.03), 5),
+    "a ratio of its own each try, by 2 %": (once, Shifts(), 1),
+    "... tried again until green, four times": (retried, Shifts(), 1),
+}
+"""How it is asked, what does so, and by how much fewer comparisons than of others."""
+
+
+def run_odd(name: str, change: float, comparisons: int, tolerance: float) -> tuple[dict[str, float], float]:
+    """Shares of the verdicts, and the median of the pairs."""
+    ask, sut, fewer = ODD[name]
+    source = random.Random(f"{name} {change}")
+    found = [ask(sut, change, tolerance, source) for _ in range(max(comparisons // fewer, 1))]
+    count = Counter(word for word, _ in found)
+    return {word: count[word] / len(found) for word in count}, statistics.median(pairs for _, pairs in found)
+
+
 # --- Tables ---
 
 
@@ -526,18 +606,39 @@ def main() -> None:
             ILL, pool.map(run_ill, ILL, comparisons, [options.tolerance] * len(ILL)), strict=True
         ):
             print(f"{name:<49}" + _shares(found_ill) + f"{found_ill.boots:>7.0f}{found_ill.seconds:>9.0f}", flush=True)
+        print(
+            f"\n{'pdrgate':<41}{'unchanged':^33}{'':>7}{'-2 tolerance':^33}{'':>7}{'':>13}\n{'':<41}"
+            + (f"{'PASS':>7}{'REGR':>7}{'IMPR':>6}{'INC':>6}{'UNST':>7}{'pairs':>7}" * 2)
+            + f"{'comparisons':>13}"
+        )
+        ends = (0.0, changes[-1])
+        jobs = {
+            name: [pool.submit(run_odd, name, end, options.comparisons, options.tolerance) for end in ends]
+            for name in ODD
+        }
+        for name, job in jobs.items():
+            halves = [one.result() for one in job]
+            print(
+                f"{name:<41}" + "".join(f"{_words(shares)}{pairs:>7.0f}" for shares, pairs in halves)
+                + f"{options.comparisons // ODD[name][2]:>13}", flush=True
+            )  # fmt: skip
     print("\n".join(table(options.comparisons, options.tolerance)))
     print(f"\n{options.comparisons} comparisons a cell, {time.monotonic() - began:.0f} s")
 
 
 _SAID = ("PASS", "REGRESSION")
+GREEN = ("PASS", "IMPROVEMENT")
 _TELLING = ("pdrgate", "one boot")
 """Methods of which the change that they tell is looked at."""
 
 
 def _shares(found: Summary) -> str:
+    return _words(found.shares)
+
+
+def _words(shares: Mapping[str, float]) -> str:
     return "".join(
-        f"{found.shares.get(word, 0):>{width}.1%}"
+        f"{shares.get(word, 0):>{width}.1%}"
         for word, width in (("PASS", 7), ("REGRESSION", 7), ("IMPROVEMENT", 6), ("INCONCLUSIVE", 6), ("UNSTABLE", 7))
     )
 

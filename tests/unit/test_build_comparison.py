@@ -547,7 +547,7 @@ def test_the_trials_of_a_comparison_are_compared_again_pair_by_pair(tmp_path: Pa
     assert again is not None
     assert again.pairs == told.pairs
     assert again.change == pytest.approx(-0.03, abs=0.003)
-    assert again.change == pytest.approx(told.change, abs=1e-9)
+    assert again.change == pytest.approx(told.change, abs=1e-4)  # the tolerance says where it may have ended
     assert judgement.verdict is Verdict.REGRESSION
 
 
@@ -884,7 +884,7 @@ def test_a_build_that_flips_from_boot_to_boot_is_unstable(tmp_path: Path) -> Non
     """The mean of two levels was once compared with a baseline that has one, and called a regression."""
     _, result, _ = compared(tmp_path, STEADY, [1e6, 0.8e6, 0.797e6, 1.003e6, 0.998e6], pairs=10)
     assert result.verdict is Verdict.UNSTABLE
-    assert "the candidate's PDR from boot to boot flips between 80" in result.reason
+    assert "4 of 10 boots of the candidate, and none of 10 of the baseline, came up 20" in result.reason
     assert "not accepted therefore: PDR " in result.reason
 
 

@@ -119,17 +119,19 @@ def test_looked_at_after_every_second_pair_it_errs_in_one_of_a_hundred(change: f
 
 
 def test_a_change_beyond_doubt_whose_interval_spans_the_tolerance_says_why_it_is_decided() -> None:
-    ratios = around(0.97, 8, deviation=0.015, seed=1)
-    found = RULE.standing([samples(ratios)])
-    assert found.verdict is Verdict.REGRESSION, found
-    (change,) = found.changes
-    assert change.lower < -0.02 < change.upper
-    assert re.search(r"; \d+ times likelier worse by 4.0% than unchanged$", judged(found.changes).reason)
+    for seed in range(200):
+        found = RULE.standing([samples(around(0.97, 16, deviation=0.02, seed=seed))])
+        if found.verdict is Verdict.REGRESSION and found.changes[0].upper > -0.02:
+            assert re.search(
+                r"; (over )?\d+ times likelier worse by 4.0% than unchanged$", judged(found.changes).reason
+            )
+            return
+    raise AssertionError("no such regression in 200")
 
 
 def test_a_tolerance_of_nothing_is_a_test_of_the_sign() -> None:
-    assert RULE.standing([samples(around(0.99, 8), tolerance=0.0)]).verdict is Verdict.REGRESSION
-    assert RULE.standing([samples(around(1.01, 8), tolerance=0.0)]).verdict is Verdict.IMPROVEMENT
+    assert RULE.standing([samples(around(0.99, 24), tolerance=0.0)]).verdict is Verdict.REGRESSION
+    assert RULE.standing([samples(around(1.01, 24), tolerance=0.0)]).verdict is Verdict.IMPROVEMENT
     assert RULE.standing([samples(around(1.0, 8), tolerance=0.0)]).verdict is None
 
 
@@ -149,16 +151,16 @@ def test_faster_and_slower_are_mirrored(ratios: list[float], tolerance: float) -
 
 
 def test_the_more_comparisons_a_run_has_the_more_a_regression_asks() -> None:
-    ratios = [samples(around(0.97, 8, deviation=0.015, seed=1))]
+    ratios = [samples(around(0.96, 24, deviation=0.02, seed=1))]
     assert RULE.standing(ratios).verdict is Verdict.REGRESSION
-    assert PairsRule(comparisons=100).standing(ratios).verdict is None
+    assert PairsRule(comparisons=10**9).standing(ratios).verdict is None
     equal = [samples(around(1.0, 4))]
     assert PairsRule(comparisons=100).standing(equal).verdict is Verdict.PASS
 
 
 def test_at_the_end_a_regression_needs_evidence_too() -> None:
     """Of very few or very noisy pairs an interval alone is beyond the tolerance too often, in a run of many."""
-    ratios = [samples(around(0.9, 3, deviation=0.01, seed=2))]
+    ratios = [samples(around(0.85, 3, deviation=0.004, seed=2))]
     assert PairsRule().standing(ratios, ended=True).verdict is Verdict.REGRESSION
     assert PairsRule(comparisons=10_000).standing(ratios, ended=True).verdict is Verdict.INCONCLUSIVE
 
@@ -171,9 +173,11 @@ def test_where_the_change_is_the_tolerance_more_pairs_are_no_advice() -> None:
 
 def test_an_improvement_whose_interval_spans_the_tolerance_says_why_it_is_one() -> None:
     for seed in range(200):
-        found = RULE.standing([samples(around(1.03, 8, deviation=0.015, seed=seed))])
+        found = RULE.standing([samples(around(1.03, 16, deviation=0.02, seed=seed))])
         if found.verdict is Verdict.IMPROVEMENT and found.changes[0].lower < 0.02:
-            assert re.search(r"; \d+ times likelier better by 4.0% than unchanged", judged(found.changes).reason)
+            assert re.search(
+                r"; (over )?\d+ times likelier better by 4.0% than unchanged", judged(found.changes).reason
+            )
             return
     raise AssertionError("no such improvement in 200")
 
@@ -217,6 +221,42 @@ def test_what_scatters_keeps_no_other_measurand_from_its_regression() -> None:
     assert RULE.standing([samples(around(1.0, 4)), odd]).verdict is None
 
 
+# --- Machines that drift, and what the order of a pair's boots does ---
+
+
+def drifting(source: random.Random, alike: float, pairs: int = 48) -> list[float]:
+    """Ratios of equal builds of which neighbours are alike; they deviate by 3 %."""
+    level, found = source.gauss(0, 1), []
+    for _ in range(pairs):
+        found.append(math.exp(0.03 * level))
+        level = alike * level + math.sqrt(1 - alike**2) * source.gauss(0, 1)
+    return found
+
+
+@pytest.mark.parametrize(("alike", "most"), [(0.8, 0.03), (0.95, 0.09)])
+def test_equal_builds_on_a_machine_that_drifts_are_seldom_called_slower(alike: float, most: float) -> None:
+    """A simulation. By independent pairs alone 14 and 22 of a hundred are."""
+    source, wrong = random.Random(7), 0
+    for _ in range(200):
+        ratios = drifting(source, alike)
+        verdicts = (RULE.standing([samples(ratios[:pairs])]).verdict for pairs in range(4, 49, 2))
+        wrong += next(found for found in verdicts if found is not None) is Verdict.REGRESSION
+    assert wrong <= most * 200
+
+
+def test_what_the_order_of_the_boots_does_is_no_scatter() -> None:
+    """Pairs are measured A B, then B A: what the second one loses cancels, and is no doubt of the mean."""
+    ordered = [ratio * (1.03 if number % 2 else 0.97) for number, ratio in enumerate(around(1.0, 8, 0.002))]
+    found = RULE.standing([samples(ordered)])
+    assert found.verdict is Verdict.PASS
+    (change,) = found.changes
+    assert change.evidence is not None
+    assert change.evidence.deviation < 0.005
+    assert change.evidence.apart == 0
+    slower = RULE.standing([samples([0.96 * ratio for ratio in ordered])])
+    assert slower.verdict is Verdict.REGRESSION
+
+
 # --- How many pairs it may still want ---
 
 
@@ -227,7 +267,7 @@ def test_before_two_pairs_only_the_rule_bounds_the_outlook() -> None:
 
 @pytest.mark.parametrize(
     ("ratio", "deviation", "pairs", "expected"),
-    [(0.9, 0.003, 3, (4, 4)), (1.0, 0.003, 3, (4, 6)), (0.98, 0.02, 9, (10, 48)), (1.0, 0.01, 48, (48, 48))],
+    [(0.9, 0.001, 3, (4, 4)), (1.0, 0.003, 3, (4, 6)), (0.98, 0.02, 9, (10, 48)), (1.0, 0.01, 48, (48, 48))],
 )
 def test_evidence_that_grows_fast_promises_few_pairs(
     ratio: float, deviation: float, pairs: int, expected: tuple[int, int]
@@ -264,7 +304,7 @@ def test_where_a_comparison_ends_favours_nothing_that_is_told(change: float, fav
     source = random.Random(1)
     found = [ended_with(change, 0.04, source) for _ in range(150)]
     seen, told = (favours * (sum(each) / len(found) - change) for each in list(zip(*found, strict=True))[:2])
-    assert seen > 0.0015
+    assert seen > 0.001
     assert abs(told) < 0.6 * seen
     assert sum(holds for _, _, holds in found) >= 0.92 * len(found)
 
@@ -312,6 +352,8 @@ def test_at_the_end_half_the_odds_decide() -> None:
             (change,) = open_.changes
             assert change.evidence is not None
             verdict = RULE.standing([samples(ratios)], ended=True).verdict
-            assert (verdict is Verdict.PASS) is (change.evidence.slower <= -math.log(50))
+            assert (verdict is Verdict.PASS) is (
+                change.evidence.slower <= -math.log(50) and change.evidence.slower_if_drifting <= -math.log(7.5 / 2)
+            )
             seen.add(verdict)
     assert seen >= {Verdict.PASS, Verdict.INCONCLUSIVE}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 
@@ -10,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pdrgate.stats import log_likelihood_ratio, resolvable, sample_deviation, winsorised
+from pdrgate.stats.order import order_effect, without_order
+from pdrgate.stats.sequential import ALIKE, drifting_likelihood_ratio
 
 VALUES = st.lists(st.floats(-1.0, 1.0), min_size=2, max_size=30)
 
@@ -42,6 +45,48 @@ def test_equal_values_are_told_apart_without_a_deviation() -> None:
     assert log_likelihood_ratio([-0.04] * 4, -0.04, 0.0) == 700
     assert log_likelihood_ratio([-0.02] * 4, -0.04, 0.0) == pytest.approx(0)
     assert log_likelihood_ratio([0.0] * 4, 0.0, 0.0) == 0
+
+
+@given(st.lists(st.floats(-1.0, 1.0), min_size=2, max_size=8))
+def test_a_drift_is_the_likeliest_that_a_hypothesis_allows(values: list[float]) -> None:
+    """Against the density of a stationary process, written out, at means and correlations of a grid."""
+    values = [value + number / 100 for number, value in enumerate(values)]
+
+    def likely(level: float, alike: float) -> float:
+        steps = [after - level - alike * (before - level) for before, after in itertools.pairwise(values)]
+        left = (1 - alike**2) * (values[0] - level) ** 2 + sum(step**2 for step in steps)
+        return math.log1p(-(alike**2)) / 2 - len(values) / 2 * math.log(max(left, 1e-300))
+
+    grid = [number / 200 for number in range(301)]
+    low = max(likely(-0.04 - off, alike) for off in grid for alike in ALIKE)
+    high = max(likely(off, alike) for off in grid for alike in ALIKE)
+    found = drifting_likelihood_ratio(values, -0.04, 0.0)
+    assert found == pytest.approx(low - high, abs=0.3 * len(values))
+    assert found == pytest.approx(-drifting_likelihood_ratio([-value for value in values], 0.0, 0.04), abs=1e-6)
+
+
+def test_a_drift_makes_few_values_say_less() -> None:
+    beside = [-0.040, -0.041, -0.043, -0.042]
+    assert 1 < drifting_likelihood_ratio(beside, -0.04, 0.0) < log_likelihood_ratio(beside, -0.04, 0.0) - 4
+    assert drifting_likelihood_ratio([-0.04] * 4, -0.04, 0.0) == 700
+    assert drifting_likelihood_ratio([0.0] * 4, -0.04, 0.0) == -700
+    for values in ([], [math.nan, 0.0]):
+        with pytest.raises(ValueError, match="finite values"):
+            drifting_likelihood_ratio(values, -0.04, 0.0)
+
+
+def test_what_the_order_does_is_told_from_chance() -> None:
+    source, wrong = random.Random(2), 0
+    for _ in range(3000):
+        wrong += order_effect([source.gauss(0, 0.01) for _ in range(8)]) != 0
+    assert wrong <= 12  # of a thousand one
+    ordered = [source.gauss(0, 0.002) + (0.03 if number % 2 else -0.03) for number in range(8)]
+    assert order_effect(ordered) == pytest.approx(-0.03, abs=0.003)
+    left = without_order(ordered)
+    assert sum(left) == pytest.approx(sum(ordered))
+    assert sample_deviation(left) < 0.004
+    assert without_order(ordered[:7]) == tuple(ordered[:7])
+    assert order_effect([0.01, -0.01] * 4) == pytest.approx(0.01)
 
 
 @pytest.mark.parametrize("values", [[], [math.nan, 0.0], [math.inf, 0.0]])

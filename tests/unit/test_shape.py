@@ -13,7 +13,7 @@ from simulated_sut import Behaviour, IdealCurve, LoadLoss, SimulatedSut
 from pdrgate.gate.shape import Shape, shape_of
 from pdrgate.replication import Contradiction, PairsRule, Samples, Standing
 from pdrgate.results.model import Side
-from pdrgate.results.verdict import Verdict
+from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stability import Reading
 from pdrgate.stability.series_checks import one_level_each, one_level_within
 from pdrgate.trial import Trial
@@ -135,3 +135,57 @@ def test_levels_of_boots_do_not_look_like_flips_within_them() -> None:
     assert one_level_within("rate", boots).passed is True
     assert one_level_within("rate", []).passed is None
     assert one_level_within("rate", [[1e6], [0.0, 0.0]]).passed is None
+
+
+# --- What is the testbed's, and what one build's ---
+
+
+def over_boots(baseline: Sequence[float], candidate: Sequence[float]) -> Judgement | None:
+    """What the shape of boots' rates says of a comparison that found nothing."""
+    samples = {
+        name: {"baseline": tuple(1e6 * value for value in baseline), "candidate": tuple(1e6 * v for v in candidate)}
+        for name in ("PDR", "saturation throughput")
+    }
+    shape = shape_of({}, samples, reading=Reading.STRICT, loss_ratio=0.005, scenario="s")  # type: ignore[arg-type]
+    return shape.veto(Standing((), Verdict.PASS), LABELS)
+
+
+def scattered(slow: Sequence[int], seed: int, boots: int = 16, by: float = 0.95) -> list[float]:
+    source = random.Random(seed)
+    return [source.gauss(1, 0.003) * (by if number in slow else 1.0) for number in range(boots)]
+
+
+def test_a_few_slow_boots_of_both_builds_are_the_testbeds() -> None:
+    assert over_boots(scattered([2, 9], 1), scattered([5, 11, 14], 2)) is None
+
+
+def test_slow_boots_that_only_one_build_has_are_told() -> None:
+    found = over_boots(scattered([], 1), scattered([2, 5, 11, 14], 2))
+    assert found is not None
+    assert found.verdict is Verdict.UNSTABLE
+    assert "4 of 16 boots of the candidate, and none of 16 of the baseline, came up 4.9% slower" in found.reason
+    assert over_boots(scattered([1, 2, 5, 7, 9, 11, 14], 1), scattered([3], 2)) is not None
+
+
+def test_many_slow_boots_of_both_builds_are_flips() -> None:
+    found = over_boots(scattered(range(0, 16, 3), 1, by=0.9), scattered([1, 2, 5, 6, 9, 10, 13], 2, by=0.9))
+    assert found is not None
+    assert "flips between" in found.reason
+
+
+def test_what_the_order_of_the_boots_does_is_no_flip() -> None:
+    """Pairs are measured A B, then B A; the one that comes second is slower by 3 %."""
+    first, second = range(1, 16, 2), range(0, 16, 2)
+    assert over_boots(scattered(first, 1, by=0.97), scattered(second, 2, by=0.97)) is None
+
+
+def test_a_ratio_that_drifts_is_no_number_however_far_from_the_tolerance() -> None:
+    samples = {
+        name: {"baseline": (1e6,) * 16, "candidate": tuple(1e6 * (0.95 - 0.004 * number) for number in range(16))}
+        for name in ("PDR", "saturation throughput")
+    }
+    shape = shape_of({}, samples, reading=Reading.STRICT, loss_ratio=0.005, scenario="s")  # type: ignore[arg-type]
+    found = shape.veto(Standing((), Verdict.REGRESSION), LABELS)
+    assert found is not None
+    assert found.verdict is Verdict.UNSTABLE
+    assert "relative to the baseline's changes by -6" in found.reason

@@ -508,6 +508,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
                 remarks.append(f"the {side}'s curve: {found.reason}")
         if self.interference and verdict is not Verdict.PASS:
             remarks.append(f"meanwhile {self.interference}")
+        remarks.append(self.shape.remark if self.shape is not None else "")
         return [*remarks, self._places(verdict)]
 
     def _places(self, verdict: Verdict) -> str:

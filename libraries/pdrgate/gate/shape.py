@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -16,7 +17,9 @@ from pdrgate.stability import Verdict as Stability
 from pdrgate.stability.checks import ENOUGH_DATA, LIVELOCK, SATURATION, Check
 from pdrgate.stability.drift import PACKETS
 from pdrgate.stability.series_checks import one_level, one_level_each, one_level_within, steady
+from pdrgate.stability.slow_boots import SlowBoots, slow_boots
 from pdrgate.stats.intervals import mean, sample_deviation
+from pdrgate.stats.order import order_effect, without_order
 from pdrgate.trial import Trial, by_boot
 
 _TIMED = (PartialDropRate.name, SaturationThroughput.name)
@@ -43,6 +46,8 @@ class Shape:
     """On the builds' ratios from pair to pair."""
     contradictions: tuple[Contradiction, ...] = ()
     """Of the ratios of earlier tries, which do not count therefore."""
+    slow: tuple[SlowBoots, ...] = ()
+    """A minority of one build's boots that come up slower, by measurand and try."""
 
     def veto(self, standing: Standing, labels: Mapping[str, str], meanwhile: str = "") -> Judgement | None:
         """Why a change is not accepted, though it was measured; None when it is.
@@ -63,11 +68,13 @@ class Shape:
                 continue
             disturbed = f"; meanwhile {meanwhile}" if meanwhile else ""
             return Judgement(Verdict(found.verdict.value), f"the {side} {labels[side]}: {found.reason}{disturbed}")
-        # At which of its levels a build comes up is chance, and so is a change between two that do.
+        # At which of its levels a build comes up is chance, and so is a change between two that do. A ratio that
+        # drifts is no one number, however far from the tolerance it is.
         failed = [f"the {check.sentence}" for check in self.levels if check.passed is False]
-        if standing.verdict not in (Verdict.REGRESSION, Verdict.IMPROVEMENT):
-            # A change beyond the tolerance on any account need not be one number.
-            failed += [check.sentence for check in self.ratios if check.passed is False]
+        if standing.verdict is not Verdict.REGRESSION:
+            # Where all boots together are slower beyond doubt, that some are is how.
+            failed += [one.sentence for one in self.slow]
+        failed += [check.sentence for check in self.ratios if check.passed is False]
         if failed:
             return Judgement(Verdict.UNSTABLE, f"over {self.pairs} pairs of boots: {failed[0]}")
         was_slower = [str(one) for one in self.contradictions if one.slower]
@@ -78,6 +85,11 @@ class Shape:
                 f"the ratio is another one in each try: {was_slower[0]}; --afresh forgets what was then",
             )
         return None
+
+    @property
+    def remark(self) -> str:
+        """Which boots are slow, in a clause; empty where one build has no such minority."""
+        return self.slow[0].sentence if self.slow else ""
 
 
 def shape_of(
@@ -101,7 +113,7 @@ def shape_of(
         loss_ratio: the PDR's.
     """
     tries = (*earlier, samples)
-    levels, ratios = _over_boots(dict.fromkeys(_TIMED, PACKETS), tries)
+    levels, ratios, slow = _over_boots(dict.fromkeys(_TIMED, PACKETS), tries)
     levels += [
         one_level_within(f"{side}'s saturation throughput within its boots", _at_most(own))
         for side, own in trials.items()
@@ -115,7 +127,7 @@ def shape_of(
         for side, own in trials.items()
     }  # fmt: skip
     pairs = sum(len(one[PartialDropRate.name]["baseline"]) for one in tries)
-    return Shape(pairs, assessments, tuple(levels), tuple(ratios), tuple(contradictions))
+    return Shape(pairs, assessments, tuple(levels), tuple(ratios), tuple(contradictions), tuple(slow))
 
 
 def shape_of_transfers(
@@ -123,36 +135,57 @@ def shape_of_transfers(
 ) -> Shape:
     """The shape of a comparison of closed loops, which have no curve: of their throughput from boot to boot."""
     tries = (*earlier, samples)
-    levels, ratios = _over_boots({TcpThroughput.name: TcpThroughput.unit}, tries)
+    levels, ratios, slow = _over_boots({TcpThroughput.name: TcpThroughput.unit}, tries)
     pairs = sum(len(one[TcpThroughput.name]["baseline"]) for one in tries)
-    return Shape(pairs, {}, tuple(levels), tuple(ratios), tuple(contradictions))
+    return Shape(pairs, {}, tuple(levels), tuple(ratios), tuple(contradictions), tuple(slow))
 
 
-def _over_boots(units: Mapping[str, str], tries: Sequence[Samples]) -> tuple[list[Check], list[Check]]:
-    """The checks on levels and on ratios of some measurands, by name with their units."""
+def _over_boots(units: Mapping[str, str], tries: Sequence[Samples]) -> tuple[list[Check], list[Check], list[SlowBoots]]:
+    """The checks on levels and on ratios of some measurands, by name with their units, and whose slow boots there are.
+
+    What the order of a pair's boots does is in neither: it is no flip of a build, and no wandering of a ratio.
+    """
     ratios: list[Check] = []
     levels: list[Check] = []
+    slow: list[SlowBoots] = []
     for name, unit in units.items():
-        told = [_ratios(one[name]) for one in tries]
-        ratios += steady(f"candidate's {name} relative to the baseline's", tuple(chain.from_iterable(told)))
-        for one, both in zip(tries, told, strict=True):
-            levels += _levels(name, one[name], both, unit)
-    return levels, ratios
+        told = [_without_order(one[name]) for one in tries]
+        both = [_ratios(one) for one in told]
+        ratios += steady(f"candidate's {name} relative to the baseline's", tuple(chain.from_iterable(both)))
+        for one, own in zip(told, both, strict=True):
+            checks, few = _levels(name, one, own, unit)
+            levels += checks
+            slow += [few] if few is not None and not few.testbeds else []
+    return levels, ratios, slow
 
 
-def _ratios(own: Mapping[Side, tuple[float, ...]]) -> tuple[float, ...]:
+def _ratios(own: Mapping[Side, Sequence[float]]) -> tuple[float, ...]:
     return tuple(new / old for new, old in zip(own["candidate"], own["baseline"], strict=True))
+
+
+def _without_order(own: Mapping[Side, tuple[float, ...]]) -> Mapping[Side, tuple[float, ...]]:
+    """The values of both builds as they would be without what their order did, where it did anything to the ratios."""
+    if not order_effect([math.log(ratio) for ratio in _ratios(own)]):
+        return own
+    return {side: tuple(map(math.exp, without_order(list(map(math.log, values))))) for side, values in own.items()}
 
 
 def _levels(
     name: str, own: Mapping[Side, tuple[float, ...]], both: tuple[float, ...], unit: str = PACKETS
-) -> list[Check]:
-    """Whether the boots of each build have one level; none where the machine moves both builds alike."""
+) -> tuple[list[Check], SlowBoots | None]:
+    """Whether the boots of each build have one level; none where the machine moves both builds alike.
+
+    A minority of slow boots is told in its place: of both builds alike it is the testbed's, and what it does to the
+    change is in the interval.
+    """
     if all(_relative_deviation(values) > _ALIKE * _relative_deviation(both) for values in own.values()):
-        return []
+        return [], None
+    few = slow_boots(own["baseline"], own["candidate"])
+    if few is not None:
+        return [], few
     each = [one_level(f"{side}'s {name} from boot to boot", values, unit=unit) for side, values in own.items()]
     both_builds = f"builds' {name} from boot to boot"
-    return [*each, one_level_each(both_builds, own["baseline"], own["candidate"], unit=unit)]
+    return [*each, one_level_each(both_builds, own["baseline"], own["candidate"], unit=unit)], None
 
 
 def _relative_deviation(values: Sequence[float]) -> float:

@@ -55,6 +55,11 @@ class PairsRule:
     """Of an unchanged build against one slower by twice the tolerance, before PASS is said."""
     regression_odds: float = 200.0
     """Of the latter against the former, before REGRESSION is said: more, for few pairs make a deviation look small."""
+    regression_odds_if_drifting: float = 100.0
+    """The same where neighbouring pairs may be alike: few boots of a machine that drifts lie beside each other and look
+    like a change."""
+    pass_odds_if_drifting: float = 7.5
+    """The same of PASS: less, for who looks again at a build that passed loses nothing by the first look."""
     comparisons: int = 1
     """Of the run: any of them may be the one that calls a REGRESSION wrongly, and PASS needs all of them."""
     confidence: float = 0.95
@@ -114,9 +119,12 @@ class PairsRule:
         other: list[tuple[float, int]] = []
         for own, one in zip(samples, self.standing(samples, earlier=earlier).changes, strict=True):
             assert one.evidence is not None
-            slower = one.evidence.slower
-            odds = self.regression_odds * len(samples) * self.comparisons if slower > 0 else self.pass_odds
-            needed = math.log(odds) * pairs / max(abs(slower), _NOTHING)
+            slower, drifting = one.evidence.slower, one.evidence.slower_if_drifting
+            assert drifting is not None
+            bounds = [bound[0 if slower > 0 else 1] for bound in self._bounds(len(samples))]
+            # Of a drift the first few pairs tell nothing that grows.
+            known = [(slower, bounds[0]), (drifting, bounds[1])] if slower * drifting > 0 else [(slower, bounds[0])]
+            needed = max(bound * pairs / max(abs(found), _NOTHING) for found, bound in known)
             fewest = self._fewest(own) if pairs > 2 else self.fewest  # two values of a build deviate by anything
             (worse if slower > 0 else other).append((needed, fewest))
         first = min if worse else max  # one that is worse is enough; PASS needs all of them
@@ -149,13 +157,14 @@ class PairsRule:
         if evidence.pairs < first or not evidence.deviation or change.change <= -1:
             return change
         sign = 1.0 if change.better == "higher" else -1.0
-        ends = (math.log(self.regression_odds * measurands * self.comparisons), math.log(self.pass_odds))
-        decided = evidence.slower >= ends[0] or evidence.slower <= -ends[1]
+        decided = self._tested(change, measurands) is not Verdict.INCONCLUSIVE
         last = earlier + self.most if decided else evidence.pairs
         looks = [*range(max(first, earlier + self.fewest_again), last, 2), last]
         centre = math.log1p(change.change)
         distance = -2 * abs(math.log1p(-sign * change.tolerance))
-        centre -= sign * stopping_bias(sign * centre, evidence.deviation, (distance, 0.0), ends, looks)
+        centre -= sign * stopping_bias(
+            sign * centre, evidence.deviation, (distance, 0.0), *self._bounds(measurands), looks
+        )
         doubt = (1 - change.confidence) / (_LOOKED_AT if evidence.pairs > first else 1.0)
         half = t_quantile(1 - doubt / 2, evidence.pairs - 1) * evidence.deviation / math.sqrt(evidence.pairs)
         return replace(
@@ -164,17 +173,10 @@ class PairsRule:
 
     def _left(self, change: ChangeResult, measurands: int, few: bool) -> Verdict:
         """What half the odds say; of pairs so few that the test does not ask them, what the interval says besides."""
-        evidence = change.evidence
-        assert evidence is not None
-        needed = math.log(self.regression_odds / 2 * measurands * self.comparisons)
-        if few:
-            doubtful = change.verdict is Verdict.REGRESSION and evidence.slower < needed
-            return Verdict.INCONCLUSIVE if doubtful else change.verdict
-        if evidence.slower >= needed:
-            return Verdict.REGRESSION
-        if evidence.slower > -math.log(self.pass_odds / 2):
-            return Verdict.INCONCLUSIVE
-        return Verdict.IMPROVEMENT if evidence.faster >= needed else Verdict.PASS
+        said = self._at_odds(change, measurands, 2.0)
+        if few and (change.verdict is not Verdict.REGRESSION or said is Verdict.REGRESSION):
+            return change.verdict
+        return Verdict.INCONCLUSIVE if few else said
 
     def _fewest(self, samples: Samples) -> int:
         scattered = any(
@@ -183,14 +185,28 @@ class PairsRule:
         return self.fewest_scattered if scattered else self.fewest
 
     def _tested(self, change: ChangeResult, measurands: int) -> Verdict:
+        return self._at_odds(change, measurands, 1.0)
+
+    def _at_odds(self, change: ChangeResult, measurands: int, part: float) -> Verdict:
+        """What the evidence says, by the odds that were asked divided by ``part``."""
         evidence = change.evidence
         assert evidence is not None
-        beyond_doubt = math.log(self.regression_odds * measurands * self.comparisons)
-        if evidence.slower >= beyond_doubt:
+        assert evidence.slower_if_drifting is not None
+        assert evidence.faster_if_drifting is not None
+        (worse, same), (worse_if_drifting, same_if_drifting) = self._bounds(measurands, part)
+        if evidence.slower >= worse and evidence.slower_if_drifting >= worse_if_drifting:
             return Verdict.REGRESSION
-        if evidence.slower > -math.log(self.pass_odds):
+        if evidence.slower > -same or evidence.slower_if_drifting > -same_if_drifting:
             return Verdict.INCONCLUSIVE
-        return Verdict.IMPROVEMENT if evidence.faster >= beyond_doubt else Verdict.PASS
+        better = evidence.faster >= worse and evidence.faster_if_drifting >= worse_if_drifting
+        return Verdict.IMPROVEMENT if better else Verdict.PASS
+
+    def _bounds(self, measurands: int, part: float = 1.0) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Logs of the odds of a slower build and an unchanged one: for independent pairs, and for those that drift."""
+        return (
+            (math.log(self.regression_odds / part * measurands * self.comparisons), math.log(self.pass_odds / part)),
+            (math.log(self.regression_odds_if_drifting / part), math.log(self.pass_odds_if_drifting / part)),
+        )
 
 
 def _borne_out(changes: Sequence[ChangeResult], samples: Sequence[Samples], earlier: int) -> tuple[ChangeResult, ...]:

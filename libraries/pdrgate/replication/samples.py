@@ -14,13 +14,14 @@ from pdrgate.stats.intervals import (
     Change,
     change_interval,
     change_interval_of_boots,
-    log_ratios,
     mean,
     paired_change_interval,
+    raw_log_ratios,
     sample_deviation,
 )
 from pdrgate.stats.pooled import Deviation
-from pdrgate.stats.sequential import log_likelihood_ratio, resolvable
+from pdrgate.stats.robust import winsorised
+from pdrgate.stats.sequential import drifting_likelihood_ratio, log_likelihood_ratio, resolvable
 
 _THE_SAME = Deviation(0.0, 1.0)
 """Of boots that add nothing to what their values deviate by."""
@@ -90,22 +91,24 @@ class Samples:
         worse = 1.0 if self.better == "lower" else -1.0
         # In logs, as ratios are: twice the tolerance is the tolerance twice over.
         slower = 2 * math.log1p(worse * self.tolerance)
-        ratios = log_ratios(self.candidate, self.baseline)
+        raw = raw_log_ratios(self.candidate, self.baseline)
+        ratios = winsorised(raw)
         gains = [-worse * ratio for ratio in ratios]
+        losses = [-gain for gain in gains]
         distance = abs(slower)
+        faster = log_likelihood_ratio(losses, -distance, 0.0)
         return replace(
             change,
             evidence=Evidence(
                 slower=log_likelihood_ratio(gains, -distance, 0.0),
-                faster=log_likelihood_ratio([-gain for gain in gains], -distance, 0.0),
+                faster=faster,
                 pairs=len(ratios),
                 deviation=sample_deviation(ratios),
                 resolves=abs(math.expm1(worse * resolvable(sample_deviation(ratios), len(ratios), odds) / 2)),
-                # What is not pulled in is left untouched.
-                apart=sum(
-                    ratio != math.log(new / old)
-                    for ratio, new, old in zip(ratios, self.candidate, self.baseline, strict=True)
-                ),
+                apart=sum(pulled != ratio for pulled, ratio in zip(ratios, raw, strict=True)),
+                slower_if_drifting=drifting_likelihood_ratio(gains, -distance, 0.0),
+                # What is not likelier better without a drift is not asked with one.
+                faster_if_drifting=drifting_likelihood_ratio(losses, -distance, 0.0) if faster > 0 else faster,
             ),
         )
 

@@ -64,6 +64,10 @@ class Evidence:
     """The least tolerance that as many such pairs decide, in some 95 of 100 comparisons of equal builds."""
     apart: int = 0
     """Pairs that lie so far from the others that they count for less than they are."""
+    slower_if_drifting: float | None = None
+    """As ``slower``, where neighbouring pairs may be alike; None in results of before that was asked."""
+    faster_if_drifting: float | None = None
+    """As ``faster``, the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from pdrgate.stats.order import without_order
 from pdrgate.stats.pooled import Deviation
 from pdrgate.stats.robust import winsorised
 
@@ -201,7 +202,12 @@ def paired_change_interval(candidate: Sequence[float], baseline: Sequence[float]
 
 
 def log_ratios(candidate: Sequence[float], baseline: Sequence[float]) -> tuple[float, ...]:
-    """log(candidate / baseline) of each pair, `winsorised`: of many pairs, a lone one that dips moves no mean.
+    """The `raw_log_ratios`, `winsorised`: of many pairs, a lone one that dips moves no mean. Raises as they do."""
+    return winsorised(raw_log_ratios(candidate, baseline))
+
+
+def raw_log_ratios(candidate: Sequence[float], baseline: Sequence[float]) -> tuple[float, ...]:
+    """log(candidate / baseline) of each pair, `without_order`: what the order of its boots does is no change.
 
     Raises:
         ValueError: samples of different lengths, or a value that is not positive and finite.
@@ -210,7 +216,7 @@ def log_ratios(candidate: Sequence[float], baseline: Sequence[float]) -> tuple[f
         raise ValueError(f"{len(candidate)} values cannot be paired with {len(baseline)}")
     if not all(0 < value < math.inf for value in (*candidate, *baseline)):
         raise ValueError("a value is not positive: a change relative to it is undefined")
-    return winsorised([math.log(value / base) for value, base in zip(candidate, baseline, strict=True)])
+    return without_order([math.log(value / base) for value, base in zip(candidate, baseline, strict=True)])
 
 
 def _two_sided(confidence: float, freedom: float) -> float:

@@ -5,10 +5,14 @@ The deviation is nobody's to know beforehand, so each hypothesis is given the de
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pdrgate.stats.intervals import mean, t_quantile
 
@@ -52,6 +56,93 @@ def log_likelihood_ratio(values: Sequence[float], below: float, above: float) ->
     return max(-_MOST, min(_MOST, count / 2 * math.log(high / low)))
 
 
+ALIKE = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+"""Correlations of neighbours that are thought possible: beyond the last a level is as good as one of its own, and no
+number of values tells it from a change."""
+_LEAST = 1e-300
+"""Of a sum of squares: its log is still a number."""
+
+
+def drifting_likelihood_ratio(values: Sequence[float], below: float, above: float) -> float:
+    """The same as `log_likelihood_ratio`, where each value may also be like the one before it.
+
+    Values of a machine that drifts lie beside each other, and few of them deviate by next to nothing wherever they are.
+    So each hypothesis is given the correlation that suits it best as well, of those `ALIKE`: the exact likelihood of a
+    stationary normal process in which each value keeps that part of the last one's distance from the mean. Of values
+    that are independent this is the smaller evidence: some more of them are needed, the fewer the less they deviate.
+
+    Args:
+        values: in measured order.
+        below: upper end of the one hypothesis, in the values' unit.
+        above: lower end of the other, not less than ``below``.
+
+    Raises:
+        ValueError: no values, one that is not finite, or ``below`` above ``above``.
+    """
+    if not values or below > above or not all(map(math.isfinite, values)):
+        raise ValueError("a drift needs finite values, and hypotheses that exclude each other")
+    centre = mean(values)  # or sums of squares have no digits left
+    own = [value - centre for value in values]
+    sums = _Sums(
+        len(own), math.fsum(own), math.fsum(value**2 for value in own),
+        math.fsum(value * before for before, value in itertools.pairwise(own)), own[0], own[-1],
+    )  # fmt: skip
+    low: list[float] = []
+    high: list[float] = []
+    for r in ALIKE:
+        a, b, c = sums.squares_around(r)
+        for likely, end in (low, min(b / c, below - centre)), (high, max(b / c, above - centre)):
+            left = max(a - 2 * b * end + c * end**2, _LEAST)
+            likely.append(math.log1p(-(r**2)) / 2 - len(own) / 2 * math.log(left))
+    return max(-_MOST, min(_MOST, max(low) - max(high)))
+
+
+_Numbers = TypeVar("_Numbers", float, NDArray[np.float64])
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums(Generic[_Numbers]):
+    """What the likelihood of a stationary process of neighbours that are alike asks of values."""
+
+    count: _Numbers
+    values: _Numbers
+    squares: _Numbers
+    neighbours: _Numbers
+    """Of the products of each value and the one before it."""
+    first: _Numbers
+    last: _Numbers
+
+    def squares_around(self, r: _Numbers) -> tuple[_Numbers, _Numbers, _Numbers]:
+        """(1 - r^2) (x_1 - m)^2 + the sum of (x_t - r x_{t-1} - (1 - r) m)^2, as a, b and c of a - 2 b m + c m^2."""
+        return (
+            self.squares - 2 * r * self.neighbours + r**2 * (self.squares - self.last**2 - self.first**2),
+            (1 - r) * (self.values - r * (self.values - self.last - self.first)),
+            (1 - r) * (self.count - r * (self.count - 2)),
+        )
+
+
+def _log_odds(
+    samples: NDArray[np.float64], counts: NDArray[np.int64], hypotheses: tuple[float, float], alike: Sequence[float]
+) -> NDArray[np.float64]:
+    """`drifting_likelihood_ratio` of each sample, a row, after its first so many values, a column."""
+    centre = samples.mean()
+    values = samples - centre
+    at = counts - 1
+    products = np.pad(np.cumsum(values[:, 1:] * values[:, :-1], axis=1), ((0, 0), (1, 0)))
+    sums = _Sums(
+        counts.astype(np.float64), np.cumsum(values, axis=1)[:, at], np.cumsum(values**2, axis=1)[:, at],
+        products[:, at], values[:, :1], values[:, at],
+    )  # fmt: skip
+    r = np.asarray(alike)[:, None, None]
+    a, b, c = sums.squares_around(r)
+    scale = np.log1p(-(r**2)) / 2
+    low, high = (
+        (scale - counts / 2 * np.log(np.maximum(a - 2 * b * end + c * end**2, _LEAST))).max(axis=0)
+        for end in (np.minimum(b / c, hypotheses[0] - centre), np.maximum(b / c, hypotheses[1] - centre))
+    )
+    return np.asarray(low - high)
+
+
 _SIMULATED = 1000
 """Samples: the bias comes out to a thirtieth of their deviation, a tenth of what it is where it matters."""
 
@@ -61,6 +152,7 @@ def stopping_bias(
     deviation: float,
     hypotheses: tuple[float, float],
     log_odds: tuple[float, float],
+    if_drifting: tuple[float, float],
     looks: Sequence[int],
 ) -> float:
     """How far the mean of a sample is off on average that ends when `log_likelihood_ratio` reaches its bound.
@@ -75,6 +167,7 @@ def stopping_bias(
         deviation: theirs, positive.
         hypotheses: ``below`` and ``above`` of `log_likelihood_ratio`.
         log_odds: at which the sample ends, for the low mean and for the high one.
+        if_drifting: that `drifting_likelihood_ratio` must reach besides.
         looks: the numbers of values at which it is asked, rising; at the last it ends in any case.
     """
     source = np.random.default_rng(1)
@@ -82,12 +175,10 @@ def stopping_bias(
     values = centre + deviation * np.concatenate([half, -half])
     counts = np.asarray(looks)
     means = np.cumsum(values, axis=1)[:, counts - 1] / counts
-    own = np.cumsum(values**2, axis=1)[:, counts - 1] - counts * means**2
-    below, above = hypotheses
-    low = own + counts * (means - np.minimum(means, below)) ** 2
-    high = own + counts * (means - np.maximum(means, above)) ** 2
-    ratios = counts / 2 * np.log(high / low)
-    ended = (ratios >= log_odds[0]) | (ratios <= -log_odds[1])
+    ratios = _log_odds(values, counts, hypotheses, ALIKE[:1])
+    drifting = _log_odds(values, counts, hypotheses, ALIKE)
+    ended = (ratios >= log_odds[0]) & (drifting >= if_drifting[0])
+    ended |= (ratios <= -log_odds[1]) & (drifting <= -if_drifting[1])
     ended[:, -1] = True
     return float(means[np.arange(len(means)), ended.argmax(axis=1)].mean() - centre)
 
