@@ -342,6 +342,11 @@ HOSTILE: dict[str, Members] = {
         tar_link(f"./{MODULES}", "OUTSIDE"), tar_file(f"./{MODULES}/modules.order", b"escaped"),
     ],
     "a link to a folder, then a file behind it": [tar_link("./lib", "OUTSIDE"), tar_file(f"./{MODULES}/x.ko")],
+    "a link, then a link behind it": [tar_link("./lib", "OUTSIDE"), tar_link(f"./{MODULES}/a.ko", "x")],
+    "a link, then a hard link behind it": [
+        tar_file(f"./boot/config-{RELEASE}"), tar_link("./lib", "OUTSIDE"),
+        tar_link(f"./{MODULES}/a.ko", f"./boot/config-{RELEASE}", tarfile.LNKTYPE),
+    ],
     "a hard link to a file of the host": [tar_link(f"./boot/config-{RELEASE}", "OUTSIDE/mine", tarfile.LNKTYPE)],
     "a hard link out of it": [tar_link(f"./boot/config-{RELEASE}", "../../mine", tarfile.LNKTYPE)],
     "a device": [tar_link(f"./boot/config-{RELEASE}", "", tarfile.CHRTYPE)],
@@ -383,12 +388,49 @@ def test_a_package_writes_nothing_outside_of_its_folder(tmp_path: Path, attack: 
     assert not [path for path in (tmp_path / "cache").iterdir() if path.name.startswith("part-")]
 
 
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("behind", ["file", "link"])
+def test_several_packages_write_nothing_outside_of_their_folder(tmp_path: Path, behind: str, order: int) -> None:
+    """One has a link where the other has a folder."""
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    place = f"./{MODULES}/kernel/a.ko"
+    packages = [
+        archive_deb(tmp_path / "a.deb", [KERNEL, tar_link("./lib", str(victim))]),
+        archive_deb(tmp_path / "b.deb", [tar_file(place) if behind == "file" else tar_link(place, "x")]),
+    ]
+    before = outside_of(tmp_path)
+    with pytest.raises(BuildError) as error:
+        take_all(kernel_build(packages[::order][0], further=packages[::order][1:], cache=tmp_path / "cache"))
+    assert "lies behind lib, which is no folder" in str(error.value) or "lib is there twice" in str(error.value)
+    assert outside_of(tmp_path) == before
+
+
 _PARTS = st.sampled_from(
     ["boot", "lib", "usr", "modules", RELEASE, "kernel", "..", ".", f"config-{RELEASE}", "a.ko", ""]
 )
 _NAMES = st.lists(_PARTS, min_size=1, max_size=6).map("/".join)
+_PLACES = st.one_of(
+    _NAMES,
+    st.sampled_from(
+        [
+            "lib",
+            "boot",
+            "usr",
+            "usr/lib",
+            "lib/modules",
+            MODULES,
+            f"{MODULES}/a.ko",
+            f"{MODULES}/kernel",
+            f"boot/config-{RELEASE}",
+        ]
+    ),
+)
+_TARGETS_OF = st.one_of(_NAMES, st.sampled_from(["VICTIM", "../../../victim", "lib", MODULES]))
 _MEMBERS = st.lists(
-    st.tuples(_NAMES, st.sampled_from([tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE]), _NAMES),
+    st.tuples(
+        _PLACES, st.sampled_from([tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE]), _TARGETS_OF
+    ),
     max_size=8,
 )
 
@@ -397,8 +439,11 @@ _MEMBERS = st.lists(
 @settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_whatever_a_package_holds(tmp_path: Path, members: list[tuple[str, bytes, str]]) -> None:
     """Names and links of all kinds, as many as may be: outside of the cache nothing changes."""
+    victim = tmp_path / "victim"
+    victim.mkdir(exist_ok=True)
     given_members = [
-        tar_file(name) if kind == tarfile.REGTYPE else tar_link(name, target, kind) for name, kind, target in members
+        tar_file(name) if kind == tarfile.REGTYPE else tar_link(name, target.replace("VICTIM", str(victim)), kind)
+        for name, kind, target in members
     ]
     package = archive_deb(tmp_path / "a.deb", [KERNEL, *given_members])
     before = outside_of(tmp_path)

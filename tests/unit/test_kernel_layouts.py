@@ -103,7 +103,9 @@ def test_what_an_image_needs_is_looked_for_beside_it(tmp_path: Path, parts: tupl
 def test_packages_that_hold_one_file_twice_are_no_build(tmp_path: Path) -> None:
     one = deb(tmp_path, "linux-image-a", {f"boot/vmlinuz-{RELEASE}": image()})
     two = deb(tmp_path, "linux-image-b", {f"boot/vmlinuz-{RELEASE}": image(version="#2 x")})
-    with pytest.raises(BuildError, match=r"linux-image-b 1\.2-3: holds boot/vmlinuz-.*, as another of the packages"):
+    with pytest.raises(
+        BuildError, match=r"linux-image-b 1\.2-3: cannot be put together with .*: boot/vmlinuz-.* is there twice"
+    ):
         named_build(f"{one},{two}", tmp_path / "cache")
     (tmp_path / "text").write_text("x")
     for second in (tmp_path / "text", tmp_path):

@@ -93,6 +93,23 @@ def real_folder(path: Path, within: Path) -> Path:
     return found
 
 
+def new_place(folder: Path, name: str) -> Path:
+    """Where a file of that name is to be made below a folder of ours, whose folders are made; nothing is there yet.
+
+    Raises:
+        ValueError: a file is there, or a file or a link, which may lead elsewhere, is there for a folder on the way.
+    """
+    place = folder / name
+    for parent in reversed(place.relative_to(folder).parents[:-1]):
+        way = folder / parent
+        if way.is_symlink() or (way.exists() and not way.is_dir()):
+            raise ValueError(f"{name} lies behind {parent}, which is no folder")
+        way.mkdir(exist_ok=True)
+    if os.path.lexists(place):
+        raise ValueError(f"{name} is there twice")
+    return place
+
+
 def files_below(folder: Path) -> Iterator[Path]:
     """All that lies in a folder and below it and is no folder; links to folders are among it, and not followed.
 

@@ -16,7 +16,7 @@ from io import FileIO
 from pathlib import Path, PurePosixPath
 
 from pdrgate.builds.decompression import MissingToolError, Part, Source, Unpacked, is_packed, most_unpacked, read_all
-from pdrgate.builds.handed_over import CHUNK, BuildError
+from pdrgate.builds.handed_over import CHUNK, BuildError, new_place
 from pdrgate.builds.tar_stream import tar_members
 from pdrgate.errors import StorageError
 
@@ -165,18 +165,20 @@ def _write_kernel(archive: Source, folder: Path) -> None:
             case "file":
                 if member.size > _LARGEST_FILE:
                     raise ValueError(f"{name} has {member.size >> 20} MiB, more than any file of a kernel")
-                _copy(member.content, _new(folder, name, written), member.changed)
+                _copy(member.content, new_place(folder, name), member.changed)
+                written.add(name)
             case "link":
                 links[name] = member.target
             case "hard link":
                 if (target := _place(member.target)) not in written:
                     raise ValueError(f"{name} is a hard link to {target}, which is no file of it that was taken")
-                os.link(folder / target, _new(folder, name, written))
+                os.link(folder / target, new_place(folder, name))
+                written.add(name)
             case "other":
                 raise ValueError(f"{name} is a device or a FIFO")
     for name, target in links.items():
         # Where it leads is judged when a file is taken by it.
-        _new(folder, name, written).symlink_to(target)
+        new_place(folder, name).symlink_to(target)
 
 
 def _place(name: str) -> str:
@@ -185,15 +187,6 @@ def _place(name: str) -> str:
     if name.startswith("/") or ".." in parts or not name.isprintable():
         raise ValueError(f"it holds {name!a}, which lies outside of it or has no proper name")
     return "/".join(parts)
-
-
-def _new(folder: Path, name: str, written: set[str]) -> Path:
-    if name in written:
-        raise ValueError(f"it holds {name} twice")
-    written.add(name)
-    place = folder / name
-    place.parent.mkdir(parents=True, exist_ok=True)
-    return place
 
 
 def _copy(file: Source, place: Path, changed: int) -> None:

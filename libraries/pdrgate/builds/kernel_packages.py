@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
-from pdrgate.builds.handed_over import BuildError, files_below, opened
+from pdrgate.builds.handed_over import BuildError, files_below, new_place, opened
 from pdrgate.builds.kernel_archives import PackageFields, is_package, unpack_kernel
 from pdrgate.child_environment import PROXIES, child_environment
 from pdrgate.errors import StorageError
@@ -185,19 +185,18 @@ def _joined(packages: Sequence[_Package], with_image: _Package, cache: Path) -> 
 
 def _link(package: _Package, made: Path) -> None:
     for path in files_below(package.folder):
-        if path == package.folder / _FIELDS:
+        name = str(path.relative_to(package.folder))
+        if name == _FIELDS:
             continue
-        place = made / path.relative_to(package.folder)
         try:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            os.link(path, place, follow_symlinks=False)
-        except (FileExistsError, NotADirectoryError) as error:
-            shown = place.relative_to(made)
-            raise BuildError(f"{package.fields.label}: holds {shown}, as another of the packages does") from error
+            os.link(path, new_place(made, name), follow_symlinks=False)
+        except ValueError as error:
+            raise BuildError(
+                f"{package.fields.label}: cannot be put together with the other packages: {error}; name those of one "
+                "kernel"
+            ) from error
         except OSError as error:
-            raise StorageError(f"cannot write {place}: {error.strerror}; make room there") from error
-    for path in (one for one in package.folder.rglob("*") if one.is_dir() and not one.is_symlink()):
-        (made / path.relative_to(package.folder)).mkdir(parents=True, exist_ok=True)
+            raise StorageError(f"cannot write {made / name}: {error.strerror}; make room there") from error
 
 
 def _holds(folder: Path, patterns: Sequence[str]) -> bool:
