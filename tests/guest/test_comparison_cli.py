@@ -150,6 +150,13 @@ def test_a_build_is_gated_against_itself(interrupted: Interrupted, cloud: Kernel
     (entry,) = result.scenarios
     assert [boot.kernel for boot in entry.boots] == [cloud.release] * 4
     assert len({boot.boot for boot in entry.boots}) == 4
+    # It is called as often, and differs in nothing: nothing is told.
+    assert entry.comparison is not None
+    assert (entry.comparison.notice, entry.comparison.build_differences) == ("", ())
+    assert not any(one.renamed_from for one in entry.comparison.functions)
+    options = [side.environment["config_options"] for side in entry.sides]
+    assert options[0]["INIT_ON_ALLOC_DEFAULT_ON"] == "y"
+    assert options[0] == options[1]
     assert "pair 1 of at most 3: PDR " in interrupted.told
     assert "pair 2 of at most 3: PDR " in interrupted.again.stdout
     assert interrupted.told.count("boot 1 of the candidate") == 1

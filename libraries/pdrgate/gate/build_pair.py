@@ -18,6 +18,8 @@ from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement, Verdict
 
 _NOT_SET = "n"
+_NAMED = 2
+"""Differences of a kind that a verdict's sentence names; the line beside it has more, and the table all."""
 _CPU = {
     "cpu_model": BuildOption("model", Kind.CPU, "another CPU"),
     "microcode": BuildOption("microcode", Kind.CPU, "another revision of the CPU's microcode"),
@@ -57,7 +59,7 @@ class BuildPair:
         if found.verdict not in (Verdict.IMPROVEMENT, Verdict.REGRESSION):
             return found
         weighty = [one for one in self.differences if one.weighty]
-        words = differences_in_words(weighty)
+        words = differences_in_words(weighty, _NAMED)
         if weighty and found.verdict is Verdict.IMPROVEMENT and not allowed:
             refused = f"not comparable: the builds differ by {words}; --allow-config-differences compares them"
             return Judgement(Verdict.INCONCLUSIVE, refused).remarked(found.reason)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 _NAMED = 4
-"""Differences of a kind that a sentence names."""
+"""Differences of a kind that a line beside the verdict names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,13 +26,13 @@ class BuildDifference:
     """Whether it is no property of the change, and alone can make a build faster: no IMPROVEMENT is claimed then."""
 
 
-def differences_in_words(found: Iterable[BuildDifference]) -> str:
-    """``hardening (INIT_ON_ALLOC_DEFAULT_ON n, was y), scheduling (HZ 1000, was 250)``."""
+def differences_in_words(found: Iterable[BuildDifference], named: int = _NAMED) -> str:
+    """``hardening (INIT_ON_ALLOC_DEFAULT_ON n, was y), scheduling (HZ 1000, was 250)``; ``named`` of each kind."""
     clauses = []
     for kind, group in groupby(found, key=lambda one: one.kind):
         each = [f"{one.name} {one.candidate}, was {one.baseline}" for one in group]
-        more = [f"{len(each) - _NAMED} more"] if len(each) > _NAMED else []
-        clauses.append(f"{kind} ({'; '.join([*each[:_NAMED], *more])})")
+        more = [f"{len(each) - named} more"] if len(each) > named else []
+        clauses.append(f"{kind} ({'; '.join([*each[:named], *more])})")
     return ", ".join(clauses)
 
 
