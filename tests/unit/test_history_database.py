@@ -6,7 +6,7 @@ import shlex
 import shutil
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from history_contract import HistoryContract, count, imported
 from made_results import scenario, written
 from sqlalchemy import create_engine
 
+from pdrgate.cli import main
 from pdrgate.errors import DataError, StorageError, UsageError
 from pdrgate.gate.record import not_in_history
 from pdrgate.history.address import Address
@@ -95,6 +96,51 @@ def test_what_is_no_address(text: str) -> None:
     with pytest.raises(UsageError, match="history") as error:
         Address.parse(text)
     assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize("url", ["postgresql://u:12#3@host/y", "postgresql://u:12?3@host/y", "postgresql://u:1/3@h/y"])
+def test_a_password_that_ends_the_host_early_is_no_part_of_what_is_shown(url: str) -> None:
+    with pytest.raises(UsageError) as error:
+        Address.parse(url)
+    assert "12" not in str(error.value)
+
+
+WITH_PASSWORD = (
+    "postgresql://ci:hunter2@nowhere.invalid/runs", "postgresql://nowhere.invalid/runs?password=hunter2",
+    "postgresql://ci@nowhere.invalid/runs?SSLpassword=hunter2",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("url", WITH_PASSWORD)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("gate",), ("calibrate",), ("trend",), ("history", "list"), ("history", "import", "x"),
+        ("history", "baselines"), ("watch", "x", "--against", "y"),
+    ],
+)  # fmt: skip
+def test_a_password_on_the_command_line_is_refused_and_not_told(
+    capfd: pytest.CaptureFixture[str], words: Sequence[str], url: str
+) -> None:
+    assert main([*words, "--history", url]) == 64
+    told = capfd.readouterr().err
+    assert "hunter2" not in told
+    assert "set PDRGATE_HISTORY to the URL" in told
+
+
+@pytest.mark.parametrize("url", WITH_PASSWORD)
+def test_the_environment_has_the_password_and_nobody_tells_it(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("PDRGATE_HISTORY", url)
+    whole = Address.parse(url)
+    assert Address.known(whole.text) == whole
+    assert Address.known("postgresql://other/runs") == Address.parse("postgresql://other/runs")
+    assert Address.known("runs.db").file == Path("runs.db")
+    assert main(["history", "list"]) == 2
+    told = capfd.readouterr().err
+    assert "nowhere.invalid" in told
+    assert "hunter2" not in told
 
 
 # --- Its version ---

@@ -18,6 +18,7 @@ from pdrgate.cli.parameters import (
 )
 from pdrgate.cli.sentences import Sentences
 from pdrgate.errors import EXIT_PASS
+from pdrgate.history.address import HISTORY_VARIABLE
 from pdrgate.units import Duration
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     "--history",
     metavar="FILE_OR_URL",
     type=AddressType(),
+    envvar=HISTORY_VARIABLE,
     help="A database to keep it in as well: a SQLite file, or postgresql://user@host/database.",
 )
 @text_or_json

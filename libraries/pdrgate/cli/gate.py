@@ -22,6 +22,7 @@ from pdrgate.cli.parameters import (
     wait_option,
 )
 from pdrgate.errors import EXIT_PASS, UsageError
+from pdrgate.history.address import HISTORY_VARIABLE
 
 if TYPE_CHECKING:
     from pdrgate.gate.options import RunOptions
@@ -121,6 +122,7 @@ def _tags(context: click.Context, parameter: click.Parameter, incomplete: str) -
     "--history",
     metavar="FILE_OR_URL",
     type=AddressType(),
+    envvar=HISTORY_VARIABLE,
     help="A database to put the run into: a SQLite file, or postgresql://user@host/database.",
 )
 @click.option("--require-baseline", is_flag=True, help="Fail, before measuring, where there is no baseline.")

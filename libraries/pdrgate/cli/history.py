@@ -13,7 +13,7 @@ import click
 
 from pdrgate.cli.parameters import AddressType, DurationType, PathType, text_or_json
 from pdrgate.errors import EXIT_FAULT, EXIT_PASS, DataError, StorageError, UsageError
-from pdrgate.history.address import Address
+from pdrgate.history.address import HISTORY_VARIABLE, Address
 from pdrgate.results.verdict import Verdict
 from pdrgate.units import Duration
 
@@ -28,6 +28,7 @@ _where = click.option(
     "where",
     metavar="FILE_OR_URL",
     type=AddressType(),
+    envvar=HISTORY_VARIABLE,
     default="results/history.db",
     show_default=True,
     help="A SQLite file, or postgresql://user@host/database.",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from pdrgate.errors import UnitError, UsageError
@@ -89,7 +90,8 @@ class AddressType(_FileCompletion, click.ParamType[Address]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Address:
         """The address; a usage error when it is none."""
         try:
-            address = Address.parse(value)
+            source = ctx.get_parameter_source(param.name) if ctx and param and param.name else None
+            address = Address.known(value) if source is ParameterSource.COMMANDLINE else Address.parse(value)
         except UsageError as error:
             self.fail(str(error), param, ctx)
         if address.file is not None and _too_long(address.file):

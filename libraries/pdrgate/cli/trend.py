@@ -11,7 +11,7 @@ import click
 
 from pdrgate.cli.parameters import AddressType, PathType, RatioType
 from pdrgate.errors import EXIT_FAIL, EXIT_PASS, DataError, UsageError
-from pdrgate.history.address import Address
+from pdrgate.history.address import HISTORY_VARIABLE, Address
 from pdrgate.units import Ratio
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class _Seen:
     "where",
     metavar="FILE_OR_URL",
     type=AddressType(),
+    envvar=HISTORY_VARIABLE,
     help="Look at a history instead, a SQLite file or postgresql://user@host/database.",
 )
 @click.option("--least", type=RatioType(), default="1%", show_default=True, help="Smaller changes are not told.")
@@ -47,8 +48,16 @@ class _Seen:
 )
 @click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
 @click.option("--page", metavar="FILE", type=PathType(), help="Draw all of it on one HTML page.")
+@click.pass_context
 def trend(
-    folders: tuple[Path, ...], where: Address | None, least: Ratio, last: int | None, form: str, page: Path | None
+    context: click.Context,
+    /,
+    folders: tuple[Path, ...],
+    where: Address | None,
+    least: Ratio,
+    last: int | None,
+    form: str,
+    page: Path | None,
 ) -> int:
     """Say what got worse, or better, over the runs in RESULTS, and between which builds; nothing when nothing moved.
 
@@ -63,6 +72,8 @@ def trend(
     from pdrgate.reports.trend_lines import trend_lines, trend_markdown, trend_record
     from pdrgate.trend import moves
 
+    if folders and context.get_parameter_source("where") is not click.core.ParameterSource.COMMANDLINE:
+        where = None
     if bool(folders) == (where is not None):
         raise UsageError("name folders of runs, or a history with --history FILE_OR_URL, and not both")
 

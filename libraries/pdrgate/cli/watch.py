@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import click
 
 from pdrgate.cli.parameters import AddressType, BuildType, output_option
 from pdrgate.errors import EXIT_FAIL, EXIT_FAULT, EXIT_PASS
-from pdrgate.history.address import Address
+from pdrgate.history.address import HISTORY_VARIABLE, Address
 from pdrgate.results.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ _LEAST = 0.01
     "where",
     metavar="FILE_OR_URL",
     type=AddressType(),
+    envvar=HISTORY_VARIABLE,
     default="results/history.db",
     show_default=True,
     help="What was gated before, and where it goes: a SQLite file, or postgresql://user@host/database.",
@@ -111,9 +113,12 @@ def _gated(build: KernelBuild, against: str, where: Address, output: Path, furth
     """The exit code of a gate of its own process, and what it printed."""
     command = (
         *(sys.executable, "-m", "pdrgate.cli", "gate", "--quiet", "--kernel", build.source, "--against", against),
-        *("--history", where.url or str(where.file), "--output", str(output), *further),
+        *("--history", where.text, "--output", str(output), *further),
     )
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    environment = {**os.environ, HISTORY_VARIABLE: where.url or where.text}
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, env=environment
+    )
     return (done.returncode if done.returncode in (EXIT_PASS, EXIT_FAIL) else EXIT_FAULT), done.stdout
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 from typing import Self
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from pdrgate.errors import UsageError
 
+HISTORY_VARIABLE = "PDRGATE_HISTORY"
+"""Of the environment: the address where nobody names one, and of one that is named without its password the password.
+A command line is in the process list, in sudo's log and in a CI's; the environment is the user's own."""
+_SECRETS = frozenset({"password", "sslpassword"})
+"""Keys of a URL's query."""
 _SERVERS = ("postgresql", "postgres", "postgresql+psycopg")
 
 
@@ -40,7 +47,37 @@ class Address:
         except ValueError:
             # The text itself may hold a password.
             raise UsageError("the history's URL cannot be read; write postgresql://user@host:5432/database") from None
+        if "@" in rest[re.search(r"[/?#]|$", rest).start() :] or "#" in rest:  # type: ignore[union-attr]
+            # Where the host begins is anybody's guess, and so is what of it would be shown.
+            raise UsageError(
+                "the history's URL cannot be read; write / ? # @ and : of a password as %2F %3F %23 %40 %3A"
+            )
         return cls(url=f"postgresql://{rest}")
+
+    @classmethod
+    def known(cls, text: str) -> Self:
+        """As `parse`; with the password that the environment has for just this address, see `HISTORY_VARIABLE`.
+
+        Raises UsageError for one that holds a password itself.
+        """
+        named = cls.parse(text)
+        if named.holds_password:
+            raise UsageError(
+                "the history's URL holds a password, and this is read by others (process list, logs); set "
+                f"{HISTORY_VARIABLE} to the URL and leave it out here, or keep the password in ~/.pgpass"
+            )
+        whole = os.environ.get(HISTORY_VARIABLE, "")
+        if not whole.strip():
+            return named
+        other = cls.parse(whole)
+        return other if other.url and other.text == named.text else named
+
+    @property
+    def holds_password(self) -> bool:
+        """Whether the URL has one, so that it must not be shown."""
+        parts = urlsplit(self.url)
+        user = parts.netloc.rpartition("@")[0]
+        return ":" in user or any(key.lower() in _SECRETS for key, _ in parse_qsl(parts.query, keep_blank_values=True))
 
     @property
     def text(self) -> str:
@@ -49,7 +86,7 @@ class Address:
             return str(self.file)
         parts = urlsplit(self.url)
         user, at, host = parts.netloc.rpartition("@")
-        query = urlencode([pair for pair in parse_qsl(parts.query) if pair[0] != "password"], safe="/")
+        query = urlencode([pair for pair in parse_qsl(parts.query) if pair[0].lower() not in _SECRETS], safe="/")
         return f"postgresql://{user.partition(':')[0]}{at}{host}{parts.path}{'?' if query else ''}{query}"
 
     def absolute(self) -> Self:

@@ -116,7 +116,7 @@ class TestbedKeywords:
             config = load_testbed(testbed)
             if password is not None:
                 config = config.with_password(password.value)
-            where = Address.parse(history) if history not in _NOT_GIVEN else None
+            where = Address.known(history) if history not in _NOT_GIVEN else None
             if where is not None and where not in self._state.histories:
                 self._state.histories.append(where)
             options = Options(

@@ -153,7 +153,7 @@ def variables(options: RunOptions, *, resume: bool) -> dict[str, str]:
     )
     texts = {name.upper(): str(value) for name, value in anywhere.written().items() if name not in _NOT_FOR_SUITES}
     # Empty where there is none, so that a suite can say `Skip If    not $BASELINE`.
-    texts["HISTORY"] = "" if anywhere.history is None else anywhere.history.url or anywhere.history.text
+    texts["HISTORY"] = "" if anywhere.history is None else anywhere.history.text
     paths = {"BASELINE": str(anywhere.baseline or ""), "NOISE": str(anywhere.noise or "")}
     return texts | paths | {"RESUME": str(resume)}
 
