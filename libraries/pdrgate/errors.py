@@ -29,8 +29,9 @@ class PdrGateError(Exception):
     exit_code = EXIT_FAULT
 
     def __init__(self, message: str) -> None:
-        # What it quotes may be a stranger's: the end of a console, a file's name.
-        super().__init__(printable(" ".join(message.split())))
+        # What it quotes may be a stranger's: the end of a console, a file's name, all that a program printed.
+        cut = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
+        super().__init__(printable(" ".join(cut.split())))
 
 
 class UsageError(PdrGateError):
@@ -74,14 +75,6 @@ def without_value(error: Exception) -> str:
     """What a decoder says of a file, without the value that it quotes: root reads files that others only name."""
     fault, at, place = str(error).rpartition(" - at `")
     return re.sub(r"(?s)(enum value) .*", r"\1", fault if at else place) + (f"{at}{place}" if at else "")
-
-
-def _one_line(message: str) -> str:
-    """A message may quote what a stranger's program or file says: nothing of it is a terminal's command."""
-    line = " ".join(message.split())
-    if not line.isprintable():
-        line = "".join(one if one.isprintable() else "\ufffd" for one in line)
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 
 
 @contextlib.contextmanager

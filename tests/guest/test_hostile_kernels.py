@@ -8,6 +8,7 @@ import hostile_kernel as hostile
 import pytest
 
 from pdrgate.builds.kernel_build import kernel_build
+from pdrgate.guests import guest_console
 from pdrgate.guests.guest import Guest, GuestConfig, GuestError
 from pdrgate.safety.journal import Journal
 
@@ -36,3 +37,17 @@ def test_what_a_hostile_kernel_does_is_told_of_its_boot(
         guest.wait(2.0)
     assert "\n" not in str(error.value)
     assert not {"\x1b", "\0", "\r", "\x07"} & set(str(error.value))
+
+
+def test_a_kernel_that_writes_for_ever_fills_neither_disk_nor_time(
+    config: GuestConfig, journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = 1 << 18
+    monkeypatch.setattr(guest_console, "MOST", most)
+    monkeypatch.setattr(guest_console, "BOUND", ("prlimit", f"--fsize={most}", "--core=0"))
+    build = kernel_build(hostile.hostile_kernel(tmp_path / "bzImage", then=hostile.FLOOD))
+    with Guest(build, config, journal, tmp_path / "consoles") as guest:
+        with pytest.raises(GuestError, match=r"wrote more than 0 MiB to its console; its console ends with: A{300}; "):
+            guest.wait(60.0)
+        assert guest.console.stat().st_size == most
+        assert not guest.running

@@ -74,6 +74,7 @@ class Machine:
         emulated: tuple[int, ...] | None = None,
         panics: tuple[int, ...] = (),
         refuses: tuple[int, ...] = (),
+        garbles: tuple[int, ...] = (),
     ) -> None:
         self.booted: list[str] = []
         self.emulated = emulated
@@ -84,6 +85,8 @@ class Machine:
         self.most_up = 0
         self.refuses = refuses
         """Boots that cannot be set up."""
+        self.garbles = garbles
+        """Boots that answer nonsense while they are set up."""
         self.panics = panics
         """Boots whose kernel panics while they are set up."""
         self.delays: dict[str, float] = {}
@@ -130,6 +133,7 @@ class Machine:
                 self, sut, f"boot-{number}", name, dies=number in self._dies
             )
             booted.refuses, booted.panics = number in self.refuses, number in self.panics
+            booted.garbles = number in self.garbles
             if self.emulated is not None:
                 booted.accelerator = "tcg" if number in self.emulated else "kvm"
             return booted
@@ -141,8 +145,11 @@ class _Booted(FakeTestbed):
     accelerator = ""
     refuses = False
     panics = False
+    garbles = False
 
     def pin(self, pinning: Pinning) -> None:
+        if self.garbles:
+            int("\x1b[2J not the number of an interrupt")
         if self.panics:
             raise GuestError(f"{self.kernel} does not boot: {PANIC.sentence()}", Path("console.log"), PANIC)
         if self.refuses:
@@ -717,8 +724,9 @@ def test_a_boot_that_fails_once_is_tried_again_and_its_crash_is_kept(tmp_path: P
             Machine(panics=(2,), dies=(4,)),
             f"b does not boot: {PANIC.sentence()}; 2 boots of the candidate linux-b fail",
         ),
+        (Machine(garbles=(2, 4)), "the SUT answered what makes no sense (ValueError: "),
     ],
-    ids=["before it is up", "while it is set up", "under load", "the decoded one is told"],
+    ids=["before it is up", "while it is set up", "under load", "the decoded one is told", "garbage"],
 )
 def test_a_candidate_that_fails_twice_beside_a_sound_baseline_is_a_crash(
     tmp_path: Path, machine: Machine, told: str

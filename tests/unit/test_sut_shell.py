@@ -21,6 +21,8 @@ class ScriptedStreams:
         self.lost = False
         self.killed = 0
         self.finished = 0
+        self.after = b" 7"
+        """What stands behind the mark of what a command printed."""
 
     def exchange(self, pending: bytes, timeout: float) -> Exchange:
         if pending:
@@ -42,7 +44,10 @@ class ScriptedStreams:
         if self.ends:
             self.pending = [(b"", b"sh: 1: no more\n")]
             return
-        for text, out in ((self.out + b"\n" + mark + b" 7\n", True), (self.err + b"\n" + mark + b"\n", False)):
+        for text, out in (
+            (self.out + b"\n" + mark + self.after + b"\n", True),
+            (self.err + b"\n" + mark + b"\n", False),
+        ):
             pieces = [text[at : at + self.piece] for at in range(0, len(text), self.piece)]
             self.pending += [(piece, b"") if out else (b"", piece) for piece in pieces]
 
@@ -105,3 +110,15 @@ def test_a_way_that_is_known_to_be_lost_is_replaced_before_anything_is_sent() ->
     assert [streams.killed for streams in host.opened] == [1, 0]
     host.close()
     assert (host.opened[1].finished, host.opened[1].killed) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "after", [b"", b" ", b" x", b" -1", b"7", b" 7 8", b" 1e3", b" " + b"9" * 5000, b" \xb2", b"\0"]
+)
+def test_a_mark_without_an_exit_code_is_the_hosts_fault_and_the_shell_is_ended(after: bytes) -> None:
+    streams = ScriptedStreams()
+    streams.after = after
+    shell = Shell(streams)
+    with pytest.raises(ShellError, match=r"^got an answer without an exit code and was killed; "):
+        shell.execute("true", 1.0)
+    assert not shell.in_step

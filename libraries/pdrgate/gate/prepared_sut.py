@@ -17,6 +17,7 @@ from pdrgate.gate.fingerprinting import fingerprint
 from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.gate.stored import Belonging, Stored
+from pdrgate.hosts.answers import understood
 from pdrgate.knobs import KnobSet, batching
 from pdrgate.observers.environment import Environment
 from pdrgate.observers.watching import Observer
@@ -135,20 +136,21 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         if isinstance(testbed, Booting):
             testbed.ready()
         self.boot = self.identity.boot or testbed.boot
-        self.environment = testbed.environment()
-        self._log = _kernel_log(testbed)
         changes = None if testbed.disposable else self.session.changes
         self._path = data_path(scenario.data_path, self.identity.program, scenario.delivery, scenario.streams, changes)
-        self._path.apply(testbed.hops)
-        testbed.set_buffer(scenario.buffer)
-        testbed.pin(scenario.pinning)
-        for hop in testbed.hops:
-            for port in hop.ports:
-                for knob in batching(port.interface, scenario.gro, scenario.wait):
-                    self._batching.apply(hop.host, knob)
-        self._observers = tuple(testbed.observers(shared=scenario.ends_at_sut))
-        self._counting = counting_of(testbed)
-        self._tracing = tracing_of(testbed)
+        with understood(testbed.hops[0].host.name if testbed.hops else "the SUT"):
+            self.environment = testbed.environment()
+            self._log = _kernel_log(testbed)
+            self._path.apply(testbed.hops)
+            testbed.set_buffer(scenario.buffer)
+            testbed.pin(scenario.pinning)
+            for hop in testbed.hops:
+                for port in hop.ports:
+                    for knob in batching(port.interface, scenario.gro, scenario.wait):
+                        self._batching.apply(hop.host, knob)
+            self._observers = tuple(testbed.observers(shared=scenario.ends_at_sut))
+            self._counting = counting_of(testbed)
+            self._tracing = tracing_of(testbed)
         self._traffic = self._begin(self._path)
         self._is_set_up = True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 from pdrgate.errors import TestbedError
@@ -35,4 +36,6 @@ class GuestClock:
         """Seconds of this machine, of the guest, and of this machine again."""
         before = time.monotonic()
         guest = float(self._guest.read("/proc/uptime").split()[0])
+        if not math.isfinite(guest):
+            raise ValueError(f"an uptime of {guest} s")
         return before, guest, time.monotonic()

@@ -11,6 +11,9 @@ from pdrgate.errors import TestbedError
 
 _CPU_ROOT = Path("/sys/devices/system/cpu")
 
+_MOST_CPUS = 1 << 16
+"""A kernel has 8192 at most (CONFIG_NR_CPUS): a list of more is made up, and would fill memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class CpuPlan:
@@ -90,10 +93,12 @@ def thread_siblings(cpus: Iterable[int], root: Path = _CPU_ROOT) -> dict[int, fr
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
-    """The CPUs of a list such as ``0-2,5``. Raises ValueError when it is none."""
+    """The CPUs of a list such as ``0-2,5``. Raises ValueError when it is none, or no machine has so many."""
     cpus: set[int] = set()
     for part in text.strip().split(",") if text.strip() else ():
         first, _, last = part.partition("-")
+        if int(last or first) >= _MOST_CPUS:
+            raise ValueError(f"{part.strip()[:40]} are more CPUs than any kernel has")
         cpus.update(range(int(first), int(last or first) + 1))
     return tuple(sorted(cpus))
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pdrgate.errors import TestbedError
+from pdrgate.hosts.answers import understood
 from pdrgate.hosts.host import CommandError, Host, HostError, Running
 
 _USAGE = 64
@@ -53,7 +54,8 @@ class PipedProgram:
             path = self._put(program)
             host.run("mkfifo", f"{self._folder}/control", f"{self._folder}/answer")
             self._running = host.start(path, self._folder, *arguments)
-            self.greeting = self.ask()["ready"]
+            with understood(host.name):
+                self.greeting = self.ask()["ready"]
             """What it says once it is there."""
         except BaseException:
             with contextlib.suppress(TestbedError):
@@ -88,7 +90,8 @@ class PipedProgram:
         return self._told(asked.stdout)
 
     def _told(self, answer: str) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads(answer)
+        with understood(self._host.name):
+            told: dict[str, Any] = dict(json.loads(answer))
         if "error" in told:
             raise TestbedError(f"{self._what} on {self._host.name}: {told['error']}")
         return told

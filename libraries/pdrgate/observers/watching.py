@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pdrgate.cause import Cause
+from pdrgate.hosts.answers import understood
 from pdrgate.observers.allowance import withheld
 from pdrgate.observers.reading import Reading, gained, unwrapped
 from pdrgate.trial import Functions, Stacks
+
+_SUT = "the SUT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +87,13 @@ def watching(observers: Iterable[Observer]) -> Iterator[Watch]:
     watch = Watch()
 
     def end(observer: Observer) -> None:
-        watch.observation |= observer.end()
+        with understood(_SUT):
+            watch.observation |= observer.end()
 
     with contextlib.ExitStack() as stack:
         for observer in observers:
-            observer.begin()
+            with understood(_SUT):
+                observer.begin()
             stack.callback(end, observer)
         try:
             yield watch

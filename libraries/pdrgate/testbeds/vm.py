@@ -32,6 +32,7 @@ from pdrgate.guests.metering.function_counts import BusyProgram, FunctionObserve
 from pdrgate.guests.metering.stacks import StackObserver
 from pdrgate.guests.metering.symbols import Symbols, read_symbols, tells_symbols
 from pdrgate.guests.qemu import RINGS, TX_RING, NetworkPort, cpu_model, qemu_version
+from pdrgate.hosts.answers import understood
 from pdrgate.hosts.cpus import CpuPlan, format_cpu_list
 from pdrgate.hosts.host import Host, ShellHost, local_host, netns_host
 from pdrgate.knobs import (
@@ -64,6 +65,9 @@ _TAPS = ("t0", "t1")
 _TAP_MACS = ("02:70:64:72:01:00", "02:70:64:72:01:03")
 _GUEST_MACS = ("02:70:64:72:01:01", "02:70:64:72:01:02")
 _MAX_BUFFER = 100_000
+
+_LARGEST = 64
+"""Bits of a kernel's counter."""
 
 _in_turn = threading.Lock()
 """Held by who waits for a guest: what the first one shows of accelerator and speed holds for those beside it."""
@@ -153,7 +157,7 @@ class VmTestbed:
         """Wait until the guest is up, and set its ports up; before all else. Raises as `__init__` says."""
         if self._hops:
             return self  # a guest says once that it is up
-        with closed_on_error(self.close):
+        with closed_on_error(self.close), understood(self.guest.name):
             with _in_turn:
                 self._boot()
                 self._speed = self._choose_speed()
@@ -360,7 +364,10 @@ class VmTestbed:
         own = self.guest.cpu_ticks()
         machine = self._tg_counters.begin(_TAPS).result()
         # Programs take an emulated guest 30 ms each, and a run has hundreds of trials.
-        inside = read_counters(self.guest, (hop.ingress.interface, hop.egress.interface), programs=False)
+        with understood(self.guest.name):
+            inside = read_counters(self.guest, (hop.ingress.interface, hop.egress.interface), programs=False)
+            if any(value.bit_length() > _LARGEST for value in inside.values()):
+                raise ValueError(f"a counter of more than {_LARGEST} bits")
         found = {counter: value for counter, value in inside.items() if counter.place.kind != "cpu"}
         for counter, value in machine.items():
             if counter.place.kind == "interface":
