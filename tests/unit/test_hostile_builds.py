@@ -42,6 +42,8 @@ from pdrgate.builds.handed_over import BuildError
 from pdrgate.builds.identity import identity
 from pdrgate.builds.kernel_build import KernelBuild, kernel_build, read_version
 from pdrgate.builds.kernel_modules import module_files, module_info, select_modules
+from pdrgate.builds.named_build import named_build
+from pdrgate.errors import StorageError
 
 SECRET = "s3cret of the host"
 MODULES = f"lib/modules/{RELEASE}"
@@ -329,6 +331,30 @@ def test_a_module_of_no_proper_name_is_told_in_one_line(tmp_path: Path, name: by
     told = refused(lambda: take_all(kernel_build(folder)))
     assert "as no kernel's is called" in told
     told.encode()
+
+
+def test_a_build_of_no_proper_name_is_told_in_one_line(tmp_path: Path) -> None:
+    """Results are JSON, which is UTF-8."""
+    folder = build_tree(tmp_path / os.fsdecode(b"caf\xe9"))
+    for take in (
+        lambda: kernel_build(folder),
+        lambda: kernel_build(folder / "arch/x86/boot/bzImage"),
+        lambda: named_build(f"{build_tree(tmp_path / 'good')}/arch/x86/boot/bzImage,modules={folder}"),
+    ):
+        told = refused(take)
+        assert "has a name that is not UTF-8, which no result could tell; rename it" in told
+        assert told.encode()
+
+
+def test_modules_of_nothing_but_holes_do_not_fill_the_disk(tmp_path: Path) -> None:
+    folder = unpacked(tmp_path / "build")
+    free = shutil.disk_usage(tmp_path).free
+    for number in range(free // (1 << 30) + 2):
+        path = folder / MODULES / f"kernel/hole{number}.ko"
+        path.touch()
+        os.truncate(path, 1 << 30)
+    with pytest.raises(StorageError, match=r"the modules of build have \d+ MiB, and .* has room for \d+ MiB"):
+        take_all(kernel_build(folder))
 
 
 # --- Packages ---

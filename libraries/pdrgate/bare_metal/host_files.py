@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BufferedReader, FileIO
 from pathlib import Path
@@ -67,6 +67,7 @@ def packed_modules(build: KernelBuild) -> Iterator[Path | None]:
         archive = Path(folder) / "modules.tar"
         try:
             found = dict(module_files(build))
+            _check_room(found.values(), Path(folder), build)
             copies = _stripped(build, found, Path(folder) / "stripped") if in_tree(build) else {}
             with tarfile.open(archive, "w", format=tarfile.PAX_FORMAT) as tar:
                 for name, path in sorted(found.items()):
@@ -83,6 +84,16 @@ def _taken(build: KernelBuild, path: Path) -> FileIO:
     if not path.exists():
         raise BuildError(f"{build.name}: {path} is listed and not there; run make modules")
     return build.open(path, LARGEST_MODULE)
+
+
+def _check_room(paths: Iterable[Path], folder: Path, build: KernelBuild) -> None:
+    """Look at sizes first: files of nothing but holes would fill the disk. Raises StorageError."""
+    needed, free = sum(path.stat().st_size for path in paths if path.exists()), shutil.disk_usage(folder).free
+    if needed > free:
+        raise StorageError(
+            f"the modules of {build.name} have {needed >> 20} MiB, and {folder.parent} has room for {free >> 20} MiB; "
+            "make room there, or set TMPDIR"
+        )
 
 
 def _add(tar: tarfile.TarFile, name: str, file: FileIO | BufferedReader) -> None:

@@ -36,6 +36,7 @@ _SIZE = 4
 """Bytes behind the compressed image that hold its size, little-endian; with gzip they are part of the format."""
 _ELF, _GZIP = b"\x7fELF", b"\x1f\x8b"
 
+_LARGEST = 1 << 30
 _KEPT = 16
 """Images that stay in the cache, each of about 60 MB, though more were not used for a day."""
 _DAY = 86_400.0
@@ -84,7 +85,7 @@ def _unpack(image: BinaryIO, kept: Path) -> bool:
     magic = image.read(8)
     image.seek(start + length - _SIZE)
     told = length if magic.startswith(_ELF) else _number(image.read(_SIZE), 0, _SIZE)
-    if not (magic.startswith(_ELF) or is_packed(magic)) or told > most_unpacked(length):
+    if not (magic.startswith(_ELF) or is_packed(magic)) or told > min(most_unpacked(length), _LARGEST):
         return False
     image.seek(start)
     return _keep(kept, Part(image, length if magic.startswith((_ELF, _GZIP)) else length - _SIZE), told)

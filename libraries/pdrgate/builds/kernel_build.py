@@ -105,6 +105,9 @@ def kernel_build(
         MissingToolError: what unpacks it is not installed.
     """
     text = ",".join(map(str, (source, *further)))
+    for one in (source, *further, modules, vmlinux):
+        if str(one) != str(one).encode(errors="replace").decode():
+            raise BuildError(f"{one}: has a name that is not UTF-8, which no result could tell; rename it")
     packages = [str(one) for one in (source, *further)]
     if further or not Path(source).exists():
         for one in packages:
