@@ -1,4 +1,4 @@
-"""What programs that pdrgate starts see of its own environment.
+"""What programs that pdrgate starts see of its own environment, and how much of this machine they may take.
 
 A CI job keeps its tokens in the environment, and most programs here read what a stranger made: a package, a module, an
 eBPF object, a kernel's console. So each gets the few variables that programs need to be found and to run, and no other.
@@ -25,3 +25,14 @@ def child_environment(*more: str) -> dict[str, str]:
         more: names of further variables that this program gets where they are set.
     """
     return {name: os.environ[name] for name in (*_KEPT, *more) if name in os.environ} | {"LC_ALL": "C"}
+
+
+def bounded(*command: str, written: int) -> tuple[str, ...]:
+    """The words that run a program which may take 4 GiB of memory and a minute of CPU, and write files of a size.
+
+    For binutils, which trust what they read: a symbol table may name the same gigabyte over and over.
+
+    Args:
+        written: bytes that a file of its may have, its output for one.
+    """
+    return ("prlimit", f"--as={4 << 30}", "--cpu=60", f"--fsize={written}", "--core=0", "--", *command)

@@ -6,12 +6,14 @@ import ast
 import contextlib
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 import pdrgate
-from pdrgate.child_environment import PROXIES, child_environment
+from pdrgate.child_environment import PROXIES, bounded, child_environment
+from pdrgate.crashes import source_lines
 from pdrgate.crashes.faults import Crash
 from pdrgate.crashes.source_lines import SourceLines
 from pdrgate.guests import qemu
@@ -95,3 +97,25 @@ def test_what_reads_a_strangers_file_is_told_no_secret(seen: Path, tmp_path: Pat
         text = seen.read_text() + host.run("env").stdout + host.run("sh", "-c", "cat /proc/$$/environ").stdout
     assert seen.read_text().count("LC_ALL=C\n") >= 4
     assert "s3cret" not in text
+
+
+def test_what_reads_a_vmlinux_fills_neither_memory_nor_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for nm says more of it than any kernel has, and would not end."""
+    tool = tmp_path / "nm"
+    tool.write_text(f"#!/bin/sh\n/bin/yes 'no T symbol'\necho went on >{tmp_path}/ended\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(source_lines, "_LARGEST_OUTPUT", 1 << 20)
+    crash = Crash("oops", "BUG", rip="a+0x1/0x2")
+    assert SourceLines(tmp_path / "vmlinux").decode([crash]) == (crash,)
+
+
+def test_a_bounded_program_is_the_program_with_bounds() -> None:
+    """Of the real kernel: its limits are those of the process that runs it."""
+    done = subprocess.run(
+        bounded("cat", "/proc/self/limits", written=1 << 20), capture_output=True, text=True, check=True
+    )
+    limits = {line[:26].strip(): line[26:47].strip() for line in done.stdout.splitlines()}
+    assert (limits["Max address space"], limits["Max cpu time"], limits["Max file size"]) == (
+        str(4 << 30), "60", str(1 << 20),
+    )  # fmt: skip

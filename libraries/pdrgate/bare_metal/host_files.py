@@ -16,7 +16,7 @@ from typing import Protocol
 
 from pdrgate.builds.kernel_build import BuildError, KernelBuild
 from pdrgate.builds.kernel_modules import LARGEST_MODULE, in_tree, module_files
-from pdrgate.child_environment import child_environment
+from pdrgate.child_environment import bounded, child_environment
 from pdrgate.errors import StorageError, TestbedError
 from pdrgate.hosts.host import Host
 
@@ -118,6 +118,6 @@ def _stripped(build: KernelBuild, found: Mapping[str, Path], folder: Path) -> di
     modules = [str(copy) for copy in copies.values()]
     for at in range(0, len(modules), _STRIP_AT_ONCE):
         # What strip does not understand it leaves as it is, and so do we.
-        command = (program, "--strip-debug", *modules[at : at + _STRIP_AT_ONCE])
+        command = bounded(program, "--strip-debug", *modules[at : at + _STRIP_AT_ONCE], written=LARGEST_MODULE)
         subprocess.run(command, capture_output=True, check=False, env=child_environment())
     return copies

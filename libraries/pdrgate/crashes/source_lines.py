@@ -6,14 +6,19 @@ import dataclasses
 import itertools
 import re
 import subprocess
+import tempfile
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from pdrgate.child_environment import child_environment
+from pdrgate.child_environment import bounded, child_environment
 from pdrgate.crashes.faults import Crash
 
 _FRAME = re.compile(r"([\w.]+)\+0x([0-9a-f]+)/0x([0-9a-f]+)")
+
+_ADDRESS = re.compile(r"[0-9a-f]{1,16}")
+_LARGEST_OUTPUT = 64 << 20
+"""Bytes that a tool may say of a vmlinux, which is a stranger's file; nm says 10 MB of a large one."""
 
 _Symbols = Mapping[str, Sequence[tuple[int, int]]]
 """By name, start and size of functions."""
@@ -86,12 +91,12 @@ def _with_lines(crash: Crash, lines: Mapping[str, str]) -> Crash:
 def _symbols(vmlinux: Path, names: Collection[str]) -> _Symbols:
     """The functions of these names; a size reaches to the next symbol, as kallsyms counts it.
 
-    By nm, which reads a kernel's 150 000 symbols in a moment; pyelftools takes seconds.
+    By nm, which reads a kernel's 150 000 symbols in a moment. Names may be anything, lines of their own included.
     """
     found = []
     for line in _tool("nm", "-n", "--defined-only", str(vmlinux)).splitlines():
         parts = line.split()
-        if len(parts) == 3:
+        if len(parts) == 3 and _ADDRESS.fullmatch(parts[0]):
             found.append((int(parts[0], 16), parts[1], parts[2]))
     starts = sorted({address for address, _, _ in found})
     following = dict(itertools.pairwise(starts))
@@ -123,6 +128,12 @@ def _source_lines(vmlinux: Path, addresses: Sequence[int]) -> dict[int, str]:
 
 def _tool(*command: str) -> str:
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment()).stdout
+        with tempfile.TemporaryFile("w+", errors="replace") as said:
+            subprocess.run(
+                bounded(*command, written=_LARGEST_OUTPUT), stdout=said, stderr=subprocess.DEVNULL, check=False,
+                env=child_environment(),
+            )  # fmt: skip
+            said.seek(0)
+            return said.read()
     except OSError:
         return ""

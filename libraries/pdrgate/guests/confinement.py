@@ -17,6 +17,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from pdrgate.child_environment import child_environment
 from pdrgate.guests.qemu import Accelerator, find_qemu
 
 SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
@@ -74,7 +75,8 @@ def confine(accelerator: Accelerator) -> Confinement:
 def sandboxes() -> bool:
     """Whether this machine's QEMU knows how to deny itself system calls."""
     nothing = ("-nodefaults", "-display", "none", "-machine", "none", "-device", "none-such")
-    tried = subprocess.run((find_qemu(), "-sandbox", SANDBOX, *nothing), capture_output=True, text=True, check=False)
+    command = (find_qemu(), "-sandbox", SANDBOX, *nothing)
+    tried = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment())
     return "none-such" in tried.stderr
 
 
