@@ -30,6 +30,22 @@ _AUTOGROUP = Path("/proc/self/autogroup")
 
 _CLONE_NEWNS = 0x00020000
 
+_OF_A_PERSON = (
+    "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "GIT_DIR", "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+)  # fmt: skip
+"""Variables that change what programs print or touch: a desktop, a CI or a git hook has some of them."""
+_GIT = {
+    "commit.gpgsign": "false", "tag.gpgsign": "false", "core.autocrlf": "false", "core.hooksPath": os.devnull,
+    "init.defaultBranch": "main", "color.ui": "false",
+}  # fmt: skip
+"""Of a person's own settings, those that make another commit, or none; `safe.directory` stays."""
+for _name in _OF_A_PERSON:
+    os.environ.pop(_name, None)
+os.environ["GIT_CONFIG_COUNT"] = str(len(_GIT))
+for _number, (_name, _value) in enumerate(_GIT.items()):
+    os.environ |= {f"GIT_CONFIG_KEY_{_number}": _name, f"GIT_CONFIG_VALUE_{_number}": _value}
+
 # Also where they were started in the background of a shell that ignores it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

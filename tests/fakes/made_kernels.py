@@ -83,6 +83,8 @@ def deb(folder, name, files, fields=""):
     for path, content in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(content)
+    # Which a umask may not give: dpkg-deb takes no other.
+    (root / "DEBIAN").chmod(0o755)
     package = folder / f"{name}.deb"
     subprocess.run(
         ("dpkg-deb", "-Znone", "--build", "--root-owner-group", root, package), check=True, capture_output=True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -385,7 +386,7 @@ def test_assessing_does_not_load_the_slow_half_of_scipy(stable: Path) -> None:
 )
 def test_a_pipe_is_a_file_too(stable: Path, command: str) -> None:
     """Its first line was read to see what it holds, and then it was empty."""
-    line = f"{sys.executable} -m pdrgate.cli {command.replace('FILE', str(stable))}"
+    line = f"{sys.executable} -m pdrgate.cli {command.replace('FILE', shlex.quote(str(stable)))}"
     done = subprocess.run(["bash", "-c", line], env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert done.stderr == ""
     assert done.stdout.startswith("STABLE\n" if "assess" in command else ("NO_BASELINE: ", "INCONCLUSIVE: "))
@@ -395,7 +396,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(pdrgate.__file__).parents[1]
 
 
 def test_a_reader_that_leaves_early_is_no_error(stable: Path) -> None:
-    command = f"{sys.executable} -m pdrgate.cli assess {stable} --format json | head -c 1"
+    command = f"{sys.executable} -m pdrgate.cli assess {shlex.quote(str(stable))} --format json | head -c 1"
     done = subprocess.run(["sh", "-c", command], env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("{", "")
 
@@ -438,7 +439,7 @@ def test_output_that_cannot_be_written_is_no_fault_of_the_builds(
 ) -> None:
     reads, writes = os.pipe()
     os.close(reads)
-    named = command.replace("UNSTABLE", str(unstable)).replace("STABLE", str(stable))
+    named = command.replace("UNSTABLE", shlex.quote(f"{unstable}")).replace("STABLE", shlex.quote(f"{stable}"))
     line = f"exec {sys.executable} -m pdrgate.cli {named} {redirected.replace('$UNREAD', str(writes))}"
     try:
         done = subprocess.run(

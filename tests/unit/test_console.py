@@ -208,7 +208,7 @@ def test_each_fault_is_decoded_once(program, tmp_path, monkeypatch):
     tools, runs = tmp_path / "bin", tmp_path / "runs"
     tools.mkdir()
     for tool in ("nm", "addr2line"):
-        (tools / tool).write_text(f'#!/bin/sh\necho {tool} >> {runs}\nexec {shutil.which(tool)} "$@"\n')
+        (tools / tool).write_text(f'#!/bin/sh\necho {tool} >> "{runs}"\nexec {shutil.which(tool)} "$@"\n')
         (tools / tool).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     lines = SourceLines(vmlinux)
