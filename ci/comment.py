@@ -3,7 +3,9 @@
 
 Usage: ci/comment.py FILE KEY. The comment is FILE, below a mark that is not shown and by which the next run finds it;
 several gates of one request have a KEY each. The rest comes from the variables that the two systems set, and the token
-from GITHUB_TOKEN or GITLAB_TOKEN. Where there is no request nothing is done; what fails is one line, exit code 2.
+from GITHUB_TOKEN or GITLAB_TOKEN. Only a comment of the token's own author is edited: anybody can copy a mark, and what
+stands below it then would be said in our name, or ours in theirs. Where there is no request nothing is done; what fails
+is one line, exit code 2.
 """
 
 from __future__ import annotations
@@ -33,6 +35,12 @@ class Request:
     one: str
     edit: str
     header: tuple[str, str]
+    user: str
+    """Who we are, where a token may ask that."""
+    author: tuple[str, str]
+    """The keys of a comment that say by whom it is."""
+    otherwise: str = ""
+    """Who we are where the token may not ask."""
 
 
 def github(environ: Mapping[str, str]) -> Request | None:
@@ -41,7 +49,11 @@ def github(environ: Mapping[str, str]) -> Request | None:
         return None
     base = f"{environ['GITHUB_API_URL']}/repos/{environ['GITHUB_REPOSITORY']}/issues"
     token = "Authorization", f"Bearer {environ['GITHUB_TOKEN']}"
-    return Request(f"{base}/{number}/comments", f"{base}/comments", "PATCH", token)
+    user = f"{environ['GITHUB_API_URL']}/user"
+    # The token of a workflow may not ask who it is.
+    return Request(
+        f"{base}/{number}/comments", f"{base}/comments", "PATCH", token, user, ("user", "login"), "github-actions[bot]"
+    )
 
 
 def gitlab(environ: Mapping[str, str]) -> Request | None:
@@ -51,7 +63,8 @@ def gitlab(environ: Mapping[str, str]) -> Request | None:
     # A merge request lives in the project that it is for, also when the pipeline runs in a fork.
     project = environ.get("CI_MERGE_REQUEST_PROJECT_ID") or environ["CI_PROJECT_ID"]
     notes = f"{environ['CI_API_V4_URL']}/projects/{project}/merge_requests/{number}/notes"
-    return Request(notes, notes, "PUT", ("PRIVATE-TOKEN", environ["GITLAB_TOKEN"]))
+    token = "PRIVATE-TOKEN", environ["GITLAB_TOKEN"]
+    return Request(notes, notes, "PUT", token, f"{environ['CI_API_V4_URL']}/user", ("author", "username"))
 
 
 def ask(request: Request, method: str, url: str, body: str | None = None) -> Any:
@@ -62,12 +75,29 @@ def ask(request: Request, method: str, url: str, body: str | None = None) -> Any
         return json.load(answer)
 
 
+def us(request: Request) -> str:
+    """The name by which the token comments."""
+    try:
+        return str(ask(request, "GET", request.user)[request.author[1]])
+    except (urllib.error.HTTPError, KeyError, TypeError) as error:
+        refused = isinstance(error, urllib.error.HTTPError) and error.code in (401, 403, 404)
+        if not (refused and request.otherwise):
+            raise ValueError(f"the server does not say whose the token is ({error})") from error
+        return request.otherwise
+
+
 def ours(request: Request, mark: str) -> Iterator[int]:
-    """The comments that begin with the mark, the oldest first."""
+    """The comments of our own that begin with the mark, the oldest first."""
+    kind, name = request.author
+    we = us(request)
     page = 1
     while True:
         comments = ask(request, "GET", f"{request.comments}?per_page={PAGE}&page={page}&sort=asc&order_by=created_at")
-        yield from (comment["id"] for comment in comments if comment["body"].startswith(mark))
+        yield from (
+            comment["id"]
+            for comment in comments
+            if comment["body"].startswith(mark) and (comment.get(kind) or {}).get(name) == we
+        )
         if len(comments) < PAGE:
             return
         page += 1

@@ -22,7 +22,7 @@ import yaml
 from check_jsonschema import main as check_jsonschema
 from click.testing import CliRunner
 from jenkins_server import Build, Jenkins, serving
-from made_results import result, scenario, written
+from made_results import compared, result, scenario, written
 from request_server import Comments, keeping
 
 from pdrgate.cli import cli
@@ -43,6 +43,7 @@ HOSTILE = (
 
 GATE = """#!/bin/bash
 printf '%s\\0' "$@" >options
+printf '%s' "${PDRGATE_HISTORY:-}" >history
 for option; do case $option in --output=*) output=${option#*=} ;; esac; done
 [[ -z $SAID ]] || printf '%s\\n' "$SAID"
 if [[ -n $RESULT ]]; then
@@ -112,7 +113,17 @@ class Work:
 
     @property
     def options(self) -> list[str]:
+        """But for where noise and tries are kept."""
+        return [one for one in self.all_options if not one.startswith("--noise=")]
+
+    @property
+    def all_options(self) -> list[str]:
         return (self.folder / "options").read_bytes().decode().split("\0")[:-1]
+
+    @property
+    def kept_in(self) -> Path:
+        (noise,) = [one for one in self.all_options if one.startswith("--noise=")]
+        return Path(noise.removeprefix("--noise=")).parent
 
     def told(self, name: str = "verdict.txt", output: str = "results") -> str:
         return (self.folder / output / name).read_text()
@@ -133,14 +144,48 @@ class TestGateFromEnv:
         )  # fmt: skip
         assert (done.returncode, done.stderr) == (0, "")
         assert sorted(work.options) == sorted(
-            ["--output=results", "--kernel=k.deb", "--against=b.deb", "--cost-tolerance=2%", "--history=h.db",
+            ["--output=results", "--kernel=k.deb", "--against=b.deb", "--cost-tolerance=2%",
              "--baseline=results", "--spike-in"]
         )  # fmt: skip
         assert work.told("summary.md").startswith("| the table |\n\nOver the last 10 runs of the history:\n\n**1 got")
         asked = [line.split() for line in (work.folder / "trends").read_text().splitlines()]
-        assert asked[1] == ["trend", "--history=h.db", "--page=results/trend.html"]
+        assert asked[1] == ["trend", "--page=results/trend.html"]
+        # A password may stand in it: it is on no command line.
+        assert (work.folder / "history").read_text() == "h.db"
         for words in asked:
             cli.commands["trend"].make_context("trend", words[1:])
+
+    def test_tries_are_kept_where_it_is_said_and_nowhere_in_the_workspace(self, work: Work) -> None:
+        """A change may put a ledger of its own into any folder of the workspace."""
+        (work.folder / "results").mkdir()
+        (work.folder / "results/ledger.jsonl").write_text("forged")
+        assert work.gate().returncode == 0
+        fresh = work.kept_in
+        assert fresh.is_absolute()
+        assert not fresh.is_relative_to(work.folder)
+        assert not fresh.exists()
+        keep = work.folder.parent / "kept $(touch pwned)"
+        assert work.gate(KEEP=str(keep), OUTPUT="again").returncode == 0
+        assert work.kept_in == keep
+        (work.folder / "options").unlink()
+        refused = work.gate(KEEP="results")
+        assert refused.returncode == 64
+        assert "name an absolute path, outside of what the change can write" in refused.stderr
+        assert not (work.folder / "options").exists()
+
+    def test_nothing_is_written_through_what_a_change_has_left_in_the_workspace(self, work: Work) -> None:
+        victim = work.folder.parent / "victim"
+        victim.write_text("whole")
+        (work.folder / "results").mkdir()
+        for name in ("verdict.txt", "summary.md", "console.txt", "baseline.json"):
+            (work.folder / "results" / name).symlink_to(victim)
+        assert work.gate().returncode == 0
+        assert victim.read_text() == "whole"
+        shutil.rmtree(work.folder / "results")
+        (work.folder / "results").symlink_to(work.folder.parent)
+        refused = work.gate()
+        assert (refused.returncode, refused.stdout) == (64, "")
+        assert "results is a link" in refused.stderr
 
     def test_no_value_is_shell_code_or_an_option(self, work: Work) -> None:
         names = ("KERNEL", "BPF", "AGAINST", "TESTBED", "SCENARIO", "PROFILE", "TOLERANCE", "BASELINE", "BUDGET")
@@ -207,13 +252,23 @@ def check_merged(work: Work, done: Done) -> None:
 
 class TestMergeFromEnv:
     def test_a_gate_that_left_nothing_fails_the_whole(self, work: Work) -> None:
-        written(work.folder / "gates/a/20261101-120000", scenario("PASS"))
+        written(work.folder / "gates/a/20261101-120000", compared())
         done = work.run(str(work.checkout.root / "ci/merge-from-env"), REAL="1", **MERGED)
         assert done.returncode == 2, done.stderr
         told = "testbed fault: ERROR: $(touch pwned): no result: no run lies in $(touch pwned): "
         assert work.told(output="merged").startswith(told)
         assert work.told("summary.md", "merged").startswith("**ERROR:** ")
         assert (work.folder / "merged/summary.html").is_file()
+
+    def test_nothing_passes_that_the_ci_says_has_failed(self, work: Work) -> None:
+        written(work.folder / "gates/a/20261101-120000", compared())
+        script = str(work.checkout.root / "ci/merge-from-env")
+        for word, code in (("success", 0), ("failure", 2), ("cancelled", 2), ("skipped", 2), ("--help", 2)):
+            done = work.run(script, REAL="1", RUNS="gates", OUTPUT="merged", GATES=word)
+            assert done.returncode == code, done.stdout + done.stderr
+        assert work.told(output="merged").startswith("testbed fault: ERROR: the gates: the CI says")
+        assert work.run(script, REAL="1", RUNS="gates", OUTPUT="merged", PDRGATE_COMMIT="a" * 40).returncode == 2
+        assert "is of no commit" in work.told(output="merged")
 
     def test_no_run_at_all(self, work: Work) -> None:
         done = work.run(str(work.checkout.root / "ci/merge-from-env"), REAL="1", RUNS="", OUTPUT="merged")
@@ -232,7 +287,7 @@ class TestJenkins:
         cell = {"CELL_TESTBED": "steady-guest", "CELL_SCENARIO": "default", "TESTBED": "every", "SCENARIO": "every"}
         done = work.run(
             "bash", "step", code=1, verdict="REGRESSION", PDRGATE="x", KERNEL=HOSTILE[1], AGAINST=HOSTILE[2], BPF="",
-            BASELINE="", PROFILE="quick", TOLERANCE="--help", COST_TOLERANCE="1%", **cell,
+            BASELINE="", PROFILE="quick", TOLERANCE="--help", COST_TOLERANCE="1%", JOB_NAME="net/a job..", **cell,
         )  # fmt: skip
         assert done.returncode == 1
         assert set(work.options) == {
@@ -241,6 +296,9 @@ class TestJenkins:
             f"--against={HOSTILE[2]}", "--tolerance=--help",
         }  # fmt: skip
         assert work.told(output="gate/steady-guest/default").startswith("REGRESSION: ")
+        # A retry on the same agent knows what the try before it found, and no build writes there.
+        assert work.kept_in == Path("/var/lib/pdrgate/kept/net/a_job__/steady-guest/default")
+        assert "deleteDir" not in gate
 
     def test_its_cells_are_merged(self, work: Work) -> None:
         _, merge = re.findall(r"script: '''(.*?)'''", self.FILE, re.DOTALL)
@@ -282,6 +340,15 @@ def expanded(text: str, inputs: Mapping[str, str]) -> str:
     """Text of an action with its inputs put in, as a runner does before the shell sees it."""
     known = {f"inputs.{name}": value for name, value in inputs.items()} | {"github.event.pull_request.number": "5"}
     return re.sub(r"\$\{\{ *([\w.-]+) *\}\}", lambda found: known[found[1]], text)
+
+
+def test_python_starts_isolated_wherever_a_pipeline_starts_it() -> None:
+    """A workspace is the change's: a json.py in it would be run."""
+    files = (ACTION, MERGE_ACTION, TEMPLATE, *(ROOT / "ci" / name for name in ("gate-from-env", "merge-from-env")))
+    for file in files:
+        for line in file.read_text().splitlines():
+            if "python3 " in line or "bin/python" in line:
+                assert re.search(r'python3?"? -I ', line), f"{file}: {line}"
 
 
 class TestGitHub:
@@ -326,6 +393,42 @@ class TestGitHub:
         assert first[0] == first[1] != second[0] == second[1]
         assert comments.bodies[121:] == ["<!-- pdrgate pdrgate -->\n| the table |\n"]
 
+    @pytest.mark.parametrize("may_ask", [True, False])
+    def test_only_a_comment_of_our_own_is_edited(self, work: Work, may_ask: bool) -> None:
+        """Whoever copies our mark could else have an owner's token write below it, in their name."""
+        bodies = ["<!-- pdrgate pdrgate -->\ntheirs", "<!-- pdrgate pdrgate -->\nours", "other"]
+        with keeping(Comments("s3cret", bodies, {0}, may_ask=may_ask)) as comments:
+            _, comment = self.steps(work, 0, "PASS", comments.url)
+        assert (comment.returncode, comment.stdout) == (0, "")
+        assert comments.bodies == [bodies[0], "<!-- pdrgate pdrgate -->\n| the table |\n", "other"]
+
+    def test_a_history_and_its_password_are_on_no_command_line(self, work: Work) -> None:
+        gate = self.steps(work, 0, "PASS", history="postgresql://ci:hunter2@host/runs")[0]
+        assert gate.returncode == 0
+        assert not any("hunter2" in option for option in work.all_options)
+        assert (work.folder / "history").read_text() == "postgresql://ci:hunter2@host/runs"
+
+    def test_a_run_again_that_knows_nothing_of_the_first_says_so(
+        self, work: Work, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for attempt, kept, told in (("1", "", False), ("2", "", True), ("2", "/srv/kept", False)):
+            (work.folder / "summary").write_text("")
+            inputs = {"GITHUB_STEP_SUMMARY": "summary", "GITHUB_OUTPUT": "outputs", "KEEP": kept}
+            script = str(work.checkout.root / "ci/github/gate")
+            work.run(script, GITHUB_RUN_ATTEMPT=attempt, **inputs)
+            assert ("This is attempt 2" in (work.folder / "summary").read_text()) is told
+
+    def test_results_are_bound_to_the_change_and_to_what_github_says(self) -> None:
+        commit = "${{ github.event.pull_request.head.sha || github.sha }}"
+        for action in (self.CONTENT, self.MERGE):
+            assert action["inputs"]["commit"]["default"] == commit
+            first = next(step for step in action["runs"]["steps"] if "run" in step)
+            assert first["env"]["PDRGATE_COMMIT"] == "${{ inputs.commit }}"
+        verdict = yaml.safe_load(WORKFLOW.read_text())["jobs"]["verdict"]
+        assert verdict["steps"][-1]["with"]["gates"] == "${{ needs.gate.result }}"
+        assert self.MERGE["inputs"]["gates"]["required"]
+        assert self.MERGE["runs"]["steps"][0]["env"]["GATES"] == "${{ inputs.gates }}"
+
     def test_what_a_kernel_prints_is_no_command_to_the_runner(self, work: Work) -> None:
         gate = self.steps(work, 2, "none", kernel="::set-output name=x::100%\r")[0]
         assert gate.returncode == 2
@@ -342,7 +445,7 @@ class TestGitHub:
 
     def test_the_gates_of_several_runners_are_one_verdict_and_one_comment(self, work: Work) -> None:
         with keeping(Comments("s3cret")) as comments:
-            merge, comment = self.steps(work, 0, "", comments.url, self.MERGE, runs=MERGED["RUNS"])
+            merge, comment = self.steps(work, 0, "", comments.url, self.MERGE, runs=MERGED["RUNS"], gates="")
         check_merged(work, merge)
         assert comment.returncode == 0
         assert merge.stdout.splitlines()[-1].startswith("::error title=pdrgate::testbed fault: ERROR: ")
@@ -411,6 +514,11 @@ class TestGitLab:
         done = work.run("sh", "-e", "-c", "\n".join(self.VERDICT["script"]), **own | MERGED)
         check_merged(work, done)
         assert self.VERDICT["before_script"] == self.JOB["before_script"]
+
+    def test_secrets_are_those_of_an_environment_and_results_of_a_commit(self) -> None:
+        for job in (self.JOB, self.VERDICT):
+            assert job["environment"]["name"] == "pdrgate"
+            assert job["variables"]["PDRGATE_COMMIT"] == "$CI_COMMIT_SHA"
 
     def test_without_a_token_there_is_no_note(self, work: Work) -> None:
         (work.folder / "results").mkdir()

@@ -21,24 +21,31 @@ class Comments:
     token: str
     bodies: list[str] = field(default_factory=list)
     theirs: set[int] = field(default_factory=set)
-    """Comments of somebody else, which cannot be edited."""
+    """Comments of somebody else, which an owner's token could edit all the same."""
+    may_ask: bool = True
+    """Whether the token may ask whose it is: that of a workflow may not."""
     url: str = ""
 
     def answer(self, method: str, path: str, token: str, content: bytes) -> tuple[int, Any]:
         if token != self.token:
             return 401, {"message": "Bad credentials"}
         where, query = urlsplit(path).path, parse_qs(urlsplit(path).query)
+        if where == "/user" and method == "GET":
+            us = {"login": "us", "username": "us"}
+            return (200, us) if self.may_ask else (403, {"message": "Resource not accessible by integration"})
         if LISTS.fullmatch(where) and method == "GET":
             size, page = int(query["per_page"][0]), int(query["page"][0])
-            told = [{"id": number, "body": body} for number, body in enumerate(self.bodies)]
+            ours = "us" if self.may_ask else "github-actions[bot]"
+            name = {number: "them" if number in self.theirs else ours for number in range(len(self.bodies))}
+            by = "login" if where.startswith("/repos") else "username"
+            key = "user" if by == "login" else "author"
+            told = [{"id": number, "body": body, key: {by: name[number]}} for number, body in enumerate(self.bodies)]
             return 200, told[(page - 1) * size : page * size]
         if LISTS.fullmatch(where) and method == "POST":
             self.bodies.append(json.loads(content)["body"])
             return 201, {}
         one = ONE.fullmatch(where)
         if one and method == ("PATCH" if where.startswith("/repos") else "PUT"):
-            if int(one[1]) in self.theirs:
-                return 403, {"message": "Forbidden"}
             self.bodies[int(one[1])] = json.loads(content)["body"]
             return 200, {}
         return 404, {}
