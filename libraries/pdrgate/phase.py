@@ -20,6 +20,8 @@ class Phase(StrEnum):
     """At the highest load of the curve."""
     PDR = "pdr"
     """Where a replicate's loss crosses the ratio."""
+    PAST = "past"
+    """Between the PDR and twice it, for the least that an end host delivers there."""
     OVERLOAD = "overload"
     """Far beyond saturation, for livelock."""
     COST = "cost"
@@ -44,3 +46,7 @@ class Phase(StrEnum):
     """A TCP transfer of hardly anything, so that round trips are not loaded."""
     CURVE = "curve"
     """A point of the curve of TCP throughput over windows."""
+
+
+OF_CURVE = frozenset({Phase.REPEAT, Phase.PAST})
+"""The phases of trials that a load-loss curve is of."""

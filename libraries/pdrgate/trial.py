@@ -241,6 +241,18 @@ class Trial:
         return self.offered_load * self.delivery_ratio
 
     @property
+    def least_rate(self) -> float:
+        """Packets/s that came back in the half of the sending time in which the fewest did; in all of it where the
+        generator did not look."""
+        half = len(self.under_way) // 2
+        if not half:
+            return self.forwarding_rate
+        waiting = (0, *self.under_way)
+        grown = max(after - before for before, after in zip(waiting, waiting[half:], strict=False))
+        share = half / len(self.under_way)
+        return min(self.forwarding_rate, max(0.0, self.offered_load - grown / (share * self.seconds)))
+
+    @property
     def generator_limited(self) -> bool:
         """True when more than 0.1 % was unsent or sending took over 0.1 % longer than intended, or a tenth of the loss
         ratio where that is more: a ceiling matters only where the SUT could reach it."""

@@ -16,6 +16,14 @@ IPv6 Routing
 IPv4 Routing
     [Tags]    ipv4    -kernel-build    all-builds
                       4           4096
+UDP
+    [Tags]    -kernel-build    udp-build    all-builds
+    [Template]    This Build Delivers As Much As The Other
+                      1           recvmsg
+UDP, Offered Far More Than It Can Take
+    [Tags]    -kernel-build    livelock-build
+    [Template]    This Build Does Not Livelock Earlier Than The Other
+                      1           recvmsg
 TCP
     [Tags]    -kernel-build    tcp-build    all-builds
     [Template]    This Build Transfers As Fast As The Other
@@ -42,3 +50,22 @@ This Build Transfers As Fast As The Other
     When Both Builds Are Booted In Turn
     Then The Measurement Is Stable
     And TCP Has Not Regressed
+
+This Build Delivers As Much As The Other
+    [Documentation]    PDR, cost of a packet, and the least that receivers get past the PDR.
+    [Arguments]    ${receivers}    ${call}
+    Given The SUT Delivers UDP To ${receivers} Receivers By ${call}
+    And Its Interrupts Are Pinned To    1 cpu
+    When Both Builds Are Booted In Turn
+    Then The Measurement Is Stable
+    And The PDR Has Not Regressed
+
+This Build Does Not Livelock Earlier Than The Other
+    [Documentation]    The same, and what is delivered far beyond saturation.
+    [Arguments]    ${receivers}    ${call}
+    Given The SUT Delivers UDP To ${receivers} Receivers By ${call}
+    And Its Interrupts Are Pinned To    1 cpu
+    And It Is Offered Up To 8 Times What It Can Take
+    When Both Builds Are Booted In Turn
+    Then The Measurement Is Stable
+    And The PDR Has Not Regressed

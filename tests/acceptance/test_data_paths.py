@@ -169,7 +169,7 @@ def test_the_suite_of_tcp_tells_throughput_and_round_trips(one_stream: Ended, en
     assert {one["verdict"], knee["verdict"]} <= MEASURED, one_stream.stdout + end_host.stdout + end_host.stderr
     assert one["name"] == "tcp-transfer-1cpu-4096-1024KiBwindow"
     assert one["pdr"] is None  # a closed loop has none
-    assert measurands_of(one)[:2] == ["TCP throughput", "RTT inflation"]
+    assert measurands_of(one)[:2] == ["TCP throughput", "round trip under load"]
     assert one["transfers"]["rest_rtt"] > 0
     assert knee["transfers"]["knees"]
     for ended in (one_stream, end_host):

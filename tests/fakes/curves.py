@@ -38,3 +38,19 @@ class Livelock:
         """PLR at ``load``, packets/s."""
         forwarded = self.capacity if load < self.collapse * self.capacity else self.left * self.capacity
         return max(0.0, 1.0 - forwarded / load)
+
+
+@dataclass(frozen=True, slots=True)
+class Starving:
+    """An end host: past its capacity packet work takes its receivers' time, up to where a thread takes over."""
+
+    capacity: float
+    falls: float = 2.0
+    """What is delivered falls by so many packets for each that is offered beyond the capacity."""
+    until: float = 1.4
+    """As a part of the capacity."""
+
+    def loss_ratio(self, load: float) -> float:
+        """PLR at ``load``, packets/s."""
+        over = max(0.0, load - self.capacity) if load < self.until * self.capacity else 0.0
+        return max(0.0, 1.0 - max(0.0, min(load, self.capacity) - self.falls * over) / load)

@@ -26,7 +26,14 @@ class SimulatedLoop:
     """Satisfies ``ClosedLoop``: the window is all that is under way, until the SUT is at its limit; then it queues."""
 
     def __init__(
-        self, *, speed: float = 10e9, rtt: float = 100e-6, scatter: float = 0.005, again: float = 0.0, seed: int = 1
+        self,
+        *,
+        speed: float = 10e9,
+        rtt: float = 100e-6,
+        scatter: float = 0.005,
+        again: float = 0.0,
+        waits: float = 0.0,
+        seed: int = 1,
     ) -> None:
         self.speed = speed
         """Bits/s that the SUT takes."""
@@ -34,6 +41,8 @@ class SimulatedLoop:
         """Seconds at rest."""
         self.again = again
         """Part of the segments that are sent again."""
+        self.waits = waits
+        """Seconds that a round trip takes besides, under load."""
         self.calls: list[tuple[int, float, float]] = []
         self.is_open = True
         self._scatter = scatter
@@ -47,7 +56,7 @@ class SimulatedLoop:
         most = rate or min(8 * window / self.rtt, self.speed)
         speed = most * (1.0 + self._random.gauss(0.0, 0.0 if rate else self._scatter))
         sent = round(speed * duration / 8)
-        rtt = self.rtt if rate else max(self.rtt, 8 * window / self.speed)
+        rtt = self.rtt if rate else max(self.rtt, 8 * window / self.speed) + self.waits
         look = Look(duration, duration, sent, 0, rtt, rtt / 10, window)
         return Transfer(
             window=window, streams=1, congestion="cubic", intended_duration=duration, intended_rate=rate,

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from causes import because
 from console_lines import verdict_lines
-from curves import EarlyLoss, Livelock
+from curves import EarlyLoss, Livelock, Starving
 from fake_testbed import CONFIG, QUICK, FakeTestbed, Killed, Watcher
 from known_noise import KnownNoise
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
@@ -440,6 +440,52 @@ def test_a_build_that_begins_to_livelock_is_a_regression_of_both(tmp_path: Path)
     assert comparison is not None
     gone = {change.measurand for change in comparison.changes if change.verdict is Verdict.REGRESSION}
     assert gone == {"overload throughput", "livelock threshold"}
+
+
+# --- An end host, whose receivers starve past the PDR. That it is one is pretended: its curve is a simulation's ---
+
+
+@pytest.fixture
+def starves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Scenario, "starves", property(lambda self: True))
+
+
+@pytest.mark.usefixtures("starves")
+def test_end_hosts_that_starve_alike_pass(tmp_path: Path) -> None:
+    """They were UNSTABLE: what is delivered past the PDR is no plateau."""
+    curves = [Starving(speed) for speed in STEADY]
+    _, result, _ = compared(tmp_path, curves, curves)
+    assert result.verdict is Verdict.PASS, result.reason
+    comparison = result.scenarios[0].comparison
+    assert comparison is not None
+    assert [one.measurand for one in comparison.changes] == [PDR, SATURATION, "least delivered past the PDR"]
+    assessment = result.scenarios[0].assessment
+    assert assessment is not None
+    least = {point.load: point.least for point in assessment.loads if point.least is not None}
+    assert len(least) == 4
+    assert min(least, key=lambda load: least[load]) == sorted(least)[1]  # 1.25 times the PDR
+
+
+@pytest.mark.usefixtures("starves")
+def test_an_end_host_that_starves_more_is_a_regression_of_that(tmp_path: Path) -> None:
+    """Its PDR, saturation throughput and cost are as ever."""
+    worse = [Starving(speed, falls=2.0, until=1.65) for speed in STEADY]
+    _, result, _ = compared(tmp_path, [Starving(speed) for speed in STEADY], worse)
+    assert result.verdict is Verdict.REGRESSION, result.reason
+    assert result.reason.startswith("slower: least delivered past the PDR ")
+    comparison = result.scenarios[0].comparison
+    assert comparison is not None
+    assert {one.measurand: one.verdict for one in comparison.changes} == {
+        PDR: Verdict.PASS, SATURATION: Verdict.PASS, "least delivered past the PDR": Verdict.REGRESSION,
+    }  # fmt: skip
+    assert comparison.changes[2].tolerance == 0.25
+
+
+def test_a_router_of_that_curve_is_unstable(tmp_path: Path) -> None:
+    curves = [Starving(speed) for speed in STEADY]
+    _, result, _ = compared(tmp_path, curves, curves)
+    assert result.verdict is Verdict.UNSTABLE, result.reason
+    assert "TIR" in result.reason
 
 
 # --- Latency ---

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from curves import Livelock
 from simulated_sut import (
@@ -14,7 +16,8 @@ from simulated_sut import (
     TrashingCurve,
 )
 
-from pdrgate.stability import Assessment, Bounds, Check, Reading, Verdict, assess
+from pdrgate.phase import Phase
+from pdrgate.stability import Assessment, Bounds, Check, Label, Reading, Verdict, assess
 from pdrgate.trial import Trial
 
 MPPS = 1e6
@@ -317,3 +320,61 @@ def test_a_livelock_is_told_by_repeats_and_not_by_one_trial() -> None:
         trials += SimulatedSut(Livelock(MPPS), Behaviour(0.002), seed=1).repeat([2e6], 1.0, repeats)
         found = check(assess(trials), "livelock")
         assert found.passed is passed, found.sentence
+
+
+# --- An end host, whose receivers starve past the PDR ---
+
+SATURATED = 1.0e6
+ENDS: dict[float, float | list[float]] = {5e5: 0.0, 7e5: 0.0, 2e6: [0.499, 0.5, 0.501, 0.5, 0.5, 0.5]}
+BETWEEN: dict[float, float | list[float]] = {1.25e6: [0.55, 0.2, 0.5, 0.25, 0.6, 0.2], 1.5e6: [0.33, 0.34, 0.5] * 2}
+"""At 1.25 times the PDR 0.5 or 1 Mpps are delivered by chance, and at 1.5 times 1 Mpps again."""
+
+
+def between(phase: Phase) -> list[Trial]:
+    return [dataclasses.replace(trial, phase=phase) for trial in exact(BETWEEN, runs=6)]
+
+
+def test_what_a_measurand_tells_past_the_pdr_is_not_asked_to_be_flat() -> None:
+    """An end host whose PDR and saturation repeated to 0.3 % was UNSTABLE, three times of three."""
+    told = assess([*exact(ENDS, runs=6), *between(Phase.PAST)], pdr=SATURATED)
+    assert told.verdict is Verdict.STABLE, told.reason
+    assert check(told, "saturation").sentence == "TIR 0.01 from PDR 1 Mpps to 2 Mpps, needs < 0.10"
+    assert [point.load for point in told.curve.points] == [5e5, 7e5, 1.25e6, 1.5e6, 2e6]
+    assert [point.least is not None for point in told.curve.points] == [False, False, True, True, False]
+    assert set(told.labels.values()) == {Label.BAD}  # PASTRAMI's labels are of all that was measured
+
+
+def test_a_forwarding_path_that_flips_there_stays_unstable() -> None:
+    told = assess([*exact(ENDS, runs=6), *between(Phase.REPEAT)], pdr=SATURATED)
+    assert told.verdict is Verdict.UNSTABLE
+    assert "spread" in {one.name for one in told.failed}
+
+
+@pytest.mark.parametrize(
+    ("change", "failed"),
+    [
+        ({2e6: 0.3}, "saturation"),  # loss begins long before saturation
+        ({2e6: 0.8}, "livelock"),
+        ({5e5: 0.003}, "low load loss"),
+        ({2e6: [0.35, 0.5, 0.65] * 2}, "spread"),
+        ({2e6: 0.0}, "saturation"),
+    ],
+    ids=["early loss", "livelock", "low loads", "saturation scatters", "never saturated"],
+)
+def test_an_end_host_is_asked_all_else(change: dict[float, float | list[float]], failed: str) -> None:
+    told = assess([*exact(ENDS | change, runs=6), *between(Phase.PAST)], pdr=SATURATED)
+    assert failed in {one.name for one in told.failed}, told.checks
+
+
+def test_an_end_host_whose_saturation_scatters_about_the_bound_is_undecided() -> None:
+    told = assess([*exact(ENDS | {2e6: [0.36, 0.5, 0.42]}, runs=3), *between(Phase.PAST)], pdr=SATURATED)
+    assert check(told, "saturation").passed is None
+    assert "its repeats scatter by" in check(told, "saturation").sentence
+
+
+def test_an_end_host_of_which_the_generator_hides_saturation() -> None:
+    limited = [dataclasses.replace(one, offered=one.offered // 2, unsent=one.offered // 2, forwarded=one.offered // 2)
+               for one in exact({2e6: 0.0}, runs=6)]  # fmt: skip
+    low = [dataclasses.replace(one, phase=Phase.PAST) for one in exact({9e5: 0.0}, runs=6)]
+    told = assess([*exact({5e5: 0.0, 7e5: 0.0}, runs=6), *low, *limited])
+    assert told.verdict is Verdict.GENERATOR_LIMITED, told.reason

@@ -20,13 +20,13 @@ from pdrgate.history.database.connection import Database
 from pdrgate.history.noise_file import NoiseFile
 from pdrgate.results.verdict import Verdict
 
-MEASURANDS = ["TCP throughput", "RTT inflation", "transmissions per segment"]
+MEASURANDS = ["TCP throughput", "round trip under load", "transmissions per segment"]
 SMALL = Scenario("tcp-transfer", tcp=TcpStreams(window=64))
 WORSE = {
     "equal": (SimulatedLoop(seed=9), Verdict.PASS, "not slower: TCP throughput"),
-    "slower": (SimulatedLoop(speed=9e9, seed=9), Verdict.REGRESSION, "slower: TCP throughput 9"),
+    "slower": (SimulatedLoop(speed=9e9, seed=9), Verdict.REGRESSION, "slower: TCP throughput "),
     "lossy": (SimulatedLoop(again=0.02, seed=9), Verdict.REGRESSION, "slower: transmissions per segment 1.02"),
-    "inflated": (SimulatedLoop(rtt=50e-6, seed=9), Verdict.REGRESSION, "slower: RTT inflation 16.7"),
+    "inflated": (SimulatedLoop(waits=1e-3, seed=9), Verdict.REGRESSION, "slower: round trip under load 1.84 ms"),
 }
 
 
@@ -90,7 +90,7 @@ def test_what_is_told_beside_the_throughput_may_be_missing(tmp_path: Path) -> No
     (one,) = transferred(tmp_path / "runs" / "first", SimulatedLoop())
     file = tmp_path / "runs" / "first" / "result.json"
     stored = json.loads(file.read_text())
-    (inflation,) = (each for each in stored["scenarios"][0]["measurands"] if each["name"] == "RTT inflation")
+    (inflation,) = (each for each in stored["scenarios"][0]["measurands"] if each["name"] == "round trip under load")
     inflation["samples"] = inflation["samples"][:1]
     file.write_text(json.dumps(stored))
     found, why = Baselines(file, tmp_path).find(one.fingerprint)
@@ -182,7 +182,7 @@ def test_trends_show_what_is_measured_of_tcp(
         lines = capsys.readouterr().out.splitlines()
         told = [line for line in lines if line.startswith("WORSE: ")]
         assert any(line.startswith("WORSE: TCP throughput went down by ") for line in told), lines
-        assert any(line.startswith("WORSE: RTT inflation went up by ") for line in told), lines
+        assert any(line.startswith("WORSE: round trip under load went up by ") for line in told), lines
         assert any(line.startswith("WORSE: transmissions per segment went up by ") for line in told), lines
         page = (tmp_path / "trend.html").read_text()
         assert all(f"{name} of 12 runs, latest " in page for name in MEASURANDS)

@@ -31,7 +31,7 @@ from pdrgate.gate.scenario_run import ScenarioRun
 from pdrgate.gate.transfer_comparison import TransferComparison
 from pdrgate.gate.transfer_run import TransferRun, station_limited
 from pdrgate.history.address import Address
-from pdrgate.measurands import ByteCost, RttInflation, TcpThroughput, Transmissions, WindowCurve
+from pdrgate.measurands import ByteCost, LoadedRoundTrip, TcpThroughput, Transmissions, WindowCurve
 from pdrgate.phase import Phase
 from pdrgate.reports.scenario_parts import fragments, pictures
 from pdrgate.results.model import ScenarioResult
@@ -188,7 +188,7 @@ def test_what_transfers_come_to() -> None:
     rest = [Transfer.from_mapping({**json.loads(loop.transfer(1 << 20, 0.25, 10e6).to_json()), "phase": "rest"})]
     made = rest + transfers(loop, 1 << 20, count=2)
     assert TcpThroughput(1 << 20, 1.0, 2).value(made) == pytest.approx(10.0)
-    assert RttInflation(1 << 20).value(made) == pytest.approx(8 * (1 << 20) / 10e9 / 100e-6)
+    assert LoadedRoundTrip().value(made) == pytest.approx(8 * (1 << 20) / 10e9)
     assert Transmissions().value(made) == pytest.approx(1.01, abs=1e-4)
     assert ByteCost().value(made) is None  # not counted
     counted = transfers(loop, 1 << 20, functions={"tcp_rcv_established": [5_000_000_000, 1], "user space": [1, 1]})
@@ -272,7 +272,11 @@ def test_a_run_without_a_baseline_tells_what_it_measured(measure, tmp_path: Path
     assert (result.pdr, result.search, result.assessment) == (None, None, None)  # a closed loop has none
     assert result.transfers is not None
     assert result.transfers.knee == 131072
-    assert [one.name for one in result.measurands] == ["TCP throughput", "RTT inflation", "transmissions per segment"]
+    assert [one.name for one in result.measurands] == [
+        "TCP throughput",
+        "round trip under load",
+        "transmissions per segment",
+    ]
     on_disk = read_transfers(tmp_path / "run" / TRANSFERS_FILE)
     assert len(on_disk) == len(result.transfers.transfers)
     assert {one.phase for one in on_disk} == {"rest", "curve", "repeat"}
@@ -379,14 +383,14 @@ def test_stored_runs_of_transfers_are_assessed_compared_and_listed(
     assert capsys.readouterr().out.startswith("REGRESSION: slower: TCP throughput 7.9")
     assert main(["history", "import", "first", "--history", "h.db"]) == 0
     assert main(["history", "list", "--history", "h.db"]) == 0
-    assert " 10.02 Gbit/s " in capsys.readouterr().out
+    assert " 10.01 Gbit/s " in capsys.readouterr().out
     path = tmp_path / "first" / TRANSFERS_FILE
     path.write_bytes(codecs.BOM_UTF8 + path.read_bytes())  # some editors begin a file with it
     assert main(["assess", "first"]) == 0
     assert capsys.readouterr().out.startswith("STABLE\n")
     with path.open("a") as file:
         file.write('{"window": 1048576, "streams"')  # a kill while it was written
-    assert len(read_transfers(tmp_path / "first" / TRANSFERS_FILE)) == 2 * 9 + 6 * 3
+    assert len(read_transfers(tmp_path / "first" / TRANSFERS_FILE)) == 2 * 9 + 6 * 2 + 1
     (tmp_path / "trials.jsonl").write_text(TRIAL.to_json() + "\n")
     assert main(["compare", "first", "trials.jsonl"]) == 2
     assert "first holds transfers and trials.jsonl trials; name two runs of one scenario" in capsys.readouterr().err
@@ -439,7 +443,7 @@ def test_each_test_of_a_closed_loop_goes_on_with_its_own_transfers(
         (SimulatedLoop(seed=2), Verdict.PASS, "not slower: TCP throughput"),
         (SimulatedLoop(speed=9e9, seed=2), Verdict.REGRESSION, "slower: TCP throughput"),
         (SimulatedLoop(again=0.02, seed=2), Verdict.REGRESSION, "slower: transmissions per segment"),
-        (SimulatedLoop(rtt=50e-6, seed=2), Verdict.REGRESSION, "slower: RTT inflation"),
+        (SimulatedLoop(waits=1e-3, seed=2), Verdict.REGRESSION, "slower: round trip under load 1.84 ms"),
     ],
     ids=["equal", "slower", "lossy", "inflated"],
 )
@@ -472,7 +476,7 @@ def test_two_configurations_in_pairs(
     assert result.pdr is None
     assert result.transfers is not None
     assert [one.measurand for one in result.comparison.changes] == [  # type: ignore[union-attr]
-        "TCP throughput", "RTT inflation", "transmissions per segment",
+        "TCP throughput", "round trip under load", "transmissions per segment",
     ]  # fmt: skip
     on_disk = read_transfers(tmp_path / "run" / TRANSFERS_FILE)
     assert {(one.side, one.pair) for one in on_disk} == {(boot.side, boot.pair) for boot in result.boots}

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pdrgate.gate.boots import Boot, Boots, Build
 from pdrgate.gate.build_latency import latency_trials
 from pdrgate.gate.carried_frames import FramesSeen, judged_frames
-from pdrgate.gate.load_plan import grid, overloads, round_order
+from pdrgate.gate.load_plan import ends, grid, overloads, past_the_pdr, round_order
 from pdrgate.gate.prepared_sut import Identity
 from pdrgate.gate.profile import BOOT_GRID, BOOT_WIDTH, STEADY_TOP_TRIALS
 from pdrgate.gate.replicate import Measurands, measure_in_turn
@@ -161,7 +161,8 @@ class CurveBoots(Boots[Ask, Trial]):
 
     def _grid(self) -> tuple[float, ...]:
         centres = list(self._centres.values())
-        return grid(min(centres), BOOT_GRID, min(self._most.values()), highest=max(centres))
+        factors = ends(BOOT_GRID) if self.scenario.starves else BOOT_GRID
+        return grid(min(centres), factors, min(self._most.values()), highest=max(centres))
 
     @property
     def _measurands(self) -> Measurands:
@@ -173,6 +174,7 @@ class CurveBoots(Boots[Ask, Trial]):
         known = [one.calibration.ceiling for one in self.sides.values() if one.calibration is not None]
         return Measurands.at(
             self.loads, self.goal, profile.boot_trial, top_trials=top, width=width,
+            past=past_the_pdr(max(self.loads)) if self.scenario.starves else (),
             overloads=overloads(max(self.loads), self.scenario.overload, min(known, default=math.inf)),
             latency=self._latency if self.scenario.latency else None, paths=self.follows_calls,
         )  # fmt: skip

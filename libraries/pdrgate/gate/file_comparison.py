@@ -37,7 +37,7 @@ from pdrgate.measurands import (
     replicate_of,
 )
 from pdrgate.measurands.tcp import transfers_of_replicates
-from pdrgate.phase import Phase
+from pdrgate.phase import OF_CURVE, Phase
 from pdrgate.replication import NoiseFloor, PairsRule, Samples
 from pdrgate.results.fingerprint import conditions
 from pdrgate.results.model import ChangeResult, ComparisonResult, Side
@@ -249,7 +249,7 @@ def _transfers_of(stored: StoredSet, side: Side) -> _Set:
 
 def _trials_of(stored: StoredSet, side: Side, plr_threshold: float) -> _Set:
     path, trials = stored.path, stored.of(stored.trials, side)
-    repeats = [one for one in trials if one.phase == Phase.REPEAT] or [one for one in trials if one.intended_load]
+    repeats = [one for one in trials if one.phase in OF_CURVE] or [one for one in trials if one.intended_load]
     if not repeats:
         raise DataError(f"{path}: in none of its trials was anything sent; name a file of others")
     paired = any(trial.pair for trial in trials)
@@ -284,6 +284,7 @@ def _by_replicate(trials: Sequence[Trial], plr_threshold: float) -> _Values:
         goal = dataclasses.replace(PDR, loss_ratio=plr_threshold)
         measurands = Measurands.at(
             loads, goal, own[0].intended_duration, top_trials=0, width=goal.width,
+            past=sorted({trial.intended_load for trial in own if trial.phase == Phase.PAST}),
             overloads=sorted({trial.intended_load for trial in own if trial.phase == Phase.OVERLOAD}),
             latency=LatencyTrials() if any(trial.phase in LATENCY for trial in own) else None,
         )  # fmt: skip

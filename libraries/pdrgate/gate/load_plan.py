@@ -11,6 +11,9 @@ from pdrgate.trial import Trial
 _FURTHER = 1.2
 _CURVE = 2.0
 """Times what a SUT can take that the highest load of a curve is, about."""
+_PAST = (1.2, 1.25, 1.5, 1.75)
+"""Times the PDR, about: where receivers starve (in Linux up to 1.35 times it), and where a thread has taken packet work
+over. Beyond 1.25 times chance says more and more often whether they starve at all."""
 _MOST_LOADS = 16
 _TRIES = 4
 """Trials of one load, where none of them is sound."""
@@ -24,6 +27,16 @@ def grid(pdr: float, factors: Sequence[float], max_load: float, highest: float =
     low, high = min(pdr, highest or pdr), max(pdr, highest)
     loads = {_rounded((low if factor < 1 else high) * factor) for factor in factors}
     return tuple(sorted(load for load in loads if load <= max_load))
+
+
+def ends(factors: Sequence[float]) -> tuple[float, ...]:
+    """Those of a grid below the PDR, and the highest: where what lies between is measured by itself."""
+    return tuple(factor for factor in factors if factor < 1 or factor == max(factors))
+
+
+def past_the_pdr(highest: float) -> tuple[float, ...]:
+    """Loads between the PDR and the highest of the curve, which is about twice it, rounded to 4 digits; packets/s."""
+    return tuple(load for factor in _PAST if (load := _rounded(highest / _CURVE * factor)) < highest)
 
 
 def overloads(highest: float, factor: float, max_load: float = math.inf) -> tuple[float, ...]:
@@ -43,17 +56,17 @@ def overloads(highest: float, factor: float, max_load: float = math.inf) -> tupl
     return tuple(load for load in loads if highest < load <= max_load)
 
 
-def further_load(trials: Sequence[Trial], plr_threshold: float, max_load: float) -> float | None:
+def further_load(trials: Sequence[Trial], plr_threshold: float, max_load: float, needs: int = 2) -> float | None:
     """A load to add above the grid, None when the grid shows what it must.
 
-    PASTRAMI's TIR needs two loads past the PDR. When fewer show it (the SUT has become faster since the search, or the
-    search met a bad moment), the grid is extended upwards as far as the generator goes. The highest load is asked for
-    again first where none of its trials told anything.
+    PASTRAMI's TIR needs two loads past the PDR. When fewer than ``needs`` show it (the SUT has become faster since the
+    search, or the search met a bad moment), the grid is extended upwards as far as the generator goes. The highest load
+    is asked for again first where none of its trials told anything.
     """
     curve = LoadLossCurve.from_trials(trials)
     past = [load for load, plr in zip(curve.loads, curve.steady_plrs, strict=True) if plr > plr_threshold]
     highest = max(trial.intended_load for trial in trials)
-    if len(past) >= 2 or len(curve.loads) >= _MOST_LOADS:
+    if len(past) >= needs or len(curve.loads) >= _MOST_LOADS:
         return None
     if highest not in curve.loads and sum(trial.intended_load == highest for trial in trials) < _TRIES:
         return highest

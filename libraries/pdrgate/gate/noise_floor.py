@@ -15,9 +15,9 @@ from pdrgate.history.noise_file import NoiseStore
 from pdrgate.measurands import (
     ByteCost,
     Cost,
+    LoadedRoundTrip,
     MedianLatency,
     PartialDropRate,
-    RttInflation,
     SaturationThroughput,
     TailLatency,
     Transmissions,
@@ -36,7 +36,7 @@ DEFAULT_TOLERANCES: Mapping[str, float] = {
 }  # fmt: skip
 """By measurand, what a run accepts unless it is asked for another."""
 LESS_IS_BETTER = frozenset(
-    one.name for one in (Cost, MedianLatency, TailLatency, RttInflation, Transmissions, ByteCost)
+    one.name for one in (Cost, MedianLatency, TailLatency, LoadedRoundTrip, Transmissions, ByteCost)
 )
 """Of all measurands that are compared."""
 

@@ -12,6 +12,7 @@ from pdrgate.measurands import (
     Compared,
     Cost,
     LatencyTrials,
+    LeastDelivered,
     LivelockThreshold,
     Measurand,
     MedianLatency,
@@ -35,7 +36,8 @@ _SPAN = 100.0
 
 
 MEASURANDS: tuple[Compared, ...] = (
-    PartialDropRate, SaturationThroughput, OverloadThroughput, LivelockThreshold, MedianLatency, TailLatency, Cost,
+    PartialDropRate, SaturationThroughput, LeastDelivered, OverloadThroughput, LivelockThreshold, MedianLatency,
+    TailLatency, Cost,
 )  # fmt: skip
 """What is compared of trials, where both builds have it, the one that a run is about first."""
 
@@ -47,6 +49,8 @@ class Measurands:
     saturation: SaturationThroughput
     pdr: PartialDropRate
     cost: Cost
+    least: LeastDelivered | None = None
+    """Where programs of the SUT receive the packets."""
     overload: OverloadThroughput | None = None
     """Where loads far beyond saturation are asked for."""
     latency: LatencyTrials | None = None
@@ -61,11 +65,13 @@ class Measurands:
         *,
         top_trials: int,
         width: float,
+        past: Sequence[float] = (),
         overloads: Sequence[float] = (),
         latency: LatencyTrials | None = None,
         paths: bool = False,
     ) -> Measurands:
-        """Those of a curve of these loads (packets/s), in trials of ``duration`` seconds; ``overloads`` lie beyond.
+        """Those of a curve of these loads (packets/s), in trials of ``duration`` seconds; ``overloads`` lie beyond, and
+        ``past`` between the PDR and the highest of them.
 
         Args:
             paths: whether it can be told who called whom.
@@ -74,7 +80,8 @@ class Measurands:
         lowest = min(loads) / _SPAN
         pdr = PartialDropRate(saturation, goal.loss_ratio, width, duration, lowest)
         overload = OverloadThroughput(tuple(overloads), duration) if overloads else None
-        return cls(saturation, pdr, Cost(min(loads), duration, goal.loss_ratio, paths=paths), overload, latency)
+        cost = Cost(min(loads), duration, goal.loss_ratio, paths=paths)
+        return cls(saturation, pdr, cost, LeastDelivered(tuple(past)) if past else None, overload, latency)
 
     @property
     def all(self) -> tuple[Measurand, ...]:
@@ -89,7 +96,8 @@ class Measurands:
 
     @property
     def _beyond(self) -> tuple[Measurand, ...]:
-        return (self.overload, LivelockThreshold(self.overload)) if self.overload is not None else ()
+        least = (self.least,) if self.least is not None else ()
+        return (*least, *((self.overload, LivelockThreshold(self.overload)) if self.overload is not None else ()))
 
 
 class NextStep(Protocol[_SoFar, _Wanted]):

@@ -142,6 +142,14 @@ class Scenario:
         return self.tcp if DATA_PATHS[self.data_path].transfers else None
 
     @property
+    def starves(self) -> bool:
+        """Whether packets end at programs, which starve past the PDR.
+
+        What these get there is measured and compared, and the curve is not asked to be flat.
+        """
+        return self.delivery is not None
+
+    @property
     def ends_at_sut(self) -> bool:
         """Whether programs of the SUT's own are in it, and share its CPUs."""
         return self.delivery is not None or self.streams is not None

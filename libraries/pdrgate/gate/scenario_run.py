@@ -15,7 +15,7 @@ from pdrgate.gate.change_verdict import RECEIVE_RATE, check_tolerance, summarise
 from pdrgate.gate.disturbance import Disturbance, beyond_the_machine, remedy
 from pdrgate.gate.dropped import events_file, look, lossy_load, retis_of
 from pdrgate.gate.interference import interference
-from pdrgate.gate.load_plan import further_load, grid, is_highest, overloads, round_order
+from pdrgate.gate.load_plan import ends, further_load, grid, is_highest, overloads, past_the_pdr, round_order
 from pdrgate.gate.packet_cost import counted
 from pdrgate.gate.prepared_sut import Identity
 from pdrgate.gate.profile import TOP_TRIALS
@@ -29,7 +29,7 @@ from pdrgate.measurands import Ask, LatencyTrials, Sweep
 from pdrgate.measurands.measurand import rounded
 from pdrgate.observers.accounting import total
 from pdrgate.observers.retis import Retis
-from pdrgate.phase import Phase
+from pdrgate.phase import OF_CURVE, Phase
 from pdrgate.results.drops import DropsResult
 from pdrgate.results.losses import LossResult
 from pdrgate.results.model import (
@@ -160,18 +160,21 @@ class ScenarioRun:
         centre = result.lower or result.upper
         if centre is None:
             raise TestbedError("the search found no load to repeat trials around")
-        loads = set(grid(centre, profile.grid, calibration.max_load))
+        starves = self.scenario.starves
+        loads = set(grid(centre, ends(profile.grid) if starves else profile.grid, calibration.max_load))
         before, began = len(self.trials), time.monotonic()
         self._foresee(profile.repeats_time, _WAVERING * profile.repeats_time)
         first = Replicate(self.subject, (Sweep(round_order(loads, 0), profile.trial_duration),), 1)
         measure_in_turn([first])
-        while (load := further_load(first.trials, result.goal.loss_ratio, calibration.max_load)) is not None:
+        needs = 1 if starves else 2
+        while (load := further_load(first.trials, result.goal.loss_ratio, calibration.max_load, needs)) is not None:
             loads.add(load)
             first.trials.append(
                 self.subject.measure_patiently(Ask(load, profile.trial_duration, Phase.REPEAT), profile.patience, 1)
             )
         measurands = Measurands.at(
             loads, result.goal, profile.trial_duration, top_trials=TOP_TRIALS, width=result.goal.width,
+            past=past_the_pdr(max(loads)) if starves else (),
             overloads=overloads(max(loads), self.scenario.overload, calibration.max_load),
             latency=LatencyTrials() if self.scenario.latency else None, paths=self.subject.follows_calls,
         )  # fmt: skip
@@ -190,7 +193,7 @@ class ScenarioRun:
         self._summarise(measurands, replicates)
         self.cost = counted([one.trials for one in replicates], result.goal.loss_ratio)
         self.latency = latencies([one.trials for one in replicates])
-        repeats = [trial for one in replicates for trial in one.trials if trial.phase == Phase.REPEAT]
+        repeats = [trial for one in replicates for trial in one.trials if trial.phase in OF_CURVE]
         pdr = pdr_of(self.measurands)
         self.assessment = assess(
             repeats, reading=self.session.options.reading, plr_threshold=result.goal.loss_ratio,

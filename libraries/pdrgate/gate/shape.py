@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from pdrgate.measurands import PartialDropRate, SaturationThroughput, TcpThroughput
-from pdrgate.phase import Phase
+from pdrgate.phase import OF_CURVE, Phase
 from pdrgate.replication import Contradiction, Standing
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement, Verdict
@@ -120,7 +120,7 @@ def shape_of(
     ]
     assessments = {
         side: assess(
-            [trial for trial in own if trial.phase == Phase.REPEAT], reading=reading, plr_threshold=loss_ratio,
+            [trial for trial in own if trial.phase in OF_CURVE], reading=reading, plr_threshold=loss_ratio,
             over_time=False, spare_dips=True, pdr=mean(samples[PartialDropRate.name][side]),
             source=f"{scenario} {side}",
         )

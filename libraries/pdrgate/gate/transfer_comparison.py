@@ -11,14 +11,22 @@ from pdrgate.gate.prepared_sut import Identity
 from pdrgate.gate.shape import Shape, shape_of_transfers
 from pdrgate.gate.transfer_run import TransferMeasurands, in_words, transfers_result
 from pdrgate.gate.transfer_subject import TransferSubject
-from pdrgate.measurands import ByteCost, Compared, RttInflation, TcpThroughput, TransferAsk, TransferStep, Transmissions
+from pdrgate.measurands import (
+    ByteCost,
+    Compared,
+    LoadedRoundTrip,
+    TcpThroughput,
+    TransferAsk,
+    TransferStep,
+    Transmissions,
+)
 from pdrgate.results.model import Side, TransfersResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.testbeds import Testbed
 from pdrgate.transfer import Transfer
 
 _KIB = 1024
-TRANSFER_MEASURANDS: tuple[Compared, ...] = (TcpThroughput, RttInflation, Transmissions, ByteCost)
+TRANSFER_MEASURANDS: tuple[Compared, ...] = (TcpThroughput, LoadedRoundTrip, Transmissions, ByteCost)
 
 
 class TransferBoots(Boots[TransferAsk, Transfer]):

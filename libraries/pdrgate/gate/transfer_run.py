@@ -28,11 +28,13 @@ from pdrgate.gate.scenario import Scenario
 from pdrgate.gate.session import Session
 from pdrgate.gate.transfer_subject import TransferSubject
 from pdrgate.measurands import (
+    AtRest,
     ByteCost,
-    RttInflation,
+    LoadedRoundTrip,
     TcpThroughput,
     TransferAsk,
     TransferMeasurand,
+    TransferStep,
     Transmissions,
     WindowCurve,
 )
@@ -60,22 +62,21 @@ class TransferMeasurands:
     """What every replicate of a closed loop measures."""
 
     throughput: TcpThroughput
-    inflation: RttInflation
 
     @classmethod
     def at(cls, window: int, duration: float, count: int) -> TransferMeasurands:
         """Those of ``count`` transfers of ``duration`` seconds at a window, bytes."""
-        return cls(TcpThroughput(window, whole_seconds(duration), count), RttInflation(window))
+        return cls(TcpThroughput(window, whole_seconds(duration), count))
 
     @property
     def all(self) -> tuple[TransferMeasurand, ...]:
         """The throughput first: it is what a run is about."""
-        return (self.throughput, self.inflation, Transmissions(), ByteCost())
+        return (self.throughput, LoadedRoundTrip(), Transmissions(), ByteCost())
 
     @property
-    def steps(self) -> tuple[TransferMeasurand, ...]:
-        """A replicate's: at rest first, so that what load leaves behind is none of its round trips'."""
-        return (self.inflation, self.throughput)
+    def steps(self) -> tuple[TransferStep, ...]:
+        """A replicate's: they tell all of `all`."""
+        return (self.throughput,)
 
 
 def whole_seconds(duration: float) -> float:
@@ -176,11 +177,13 @@ class TransferRun:
             return self.checks
         profile, session = self.session.profile, self.session
         measurands = TransferMeasurands.at(self.window, profile.trial_duration, profile.transfers)
-        self._foresee(profile.repeats * (profile.transfers + 1), profile)
+        self._foresee(profile.repeats * profile.transfers + 1, profile)
         replicates = [
             Replicate[TransferAsk, Transfer](self.subject, measurands.steps, number)
             for number in range(1, profile.repeats + 1)
         ]
+        # At rest first, so that what load leaves behind is none of its round trips'.
+        replicates[0].steps = (AtRest(self.window), *measurands.steps)
         for one in replicates:
             measure_in_turn([one])
         self.measurands = summaries(measurands.all, replicates)

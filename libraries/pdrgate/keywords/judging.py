@@ -65,8 +65,8 @@ class JudgingKeywords:
     def tcp_should_not_have_regressed(self, tolerance: Ratio | None = None) -> str:
         """Compares transfers with the baseline's; fails when they are worse by over their tolerances.
 
-        ``tolerance`` is of the throughput at the fixed window. RTT inflation has that of 25 % at least, retransmissions
-        one of half a percent of all segments. Otherwise as `PDR Should Not Have Regressed`.
+        ``tolerance`` is of the throughput at the fixed window. Round trips under load have that of 15 % at least,
+        retransmissions one of half a percent of all segments. Otherwise as `PDR Should Not Have Regressed`.
         """
         return str(self.pdr_should_not_have_regressed(tolerance))
 

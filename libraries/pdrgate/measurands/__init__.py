@@ -6,10 +6,12 @@ from pdrgate.measurands.measurand import LATENCY, Ask, Compared, Measurand, Step
 from pdrgate.measurands.overload import LivelockThreshold, OverloadThroughput
 from pdrgate.measurands.pdr import PartialDropRate
 from pdrgate.measurands.saturation import SaturationThroughput
+from pdrgate.measurands.starvation import LeastDelivered
 from pdrgate.measurands.sweep import Sweep
 from pdrgate.measurands.tcp import (
+    AtRest,
     ByteCost,
-    RttInflation,
+    LoadedRoundTrip,
     TcpThroughput,
     TransferAsk,
     TransferMeasurand,
@@ -19,8 +21,30 @@ from pdrgate.measurands.tcp import (
 from pdrgate.measurands.window_curve import WindowCurve
 
 __all__ = [
-    "LATENCY", "Ask", "ByteCost", "Compared", "Cost", "LatencyTrials",
-    "LivelockThreshold", "Measurand", "MedianLatency", "OverloadThroughput", "PacketCost", "PartialDropRate",
-    "RttInflation", "SaturationThroughput", "Step", "Sweep", "TailLatency", "TcpThroughput", "TransferAsk",
-    "TransferMeasurand", "TransferStep", "Transmissions", "WindowCurve", "replicate_of",
+    "LATENCY",
+    "Ask",
+    "AtRest",
+    "ByteCost",
+    "Compared",
+    "Cost",
+    "LatencyTrials",
+    "LeastDelivered",
+    "LivelockThreshold",
+    "LoadedRoundTrip",
+    "Measurand",
+    "MedianLatency",
+    "OverloadThroughput",
+    "PacketCost",
+    "PartialDropRate",
+    "SaturationThroughput",
+    "Step",
+    "Sweep",
+    "TailLatency",
+    "TcpThroughput",
+    "TransferAsk",
+    "TransferMeasurand",
+    "TransferStep",
+    "Transmissions",
+    "WindowCurve",
+    "replicate_of",
 ]  # fmt: skip

@@ -22,7 +22,7 @@ TOLD_IN = 2
 """The first replicates, in which is measured what is told and not judged."""
 _COUNTED = frozenset((Phase.SATURATION, Phase.COST, Phase.IDLE))
 
-_OF_REPLICATES = _COUNTED | {Phase.REPEAT, Phase.PDR, Phase.OVERLOAD, *LATENCY}
+_OF_REPLICATES = _COUNTED | {Phase.REPEAT, Phase.PDR, Phase.PAST, Phase.OVERLOAD, *LATENCY}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What is measured of TCP: throughput at a fixed window, what load does to round trips, and what is sent twice.
+"""What is measured of TCP: throughput at a fixed window, round trips under load, and what is sent twice.
 
 A closed loop has no PDR: its sender offers what it gets acknowledged. So the window is fixed in place of the load, and
 what is compared is what comes of it.
@@ -76,27 +76,34 @@ class TcpThroughput:
 
 
 @dataclass(frozen=True, slots=True)
-class RttInflation:
-    """How many times the round trip at rest one under load takes: the senders' smoothed round trip times, medians.
+class LoadedRoundTrip:
+    """The senders' smoothed round trip time while they send as fast as it goes, seconds: the median of the transfers'.
 
-    At rest is the least that a transfer at rest tells: a program that waits for its CPU makes round trips longer, and
-    nothing makes one shorter.
+    By itself, and not over what a round trip takes at rest: that is a fraction of a millisecond, of which chance moves
+    a fifth, and it would be the quotient's.
     """
 
-    window: int
-
-    name: ClassVar[str] = "RTT inflation"
-    unit: ClassVar[str] = "times"
+    name: ClassVar[str] = "round trip under load"
+    unit: ClassVar[str] = "s"
     better: ClassVar[Better] = "lower"
+
+    def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
+        return None  # the transfers of the throughput tell it
+
+    def value(self, transfers: Sequence[Transfer]) -> float | None:
+        told = [one.rtt for one in loaded(transfers) if one.rtt is not None]
+        return median(told) if told else None
+
+
+@dataclass(frozen=True, slots=True)
+class AtRest:
+    """A transfer of hardly anything, for what a round trip takes then: it is told, and compared with nothing."""
+
+    window: int
 
     def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
         rested = any(one.phase == Phase.REST for one in transfers)
         return None if rested else TransferAsk(self.window, _REST_TIME, Phase.REST, REST_RATE)
-
-    def value(self, transfers: Sequence[Transfer]) -> float | None:
-        rest = rest_rtt(transfers)
-        under_load = [one.rtt for one in loaded(transfers) if one.rtt is not None]
-        return median(under_load) / rest if rest and under_load else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +161,11 @@ def loaded(transfers: Sequence[Transfer]) -> list[Transfer]:
 
 
 def rest_rtt(transfers: Sequence[Transfer]) -> float | None:
-    """The round trip time at rest, seconds; None where no transfer tells it."""
+    """The round trip time at rest, seconds; None where no transfer tells it.
+
+    It is the least of all looks: a program that waits for its CPU makes round trips longer, and nothing makes one
+    shorter.
+    """
     return min((look.rtt for one in transfers if one.phase == Phase.REST for look in one.looks), default=None)
 
 

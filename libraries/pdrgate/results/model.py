@@ -344,6 +344,8 @@ class LoadResult:
     """PLR of each repeat in measured order; empty in results of older versions."""
     throughputs: tuple[float, ...] = ()
     """Packets/s of each repeat that came back while sending went on."""
+    least: float | None = None
+    """Between the PDR and twice it, of an end host: the least packets/s that were delivered in half of a trial."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

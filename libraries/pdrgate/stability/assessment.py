@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pdrgate.errors import EXIT_FAIL, EXIT_FAULT, EXIT_PASS
+from pdrgate.phase import Phase
 from pdrgate.results.model import (
     AssessmentResult,
     CheckResult,
@@ -17,7 +18,7 @@ from pdrgate.results.model import (
 )
 from pdrgate.stability import checks as _checks
 from pdrgate.stability.checks import Bounds, Check
-from pdrgate.stability.curve import LoadLossCurve, LoadPoint, PdrEstimate
+from pdrgate.stability.curve import LoadLossCurve, LoadPoint, PdrEstimate, first_past
 from pdrgate.stability.dips import without_lone_dips
 from pdrgate.stability.drift import Repeats, Scatter, looks, repeats_that_matter, scatters, trials_past_the_pdr
 from pdrgate.stability.throughput_increase import (
@@ -145,6 +146,7 @@ def _load_result(point: LoadPoint, tir: float | None) -> LoadResult:
         generator_limited=point.left_out,
         losses=point.losses,
         throughputs=point.throughputs,
+        least=point.least,
     )
 
 
@@ -163,6 +165,10 @@ def assess(
     notes: tuple[str, ...] = (),
 ) -> Assessment:
     """Assess one experiment: all ``trials`` of one scenario and boot, in measured order.
+
+    From the PDR on the throughput is asked to stay the same. Not so where trials tell what is delivered there
+    (`Phase.PAST`): then that is a measurand of its own, and is compared. Its loads are in the curve and its labels, and
+    no check looks at those between the PDR and the highest.
 
     Without ``over_time`` only the curve's shape is judged. That is for trials of several boots, measured in turn with
     those of another build: what differs from boot to boot, or as time goes by, is then told by the two together.
@@ -193,27 +199,33 @@ def assess(
 
     by_reading = {each: saturation_of(curve, each) for each in Reading}
     saturation = by_reading[reading]
-    undipped = without_lone_dips(trials, bounds.each) if spare_dips else trials
-    dips = len(trials) - len(undipped)
-    judged = LoadLossCurve.from_trials(undipped, confidence) if dips else curve
-    saturated = saturation_of(judged, reading) if dips else saturation
-    crossing = curve.pdr(plr_threshold)
+    plateau = not any(trial.phase == Phase.PAST for trial in trials)
+    asked = trials if plateau else _outside(trials, curve, curve.pdr(plr_threshold).load if pdr is None else pdr)
+    outside = curve if plateau else LoadLossCurve.from_trials(asked, confidence)
+    crossing = outside.pdr(plr_threshold)
     known = crossing if pdr is None else replace(crossing, load=pdr)
-    level = bounds.each / looks(curve)
-    repeats = repeats_that_matter(curve, plr_threshold, level)
-    together = trials_past_the_pdr(undipped, judged, curve, plr_threshold, level)
+    undipped = without_lone_dips(asked, bounds.each) if spare_dips else asked
+    dips = len(asked) - len(undipped)
+    judged = LoadLossCurve.from_trials(undipped, confidence) if dips else outside
+    level = bounds.each / looks(outside)
+    repeats = repeats_that_matter(outside, plr_threshold, level)
+    together = trials_past_the_pdr(undipped, judged, outside, plr_threshold, level)
     enough = _checks.check_enough_data(judged, plr_threshold, bounds, curve)
     checks: tuple[Check, ...] = (enough,)
-    if curve.points:
+    saturated = saturation_of(judged, reading)
+    if outside.points:
         checks = (
             _checks.check_saturation(
                 judged, saturated, known, reading=reading, plr_threshold=plr_threshold, eta=eta, bounds=bounds
-            ),
+            )
+            if plateau
+            else _checks.check_plateau(judged, known, plr_threshold=plr_threshold, eta=eta, bounds=bounds),
             _checks.check_low_load_loss(judged, known, plr_threshold, bounds),
-            _checks.check_livelock(curve, bounds),
+            _checks.check_livelock(outside, bounds, curve),
             *(_over_time(repeats, together, scatters(judged, plr_threshold), bounds) if over_time else ()),
             enough,
         )
+    seen = saturated.potential_index if plateau else first_past(judged.steady_plrs, plr_threshold)
     return Assessment(
         source=source,
         reading=reading,
@@ -225,7 +237,7 @@ def assess(
         repeats=repeats,
         together=together,
         checks=checks,
-        verdict=_verdict(judged, saturated, checks),
+        verdict=_verdict(judged, seen is not None, checks),
         notes=notes + _notes(curve, dips),
     )
 
@@ -243,9 +255,16 @@ def _over_time(
     )
 
 
-def _verdict(curve: LoadLossCurve, saturation: Saturation, checks: tuple[Check, ...]) -> Verdict:
+def _outside(trials: list[Trial], curve: LoadLossCurve, pdr: float | None) -> list[Trial]:
+    """The trials up to the PDR, and those at the highest load that any of them tells of, and beyond."""
+    if pdr is None or not curve.points:
+        return trials
+    return [one for one in trials if not pdr < one.intended_load < curve.loads[-1]]
+
+
+def _verdict(curve: LoadLossCurve, saturated: bool, checks: tuple[Check, ...]) -> Verdict:
     highest = curve.points[-1].load if curve.points else 0.0
-    cut_off = saturation.potential_index is None and any(load > highest for load in curve.limited_loads)
+    cut_off = not saturated and any(load > highest for load in curve.limited_loads)
     spared = {_checks.ENOUGH_DATA, _checks.SATURATION} if cut_off else {_checks.ENOUGH_DATA}
     if any(check.passed is False and check.name not in spared for check in checks):
         return Verdict.UNSTABLE

@@ -106,11 +106,12 @@ def check_enough_data(
     """Enough loads, enough repeats at the loads around the PDR, and the PDR above the lowest load.
 
     Args:
-        measured: of all trials, where the curve leaves lone dips out: they count as repeats.
+        measured: of all trials, where the curve leaves lone dips out, or loads that something else tells of: they
+            count as repeats, and as loads.
     """
     name = ENOUGH_DATA
-    if len(curve.points) < bounds.min_loads:
-        found = len(curve.points)
+    if len((measured or curve).points) < bounds.min_loads:
+        found = len((measured or curve).points)
         limited = f" ({len(curve.limited_loads)} more: generator-limited)" if curve.limited_loads else ""
         sentence = f"{found} load{'s' * (found != 1)} measured{limited}, needs >= {bounds.min_loads}"
         return Check(name, False, found, bounds.min_loads, sentence)
@@ -187,6 +188,33 @@ def check_saturation(
     return Check(name, None, worst, limit, f"{statement}, {doubt}")
 
 
+def check_plateau(curve: LoadLossCurve, pdr: PdrEstimate, *, plr_threshold: float, eta: float, bounds: Bounds) -> Check:
+    """Saturation where nothing is asked of the loads between the PDR and the highest: one TIR from there to here.
+
+    So loss that begins before saturation is told from a PDR that is where saturation begins, as by `check_saturation`.
+    """
+    name = SATURATION
+    top, past = curve.points[-1], first_past(curve.steady_plrs, plr_threshold)
+    if past is None:
+        sentence = (
+            f"PLR {Ratio(top.plr)} at the highest load {Rate(top.load)}, needs > {Ratio(plr_threshold)}: "
+            f"saturation was never seen; {_higher(curve)}"
+        )
+        return Check(name, False, top.plr, plr_threshold, sentence)
+    if pdr.load is None or pdr.load >= top.load:
+        return Check(name, None, None, eta, f"no load past the PDR but {Rate(top.load)}: no TIR; {_higher(curve)}")
+    step = top.load - pdr.load
+    ratio = (top.throughput - pdr.load * (1.0 - plr_threshold)) / step
+    sentence = f"TIR {_two_digits(ratio)} from PDR {Rate(pdr.load)} to {Rate(top.load)}, needs < {eta:.2f}"
+    if ratio < eta:
+        return Check(name, True, ratio, eta, sentence)
+    scatter = sample_deviation(top.throughputs) / math.sqrt(top.runs) if top.runs > 1 else 0.0
+    margin = t_quantile(1 - bounds.each, top.runs - 1) * scatter / step if scatter else 0.0
+    if ratio - margin < eta:
+        return Check(name, None, ratio, eta, f"{sentence}, but its repeats scatter by ±{margin:.2f}: repeat more often")
+    return Check(name, False, ratio, eta, sentence)
+
+
 def check_low_load_loss(curve: LoadLossCurve, pdr: PdrEstimate, plr_threshold: float, bounds: Bounds) -> Check:
     """Loss long before the PDR, which the paper's method does not look at: the mean PLR at every low load.
 
@@ -211,9 +239,13 @@ def check_low_load_loss(curve: LoadLossCurve, pdr: PdrEstimate, plr_threshold: f
     return Check(name, True, worst.plr, bound, f"PLR {value} or less at loads {limit}, needs <= {Ratio(bound)}")
 
 
-def check_livelock(curve: LoadLossCurve, bounds: Bounds) -> Check:
-    """The SUT does not forward next to nothing when it is offered more (PASTRAMI Eq. 4 and 5, taken to their end)."""
-    most = max(curve.points, key=lambda point: median(point.throughputs))
+def check_livelock(curve: LoadLossCurve, bounds: Bounds, measured: LoadLossCurve | None = None) -> Check:
+    """The SUT does not forward next to nothing when it is offered more (PASTRAMI Eq. 4 and 5, taken to their end).
+
+    Args:
+        measured: of all loads, where the curve lacks some: its most may be there.
+    """
+    most = max((measured or curve).points, key=lambda point: median(point.throughputs))
     beyond = [point for point in curve.points if point.load >= most.load]
     least = min(beyond, key=lambda point: median(point.throughputs))
     best, worst = median(most.throughputs), median(least.throughputs)

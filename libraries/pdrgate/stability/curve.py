@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from pdrgate.phase import Phase
 from pdrgate.stats.intervals import delta_ucl, mean, sample_deviation, t_interval
 from pdrgate.trial import Trial
 
@@ -50,6 +51,9 @@ class LoadPoint:
     """Repeats left out because the generator, not the SUT, was the limit."""
     disturbed: int = 0
     """Repeats left out because the machine disturbed them."""
+    least: float | None = None
+    """Packets/s: the least that a repeat delivered in half of its time; None where that is not what they were made for.
+    """
 
     @property
     def runs(self) -> int:
@@ -96,6 +100,7 @@ class LoadPoint:
             steady=Steady.of([trial.steady_loss_ratio for trial in kept], confidence),
             surplus=mean([trial.surplus / trial.offered if trial.offered else 0.0 for trial in kept]),
             left_out=sum(trial.generator_limited for trial in trials),
+            least=min(past) if (past := [one.least_rate for one in kept if one.phase == Phase.PAST]) else None,
             disturbed=sum(bool(trial.disturbed) and not trial.generator_limited for trial in trials),
         )
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pdrgate.errors import DataError
-from pdrgate.phase import Phase
+from pdrgate.phase import OF_CURVE, Phase
 from pdrgate.stability.content import opened
 from pdrgate.stability.experiments import experiments
 from pdrgate.stability.transfer_files import TRANSFERS_FILE
@@ -119,9 +119,9 @@ def _holds_nothing(file: Path) -> bool:
 def read_experiments(path: Path) -> list[Experiment]:
     """Every experiment in one file, in order of appearance.
 
-    Of our trials, those of the phase ``repeat`` are taken where an experiment has any, else all of them. Trials of two
-    builds, or of two comparisons of builds, are two experiments, and so are those of two boots, unless builds were
-    compared over boots: see `experiments`.
+    Of our trials, those of the curve (phases ``repeat`` and ``past``) are taken where an experiment has any, else all
+    of them. Trials of two builds, or of two comparisons of builds, are two experiments, and so are those of two boots,
+    unless builds were compared over boots: see `experiments`.
 
     Raises:
         DataError: the file cannot be read or is not trials; the message names file, line and what belongs there.
@@ -141,7 +141,7 @@ def read_experiments(path: Path) -> list[Experiment]:
 
 def _of_the_curve(trials: Sequence[Trial]) -> tuple[Trial, ...]:
     """Those that an experiment is assessed by."""
-    repeats = tuple(trial for trial in trials if trial.phase == Phase.REPEAT)
+    repeats = tuple(trial for trial in trials if trial.phase in OF_CURVE)
     return repeats or tuple(trial for trial in trials if trial.phase != Phase.IDLE)
 
 

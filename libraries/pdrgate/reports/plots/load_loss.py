@@ -10,10 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pdrgate.reports.plots.marks import mark_limited, mark_pdr, mark_repeats, mark_saturation, say_pdr
-from pdrgate.reports.plots.page import BLUE, INK, PURPLE, RED, Stamp, legend, page, png, styled
+from pdrgate.reports.plots.page import BLUE, BROWN, INK, PURPLE, RED, Stamp, legend, page, png, styled
 from pdrgate.reports.plots.scales import PLR_FLOOR, floored, load_axis, loss_axis
 from pdrgate.results.model import AssessmentResult, LoadResult
-from pdrgate.units import Ratio
+from pdrgate.units import Rate, Ratio
+
+STARVED = "PLR while receivers starve: the least delivered in half of a trial"
 
 
 def load_loss(assessment: AssessmentResult, *, title: str, subtitle: str = "", judged: Stamp | None = None) -> bytes:
@@ -40,6 +42,7 @@ def load_loss_figure(found: AssessmentResult, title: str, subtitle: str = "", ju
     if points:
         _curve(axes, points, found)
         mark_repeats(axes, points, lambda point: floored(point.losses), BLUE)
+    _starvation(axes, points)
     if any(point.delta_ucl is not None for point in points):
         _uncertainty(axes.twinx(), points)
     legend(figure)
@@ -65,6 +68,21 @@ def _curve(axes: Axes, points: Sequence[LoadResult], found: AssessmentResult) ->
         axes.plot(loads, floored(steady), "v:", color=PURPLE, linewidth=1, markersize=5, zorder=3.5, label=label)
     label = "PLR (one run per load: no interval)" if one_each else "mean PLR, 95 % interval"
     axes.errorbar(loads, drawn, errors, fmt="o", markersize=6.5, capsize=4.5, color=BLUE, zorder=4, label=label)
+
+
+def _starvation(axes: Axes, points: Sequence[LoadResult]) -> None:
+    """What is lost where receivers get the least, and a word on where that is."""
+    least = {point.load: point.least for point in points if point.least is not None}
+    if not least:
+        return
+    losses = [1.0 - rate / load for load, rate in least.items()]
+    axes.plot(list(least), floored(losses), "^:", color=BROWN, linewidth=1, markersize=5, zorder=3.6, label=STARVED)
+    at = min(least, key=lambda load: least[load])
+    told = f"{Rate(least[at])} of {Rate(at)} delivered"
+    axes.annotate(
+        told, (at, floored([1.0 - least[at] / at])[0]), xytext=(0, 9), textcoords="offset points", ha="center",
+        color=BROWN, zorder=5,
+    )  # fmt: skip
 
 
 def _reach(point: LoadResult, mean: float) -> tuple[float, float]:

@@ -1,0 +1,64 @@
+"""Just past the PDR: what the programs of an end host get while the kernel takes in more than they can read.
+
+Interrupts go before programs. A little beyond its PDR an end host spends on taking packets in what its receivers would
+need to read them, until the kernel hands that work to a thread, which the scheduler weighs against them (Linux:
+ksoftirqd). How long that takes is chance, how little they get meanwhile is not. So trials are short, and begin with
+empty queues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pdrgate.measurands.measurand import Ask
+from pdrgate.phase import Phase
+from pdrgate.results.model import Better
+from pdrgate.trial import Trial
+
+_DURATION = 0.25
+"""Seconds of a trial, in all profiles: a receiver was seen to starve for 50 to 300 ms."""
+_MOST = 2
+"""Times the count, that trials which tell nothing may make of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeastDelivered:
+    """The least that is delivered in an eighth of a second at some loads between the PDR and twice it, packets/s.
+
+    Of each trial it is the rate of the half in which the fewest packets are delivered: that of the whole trial tells
+    when the thread came. Of all trials it is the least, not a median: a burst at the begin of a trial, which is the
+    generator's, wakes the thread at once, in as many as half of the trials on a busy machine.
+
+    Where nothing at all is delivered, it is less than one packet in a trial, and that is the value.
+    """
+
+    loads: tuple[float, ...]
+    """Rising, packets/s."""
+    count: int = 3
+    """Trials at each load in a replicate."""
+
+    name: ClassVar[str] = "least delivered past the PDR"
+    unit: ClassVar[str] = "packets/s"
+    better: ClassVar[Better] = "higher"
+
+    def next(self, trials: Sequence[Trial]) -> Ask | None:
+        made = {load: [one for one in _past(trials) if one.intended_load == load] for load in self.loads}
+        # What told nothing is made good, within bounds. A round at a time, so that what moves meets all loads alike.
+        wanting = {
+            load: sound
+            for load, own in made.items()
+            if (sound := sum(one.sound for one in own)) < self.count and len(own) < _MOST * self.count
+        }
+        return Ask(min(wanting, key=lambda load: (wanting[load], load)), _DURATION, Phase.PAST) if wanting else None
+
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        told = [one for one in _past(trials) if one.sound and one.intended_load in self.loads]
+        if {one.intended_load for one in told} != set(self.loads):
+            return None  # the least may be where nothing was told
+        return max(min(one.least_rate for one in told), 1.0 / _DURATION)
+
+
+def _past(trials: Sequence[Trial]) -> list[Trial]:
+    return [one for one in trials if one.phase == Phase.PAST]
