@@ -1,10 +1,11 @@
 """Two configurations of one kernel, compared as two builds are: is a slower one told, by each kind of the end host's?
 
     sudo PYTHONPATH=libraries:tests/fakes .venv/bin/python tests/bench/two_configurations.py \
-        [--where netns guest] [--kind udp livelock tcp latency] [--configuration equal slower] [--pairs 8]
+        [--where netns guest] [--kind udp starving livelock tcp latency] [--configuration equal slower] [--pairs 8]
 
 udp, and tcp in namespaces: a classifier of 1 000 BPF instructions at the port's ingress, which matches nothing. tcp in
-guests: no GRO, which namespaces have none of. livelock: a thread polls
+guests: no GRO, which namespaces have none of. starving: packets are taken in by
+interrupts, which go before receivers, where else a thread of their priority does it. livelock: a thread polls
 the port and goes before the receivers; where they share the CPU with what takes packets in by interrupts, as in
 namespaces, that is the slower one, and a thread of their own priority the other. latency: ports wait for further
 packets. Told are the verdict's sentence, and each measurand's change with what pairs deviate by.
@@ -57,14 +58,19 @@ def ungathered(testbed: Testbed) -> None:
     hop.host.run("ethtool", "-K", hop.ingress.interface, "gro", "off")
 
 
-def polled(testbed: Testbed) -> None:
+def polled(testbed: Testbed, nice: str = "-20") -> None:
     """A thread polls the port, on the SUT's CPU and with the least nice value."""
     hop = testbed.hops[0]
     port = hop.ingress.interface
     for queue in hop.host.run("sh", "-c", f"echo /sys/class/net/{port}/queues/rx-*").stdout.split():
         hop.host.write(f"{queue}/rps_cpus", "0")
     hop.host.write(f"/sys/class/net/{port}/threaded", "1")
-    hop.host.run("sh", "-c", _RENICE, "sh", port, "-20", ",".join(map(str, hop.cpus)) or "0")
+    hop.host.run("sh", "-c", _RENICE, "sh", port, nice, ",".join(map(str, hop.cpus)) or "0")
+
+
+def fair(testbed: Testbed) -> None:
+    """A thread polls the port, on the SUT's CPU, and goes before no receiver."""
+    polled(testbed, "0")
 
 
 def kinds(where: str) -> dict[str, tuple[Scenario, Configure, Configure]]:
@@ -73,6 +79,7 @@ def kinds(where: str) -> dict[str, tuple[Scenario, Configure, Configure]]:
     costlier = filtered if where == "netns" else ungathered
     return {
         "udp": (Scenario("udp-delivery"), as_it_is, filtered),
+        "starving": (Scenario("udp-delivery"), fair, as_it_is),
         "livelock": (Scenario("udp-delivery", overload=8), *livelock),
         "tcp": (Scenario("tcp-transfer", tcp=TcpStreams(window=64)), as_it_is, costlier),
         "latency": (Scenario("ipv4-routing", latency=True), as_it_is, waiting(LATER[where])),

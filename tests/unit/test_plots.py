@@ -23,7 +23,7 @@ from simulated_sut import (
 
 from pdrgate.reports import plots
 from pdrgate.reports.plots import PLR_FLOOR
-from pdrgate.reports.plots.load_loss import load_loss_figure
+from pdrgate.reports.plots.load_loss import STARVED, load_loss_figure
 from pdrgate.reports.plots.pairs import pairs_figure
 from pdrgate.reports.plots.rates import rates_figure
 from pdrgate.reports.plots.repeats import repeats_figure
@@ -43,6 +43,7 @@ from pdrgate.results.verdict import Verdict
 from pdrgate.search.bounds import known_bounds
 from pdrgate.stability import Reading, assess, read_experiments
 from pdrgate.trial import Trial
+from pdrgate.units import Rate
 
 PASTRAMI = Path(__file__).parents[3] / "shared/pastrami/bare-metal"
 KNEE = RealisticCurve(1e6)
@@ -469,3 +470,17 @@ def test_latency_of_two_builds_is_in_one_picture_and_of_none_there_is_none() -> 
     assert plots.latency(plain) is None
     for shown in (dataclasses.replace(plain, latency=(half,)), dataclasses.replace(plain, sides=sides)):
         assert (plots.latency(shown) or b"").startswith(b"\x89PNG")
+
+
+def test_what_receivers_get_at_the_least_is_marked_and_said() -> None:
+    found = case(next(iter(CASES)))
+    rates = {1: 0.6, 2: 0.4}
+    starved = tuple(
+        dataclasses.replace(point, least=rates[index] * point.load) if index in rates else point
+        for index, point in enumerate(found.loads)
+    )
+    figure = load_loss_figure(dataclasses.replace(found, loads=starved), "t")
+    marked = data(line(figure, STARVED))
+    assert marked == ([starved[1].load, starved[2].load], pytest.approx([0.4, 0.6]))
+    assert f"{Rate(0.4 * starved[2].load)} of {Rate(starved[2].load)} delivered" in words(figure)
+    assert not lines(load_loss_figure(found, "t"), STARVED)

@@ -485,7 +485,8 @@ def test_two_configurations_in_pairs(
     assert stored.verdict is verdict, stored
     assert again is not None
     assert result.comparison is not None
-    assert (again.pairs, again.change) == (result.comparison.pairs, pytest.approx(result.comparison.change))
+    # What early stopping adds is taken off by how many pairs there might have been, which files do not tell.
+    assert (again.pairs, again.change) == (result.comparison.pairs, pytest.approx(result.comparison.change, abs=1e-4))
 
 
 def test_trials_and_transfers_are_each_others_error(tmp_path: Path) -> None:
