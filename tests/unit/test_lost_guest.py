@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from pdrgate.crashes.source_lines import SourceLines
-from pdrgate.guests import guest_console
+from pdrgate.guests import guest_bridge, guest_console
 from pdrgate.guests.guest import Guest, GuestError
 from pdrgate.guests.guest_console import GuestConsole
 from pdrgate.hosts.host import HostError, NoJsonError
@@ -100,3 +109,50 @@ def test_what_a_guest_says_is_no_command_of_a_terminals(guest: Guest) -> None:
         guest._fail("is\x1b[2J gone")
     assert str(error.value).isprintable()
     assert "its console ends with: last\ufffd2J words" in str(error.value)
+
+
+@contextlib.contextmanager
+def chatty(ports: tuple[str, ...]) -> Iterator[tuple[str, list[int]]]:
+    """Sockets as a guest's, which say anything but what they are asked, for ever; and what was taken of it."""
+    name, taken, over = f"pdrgate-test-{secrets.token_hex(6)}", [0], threading.Event()
+    listeners = []
+
+    def talk(listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            one, _ = listener.accept()
+            with one:
+                while not over.is_set():
+                    taken[0] += one.send(b"hello to all and open to all\n" * 100)
+
+    for port in ports:
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind(f"\0{name}.{port}")
+        listener.listen()
+        listeners.append(listener)
+    threads = [threading.Thread(target=talk, args=(one,), daemon=True) for one in listeners]
+    for thread in threads:
+        thread.start()
+    yield name, taken
+    over.set()
+    for listener in listeners:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+    for thread in threads:
+        thread.join(10.0)
+
+
+def test_a_guest_that_says_all_but_hello_is_not_listened_to_for_ever(guest: Guest) -> None:
+    with chatty(("control",)) as (name, taken):
+        guest._sockets, guest.boot, guest._started = name, "1234", time.monotonic()
+        guest._process = SimpleNamespace(poll=lambda: None, pid=os.getpid())  # type: ignore[assignment]
+        with pytest.raises(GuestError, match=r"^linux-a says all but hello on its control port and does not answer; "):
+            guest._answers(60.0)
+    assert taken[0] < 4 << 20
+
+
+def test_a_guest_that_opens_no_shell_and_says_all_else_has_none() -> None:
+    with chatty(("control", "shell", "errors")) as (name, taken):
+        bridge = (sys.executable, "-I", "-S", str(Path(guest_bridge.__file__)), name)
+        done = subprocess.run(bridge, capture_output=True, text=True, timeout=60.0, stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stderr) == (1, "the guest opens no shell and says all else\n")
+    assert taken[0] < 4 << 20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import struct
 import time
@@ -272,3 +273,17 @@ def test_without_a_compiler_it_says_what_to_install(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(TestbedError, match="apt-get install gcc"):
         plugin("7.2.22", tmp_path)
+
+
+def test_whatever_is_in_the_shared_memory_reading_it_is_bounded() -> None:
+    """QEMU writes it, in which a guest may have got: a table ends where it ends, and nobody can make it shorter."""
+    with VcpuMeter() as meter:
+        meter._memory[8:152] = b"\xff" * 144
+        assert len(meter.executed().address) == 1 << 18
+        assert len(meter.followed().address) == 1 << 16
+        assert len(meter.starved(0.0)) <= 1 << 8
+        meter.counts()
+        meter.rest(0.0)
+        for size in (0, 1 << 30):
+            with pytest.raises(PermissionError):
+                os.ftruncate(meter.fd, size)

@@ -60,6 +60,8 @@ is held looks to the kernel's watchdog like a clock that has stopped: in one of 
 then on, which costs more to read than many a packet does to route."""
 _COUNTED = 60.0
 """Seconds in which a guest that is up has nothing to do for a moment, however busy this machine is."""
+_ANSWER, _MOST_HEARD = 4096, 1 << 16
+"""Bytes that are read of a guest's control port at once, and in all before it has said hello."""
 _NO_VIRTIO = "pdrgate: no virtio-serial port"
 _CHANNELS = {"control": CONTROL, "shell": SHELL, "errors": ERRORS}
 
@@ -427,7 +429,7 @@ class Guest:
             except OSError:
                 return False
             stack.callback(os.close, pidfd)
-            answer, said, last = b"", 0, self._started
+            answer, heard, said, last = b"", 0, 0, self._started
             while (now := time.monotonic()) < min(last + patience, self._started + _LONGEST * patience):
                 if self._console.full:
                     return False
@@ -436,12 +438,14 @@ class Guest:
                 ready = select.select([control.fileno(), pidfd], [], [], _LOOK)[0]
                 if control.fileno() in ready:
                     try:
-                        chunk = control.recv(4096)
+                        chunk = control.recv(_ANSWER)
                     except ConnectionError:
                         chunk = b""
-                    answer += chunk
+                    answer, heard = (answer + chunk)[-2 * _ANSWER :], heard + len(chunk)
                     if f"hello {self.boot}\n".encode() in answer:
                         return True
+                    if heard > _MOST_HEARD:
+                        self._fail("says all but hello on its control port")
                     if not chunk:
                         # QEMU is about to end: its exit is what to tell of.
                         select.select([pidfd], [], [], _GRACE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 import struct
@@ -103,9 +104,11 @@ class VcpuMeter:
     """
 
     def __init__(self) -> None:
-        self.fd = os.memfd_create("pdrgate-vcpu-meter")
+        self.fd = os.memfd_create("pdrgate-vcpu-meter", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         size = _GAPS_AT + _GAPS * _GAP.itemsize
         os.ftruncate(self.fd, size)
+        # Whoever made it shorter while we read would end us by SIGBUS.
+        fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
         self._memory = mmap.mmap(self.fd, size)
         self._memory[:8] = _MAGIC.to_bytes(8, "little")
         self._put(_BOUND_AT, round(BOUND * 1e9))
@@ -160,7 +163,7 @@ class VcpuMeter:
 
     def executed(self) -> Executed:
         """What each block was executed now."""
-        blocks = self._head[9]
+        blocks = min(self._head[9], _CAPACITY)  # QEMU wrote it, in which a guest may have got
         found = np.frombuffer(self._memory, _BLOCK, blocks, _HEAD.size).copy()
         return Executed(found["address"], found["length"], found["executions"])
 
@@ -177,7 +180,7 @@ class VcpuMeter:
         # there before the step is, and so they are read after it.
         steps = np.frombuffer(self._memory, _STEP, _STEPS, _STEPS_AT).copy()
         steps = steps[steps["executions"] > 0]
-        chains = np.frombuffer(self._memory, _CHAIN, self._head[_CHAINS_TAKEN], _CHAINS_AT).copy()
+        chains = np.frombuffer(self._memory, _CHAIN, min(self._head[_CHAINS_TAKEN], _CHAINS), _CHAINS_AT).copy()
         return Followed(
             chains["address"], chains["caller"].astype(np.int64), chains["from"].astype(np.int64),
             steps["chain"].astype(np.int64), steps["block"].astype(np.int64), steps["executions"], self.executed(),
