@@ -73,7 +73,7 @@ def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     tools = tmp_path / "tools"
     tools.mkdir()
     for name in ("nm", "addr2line", "busybox", "qemu-system-x86_64", "setpriv"):
-        (tools / name).write_text(f"#!/bin/sh\n/usr/bin/env >>{file}\n")
+        (tools / name).write_text(f'#!/bin/sh\n/usr/bin/env >>"{file}"\n')
         (tools / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     for name, value in SECRETS.items():

@@ -148,7 +148,7 @@ def test_a_meta_package_of_the_archive(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/apt-get").write_text(f"""#!/bin/sh
 for name; do :; done
-file={debs}/$name.deb
+file="{debs}/$name.deb"
 [ -f "$file" ] || {{ echo "E: Unable to locate package $name" >&2; exit 100; }}
 case "$*" in
     *print-uris*) echo "'file://$file' $name.deb 1 SHA256:$(sha256sum "$file" | cut -c1-64)" ;;
@@ -238,6 +238,7 @@ def test_a_package_by_whatever_dpkg_deb_packs_it(tmp_path: Path, compression: st
     (tmp_path / f"root/boot/vmlinuz-{RELEASE}").write_bytes(image())
     (tmp_path / "root/usr/share").mkdir(parents=True)
     (tmp_path / "root/usr/share/doc").write_text("no part of a kernel")
+    (tmp_path / "root/DEBIAN").chmod(0o755)  # whatever the umask
     package = tmp_path / "a.deb"
     done = subprocess.run(
         ("dpkg-deb", f"-Z{compression}", "--build", tmp_path / "root", package), capture_output=True, check=False
@@ -367,6 +368,7 @@ def test_reported_control_files(tmp_path: Path, case: str) -> None:
     if case.startswith("image"):
         (root / f"boot/vmlinuz-{RELEASE}").write_bytes(image())
     package = tmp_path / "a.deb"
+    (root / "DEBIAN").chmod(0o755)  # whatever the umask
     subprocess.run(("dpkg-deb", "--build", root, package), check=True, capture_output=True)
     with pytest.raises(BuildError) as error:
         kernel_build(package, cache=tmp_path / "cache")

@@ -159,7 +159,7 @@ def test_a_collector_that_ends_as_it_is_looked_at_is_not_taken_for_one_that_neve
     (tmp_path / "pid").write_text("1\n")
     (tmp_path / "said").touch()
     grep = tmp_path / "grep"  # by which the look asks whether it runs
-    grep.write_text(f"#!/bin/sh\necho '4 probe(s) loaded' >>{tmp_path}/said\nexit 1\n")
+    grep.write_text(f"#!/bin/sh\necho '4 probe(s) loaded' >>'{tmp_path}/said'\nexit 1\n")
     grep.chmod(0o755)
     with local_host() as host:
         look = f'PATH="{tmp_path}:$PATH"\n{collector._LOOK}'
@@ -230,7 +230,7 @@ def test_what_the_bindings_cannot_read_is_told_by_their_reason(standing_in: Path
     with pytest.raises(TestbedError) as error:
         tuple(read_events(standing_in))
     said = re.fullmatch(
-        r"\S+: Retis's Python bindings cannot read it: (.+); is the collector newer than they\?", str(error.value)
+        r".+: Retis's Python bindings cannot read it: (.+); is the collector newer than they\?", str(error.value)
     )
     assert said is not None, error.value
     assert "version" in said[1].lower(), said[1]
