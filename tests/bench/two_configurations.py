@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from configurations import as_it_is, compared
+from configurations import as_it_is, compared, fair, polled
 from latency import TESTBEDS, Console, waiting
 
 from pdrgate.data_paths.catalogue import TcpStreams
@@ -32,15 +32,6 @@ Configure = Callable[[Testbed], None]
 INSTRUCTIONS = 1000
 LATER = {"netns": 100_000, "guest": 1_000_000}
 """Nanoseconds that a port's NAPI waits for further packets."""
-_RENICE = """
-for comm in /proc/[0-9]*/comm; do
-    read -r name <"$comm" || continue
-    case $name in "napi/$1-"*) ;; *) continue ;; esac
-    pid=${comm%/comm}
-    renice "$2" -p "${pid#/proc/}"
-    taskset -cp "$3" "${pid#/proc/}"
-done 2>/dev/null; true
-"""
 
 
 def filtered(testbed: Testbed) -> None:
@@ -56,21 +47,6 @@ def ungathered(testbed: Testbed) -> None:
     """Each segment goes up the stack by itself."""
     hop = testbed.hops[0]
     hop.host.run("ethtool", "-K", hop.ingress.interface, "gro", "off")
-
-
-def polled(testbed: Testbed, nice: str = "-20") -> None:
-    """A thread polls the port, on the SUT's CPU and with the least nice value."""
-    hop = testbed.hops[0]
-    port = hop.ingress.interface
-    for queue in hop.host.run("sh", "-c", f"echo /sys/class/net/{port}/queues/rx-*").stdout.split():
-        hop.host.write(f"{queue}/rps_cpus", "0")
-    hop.host.write(f"/sys/class/net/{port}/threaded", "1")
-    hop.host.run("sh", "-c", _RENICE, "sh", port, nice, ",".join(map(str, hop.cpus)) or "0")
-
-
-def fair(testbed: Testbed) -> None:
-    """A thread polls the port, on the SUT's CPU, and goes before no receiver."""
-    polled(testbed, "0")
 
 
 def kinds(where: str) -> dict[str, tuple[Scenario, Configure, Configure]]:

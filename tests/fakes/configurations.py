@@ -22,10 +22,34 @@ from pdrgate.testbeds import Booting, Testbed, load_testbed
 from pdrgate.units import Duration
 
 NAMESPACES = Path(__file__).parents[2] / "resources/testbeds/local-netns.yaml"
+_RENICE = """
+for comm in /proc/[0-9]*/comm; do
+    read -r name <"$comm" || continue
+    case $name in "napi/$1-"*) ;; *) continue ;; esac
+    pid=${comm%/comm}
+    renice "$2" -p "${pid#/proc/}"
+    taskset -cp "$3" "${pid#/proc/}"
+done 2>/dev/null; true
+"""
 
 
 def as_it_is(testbed: Testbed) -> None:
     """No configuration of its own."""
+
+
+def polled(testbed: Testbed, nice: str = "-20") -> None:
+    """A thread polls the port, on the SUT's CPU and with the least nice value."""
+    hop = testbed.hops[0]
+    port = hop.ingress.interface
+    for queue in hop.host.run("sh", "-c", f"echo /sys/class/net/{port}/queues/rx-*").stdout.split():
+        hop.host.write(f"{queue}/rps_cpus", "0")
+    hop.host.write(f"/sys/class/net/{port}/threaded", "1")
+    hop.host.run("sh", "-c", _RENICE, "sh", port, nice, ",".join(map(str, hop.cpus)) or "0")
+
+
+def fair(testbed: Testbed) -> None:
+    """A thread polls the port, on the SUT's CPU, and goes before no receiver."""
+    polled(testbed, "0")
 
 
 def compared(

@@ -1,0 +1,36 @@
+"""A real kernel whose receivers starve past the PDR is told by just that, and by nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from configurations import NAMESPACES, as_it_is, compared, fair
+
+from pdrgate.gate.scenario import Scenario
+from pdrgate.measurands import LeastDelivered, PartialDropRate
+from pdrgate.results.verdict import Verdict
+
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("capable", "nothing_left_by_runs")]
+
+GUEST = NAMESPACES.with_name("steady-guest.yaml")
+
+
+def test_a_kernel_that_starves_its_receivers_is_a_regression_of_what_they_get(tmp_path: Path) -> None:
+    """Packets are taken in by interrupts, which go before receivers, where a thread of their priority did it before.
+
+    The PDR is as before, and so is saturation: there ksoftirqd has the thread's part.
+    """
+    found = compared(
+        tmp_path, Scenario("udp-delivery"), as_it_is, baseline=fair, pairs=8, tolerance=0.1, testbed=GUEST,
+        profile="quick",
+    )  # fmt: skip
+    result = found.result()
+    assert result.comparison is not None, found.judgement
+    changes = {one.measurand: one for one in result.comparison.changes}
+    starved = changes[LeastDelivered.name]
+    assert (starved.verdict, starved.tolerance) == (Verdict.REGRESSION, 0.25), found.judgement
+    assert starved.change < -0.4
+    assert abs(changes[PartialDropRate.name].change) < 0.1
+    assert found.judgement is not None
+    assert found.judgement.reason.startswith(f"slower: {LeastDelivered.name} "), found.judgement
