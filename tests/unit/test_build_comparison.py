@@ -896,6 +896,7 @@ def test_pairs_of_a_ledger_that_contradict_the_fresh_ones_do_not_outvote_them(tm
     comparison = second.scenarios[0].comparison
     assert comparison is not None
     assert (comparison.pairs, comparison.earlier, comparison.tries) == (4, 0, 1)
+    assert [side.digest for side in second.scenarios[0].sides] == ["of a", "of b"]  # what it is a comparison of
     assert -0.31 < comparison.change < -0.29
     _, third, _ = compared(tmp_path / "3", STEADY, STEADY, pairs=8, ledger=LedgerFile(path))
     assert third.verdict is Verdict.UNSTABLE  # a retry is no fresh chance

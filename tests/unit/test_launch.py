@@ -17,6 +17,7 @@ from pdrgate.cli import cli
 from pdrgate.cli.gate import _asked
 from pdrgate.errors import DataError, UsageError
 from pdrgate.gate.options import RunOptions, origin_of_run
+from pdrgate.gate.record import RunRecord
 from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, read_result, results_below, write_result
 from pdrgate.launch import check, followed, listed, run_gate, running, variables
@@ -181,6 +182,18 @@ def test_the_command_that_a_result_tells_asks_for_the_same_again(asked: RunOptio
 
 def test_a_folder_without_options_tells_no_command(tmp_path: Path) -> None:
     assert origin_of_run(tmp_path) == ("", "")
+
+
+def test_a_result_tells_the_commit_that_it_judges(tmp_path: Path) -> None:
+    """Merging takes no other's; what a folder does not tell is of none."""
+    dataclasses.replace(OPTIONS, commit="a" * 40).keep(tmp_path)
+    command, commit = origin_of_run(tmp_path)
+    assert f"--commit {commit}" in command
+    record = RunRecord(tmp_path, "quick", command=command, commit=commit)
+    record.fail("others have it", held=True)
+    record.close()
+    told = read_result(tmp_path)
+    assert (told.commit, told.held) == ("a" * 40, True)
 
 
 @pytest.mark.parametrize(
