@@ -72,7 +72,8 @@ def _tags(context: click.Context, parameter: click.Parameter, incomplete: str) -
     "--budget",
     metavar="TIME",
     type=DurationType(),
-    help="After this time none is booted.  [default: 9 min, or what six pairs take where boots are slow]",
+    help="After this time none is booted.  [default: 100 s for guests of constant speed, 9 min for others, or what six "
+    "pairs take]",
 )
 @click.option(
     "--scenario",

@@ -220,6 +220,11 @@ def proven(found: Judgement, spike_in: SpikeInResult | None) -> Judgement:
 
 def told(change: ChangeResult) -> str:
     """A change in words and numbers."""
+    if change.unresolved and change.evidence is not None:
+        return (
+            f"{change.measurand} not resolved: pairs deviate by {change.evidence.deviation:.1%}, a tolerance of "
+            f"{change.tolerance:.1%} would take some {change.evidence.needs} pairs"
+        )
     if change.measurand in TITLES:
         return latency_in_words(change)
     return (
@@ -238,12 +243,13 @@ def _evidence_in_words(change: ChangeResult) -> str:
     if change.verdict is Verdict.INCONCLUSIVE:
         if _is_the_tolerance(change):
             return "the change is about the tolerance, and no pairs tell which side it lies on; choose another"
+        wanted = f", and some {evidence.needs} would decide a tolerance of {change.tolerance:.1%}"
         return "; ".join(
             filter(
                 None,
                 (
                     f"{evidence.pairs} pairs that deviate by {evidence.deviation:.1%} resolve a tolerance of some "
-                    f"{evidence.resolves:.1%}",
+                    f"{evidence.resolves:.1%}{wanted if evidence.needs else ''}",
                     apart,
                 ),
             )
@@ -259,6 +265,8 @@ def _odds_in_words(change: ChangeResult) -> str:
     bound = -change.tolerance if downwards else change.tolerance
     if not change.lower < bound < change.upper:
         return ""
+    if change.evidence.narrow:
+        return "about the tolerance, and more pairs tell nothing that matters"
     log_odds = change.evidence.faster if better else change.evidence.slower
     twice = abs(math.expm1(2 * math.log1p(bound)))  # in logs, as the evidence is
     words = "unchanged", f"{'better' if better else 'worse'} by {twice:.1%}"

@@ -92,7 +92,8 @@ class RunOptions(Options):
     boots: int = 48
     """Of each build, at most."""
     budget: Duration | None = None
-    """After this time no pair of boots is begun; None: nine minutes, or what six pairs take."""
+    """After this time no pair of boots is begun; None: 100 s for guests of constant speed, nine minutes for others, or
+    what six pairs take."""
     soak: Duration | None = None
     """How long a soak lasts; None: there is none."""
     noise: Path | None = None

@@ -56,8 +56,8 @@ class BuildKeywords:
         build is installed beside the SUT's kernels, started once, and removed after the boot's trials, see
         docs/bare-metal.md. From the fourth pair on the comparison ends as soon as an unchanged build can be told from
         one that is worse by twice the ``tolerance`` (that of `Open Testbed`), in PDR, saturation throughput and (with a
-        tolerance of its own) the cost of a packet; after ``budget`` no boot is begun. Without one that is 9 minutes, or
-        what six pairs take.
+        tolerance of its own) the cost of a packet; after ``budget`` no boot is begun. Without one that is 100 s for
+        guests of constant speed, 9 minutes for others, or what six pairs take.
 
         On a testbed that was opened with ``spike_in`` a comparison that passes is followed by one of the baseline that
         was slowed down by twice the ``tolerance`` with the baseline: it must be a REGRESSION, or the first could not

@@ -6,16 +6,22 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pdrgate.replication.samples import Samples, gravest_change
+from pdrgate.replication.samples import Samples, by_side, gravest_change
 from pdrgate.results.model import ChangeResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.stats.intervals import mean, relative, sample_deviation, t_quantile
-from pdrgate.stats.sequential import stopping_bias
+from pdrgate.stats.pooled import Deviation
+from pdrgate.stats.robust import deviation_about_median
+from pdrgate.stats.sequential import pairs_to_resolve, stopping_bias
 
 _LOOKED_AT = 4.0
 """By which the doubt of an interval is divided where pairs were looked at more than once: by two it holds too seldom,
 by as many as there were looks it is wider than it need be."""
 
+_SURELY = 0.99
+"""That pairs deviate by no less, before a measurand is given up."""
+_LEANS = 10.0
+"""Odds of a slower build, at which a measurand counts that the noise keeps from its tolerance."""
 _NOTHING = 1e-9
 """Evidence that is none."""
 _SLOWER = 3
@@ -60,6 +66,12 @@ class PairsRule:
     like a change."""
     pass_odds_if_drifting: float = 7.5
     """The same of PASS: less, for who looks again at a build that passed loses nothing by the first look."""
+    affordable: int = 48
+    """Pairs of one try that there is time for, about: what these do not resolve even at best is given up early."""
+    fewest_unresolved: int = 6
+    """Pairs after which a measurand may be given up that others need not wait for."""
+    fewest_hopeless: int = 12
+    """The same of the one that the comparison is about: from here on boots that come up at two levels show it."""
     comparisons: int = 1
     """Of the run: any of them may be the one that calls a REGRESSION wrongly, and PASS needs all of them."""
     confidence: float = 0.95
@@ -92,17 +104,21 @@ class PairsRule:
                 )
                 for one, asked in zip(changes, enough, strict=True)
             )
-            tested = _borne_out(tested, samples, earlier)
+            tested = self._resolved(
+                _borne_out(tested, samples, earlier), samples, min(self.most, self.affordable) + earlier
+            )
+            enough = tuple(asked or one.unresolved for one, asked in zip(tested, enough, strict=True))
             verdict = gravest_change([one for one, asked in zip(tested, enough, strict=True) if asked]).verdict
             if verdict is Verdict.REGRESSION or (all(enough) and verdict is not Verdict.INCONCLUSIVE):
                 return Standing(tested, verdict)
+            ended = ended or (pairs - earlier >= self.fewest_hopeless and _hopeless(tested[0]))
         if not ended and pairs - earlier < self.most:
             return Standing(changes, None)
         left = tuple(
             replace(one, verdict=self._left(one, len(samples), few=not asked))
             for one, asked in zip(changes, enough, strict=True)
         )
-        left = _borne_out(left, samples, earlier)
+        left = self._resolved(_borne_out(left, samples, earlier), samples, pairs)
         return Standing(left, gravest_change(left).verdict)
 
     def outlook(self, samples: Sequence[Samples], earlier: int = 0) -> tuple[int, int]:
@@ -187,6 +203,37 @@ class PairsRule:
     def _tested(self, change: ChangeResult, measurands: int) -> Verdict:
         return self._at_odds(change, measurands, 1.0)
 
+    def _resolved(
+        self, changes: Sequence[ChangeResult], samples: Sequence[Samples], most: int
+    ) -> tuple[ChangeResult, ...]:
+        """The changes, with what it would take where so many pairs do not decide one even at best.
+
+        The first, which the comparison is about, is INCONCLUSIVE then. Of the others none is judged, unless the pairs
+        are likelier of a slower build all the same.
+        """
+        return tuple(
+            self._beyond_reach(one, own, most, first=number == 0)
+            for number, (one, own) in enumerate(zip(changes, samples, strict=True))
+        )
+
+    def _beyond_reach(self, change: ChangeResult, samples: Samples, most: int, *, first: bool) -> ChangeResult:
+        evidence = change.evidence
+        assert evidence is not None
+        fewest = self.fewest_hopeless if first else self.fewest_unresolved
+        if change.verdict is not Verdict.INCONCLUSIVE or evidence.pairs < fewest or not change.tolerance:
+            return change
+        distance = 2 * abs(math.log1p(-change.tolerance if change.better == "higher" else change.tolerance))
+        # What dips is no noise of the others, and more of them tell the one from the other.
+        deviation = min(evidence.deviation, deviation_about_median(samples.gains)[1])
+        at_best = Deviation(deviation, evidence.pairs - 1).at_least(_SURELY)
+        if pairs_to_resolve(at_best, distance, self.pass_odds) <= most:
+            return change
+        needs = pairs_to_resolve(evidence.deviation, distance, self.pass_odds)
+        judged = first or evidence.slower > math.log(_LEANS)
+        return replace(
+            change, evidence=replace(evidence, needs=needs), verdict=change.verdict if judged else Verdict.NO_BASELINE
+        )  # fmt: skip
+
     def _at_odds(self, change: ChangeResult, measurands: int, part: float) -> Verdict:
         """What the evidence says, by the odds that were asked divided by ``part``."""
         evidence = change.evidence
@@ -197,7 +244,7 @@ class PairsRule:
         if evidence.slower >= worse and evidence.slower_if_drifting >= worse_if_drifting:
             return Verdict.REGRESSION
         if evidence.slower > -same or evidence.slower_if_drifting > -same_if_drifting:
-            return Verdict.INCONCLUSIVE
+            return by_side(change) if evidence.narrow else Verdict.INCONCLUSIVE
         better = evidence.faster >= worse and evidence.faster_if_drifting >= worse_if_drifting
         return Verdict.IMPROVEMENT if better else Verdict.PASS
 
@@ -217,6 +264,11 @@ def _borne_out(changes: Sequence[ChangeResult], samples: Sequence[Samples], earl
         else one
         for one, own in zip(changes, samples, strict=True)
     )
+
+
+def _hopeless(change: ChangeResult) -> bool:
+    """Whether no pairs that may be had decide what a comparison is about."""
+    return change.verdict is Verdict.INCONCLUSIVE and change.evidence is not None and change.evidence.needs is not None
 
 
 def _even(number: int) -> int:

@@ -18,11 +18,16 @@ from pdrgate.stats.intervals import (
     paired_change_interval,
     raw_log_ratios,
     sample_deviation,
+    t_interval,
 )
 from pdrgate.stats.pooled import Deviation
 from pdrgate.stats.robust import winsorised
-from pdrgate.stats.sequential import drifting_likelihood_ratio, log_likelihood_ratio, resolvable
+from pdrgate.stats.sequential import drifting_likelihood_ratio, likely_correlation, log_likelihood_ratio, resolvable
 
+NARROW = 0.2
+"""Of the tolerance, that an interval may reach to either side of a change of which nothing is left to learn."""
+_FEWEST_NARROW = 6
+"""Pairs, to say that: fewer may lie beside each other by chance."""
 _THE_SAME = Deviation(0.0, 1.0)
 """Of boots that add nothing to what their values deviate by."""
 
@@ -109,6 +114,7 @@ class Samples:
                 slower_if_drifting=drifting_likelihood_ratio(gains, -distance, 0.0),
                 # What is not likelier better without a drift is not asked with one.
                 faster_if_drifting=drifting_likelihood_ratio(losses, -distance, 0.0) if faster > 0 else faster,
+                narrow=len(ratios) >= _FEWEST_NARROW and _reach(ratios, confidence) <= NARROW * distance / 2,
             ),
         )
 
@@ -154,9 +160,21 @@ class Samples:
         )
 
 
+def _reach(ratios: Sequence[float], confidence: float) -> float:
+    """How far the t-interval of a mean reaches to either side, if neighbours are as alike as they may well be."""
+    alike = likely_correlation(ratios)
+    half = t_interval(ratios, confidence).width / 2
+    return half * math.sqrt((1 + alike) / (1 - alike))
+
+
 def _level(pairs: Iterable[tuple[float, float]]) -> float:
     """The geometric mean of all values."""
     return math.exp(mean([math.log(value) for pair in pairs for value in pair]))
+
+
+def by_side(change: ChangeResult) -> Verdict:
+    """What a change comes to by itself, without its interval: on which side of the tolerance it lies."""
+    return _verdict(change.change, change.change, change.tolerance, change.better)
 
 
 def _verdict(low: float, high: float, tolerance: float, better: Better) -> Verdict:
@@ -172,12 +190,12 @@ def _verdict(low: float, high: float, tolerance: float, better: Better) -> Verdi
 def gravest_change(changes: Sequence[ChangeResult]) -> ChangeResult:
     """The change that decides: one for the worse before one that is not known, before one for the better.
 
-    Of several for the worse the one that is worst against its tolerance.
+    Of several for the worse the one that is worst against its tolerance. What was not resolved decides nothing.
     """
     order = (Verdict.REGRESSION, Verdict.INCONCLUSIVE, Verdict.NO_BASELINE, Verdict.IMPROVEMENT, Verdict.PASS)
 
-    def rank(change: ChangeResult) -> tuple[int, float]:
+    def rank(change: ChangeResult) -> tuple[bool, int, float]:
         worse = change.change if change.better == "higher" else -change.change
-        return order.index(change.verdict), worse + change.tolerance
+        return change.unresolved, order.index(change.verdict), worse + change.tolerance
 
     return min(changes, key=rank)

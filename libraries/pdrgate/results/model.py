@@ -68,6 +68,11 @@ class Evidence:
     """As ``slower``, where neighbouring pairs may be alike; None in results of before that was asked."""
     faster_if_drifting: float | None = None
     """As ``faster``, the same."""
+    narrow: bool = False
+    """Whether the interval reaches no further from the change than a fifth of the tolerance: nothing that matters is
+    left to learn, and where the odds do not decide the side does on which the change lies."""
+    needs: int | None = None
+    """Pairs that it would take, where the noise keeps a change from its tolerance with all that may be had."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +98,11 @@ class ChangeResult:
     boots_deviate: float | None = None
     """Of changes that were not: what logs of boots deviate by, which the interval holds too; None: nobody knows, and it
     is that of the repeats alone."""
+
+    @property
+    def unresolved(self) -> bool:
+        """Whether it was measured in pairs and is not judged, for its noise keeps it from its tolerance."""
+        return self.verdict is Verdict.NO_BASELINE and self.evidence is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

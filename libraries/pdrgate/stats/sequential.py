@@ -97,6 +97,20 @@ def drifting_likelihood_ratio(values: Sequence[float], below: float, above: floa
     return max(-_MOST, min(_MOST, max(low) - max(high)))
 
 
+def likely_correlation(values: Sequence[float]) -> float:
+    """The correlation of neighbours, of those `ALIKE` to the last; 0 for values that do not vary, or alternate.
+
+    Few values show less of it than there is, by (1 + 4 r) / n (Kendall, Biometrika 41, 1954); that is put back.
+    """
+    centre = mean(values)
+    own = [value - centre for value in values]
+    power = math.fsum(value**2 for value in own)
+    if power == 0:
+        return 0.0
+    seen = math.fsum(value * before for value, before in itertools.pairwise(own)) / power
+    return min(max(seen + (1 + 4 * seen) / len(values), 0.0), ALIKE[-1])
+
+
 _Numbers = TypeVar("_Numbers", float, NDArray[np.float64])
 
 
@@ -181,6 +195,21 @@ def stopping_bias(
     ended |= (ratios <= -log_odds[1]) & (drifting <= -if_drifting[1])
     ended[:, -1] = True
     return float(means[np.arange(len(means)), ended.argmax(axis=1)].mean() - centre)
+
+
+def pairs_to_resolve(deviation: float, distance: float, odds: float) -> int:
+    """The least even number of values of which the means are `resolvable` at a distance, 10,000 at most."""
+    low, high = 1, _MANY // 2  # in pairs of values
+    while low < high:
+        middle = (low + high) // 2
+        if resolvable(deviation, 2 * middle, odds) <= distance:
+            high = middle
+        else:
+            low = middle + 1
+    return 2 * low
+
+
+_MANY = 10_000
 
 
 def resolvable(deviation: float, count: int, odds: float, power: float = 0.95) -> float:
