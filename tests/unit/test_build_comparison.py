@@ -43,6 +43,7 @@ from pdrgate.keywords import comparing as keywords
 from pdrgate.keywords.state import OpenTestbed, State
 from pdrgate.observers.watching import Observation
 from pdrgate.replication import NoiseFloor
+from pdrgate.reports.arrival_words import starved_lines
 from pdrgate.reports.markdown import run_markdown
 from pdrgate.reports.noise_words import noise_lines
 from pdrgate.results.model import BootResult, RunResult, Side
@@ -464,6 +465,9 @@ def test_end_hosts_that_starve_alike_pass(tmp_path: Path) -> None:
     least = {point.load: point.least for point in assessment.loads if point.least is not None}
     assert len(least) == 4
     assert min(least, key=lambda load: least[load]) == sorted(least)[1]  # 1.25 times the PDR
+    told = starved_lines(result.scenarios[0])
+    assert [line.partition(": ")[0] for line in told] == ["baseline", "candidate"]
+    assert all(f"{Rate(rate)} of {Rate(load)}" in told[1] for load, rate in least.items())
 
 
 @pytest.mark.usefixtures("starves")

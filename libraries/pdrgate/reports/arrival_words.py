@@ -24,6 +24,19 @@ def arrivals_lines(scenario: ScenarioResult) -> list[str]:
     return lines
 
 
+def starved_lines(scenario: ScenarioResult) -> list[str]:
+    """A sentence for each build, of the loads past the PDR: ``delivered at the least past the PDR: 6.1 kpps of 17.9
+    kpps, …``."""
+    lines = []
+    for label, assessment in of_builds(scenario, lambda one: one.assessment):
+        told = ", ".join(
+            f"{Rate(point.least)} of {Rate(point.load)}" for point in assessment.loads if point.least is not None
+        )
+        if told:
+            lines.append(f"{f'{label}: ' if label else ''}delivered at the least past the PDR: {told}")
+    return lines
+
+
 def below(bound: float | None) -> str:
     """A class of gaps: ``< 64 µs``."""
     return "longer" if bound is None else f"< {Duration(bound)}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.text import Text
 
 from pdrgate.printable import printable
-from pdrgate.reports.arrival_words import arrivals_lines
+from pdrgate.reports.arrival_words import arrivals_lines, starved_lines
 from pdrgate.reports.build_words import build_lines
 from pdrgate.reports.console.screen import Screen, verdict_text
 from pdrgate.reports.costs import cost_lines
@@ -47,7 +47,7 @@ def show_verdict(result: RunResult, screen: Screen) -> None:
             screen.line(line, cut=True)
         lines = (
             frames_lines(scenario), cost_lines(scenario), latency_lines(scenario), arrivals_lines(scenario),
-            loss_lines(scenario), drops_lines(scenario), soak_lines(scenario),
+            starved_lines(scenario), loss_lines(scenario), drops_lines(scenario), soak_lines(scenario),
         )  # fmt: skip
         for told in itertools.chain(*lines, spike_in_lines(scenario)):
             screen.line(f"  {told}", cut=told.startswith(" "))  # what is set in further is a table

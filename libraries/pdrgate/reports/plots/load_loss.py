@@ -80,7 +80,7 @@ def _starvation(axes: Axes, points: Sequence[LoadResult]) -> None:
     at = min(least, key=lambda load: least[load])
     told = f"{Rate(least[at])} of {Rate(at)} delivered"
     axes.annotate(
-        told, (at, floored([1.0 - least[at] / at])[0]), xytext=(0, 9), textcoords="offset points", ha="center",
+        told, (at, floored([1.0 - least[at] / at])[0]), xytext=(6, -26), textcoords="offset points", ha="left",
         color=BROWN, zorder=5,
     )  # fmt: skip
 
