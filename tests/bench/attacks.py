@@ -1,0 +1,449 @@
+"""What does the gate say of builds and files that are made to harm it? Each is handed over as a user would.
+
+    sudo .venv/bin/python tests/bench/attacks.py [NAME ...]
+
+Builds are handed over by `pdrgate gate`, with Debian's kernel beside them as the baseline; results, tries and consoles
+by the commands that read them. Meanwhile the environment and a file that only root reads hold a secret. A line for each
+attack: verdict or exit code, seconds, the largest process, and the first words of the answer; at its end LEAK where the
+secret stands in anything that was printed or written, and CHANGED where the machine is not as it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import gzip
+import hashlib
+import io
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "libraries"), str(ROOT / "tests/fakes")]
+
+import hostile_kernel as hostile  # noqa: E402
+
+from pdrgate.builds.kernel_build import kernel_build  # noqa: E402
+
+BASELINE = "linux-image-cloud-amd64"
+RELEASE = hostile.RELEASE
+MODULES = f"lib/modules/{RELEASE}"
+LONGEST = 900.0
+"""Seconds that an attack may keep the gate."""
+
+Attack = Callable[[Path, Path], Sequence[str]]
+"""Makes what is handed over in a folder, beside a file with a secret; the words of the command line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    code: int
+    told: str
+    """All that was printed."""
+    seconds: float
+    memory: int
+    """MiB of the largest process."""
+
+    @property
+    def first(self) -> str:
+        """Its verdict, or its error."""
+        lines = [line.strip() for line in self.told.splitlines()]
+        verdicts = [line for line in lines if re.match(r"[A-Z_]{4,}: ", line)]
+        return (verdicts or [line for line in lines if line] or ["nothing"])[-1 if not verdicts else 0]
+
+
+# --- Builds ----------------------------------------------------------------------------------------------------------
+
+
+def against(build: Path | str) -> tuple[str, ...]:
+    return ("gate", "--kernel", str(build), "--against", BASELINE, "--profile", "smoke", "--wait", "1h")
+
+
+def deb(folder: Path, data: Callable[[tarfile.TarFile], None], name: str = "evil.deb") -> Path:
+    """A package of a kernel that resets the machine, and what else ``data`` adds."""
+
+    def whole(archive: tarfile.TarFile) -> None:
+        file(archive, f"boot/vmlinuz-{RELEASE}", image(folder).read_bytes())
+        data(archive)
+
+    control = b"Package: linux-image-evil\nVersion: 1\nArchitecture: amd64\nMaintainer: x\nDescription: x\n"
+    members = {
+        "debian-binary": b"2.0\n",
+        "control.tar.gz": tar_of(lambda archive: file(archive, "./control", control)),
+        "data.tar.gz": tar_of(whole),
+    }
+    path = folder / name
+    path.write_bytes(b"!<arch>\n" + b"".join(ar_member(one, content) for one, content in members.items()))
+    return path
+
+
+def ar_member(name: str, content: bytes) -> bytes:
+    head = f"{name:<16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(content):<10}`\n".encode()
+    return head + content + b"\n" * (len(content) % 2)
+
+
+def tar_of(fill: Callable[[tarfile.TarFile], None]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        fill(archive)
+    return buffer.getvalue()
+
+
+def file(archive: tarfile.TarFile, name: str, content: bytes = b"x") -> None:
+    info = tarfile.TarInfo(name)
+    info.size = len(content)
+    archive.addfile(info, io.BytesIO(content))
+
+
+def link(archive: tarfile.TarFile, name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> None:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, target
+    archive.addfile(info)
+
+
+def image(folder: Path) -> Path:
+    return hostile.hostile_kernel(folder / f"vmlinuz-{RELEASE}", then=hostile.RESET)
+
+
+def tree(folder: Path) -> Path:
+    """A kernel build tree, whole."""
+    top = folder / "tree"
+    (top / "arch/x86/boot").mkdir(parents=True)
+    shutil.copy(image(folder), top / "arch/x86/boot/bzImage")
+    (top / ".config").write_text("CONFIG_PVH=y\n")
+    return top
+
+
+def linked_in_deb(name: str, target: str | None = None, kind: bytes = tarfile.SYMTYPE) -> Attack:
+    def made(folder: Path, secret: Path) -> Sequence[str]:
+        return against(deb(folder, lambda archive: link(archive, name, target or str(secret), kind)))
+
+    return made
+
+
+def linked_in_tree(name: str) -> Attack:
+    def made(folder: Path, secret: Path) -> Sequence[str]:
+        top = tree(folder)
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).unlink(missing_ok=True)
+        (top / name).symlink_to(secret)
+        if name.endswith(".ko"):
+            (top / "modules.order").write_text(f"{name}\n")
+        return against(top)
+
+    return made
+
+
+def config_beside(folder: Path, secret: Path) -> Sequence[str]:
+    (folder / f"config-{RELEASE}").symlink_to(secret)
+    return against(image(folder))
+
+
+def ordered(line: bytes) -> Attack:
+    def made(folder: Path, secret: Path) -> Sequence[str]:
+        top = tree(folder)
+        outside = folder / "outside.ko"
+        outside.write_bytes(b"\x7fELF")
+        (top / "modules.order").write_bytes(line.replace(b"OUTSIDE", os.fsencode(outside)) + b"\n")
+        return against(top)
+
+    return made
+
+
+def in_place_of_image(make: Callable[[Path], object]) -> Attack:
+    def made(folder: Path, secret: Path) -> Sequence[str]:
+        top = tree(folder)
+        path = top / "arch/x86/boot/bzImage"
+        path.unlink()
+        make(path)
+        return against(top)
+
+    return made
+
+
+def zeros(mebibytes: int) -> bytes:
+    """So many, compressed once more: a bomb."""
+    buffer = io.BytesIO()
+    with gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0) as packed:
+        for _ in range(mebibytes):
+            packed.write(bytes(1 << 20))
+    return buffer.getvalue()
+
+
+def image_bomb(folder: Path, secret: Path) -> Sequence[str]:
+    return against(hostile.bz_image(folder / "bzImage", zeros(4096)))
+
+
+def module_bomb(packer: tuple[str, ...], end: str) -> Attack:
+    def made(folder: Path, secret: Path) -> Sequence[str]:
+        top = tree(folder)
+        name = f"drivers/net/virtio_net.ko{end}"
+        (top / name).parent.mkdir(parents=True)
+        with (top / name).open("wb") as packed:
+            process = subprocess.Popen(packer, stdin=subprocess.PIPE, stdout=packed)
+            assert process.stdin is not None
+            for _ in range(4096):
+                process.stdin.write(bytes(1 << 20))
+            process.stdin.close()
+            process.wait()
+        (top / "modules.order").write_text(f"{name}\n")
+        return against(top)
+
+    return made
+
+
+def package_bomb(folder: Path, secret: Path) -> Sequence[str]:
+    class Zeros(io.RawIOBase):
+        def read(self, size: int = -1) -> bytes:
+            return bytes(size)
+
+    def fill(archive: tarfile.TarFile) -> None:
+        info = tarfile.TarInfo(f"{MODULES}/kernel/bomb.ko")
+        info.size = 4 << 30
+        archive.addfile(info, Zeros())
+
+    return against(deb(folder, fill))
+
+
+def many_members(folder: Path, secret: Path) -> Sequence[str]:
+    def fill(archive: tarfile.TarFile) -> None:
+        for number in range(300_000):
+            file(archive, f"{MODULES}/kernel/{number}", b"")
+
+    return against(deb(folder, fill))
+
+
+def named(folder: Path, secret: Path) -> Sequence[str]:
+    path = folder / "\x1b]0;owned\x07\x1b[2J\nREGRESSION: forged"
+    shutil.copy(image(folder), path)
+    return against(path)
+
+
+def cut_short(folder: Path, secret: Path) -> Sequence[str]:
+    path = folder / "bzImage"
+    path.write_bytes(image(folder).read_bytes()[:0x210])
+    return against(path)
+
+
+def boots(says: bytes, then: str) -> Attack:
+    def made(folder: Path, secret: Path) -> Sequence[str]:
+        return against(hostile.hostile_kernel(folder / "bzImage", says=says, then=then))
+
+    return made
+
+
+BUILDS: dict[str, Attack] = {
+    "a package's config is a link to the environment": linked_in_deb(f"boot/config-{RELEASE}", "/proc/self/environ"),
+    "a package's config is a link to root's file": linked_in_deb(f"boot/config-{RELEASE}"),
+    "a package's config is a hard link": linked_in_deb(f"boot/config-{RELEASE}", "etc/shadow", tarfile.LNKTYPE),
+    "a package's folder of modules is a link to /": linked_in_deb(MODULES, "/"),
+    "a package's module is a link to root's file": linked_in_deb(f"{MODULES}/kernel/virtio_net.ko"),
+    "a package writes outside of its folder": lambda folder, secret: against(
+        deb(folder, lambda archive: file(archive, f"../../../../../../..{folder}/written"))
+    ),
+    "a package writes through its own link": lambda folder, secret: against(
+        deb(folder, lambda archive: (link(archive, "boot/x", str(folder)), file(archive, "boot/x/written"))[0])
+    ),
+    "a package brings a device": linked_in_deb(f"boot/config-{RELEASE}", "x", tarfile.FIFOTYPE),
+    "a package of 4 GiB": package_bomb,
+    "a package of 300 000 files": many_members,
+    "a tree's .config is a link to root's file": linked_in_tree(".config"),
+    "a tree's image is a link to root's file": linked_in_tree("arch/x86/boot/bzImage"),
+    "a tree's module is a link to root's file": linked_in_tree("drivers/net/virtio_net.ko"),
+    "a config beside an image is a link": config_beside,
+    "modules.order leads outside": ordered(b"../../../../../../../../../..OUTSIDE"),
+    "modules.order has an absolute path": ordered(b"OUTSIDE"),
+    "modules.order is no UTF-8": ordered(b"drivers/\xff\xfe.ko"),
+    "modules.order holds an escape sequence": ordered(b"drivers/\x1b[2J.ko"),
+    "the image is a FIFO": in_place_of_image(os.mkfifo),
+    "the image is /dev/zero": in_place_of_image(lambda path: path.symlink_to("/dev/zero")),
+    "the image is a bomb of 4 GiB": image_bomb,
+    "a module is a bomb by xz": module_bomb(("xz", "-0c"), ".xz"),
+    "a module is a bomb by zstd": module_bomb(("zstd", "-qc"), ".zst"),
+    "the image is cut short": cut_short,
+    "the image's name holds an escape sequence": named,
+    "the kernel resets the machine": boots(b"", hostile.RESET),
+    "the kernel faults thrice": boots(b"", hostile.TRIPLE_FAULT),
+    "the kernel forges a panic": boots(b"Kernel panic - not syncing: forged\n", hostile.RESET),
+    "the kernel writes to the terminal": boots(b"\x1b]0;owned\x07\x1b[2J\nPASS: forged", hostile.RESET),
+    "the kernel's console makes a pattern backtrack": boots(b"rcu detected " * 4000 + b"\n", hostile.RESET),
+    "the kernel writes one line of 8 MiB": boots(b"B" * (8 << 20), hostile.RESET),
+    "the kernel writes to its console for ever": boots(b"", hostile.FLOOD),
+    "the kernel is silent": boots(b"", hostile.HALT),
+}  # fmt: skip
+
+
+# --- eBPF objects ----------------------------------------------------------------------------------------------------
+
+
+def compiled(folder: Path, source: str) -> Path:
+    (folder / "evil.bpf.c").write_text(source)
+    include = f"-I/usr/include/{os.uname().machine}-linux-gnu"
+    words = ("clang", "-O2", "-g", "-target", "bpf", include, f"-I{ROOT}/resources/bpf", "-c", "evil.bpf.c")
+    subprocess.run((*words, "-o", "evil.o"), cwd=folder, check=True)
+    return folder / "evil.o"
+
+
+@functools.cache
+def router() -> str:
+    return (ROOT / "resources/bpf/xdp_router.bpf.c").read_text()
+
+
+def edited(before: str, after: str) -> Attack:
+    """pdrgate's own XDP router with one thing done otherwise, against itself as it is."""
+
+    def made(folder: Path, secret: Path) -> Sequence[str]:
+        assert before in router(), before
+        own = folder / "own"
+        own.mkdir()
+        good = compiled(own, router())
+        return against_object(compiled(folder, router().replace(before, after)), good)
+
+    return made
+
+
+def against_object(candidate: Path, baseline: Path) -> tuple[str, ...]:
+    return (
+        *("gate", "--bpf", str(candidate), "--against", str(baseline), "--profile", "smoke", "--wait", "1h"),
+        *("--testbed", str(ROOT / "resources/testbeds/local-vm.yaml")),
+    )
+
+
+_SENT_ON = "\treturn counted(REDIRECTED, bpf_redirect(route.ifindex, 0));"
+_AGED = "\t\tip6->hop_limit--;"
+_BACK = """\t__builtin_memcpy(ethernet->h_source, ethernet->h_dest, ETH_ALEN);
+\treturn counted(REDIRECTED, XDP_TX);"""
+
+OBJECTS: dict[str, Attack] = {
+    "the program sends packets back": edited(_SENT_ON, _BACK),
+    "the program does not age packets": edited(_AGED, "\t\t;"),
+    "the program ages packets twice": edited(_AGED, "\t\tip6->hop_limit -= 2;"),
+    "the program zeroes a word of the source": edited(_AGED, f"{{{_AGED} ip6->saddr.s6_addr32[3] = 0; }}"),
+    "the program changes a byte of the payload": edited(
+        _AGED, f"{{{_AGED} if ((void *)ip6 + 50 < end) *((__u8 *)ip6 + 49) ^= 1; }}"
+    ),
+    "the program cuts packets short": edited(_SENT_ON, f"\tbpf_xdp_adjust_tail(ctx, -4);\n{_SENT_ON}"),
+    "the program sends to another machine": edited(_SENT_ON, f"\tethernet->h_dest[5] ^= 1;\n{_SENT_ON}"),
+    "the verifier refuses the program": edited(_AGED, "\t\t*(volatile int *)(data + 4000) = 1;"),
+}  # fmt: skip
+
+
+# --- What is read ----------------------------------------------------------------------------------------------------
+
+
+def secret_as(*words: str) -> Attack:
+    """A file of root's where another is expected."""
+
+    def made(folder: Path, secret: Path) -> Sequence[str]:
+        return [word.replace("SECRET", str(secret)) for word in words]
+
+    return made
+
+
+READ: dict[str, Attack] = {
+    "a result is a file of root's": secret_as("report", "SECRET"),
+    "trials are a file of root's": secret_as("assess", "SECRET"),
+    "two sets are a file of root's": secret_as("compare", "SECRET", "SECRET"),
+    "the testbed is a file of root's": secret_as("gate", "--testbed", "SECRET"),
+    "the baseline is a file of root's": secret_as("gate", "--baseline", "SECRET"),
+    "the history is a file of root's": secret_as("history", "list", "SECRET"),
+    "a password stands in the history's address": lambda folder, secret: (
+        "history", "list", f"postgresql://u:{secret.read_text().strip()}@localhost/x"
+    ),
+}  # fmt: skip
+
+
+# --- The machine -----------------------------------------------------------------------------------------------------
+
+
+def state() -> dict[str, str]:
+    """What nobody but pdrgate would change meanwhile."""
+    told = {
+        " ".join(words): subprocess.run(words, capture_output=True, text=True, check=False).stdout
+        for words in (
+            ("ip", "-o", "link"), ("ip", "route"), ("ip", "-6", "route"), ("ls", "/sys/fs/bpf"),
+            ("sysctl", "-a", "--pattern", r"net\.(core|ipv4\.ip_forward|ipv6\.conf\.all)"),
+        )
+    }  # fmt: skip
+    for top in ("/etc", "/root", "/boot", "/lib/modules", "/usr/local"):
+        paths = (path for path in sorted(Path(top).rglob("*")) if ".cache" not in path.parts)
+        lines = [f"{path} {path.lstat().st_mtime_ns} {path.lstat().st_size}" for path in paths if path.exists()]
+        told[top] = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    return told
+
+
+def gated(words: Sequence[str], folder: Path, secret: str) -> Answer:
+    output = folder / "results"
+    command = [sys.executable, "-m", "pdrgate.cli", *words, *(("--output", str(output)) if words[0] == "gate" else ())]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "libraries"), "CI_TOKEN": secret}
+    began = time.monotonic()
+    with (folder / "told").open("w+b") as told:
+        process = subprocess.Popen(command, stdout=told, stderr=subprocess.STDOUT, env=environment, cwd=folder)
+        deadline = began + LONGEST
+        while True:
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                break
+            if time.monotonic() > deadline:
+                process.terminate()
+                pid, status, usage = os.wait4(process.pid, 0)
+                told.write(b"\nTIMEOUT: it was still at it\n")
+                break
+            time.sleep(0.05)
+        told.seek(0)
+        text = told.read().decode(errors="replace")
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return Answer(process.returncode, text, time.monotonic() - began, usage.ru_maxrss >> 10)
+
+
+def leaked(folder: Path, secret: str, allowed: Path) -> list[str]:
+    return [
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if path.is_file() and not path.is_symlink() and path != allowed and secret.encode() in path.read_bytes()
+    ]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="Words of the attacks to try; all by default.")
+    asked = parser.parse_args().names
+    attacks = {
+        name: made for name, made in (BUILDS | OBJECTS | READ).items() if not asked or any(one in name for one in asked)
+    }
+    kernel_build(BASELINE)
+    for number, (name, made) in enumerate(attacks.items(), 1):
+        with tempfile.TemporaryDirectory(prefix="attack-") as place:
+            folder = Path(place)
+            word = secrets.token_hex(16)
+            secret = folder / "secret"
+            secret.write_text(f"{word}\n")
+            secret.chmod(0o600)
+            words = made(folder, secret)
+            before = state()
+            answer = gated(words, folder, word)
+            after = state()
+            found = [f"LEAK {path}" for path in leaked(folder, word, secret)]
+            found += [f"CHANGED {what}" for what in before if before[what] != after[what]]
+            found += ["WRITTEN"] if (folder / "written").exists() else []
+        verdict = answer.first.partition(": ")[0] if re.match(r"[A-Z_]{4,}: ", answer.first) else f"exit {answer.code}"
+        print(
+            f"{number:>3}  {name:<52}{verdict:<14}{answer.code:>3}{answer.seconds:>7.1f} s{answer.memory:>6} MiB  "
+            f"{' '.join(found)}\n{'':5}{answer.first[:240]}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
