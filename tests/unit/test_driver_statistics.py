@@ -192,6 +192,18 @@ def test_the_drops_of_a_qdisc_whose_children_wrapped_first() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "counter", [Counter(Place.cpu(1), "other_ticks"), Counter(Place.vcpu(0), "late_permille")], ids=str
+)
+def test_a_time_that_falls_is_no_counter_that_was_set_back(counter: Counter) -> None:
+    """The ticks of others are a difference of two counters: a gate without a fault told of a card's reset."""
+    seen = observed({counter: 9}, {counter: 7}).end()
+    found = Trial(1.0, 1.0, 100, 90, counters_before=nested(seen.before), counters_after=nested(seen.after))
+    account = total([found])
+    assert account is not None
+    assert account.set_back == ()
+
+
 @pytest.mark.parametrize("counter", [Counter(Place.driver("eth1"), "rx_drops"), Counter(Place.backlog(1), "dropped")])
 def test_a_counter_that_was_set_back_is_told_and_is_no_negative_number_of_packets(counter: Counter) -> None:
     seen = observed({counter: 1000}, {counter: 7}).end()

@@ -58,8 +58,10 @@ _IP = (
 """By counter: of several the largest; where the packets were lost, and which knob or fault it hints at."""
 
 
-_MEASURED = ("_permille", "longest_wait")
-"""Names of what is no count."""
+_SHARE = "_permille"
+"""How the name of a share ends, such as that of a TRex server's CPU, which is no count."""
+_OF_TIME = ("cpu", "vcpu", "heartbeat")
+"""Places that count no packets. What they tell may be a difference of two counters, or a share, and so may fall."""
 _BY_XDP = "by the XDP program"
 _REASONS = {
     "CPU_BACKLOG": ("in the backlog", "netdev_max_backlog"),
@@ -215,8 +217,9 @@ def _set_back(trial: Trial) -> tuple[str, ...]:
     return tuple(
         f"{name} of {place}"
         for place, before in trial.counters_before.items()
+        if Place.parse(place).kind not in _OF_TIME
         for name, value in before.items()
-        if trial.counters_after.get(place, {}).get(name, value) < value and not name.endswith(_MEASURED)
+        if trial.counters_after.get(place, {}).get(name, value) < value and not name.endswith(_SHARE)
     )
 
 
