@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -13,10 +15,12 @@ from tests.datapath.conftest import comms
 from tests.datapath.test_routing import state
 
 from pdrgate.data_paths.catalogue import Receivers, data_path
+from pdrgate.errors import SutError
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.reading import nested
 from pdrgate.observers.watching import watching
 from pdrgate.testbeds.netns import NetnsTestbed
+from pdrgate.traffic import native
 from pdrgate.traffic.delivery import counted_by
 from pdrgate.traffic.frames import Frames
 from pdrgate.trial import Trial
@@ -106,3 +110,24 @@ def test_what_a_small_socket_buffer_has_no_room_for(testbed: NetnsTestbed) -> No
     # What was still queued when sending ended is not counted into the rate.
     assert trial.forwarding_rate <= trial.offered_load
     assert trial.steady_loss_ratio > 0.1
+
+
+def test_a_receiver_that_tells_of_twice_as_much_is_not_believed(
+    testbed: NetnsTestbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A guest's own word is a stranger's: our receiver, made to lie, on real packets."""
+    parts, honest = native.build(), "(unsigned long long)one->received,"
+    for source in Path(native.__file__).parent.glob("*.[ch]"):
+        (tmp_path / source.name).write_text(source.read_text())
+    text = (tmp_path / "receiver.c").read_text()
+    assert text.count(honest) == 1
+    (tmp_path / "receiver.c").write_text(text.replace(honest, f"2 * {honest}"))
+    subprocess.run(("gcc", "-Os", "-static", str(tmp_path / "receiver.c"), "-o", str(tmp_path / "liar")), check=True)
+    monkeypatch.setattr(native, "build", lambda: dataclasses.replace(parts, receiver=tmp_path / "liar"))
+    with (
+        delivering(testbed, 4, Receivers()) as measure,
+        pytest.raises(
+            SutError, match=r"tell of 4000 packets in a trial that put 2000 in front of it: that is not true"
+        ),
+    ):
+        measure(LOW)  # type: ignore[operator]

@@ -17,6 +17,7 @@ from pdrgate.data_paths.catalogue import (
     XdpRouting,
     data_path,
 )
+from pdrgate.gate.carried_frames import FramesSeen
 from pdrgate.gate.probe import probe
 from pdrgate.testbeds.vm import VmTestbed
 from pdrgate.traffic.delivery import counted_by
@@ -55,6 +56,10 @@ def _carries(testbed: VmTestbed, path: DataPath, frames: Frames, by_program: boo
         counted = path.redirected()
         trial = generator.trial(LOAD, DURATION, frames)
         assert (path.name, trial.forwarded) == (path.name, trial.offered)
+        seen = FramesSeen()
+        seen.take(trial, path)
+        assert (path.name, seen.fault, seen.examples) == (path.name, "", [])
+        assert (path.name, seen.looked_at > 0) == (path.name, path.arrivals is None)
         if by_program:
             assert counted is not None
             assert 0 <= (path.redirected() or 0) - counted - trial.forwarded <= 10

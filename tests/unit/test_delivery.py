@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 from causes import because
 
-from pdrgate.errors import UsageError
+from pdrgate.errors import SutError, UsageError
 from pdrgate.gate.arrivals import arrivals
 from pdrgate.phase import Phase
 from pdrgate.reports.arrival_words import arrivals_lines
@@ -27,6 +27,7 @@ class Sender:
     def __init__(self) -> None:
         self.frames: list[Frames] = []
         self.open = True
+        self.refused = 0
 
     def describe(self) -> dict[str, str]:
         return {"name": "sender", "engine": "none"}
@@ -34,8 +35,9 @@ class Sender:
     def trial(self, load: float, duration: float, frames: Frames) -> Trial:
         self.frames.append(frames)
         return Trial(
-            load, duration, 1000, 0, stray=2, under_way=SENT_BY_LOOK, sending_time=duration * 1.0005, started=1.0
-        )
+            load, duration, 1000, 0, refused=self.refused, stray=2, under_way=SENT_BY_LOOK,
+            sending_time=duration * 1.0005, started=1.0,
+        )  # fmt: skip
 
     def close(self) -> None:
         self.open = False
@@ -69,6 +71,36 @@ def test_a_trial_has_what_was_sent_and_what_was_received() -> None:
     assert generator.describe() == sender.describe()
     generator.close()
     assert not sender.open
+
+
+class Liar(Receiver):
+    """One that tells what it is made for."""
+
+    def __init__(self, received: int, by_look: tuple[int, ...] = SENT_BY_LOOK, stray: int = 0) -> None:
+        super().__init__()
+        self._told = Delivered(received, by_look, stray, {})
+
+    def end(self, sending_time: float) -> Delivered:
+        return self._told
+
+
+@pytest.mark.parametrize(
+    ("liar", "refused", "told"),
+    [
+        (Liar(2000), 0, "2000 packets in a trial that put 1000 in front of it"),
+        (Liar(1000), 100, "1000 packets in a trial that put 900 in front of it"),
+        (Liar(500), 0, "tell what cannot be"),  # had more when sending ended than in the end
+        (Liar(1000, SENT_BY_LOOK[::-1]), 0, "tell what cannot be"),
+        (Liar(1000, SENT_BY_LOOK[1:]), 0, "tell what cannot be"),
+        (Liar(-1, (-1,) * LOOKS), 0, "tell what cannot be"),
+        (Liar(1000, stray=-5), 0, "tell what cannot be"),
+    ],
+)
+def test_no_receiver_is_believed_beyond_what_was_put_in_front_of_it(liar: Liar, refused: int, told: str) -> None:
+    sender = Sender()
+    sender.refused = refused
+    with pytest.raises(SutError, match=told):
+        counted_by(liar, sender).trial(1000.0, 1.0, Frames(4))
 
 
 def test_each_trial_has_a_mark_of_its_own_that_its_receivers_know() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from causes import because
 
-from pdrgate.errors import GeneratorError, PdrGateError, StorageError, TestbedError
+from pdrgate.errors import GeneratorError, PdrGateError, StorageError, SutError, TestbedError
 from pdrgate.gate.measurer import Measurer
 from pdrgate.gate.stored import Belonging, Stored
 from pdrgate.history.trials import TrialFile
@@ -65,6 +65,21 @@ def measurer(
         generator, Frames(size=128), [CounterObserver(lambda: {IN0_RX: 10 * next(ticks), IDLE: 0, FLAT: 7})], file,
         belonging, earlier=earlier if isinstance(earlier, Stored) else Stored(earlier), on_trial=on_trial,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("taken", "believed"), [(500, True), (499, False), (0, False)])
+def test_no_guest_has_had_more_than_was_taken_from_the_queue_before_it(
+    file: TrialFile, taken: int, believed: bool
+) -> None:
+    sent = itertools.count(1000, taken)
+    tap = Counter(Place.interface("t0").of("tg"), "tx_packets")
+    subject = Measurer(Generator(), Frames(), [CounterObserver(lambda: {tap: next(sent)})], file, MINE)
+    if believed:
+        assert subject.measure(1000.0, 0.5, Phase.REPEAT).forwarded == 500
+    else:
+        with pytest.raises(SutError, match=rf"500 packets of a trial, and {taken} were taken from the queues"):
+            subject.measure(1000.0, 0.5, Phase.REPEAT)
+        assert file.path.read_text() == ""  # what is not true, no run takes over
 
 
 def test_a_trial_is_dressed_written_and_told_in_this_order(file: TrialFile) -> None:

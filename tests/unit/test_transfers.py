@@ -19,8 +19,8 @@ from simulated_tcp import SEGMENT, SimulatedLoop, SimulatedTcp, of_loops
 
 from pdrgate.cli import main
 from pdrgate.data_paths.catalogue import TcpStreams
-from pdrgate.data_paths.iperf import json_and_words, read_transfer
-from pdrgate.errors import DataError, TestbedError, UsageError
+from pdrgate.data_paths.iperf import check_believable, json_and_words, read_transfer
+from pdrgate.errors import DataError, SutError, TestbedError, UsageError
 from pdrgate.gate.baseline import Baselines, BaselineSource, HistoryBaselines, name_in_history
 from pdrgate.gate.boots import SIDES, Build
 from pdrgate.gate.comparisons import comparison_of
@@ -85,6 +85,29 @@ def test_what_the_sender_saw_and_what_the_receiver_read(told: dict[str, Any], st
     assert transfer.congestion == "reno"  # which it really was
     assert (transfer.sut_cpu, transfer.station_cpu) == (pytest.approx(0.05), pytest.approx(0.1))
     assert Transfer.from_mapping(json.loads(transfer.to_json())) == transfer
+
+
+def test_who_receives_at_the_sut_takes_no_less_time_than_was_sent_in() -> None:
+    """Its seconds are its own word: half of them would be twice the throughput."""
+    told = copy.deepcopy(TO_SUT)
+    told["end"]["sum_sent"]["seconds"], told["end"]["sum_received"]["seconds"] = 0.2, 0.1
+    assert read_transfer(told, TcpStreams(2), window=65536, duration=1.0).seconds == 0.2
+
+
+@pytest.mark.parametrize(
+    ("delivered", "sent", "on_wire", "sent_here"),
+    [(2000, 1000, 5000, True), (2000, 4000, 1999, True), (2000, 4000, 1999, False)],
+)
+def test_no_transfer_delivers_more_than_was_sent_or_seen_on_the_wire(
+    delivered: int, sent: int, on_wire: int, sent_here: bool
+) -> None:
+    found = Transfer(65536, 1, "cubic", 1.0, delivered=delivered, seconds=1.0, sent=sent)
+    with pytest.raises(SutError, match=r"iperf3 is said to have delivered 2000 bytes, and \d+ went over this side's"):
+        check_believable(found, on_wire, sent_here=sent_here, where="iperf3")
+    # What the SUT says that it sent bounds nothing.
+    check_believable(
+        dataclasses.replace(found, sent=0 if not sent_here else 2000), 2000, sent_here=sent_here, where="iperf3"
+    )
 
 
 def test_json_that_lacks_something_is_told() -> None:

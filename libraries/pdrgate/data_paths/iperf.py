@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from pdrgate.data_paths.contract import Station
 from pdrgate.data_paths.tcp_streams import TcpStreams
-from pdrgate.errors import TestbedError
+from pdrgate.errors import SutError, TestbedError
 from pdrgate.hosts.host import Completed, Host, Running
 from pdrgate.transfer import Look, Transfer
 
@@ -126,7 +126,7 @@ class Iperf:
         else:
             words += ["--time", str(max(1, math.ceil(duration)))]
         for left in reversed(range(_ATTEMPTS)):
-            before, started = self._idle(), time.time()
+            before, wire, started = self._idle(), self._on_wire(), time.time()
             completed = self._station.host.run(*words, timeout=max(1.0, duration) + _GRACE, check=False)
             told = self._printed(completed)
             if not left or not _NOT_READY.search(str(told.get("error", ""))) or told.get("intervals"):
@@ -137,6 +137,7 @@ class Iperf:
             self._sound(told), streams, window=window, duration=duration, rate=rate, started=started,
             busy=(sut_busy, station_busy),
         )  # fmt: skip
+        check_believable(found, self._on_wire() - wire, sent_here=not streams.sends, where=self._where)
         if found.congestion != streams.congestion:  # a server that lacks it goes on with another
             sut = f"{self._host.name} has {', '.join(self._controls())}"
             raise TestbedError(f"the senders used {found.congestion} where {streams.congestion} was asked for; {sut}")
@@ -165,6 +166,11 @@ class Iperf:
         ended = self._server.stop()
         why = (ended.stderr.strip() or ended.stdout.strip() or "without a word").splitlines()[-1]
         raise TestbedError(f"iperf3 on {self._host.name} does not listen on port {PORT}: {why}")
+
+    def _on_wire(self) -> int:
+        """Bytes so far that the station's interface has carried in the direction of the data."""
+        way = "rx" if self._streams.sends else "tx"
+        return int(self._station.host.read(f"/sys/class/net/{self._station.port.interface}/statistics/{way}_bytes"))
 
     @property
     def _where(self) -> str:
@@ -239,6 +245,8 @@ def read_transfer(
         sender = told["server_output_json"] if streams.sends else told
         end, received, sent = told["end"], told["end"]["sum_received"], sender["end"]["sum_sent"]
         cpu, seconds = end["cpu_utilization_percent"], _number(received["seconds"])
+        if not streams.sends:  # the SUT tells how long it has read: no less than was sent here
+            seconds = max(seconds, _number(sent.get("seconds", 0.0)))
         return Transfer(
             window=window,
             streams=streams.count,
@@ -284,6 +292,21 @@ def _count(value: Any) -> int:
 
 def _brief(error: Exception) -> str:
     return f"no {error}" if isinstance(error, KeyError) else str(error)[:_SAID]
+
+
+def check_believable(found: Transfer, on_wire: int, *, sent_here: bool, where: str) -> None:
+    """Raise SutError where more is said to be delivered than was sent, or seen on the wire.
+
+    Args:
+        on_wire: bytes that this side's interface carried meanwhile.
+        sent_here: whether this side sent, so that it knows what.
+    """
+    most = min(on_wire, found.sent) if sent_here else on_wire
+    if found.delivered > most:
+        raise SutError(
+            f"{where} is said to have delivered {found.delivered} bytes, and {most} went over this side's interface: "
+            "that is not true; is the SUT's kernel to be trusted?"
+        )
 
 
 def _looks(intervals: Sequence[Sequence[Mapping[str, Any]]]) -> tuple[Look, ...]:

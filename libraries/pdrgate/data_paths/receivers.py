@@ -13,8 +13,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
+
 from pdrgate.data_paths.cpu_groups import CpuGroups
-from pdrgate.errors import TestbedError, UsageError
+from pdrgate.errors import SutError, TestbedError, UsageError
 from pdrgate.hosts.host import Host
 from pdrgate.hosts.piped_program import PipedProgram
 from pdrgate.observers.reading import Place
@@ -115,13 +117,18 @@ class ReceiverProgram:
 
     def end(self, sending_time: float) -> Delivered:
         told = self._program.ask(f"end {round(sending_time * _NS)} {round(_QUIET * _NS)} {round(_LIMIT * _NS)}")
-        each: list[dict[str, int]] = told["receivers"]
-        return Delivered(
-            received=sum(one["received"] for one in each),
-            by_look=tuple(told["delivered"]),
-            stray=sum(one["stray"] + one["duplicates"] for one in each),
-            counters={str(Place.receiver(number)): one for number, one in enumerate(each)},
-        )
+        try:
+            each = msgspec.convert(told["receivers"], list[dict[str, int]])
+            return Delivered(
+                received=sum(one["received"] for one in each),
+                by_look=msgspec.convert(told["delivered"], tuple[int, ...]),
+                stray=sum(one["stray"] + one["duplicates"] for one in each),
+                counters={str(Place.receiver(number)): one for number, one in enumerate(each)},
+            )
+        except (KeyError, msgspec.ValidationError) as error:
+            raise SutError(
+                f"the receivers tell what is no count ({error}); is the SUT's kernel to be trusted?"
+            ) from error
 
     def close(self) -> None:
         """End them; may be called twice. Raises TestbedError when the host cannot be asked."""

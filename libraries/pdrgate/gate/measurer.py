@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
-from pdrgate.errors import PdrGateError
+from pdrgate.errors import PdrGateError, SutError
 from pdrgate.gate.stored import Belonging, Stored
 from pdrgate.history.trials import TrialFile
 from pdrgate.measurands.latency import probe_rate
 from pdrgate.measurands.measurand import LATENCY, is_counted
 from pdrgate.observers.reading import nested, without_zeros
+from pdrgate.observers.tap_counts import taken_from_taps
 from pdrgate.observers.watching import Observer, watching
 from pdrgate.phase import Phase
 from pdrgate.traffic.frames import Frames
@@ -110,6 +111,12 @@ class Measurer:
             repeat=repeat,
             **dataclasses.asdict(self._belonging),
         )
+        taken = taken_from_taps(trial)
+        if taken is not None and trial.forwarded > taken:
+            raise SutError(
+                f"the SUT is said to have had {trial.forwarded} packets of a trial, and {taken} were taken from the "
+                "queues before it: what its side tells is not true; is its kernel to be trusted?"
+            )
         self._file.append(trial)
         self._check()
         return trial

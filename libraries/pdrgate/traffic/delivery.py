@@ -2,6 +2,8 @@
 
 The generator marks and numbers its packets. What was delivered while sending went on the receivers tell from their own
 clock (`traffic/native/receiver.c`), so that no message is under way while the SUT is at its limit.
+
+So these counts are the SUT's own word. None is believed beyond what was put in front of it.
 """
 
 from __future__ import annotations
@@ -10,11 +12,13 @@ import dataclasses
 import itertools
 import secrets
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
+from pdrgate.errors import SutError
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator, packets
-from pdrgate.trial import Readings, Trial
+from pdrgate.trial import LOOKS, Readings, Trial
 
 _MARKS = 1 << 32
 
@@ -31,6 +35,20 @@ class Delivered:
     """Packets of others, and second copies."""
     counters: Readings
     """By receiver, what each counted from 0 on."""
+
+    def check(self, handed: int) -> None:
+        """Raise SutError where it cannot be true of a trial that put ``handed`` packets in front of the SUT."""
+        looks = (0, *self.by_look, self.received)
+        if len(self.by_look) != LOOKS or self.stray < 0 or any(later < look for look, later in pairwise(looks)):
+            raise SutError(
+                f"the SUT's receivers tell what cannot be: {self.received} packets in the end, {list(self.by_look)} "
+                f"before, {self.stray} of others; is its kernel to be trusted?"
+            )
+        if self.received > handed:
+            raise SutError(
+                f"the SUT's receivers tell of {self.received} packets in a trial that put {handed} in front of it: "
+                "that is not true; is its kernel to be trusted?"
+            )
 
 
 class Arrivals(Protocol):
@@ -69,6 +87,7 @@ class DeliveredTraffic:
         self._arrivals.begin(mark, packets(load, duration), duration)
         sent = self._generator.trial(load, duration, dataclasses.replace(frames, mark=mark))
         delivered = self._arrivals.end(max(duration, sent.sending_time))
+        delivered.check(sent.offered - sent.refused)
         return dataclasses.replace(
             sent,
             forwarded=delivered.received,

@@ -1,0 +1,21 @@
+"""What a guest can have had of a trial's packets, as this side of its TAPs counts them."""
+
+from __future__ import annotations
+
+from pdrgate.observers.gains import Gains
+from pdrgate.observers.reading import Place
+from pdrgate.trial import Trial
+
+
+def taken_from_taps(trial: Trial) -> int | None:
+    """Packets that QEMU took from the generator's TAPs meanwhile; None where the SUT is no guest behind any.
+
+    Of namespaces each wire is counted instead, and veths count frames of XDP in different ways.
+    """
+    gains = Gains({Place.parse(place): gained for place, gained in trial.counter_changes.items()})
+    taps = [
+        place for place in map(Place.parse, trial.counters_after) if (place.kind, place.node) == ("interface", "tg")
+    ]
+    if gains.wired or gains.of_hops or not taps:
+        return None
+    return sum(gains.at(tap, "tx_packets") for tap in taps)
