@@ -75,7 +75,7 @@ def test_where_nobody_knows_what_boots_deviate_by_no_boot_is_called_slower(simul
     """Every fifth unchanged build once was, where boots deviate by 2 %."""
     ended = simulated_gate("--baseline", str(first_run.folder), saturation=0.9e6, seed=2)
     sentence = assert_all_agree(ended, "INCONCLUSIVE", 1)
-    assert sentence.endswith("measure it once: pdrgate calibrate resources/testbeds/steady-guest.yaml")
+    assert sentence.endswith("on 3 days: pdrgate calibrate resources/testbeds/steady-guest.yaml")
     assert f"change {ended.result['scenarios'][0]['comparison']['change']:+.1%}" in sentence
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pdrgate.measurands import Cost, PartialDropRate, SaturationThroughput
 from pdrgate.replication import NoiseFloor, Observation, ObservedBoot
 
+DAY = 86400.0
 NAMES = (PartialDropRate.name, SaturationThroughput.name, Cost.name)
 
 
@@ -24,7 +26,7 @@ def observed(levels: Sequence[float], *, when: float, paired: bool = True, build
     """Boots of one build that came to these logs, in pairs where they are that."""
     boots = tuple(
         ObservedBoot(
-            build=build, boot=f"boot-{number}", pair=number // 2 + 1 if paired else 0,
+            build=build, boot=f"boot-{when:.0f}-{number}", pair=number // 2 + 1 if paired else 0,
             values={name: 1e6 * math.exp(level) for name in NAMES},
         )
         for number, level in enumerate(levels)
@@ -33,8 +35,8 @@ def observed(levels: Sequence[float], *, when: float, paired: bool = True, build
 
 
 def floor(deviation: float, boots: int = 16) -> NoiseFloor:
-    """Of a testbed whose boots deviate by that."""
-    return NoiseFloor.seen([observed(spread(deviation, boots), when=0.0)], 0.0)
+    """Of a testbed whose boots deviate by that, and whose days by nothing more."""
+    return NoiseFloor.seen([observed(spread(deviation, boots), when=day * DAY) for day in range(16)], 0.0)
 
 
 class KnownNoise:
@@ -42,14 +44,18 @@ class KnownNoise:
 
     Args:
         deviation: between boots, of all that is measured; None: nothing is known yet.
+        daily: whether what is kept is of a day of its own each time.
     """
 
-    def __init__(self, deviation: float | None = 0.001) -> None:
+    def __init__(self, deviation: float | None = 0.001, *, daily: bool = False) -> None:
+        self._daily = daily
         self.kept: list[tuple[str, Mapping[str, str], Observation]] = []
-        self._known = [] if deviation is None else [observed(spread(deviation), when=time.time())]
+        days = [] if deviation is None else [time.time() - day * DAY for day in range(16)]
+        self._known = [observed(spread(deviation or 0.0), when=when) for when in days]
 
     def observations(self, testbed: str) -> list[Observation]:
         return [*self._known, *(one for key, _, one in self.kept if key == testbed)]
 
     def add(self, testbed: str, conditions: Mapping[str, str], observation: Observation) -> None:
-        self.kept.append((testbed, conditions, observation))
+        ago = len(self.kept) * DAY if self._daily else 0.0
+        self.kept.append((testbed, conditions, replace(observation, when=observation.when - ago)))

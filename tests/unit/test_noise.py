@@ -11,7 +11,7 @@ import pytest
 from fake_testbed import Watcher
 from hypothesis import given
 from hypothesis import strategies as st
-from known_noise import KnownNoise, floor, observed, spread
+from known_noise import DAY, KnownNoise, floor, observed, spread
 
 from pdrgate.errors import DataError, UsageError
 from pdrgate.gate.change_verdict import compare, judged, remedy_of_boots
@@ -87,10 +87,11 @@ def test_what_moves_both_boots_of_a_pair_is_in_the_boots_and_not_in_the_pairs() 
 
 
 def test_what_is_old_is_forgotten() -> None:
-    four = [observed(spread(0.01, 4), when=0.0)]
-    assert NoiseFloor.seen(four, 0.0).of(PDR).known_boots is not None
-    assert NoiseFloor.seen(four, HALF_LIFE / 2).of(PDR).known_boots is not None
-    assert NoiseFloor.seen(four, HALF_LIFE).of(PDR).known_boots is None
+    days = [observed(spread(0.01, 4), when=day * DAY) for day in range(4)]
+    assert NoiseFloor.seen(days, 0.0).of(PDR).known_boots is not None
+    assert NoiseFloor.seen(days, HALF_LIFE / 2).of(PDR).known_boots is not None
+    assert NoiseFloor.seen(days, 2 * HALF_LIFE).of(PDR).known_boots is None
+    four = days[:1]
     # A clock that was wrong makes nothing weigh more.
     assert NoiseFloor.seen(four, -HALF_LIFE).of(PDR).boots == NoiseFloor.seen(four, 0.0).of(PDR).boots
     noisier = [*four, observed(spread(0.03, 4), when=HALF_LIFE)]
@@ -209,12 +210,49 @@ def test_an_unchanged_build_is_slower_in_less_than_one_of_a_hundred(deviation: f
         assert said["PASS"] >= 950
 
 
+def seen_on(days: int, deviation: float, source: random.Random) -> NoiseFloor:
+    """Eight boots a day of one build, which agree within a day."""
+    return NoiseFloor.seen(
+        [
+            observed([level + source.gauss(0, 0.002) for _ in range(8)], when=day * DAY)
+            for day in range(days)
+            for level in (source.gauss(0, deviation),)
+        ],
+        0.0,
+    )
+
+
+@pytest.mark.parametrize("days", [1, 2, 3, 6])
+@pytest.mark.parametrize("deviation", [0.01, 0.02, 0.03])
+def test_a_baseline_of_another_day_calls_no_unchanged_build_slower(days: int, deviation: float) -> None:
+    """A simulation. By what the boots of one day deviate by alone 3, 18 and 27 of a hundred were."""
+    source = random.Random(4)
+    said: Counter[str] = Counter()
+    for seed in range(100):
+        said += one_boot_each(0.0, deviation, seen_on(days, deviation, source), rounds=4, seed=seed)[0]
+    assert said["REGRESSION"] <= (8 if days >= 3 else 0)  # of 400
+    if days < 3:
+        assert set(said) <= {"INCONCLUSIVE", "NO_BASELINE"}
+
+
+def test_until_three_days_are_seen_it_is_said_what_is_missing() -> None:
+    known = seen_on(2, 0.01, random.Random(1))
+    assert known.of(PDR).days_seen == 2
+    equal = Samples(PDR, "packets/s", "higher", 0.02, (1e6, 1.001e6), (1e6, 1.001e6))
+    said = remedy_of_boots(compare([equal], "old", known, baseline_tells=False), known, "here.yaml")
+    assert "2 of 3 days seen of one build" in said
+    assert "boot the baseline's build beside this one (--kernel and --against)" in said
+    assert said.endswith("on 3 days: pdrgate calibrate here.yaml")
+
+
 def test_where_the_floor_is_known_from_few_boots_it_errs_as_seldom() -> None:
     source = random.Random(2)
     said: Counter[str] = Counter()
     held = 0.0
     for seed in range(250):
-        known = NoiseFloor.seen([observed([source.gauss(0, 0.02) for _ in range(6)], when=0.0)], 0.0)
+        known = NoiseFloor.seen(
+            [observed([source.gauss(0, 0.02) for _ in range(2)], when=day * DAY) for day in range(3)], 0.0
+        )
         found, share = one_boot_each(0.0, 0.02, known, rounds=4, seed=seed)
         said += found
         held += share / 250
@@ -237,20 +275,28 @@ def test_without_a_floor_no_boot_is_slower_and_none_passes(change: float) -> Non
 def test_where_boots_dip_one_boot_is_never_slower() -> None:
     levels = spread(0.001)
     levels[3] = -0.3
-    dipping = NoiseFloor.seen([observed(levels, when=0.0)], 0.0)
+    sound = [observed(spread(0.001), when=day * DAY) for day in range(1, 16)]
+    dipping = NoiseFloor.seen([observed(levels, when=0.0), *sound], 0.0)
     slow = [Samples(PDR, "packets/s", "higher", 0.02, (1e6, 1.001e6, 1e6), (7e5, 7.01e5, 7e5))]
     changes = compare(slow, "old", dipping)
     assert judged(changes).verdict is Verdict.INCONCLUSIVE
-    assert remedy_of_boots(changes, dipping, "").startswith("1 of 16 boots dip here, and boots deviate by 0.10% here: ")
+    assert remedy_of_boots(changes, dipping, "").startswith(
+        "1 of 256 boots dip here, and boots deviate by 0.10% here: "
+    )
     assert judged(compare(slow, "old", floor(0.001))).verdict is Verdict.REGRESSION
 
 
 # --- What is said, and what is refused ---
 
 
+def one_day(deviation: float, boots: int = 16) -> NoiseFloor:
+    """Of a testbed whose boots deviate by that, on the one day on which it was looked at."""
+    return NoiseFloor.seen([observed(spread(deviation, boots), when=0.0)], 0.0)
+
+
 def test_what_can_be_told_apart_is_said_of_the_hardest() -> None:
     tolerances = {PDR: 0.02, "cost": 0.01}
-    assert resolvable_in_words(floor(0.005), tolerances) == (
+    assert resolvable_in_words(one_day(0.005), tolerances) == (
         "this testbed resolves a tolerance of 2.1 % with 4 pairs, 0.54 % with 16 pairs (cost; 8 pairs so far)"
     )
     assert "is not known yet (0 pairs of boots so far)" in resolvable_in_words(NoiseFloor(), tolerances)
@@ -273,7 +319,7 @@ def test_of_what_is_better_when_it_is_less_pairs_resolve_as_a_comparison_says() 
 
 
 def test_a_tolerance_below_what_all_pairs_resolve_is_refused() -> None:
-    noisy = floor(0.05)
+    noisy = one_day(0.05)
     check_resolvable(noisy, {PDR: 0.05}, 48)
     check_resolvable(NoiseFloor(), {PDR: 0.0}, 48)
     with pytest.raises(

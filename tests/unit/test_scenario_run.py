@@ -186,7 +186,7 @@ def test_against_a_baseline(run_gate: Gate, capacity: float, verdict: Verdict) -
 
 def test_equal_builds_are_not_judged_until_it_is_known_what_boots_deviate_by(run_gate: Gate) -> None:
     """From the boots of single runs alone: a fifth run of one build is compared by what the four before deviated by."""
-    run_gate.noise = KnownNoise(None)
+    run_gate.noise = KnownNoise(None, daily=True)
     verdicts = []
     for number in range(6):
         judgement, result = run_gate(f"runs/{number}", sut(seed=number, noise=0.001), "runs")
@@ -199,7 +199,7 @@ def test_equal_builds_are_not_judged_until_it_is_known_what_boots_deviate_by(run
             known = comparison.changes[0].boots_deviate
             assert (known is not None) == (number > 3)
             assert known is None or known < 0.003
-            unknown = "not judged: ", "measure it once: pdrgate calibrate no-file.yaml"
+            unknown = "not judged: ", "on 3 days: pdrgate calibrate no-file.yaml"
             assert all((words in judgement.reason) == (number < 4) for words in unknown)
     assert verdicts == [Verdict.NO_BASELINE] * 4 + [Verdict.PASS] * 2
     assert [len(observation.boots) for _, _, observation in run_gate.noise.kept] == [1] * 6

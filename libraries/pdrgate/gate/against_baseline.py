@@ -193,7 +193,7 @@ class AgainstBaseline:
             if one.name not in not_judged and len(one.samples) > 1 and len(theirs.get(one.name, ())) > 1
         ]  # fmt: skip
         boots = (1, self._baseline.boots)
-        return compare(samples, self._baseline.source, self._floor, boots) if samples else ()
+        return compare(samples, self._baseline.source, self._floor, boots, baseline_tells=False) if samples else ()
 
     @property
     def _builds(self) -> BuildPair:

@@ -21,7 +21,7 @@ from pdrgate.measurands import (
     Transmissions,
 )
 from pdrgate.replication import NoiseFloor, Samples
-from pdrgate.replication.noise import KNOWN
+from pdrgate.replication.noise import DAYS, KNOWN
 from pdrgate.replication.samples import gravest_change
 from pdrgate.results.model import (
     Better,
@@ -145,9 +145,11 @@ def remedy_of_boots(changes: Sequence[ChangeResult], floor: NoiseFloor, testbed:
     if decisive.evidence is not None or decisive.verdict not in (Verdict.INCONCLUSIVE, Verdict.NO_BASELINE):
         return ""
     if decisive.boots_deviate is None:
+        seen = floor.of(decisive.measurand).days_seen
         return (
-            "what boots deviate by is not known on this testbed, and without that boots that are no pairs "
-            f"decide nothing; measure it once: {f'pdrgate calibrate {testbed}'.rstrip()}"
+            f"what boots of different days deviate by is not known on this testbed ({seen} of {DAYS} days seen of one "
+            "build), and without that boots that are no pairs decide nothing; boot the baseline's build beside this "
+            f"one (--kernel and --against), or measure on {DAYS} days: {f'pdrgate calibrate {testbed}'.rstrip()}"
         )
     noise = floor.of(decisive.measurand)
     dips = f"{noise.dips} of {noise.seen} boots dip here, and " if noise.dips else ""

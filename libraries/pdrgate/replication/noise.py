@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,11 @@ HALF_LIFE = 30 * 86400.0
 """Seconds after which an observation weighs half: machines change, and so do their users."""
 KNOWN = 2.0
 """Degrees of freedom from which on a deviation is known: those of four boots, until half a month later."""
+DAYS = 3
+"""Days on which one build was measured, from which on what a day adds is known."""
+_DAYS_FREEDOM = 1.5
+"""And degrees of freedom of the days' values: those of three days, until a fortnight later."""
+_DAY = 86400.0
 _STATED = 1e6
 """Those of a deviation that needs no measuring."""
 
@@ -67,6 +73,10 @@ class MeasurandNoise:
     """Of pairs' ratios, those of boots that dip left out, lone ones that lie apart pulled in as a comparison does."""
     boots: Deviation | None = None
     """From boot to boot of a build, boots that dip left out."""
+    days: Deviation | None = None
+    """From day to day of a build: of the median of each day's boots."""
+    days_seen: int = 0
+    """Days on which one build was measured, of the build that was on most."""
     within: Deviation | None = None
     """From trial to trial within a boot."""
     drift: float | None = None
@@ -78,8 +88,15 @@ class MeasurandNoise:
 
     @property
     def known_boots(self) -> Deviation | None:
-        """The deviation between boots, where as many were seen as make it one."""
-        return self.boots if self.boots is not None and self.boots.freedom >= KNOWN else None
+        """What a boot deviates by from one of another day, where boots and days enough were seen.
+
+        What the days' values deviate by has a part of what boots do in it already; the sum is on the safe side.
+        """
+        if self.boots is None or self.boots.freedom < KNOWN or self.days is None or self.days_seen < DAYS:
+            return None
+        if self.days.freedom < _DAYS_FREEDOM:
+            return None
+        return Deviation(math.hypot(self.boots.value, self.days.value), min(self.boots.freedom, self.days.freedom))
 
     def resolves(self, pairs: int, *, at_best: bool = False) -> float | None:
         """The least tolerance that so many pairs decide, in some 95 of 100 comparisons of equal builds.
@@ -125,7 +142,12 @@ class NoiseFloor:
     def stated(cls, measurands: Iterable[str], boots_deviate: float) -> NoiseFloor:
         """One that a person states: what the logs of boots deviate by, of all these measurands."""
         known = Deviation(boots_deviate, _STATED)
-        return cls(measurands={name: MeasurandNoise(measurand=name, boots=known) for name in measurands})
+        no_more = Deviation(0.0, _STATED)
+        return cls(
+            measurands={
+                name: MeasurandNoise(measurand=name, boots=known, days=no_more, days_seen=DAYS) for name in measurands
+            }
+        )
 
     @classmethod
     def seen(
@@ -183,10 +205,25 @@ def _noise(name: str, observations: Sequence[Observation], weights: Sequence[flo
             ratios.append([(ratio, weight) for ratio in log_ratios(*zip(*pairs, strict=True))])
             found = trend([math.sqrt(first * second) for first, second in pairs])
             drift = found.change if found is not None else drift
+    days, days_seen = _of_days(name, observations, weights)
     return MeasurandNoise(
         measurand=name, pairs=pooled(ratios), boots=_larger(compared, run), within=_within(within), drift=drift,
-        dips=len(dips_compared) + len(dips_run), seen=seen_compared + seen_run,
+        dips=len(dips_compared) + len(dips_run), seen=seen_compared + seen_run, days=days, days_seen=days_seen,
     )  # fmt: skip
+
+
+def _of_days(name: str, observations: Sequence[Observation], weights: Sequence[float]) -> tuple[Deviation | None, int]:
+    """What a build's days deviate by, each told by the median of its boots; and the most days of one build."""
+    days: dict[str, dict[int, list[Weighed]]] = defaultdict(lambda: defaultdict(list))
+    for one, weight in zip(observations, weights, strict=True):
+        for boot in one.boots:
+            if name in boot.values:
+                days[boot.build][int(one.when // _DAY)].append((math.log(boot.values[name]), weight))
+    told = [
+        [(statistics.median(value for value, _ in own), max(weight for _, weight in own)) for own in each.values()]
+        for each in days.values()
+    ]
+    return pooled(told), max(map(len, told), default=0)
 
 
 _Levels = dict[tuple[int, str], dict[str, list[Weighed]]]
