@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from known_noise import observed, spread
+from known_noise import DAY, observed, spread
 
 from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
 from pdrgate.results.fingerprint import series
@@ -186,8 +186,9 @@ def boots_are_known(tmp_path: Path):
 
     def know(ended: Ended, output: str = "results") -> None:
         for scenario in ended.result["scenarios"]:
-            seen = observed(spread(0.001), when=time.time())
-            NoiseFile(tmp_path / output / NOISE_FILE).add(series(scenario["fingerprint"]), {}, seen)
+            for day in range(16):
+                seen = observed(spread(0.001), when=time.time() - day * DAY)
+                NoiseFile(tmp_path / output / NOISE_FILE).add(series(scenario["fingerprint"]), {}, seen)
 
     return know
 
