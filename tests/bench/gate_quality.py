@@ -240,7 +240,8 @@ def _ended(
 ) -> Ended:
     pairs = {name: [tuple(zip(*one.values[name].values(), strict=True)) for one in earlier] for name in NAMES}
     known = sum(one.pairs for one in earlier)
-    now = (1 + change) * math.exp(source.gauss(0, sut.shifts)) - 1 if sut.shifts else change
+    shifts = sut.shifts if isinstance(sut, Sut) else 0.0
+    now = (1 + change) * math.exp(source.gauss(0, shifts)) - 1 if shifts else change
     for number, values in enumerate(_pairs(sut, now, source, rule.most), 1):
         if number % 2:
             continue  # the rule ends with an even number

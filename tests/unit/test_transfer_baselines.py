@@ -32,11 +32,17 @@ WORSE = {
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    """A folder with four runs of one build, which are compared with nothing, and what they tell of boots."""
+    """A folder with four runs of one build, which are compared with nothing, and what twelve days of it tell."""
     for number in range(4):
         noise = [NoiseFile(tmp_path / "noise.jsonl")]
         (one,) = transferred(tmp_path / "runs" / f"of-{number}", SimulatedLoop(seed=number), noise=noise)
         assert one.verdict is Verdict.NO_BASELINE
+    lines = (tmp_path / "noise.jsonl").read_text().splitlines()
+    days = [json.loads(line) for _ in range(3) for line in lines]
+    for number, line in enumerate(days):
+        line["observation"]["when"] -= 86400.0 * number
+        line["observation"]["boots"][0]["boot"] += f"-{number}"
+    (tmp_path / "noise.jsonl").write_text("".join(json.dumps(line) + "\n" for line in days))
     return tmp_path / "runs"
 
 
