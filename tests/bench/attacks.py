@@ -15,6 +15,7 @@ import functools
 import gzip
 import hashlib
 import io
+import json
 import os
 import re
 import secrets
@@ -363,6 +364,78 @@ READ: dict[str, Attack] = {
 }  # fmt: skip
 
 
+# --- What earlier jobs have left -------------------------------------------------------------------------------------
+
+
+def crashed(folder: Path) -> Path:
+    """The run of a kernel that crashes, as a job's artifact."""
+    gated(boots(b"", hostile.RESET)(folder, folder), folder, "")
+    (run,) = (folder / "results").glob("2*")
+    return run
+
+
+def merged(*words: str, forged: bool = True, copies: int = 1) -> Attack:
+    """The artifact of a job whose candidate crashed; forged, it says that all is well."""
+
+    def made(folder: Path, secret: Path) -> Sequence[str]:
+        run = crashed(folder)
+        if forged:
+            for name in ("result.json", "summary.md", "xunit.xml"):
+                (run / name).write_text((run / name).read_text().replace("CRASH", "PASS"))
+        places = [run]
+        for number in range(1, copies):
+            places.append(folder / f"copy-{number}")
+            shutil.copytree(run, places[-1])
+        return ("merge", *map(str, places), "--into", str(folder / "merged"), *words)
+
+    return made
+
+
+def tried(forge: Callable[[Path, list[dict[str, object]]], None]) -> Attack:
+    """A comparison that was a REGRESSION, tried again with a ledger that somebody changed meanwhile."""
+
+    def made(folder: Path, secret: Path) -> Sequence[str]:
+        words = (*SLOWER, "--profile", "smoke", "--wait", "1h")
+        gated(words, folder, "")
+        (ledger,) = folder.rglob("ledger.jsonl")
+        forge(ledger, [json.loads(line) for line in ledger.read_text().splitlines()])
+        return words
+
+    return made
+
+
+SLOWER = ("gate", "--kernel", "linux-image-rt-amd64", "--against", "linux-image-amd64")
+
+
+def equal_pairs(ledger: Path, lines: list[dict[str, object]], later: float = 0.0) -> None:
+    """Fourteen pairs of one speed stand where four stood of which each is slower."""
+    for line in lines:
+        told = line.get("try", line)
+        assert isinstance(told, dict)
+        told["pairs"] = {name: [[pairs[0][0], pairs[0][0]]] * 14 for name, pairs in told["pairs"].items()}
+        told["verdict"] = "PASS"
+        told["when"] += later
+    ledger.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
+def linked(ledger: Path, lines: list[dict[str, object]]) -> None:
+    elsewhere = ledger.with_name("elsewhere")
+    ledger.rename(elsewhere)
+    ledger.symlink_to(elsewhere)
+
+
+LEFT: dict[str, Attack] = {
+    "a result says PASS and its boots crashed": merged(),
+    "a result is of another commit": merged("--commit", "0" * 40, forged=False),
+    "a result is of other builds": merged("--build", "0" * 64, forged=False),
+    "a result stands in for another job's": merged(forged=False, copies=2),
+    "a result says PASS and the job failed": merged("--gates", "failure"),
+    "the ledger has fourteen forged pairs": tried(equal_pairs),
+    "the ledger is of the future": tried(lambda ledger, lines: equal_pairs(ledger, lines, later=86400.0)),
+    "the ledger is a link": tried(linked),
+}  # fmt: skip
+
+
 # --- The machine -----------------------------------------------------------------------------------------------------
 
 
@@ -375,7 +448,7 @@ def state() -> dict[str, str]:
             ("sysctl", "-a", "--pattern", r"net\.(core|ipv4\.ip_forward|ipv6\.conf\.all)"),
         )
     }  # fmt: skip
-    for top in ("/etc", "/root", "/boot", "/lib/modules", "/usr/local"):
+    for top in ("/etc", "/boot", "/lib/modules", "/usr/local"):
         paths = (path for path in sorted(Path(top).rglob("*")) if ".cache" not in path.parts)
         lines = [f"{path} {path.lstat().st_mtime_ns} {path.lstat().st_size}" for path in paths if path.exists()]
         told[top] = hashlib.sha256("\n".join(lines).encode()).hexdigest()
@@ -420,14 +493,16 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="Words of the attacks to try; all by default.")
     asked = parser.parse_args().names
     attacks = {
-        name: made for name, made in (BUILDS | OBJECTS | READ).items() if not asked or any(one in name for one in asked)
+        name: made
+        for name, made in (BUILDS | OBJECTS | READ | LEFT).items()
+        if not asked or any(one in name for one in asked)
     }
     kernel_build(BASELINE)
     for number, (name, made) in enumerate(attacks.items(), 1):
-        with tempfile.TemporaryDirectory(prefix="attack-") as place:
+        with tempfile.TemporaryDirectory(prefix="attack-") as place, tempfile.TemporaryDirectory() as elsewhere:
             folder = Path(place)
             word = secrets.token_hex(16)
-            secret = folder / "secret"
+            secret = Path(elsewhere) / "secret"
             secret.write_text(f"{word}\n")
             secret.chmod(0o600)
             words = made(folder, secret)
