@@ -31,8 +31,7 @@ for word; do
         kvm) kvm=true ;;
         -kernel) probe=false ;;
         -accel) accelerated=true ;;
-        file:*format*) ;;
-        file:*) console=${word#file:} ;;
+        fd=*,set=1) console=${word#fd=} console=/proc/self/fd/${console%,set=1} ;;
     esac
     shift
     case $word in

@@ -1,6 +1,8 @@
 """The command line of a guest, and as whom QEMU runs."""
 
 import os
+import tempfile
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -77,6 +79,26 @@ def test_where_root_must_stay_root_that_is_said(root: pytest.MonkeyPatch) -> Non
     assert "--reuid" not in confine("tcg").words
     root.setattr(confinement, "_may_change_user", lambda: False)
     assert confine("tcg").sentence == "QEMU runs as root: root may not become another user here"
+
+
+def test_a_qemu_that_only_root_may_start_is_started_as_root(root: pytest.MonkeyPatch) -> None:
+    """One in a folder of root's own did not start: permission denied."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as made:
+        _try_qemu_in(Path(made), root)
+
+
+def _try_qemu_in(place: Path, root: pytest.MonkeyPatch) -> None:
+    program = place / "qemu-system-x86_64"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    place.chmod(0o755)
+    root.setattr(confinement, "find_qemu", lambda: str(program))
+    assert confine("tcg").uid is not None
+    place.chmod(0o700)
+    assert confine("tcg").sentence == f"QEMU runs as root: only root may use {place}, where QEMU is"
+    place.chmod(0o755)
+    program.chmod(0o750)
+    assert confine("tcg").sentence == f"QEMU runs as root: only root may use {program}, where QEMU is"
 
 
 @pytest.mark.parametrize(

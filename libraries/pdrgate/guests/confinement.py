@@ -58,6 +58,8 @@ def confine(accelerator: Accelerator) -> Confinement:
         return Confinement()
     if not _may_change_user():
         return Confinement(why="root may not become another user here")
+    if (closed := _closed_to_others(Path(find_qemu()))) is not None:
+        return Confinement(why=f"only root may use {closed}, where QEMU is")
     uid = _free_uid()
     if uid is None:
         return Confinement(why=f"no user from {_UIDS.start} to {_UIDS.stop - 1} can be had here")
@@ -83,6 +85,14 @@ def sandboxes() -> bool:
 def _may_change_user() -> bool:
     found = re.search(r"^CapEff:\s*(\w+)$", Path("/proc/self/status").read_text(), re.MULTILINE)
     return found is None or all(int(found[1], 16) >> bit & 1 for bit in (_SETGID, _SETUID))
+
+
+def _closed_to_others(program: Path) -> Path | None:
+    """What keeps another user from starting a program: itself, or a folder on the way to it."""
+    real = program.resolve()
+    readable = real.stat().st_mode & 0o005 == 0o005
+    folders = (*real.parents, *program.absolute().parents)
+    return next((one for one in folders if not one.stat().st_mode & stat.S_IXOTH), None if readable else real)
 
 
 def _free_uid() -> int | None:
