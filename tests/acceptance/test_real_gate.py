@@ -373,13 +373,13 @@ def test_mistakes_on_the_command_line(tmp_path, options, message):
     assert "Traceback" not in ended.stdout + ended.stderr
 
 
-def test_a_build_that_is_no_kernel_is_named_in_the_first_line(tmp_path):
+def test_a_build_that_is_no_kernel_is_named_before_anything_is_begun(tmp_path):
     output = tmp_path / "results"
     builds = ("--kernel", str(ROOT / "README.md"), "--against", str(ROOT / "README.md"))
-    ended = forked(["gate", "--output", str(output), "--wait", "5 min", *builds], output)
-    assert ended.code == 2
-    assert ended.result["verdict"] == "ERROR"
-    assert "README.md" in ended.result["reason"]
-    assert f"ERROR: {ended.result['reason']}" in ended.stdout
-    (failure,) = ended.xunit_failures
-    assert failure == f"ERROR: {ended.result['reason']}"
+    command = (sys.executable, "-m", "pdrgate.cli", "gate", "--output", str(output), *builds)
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "libraries")}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith(f"pdrgate: {ROOT / 'README.md'}: is no x86 kernel image; name the bzImage")
+    assert not output.exists()

@@ -137,7 +137,7 @@ def test_a_worker_of_another_version_says_so(generator: EmbeddedGenerator, monke
 
 
 def test_a_request_out_of_range_is_refused_by_name_and_the_next_one_served(generator: EmbeddedGenerator) -> None:
-    request = generator._request(2000, 20e3, 0.1, IPV6)
+    request = generator._request(2000, 20e3, 0.1, IPV6, generator._templates(IPV6))
     request.batch = 65
     generator._send(request)
     with pytest.raises(GeneratorError, match=r"asked for a trial whose batch is out of range$"):

@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 
 import pytest
-from known_noise import observed, spread
+from known_noise import OF_TCP, KnownNoise, observed, spread
 from made_results import FINGERPRINT, compared, pdr, result, scenario, trial, written
 from simulated_tcp import SimulatedLoop, transferred
 from sqlalchemy import func, select
@@ -381,7 +381,8 @@ class HistoryContract:
         )):  # fmt: skip
             folder = tmp_path / "later" / str(number)
             baselines = HistoryBaselines(database.address, "release", folder)
-            (told,) = transferred(folder, loop, baselines=baselines, kernel="6.19")
+            known = [KnownNoise(names=OF_TCP)]
+            (told,) = transferred(folder, loop, baselines=baselines, kernel="6.19", noise=known)
             assert (told.verdict, told.reason[: len(telling)]) == (verdict, telling)
             assert told.comparison is not None
             assert told.comparison.baseline == "history:release (6.18, 3 boots in 3 runs)"

@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pdrgate.measurands import Cost, PartialDropRate, SaturationThroughput
+from pdrgate.measurands.tcp import LoadedRoundTrip, TcpThroughput, Transmissions
 from pdrgate.replication import NoiseFloor, Observation, ObservedBoot
 
 DAY = 86400.0
 NAMES = (PartialDropRate.name, SaturationThroughput.name, Cost.name)
+OF_TCP = (TcpThroughput.name, LoadedRoundTrip.name, Transmissions.name)
 
 
 def spread(deviation: float, count: int = 16) -> list[float]:
@@ -22,12 +24,14 @@ def spread(deviation: float, count: int = 16) -> list[float]:
     return [scale * signs[number % 8] for number in range(count)]
 
 
-def observed(levels: Sequence[float], *, when: float, paired: bool = True, build: str = "one") -> Observation:
+def observed(
+    levels: Sequence[float], *, when: float, paired: bool = True, build: str = "one", names: Sequence[str] = NAMES
+) -> Observation:
     """Boots of one build that came to these logs, in pairs where they are that."""
     boots = tuple(
         ObservedBoot(
             build=build, boot=f"boot-{when:.0f}-{number}", pair=number // 2 + 1 if paired else 0,
-            values={name: 1e6 * math.exp(level) for name in NAMES},
+            values={name: 1e6 * math.exp(level) for name in names},
         )
         for number, level in enumerate(levels)
     )  # fmt: skip
@@ -45,13 +49,14 @@ class KnownNoise:
     Args:
         deviation: between boots, of all that is measured; None: nothing is known yet.
         daily: whether what is kept is of a day of its own each time.
+        names: what is measured.
     """
 
-    def __init__(self, deviation: float | None = 0.001, *, daily: bool = False) -> None:
+    def __init__(self, deviation: float | None = 0.001, *, daily: bool = False, names: Sequence[str] = NAMES) -> None:
         self._daily = daily
         self.kept: list[tuple[str, Mapping[str, str], Observation]] = []
         days = [] if deviation is None else [time.time() - day * DAY for day in range(16)]
-        self._known = [observed(spread(deviation or 0.0), when=when) for when in days]
+        self._known = [observed(spread(deviation or 0.0), when=when, names=names) for when in days]
 
     def observations(self, testbed: str) -> list[Observation]:
         return [*self._known, *(one for key, _, one in self.kept if key == testbed)]

@@ -19,10 +19,11 @@ def test_a_host_by_ssh_is_a_sink_of_files(host: SshHost, tmp_path: Path) -> None
     sink: FileSink = host
     content = bytes(range(256)) * 4096
     (tmp_path / "modules.tar").write_bytes(content)
-    put_checked(host, sink, tmp_path / "modules.tar", str(tmp_path / "arrived"))
+    with (tmp_path / "modules.tar").open("rb") as file:
+        put_checked(host, sink, file, Path("modules.tar"), str(tmp_path / "arrived"))
     assert (tmp_path / "arrived").read_bytes() == content
-    with pytest.raises(TestbedError, match="/nowhere/arrived"):
-        put_checked(host, sink, tmp_path / "modules.tar", "/nowhere/arrived")
+    with (tmp_path / "modules.tar").open("rb") as file, pytest.raises(TestbedError, match="/nowhere/arrived"):
+        put_checked(host, sink, file, Path("modules.tar"), "/nowhere/arrived")
 
 
 @pytest.fixture

@@ -7,12 +7,14 @@ import copy
 import dataclasses
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from causes import because
 from fake_testbed import QUICK, FakeTestbed, Killed, Watcher, new_session
+from known_noise import OF_TCP, KnownNoise
 from made_results import scenario, written
 from simulated_sut import IdealCurve, SimulatedSut
 from simulated_tcp import SEGMENT, SimulatedLoop, SimulatedTcp, of_loops
@@ -31,6 +33,7 @@ from pdrgate.gate.scenario_run import ScenarioRun
 from pdrgate.gate.transfer_comparison import TransferComparison
 from pdrgate.gate.transfer_run import TransferRun, station_limited
 from pdrgate.history.address import Address
+from pdrgate.history.noise_file import NoiseStore
 from pdrgate.measurands import ByteCost, LoadedRoundTrip, TcpThroughput, Transmissions, WindowCurve
 from pdrgate.phase import Phase
 from pdrgate.reports.scenario_parts import fragments, pictures
@@ -263,13 +266,13 @@ def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
     def run(
         loop: SimulatedLoop, name: str = "run", baseline: str = "", *, curve: bool = False, resume: bool = False,
-        watcher: Watcher | None = None,
+        watcher: Watcher | None = None, noise: Sequence[NoiseStore] = (),
     ) -> tuple[ScenarioResult, Judgement]:  # fmt: skip
         monkeypatch.setattr("pdrgate.gate.prepared_sut.data_path", of_loops(lambda: loop))
         testbed = FakeTestbed(SimulatedSut(IdealCurve(1e6)))
         state = tmp_path / f"state-{name}"
         folder = tmp_path / name
-        with new_session(testbed, folder, watcher or Watcher(), state, QUICK, resume=resume) as session:
+        with new_session(testbed, folder, watcher or Watcher(), state, QUICK, resume=resume, noise=noise) as session:
             baselines: BaselineSource | None = None
             if named := name_in_history(Path(baseline)):
                 baselines = HistoryBaselines(Address(file=tmp_path / "h.db"), named, folder)
@@ -366,7 +369,7 @@ def test_a_build_of_the_history_is_a_baseline_by_all_its_boots(
         measure(SimulatedLoop(seed=seed), f"run-{seed}")
         assert main(["history", "import", f"run-{seed}", "--history", "h.db"]) == 0
     assert main(["history", "pin", "run-1", "--name", "v6.1", "--history", "h.db"]) == 0
-    result, judgement = measure(candidate, "later", "history:v6.1")
+    result, judgement = measure(candidate, "later", "history:v6.1", noise=[KnownNoise(names=OF_TCP)])
     assert judgement.verdict is verdict, judgement
     assert telling in judgement.reason
     assert result.comparison is not None

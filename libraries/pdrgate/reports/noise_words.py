@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from pdrgate.gate.change_verdict import CONFIDENCE
 from pdrgate.replication import MeasurandNoise, NoiseFloor, PairsRule
+from pdrgate.replication.noise import DAYS
 from pdrgate.stats.intervals import t_quantile
 from pdrgate.stats.pooled import Deviation
 
@@ -57,6 +58,8 @@ def _needed(one: MeasurandNoise, tolerance: float) -> str:
     )
     alone = one_boot_resolves(one, 2)
     stored = "" if alone is None else f"; one boot against a stored one resolves {alone:.2%}"
+    if alone is None and one.boots is not None:
+        stored = f"; one boot against a stored one is judged once {DAYS} days were seen, {one.days_seen} so far"
     return f"a tolerance of {tolerance:.0%} of {one.measurand} needs {told}{stored}"
 
 
