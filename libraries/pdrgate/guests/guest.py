@@ -522,6 +522,8 @@ class Guest:
         if not self.running:
             said = self._qemu_says()
             why = f"QEMU ended with exit code {self._process.returncode}" + (f": {said}" if said else "")
+            if self._process.returncode == 0:
+                why += ", for the kernel reset the machine or powered it off"
             raise GuestError(f"{self.build.name}: {why}; {last}", self.console) from cause
         raise GuestError(f"{self.build.name} {what} and does not answer; {last}", self.console) from cause
 
