@@ -39,6 +39,7 @@ from pdrgate.builds.kernel_build import kernel_build  # noqa: E402
 BASELINE = "linux-image-cloud-amd64"
 RELEASE = hostile.RELEASE
 MODULES = f"lib/modules/{RELEASE}"
+LINE = "mov $0x42, %al; mov $0x400000, %ecx; one: outb %al, %dx; loop one"
 LONGEST = 900.0
 """Seconds that an attack may keep the gate."""
 
@@ -278,7 +279,7 @@ BUILDS: dict[str, Attack] = {
     "the kernel forges a panic": boots(b"Kernel panic - not syncing: forged\n", hostile.RESET),
     "the kernel writes to the terminal": boots(b"\x1b]0;owned\x07\x1b[2J\nPASS: forged", hostile.RESET),
     "the kernel's console makes a pattern backtrack": boots(b"rcu detected " * 4000 + b"\n", hostile.RESET),
-    "the kernel writes one line of 8 MiB": boots(b"B" * (8 << 20), hostile.RESET),
+    "the kernel writes one line of 4 MiB": boots(b"", f"{LINE}\n{hostile.RESET}"),
     "the kernel writes to its console for ever": boots(b"", hostile.FLOOD),
     "the kernel is silent": boots(b"", hostile.HALT),
 }  # fmt: skip
