@@ -315,10 +315,7 @@ def edited(before: str, after: str) -> Attack:
 
 
 def against_object(candidate: Path, baseline: Path) -> tuple[str, ...]:
-    return (
-        *("gate", "--bpf", str(candidate), "--against", str(baseline), "--profile", "smoke", "--wait", "1h"),
-        *("--testbed", str(ROOT / "resources/testbeds/local-vm.yaml")),
-    )
+    return ("gate", "--bpf", str(candidate), "--against", str(baseline), "--profile", "smoke", "--wait", "1h")
 
 
 _SENT_ON = "\treturn counted(REDIRECTED, bpf_redirect(route.ifindex, 0));"
@@ -358,9 +355,9 @@ READ: dict[str, Attack] = {
     "two sets are a file of root's": secret_as("compare", "SECRET", "SECRET"),
     "the testbed is a file of root's": secret_as("gate", "--testbed", "SECRET"),
     "the baseline is a file of root's": secret_as("gate", "--baseline", "SECRET"),
-    "the history is a file of root's": secret_as("history", "list", "SECRET"),
+    "the history is a file of root's": secret_as("history", "list", "--history", "SECRET"),
     "a password stands in the history's address": lambda folder, secret: (
-        "history", "list", f"postgresql://u:{secret.read_text().strip()}@localhost/x"
+        "history", "list", "--history", f"postgresql://u:{secret.read_text().strip()}@localhost/x"
     ),
 }  # fmt: skip
 
