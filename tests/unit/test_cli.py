@@ -575,3 +575,21 @@ def test_what_has_no_meaning_is_a_usage_error_before_anything_is_done(
     told = capsys.readouterr()
     assert says in told.err
     assert told.out == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("history", "list", "URL"),
+        ("gate", "--no-such=URL"),
+        ("gate", "URL"),
+        ("report", "--format", "URL", "URL"),
+        ("URL",),
+    ],
+    ids=" ".join,
+)
+def test_a_usage_error_quotes_no_password(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    """A URL that stood where none belongs was told whole, in the log of a CI job."""
+    url = "postgresql://user:se@cret@server/base"
+    assert main([word.replace("URL", url) for word in words]) == 64
+    assert "cret" not in capsys.readouterr().err

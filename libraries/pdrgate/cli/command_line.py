@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 
@@ -28,6 +29,8 @@ from pdrgate.streams import outlives_its_reader
 
 _COMPLETION = "_PDRGATE_COMPLETE"
 """What a shell asks with for completions, as click names it."""
+_PASSWORD = re.compile(r"(://[^/@\s:]*:)[^\s]*@")
+"""In a URL; what an error quotes of the command line may be one that stands where none belongs."""
 _SHOWN = 200
 """Characters of a file's name, in an error."""
 
@@ -75,7 +78,8 @@ def _code(words: Sequence[str]) -> int:
         return EXIT_USAGE
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx else "pdrgate"
-        told = f"{error.format_message().rstrip('.')}; see '{where} --help'"
+        why = _PASSWORD.sub(r"\1…@", error.format_message())
+        told = f"{why.rstrip('.')}; see '{where} --help'"
         return _complain(told, _for_bisect(words, EXIT_USAGE))
     except (click.Abort, KeyboardInterrupt):
         return _complain("interrupted", 130)

@@ -5,18 +5,15 @@ So QEMU needs no right to make them; and they end with the last descriptor, whic
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import os
 import struct
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from pdrgate.errors import TestbedError
+from pdrgate.hosts.network_namespace import enter_namespace
 
 _DEVICE = "/dev/net/tun"
-_NAMESPACES = Path("/run/netns")
-_CLONE_NEWNET = 0x40000000
 _TUNSETIFF = 0x400454CA
 _TAP, _NO_HEADER, _OFFLOADS, _SEVERAL = 0x0002, 0x1000, 0x4000, 0x0100
 """IFF_TAP, IFF_NO_PI, IFF_VNET_HDR and IFF_MULTI_QUEUE."""
@@ -31,23 +28,13 @@ def open_tap(name: str, queues: int, namespace: str | None) -> list[int]:
     try:
         if namespace is None:
             return _made(name, queues)
-        with ThreadPoolExecutor(1, initializer=_enter, initargs=(namespace,)) as inside:
+        with ThreadPoolExecutor(1, initializer=enter_namespace, initargs=(namespace,)) as inside:
             return inside.submit(_made, name, queues).result()
     except (OSError, RuntimeError) as error:
         where = f" in network namespace {namespace}" if namespace is not None else ""
         raise TestbedError(
             f"cannot make the TAP {name}{where}: {error}; it takes root, and {_DEVICE} (modprobe tun)"
         ) from error
-
-
-def _enter(namespace: str) -> None:
-    """Have this thread live there."""
-    there = os.open(_NAMESPACES / namespace, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        if ctypes.CDLL(None, use_errno=True).setns(there, _CLONE_NEWNET):
-            raise OSError(ctypes.get_errno(), "setns")
-    finally:
-        os.close(there)
 
 
 def _made(name: str, queues: int) -> list[int]:

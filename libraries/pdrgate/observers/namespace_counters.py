@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import fcntl
-import os
 import socket
 import struct
 from collections.abc import Collection, Iterator
@@ -19,12 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from pdrgate.errors import TestbedError
+from pdrgate.hosts.network_namespace import enter_namespace
 from pdrgate.observers.counters import FILES, Told, counted, summed
 from pdrgate.observers.reading import Counter
-
-_NAMESPACES = Path("/run/netns")
-
-_CLONE_NEWNET = 0x40000000
 
 _RTM_NEWQDISC, _RTM_GETQDISC, _NLMSG_ERROR, _NLMSG_DONE = 36, 38, 2, 3
 _REQUEST_DUMP = 0x301
@@ -50,7 +46,7 @@ class NamespaceCounters:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._inside = ThreadPoolExecutor(1, f"netns:{name}", _enter, (name,))
+        self._inside = ThreadPoolExecutor(1, f"netns:{name}", enter_namespace, (name,))
 
     def begin(self, interfaces: Collection[str]) -> PendingCounters:
         """Have them read, of all that is not a port's and of these ports; several namespaces at once."""
@@ -84,16 +80,6 @@ class PendingCounters:
         return TestbedError(
             f"the counters of network namespace {self._name} cannot be read; was it deleted during the run?"
         )
-
-
-def _enter(name: str) -> None:
-    """Have this thread live there."""
-    namespace = os.open(_NAMESPACES / name, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        if ctypes.CDLL(None, use_errno=True).setns(namespace, _CLONE_NEWNET):
-            raise OSError(ctypes.get_errno(), "setns")
-    finally:
-        os.close(namespace)
 
 
 def _told(interfaces: tuple[str, ...]) -> Told:
