@@ -21,11 +21,11 @@ import pdrgate.search.mlr  # noqa: F401, I001  # first: see pdrgate.launch.runni
 from curves import EarlyLoss
 from fake_testbed import FakeTestbed
 
-import pdrgate.gate.session as session
+import pdrgate.gate.run.session as session
 import pdrgate.keywords.testbed as keywords
 from pdrgate.cli import main
 from pdrgate.errors import GeneratorError
-from pdrgate.gate.session import Session
+from pdrgate.gate.run.session import Session
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import TestbedConfig
 from simulated_sut import Behaviour, Ceiling, IdealCurve, SimulatedSut

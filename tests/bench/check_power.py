@@ -26,9 +26,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fakes"))
 from curves import EarlyLoss, Livelock
 from simulated_sut import Behaviour, IdealCurve, LoadLoss, RealisticCurve, SimulatedSut
 
-from pdrgate.gate.load_plan import grid, round_order
-from pdrgate.gate.profile import PROFILES, TOP_TRIALS, Profile
-from pdrgate.gate.replicate import Measurands
+from pdrgate.gate.run.profile import PROFILES, TOP_TRIALS, Profile
+from pdrgate.gate.scenarios.load_plan import grid, round_order
+from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.measurands import Sweep
 from pdrgate.phase import Phase
 from pdrgate.search.goals import PDR

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from gate_quality import CAPACITY, NAMES, Sut, one_boot, tried
 
-from pdrgate.gate.change_verdict import summarised
+from pdrgate.gate.verdicts.change_verdict import summarised
 from pdrgate.measurands import Cost
 from pdrgate.replication import PairsRule
 from pdrgate.results.model import ChangeResult

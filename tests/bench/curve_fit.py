@@ -32,9 +32,9 @@ from one_curve import fit
 from scipy.optimize import brentq
 from simulated_sut import Behaviour, IdealCurve, LoadLoss, RealisticCurve, SimulatedSut
 
-from pdrgate.gate.load_plan import grid, round_order
-from pdrgate.gate.profile import BOOT_GRID, BOOT_WIDTH, PROFILES, STEADY_TOP_TRIALS, TOP_TRIALS
-from pdrgate.gate.replicate import Measurands
+from pdrgate.gate.run.profile import BOOT_GRID, BOOT_WIDTH, PROFILES, STEADY_TOP_TRIALS, TOP_TRIALS
+from pdrgate.gate.scenarios.load_plan import grid, round_order
+from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.measurands import Sweep
 from pdrgate.phase import Phase
 from pdrgate.search import mlr

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 from pdrgate.builds.kernel_build import kernel_build
 from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath, Hop, XdpRouting, data_path
 from pdrgate.errors import TestbedError
-from pdrgate.gate.probe import probe
+from pdrgate.gate.sut.probe import probe
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine

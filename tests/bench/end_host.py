@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import Receivers, TcpStreams, TcpTransfer, data_path
 from pdrgate.errors import TestbedError
-from pdrgate.gate.counting import counting_of
+from pdrgate.gate.sut.cost_counting import counting_of
 from pdrgate.guests.guest import GuestConfig
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.knobs import KnobSet, rps_knobs, threaded_napi

@@ -34,11 +34,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
 from planted import Silent
 
-from pdrgate.gate.options import Options
-from pdrgate.gate.record import RunRecord
-from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.scenario_run import ScenarioRun
-from pdrgate.gate.session import Session
+from pdrgate.gate.run.options import Options
+from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
+from pdrgate.gate.scenarios.scenario_run import ScenarioRun
 from pdrgate.history.results import read_result
 from pdrgate.results.model import RunResult
 from pdrgate.testbeds import load_testbed

@@ -54,11 +54,11 @@ from odd_machines import Drifts, HeavyTails, Ordered, Shifts, SlowBoots
 from pastrami_replay import table
 from simulated_sut import Behaviour, IdealCurve, LoadLoss, SimulatedSut
 
-from pdrgate.gate.change_verdict import CONFIDENCE, compare
-from pdrgate.gate.load_plan import grid, round_order
-from pdrgate.gate.profile import BOOT_GRID, BOOT_WIDTH, PROFILES, STEADY_TOP_TRIALS, TOP_TRIALS
-from pdrgate.gate.replicate import Measurands
-from pdrgate.gate.shape import shape_of
+from pdrgate.gate.comparisons.pairs_shape import shape_of
+from pdrgate.gate.run.profile import BOOT_GRID, BOOT_WIDTH, PROFILES, STEADY_TOP_TRIALS, TOP_TRIALS
+from pdrgate.gate.scenarios.load_plan import grid, round_order
+from pdrgate.gate.scenarios.replicate_samples import Measurands
+from pdrgate.gate.verdicts.change_verdict import CONFIDENCE, compare
 from pdrgate.measurands import PartialDropRate, SaturationThroughput, Sweep
 from pdrgate.replication import (
     Contradiction,

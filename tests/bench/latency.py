@@ -17,9 +17,9 @@ from pathlib import Path
 
 from configurations import NAMESPACES, compared
 
-from pdrgate.gate.profile import PROFILES
-from pdrgate.gate.progress import Progress, Upcoming
-from pdrgate.gate.scenario import Scenario
+from pdrgate.gate.run.profile import PROFILES
+from pdrgate.gate.run.progress import Progress, Upcoming
+from pdrgate.gate.run.scenario import Scenario
 from pdrgate.reports.latencies import latency_by_build, latency_lines
 from pdrgate.testbeds import Testbed
 

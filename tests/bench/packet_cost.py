@@ -20,10 +20,10 @@ from pathlib import Path
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import data_path
-from pdrgate.gate.measurer import Measurer
-from pdrgate.gate.packet_cost import counted
-from pdrgate.gate.replicate import Measurands
-from pdrgate.gate.stored import Belonging
+from pdrgate.gate.run.resumed_run import Belonging
+from pdrgate.gate.scenarios.replicate_samples import Measurands
+from pdrgate.gate.sut.measurer import Measurer
+from pdrgate.gate.verdicts.packet_cost import counted
 from pdrgate.guests.guest import GuestConfig
 from pdrgate.history.trials import TrialFile
 from pdrgate.hosts.cpus import plan_cpus

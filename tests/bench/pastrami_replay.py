@@ -29,9 +29,9 @@ from pathlib import Path
 import jumpavg
 from scipy.stats import ttest_ind
 
-from pdrgate.gate.change_verdict import compare
-from pdrgate.gate.file_comparison import values_by_run
-from pdrgate.gate.shape import shape_of
+from pdrgate.gate.comparisons.pairs_shape import shape_of
+from pdrgate.gate.judged_again.file_comparison import values_by_run
+from pdrgate.gate.verdicts.change_verdict import compare
 from pdrgate.measurands import PartialDropRate, SaturationThroughput
 from pdrgate.replication import PairsRule, Samples
 from pdrgate.replication.samples import gravest_change

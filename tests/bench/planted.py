@@ -22,13 +22,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
 from pdrgate.builds.named_build import named_build
-from pdrgate.gate.boots import SIDES, Build
-from pdrgate.gate.build_comparison import BuildComparison, Plan
-from pdrgate.gate.options import Options
-from pdrgate.gate.progress import Progress, Upcoming
-from pdrgate.gate.record import RunRecord
-from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.session import Session
+from pdrgate.gate.comparisons.boots import SIDES, Build
+from pdrgate.gate.comparisons.build_comparison import BuildComparison, Plan
+from pdrgate.gate.run.options import Options
+from pdrgate.gate.run.progress import Progress, Upcoming
+from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
 from pdrgate.results.model import ChangeResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.safety.journal import Journal

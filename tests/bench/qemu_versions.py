@@ -25,9 +25,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import data_path
-from pdrgate.gate.measurer import Measurer
-from pdrgate.gate.packet_cost import counted
-from pdrgate.gate.stored import Belonging
+from pdrgate.gate.run.resumed_run import Belonging
+from pdrgate.gate.sut.measurer import Measurer
+from pdrgate.gate.verdicts.packet_cost import counted
 from pdrgate.guests.guest import Guest, GuestConfig
 from pdrgate.guests.qemu import qemu_version
 from pdrgate.history.trials import TrialFile

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fakes"))
 
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, RealisticCurve, SimulatedSut
 
-from pdrgate.gate.profile import PROFILES, Profile
+from pdrgate.gate.run.profile import PROFILES, Profile
 from pdrgate.search import mlr
 from pdrgate.search.calibration import calibrate
 from pdrgate.search.mlr import Outcome, search

@@ -23,8 +23,8 @@ from configurations import as_it_is, compared, fair, polled
 from latency import TESTBEDS, Console, waiting
 
 from pdrgate.data_paths.catalogue import TcpStreams
-from pdrgate.gate.profile import PROFILES
-from pdrgate.gate.scenario import Scenario
+from pdrgate.gate.run.profile import PROFILES
+from pdrgate.gate.run.scenario import Scenario
 from pdrgate.testbeds import Testbed
 
 Configure = Callable[[Testbed], None]

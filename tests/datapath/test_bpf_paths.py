@@ -21,7 +21,7 @@ from pdrgate.data_paths.bpf_forwarding import TcRedirect
 from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath, Hop, XdpRouting, data_path
 from pdrgate.data_paths.steering import MOST_PACKETS
 from pdrgate.errors import TestbedError
-from pdrgate.gate.probe import probe
+from pdrgate.gate.sut.probe import probe
 from pdrgate.hosts.host import local_host, netns_host
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.reading import nested

@@ -12,7 +12,7 @@ import pytest
 from wrong_routers import FAULTS, MARKS, RIGHT, SENDS_BACK, router
 
 from pdrgate.data_paths.catalogue import data_path
-from pdrgate.gate.carried_frames import FramesSeen
+from pdrgate.gate.sut.carried_frames import FramesSeen
 from pdrgate.testbeds.netns import NetnsTestbed
 from pdrgate.traffic.frames import Frames
 

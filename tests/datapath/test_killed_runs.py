@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from pdrgate.errors import EXIT_FAULT
-from pdrgate.gate.options import Options
-from pdrgate.gate.progress import Progress, Upcoming
-from pdrgate.gate.record import RunRecord
-from pdrgate.gate.session import Session
+from pdrgate.gate.run.options import Options
+from pdrgate.gate.run.progress import Progress, Upcoming
+from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.session import Session
 from pdrgate.history.results import read_result
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.safety.recovery import recover_stale
@@ -35,11 +35,11 @@ SCRIPT = f"""
 import sys
 from pathlib import Path
 from pdrgate.errors import PdrGateError
-from pdrgate.gate.options import Options
-from pdrgate.gate.record import RunRecord
-from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.scenario_run import ScenarioRun
-from pdrgate.gate.session import Session
+from pdrgate.gate.run.options import Options
+from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.scenarios.scenario_run import ScenarioRun
+from pdrgate.gate.run.session import Session
 from pdrgate.testbeds import load_testbed
 
 class Teller:

@@ -8,7 +8,7 @@ import pytest
 from configurations import compared
 from machine_noise import UNDECIDED
 
-from pdrgate.gate.scenario import Scenario
+from pdrgate.gate.run.scenario import Scenario
 from pdrgate.measurands import MedianLatency
 from pdrgate.results.verdict import Verdict
 from pdrgate.testbeds import Testbed as AnyTestbed

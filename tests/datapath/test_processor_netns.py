@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pdrgate.data_paths.catalogue import data_path
-from pdrgate.gate.counting import uncounted
+from pdrgate.gate.sut.cost_counting import uncounted
 from pdrgate.hosts.host import local_host
 from pdrgate.measurands.cost import packet_cost
 from pdrgate.observers.function_names import OTHERS

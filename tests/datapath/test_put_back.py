@@ -10,8 +10,8 @@ import pytest
 from fake_testbed import CONFIG, QUICK, Watcher
 
 from pdrgate.errors import TestbedError
-from pdrgate.gate.record import RunRecord
-from pdrgate.gate.session import Session
+from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.session import Session
 from pdrgate.guests.guest import GuestConfig
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.safety.journal import Journal

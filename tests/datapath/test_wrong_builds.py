@@ -12,15 +12,15 @@ from fake_testbed import Watcher
 from wrong_routers import FAULTS, MARKS, RIGHT, SENDS_BACK, router
 
 from pdrgate.errors import SutError
-from pdrgate.gate.boots import Build
-from pdrgate.gate.build_comparison import BuildComparison
-from pdrgate.gate.options import Options
-from pdrgate.gate.pairs_comparison import Plan
-from pdrgate.gate.prepared_sut import Identity
-from pdrgate.gate.record import RunRecord
-from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.session import Session
-from pdrgate.gate.subject import Subject
+from pdrgate.gate.comparisons.boots import Build
+from pdrgate.gate.comparisons.build_comparison import BuildComparison
+from pdrgate.gate.comparisons.pairs_comparison import Plan
+from pdrgate.gate.run.options import Options
+from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
+from pdrgate.gate.sut.open_loop_sut import Subject
+from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.reports.frame_words import frames_tables
 from pdrgate.results.verdict import Verdict
 from pdrgate.testbeds import load_testbed

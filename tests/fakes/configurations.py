@@ -8,15 +8,15 @@ from pathlib import Path
 
 from fake_testbed import Watcher
 
-from pdrgate.gate.boots import Build
-from pdrgate.gate.comparisons import AnyComparison, comparison_of
-from pdrgate.gate.options import Options
-from pdrgate.gate.pairs_comparison import Plan
-from pdrgate.gate.profile import ProfileName
-from pdrgate.gate.progress import Observer
-from pdrgate.gate.record import RunRecord
-from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.session import Session
+from pdrgate.gate.comparisons.boots import Build
+from pdrgate.gate.comparisons.by_scenario import AnyComparison, comparison_of
+from pdrgate.gate.comparisons.pairs_comparison import Plan
+from pdrgate.gate.run.options import Options
+from pdrgate.gate.run.profile import ProfileName
+from pdrgate.gate.run.progress import Observer
+from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import Booting, Testbed, load_testbed
 from pdrgate.units import Duration

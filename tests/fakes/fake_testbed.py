@@ -10,14 +10,14 @@ from typing import ClassVar
 from simulated_sut import SimulatedSut
 
 from pdrgate.data_paths.catalogue import Hop
-from pdrgate.gate.baseline import Baselines
-from pdrgate.gate.options import Options
-from pdrgate.gate.probe import PROBE_DURATION, PROBE_LOAD
-from pdrgate.gate.progress import Progress, Upcoming
-from pdrgate.gate.record import RunRecord
-from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.scenario_run import ScenarioRun
-from pdrgate.gate.session import Session
+from pdrgate.gate.run.options import Options
+from pdrgate.gate.run.progress import Progress, Upcoming
+from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
+from pdrgate.gate.scenarios.scenario_run import ScenarioRun
+from pdrgate.gate.sut.probe import PROBE_DURATION, PROBE_LOAD
+from pdrgate.gate.verdicts.baseline import Baselines
 from pdrgate.history.noise_file import NoiseStore
 from pdrgate.hosts.host import Host, local_host
 from pdrgate.observers.environment import Environment

@@ -19,8 +19,8 @@ from sqlalchemy import func, select
 
 from pdrgate.data_paths.catalogue import TcpStreams
 from pdrgate.errors import DataError, PdrGateError
-from pdrgate.gate.baseline import HistoryBaselines
-from pdrgate.gate.scenario import Scenario
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.verdicts.baseline import HistoryBaselines
 from pdrgate.history.database.baselines import LATEST_GREEN, cost, measured, pin, pins, pooled, unpin
 from pdrgate.history.database.connection import Database
 from pdrgate.history.database.deviations import HistoryNoise, observations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pdrgate.gate.fingerprinting import METHOD
+from pdrgate.gate.sut.fingerprinting import METHOD
 from pdrgate.history.results import RESULT_FILE, write_result
 from pdrgate.history.trials import TRIALS_FILE
 from pdrgate.results.model import (

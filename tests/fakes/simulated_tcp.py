@@ -12,9 +12,9 @@ from fake_testbed import QUICK, FakeTestbed, Watcher, new_session
 from simulated_sut import IdealCurve, SimulatedSut
 
 from pdrgate.data_paths.catalogue import Hop, TcpStreams, TcpTransfer
-from pdrgate.gate.baseline import BaselineSource
-from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.transfer_run import TransferRun
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.scenarios.transfer_run import TransferRun
+from pdrgate.gate.verdicts.baseline import BaselineSource
 from pdrgate.history.noise_file import NoiseStore
 from pdrgate.results.model import ScenarioResult
 from pdrgate.transfer import Look, Transfer
@@ -101,7 +101,7 @@ def transferred(
     results = []
     with new_session(testbed, folder, Watcher(), state, QUICK, noise=noise) as session:
         for loop in loops:
-            with mock.patch("pdrgate.gate.prepared_sut.data_path", of_loops(lambda loop=loop: loop)):
+            with mock.patch("pdrgate.gate.sut.prepared_sut.data_path", of_loops(lambda loop=loop: loop)):
                 run = TransferRun(session, scenario or Scenario("tcp-transfer"), baselines=baselines)
                 run.prepare()
                 run.repeat()

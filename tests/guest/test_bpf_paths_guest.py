@@ -17,8 +17,8 @@ from pdrgate.data_paths.catalogue import (
     XdpRouting,
     data_path,
 )
-from pdrgate.gate.carried_frames import FramesSeen
-from pdrgate.gate.probe import probe
+from pdrgate.gate.sut.carried_frames import FramesSeen
+from pdrgate.gate.sut.probe import probe
 from pdrgate.testbeds.vm import VmTestbed
 from pdrgate.traffic.delivery import counted_by
 from pdrgate.traffic.frames import Frames

@@ -18,13 +18,13 @@ from pathlib import Path
 import pytest
 
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.gate.boots import SIDES, Build
-from pdrgate.gate.build_comparison import BuildComparison, Plan
-from pdrgate.gate.options import Options
-from pdrgate.gate.progress import Progress, Upcoming
-from pdrgate.gate.record import RunRecord
-from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.session import Session
+from pdrgate.gate.comparisons.boots import SIDES, Build
+from pdrgate.gate.comparisons.build_comparison import BuildComparison, Plan
+from pdrgate.gate.run.options import Options
+from pdrgate.gate.run.progress import Progress, Upcoming
+from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
 from pdrgate.history.results import read_result
 from pdrgate.observers.reading import Reading
 from pdrgate.results.model import Side

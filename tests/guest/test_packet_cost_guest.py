@@ -10,9 +10,9 @@ import pytest
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.data_paths.slowdowns import Planted, slowdowns
-from pdrgate.gate.measurer import Measurer
-from pdrgate.gate.packet_cost import counted, notice_of_calls
-from pdrgate.gate.stored import Belonging
+from pdrgate.gate.run.resumed_run import Belonging
+from pdrgate.gate.sut.measurer import Measurer
+from pdrgate.gate.verdicts.packet_cost import counted, notice_of_calls
 from pdrgate.history.trials import TrialFile
 from pdrgate.knobs import KnobSet
 from pdrgate.measurands.cost import packet_cost

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from configurations import NAMESPACES, as_it_is, compared, fair
 
-from pdrgate.gate.scenario import Scenario
+from pdrgate.gate.run.scenario import Scenario
 from pdrgate.measurands import LeastDelivered, PartialDropRate
 from pdrgate.results.verdict import Verdict
 

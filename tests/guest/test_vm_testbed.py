@@ -16,8 +16,8 @@ from pdrgate.bpf.programs import XdpMode
 from pdrgate.builds.bpf_build import bpf_build
 from pdrgate.data_paths.catalogue import NETWORKS, XdpRouting, data_path
 from pdrgate.errors import TestbedError
-from pdrgate.gate.dropped import counted, namespaces
-from pdrgate.gate.fingerprinting import fingerprint
+from pdrgate.gate.sut.dropped_packets import counted, namespaces
+from pdrgate.gate.sut.fingerprinting import fingerprint
 from pdrgate.guests.guest import GuestError
 from pdrgate.guests.metering import SpeedObserver
 from pdrgate.guests.metering.function_counts import FunctionObserver

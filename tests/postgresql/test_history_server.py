@@ -17,7 +17,7 @@ from postgresql_server import PostgresqlServer, programs
 
 from pdrgate.cli import main
 from pdrgate.errors import DataError, StorageError
-from pdrgate.gate.record import not_in_history
+from pdrgate.gate.run.run_record import not_in_history
 from pdrgate.history.address import Address
 from pdrgate.history.database.connection import Database
 from pdrgate.history.database.importing import add

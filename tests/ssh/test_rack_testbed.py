@@ -344,11 +344,11 @@ def test_a_sut_restarted_in_a_trial_is_told(rack: Rack, tmp_path: Path, elsewher
 SCRIPT = """
 import sys
 from pathlib import Path
-from pdrgate.gate.options import Options
-from pdrgate.gate.record import RunRecord
-from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.scenario_run import ScenarioRun
-from pdrgate.gate.session import Session
+from pdrgate.gate.run.options import Options
+from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.scenarios.scenario_run import ScenarioRun
+from pdrgate.gate.run.session import Session
 from pdrgate.testbeds import load_testbed
 
 class Teller:

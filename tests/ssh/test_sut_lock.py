@@ -18,8 +18,8 @@ from rack import Rack
 from ssh_server import SshServer
 
 from pdrgate.errors import TestbedError
-from pdrgate.gate.record import RunRecord
-from pdrgate.gate.session import Session
+from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.session import Session
 from pdrgate.hosts.ssh import SshConnection, SshHost
 from pdrgate.hosts.ssh_login import SshError
 from pdrgate.safety.journal import Journal

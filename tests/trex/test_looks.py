@@ -19,12 +19,12 @@ from trex_rig import config, ideal, paths
 from trex_server import TRexServer
 
 from pdrgate.cause import causes_in_words
-from pdrgate.gate.boots import Build
-from pdrgate.gate.build_comparison import BuildComparison, Plan
-from pdrgate.gate.record import RunRecord
-from pdrgate.gate.replicate import Measurands
-from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.session import Session
+from pdrgate.gate.comparisons.boots import Build
+from pdrgate.gate.comparisons.build_comparison import BuildComparison, Plan
+from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
+from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.history.results import read_result
 from pdrgate.measurands import Sweep
 from pdrgate.results.model import Side

@@ -12,7 +12,7 @@ import pytest
 from made_results import FINGERPRINT, PER_RUN, pdr, result, scenario, written
 
 from pdrgate.errors import DataError
-from pdrgate.gate.baseline import Baseline, Baselines, besides_the_kernel, differing_entries
+from pdrgate.gate.verdicts.baseline import Baseline, Baselines, besides_the_kernel, differing_entries
 from pdrgate.history.results import write_result
 from pdrgate.results.model import LatencyResult
 

@@ -21,12 +21,12 @@ from simulated_sut import Behaviour, IdealCurve, SimulatedSut
 from pdrgate.builds.bpf_build import own_build
 from pdrgate.cli import main
 from pdrgate.errors import DataError, TestbedError
-from pdrgate.gate import bisection as module
-from pdrgate.gate.bisection import Asked, Ends, Steps, bisected, compare_ends, first_bad
-from pdrgate.gate.boots import Build
-from pdrgate.gate.record import STEPS_TRIALS, RunRecord
-from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.session import Session
+from pdrgate.gate.comparisons import bisection as module
+from pdrgate.gate.comparisons.bisection import Asked, Ends, Steps, bisected, compare_ends, first_bad
+from pdrgate.gate.comparisons.boots import Build
+from pdrgate.gate.run.run_record import STEPS_TRIALS, RunRecord
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.safety.journal import Journal

@@ -21,20 +21,20 @@ from fake_testbed import CONFIG, QUICK, FakeTestbed, Killed, Watcher
 from known_noise import KnownNoise
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 
-import pdrgate.gate.pairs_comparison as module
+import pdrgate.gate.comparisons.pairs_comparison as module
 from pdrgate.crashes.faults import Crash
 from pdrgate.errors import DataError, StorageError, TestbedError, UsageError
-from pdrgate.gate.boots import Build
-from pdrgate.gate.build_comparison import BuildComparison, Plan
-from pdrgate.gate.equal_builds import compare_with_itself
-from pdrgate.gate.file_comparison import compare_files
-from pdrgate.gate.noise_floor import noise_floor
-from pdrgate.gate.options import Options
-from pdrgate.gate.pairs_file import PAIRS_FILE
-from pdrgate.gate.progress import Estimate
-from pdrgate.gate.record import RunRecord
-from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.session import Session
+from pdrgate.gate.comparisons.boots import Build
+from pdrgate.gate.comparisons.build_comparison import BuildComparison, Plan
+from pdrgate.gate.comparisons.equal_builds import compare_with_itself
+from pdrgate.gate.judged_again.file_comparison import compare_files
+from pdrgate.gate.run.options import Options
+from pdrgate.gate.run.pairs_file import PAIRS_FILE
+from pdrgate.gate.run.progress import Estimate
+from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
+from pdrgate.gate.verdicts.noise_floor import noise_floor
 from pdrgate.guests.guest import GuestError
 from pdrgate.history.ledger import LEDGER_FILE, Ledger, LedgerFile
 from pdrgate.history.noise_file import NOISE_FILE, NoiseFile, NoiseStore

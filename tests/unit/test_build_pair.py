@@ -16,14 +16,14 @@ from known_noise import KnownNoise
 from made_results import result, scenario
 from simulated_sut import Behaviour, Ceiling, IdealCurve, SimulatedSut
 
-from pdrgate.gate.boots import Build
-from pdrgate.gate.build_comparison import BuildComparison, Plan
-from pdrgate.gate.build_pair import BuildPair
-from pdrgate.gate.change_verdict import comparison
-from pdrgate.gate.options import Options
-from pdrgate.gate.record import RunRecord
-from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.session import Session
+from pdrgate.gate.comparisons.boots import Build
+from pdrgate.gate.comparisons.build_comparison import BuildComparison, Plan
+from pdrgate.gate.run.options import Options
+from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
+from pdrgate.gate.verdicts.build_pair import BuildPair
+from pdrgate.gate.verdicts.change_verdict import comparison
 from pdrgate.history.results import read_result, write_result
 from pdrgate.hosts.host import local_host
 from pdrgate.observers.build_options import OPTION, OPTIONS, TELL_OPTIONS, WORDS, Kind, told_options

@@ -15,7 +15,7 @@ from packets import decode
 
 from pdrgate.data_paths.catalogue import Hop, Port
 from pdrgate.data_paths.forwarded_frames import redirected, routed, segments_ended
-from pdrgate.gate.carried_frames import FramesSeen, judged_frames
+from pdrgate.gate.sut.carried_frames import FramesSeen, judged_frames
 from pdrgate.hosts.host import local_host
 from pdrgate.results.verdict import Verdict
 from pdrgate.traffic.frame_fields import decoded, differences, fields, side_by_side

@@ -17,7 +17,7 @@ import pdrgate
 from pdrgate.cli import cli, main
 from pdrgate.cli.gate import FEWEST_BOOTS, _asked
 from pdrgate.errors import DataError
-from pdrgate.gate.options import RunOptions
+from pdrgate.gate.run.options import RunOptions
 from pdrgate.results.verdict import Verdict
 from pdrgate.stability.checks import Bounds
 

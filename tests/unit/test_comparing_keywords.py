@@ -11,9 +11,9 @@ from fake_testbed import CONFIG, QUICK, FakeTestbed, Watcher
 from simulated_sut import Behaviour, Ceiling, IdealCurve, SimulatedSut
 
 from pdrgate.errors import TestbedError
-from pdrgate.gate.boots import Build
-from pdrgate.gate.record import RunRecord
-from pdrgate.gate.session import Session
+from pdrgate.gate.comparisons.boots import Build
+from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.session import Session
 from pdrgate.history.results import read_result
 from pdrgate.keywords.comparing import BuildKeywords
 from pdrgate.keywords.judging import JudgingKeywords

@@ -8,7 +8,7 @@ import pytest
 from causes import because
 
 from pdrgate.errors import SutError, UsageError
-from pdrgate.gate.arrivals import arrivals
+from pdrgate.gate.verdicts.arrivals import arrivals
 from pdrgate.phase import Phase
 from pdrgate.reports.arrival_words import arrivals_lines
 from pdrgate.reports.scenario_parts import fragments

@@ -13,13 +13,13 @@ from fake_testbed import CONFIG, QUICK, FakeTestbed, Watcher, gate, new_session
 from simulated_sut import Behaviour, Ceiling, RealisticCurve, SimulatedSut
 
 from pdrgate.cause import Cause, CauseKind
-from pdrgate.gate import disturbance
-from pdrgate.gate.boots import SIDES, Build
-from pdrgate.gate.build_comparison import BuildComparison, Plan
-from pdrgate.gate.disturbance import Disturbance, Evidence, beyond_the_machine, remedy
-from pdrgate.gate.record import RunRecord
-from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.session import Session
+from pdrgate.gate.comparisons.boots import SIDES, Build
+from pdrgate.gate.comparisons.build_comparison import BuildComparison, Plan
+from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
+from pdrgate.gate.verdicts import disturbance
+from pdrgate.gate.verdicts.disturbance import Disturbance, Evidence, beyond_the_machine, remedy
 from pdrgate.history.results import read_result
 from pdrgate.observers.watching import CounterObserver, Observation, Observer
 from pdrgate.phase import Phase

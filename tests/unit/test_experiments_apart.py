@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from pdrgate.gate.scenario import Scenario
+from pdrgate.gate.run.scenario import Scenario
 from pdrgate.stability.experiments import comparisons, experiments
 from pdrgate.stability.goal import goal_of, without_goal
 from pdrgate.trial import Trial

@@ -13,10 +13,10 @@ from curves import EarlyLoss
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 
 from pdrgate.errors import DataError, UsageError
-from pdrgate.gate.file_comparison import compare_files
-from pdrgate.gate.record import FINGERPRINTS_FILE
-from pdrgate.gate.replicate import Measurands
-from pdrgate.gate.stored_sets import Asked
+from pdrgate.gate.judged_again.file_comparison import compare_files
+from pdrgate.gate.judged_again.sets_of_trials import Asked
+from pdrgate.gate.run.run_record import FINGERPRINTS_FILE
+from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.measurands import Sweep
 from pdrgate.phase import Phase
 from pdrgate.results.verdict import Verdict

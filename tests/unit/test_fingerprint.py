@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from pdrgate.gate.fingerprinting import METHOD, fingerprint
+from pdrgate.gate.sut.fingerprinting import METHOD, fingerprint
 from pdrgate.observers.environment import Environment, PortEnvironment
 from pdrgate.results.fingerprint import (
     CHOSEN_BY_KERNEL,

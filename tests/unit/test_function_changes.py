@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_results import result, scenario
 
-from pdrgate.gate.change_verdict import comparison, judged
-from pdrgate.gate.packet_cost import counted, notice_of_calls
+from pdrgate.gate.verdicts.change_verdict import comparison, judged
+from pdrgate.gate.verdicts.packet_cost import counted, notice_of_calls
 from pdrgate.measurands.function_changes import function_changes
 from pdrgate.measurands.renamed import renamed
 from pdrgate.phase import Phase

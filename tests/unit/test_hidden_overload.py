@@ -7,11 +7,11 @@ import dataclasses
 import pytest
 from deep_buffer import buffered
 
-from pdrgate.gate.load_plan import grid, round_order
-from pdrgate.gate.profile import BOOT_GRID, BOOT_WIDTH, PROFILES
-from pdrgate.gate.replicate import Measurands
-from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.subject import goals_of
+from pdrgate.gate.run.profile import BOOT_GRID, BOOT_WIDTH, PROFILES
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.scenarios.load_plan import grid, round_order
+from pdrgate.gate.scenarios.replicate_samples import Measurands
+from pdrgate.gate.sut.open_loop_sut import goals_of
 from pdrgate.measurands import Sweep
 from pdrgate.search.mlr import Outcome, search
 from pdrgate.trial import STANDING, Trial

@@ -11,7 +11,7 @@ from made_results import FINGERPRINT, PER_RUN, compared, scenario, written
 
 from pdrgate.cli import main
 from pdrgate.errors import DataError
-from pdrgate.gate.baseline import HistoryBaselines
+from pdrgate.gate.verdicts.baseline import HistoryBaselines
 from pdrgate.history.address import Address
 from pdrgate.history.database.baselines import pin
 from pdrgate.history.database.connection import Database

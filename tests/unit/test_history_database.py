@@ -19,7 +19,7 @@ from sqlalchemy import create_engine
 
 from pdrgate.cli import main
 from pdrgate.errors import DataError, StorageError, UsageError
-from pdrgate.gate.record import not_in_history
+from pdrgate.gate.run.run_record import not_in_history
 from pdrgate.history.address import Address
 from pdrgate.history.database.baselines import pin
 from pdrgate.history.database.connection import Database

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from pdrgate.gate.interference import Interference, interference, interferences
+from pdrgate.gate.verdicts.interference import Interference, interference, interferences
 from pdrgate.trial import Trial
 
 SECOND = os.sysconf("SC_CLK_TCK")

@@ -24,9 +24,9 @@ import subprocess
 import time
 from pathlib import Path
 from fake_testbed import CONFIG, FakeTestbed, Watcher
-from pdrgate.gate.options import Options
-from pdrgate.gate.record import RunRecord
-from pdrgate.gate.session import Session
+from pdrgate.gate.run.options import Options
+from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.session import Session
 from pdrgate.hosts.host import local_host
 from pdrgate.knobs import FileKnob, KnobSet
 from simulated_sut import Behaviour, IdealCurve, SimulatedSut

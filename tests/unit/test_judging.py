@@ -10,7 +10,7 @@ import pytest
 from known_noise import floor
 
 from pdrgate.errors import DataError, UsageError
-from pdrgate.gate.change_verdict import check_tolerance, compare, comparison, judged, shown, summarised
+from pdrgate.gate.verdicts.change_verdict import check_tolerance, compare, comparison, judged, shown, summarised
 from pdrgate.replication import NoiseFloor, Samples
 from pdrgate.results.model import Better
 from pdrgate.results.verdict import Verdict

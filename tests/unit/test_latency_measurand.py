@@ -9,7 +9,7 @@ from causes import because
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pdrgate.gate.build_latency import latencies, latency_in_words, latency_trials
+from pdrgate.gate.verdicts.build_latency import latencies, latency_in_words, latency_trials
 from pdrgate.measurands import LATENCY, Ask, LatencyTrials, MedianLatency, TailLatency
 from pdrgate.measurands.latency import probe_rate
 from pdrgate.measurands.measurand import is_counted

@@ -16,8 +16,8 @@ from robot.running import ResourceFile  # type: ignore[import-untyped]
 from pdrgate.cli import cli
 from pdrgate.cli.gate import _asked
 from pdrgate.errors import DataError, UsageError
-from pdrgate.gate.options import RunOptions, origin_of_run
-from pdrgate.gate.record import RunRecord
+from pdrgate.gate.run.options import RunOptions, origin_of_run
+from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, read_result, results_below, write_result
 from pdrgate.launch import check, followed, listed, run_gate, running, variables

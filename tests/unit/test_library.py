@@ -12,7 +12,7 @@ import pytest
 from robot.running import ResourceFile, TestSuite
 
 from pdrgate.errors import TestbedError
-from pdrgate.gate.profile import PROFILES
+from pdrgate.gate.run.profile import PROFILES
 from pdrgate.keywords.library import PdrGate, _judged
 from pdrgate.keywords.state import OpenTestbed
 from pdrgate.reports.console.screen import Screen

@@ -12,8 +12,8 @@ import pytest
 from causes import because
 
 from pdrgate.errors import GeneratorError, PdrGateError, StorageError, SutError, TestbedError
-from pdrgate.gate.measurer import Measurer
-from pdrgate.gate.stored import Belonging, Stored
+from pdrgate.gate.run.resumed_run import Belonging, Stored
+from pdrgate.gate.sut.measurer import Measurer
 from pdrgate.history.trials import TrialFile
 from pdrgate.observers.reading import Counter, Place
 from pdrgate.observers.watching import CounterObserver

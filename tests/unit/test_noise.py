@@ -14,10 +14,16 @@ from hypothesis import strategies as st
 from known_noise import DAY, KnownNoise, floor, observed, spread
 
 from pdrgate.errors import DataError, UsageError
-from pdrgate.gate.change_verdict import compare, judged, remedy_of_boots
-from pdrgate.gate.noise_floor import LESS_IS_BETTER, check_resolvable, noise_floor, remember, resolvable_in_words
-from pdrgate.gate.replicate import MEASURANDS
-from pdrgate.gate.transfer_comparison import TRANSFER_MEASURANDS
+from pdrgate.gate.comparisons.transfer_comparison import TRANSFER_MEASURANDS
+from pdrgate.gate.scenarios.replicate_samples import MEASURANDS
+from pdrgate.gate.verdicts.change_verdict import compare, judged, remedy_of_boots
+from pdrgate.gate.verdicts.noise_floor import (
+    LESS_IS_BETTER,
+    check_resolvable,
+    noise_floor,
+    remember,
+    resolvable_in_words,
+)
 from pdrgate.history.address import Address
 from pdrgate.history.database.deviations import HistoryNoise
 from pdrgate.history.noise_file import NoiseFile

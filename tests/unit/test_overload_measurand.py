@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from causes import because
 
-from pdrgate.gate.load_plan import overloads
+from pdrgate.gate.scenarios.load_plan import overloads
 from pdrgate.measurands import Ask, LivelockThreshold, OverloadThroughput
 from pdrgate.phase import Phase
 from pdrgate.trial import Trial

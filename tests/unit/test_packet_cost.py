@@ -17,17 +17,17 @@ from known_noise import KnownNoise
 from made_results import result, scenario
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 
-import pdrgate.gate.measurer as measurer
+import pdrgate.gate.sut.measurer as measurer
 from pdrgate.errors import DataError
-from pdrgate.gate.boots import Build
-from pdrgate.gate.build_comparison import BuildComparison, Plan
-from pdrgate.gate.change_verdict import judged
-from pdrgate.gate.file_comparison import compare_files
-from pdrgate.gate.options import Options
-from pdrgate.gate.packet_cost import at_odds, cost_in_words, counted
-from pdrgate.gate.record import RunRecord
-from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.session import Session
+from pdrgate.gate.comparisons.boots import Build
+from pdrgate.gate.comparisons.build_comparison import BuildComparison, Plan
+from pdrgate.gate.judged_again.file_comparison import compare_files
+from pdrgate.gate.run.options import Options
+from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
+from pdrgate.gate.verdicts.change_verdict import judged
+from pdrgate.gate.verdicts.packet_cost import at_odds, cost_in_words, counted
 from pdrgate.history.results import read_result
 from pdrgate.measurands.function_changes import function_changes
 from pdrgate.phase import Phase

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pdrgate.gate.change_verdict import judged
+from pdrgate.gate.verdicts.change_verdict import judged
 from pdrgate.replication import PairsRule, Samples
 from pdrgate.replication.samples import gravest_change
 from pdrgate.results.verdict import Verdict

@@ -21,7 +21,7 @@ from simulated_sut import (
     TrashingCurve,
 )
 
-from pdrgate.gate.replicate import Measurands
+from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.measurands import Ask, PartialDropRate, Sweep
 from pdrgate.phase import Phase
 from pdrgate.search.goals import PDR

@@ -8,8 +8,8 @@ import pytest
 from causes import because
 
 from pdrgate.errors import UsageError
-from pdrgate.gate.load_plan import further_load, grid, round_order
-from pdrgate.gate.profile import PROFILES, profile
+from pdrgate.gate.run.profile import PROFILES, profile
+from pdrgate.gate.scenarios.load_plan import further_load, grid, round_order
 from pdrgate.search.goals import PDR
 from pdrgate.trial import Trial
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pdrgate.errors import TestbedError
-from pdrgate.gate.probe import PROBE_DURATION, PROBE_LOAD, probe
+from pdrgate.gate.sut.probe import PROBE_DURATION, PROBE_LOAD, probe
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.traffic.frames import Frames
 from pdrgate.trial import Trial

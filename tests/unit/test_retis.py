@@ -19,7 +19,7 @@ from markupsafe import Markup
 from retis_server import local_retis
 
 from pdrgate.errors import TestbedError
-from pdrgate.gate.dropped import counted, events_file, lossy_load
+from pdrgate.gate.sut.dropped_packets import counted, events_file, lossy_load
 from pdrgate.hosts.host import local_host
 from pdrgate.observers.retis import LARGEST, Collected, Retis, bindings_missing, collector, events, read_events, way
 from pdrgate.reports.markdown import run_markdown

@@ -11,8 +11,8 @@ import pytest
 from causes import because
 from made_results import compared, result, scenario, trial
 
-from pdrgate.gate.progress import Estimate, Progress, Upcoming
-from pdrgate.gate.scenario import Scenario
+from pdrgate.gate.run.progress import Estimate, Progress, Upcoming
+from pdrgate.gate.run.scenario import Scenario
 from pdrgate.phase import Phase
 from pdrgate.reports.console.ending import show_files, show_verdict
 from pdrgate.reports.console.screen import Screen

@@ -9,9 +9,9 @@ import pytest
 
 from pdrgate.data_paths.catalogue import TcpStreams
 from pdrgate.errors import UsageError
-from pdrgate.gate.profile import PROFILES
-from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.subject import goals_of
+from pdrgate.gate.run.profile import PROFILES
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.sut.open_loop_sut import goals_of
 from pdrgate.traffic.frames import Frames
 
 

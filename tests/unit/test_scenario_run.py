@@ -17,13 +17,13 @@ from known_noise import KnownNoise
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, RealisticCurve, SimulatedSut
 
 from pdrgate.errors import DataError, StorageError, TestbedError, UsageError
-from pdrgate.gate.baseline import Baselines
-from pdrgate.gate.options import Options
-from pdrgate.gate.profile import PROFILES
-from pdrgate.gate.record import RunRecord
-from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.scenario_run import ScenarioRun
-from pdrgate.gate.session import Session
+from pdrgate.gate.run.options import Options
+from pdrgate.gate.run.profile import PROFILES
+from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
+from pdrgate.gate.scenarios.scenario_run import ScenarioRun
+from pdrgate.gate.verdicts.baseline import Baselines
 from pdrgate.history.results import read_result, write_result
 from pdrgate.replication import Observation
 from pdrgate.results.model import RunResult
@@ -150,7 +150,7 @@ PLAN = PROFILES["quick"]
 
 
 def test_the_time_that_is_left_follows_what_repeats_take(run_gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pdrgate.gate.scenario_run.time", SimpleNamespace(monotonic=lambda: 0.0))
+    monkeypatch.setattr("pdrgate.gate.scenarios.scenario_run.time", SimpleNamespace(monotonic=lambda: 0.0))
     run_gate("first", sut(curve=EarlyLoss(1e6, begins=0.8)))
     left: dict[int, float] = {}
     for progress in run_gate.watcher.progress:

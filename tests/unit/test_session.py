@@ -11,10 +11,10 @@ from fake_testbed import CONFIG, QUICK, FakeTestbed, Watcher, new_session
 from simulated_sut import IdealCurve, SimulatedSut
 
 from pdrgate.errors import TestbedError, closed_on_error
-from pdrgate.gate.record import RunRecord
-from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.scenario_run import ScenarioRun
-from pdrgate.gate.session import Session
+from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
+from pdrgate.gate.scenarios.scenario_run import ScenarioRun
 from pdrgate.hosts.host import Host, local_host
 from pdrgate.knobs import FileKnob, KnobSet
 from pdrgate.safety.journal import Journal

@@ -17,12 +17,12 @@ from fake_testbed import QUICK, FakeTestbed, Killed, Watcher, gate, new_session
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 
 from pdrgate.errors import DataError, TestbedError, UsageError
-from pdrgate.gate.baseline import Baselines
-from pdrgate.gate.options import Options
-from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.scenario_run import LOWER_BOUND, ScenarioRun
-from pdrgate.gate.session import Session
-from pdrgate.gate.soaking import judged_soak, slices, soaked
+from pdrgate.gate.run.options import Options
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
+from pdrgate.gate.scenarios.scenario_run import LOWER_BOUND, ScenarioRun
+from pdrgate.gate.scenarios.soaking import judged_soak, slices, soaked
+from pdrgate.gate.verdicts.baseline import Baselines
 from pdrgate.observers.watching import Observation, Observer
 from pdrgate.results.soak import SoakResult
 from pdrgate.results.verdict import Judgement, Verdict

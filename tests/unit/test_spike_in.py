@@ -18,16 +18,16 @@ from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.data_paths.contract import Hop, Port
 from pdrgate.data_paths.slowdowns import Planted, Slowdown, slowdowns
 from pdrgate.errors import DataError, TestbedError
-from pdrgate.gate import prepared_sut
-from pdrgate.gate import spike_in as module
-from pdrgate.gate.boots import Build
-from pdrgate.gate.build_comparison import BuildComparison, Plan
-from pdrgate.gate.change_verdict import proven
-from pdrgate.gate.file_comparison import compare_files
-from pdrgate.gate.record import SPIKE_IN_TRIALS, RunRecord
-from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.session import Session
-from pdrgate.gate.spike_in import SPIKE_IN_FILE, sized, spike_in, twice
+from pdrgate.gate.comparisons import spike_in as module
+from pdrgate.gate.comparisons.boots import Build
+from pdrgate.gate.comparisons.build_comparison import BuildComparison, Plan
+from pdrgate.gate.comparisons.spike_in import SPIKE_IN_FILE, sized, spike_in, twice
+from pdrgate.gate.judged_again.file_comparison import compare_files
+from pdrgate.gate.run.run_record import SPIKE_IN_TRIALS, RunRecord
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
+from pdrgate.gate.sut import prepared_sut
+from pdrgate.gate.verdicts.change_verdict import proven
 from pdrgate.history.results import read_result
 from pdrgate.hosts.host import CommandError, Completed
 from pdrgate.knobs import knob_from_record

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from causes import because
 
-from pdrgate.gate.load_plan import ends, past_the_pdr
-from pdrgate.gate.profile import BOOT_GRID
+from pdrgate.gate.run.profile import BOOT_GRID
+from pdrgate.gate.scenarios.load_plan import ends, past_the_pdr
 from pdrgate.measurands import Ask, LeastDelivered
 from pdrgate.phase import Phase
 from pdrgate.trial import LOOKS, Trial

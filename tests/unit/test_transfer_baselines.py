@@ -12,8 +12,8 @@ from simulated_tcp import SimulatedLoop, transferred
 from pdrgate.cli import main
 from pdrgate.data_paths.catalogue import TcpStreams
 from pdrgate.errors import DataError
-from pdrgate.gate.baseline import Baselines, HistoryBaselines
-from pdrgate.gate.scenario import Scenario
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.verdicts.baseline import Baselines, HistoryBaselines
 from pdrgate.history.address import Address
 from pdrgate.history.database.baselines import pin
 from pdrgate.history.database.connection import Database

@@ -23,15 +23,15 @@ from pdrgate.cli import main
 from pdrgate.data_paths.catalogue import TcpStreams
 from pdrgate.data_paths.iperf import check_believable, json_and_words, read_transfer
 from pdrgate.errors import DataError, SutError, TestbedError, UsageError
-from pdrgate.gate.baseline import Baselines, BaselineSource, HistoryBaselines, name_in_history
-from pdrgate.gate.boots import SIDES, Build
-from pdrgate.gate.comparisons import comparison_of
-from pdrgate.gate.file_comparison import compare_files
-from pdrgate.gate.pairs_comparison import Plan
-from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.scenario_run import ScenarioRun
-from pdrgate.gate.transfer_comparison import TransferComparison
-from pdrgate.gate.transfer_run import TransferRun, station_limited
+from pdrgate.gate.comparisons.boots import SIDES, Build
+from pdrgate.gate.comparisons.by_scenario import comparison_of
+from pdrgate.gate.comparisons.pairs_comparison import Plan
+from pdrgate.gate.comparisons.transfer_comparison import TransferComparison
+from pdrgate.gate.judged_again.file_comparison import compare_files
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.scenarios.scenario_run import ScenarioRun
+from pdrgate.gate.scenarios.transfer_run import TransferRun, station_limited
+from pdrgate.gate.verdicts.baseline import Baselines, BaselineSource, HistoryBaselines, name_in_history
 from pdrgate.history.address import Address
 from pdrgate.history.noise_file import NoiseStore
 from pdrgate.measurands import ByteCost, LoadedRoundTrip, TcpThroughput, Transmissions, WindowCurve
@@ -268,7 +268,7 @@ def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         loop: SimulatedLoop, name: str = "run", baseline: str = "", *, curve: bool = False, resume: bool = False,
         watcher: Watcher | None = None, noise: Sequence[NoiseStore] = (),
     ) -> tuple[ScenarioResult, Judgement]:  # fmt: skip
-        monkeypatch.setattr("pdrgate.gate.prepared_sut.data_path", of_loops(lambda: loop))
+        monkeypatch.setattr("pdrgate.gate.sut.prepared_sut.data_path", of_loops(lambda: loop))
         testbed = FakeTestbed(SimulatedSut(IdealCurve(1e6)))
         state = tmp_path / f"state-{name}"
         folder = tmp_path / name
@@ -444,7 +444,7 @@ def test_each_test_of_a_closed_loop_goes_on_with_its_own_transfers(
 ) -> None:
     """One that had never run once told those of the test before it, and nothing was transferred."""
     loop = SimulatedLoop()
-    monkeypatch.setattr("pdrgate.gate.prepared_sut.data_path", of_loops(lambda: loop))
+    monkeypatch.setattr("pdrgate.gate.sut.prepared_sut.data_path", of_loops(lambda: loop))
     testbed = FakeTestbed(SimulatedSut(IdealCurve(1e6)))
 
     def run(resume: bool, *tests: str) -> None:
@@ -481,7 +481,7 @@ def test_two_configurations_in_pairs(
     def path(name: str, program: Path | None, *_: object) -> SimulatedTcp:
         return SimulatedTcp(loops[str(program)])
 
-    monkeypatch.setattr("pdrgate.gate.prepared_sut.data_path", path)
+    monkeypatch.setattr("pdrgate.gate.sut.prepared_sut.data_path", path)
     with new_session(
         FakeTestbed(SimulatedSut(IdealCurve(1e6))), tmp_path / "run", Watcher(), tmp_path / "s"
     ) as session:

@@ -24,8 +24,8 @@ from pdrgate.errors import EXIT_FAIL, EXIT_PASS, UsageError
 from pdrgate.units import Duration, Ratio
 
 if TYPE_CHECKING:
-    from pdrgate.gate.bisection import Asked, Bisected, Ends
-    from pdrgate.gate.session import Session
+    from pdrgate.gate.comparisons.bisection import Asked, Bisected, Ends
+    from pdrgate.gate.run.session import Session
 
 
 @click.command()
@@ -82,8 +82,8 @@ def bisect(
     Exits with 0 when it is found, with 1 when BAD's packets do not cost more, with 2 when the testbed or the machine
     kept it from being found. With --ends and one BUILD: 0 good, 1 bad, 125 cannot be told, above 127 nothing can.
     """
-    from pdrgate.gate.bisection import Asked, Ends
-    from pdrgate.gate.profile import profile as named_profile
+    from pdrgate.gate.comparisons.bisection import Asked, Ends
+    from pdrgate.gate.run.profile import profile as named_profile
     from pdrgate.history.noise_file import NOISE_FILE
     from pdrgate.launch import default_testbed, followed
 
@@ -126,7 +126,7 @@ def _look_at(builds: Sequence[str], *, bpf: bool) -> None:
 
 def _all(session: Session, asked: Asked, builds: Sequence[str], tolerance: Ratio, form: str) -> int:
     """Compare both ends, and find the first bad one between them."""
-    from pdrgate.gate.bisection import Steps, bisected, compare_ends
+    from pdrgate.gate.comparisons.bisection import Steps, bisected, compare_ends
 
     judgement, found = compare_ends(session, asked, builds[0], builds[-1], float(tolerance))
     session.observer.said(f"the ends: {judgement}")
@@ -146,7 +146,7 @@ def _one(session: Session, ends: Ends, build: str, form: str) -> int:
 
     import msgspec
 
-    from pdrgate.gate.bisection import Steps
+    from pdrgate.gate.comparisons.bisection import Steps
 
     step = Steps(session, ends).judge(build)
     click.echo(json.dumps(msgspec.to_builtins(step), indent=1) if form == "json" else f"{step.verdict}: {step.reason}")
@@ -172,10 +172,10 @@ def _session(
     asked: Asked, output: Path, noise: Path, console: Sentences, wait: Duration, cost_tolerance: float | None
 ) -> Iterator[Session]:
     """The testbed, taken, in a new folder below ``output``."""
-    from pdrgate.gate.options import Options
-    from pdrgate.gate.profile import profile as named_profile
-    from pdrgate.gate.record import RunRecord
-    from pdrgate.gate.session import Session
+    from pdrgate.gate.run.options import Options
+    from pdrgate.gate.run.profile import profile as named_profile
+    from pdrgate.gate.run.run_record import RunRecord
+    from pdrgate.gate.run.session import Session
     from pdrgate.history.noise_file import NoiseFile
     from pdrgate.launch import found, give_file_to_caller, give_to_caller, new_folder
     from pdrgate.testbeds import load_testbed
@@ -208,7 +208,7 @@ def _scenario(program: str) -> str:
     """
     from pdrgate.builds.bpf_build import bpf_build
     from pdrgate.data_paths.catalogue import DATA_PATHS
-    from pdrgate.gate.scenario import Scenario
+    from pdrgate.gate.run.scenario import Scenario
 
     if not program:
         return Scenario().name

@@ -78,13 +78,13 @@ def calibrate(
 
     import msgspec
 
-    from pdrgate.gate.equal_builds import compare_with_itself
-    from pdrgate.gate.noise_floor import DEFAULT_TOLERANCES, noise_floor
-    from pdrgate.gate.options import Options
-    from pdrgate.gate.profile import profile as named_profile
-    from pdrgate.gate.record import RunRecord
-    from pdrgate.gate.scenario import Scenario
-    from pdrgate.gate.session import Session
+    from pdrgate.gate.comparisons.equal_builds import compare_with_itself
+    from pdrgate.gate.run.options import Options
+    from pdrgate.gate.run.profile import profile as named_profile
+    from pdrgate.gate.run.run_record import RunRecord
+    from pdrgate.gate.run.scenario import Scenario
+    from pdrgate.gate.run.session import Session
+    from pdrgate.gate.verdicts.noise_floor import DEFAULT_TOLERANCES, noise_floor
     from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
     from pdrgate.launch import default_testbed, found, give_file_to_caller, give_to_caller, new_folder
     from pdrgate.reports.noise_words import noise_lines

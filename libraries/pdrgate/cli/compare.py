@@ -61,8 +61,8 @@ def compare(
 
     import msgspec
 
-    from pdrgate.gate.file_comparison import compare_files
-    from pdrgate.gate.stored_sets import Asked
+    from pdrgate.gate.judged_again.file_comparison import compare_files
+    from pdrgate.gate.judged_again.sets_of_trials import Asked
     from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
 
     folder = candidate.absolute() if candidate.is_dir() else candidate.absolute().parent

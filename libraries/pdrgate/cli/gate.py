@@ -25,7 +25,7 @@ from pdrgate.errors import EXIT_PASS, UsageError
 from pdrgate.history.address import HISTORY_VARIABLE
 
 if TYPE_CHECKING:
-    from pdrgate.gate.options import RunOptions
+    from pdrgate.gate.run.options import RunOptions
 
 _SUITES = Path("robot/gate")
 FEWEST_BOOTS = 3
@@ -195,7 +195,7 @@ def gate(
     Exits with 0 when the gate passes (PASS, IMPROVEMENT, NO_BASELINE), with 1 when the build fails it (REGRESSION,
     CRASH, UNSTABLE, INCONCLUSIVE), with 2 when the testbed or a tool is at fault (DISTURBED, GENERATOR_LIMITED, ERROR).
     """
-    from pdrgate.gate.options import RunOptions
+    from pdrgate.gate.run.options import RunOptions
     from pdrgate.history.noise_file import NOISE_FILE
     from pdrgate.launch import Telling, check, default_testbed, followed, new_folder, run_gate
 
@@ -258,8 +258,8 @@ def _asked(**given: Any) -> RunOptions:
         UsageError: options that do not go together.
     """
     from pdrgate.builds.bpf_build import bpf_build
-    from pdrgate.gate.baseline import is_history, name_in_history
-    from pdrgate.gate.options import RunOptions
+    from pdrgate.gate.run.options import RunOptions
+    from pdrgate.gate.verdicts.baseline import is_history, name_in_history
     from pdrgate.stability import Reading
 
     said = {name: value for name, value in given.items() if value is not None}

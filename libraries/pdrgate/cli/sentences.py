@@ -9,7 +9,7 @@ import click
 from pdrgate.printable import printable
 
 if TYPE_CHECKING:
-    from pdrgate.gate.progress import Progress, Upcoming
+    from pdrgate.gate.run.progress import Progress, Upcoming
 
 
 class Sentences:

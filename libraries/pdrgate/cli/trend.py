@@ -15,7 +15,7 @@ from pdrgate.history.address import HISTORY_VARIABLE, Address
 from pdrgate.units import Ratio
 
 if TYPE_CHECKING:
-    from pdrgate.gate.trend_costs import CostAt
+    from pdrgate.gate.judged_again.trend_costs import CostAt
     from pdrgate.trend import Move, Series
 
     Alarm = Callable[[Sequence[Series], CostAt], tuple[Move, ...]]
@@ -68,7 +68,7 @@ def trend(
     """
     import json
 
-    from pdrgate.gate.trend_costs import with_functions
+    from pdrgate.gate.judged_again.trend_costs import with_functions
     from pdrgate.reports.trend_lines import trend_lines, trend_markdown, trend_record
     from pdrgate.trend import moves
 

@@ -136,7 +136,7 @@ def _between(
 
 def _moves(where: Address, last: int) -> Sequence[Move]:
     """What the newest runs of the history moved."""
-    from pdrgate.gate.trend_costs import with_functions
+    from pdrgate.gate.judged_again.trend_costs import with_functions
     from pdrgate.history.database.connection import Database
     from pdrgate.history.database.trends import kept_cost, kept_series
     from pdrgate.trend import moves

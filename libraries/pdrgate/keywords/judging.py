@@ -8,10 +8,10 @@ from assertionengine import AssertionOperator
 from robot.api.deco import keyword
 
 from pdrgate.errors import TestbedError
-from pdrgate.gate.comparisons import AnyComparison
-from pdrgate.gate.pairs_comparison import PairsComparison
-from pdrgate.gate.scenario_run import ScenarioRun
-from pdrgate.gate.transfer_run import TransferRun
+from pdrgate.gate.comparisons.by_scenario import AnyComparison
+from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
+from pdrgate.gate.scenarios.scenario_run import ScenarioRun
+from pdrgate.gate.scenarios.transfer_run import TransferRun
 from pdrgate.keywords.log import show_evidence, show_scenario
 from pdrgate.keywords.state import State
 from pdrgate.results.verdict import Judgement

@@ -10,7 +10,7 @@ from robotlibcore import DynamicCore
 
 from pdrgate import __version__
 from pdrgate.errors import PdrGateError
-from pdrgate.gate.record import not_in_history
+from pdrgate.gate.run.run_record import not_in_history
 from pdrgate.keywords.comparing import BuildKeywords
 from pdrgate.keywords.describing import ScenarioKeywords
 from pdrgate.keywords.failures import STOPPED, failed_by, is_assertion

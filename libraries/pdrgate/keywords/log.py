@@ -7,12 +7,12 @@ from typing import Any
 
 from robot.api import logger
 
-from pdrgate.gate.against_baseline import so_far
-from pdrgate.gate.comparisons import AnyComparison
-from pdrgate.gate.progress import Estimate, Progress, Upcoming
-from pdrgate.gate.record import RunRecord
-from pdrgate.gate.scenario_run import ScenarioRun
-from pdrgate.gate.transfer_run import TransferRun
+from pdrgate.gate.comparisons.by_scenario import AnyComparison
+from pdrgate.gate.run.progress import Estimate, Progress, Upcoming
+from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.scenarios.scenario_run import ScenarioRun
+from pdrgate.gate.scenarios.transfer_run import TransferRun
+from pdrgate.gate.verdicts.against_baseline import so_far
 from pdrgate.observers.accounting import losses
 from pdrgate.reports.console.screen import Screen
 from pdrgate.reports.console.trial_lines import status_line, trial_line

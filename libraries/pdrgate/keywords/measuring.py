@@ -10,8 +10,8 @@ from robot.api.deco import keyword
 
 from pdrgate.cause import causes_in_words
 from pdrgate.errors import TestbedError, UsageError
-from pdrgate.gate.change_verdict import RECEIVE_RATE
-from pdrgate.gate.scenario_run import ScenarioRun
+from pdrgate.gate.scenarios.scenario_run import ScenarioRun
+from pdrgate.gate.verdicts.change_verdict import RECEIVE_RATE
 from pdrgate.keywords.log import show_scenario, show_search
 from pdrgate.keywords.state import State
 from pdrgate.results.verdict import Verdict

@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 from assertionengine import AssertionOperator, verify_assertion
 
 from pdrgate.errors import TestbedError, UsageError
-from pdrgate.gate.baseline import BaselineSource
-from pdrgate.gate.comparisons import AnyComparison
-from pdrgate.gate.pairs_comparison import PairsComparison
-from pdrgate.gate.record import RunRecord
-from pdrgate.gate.scenario import Scenario
-from pdrgate.gate.scenario_run import ScenarioRun
-from pdrgate.gate.session import Session
-from pdrgate.gate.transfer_run import TransferRun
+from pdrgate.gate.comparisons.by_scenario import AnyComparison
+from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
+from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
+from pdrgate.gate.scenarios.scenario_run import ScenarioRun
+from pdrgate.gate.scenarios.transfer_run import TransferRun
+from pdrgate.gate.verdicts.baseline import BaselineSource
 from pdrgate.history.address import Address
 from pdrgate.keywords.failures import CheckError
 from pdrgate.reports.console.screen import Screen

@@ -11,11 +11,11 @@ from robot.api.types import Secret
 from robot.libraries.BuiltIn import BuiltIn
 
 from pdrgate.errors import HeldError, PdrGateError
-from pdrgate.gate.baseline import baselines
-from pdrgate.gate.options import LATENCY_TOLERANCE, NO_WAIT, TOLERANCE, Options, origin_of_run
-from pdrgate.gate.profile import profile as named_profile
-from pdrgate.gate.record import RunRecord
-from pdrgate.gate.session import Session
+from pdrgate.gate.run.options import LATENCY_TOLERANCE, NO_WAIT, TOLERANCE, Options, origin_of_run
+from pdrgate.gate.run.profile import profile as named_profile
+from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.session import Session
+from pdrgate.gate.verdicts.baseline import baselines
 from pdrgate.history.address import Address
 from pdrgate.history.ledger import LEDGER_FILE, Ledger, LedgerFile
 from pdrgate.history.noise_file import NoiseFile, NoiseStore

@@ -13,7 +13,7 @@ from typing import Literal
 from rich.text import Text
 
 from pdrgate.errors import EXIT_FAULT, EXIT_PASS, EXIT_STOP, EXIT_UNTESTABLE, DataError, PdrGateError, StorageError
-from pdrgate.gate.options import RunOptions
+from pdrgate.gate.run.options import RunOptions
 from pdrgate.history.ledger import LEDGER_FILE
 from pdrgate.history.results import RESULT_FILE, read_result
 from pdrgate.launch.folders import give_file_to_caller, give_to_caller, mark_latest

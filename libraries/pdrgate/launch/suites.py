@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdrgate.errors import UsageError
-from pdrgate.gate.options import RunOptions
+from pdrgate.gate.run.options import RunOptions
 
 PACKAGE = Path(__file__).parents[1]
 """Where suites and testbed files are looked for when the working directory has none: ``robot/``, ``resources/``."""
@@ -90,7 +90,7 @@ def check(options: RunOptions) -> None:
             raise UsageError(f"there is no suite {suite}; name one with --suite, such as robot/gate")
     listed(options.suites, options.scenarios)
     if options.baseline is not None:
-        from pdrgate.gate.baseline import baselines
+        from pdrgate.gate.verdicts.baseline import baselines
 
         baselines(options, options.baseline / "of no run")
 
@@ -159,6 +159,6 @@ def variables(options: RunOptions, *, resume: bool) -> dict[str, str]:
 
 
 def _anywhere(baseline: Path | None) -> Path | None:
-    from pdrgate.gate.baseline import name_in_history
+    from pdrgate.gate.verdicts.baseline import name_in_history
 
     return baseline if baseline is None or name_in_history(baseline) else baseline.resolve()

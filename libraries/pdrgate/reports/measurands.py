@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pdrgate.gate.change_verdict import odds
+from pdrgate.gate.verdicts.change_verdict import odds
 from pdrgate.results.model import ChangeResult, ComparisonResult, MeasurandResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.units import Duration, Rate

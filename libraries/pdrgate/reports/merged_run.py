@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pdrgate.errors import EXIT_FAIL, EXIT_PASS, DataError, StorageError
-from pdrgate.gate.options import OPTIONS_FILE
+from pdrgate.gate.run.options import OPTIONS_FILE
 from pdrgate.history.results import RESULT_FILE, read_result, write_result
 from pdrgate.reports.files import written
 from pdrgate.reports.junit import XUNIT_FILE, failed_besides, junit, retold, side_by_side

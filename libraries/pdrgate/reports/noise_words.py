@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from pdrgate.gate.change_verdict import CONFIDENCE
+from pdrgate.gate.verdicts.change_verdict import CONFIDENCE
 from pdrgate.replication import MeasurandNoise, NoiseFloor, PairsRule
 from pdrgate.replication.noise import DAYS
 from pdrgate.stats.intervals import t_quantile

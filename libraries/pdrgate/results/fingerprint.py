@@ -1,6 +1,6 @@
 """Fingerprints: what must be equal for two results to be comparable, and what tells two builds apart.
 
-A fingerprint is a mapping of texts. `pdrgate.gate.fingerprinting` makes it of what a run finds.
+A fingerprint is a mapping of texts. `pdrgate.gate.sut.fingerprinting` makes it of what a run finds.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ _WORD = re.compile(r"-loss(\d[\d.]*(?:e-\d+)?)(?=-|$)")
 
 
 def goal_of(scenario: str) -> float:
-    """The goal of a scenario by its name, which `pdrgate.gate.scenario` makes: the usual one is not in it."""
+    """The goal of a scenario by its name, which `pdrgate.gate.run.scenario` makes: the usual one is not in it."""
     found = _WORD.search(scenario)
     return float(found[1]) / 100 if found else DEFAULT_PLR_THRESHOLD
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from pdrgate.cause import causes_in_words
 from pdrgate.data_paths.tcp_streams import size
-from pdrgate.gate.progress import Estimate, Progress, Upcoming
+from pdrgate.gate.run.progress import Estimate, Progress, Upcoming
 from pdrgate.phase import Phase
 from pdrgate.printable import printable
 from pdrgate.trial import Trial

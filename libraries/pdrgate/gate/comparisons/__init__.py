@@ -1,0 +1,1 @@
+"""Comparisons of builds: boots in pairs, the rule that ends them, and what is built of comparisons."""

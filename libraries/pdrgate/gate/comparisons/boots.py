@@ -1,0 +1,395 @@
+"""Boots of two builds, a pair at a time: booted, asked, and left. What they are asked is a subclass's."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from pdrgate.data_paths.slowdowns import Planted
+from pdrgate.errors import DataError, PdrGateError, TestbedError
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
+from pdrgate.gate.scenarios.replicate_samples import NextStep, Replicate, measure_in_turn
+from pdrgate.gate.sut.cost_counting import cost_tolerance_of
+from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut, differences
+from pdrgate.gate.verdicts.disturbance import remedy
+from pdrgate.results.model import BootResult, Side, SideResult
+from pdrgate.results.verdict import Judgement
+from pdrgate.safety.journal import Journal
+from pdrgate.stats.intervals import load_meanwhile
+from pdrgate.testbeds import Booting, Testbed
+from pdrgate.trial import AnyStretch
+from pdrgate.units import Ratio
+
+AnyAsk = TypeVar("AnyAsk")
+SIDES: tuple[Side, Side] = ("baseline", "candidate")
+_MOST_AHEAD = 2
+"""Pairs that are up, or on their way, beside the one that is measured: guests take memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """One of the two builds: what a person calls it, and how a testbed on a fresh boot of it is had."""
+
+    side: Side
+    label: str
+    boot: Callable[[Journal], Testbed]
+    program: Path | None = None
+    """The eBPF object that is the build, on one kernel for both sides."""
+    planted: Planted | None = None
+    """What slows its boots down, see `pdrgate.gate.comparisons.spike_in`."""
+    identity: str = ""
+    """The digest of its content; empty where nobody tells: then no try of it is known again."""
+
+
+@dataclass
+class Boot(Generic[AnyAsk, AnyStretch]):
+    """A boot that is up, with its trials or transfers. What goes wrong while it is measured is its own fault."""
+
+    build: Build
+    subject: PreparedSut[AnyAsk, AnyStretch]
+    replicate: Replicate[AnyAsk, AnyStretch]
+
+    def go_on(self) -> bool:
+        with self.blamed():
+            return self.replicate.go_on()
+
+    @contextlib.contextmanager
+    def blamed(self) -> Iterator[None]:
+        try:
+            yield
+        except TestbedError as error:
+            raise BootError(self.build.side, error, self.subject.boot, self.kernel) from error
+
+    @property
+    def kernel(self) -> str:
+        return self.subject.environment.kernel_release or "unknown"
+
+
+class BootError(Exception):
+    """A boot of a build failed."""
+
+    def __init__(self, side: Side, error: TestbedError, boot: str = "", kernel: str = "") -> None:
+        self.side = side
+        self.error = error
+        self.boot = boot
+        self.kernel = kernel
+
+
+class Boots(ABC, Generic[AnyAsk, AnyStretch]):
+    """Boots pairs of builds on one session's testbed and measures them.
+
+    Args:
+        together: whether both boots of a pair can be up at once, and are measured in turn.
+        told: gets each trial or transfer, and whether it is one of the run that is resumed.
+        known: gets the fingerprint of the first boot, before anything is measured; what it raises ends the comparison.
+        test: long name of the test that asks.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        scenario: Scenario,
+        builds: Mapping[Side, Build],
+        *,
+        together: bool,
+        told: Callable[[AnyStretch, bool], None],
+        known: Callable[[Mapping[str, str]], None] = lambda fingerprint: None,
+        test: str = "",
+    ) -> None:
+        self.session = session
+        self.scenario = scenario
+        self.builds = builds
+        self.loads: tuple[float, ...] = ()
+        """Of the grid, once it is known; of a closed loop there is none."""
+        self.latency_loads: tuple[float, ...] = ()
+        """Those at which latency is told, once they are known."""
+        self.sides: dict[Side, SideResult] = {
+            side: SideResult(side=side, build=build.label, digest=build.identity) for side, build in builds.items()
+        }
+        """What is known of each build: its environment, its search."""
+        self.failure: Judgement | None = None
+        """Why there is nothing to compare."""
+        self.unlike: Judgement | None = None
+        """What packets say of the builds before any speed is compared: a `failure` then, which no load explains."""
+        self.carried = ""
+        self.uncounted = ""
+        """Why the cost of a packet is not counted."""
+        self.follows_calls = False
+        """Whether it can be told who calls whom."""
+        self.cost_tolerance: Ratio | None = None
+        """None where the cost of a packet is not judged."""
+        self.sut_cpus: tuple[int, ...] = ()
+        self.remedy = ""
+        """What a user can do where the machine disturbs."""
+        self._together = together
+        self._told = told
+        self._known = known
+        self._test = test
+        self._introduced: set[Side] = set()
+        """Sides of which a boot has been told of in words."""
+        self._ahead: dict[tuple[Side, int], tuple[PreparedSut[AnyAsk, AnyStretch], Future[None]]] = {}
+        """Boots that are not measured yet, by their build and pair, and whether they are set up already."""
+        self._to_come: list[tuple[Sequence[Side], int]] = []
+        """Those that may be begun meanwhile, and their pair."""
+        self._meanwhile = ThreadPoolExecutor(len(SIDES), "boots-ahead")
+        self._steady = False
+        """Whether the boots' speed is constant."""
+
+    # --- What boots are asked ---
+
+    @abstractmethod
+    def _new_subject(self, testbed: Testbed, identity: Identity, introduce: bool) -> PreparedSut[AnyAsk, AnyStretch]:
+        """What is measured on, of a boot."""
+
+    @abstractmethod
+    def _search(self, one: Boot[AnyAsk, AnyStretch]) -> None:
+        """What must be known of each build before boots are asked; sets `failure` where there is nothing to ask."""
+
+    @abstractmethod
+    def _steps(self, number: int) -> Sequence[NextStep[AnyStretch, AnyAsk]]:
+        """What the boots of a pair are asked, once that is known."""
+
+    def _measure_more(self, started: Sequence[Boot[AnyAsk, AnyStretch]]) -> None:
+        """What takes the first answers of a pair to be asked."""
+
+    @abstractmethod
+    def _values(self, what: str, trials: Sequence[AnyStretch]) -> Mapping[str, float]:
+        """What a boot came to, by measurand; sets `failure` where that is nothing to compare.
+
+        Args:
+            what: the boot in words.
+        """
+
+    def _look_at_packets(self, started: Sequence[Boot[AnyAsk, AnyStretch]]) -> None:
+        """Take what was seen of the packets of these boots; sets `unlike` where they are not as they must be."""
+
+    @property
+    @abstractmethod
+    def _searched(self) -> Collection[Side]:
+        """The builds that need no search any more."""
+
+    @abstractmethod
+    def forget_searches(self) -> None:
+        """Called when a boot failed: where not all is known yet, both builds are searched anew."""
+
+    # --- Pairs ---
+
+    def measure(
+        self, number: int, *, wanted: Callable[[int], bool] = lambda pair: False
+    ) -> tuple[list[BootResult], list[AnyStretch]]:
+        """Boot and measure pair ``number``; nothing comes of it where `failure` is set then.
+
+        Args:
+            wanted: whether a pair after this one will be measured, whatever this one shows: where it disturbs nobody,
+                it boots meanwhile. Asked when that can begin: until then the time may be over.
+
+        Raises:
+            BootError: a boot failed; both are left.
+        """
+        order = SIDES if number % 2 else SIDES[::-1]
+        groups = [order] if self._together else [(side,) for side in order]
+        if not self._together:
+            # What is asked lies around both: where boots follow each other, each is searched in a boot of its own.
+            for side in order:
+                if side not in self._searched:
+                    self._group((side,), number, search_only=True)
+                if self.failure is not None:
+                    return [], []
+        done: list[Boot[AnyAsk, AnyStretch]] = []
+        for group in groups:
+            done += self._group(group, number, wanted)
+            if self.failure is not None:
+                return [], []
+        results = [self._boot_result(one, number) for one in done]
+        if self.failure is not None:
+            return [], []
+        return results, [trial for one in done for trial in one.replicate.trials]
+
+    @property
+    def steady(self) -> bool:
+        """Whether the boots' speed is constant; known once there was one."""
+        return self._steady
+
+    def _boot_result(self, one: Boot[AnyAsk, AnyStretch], number: int) -> BootResult:
+        """What a boot came to; sets `failure` when that is nothing to compare."""
+        side = one.build.side
+        values = self._values(f"boot {number} of the {side} {one.build.label}", one.replicate.trials)
+        return BootResult(
+            side=side, pair=number, boot=one.subject.boot, kernel=one.kernel, values=values,
+            complaints=tuple(one.subject.complaints),
+        )  # fmt: skip
+
+    def _group(
+        self,
+        group: Sequence[Side],
+        number: int,
+        wanted: Callable[[int], bool] = lambda pair: False,
+        *,
+        search_only: bool = False,
+    ) -> list[Boot[AnyAsk, AnyStretch]]:
+        started: list[Boot[AnyAsk, AnyStretch]] = []
+        booting: list[PreparedSut[AnyAsk, AnyStretch]] = []
+        try:
+            for side in group:
+                booting += [self._begun(side, number)]  # one by one, too
+            load_meanwhile()
+            for subject in booting:
+                if isinstance(subject.testbed, Booting):
+                    subject.testbed.hurry()
+            for side, subject in zip(group, booting, strict=True):
+                # One by one: what was started before a failure must be released.
+                started.append(self._start(self.builds[side], subject))
+            if _unlike(started):
+                # One of them fell back to emulation: so will both the next time, and nothing was measured yet.
+                self.session.observer.said("the two guests do not run by the same accelerator: both are booted again")
+                mixed, started, ended, booting = started, [], booting, []
+                self._leave(mixed, ended)
+                self.sides.update({side: replace(self.sides[side], fingerprint={}) for side in group})
+                return self._group(group, number, search_only=search_only)
+            go_ahead = partial(self._go_ahead, wanted)
+            if all(one.subject.testbed.steady for one in started):
+                later = range(number + 1, number + 1 + _MOST_AHEAD)
+                self._to_come = [(group, one) for one in later if (group[0], one) not in self._ahead]
+                go_ahead()
+            self._judge_packets(started)
+            for one in started:
+                self._search(one)
+            if self.failure is None and not search_only:
+                for one in started:
+                    one.replicate.steps = self._steps(number)
+                measure_in_turn(started, go_ahead)
+                self._measure_more(started)
+                self._judge_packets(started)
+        finally:
+            self._to_come.clear()
+            # Of one that did not come to be measured because the other failed, nothing may be left for the next pair.
+            given_up = [ahead for ahead in self._ahead.values() if ahead[0] in booting]
+            self._ahead = {which: ahead for which, ahead in self._ahead.items() if ahead not in given_up}
+            self._leave(started, booting)
+            for subject, future in given_up:
+                wait((future,))  # not for long: its testbed is closed
+                subject.abandon()
+        return started
+
+    def _judge_packets(self, started: Sequence[Boot[AnyAsk, AnyStretch]]) -> None:
+        self._look_at_packets(started)
+        self.failure = self.failure or self.unlike
+
+    def _leave(
+        self, started: Sequence[Boot[AnyAsk, AnyStretch]], booting: Sequence[PreparedSut[AnyAsk, AnyStretch]]
+    ) -> None:
+        for one in reversed(started):
+            self._release(one.subject)
+        self.session.leave([subject.testbed for subject in booting])
+
+    def close(self) -> None:
+        """Wait until nothing is set up any more beside trials; the testbeds of what was are the session's to leave."""
+        self._meanwhile.shutdown(cancel_futures=True)
+        for subject, _ in self._ahead.values():
+            subject.abandon()
+
+    def _go_ahead(self, wanted: Callable[[int], bool]) -> None:
+        """Let the next boots come up and be set up while these are measured: that does not change a constant speed.
+
+        One pair after the other: when a pair ends its next one is set up where the machine has time for it.
+        """
+        if not self._to_come or not all(future.done() for _, future in self._ahead.values()):
+            return
+        if not wanted(self._to_come[0][1]):
+            self._to_come.clear()
+            return
+        group, number = self._to_come.pop(0)
+        for side in group:
+            try:
+                subject = self._subject(side, number)
+            except TestbedError:
+                self._to_come.clear()
+                return  # it is tried again, and told, when its turn comes
+            self._set_up_meanwhile(subject)
+
+    def _set_up_meanwhile(self, subject: PreparedSut[AnyAsk, AnyStretch]) -> None:
+        if isinstance(subject.testbed, Booting):
+            subject.testbed.stand_back()
+        self._ahead[_which(subject)] = subject, self._meanwhile.submit(subject.set_up)
+
+    def _begun(self, side: Side, number: int) -> PreparedSut[AnyAsk, AnyStretch]:
+        self.session.observer.said(f"boot {number} of the {side}, {self.builds[side].label}")
+        if (side, number) in self._ahead:
+            return self._ahead[side, number][0]
+        try:
+            subject = self._subject(side, number)
+        except TestbedError as error:
+            raise BootError(side, error) from error
+        if self._together and isinstance(subject.testbed, Booting):
+            self._set_up_meanwhile(subject)  # both of a pair at once
+        return subject
+
+    def _subject(self, side: Side, number: int) -> PreparedSut[AnyAsk, AnyStretch]:
+        build = self.builds[side]
+        testbed = self.session.begin(build.boot)
+        # Namespaces made anew are a start of the SUT too, though its kernel stays; made once more they are another one.
+        boot = "" if isinstance(testbed, Booting) else f"{testbed.boot}-{side}-{number}-{secrets.token_hex(4)}"
+        identity = Identity(side, build.label, number, boot, build.program, build.planted, self._test)
+        return self._new_subject(testbed, identity, side not in self._introduced)
+
+    def _start(self, build: Build, subject: PreparedSut[AnyAsk, AnyStretch]) -> Boot[AnyAsk, AnyStretch]:
+        testbed = subject.testbed
+        try:
+            if (ahead := self._ahead.get(_which(subject))) is not None:
+                ahead[1].result()
+                del self._ahead[_which(subject)]
+                if isinstance(testbed, Booting):
+                    testbed.take_place()
+            try:
+                self.session.ready(testbed, subject.introduce)
+                subject.prepare()
+            except BaseException:
+                self._release(subject)
+                raise
+        except TestbedError as error:
+            raise BootError(build.side, error, subject.boot) from error
+        self._introduced.add(build.side)
+        self.carried, self.sut_cpus, self.uncounted = subject.carried, testbed.sut_cpus, subject.uncounted
+        self.follows_calls = subject.follows_calls
+        self._steady, self.remedy = testbed.steady, remedy(testbed)
+        self.cost_tolerance = cost_tolerance_of(testbed, self.session.options.cost_tolerance)
+        if told := differences(self.sides[build.side].fingerprint, subject.fingerprint):
+            self._release(subject)
+            raise DataError(
+                f"boots of the {build.side} {build.label} cannot be taken together: {'; '.join(told)}; start a new run"
+            )
+        if not any(one.fingerprint for one in self.sides.values()):
+            try:
+                self._known(subject.fingerprint)
+            except BaseException:
+                self._release(subject)
+                raise
+        self.sides[build.side] = replace(
+            self.sides[build.side], environment=subject.environment.to_dict(), fingerprint=subject.fingerprint
+        )
+        return Boot(build, subject, Replicate(subject, ()))
+
+    def _release(self, subject: PreparedSut[Any, Any]) -> None:
+        try:
+            subject.release(ending=True)
+        except PdrGateError as error:
+            # The guest may be gone, and with it all that was to be put back.
+            self.session.observer.said(str(error))
+
+
+def _which(subject: PreparedSut[Any, Any]) -> tuple[Side, int]:
+    assert subject.identity.side is not None
+    return subject.identity.side, subject.identity.pair
+
+
+def _unlike(started: Sequence[Boot[Any, Any]]) -> bool:
+    """Whether guests that are to be compared run by different accelerators."""
+    return len({one.subject.testbed.describe().get("accelerator") for one in started}) > 1

@@ -1,0 +1,184 @@
+"""Boots of two builds that a load-loss curve is measured of: searched once each, then one grid of loads for all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+
+from pdrgate.gate.comparisons.boots import Boot, Boots, Build
+from pdrgate.gate.run.profile import BOOT_GRID, BOOT_WIDTH, STEADY_TOP_TRIALS
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
+from pdrgate.gate.scenarios.load_plan import ends, grid, overloads, past_the_pdr, round_order
+from pdrgate.gate.scenarios.replicate_samples import Measurands, measure_in_turn
+from pdrgate.gate.scenarios.scenario_run import search_failure, searched
+from pdrgate.gate.sut.carried_frames import FramesSeen, judged_frames
+from pdrgate.gate.sut.open_loop_sut import Subject, goals_of
+from pdrgate.gate.sut.prepared_sut import Identity
+from pdrgate.gate.verdicts.build_latency import latency_trials
+from pdrgate.measurands import Ask, LatencyTrials, PartialDropRate, SaturationThroughput, Step, Sweep
+from pdrgate.results.model import Side
+from pdrgate.results.verdict import Judgement, Verdict
+from pdrgate.search.goals import Goal
+from pdrgate.testbeds import Testbed
+from pdrgate.trial import Trial
+from pdrgate.units import Rate
+
+_PLACING = 0.05
+"""Relative width that is fine enough to place a grid by."""
+
+
+class CurveBoots(Boots[Ask, Trial]):
+    """The first boot of each build searches its bounds. All boots then measure one grid of loads around both, and as
+    many trials as tell their PDR."""
+
+    def __init__(
+        self,
+        session: Session,
+        scenario: Scenario,
+        builds: Mapping[Side, Build],
+        *,
+        together: bool,
+        told: Callable[[Trial, bool], None],
+        known: Callable[[Mapping[str, str]], None] = lambda fingerprint: None,
+        test: str = "",
+    ) -> None:
+        super().__init__(session, scenario, builds, together=together, told=told, known=known, test=test)
+        self.frames: dict[Side, FramesSeen] = {side: FramesSeen() for side in builds}
+        """What was seen of each build's, over all its boots."""
+        self._done: set[Side] = set()
+        """Builds that were searched."""
+        self._centres: dict[Side, float] = {}
+        self._most: dict[Side, float] = {}
+        """By build, the highest load worth a trial when it was searched."""
+
+    @property
+    def goal(self) -> Goal:
+        """The PDR's."""
+        return goals_of(self.session.profile, self.scenario)[-1]
+
+    @property
+    def _searched(self) -> Collection[Side]:
+        return self.builds if self.loads else self._done
+
+    def forget_searches(self) -> None:
+        if not self.loads:
+            self._done.clear()
+
+    def _new_subject(self, testbed: Testbed, identity: Identity, introduce: bool) -> Subject:
+        return Subject(self.session, self.scenario, testbed, identity, told=self._told, introduce=introduce)
+
+    def _look_at_packets(self, started: Sequence[Boot[Ask, Trial]]) -> None:
+        for one in started:
+            assert isinstance(one.subject, Subject)
+            self.frames[one.build.side].add(one.subject.frames)
+            one.subject.frames = FramesSeen()
+        self.unlike = judged_frames(self.frames)
+        if self.unlike is not None:
+            for side, seen in self.frames.items():
+                for line in seen.in_lines():
+                    self.session.observer.said(f"the {side}'s {line}")
+
+    def _measure_more(self, started: Sequence[Boot[Ask, Trial]]) -> None:
+        """Latency, at the same loads in all boots: shares of the PDR that the first boot of the baseline came to."""
+        if not self.scenario.latency:
+            return
+        first = next((one for one in started if one.build.side == "baseline"), None)
+        if not self.latency_loads and first is not None:
+            pdr = self._measurands.pdr.value(first.replicate.trials)
+            self.latency_loads = latency_trials(pdr, self.session.profile.boot_trial).loads
+        for one in started:
+            one.replicate.steps = (self._latency,)
+        measure_in_turn(started)
+
+    def _steps(self, number: int) -> Sequence[Step]:
+        self.loads = self.loads or self._grid()
+        return self._measurands.steps(Sweep(round_order(self.loads, number), self.session.profile.boot_trial))
+
+    def _unsaturated(self, what: str, trials: Sequence[Trial]) -> Judgement:
+        """Why a boot tells nothing of saturation."""
+        most = max(trial.intended_load for trial in trials)
+        if not any(trial.generator_limited for trial in trials):
+            return Judgement(
+                Verdict.INCONCLUSIVE,
+                f"{what} took all of {Rate(most)}, far more than the first boots did: the machine's speed is not the "
+                "same from boot to boot; see pdrgate doctor, and take a quieter machine",
+            )
+        ceiling = min(one.calibration.ceiling for one in self.sides.values() if one.calibration is not None)
+        return Judgement(
+            Verdict.GENERATOR_LIMITED,
+            f"the generator ends at {Rate(ceiling)}, too near the PDR to show saturation ({what} was offered "
+            f"{Rate(most)} at most); give the SUT less CPU, or use a faster generator",
+        )
+
+    def _values(self, what: str, trials: Sequence[Trial]) -> Mapping[str, float]:
+        measurands = self._measurands
+        values = {measurand.name: measurand.value(trials) for measurand in measurands.all}
+        if values[SaturationThroughput.name] == 0:
+            most = Rate(measurands.saturation.load)
+            self.failure = Judgement(Verdict.UNSTABLE, f"{what} forwards nothing when it is offered {most}: a livelock")
+        elif values[SaturationThroughput.name] is None:
+            self.failure = self._unsaturated(what, trials)
+        elif values[PartialDropRate.name] is None:
+            self.failure = Judgement(
+                Verdict.UNSTABLE, f"{what}: no load held a loss of {self.goal.loss_ratio:.1%}: there is no PDR to find"
+            )
+        return {name: value for name, value in values.items() if value is not None}
+
+    def _search(self, one: Boot[Ask, Trial]) -> None:
+        """Calibrate and search, once for each build."""
+        side = one.build.side
+        if side in self._searched or self.failure is not None:
+            return
+        subject = one.subject
+        assert isinstance(subject, Subject)
+        with one.blamed():
+            found = subject.search(self._searched_goals)
+        assert subject.calibration is not None
+        self._done.add(side)
+        self.sides[side] = replace(self.sides[side], search=searched(found), calibration=subject.calibrated())
+        failure = search_failure(found, subject.calibration)
+        if failure is not None:
+            self.failure = Judgement(failure.verdict, f"the {side} {one.build.label}: {failure.reason}")
+            return
+        result = found.results[-1]
+        self._most[side] = subject.calibration.max_load
+        self._centres[side] = result.lower or result.upper or 0.0
+
+    @property
+    def _searched_goals(self) -> tuple[Goal, ...]:
+        """Where boots' speed is constant the search is short: it places the grid, and each boot tells its own PDR."""
+        goals = goals_of(self.session.profile, self.scenario)
+        if not self._steady:
+            return goals
+        trial, width = self.session.profile.boot_trial, max(_PLACING, self.goal.width)
+        short = replace(
+            self.goal, width=width, initial_trial_duration=trial, final_trial_duration=trial, duration_sum=2 * trial,
+            preceding_targets=1,
+        )  # fmt: skip
+        return (short,)
+
+    def _grid(self) -> tuple[float, ...]:
+        centres = list(self._centres.values())
+        factors = ends(BOOT_GRID) if self.scenario.starves else BOOT_GRID
+        return grid(min(centres), factors, min(self._most.values()), highest=max(centres))
+
+    @property
+    def _measurands(self) -> Measurands:
+        """What all boots measure, once the loads are known."""
+        profile = self.session.profile
+        width = max(BOOT_WIDTH, profile.finest_width)
+        top = min(STEADY_TOP_TRIALS, profile.boot_top_trials) if self._steady else profile.boot_top_trials
+        # Of a run that is resumed the ceiling is in what was found then.
+        known = [one.calibration.ceiling for one in self.sides.values() if one.calibration is not None]
+        return Measurands.at(
+            self.loads, self.goal, profile.boot_trial, top_trials=top, width=width,
+            past=past_the_pdr(max(self.loads)) if self.scenario.starves else (),
+            overloads=overloads(max(self.loads), self.scenario.overload, min(known, default=math.inf)),
+            latency=self._latency if self.scenario.latency else None, paths=self.follows_calls,
+        )  # fmt: skip
+
+    @property
+    def _latency(self) -> LatencyTrials:
+        return LatencyTrials(self.latency_loads, self.session.profile.boot_trial)

@@ -1,0 +1,735 @@
+"""Two builds, measured over several boots of each, in pairs, whatever is measured.
+
+Repeats within a boot do not show what the next boot would give: boots are the replicates, and the comparison works on
+one sample of each measurand per boot. A pair is one boot of each build. Where the testbed can have both up at once,
+trials alternate between them: what changes over time (another guest of the host, heat) meets both alike and drops out
+of their ratio. Where it cannot, the boots of a pair follow each other, A B, then B A.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic
+
+from pdrgate.crashes.faults import Crash
+from pdrgate.errors import DataError, SutError
+from pdrgate.gate.comparisons.boots import SIDES, BootError, Boots, Build
+from pdrgate.gate.comparisons.pairs_shape import Shape
+from pdrgate.gate.comparisons.tries_ledger import Earlier, Tries
+from pdrgate.gate.run.pairs_file import StoredStep
+from pdrgate.gate.run.progress import Estimate
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
+from pdrgate.gate.scenarios.scenario_run import pdr_of
+from pdrgate.gate.sut.prepared_sut import differences
+from pdrgate.gate.verdicts.baseline import besides_the_kernel, differing_entries
+from pdrgate.gate.verdicts.build_pair import BuildPair
+from pdrgate.gate.verdicts.change_verdict import (
+    COSTS,
+    check_tolerance,
+    comparison,
+    judged,
+    proven,
+    shown,
+    summarised,
+    told,
+    tolerance_of,
+)
+from pdrgate.gate.verdicts.disturbance import Disturbance
+from pdrgate.gate.verdicts.interference import interference
+from pdrgate.gate.verdicts.noise_floor import as_observed, check_resolvable, noise_floor, remember, resolvable_in_words
+from pdrgate.guests.guest import GuestError
+from pdrgate.measurands import Compared
+from pdrgate.measurands.function_changes import function_changes
+from pdrgate.phase import Phase
+from pdrgate.replication import PairsRule, Samples, Standing
+from pdrgate.replication.earlier_tries import Pairs
+from pdrgate.results.losses import LossResult, compared
+from pdrgate.results.model import (
+    ArrivalsResult,
+    BootResult,
+    ComparisonResult,
+    CostResult,
+    CrashResult,
+    ForwardedFrameResult,
+    LatencyResult,
+    ScenarioResult,
+    Side,
+    SideResult,
+    SpikeInResult,
+    TransfersResult,
+)
+from pdrgate.results.verdict import Judgement, Verdict, graver
+from pdrgate.stability import Assessment
+from pdrgate.stability import Verdict as Stability
+from pdrgate.trial import AnyStretch, Trial, by_boot
+
+_MOST_FAILURES = 2
+"""Boots of one build that may fail; one failure can be the testbed's, two are the build's."""
+_FEWEST_IN_ANY_TIME = 2
+"""Pairs that are measured, whatever time they take: of one nothing can be told."""
+_FEWEST_CONCLUSIVE = 6
+"""Pairs that a budget which nobody named allows in any case, however long boots take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How many pairs of boots a comparison may cost. It ends early once the rule has its answer."""
+
+    pairs: int
+    """At most."""
+    budget: float | None
+    """Seconds after which no pair is begun, once there are two; None: `STEADY_BUDGET` for guests of constant speed and
+    `DEFAULT_BUDGET` for others, and time for six pairs if they take longer."""
+    tolerance: float
+    together: bool = True
+    """Whether the boots of a pair are up at once and measured in turn."""
+    comparisons: int = 1
+    """Of the whole run, this one included."""
+    whole: bool = False
+    """Whether all pairs are measured, whatever the first ones show."""
+
+
+DEFAULT_BUDGET = 540.0
+STEADY_BUDGET = 100.0
+"""Where the speed is constant: what fourteen pairs of 7 s do not tell there, forty hardly do."""
+_TELLING = frozenset({Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.INCONCLUSIVE})
+"""What a comparison ends with that tells how boots of its testbed deviate."""
+
+
+class PairsComparison(ABC, Generic[AnyStretch]):
+    """One scenario over boots of two builds: `run`; or `measure`, `judge` by tolerances of one's own, and `finish`.
+
+    However it ends, `finish` tells and stores the change of what was measured until then.
+
+    What is measured of a boot, by trials or by transfers, is a subclass's.
+
+    Args:
+        test: the Robot test that asks.
+        longname: what tells it from all other tests of the run; empty where its name does.
+    """
+
+    compared: ClassVar[tuple[Compared, ...]]
+    """What is compared, where all boots have it, the one that the run is about first."""
+
+    def __init__(
+        self,
+        session: Session,
+        scenario: Scenario,
+        builds: Mapping[Side, Build],
+        plan: Plan,
+        *,
+        test: str = "",
+        longname: str = "",
+    ) -> None:
+        check_tolerance(plan.tolerance)
+        self.session = session
+        self.scenario = scenario
+        self.builds = builds
+        self.plan = plan
+        self.test = test
+        self.longname = longname or test
+        self._boots = self._new_boots()
+        self.boots: list[BootResult] = []
+        self.shape: Shape | None = None
+        """Once all pairs are measured."""
+        self.comparison: ComparisonResult | None = None
+        self.spike_in: SpikeInResult | None = None
+        """Whether it could have failed, see `pdrgate.gate.comparisons.spike_in`."""
+        self.judgement: Judgement | None = None
+        """By the plan's tolerance, until `judge` is asked: then the gravest of what it said; None before both."""
+        self._asked: Judgement | None = None
+        """The gravest that `judge` said."""
+        self.interference = ""
+        self.disturbance = Disturbance()
+        """Of all pairs."""
+        self._trials: list[AnyStretch] = []
+        """Of all whole pairs, those of a run that is resumed included."""
+        self._now: list[AnyStretch] = []
+        """Those of the pair that is being measured, repeats of disturbed ones included."""
+        self._all: list[AnyStretch] = []
+        """Those of all pairs, the same."""
+        self._tries = Tries(
+            session.ledgers, f"{session.record.run} {self.longname}".rstrip(), afresh=session.options.afresh,
+            resumed=session.record.resumed, observer=session.observer,
+        )  # fmt: skip
+        self._count = 0
+        self._spent = 0.0
+        """Seconds that earlier starts of this comparison took."""
+        self._began = time.monotonic()
+        self._ended: Judgement | None = None
+        """Why it came to another end than its own: an error, an interruption, what else its test asserts."""
+        self._ends = [0.0]
+        """Seconds from the begin of this start to the end of each of its pairs, 0 the first."""
+        self._outlooks: dict[tuple[int, int], tuple[int, int]] = {}
+        """By boots and earlier pairs: every trial asks, and only a boot changes it."""
+
+    # --- What is measured ---
+
+    @abstractmethod
+    def _new_boots(self) -> Boots[Any, AnyStretch]:
+        """What boots both builds and asks them; it tells `_told`, and `_begin_on` of the first boot."""
+
+    @abstractmethod
+    def _shape_of(self, samples: Mapping[str, Mapping[Side, tuple[float, ...]]]) -> Shape:
+        """What may speak against comparing by means, once all pairs are measured; samples by measurand and side."""
+
+    @abstractmethod
+    def _progress(self, one: AnyStretch, replayed: bool) -> None:
+        """Tell whoever watches of one that was measured."""
+
+    @abstractmethod
+    def _known(self) -> Sequence[AnyStretch]:
+        """Those of the run that is resumed."""
+
+    def _cost(self, side: Side) -> CostResult | None:
+        """What a packet costs over all boots of a build, by function."""
+        return None
+
+    def _latency(self, side: Side) -> tuple[LatencyResult, ...]:
+        """Latency over all boots of a build, by load."""
+        return ()
+
+    def _losses(self, side: Side) -> LossResult | None:
+        """Where packets were lost, over all boots of a build."""
+        return None
+
+    def _arrivals(self, side: Side) -> tuple[ArrivalsResult, ...]:
+        """How packets arrived at the receivers of an end host, over all boots of a build, by load."""
+        return ()
+
+    def _frames(self) -> tuple[ForwardedFrameResult, ...]:
+        """Of frames that speak against a build, or against both."""
+        return ()
+
+    def _curve_trials(self, boot: str) -> Sequence[Trial]:
+        """A boot's trials, where it has any."""
+        return ()
+
+    def _transfers(self) -> TransfersResult | None:
+        """What TCP did in the candidate's boots, where that was measured."""
+        return None
+
+    # --- What a suite calls ---
+
+    def run(self) -> Judgement:
+        """Measure and `finish`; what ends it before is raised once that is done."""
+        try:
+            self.measure()
+        except BaseException as error:
+            why = str(error) if isinstance(error, Exception) else "interrupted; all trials are kept"
+            self.session.observer.said(str(self.finish(Judgement(Verdict.ERROR, why))))
+            raise
+        return self.finish()
+
+    def measure(self) -> None:
+        """Pairs of boots until the rule has its answer, and what that is by the plan's tolerance."""
+        with contextlib.closing(self._boots):
+            self._resume()
+            while self._given_up is None and self._standing().verdict is None and not self._time_is_up():
+                known = len(self.boots)
+                self._now.clear()
+                try:
+                    boots, trials = self._boots.measure(self._pairs + 1, wanted=self._certain)
+                    self.boots += boots
+                    self._trials += trials
+                except BootError as failed:
+                    self._failed(failed)
+                if len(self.boots) > known:
+                    if not self.boots[-1].failure:
+                        self._ends.append(time.monotonic() - self._began)
+                    self.session.record.pairs.append(self._stored(self.boots[known:]))
+                    self._find_tries()
+                    self._tell()
+        if self._given_up is None:
+            self._assess()
+        self.judgement, self.comparison = self._by(self.plan.tolerance)
+
+    def prove(self, spike_in: SpikeInResult | None) -> None:
+        """Take into account whether it could have failed, see the module `spike_in`; None: that was not tried."""
+        self.spike_in = spike_in
+        self.judgement, self.comparison = self._by(self.plan.tolerance)
+
+    def judge(self, tolerance: float) -> Judgement:
+        """What the rule says of the pairs by a tolerance. Of several the gravest stands, and its comparison is stored.
+
+        What the plan's tolerance made of them stands no longer: a suite has asked by one of its own.
+        """
+        found, change = self._by(tolerance)
+        if graver(self._asked, found) is found:
+            self._asked = self.judgement = found
+            self.comparison = change
+        return found
+
+    def _by(self, tolerance: float) -> tuple[Judgement, ComparisonResult | None]:
+        """The verdict by a tolerance, and the change: one that was measured is told in any case."""
+        check_tolerance(tolerance)
+        failure = self._failure
+        if failure is not None and failure is not self._boots.unlike:
+            failure = Disturbance.of(self._now, self.session.profile.patience).weighed(failure, self._boots.remedy)
+        standing = self._standing(tolerance, ended=True)
+        if not standing.changes:
+            few = f"{self._pairs} pair{'s' * (self._pairs != 1)} of boots; a comparison needs two"
+            failure = failure or self._weighed(Judgement(Verdict.INCONCLUSIVE, few))
+            assert failure is not None
+            return failure, None
+        functions = function_changes(*(self._cost(side) for side in SIDES))
+        changes = self._rule.told(standing, self._samples(tolerance), self._earlier.pairs)
+        builds = BuildPair.of(*(self._boots.sides[side].environment for side in SIDES))
+        found = judged(changes, functions)
+        veto = failure or self._veto(standing)
+        doubt = veto or (found if found.verdict is Verdict.INCONCLUSIVE else None)
+        weighed = self._weighed(doubt)
+        if weighed is not None and weighed.verdict is Verdict.DISTURBED:
+            veto = weighed
+        change = comparison(
+            changes, self.builds["baseline"].label, self._differs, pairs=self._pairs,
+            earlier=self._earlier.pairs, tries=len(self._earlier.tries) + 1,
+            why_not=veto.reason if veto else "", functions=functions,
+            builds=builds,
+        )  # fmt: skip
+        if veto is not None:
+            numbers = "; ".join(map(told, changes))
+            remark = "" if veto.verdict is Verdict.DISTURBED else self.disturbance.remark()
+            refused = veto.remarked(
+                remark, self._places(veto.verdict), f"not accepted therefore: {numbers}", self._earlier.in_words()
+            )
+            return refused, change
+        found = builds.weighed(found, allowed=self.session.options.allow_config_differences)
+        accepted = proven(found, self.spike_in)
+        return accepted.remarked(*self._remarks(found.verdict), self._earlier.in_words()), change
+
+    @property
+    def loads(self) -> tuple[float, ...]:
+        """Those that all boots are offered, packets/s; empty until they are known."""
+        return self._boots.loads
+
+    @property
+    def _differs(self) -> Mapping[str, tuple[str | None, str | None]]:
+        return differing_entries(*(self._boots.sides[side].fingerprint for side in SIDES))
+
+    @property
+    def left(self) -> Estimate | None:
+        """What the comparison still takes: as many pairs as the rule may want, and the budget allows; None before the
+        first pair has shown what one takes.
+        """
+        if len(self._ends) < 2:
+            return None
+        # The first of a start is slower than all others: both builds are searched.
+        counted = self._ends[1:] if len(self._ends) > 2 else self._ends
+        each = (counted[-1] - counted[0]) / (len(counted) - 1)
+        since = time.monotonic() - self._began - self._ends[-1]
+        allowed = math.ceil(max(0.0, self._budget - self._elapsed + since) / each) if each else self.plan.pairs
+        least, most = (min(number - self._pairs, allowed) for number in self._outlook)
+        return Estimate(max(0.0, least * each - since), max(0.0, most * each - since))
+
+    @property
+    def _outlook(self) -> tuple[int, int]:
+        known = len(self.boots), self._tries.earlier.pairs
+        if known not in self._outlooks:
+            self._outlooks = {known: self._rule.outlook(self._samples(), self._earlier.pairs)}
+        return self._outlooks[known]
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """Those of all whole pairs, where there are any."""
+        return ()
+
+    def samples(self, measurand: str, side: Side) -> tuple[float, ...]:
+        """A measurand of each boot of a build, in the order of the pairs."""
+        whole = [boot for boot in self.boots if not boot.failure and boot.side == side]
+        return tuple(boot.values[measurand] for boot in whole)
+
+    def stability(self) -> Judgement | None:
+        """Why the trials of the builds support no comparison; None when they do."""
+        return self._veto(self._standing(ended=True))
+
+    def finish(self, judgement: Judgement | None = None) -> Judgement:
+        """Leave the last boots, judge what nobody has judged yet, and record the scenario.
+
+        Args:
+            judgement: of one that came to another end than its own.
+        """
+        self.session.leave()
+        if judgement is not None and not judgement.verdict.passes and judgement != self.judgement:
+            self._ended = judgement
+        if self.judgement is None or self._ended is not None:
+            tolerance = self.plan.tolerance if self.comparison is None else self.comparison.tolerance
+            self.judgement, self.comparison = self._by(tolerance)
+        final = self.judgement
+        assert final is not None
+        self._remember()
+        if self.shape is not None:
+            self._tries.keep(final.verdict, {one.name: self._paired(one.name) for one in self._compared})
+        self.session.record.add(self.result(final))
+        return final
+
+    def result(self, judgement: Judgement | None = None) -> ScenarioResult:
+        """The scenario as result.json has it, as far as it came."""
+        final = judgement or self.judgement or Judgement(Verdict.ERROR, "the comparison has not ended")
+        sides = tuple(self._side_result(side) for side in SIDES)
+        candidate = sides[1]
+        return ScenarioResult(
+            name=self.scenario.name,
+            title=self.scenario.title,
+            verdict=final.verdict,
+            reason=final.reason,
+            test=self.test,
+            carried=self._boots.carried,
+            fingerprint=candidate.fingerprint,
+            environment=candidate.environment,
+            trials=self._count,
+            calibration=candidate.calibration,
+            search=candidate.search,
+            pdr=pdr_of(candidate.measurands),
+            measurands=candidate.measurands,
+            assessment=candidate.assessment,
+            comparison=self.comparison,
+            spike_in=self.spike_in,
+            interference=self.interference,
+            complaints=candidate.complaints,
+            sides=sides,
+            boots=tuple(self.boots),
+            cost=candidate.cost,
+            latency=candidate.latency,
+            uncounted=self._boots.uncounted,
+            losses=candidate.losses,
+            arrivals=candidate.arrivals,
+            frames=self._frames(),
+            transfers=self._transfers(),
+        )
+
+    # --- Where it stands ---
+
+    @property
+    def _failure(self) -> Judgement | None:
+        """Why no verdict rests on the pairs, whatever they show."""
+        unjudged = Judgement(Verdict.ERROR, "the comparison ended before its verdict") if self.shape is None else None
+        return self._ended or self._given_up or unjudged
+
+    @property
+    def _given_up(self) -> Judgement | None:
+        """Why no further pair is measured, though the rule has no answer."""
+        return self._boots.failure or self._too_many_failed
+
+    @property
+    def _pairs(self) -> int:
+        return sum(not boot.failure for boot in self.boots) // 2
+
+    def _certain(self, pair: int) -> bool:
+        """Whether that pair will be measured, whatever those before it show, as far as time is left for it."""
+        known = self._earlier if self._pairs else self._tries.earlier
+        return self._rule.wants(pair, known.pairs) and self._in_time(pair)
+
+    def _in_time(self, pair: int) -> bool:
+        return pair <= _FEWEST_IN_ANY_TIME or self._elapsed <= self._budget
+
+    @property
+    def _elapsed(self) -> float:
+        return self._spent + time.monotonic() - self._began
+
+    @property
+    def _budget(self) -> float:
+        if self.plan.budget is not None:
+            return self.plan.budget
+        each = self._elapsed / self._pairs if self._pairs else 0.0
+        return max(STEADY_BUDGET if self._boots.steady else DEFAULT_BUDGET, _FEWEST_CONCLUSIVE * each)
+
+    @property
+    def _affordable(self) -> int:
+        """Pairs that there is time for, as long as each takes what they took so far."""
+        if not self._pairs or self._elapsed <= 0:
+            return self.plan.pairs
+        each = self._elapsed / self._pairs
+        return min(self.plan.pairs, max(self._pairs, math.ceil(self._budget / each)))
+
+    def _time_is_up(self) -> bool:
+        if self._in_time(self._pairs + 1):
+            return False
+        self.session.observer.said("the time is up: no further boots")
+        return True
+
+    def _standing(self, tolerance: float | None = None, *, ended: bool = False) -> Standing:
+        return self._rule.standing(self._samples(tolerance), earlier=self._earlier.pairs, ended=ended)
+
+    def _samples(self, tolerance: float | None = None) -> list[Samples]:
+        """Those of all pairs that count, the ones of earlier tries first."""
+        earlier = self._earlier
+        return [one.after(earlier.of(one.measurand)) for one in self._fresh(tolerance)]
+
+    def _fresh(self, tolerance: float | None = None) -> list[Samples]:
+        """Those of the pairs of this try."""
+        accepted = self.plan.tolerance if tolerance is None else tolerance
+        return [
+            Samples(
+                one.name, one.unit, one.better, self._tolerance(one, accepted),
+                self.samples(one.name, "baseline"), self.samples(one.name, "candidate"),
+            )
+            for one in self._compared
+        ]  # fmt: skip
+
+    @property
+    def _earlier(self) -> Earlier:
+        """The tries that had all that is compared now, where they do not contradict it."""
+        return self._tries.earlier.having([one.name for one in self._compared]).agreeing(self._fresh())
+
+    def _find_tries(self) -> None:
+        self._tries.find(
+            {side: self.builds[side].identity for side in SIDES},
+            {side: self._boots.sides[side].fingerprint for side in SIDES},
+        )
+
+    def _paired(self, measurand: str) -> Pairs:
+        return tuple(zip(self.samples(measurand, "baseline"), self.samples(measurand, "candidate"), strict=True))
+
+    @property
+    def _rule(self) -> PairsRule:
+        rule = PairsRule(most=self.plan.pairs, comparisons=self.plan.comparisons, affordable=self._affordable)
+        return replace(rule, fewest=rule.most, fewest_scattered=rule.most) if self.plan.whole else rule
+
+    def _tolerance(self, measurand: Compared, asked: float) -> float:
+        latency = self.session.options.latency_tolerance
+        return tolerance_of(measurand.name, asked, self._boots.cost_tolerance, latency)
+
+    @property
+    def _compared(self) -> tuple[Compared, ...]:
+        """What all boots have: the cost of a packet is not counted everywhere, and not judged wherever it is."""
+        whole = [boot for boot in self.boots if not boot.failure]
+        not_judged = COSTS if self._boots.cost_tolerance is None else frozenset[str]()
+        candidates = [one for one in self.compared if one.name not in not_judged]
+        return tuple(one for one in candidates if all(one.name in boot.values for boot in whole))
+
+    def _veto(self, standing: Standing) -> Judgement | None:
+        if self.shape is None:
+            return None
+        return self.shape.veto(standing, self._labels(), self.interference)
+
+    def _remarks(self, verdict: Verdict) -> list[str]:
+        """What a reader should know of a change that is accepted."""
+        remarks = [self.disturbance.remark()]
+        for side in SIDES:
+            found = self._assessment(side)
+            if found is not None and found.verdict is not Stability.STABLE:
+                remarks.append(f"the {side}'s curve: {found.reason}")
+        if self.interference and verdict is not Verdict.PASS:
+            remarks.append(f"meanwhile {self.interference}")
+        remarks.append(self.shape.remark if self.shape is not None else "")
+        return [*remarks, self._places(verdict)]
+
+    def _places(self, verdict: Verdict) -> str:
+        """Where both builds lose packets, in a clause; of a verdict that this explains."""
+        if verdict not in (Verdict.REGRESSION, Verdict.UNSTABLE):
+            return ""
+        return compared(*(self._losses(side) for side in SIDES))
+
+    def _assessment(self, side: Side) -> Assessment | None:
+        return self.shape.assessments.get(side) if self.shape is not None else None
+
+    def _weighed(self, judgement: Judgement | None) -> Judgement | None:
+        return self.disturbance.weighed(judgement, self._boots.remedy)
+
+    # --- The testbed's noise ---
+
+    def _begin_on(self, fingerprint: Mapping[str, str]) -> None:
+        """Say what can be told apart on the testbed that it is; refuse to look for less."""
+        floor = noise_floor(self.session.noise, fingerprint, self.session.observer)
+        tolerances = {one.name: self._tolerance(one, self.plan.tolerance) for one in self.compared}
+        if self.session.noise:
+            self.session.observer.said(resolvable_in_words(floor, tolerances))
+        if not self.session.options.below_noise:
+            check_resolvable(floor, tolerances, self.plan.pairs)
+
+    def _remember(self) -> None:
+        """What ratios deviate by does not depend on a true change: each comparison tells of the testbed.
+
+        One that was disturbed does not, and a build that flips tells of itself, unless it is the same on both sides.
+        """
+        if not self.observed:
+            return
+        whole = sorted((boot for boot in self.boots if not boot.failure), key=lambda boot: (boot.pair, boot.side))
+        seen = [
+            as_observed(
+                self._boots.sides[boot.side].fingerprint, boot.boot, boot.values, self._curve_trials(boot.boot),
+                label=self.builds[boot.side].label, pair=boot.pair,
+            )
+            for boot in whole
+        ]  # fmt: skip
+        remember(self.session.noise, self._boots.sides["candidate"].fingerprint, seen, self.session.observer)
+
+    @property
+    def observed(self) -> bool:
+        """Whether it has ended in something that tells how boots of its testbed deviate."""
+        if self.shape is None or self.judgement is None:
+            return False
+        one_build = len({build.label for build in self.builds.values()}) == 1
+        verdict = self.judgement.verdict
+        return verdict in _TELLING or (verdict is Verdict.UNSTABLE and one_build)
+
+    # --- Boots that failed, and how it goes ---
+
+    def _failed(self, failed: BootError) -> None:
+        number = self._pairs + 1
+        crash = failed.error.crash if isinstance(failed.error, GuestError) else None
+        self.boots.append(
+            BootResult(
+                side=failed.side, pair=number, boot=failed.boot, kernel=failed.kernel, failure=str(failed.error),
+                sut_failed=isinstance(failed.error, SutError), crash=_crash_result(crash) if crash else None,
+            )
+        )  # fmt: skip
+        self.session.observer.said(f"boot {number} of the {failed.side} failed: {failed.error}")
+        for frame in crash.trace if crash is not None else ():
+            self.session.observer.said(f"    {frame}")
+        self._boots.forget_searches()
+
+    @property
+    def _too_many_failed(self) -> Judgement | None:
+        """A crash is the candidate's alone. What its baseline does as well, or a tool, is a fault of the testbed."""
+        failed = {side: [boot for boot in self.boots if boot.side == side and boot.failure] for side in SIDES}
+        for side, failures in failed.items():
+            if len(failures) < _MOST_FAILURES:
+                continue
+            count = f"{len(failures)} boots of the {side} {self.builds[side].label} failed"
+            if side == "candidate" and self._baseline_came_up and all(boot.sut_failed for boot in failures):
+                if not failed["baseline"]:
+                    worst = next((boot for boot in failures if boot.crash is not None), failures[-1])
+                    return Judgement(Verdict.CRASH, f"{worst.failure}; {count}, and none of the baseline's")
+                both = f"{count}, and {len(failed['baseline'])} of the baseline, so that both builds do"
+                return Judgement(Verdict.ERROR, f"{both}; the last: {failures[-1].failure}")
+            return Judgement(Verdict.ERROR, f"{count}, the last: {failures[-1].failure}")
+        return None
+
+    @property
+    def _baseline_came_up(self) -> bool:
+        """Whether a boot of another build than the candidate has come up beside it."""
+        one_build = self._identities()["baseline"] and len(set(self._identities().values())) == 1
+        return bool(self._boots.sides["baseline"].fingerprint) and not one_build
+
+    def _tell(self) -> None:
+        """Where the comparison stands after a pair."""
+        if self.boots[-1].failure:
+            return
+        so_far = {
+            one.measurand: f", so far {one.change:+.1%} ({one.lower:+.1%} to {one.upper:+.1%})"
+            for one in self._standing().changes
+        }
+        told = []
+        for one in self._compared:
+            baseline, candidate = (self.samples(one.name, side)[-1] for side in SIDES)
+            ours, theirs = shown(candidate, one.unit), shown(baseline, one.unit)
+            told.append(f"{one.name} {ours} against {theirs}{so_far.get(one.name, '')}")
+        self.session.observer.said(f"pair {self._pairs} of at most {self.plan.pairs}: {'; '.join(told)}")
+
+    def _told(self, one: AnyStretch, replayed: bool) -> None:
+        self._count += 1
+        self._now.append(one)
+        if one.repeat or one.pair:
+            self._all.append(one)
+        self._progress(one, replayed)
+
+    # --- All pairs ---
+
+    def _assess(self) -> None:
+        """Judge the shape of both curves, and whether the changes stay the same from pair to pair."""
+        if others := besides_the_kernel(self._differs):
+            self.session.observer.said(others)
+        self.shape = self._shape_of(
+            {one.name: {side: self.samples(one.name, side) for side in SIDES} for one in self._compared}
+        )
+        if not self._boots.steady:  # else trials tell of it themselves, where it mattered
+            self.interference = interference(self._trials, self._boots.sut_cpus)
+        self.disturbance = Disturbance.of(
+            [trial for trial in self._all if trial.phase not in (Phase.CALIBRATION, Phase.SEARCH)],
+            self.session.profile.patience,
+        )
+
+    def _side_result(self, side: Side) -> SideResult:
+        found = [summarised(one.name, one.unit, one.better, self.samples(one.name, side)) for one in self._compared]
+        told = {name: [line for boot in self.boots if boot.side == name for line in boot.complaints] for name in SIDES}
+        fresh = [line for line in dict.fromkeys(told[side]) if side == "baseline" or line not in told["baseline"]]
+        assessment = self._assessment(side)
+        return replace(
+            self._boots.sides[side],
+            measurands=tuple(one for one in found if one is not None),
+            assessment=assessment.result() if assessment else None,
+            complaints=tuple(fresh),
+            cost=self._cost(side),
+            latency=self._latency(side),
+            losses=self._losses(side),
+            arrivals=self._arrivals(side),
+        )
+
+    # --- What a run that continues this one must know ---
+
+    def _labels(self) -> dict[str, str]:
+        return {side: build.label for side, build in self.builds.items()}
+
+    def _identities(self) -> dict[str, str]:
+        return {side: build.identity for side, build in self.builds.items()}
+
+    def _refuse_other_builds(self, steps: Sequence[StoredStep]) -> None:
+        """Raise DataError when pairs of the run that is continued are of other builds: their names need not tell."""
+        ours = _in_words(self._labels(), self._identities())
+        for step in steps:
+            told = differences(_in_words(step.builds, step.identities), ours)
+            if told or step.test != self.longname:
+                raise DataError(
+                    f"cannot resume {self.session.record.folder}: its pairs of {self.scenario.name} were measured "
+                    f"otherwise ({'; '.join(told) or 'by an older version of pdrgate'}); start a new run"
+                )
+
+    def _refuse_lost(self, steps: Sequence[StoredStep], measured: Mapping[str, Sequence[AnyStretch]]) -> None:
+        """Raise DataError when what a pair rests on is not there any more."""
+        for boot in (boot for step in steps if not step.failed for boot in step.boots):
+            if not any(one.phase == Phase.REPEAT for one in measured.get(boot.boot, ())):
+                raise DataError(
+                    f"cannot resume {self.session.record.folder}: what was measured in boot {boot.pair} of the "
+                    f"{boot.side} ({boot.boot}) is not there any more; start a new run"
+                )
+
+    def _stored(self, boots: Sequence[BootResult]) -> StoredStep:
+        return StoredStep(
+            test=self.longname, scenario=self.scenario.name, builds=self._labels(), identities=self._identities(),
+            elapsed=self._elapsed, boots=tuple(boots), loads=self._boots.loads,
+            latency_loads=self._boots.latency_loads, sides=self._boots.sides,
+        )  # fmt: skip
+
+    def _resume(self) -> None:
+        """Take over the pairs of the run that is continued, its failures and the time it took.
+
+        Raises DataError when they are of other builds, or what was measured in their boots is not there.
+        """
+        measured = by_boot(self._known())
+        steps = self.session.record.pairs.take(self.longname, self.scenario.name)
+        self._refuse_other_builds(steps)
+        self._refuse_lost(steps, measured)
+        for step in steps:
+            self._spent = step.elapsed
+            self._boots.loads, self._boots.latency_loads = step.loads, step.latency_loads
+            self._boots.sides.update(step.sides)
+            self.boots += step.boots
+            for boot in () if step.failed else step.boots:
+                theirs = measured[boot.boot]
+                self._count += len(theirs)
+                self._all += theirs
+                self._trials += [one for one in theirs if one.phase not in (Phase.CALIBRATION, Phase.SEARCH)]
+        self._find_tries()
+        if self.boots:
+            self.session.observer.said(f"{self._pairs} pairs of boots are taken over from the run that is continued")
+
+
+def _in_words(labels: Mapping[str, str], identities: Mapping[str, str]) -> dict[str, str]:
+    """Builds by side, told apart by what they are."""
+    return {
+        side: f"{label} with content {identities.get(side, '')[:12] or 'unknown'}" for side, label in labels.items()
+    }
+
+
+def _crash_result(crash: Crash) -> CrashResult:
+    return CrashResult(
+        kind=crash.kind, line=crash.line, rip=crash.rip, trace=crash.trace, fingerprint=crash.fingerprint
+    )

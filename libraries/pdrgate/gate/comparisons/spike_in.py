@@ -1,0 +1,235 @@
+"""Could a comparison that passed have failed? Its baseline, slowed down on purpose, is compared with itself.
+
+The slowdown is real and of known size: work in the packets' way (`pdrgate.data_paths.slowdowns`) that makes one slower
+by twice the tolerance, as trials of one boot tell. The comparison is one like any other, by the same plan and rule, on
+boots of its own. To put it into boots that are up already would cost less and prove less: of slow and plain in one boot
+nothing is seen of what boots deviate by; of slow in one boot and plain in the next the boots' deviations cancel from
+ratio to ratio, so that the mean is known better than in any comparison of builds, and the machine's ups and downs,
+which meet both boots of a pair alike, do not cancel at all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import msgspec
+
+from pdrgate.data_paths.slowdowns import Planted, Slowdown, slowdowns
+from pdrgate.errors import DataError, StorageError, TestbedError, without_value
+from pdrgate.gate.comparisons.build_comparison import BuildComparison
+from pdrgate.gate.comparisons.by_scenario import AnyComparison
+from pdrgate.gate.run.run_record import SPIKE_IN_FILE
+from pdrgate.gate.sut.open_loop_sut import Subject
+from pdrgate.gate.sut.prepared_sut import Identity
+from pdrgate.hosts.host import CommandError
+from pdrgate.measurands import Ask
+from pdrgate.measurands.cost import packet_cost
+from pdrgate.phase import Phase
+from pdrgate.results.model import SpikeInResult
+from pdrgate.results.verdict import Verdict
+
+_STARTS = 2
+"""Of the boot in which a size is found; one failure can be the machine's."""
+_TRIALS, _TRIALS_UNSTEADY = 3, 9
+"""For each size that is tried, where the SUT's speed is constant, and elsewhere."""
+_ROUNDS = 2
+"""From the first step to a size, and once more from there: the next steps may cost more than the further ones."""
+_CLOSE = 0.1
+"""Of the size that is wanted: no round is made for less."""
+_IDLE_TIME = 0.25
+_NEAR = 0.75, 1.5
+"""Of the size that is wanted: a slowdown within is as good as that one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How much of a slowdown does what."""
+
+    name: str
+    """The slowdown's."""
+    steps: int
+    slowdown: float
+    """By how much more work a packet takes."""
+
+
+def spike_in(comparison: AnyComparison) -> SpikeInResult | None:
+    """Plant a slowdown of twice the tolerance and see whether it is found; None where the comparison did not pass.
+
+    Raises:
+        PdrGateError: as `BuildComparison.measure`.
+    """
+    if comparison.judgement is None or comparison.judgement.verdict is not Verdict.PASS:
+        return None
+    session, baseline = comparison.session, comparison.builds["baseline"]
+    wanted = twice(comparison.plan.tolerance)
+    if not isinstance(comparison, BuildComparison):
+        return SpikeInResult(
+            wanted=wanted, reason="a closed loop has no packets whose way could be made longer by so much"
+        )
+    if not wanted:
+        return SpikeInResult(wanted=wanted, reason="twice a tolerance of nothing is nothing")
+    with session.recorded_in(session.record.spike_in):
+        known = {one.name: one for one in slowdowns(comparison.scenario.data_path)}
+        size = _kept(comparison)
+        if size is None:
+            size, why = _found(comparison, known.values(), wanted)
+            if size is None:
+                session.observer.said(f"no slowdown was planted: {why}")
+                return SpikeInResult(wanted=wanted, reason=why)
+            _keep(comparison, size)
+        planted = Planted(known[size.name], size.steps)
+        session.observer.said(
+            f"the comparison passed; could it have failed? The baseline with {planted}, {size.slowdown:.1%} more work "
+            "for a packet, is compared with the baseline"
+        )
+        slow = dataclasses.replace(
+            baseline, side="candidate", label=f"{baseline.label} with {planted}", planted=planted, identity=""
+        )
+        against = comparison.beside({"baseline": baseline, "candidate": slow})
+        against.measure()
+        judgement = against.judge(comparison.plan.tolerance)
+        session.leave()
+    session.observer.said(f"the planted slowdown: {judgement}")
+    return SpikeInResult(
+        wanted=wanted, planted=str(planted), slowdown=size.slowdown, verdict=judgement.verdict,
+        reason=judgement.reason, comparison=against.comparison, trials=against.result().trials,
+    )  # fmt: skip
+
+
+def twice(tolerance: float) -> float:
+    """How much more work makes a packet rate fall by a tolerance, and from there by the same again."""
+    return (1.0 - tolerance) ** -2 - 1.0
+
+
+def sized(work: Callable[[int], float], most: int, wanted: float) -> tuple[int, float]:
+    """How many steps come nearest to a slowdown, at least one, and what they come to.
+
+    Args:
+        work: what a packet takes with so many steps, in any unit; about linear from the first step on.
+        most: steps.
+        wanted: more work, as a fraction.
+    """
+    none, known = work(0), {1: work(1), most: work(most)}
+    each = (known[most] - known[1]) / max(1, most - 1)
+    steps = 1 if each > 0 else most
+    for _ in range(_ROUNDS if each > 0 else 0):
+        if abs(known[steps] / none - 1.0 - wanted) <= _CLOSE * wanted:
+            break
+        steps = min(most, max(1, steps + round((none * (1.0 + wanted) - known[steps]) / each)))
+        known[steps] = known.get(steps) or work(steps)
+    return steps, known[steps] / none - 1.0
+
+
+def _found(
+    comparison: BuildComparison, known: Iterable[Slowdown], wanted: float
+) -> tuple[Size | None, str]:  # fmt: skip
+    """The slowdown that is as large as wanted, or the least above; else why there is none."""
+    for start in range(1, _STARTS + 1):
+        try:
+            return _tried(comparison, known, wanted)
+        except TestbedError as error:
+            if start == _STARTS:
+                raise
+            comparison.session.observer.said(f"the boot to size a slowdown in failed: {error}")
+    raise AssertionError("the last start has returned or raised")
+
+
+def _tried(comparison: BuildComparison, known: Iterable[Slowdown], wanted: float) -> tuple[Size | None, str]:
+    """In a boot of the baseline."""
+    session, build = comparison.session, comparison.builds["baseline"]
+    session.observer.said(f"a boot of the baseline, {build.label}, to size a slowdown in")
+    testbed = session.begin(build.boot)
+    subject: Subject | None = None
+    larger: list[Size] = []
+    why: list[str] = []
+    try:
+        session.ready(testbed, introduce=False)
+        # Of a pair, and a boot of no pair: a run that is resumed sizes anew what was not sized to the end.
+        boot = f"{testbed.boot}-sizing-{secrets.token_hex(4)}"
+        identity = Identity("baseline", build.label, 1, boot, build.program, test=comparison.longname)
+        subject = Subject(session, comparison.scenario, testbed, identity, introduce=False)
+        subject.prepare()
+        work = _Work(subject, max(comparison.loads))
+        for one in known:
+            try:
+                steps, found = sized(lambda count, one=one: work(one, count), one.most, wanted)  # type: ignore[misc]
+            except CommandError as error:
+                why.append(f"the kernel does not take {Planted(one, 1)} ({error})")
+                continue
+            if _NEAR[0] * wanted <= found <= _NEAR[1] * wanted:
+                return Size(name=one.name, steps=steps, slowdown=found), ""
+            if found > wanted:
+                larger.append(Size(name=one.name, steps=steps, slowdown=found))
+            else:
+                why.append(f"{Planted(one, steps)}, as many as there can be, make {found:.1%} more work for a packet")
+    finally:
+        if subject is not None:
+            subject.release(ending=True)
+        session.leave([testbed])
+    if larger:
+        return min(larger, key=lambda one: one.slowdown), ""
+    return None, f"{'; '.join(why)}; twice the tolerance is {wanted:.1%}"
+
+
+class _Work:
+    """What a packet takes when it is offered more than the SUT can: instructions where they are counted, else time."""
+
+    def __init__(self, subject: Subject, load: float) -> None:
+        self._subject = subject
+        self._load = load
+        self._count = _TRIALS if subject.testbed.steady else _TRIALS_UNSTEADY
+        self._idle = None if subject.uncounted else subject.measure(0.0, _IDLE_TIME, Phase.IDLE)
+
+    def __call__(self, slowdown: Slowdown, steps: int) -> float:
+        """Raises CommandError when the host does not take the slowdown."""
+        subject, profile = self._subject, self._subject.session.profile
+        subject.plant(Planted(slowdown, steps) if steps else None)
+        ask = Ask(self._load, profile.boot_trial, Phase.SATURATION)
+        trials = [subject.measure_patiently(ask, profile.patience) for _ in range(self._count)]
+        cost = packet_cost(trials, self._idle) if self._idle is not None else None
+        if cost is not None:
+            return cost.instructions
+        rate = median(trial.forwarding_rate for trial in trials)
+        return 1.0 / rate if rate else math.inf
+
+
+def _file(comparison: BuildComparison) -> Path:
+    return comparison.session.record.folder / SPIKE_IN_FILE
+
+
+def _kept(comparison: BuildComparison) -> Size | None:
+    """What the run that is resumed has planted. Raises DataError when that cannot be read."""
+    if not comparison.session.record.resumed:
+        return None
+    return _read(_file(comparison)).get(_asked(comparison))
+
+
+def _keep(comparison: BuildComparison, size: Size) -> None:
+    """Raises StorageError, or DataError when what is there is not ours."""
+    file = _file(comparison)
+    try:
+        file.write_bytes(msgspec.json.encode(_read(file) | {_asked(comparison): size}))
+    except OSError as error:
+        raise StorageError(f"cannot write {file}: {error.strerror}; make room there and run again") from error
+
+
+def _asked(comparison: BuildComparison) -> str:
+    """What the size is for: another test of the scenario may have another baseline."""
+    return f"{comparison.longname} {comparison.scenario.name}".lstrip()
+
+
+def _read(file: Path) -> dict[str, Size]:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=dict[str, Size])
+    except FileNotFoundError:
+        return {}
+    except (OSError, msgspec.MsgspecError) as error:
+        raise DataError(
+            f"cannot go on from {file.parent}: {file} is damaged ({without_value(error)}); start a new run"
+        ) from error

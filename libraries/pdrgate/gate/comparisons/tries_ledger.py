@@ -1,0 +1,140 @@
+"""Tries of one comparison: what earlier ones have left, and what this one leaves for the next."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from pdrgate.errors import PdrGateError
+from pdrgate.gate.comparisons.boots import SIDES
+from pdrgate.gate.run.progress import Observer
+from pdrgate.history.ledger import Ledger
+from pdrgate.replication import Contradiction, Samples, Try, contradiction
+from pdrgate.replication.earlier_tries import Pairs, counting
+from pdrgate.results.file_name import as_text
+from pdrgate.results.fingerprint import digest
+from pdrgate.results.model import Side
+from pdrgate.results.verdict import Verdict
+
+COUNTING = frozenset({
+    Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.INCONCLUSIVE, Verdict.UNSTABLE
+})  # fmt: skip
+"""What a try ends with that counts for the next one: what the builds did, and not what machine or testbed did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """The tries that this one goes on with, oldest first."""
+
+    tries: tuple[Try, ...] = ()
+    contradictions: tuple[Contradiction, ...] = ()
+    """Why none of them counts, though there are some."""
+
+    @property
+    def pairs(self) -> int:
+        """That are taken over."""
+        return sum(one.taken_over for one in self.tries)
+
+    def of(self, measurand: str) -> list[Pairs]:
+        """By try, its pairs."""
+        return [one.pairs[measurand] for one in self.tries]
+
+    @property
+    def samples(self) -> list[dict[str, dict[Side, tuple[float, ...]]]]:
+        """By try, measurand and side, one of each boot."""
+        return [
+            {name: dict(zip(SIDES, zip(*pairs, strict=True), strict=True)) for name, pairs in one.pairs.items()}
+            for one in self.tries
+        ]
+
+    def having(self, measurands: Sequence[str]) -> Earlier:
+        """Those in which all of these were measured."""
+        return Earlier(tuple(one for one in self.tries if one.pairs.keys() >= set(measurands)))
+
+    def agreeing(self, fresh: Sequence[Samples]) -> Earlier:
+        """None of them where their pairs contradict the fresh ones in any measurand."""
+        found = tuple(filter(None, (contradiction(one, self.of(one.measurand)) for one in fresh)))
+        return Earlier(contradictions=found) if found else self
+
+    def in_words(self) -> str:
+        """One sentence; empty where this is the first try."""
+        if self.contradictions:
+            which = ", ".join(map(str, self.contradictions))
+            return f"the pairs of earlier tries of these two builds contradict these and do not count ({which})"
+        if not self.tries:
+            return ""
+        before = ", ".join(one.verdict for one in self.tries)
+        return (
+            f"this is try {len(self.tries) + 1} of these two builds: {self.pairs} pairs of earlier ones ({before}) "
+            "count too, and with --afresh they do not"
+        )
+
+
+class Tries:
+    """Those of one comparison, in ledgers.
+
+    Args:
+        ledgers: each keeps all of them; empty: tries are not kept.
+        run: what tells this try from all others.
+        afresh: whether earlier ones are forgotten.
+        resumed: whether it goes on with a run that may have left a try, which is this one.
+    """
+
+    def __init__(
+        self, ledgers: Sequence[Ledger], run: str, *, afresh: bool, resumed: bool, observer: Observer
+    ) -> None:  # fmt: skip
+        self.earlier = Earlier()
+        self._ledgers = tuple(ledgers)
+        # A folder's name may be no text, and a ledger holds nothing else.
+        self._run = as_text(run)
+        self._afresh = afresh
+        self._resumed = resumed
+        self._observer = observer
+        self._compared = ""
+
+    def find(self, builds: Mapping[Side, str], fingerprints: Mapping[Side, Mapping[str, str]]) -> None:
+        """Look up the earlier ones, the first time that it is known what is compared, and say what counts.
+
+        Args:
+            builds: by side, the digest of the build's content; empty where nobody tells.
+            fingerprints: by side; empty where it is not known yet.
+        """
+        if not self._ledgers or self._compared or not all((*builds.values(), *fingerprints.values())):
+            return
+        self._compared = digest(
+            {f"{side} {what}": each for side, found in fingerprints.items()
+             for what, each in (("build", builds[side]), ("fingerprint", digest(found)))}
+        )  # fmt: skip
+        if self._afresh:
+            return
+        found = counting(self._known(), time.time())
+        self.earlier = Earlier(tuple(one for one in found if not (self._resumed and one.run == self._run)))
+        if said := self.earlier.in_words():
+            self._observer.said(said)
+
+    def keep(self, verdict: Verdict, pairs: Mapping[str, Pairs]) -> None:
+        """Leave this one for the next; that it cannot be kept changes no verdict."""
+        if not self._compared or verdict not in COUNTING:
+            return
+        one = Try(
+            run=self._run, when=time.time(), verdict=str(verdict), pairs=pairs, afresh=self._afresh,
+            resumed=self._resumed,
+        )  # fmt: skip
+        for ledger in self._ledgers:
+            try:
+                ledger.add(self._compared, one)
+            except PdrGateError as error:
+                self._observer.said(f"this try is not kept for a retry: {error}")
+
+    def _known(self) -> list[Try]:
+        """Of all ledgers that can be read, in the order in which they ended."""
+        found: dict[bytes, Try] = {}  # several may have the same
+        for ledger in self._ledgers:
+            try:
+                found |= {msgspec.json.encode(one): one for one in ledger.tries(self._compared)}
+            except PdrGateError as error:
+                self._observer.said(f"earlier tries of these builds are not known: {error}")
+        return sorted(found.values(), key=lambda one: one.when)

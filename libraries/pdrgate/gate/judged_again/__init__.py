@@ -1,0 +1,1 @@
+"""What is stored, judged again without a testbed."""

@@ -1,0 +1,295 @@
+"""The comparison of two sets of trial files, or of files of transfers, without a testbed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from pdrgate.errors import DataError
+from pdrgate.gate.comparisons.pairs_shape import Shape, shape_of, shape_of_transfers
+from pdrgate.gate.comparisons.transfer_comparison import TRANSFER_MEASURANDS
+from pdrgate.gate.judged_again.sets_of_trials import Asked, StoredSet, check_comparable, goal_of_sets, stored_set
+from pdrgate.gate.run.options import COST_TOLERANCE, LATENCY_TOLERANCE
+from pdrgate.gate.scenarios.replicate_samples import MEASURANDS, Measurands
+from pdrgate.gate.scenarios.transfer_run import TransferMeasurands
+from pdrgate.gate.verdicts.change_verdict import (
+    COSTS,
+    check_tolerance,
+    compare,
+    comparison,
+    judged,
+    remedy_of_boots,
+    told,
+    tolerance_of,
+)
+from pdrgate.gate.verdicts.noise_floor import noise_floor
+from pdrgate.history.noise_file import NoiseStore
+from pdrgate.measurands import (
+    LATENCY,
+    Compared,
+    LatencyTrials,
+    PartialDropRate,
+    SaturationThroughput,
+    TcpThroughput,
+    replicate_of,
+)
+from pdrgate.measurands.tcp import transfers_of_replicates
+from pdrgate.phase import OF_CURVE, Phase
+from pdrgate.replication import NoiseFloor, PairsRule, Samples
+from pdrgate.results.fingerprint import conditions
+from pdrgate.results.model import ChangeResult, ComparisonResult, Side
+from pdrgate.results.verdict import Judgement, Verdict
+from pdrgate.search.goals import PDR
+from pdrgate.stability import Reading, assess
+from pdrgate.stability import Verdict as Stability
+from pdrgate.stability.curve import LoadLossCurve, first_past
+from pdrgate.stability.transfer_checks import assess_transfers
+from pdrgate.stability.transfer_files import TransferExperiment
+from pdrgate.stats.intervals import mean
+from pdrgate.transfer import Transfer
+from pdrgate.trial import Trial, by_boot
+
+_SIDES: tuple[Side, Side] = ("baseline", "candidate")
+_Values = dict[str, dict[int, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Set:
+    """One side's trials or transfers, assessed."""
+
+    stored: StoredSet
+    failure: Judgement | None
+    """Why they do not come to one number; None when they do."""
+    values: _Values
+    """By measurand, the samples: by pair of boots where there are pairs, else counted from 1."""
+    paired: bool
+    trials: tuple[Trial, ...] = ()
+    transfers: tuple[Transfer, ...] = ()
+    """In place of trials."""
+
+    @property
+    def path(self) -> Path:
+        """As a person named it."""
+        return self.stored.path
+
+    @property
+    def boots(self) -> int:
+        """That the samples are of."""
+        if self.paired:
+            return max(map(len, self.values.values()))
+        return len(by_boot(self.trials) or by_boot(self.transfers)) or 1
+
+    @property
+    def inexact(self) -> bool:
+        """Whether a processor counted what packets cost, see `pdrgate.testbeds.protocol.Counting`."""
+        return "counted" in self.fingerprint
+
+    @property
+    def fingerprint(self) -> Mapping[str, str]:
+        """What the first trial was made under, as its run has it; empty where it lies in no run. Raises DataError."""
+        first: Trial | Transfer = (self.trials or self.transfers)[0]
+        return self.stored.fingerprint(first)
+
+    @property
+    def compared(self) -> tuple[Compared, ...]:
+        """What is measured, the one that a run is about first."""
+        return TRANSFER_MEASURANDS if self.transfers else MEASURANDS
+
+    @property
+    def needed(self) -> frozenset[str]:
+        """Measurands that pairs cannot be judged without."""
+        if self.transfers:
+            return frozenset((TcpThroughput.name,))
+        return frozenset((PartialDropRate.name, SaturationThroughput.name))
+
+
+def compare_files(
+    baseline: Path,
+    candidate: Path,
+    tolerance: float,
+    plr_threshold: float | None = None,
+    told_of: Callable[[str], None] = lambda sentence: None,
+    *,
+    asked: Asked = Asked(),  # noqa: B008  # frozen
+    noise: NoiseStore | None = None,
+    boots_deviate: float | None = None,
+) -> tuple[ComparisonResult | None, Judgement]:
+    """Assess both sides, then compare their PDRs and saturation throughputs, or what transfers come to.
+
+    Of the trials of a build comparison, which has two builds, those of the baseline are taken from the first path and
+    those of the candidate from the second: given twice, such a run is judged again, pair by pair. Boots of two runs are
+    no pairs: they were not measured side by side. A change that can be computed is told also where a side is not
+    stable.
+
+    Args:
+        plr_threshold: the loss ratio that makes the PDR; None: what the trials were measured for.
+        told_of: gets a sentence on what a reader should know of the files, see `expand` and `check_comparable`.
+        asked: which of several is meant.
+        noise: where what boots deviate by is kept, for trials whose run lies around them.
+        boots_deviate: what it is stated to be.
+
+    Raises:
+        DataError: a file holds no trials, several sets of them of which none was chosen, or trials of another question.
+        UsageError: the tolerance has no meaning.
+    """
+    check_tolerance(tolerance)
+    stored = stored_set(baseline, asked, told_of), stored_set(candidate, asked, told_of)
+    check_comparable(*stored, asked, told_of, any_goal=plr_threshold is not None)
+    loss_ratio = goal_of_sets(stored) if plr_threshold is None else plr_threshold
+    first, second = (
+        _transfers_of(one, side) if one.transfers else _trials_of(one, side, loss_ratio)
+        for one, side in zip(stored, _SIDES, strict=True)
+    )
+    failure = next((one.failure for one in (first, second) if one.failure is not None), None)
+    main, *_ = first.compared
+    pairs = sorted(first.values[main.name].keys() & second.values[main.name].keys())
+    one_run = first.paired and second.paired and stored[0].made == stored[1].made
+    paired = one_run and len(pairs) > 1
+    judged_here = [one for one in first.compared if one.name not in COSTS or not (first.inexact or second.inexact)]
+    samples = [_samples(one, first, second, tolerance, pairs if paired else None) for one in judged_here]
+    known = [one for one in samples if len(one.baseline) > 1 and len(one.candidate) > 1]
+    paired = paired and {one.measurand for one in known} >= first.needed
+    if not known:
+        if failure is not None:
+            return None, failure
+        few = min((first, second), key=lambda one: len(one.values[main.name]))
+        count = len(few.values[main.name])
+        of = "transfers" if few.transfers else "a saturated load"
+        raise DataError(f"{few.path} has {count} repeats of {of}; a comparison needs two or more")
+    floor = NoiseFloor()
+    if paired:
+        changes, failure = _by_pairs(known, first, second, loss_ratio)
+    else:
+        if boots_deviate is not None:
+            floor = NoiseFloor.stated([one.measurand for one in known], boots_deviate)
+        else:
+            floor = _floor(noise, first, second)
+        # What boots of one comparison deviate by is that of some minutes, and says nothing of those of another day.
+        baseline_tells = one_run or not first.paired
+        changes = compare(known, str(baseline), floor, (second.boots, first.boots), baseline_tells=baseline_tells)
+    found = comparison(
+        changes, str(baseline), {}, pairs=len(pairs) if paired else 0, why_not=failure.reason if failure else ""
+    )
+    if failure is not None:
+        numbers = "; ".join(told(change) for change in changes)
+        return found, Judgement(failure.verdict, f"{failure.reason}; not accepted therefore: {numbers}")
+    remedy = "" if paired else remedy_of_boots(changes, floor, "")
+    return found, judged(changes).remarked(remedy)
+
+
+def _floor(noise: NoiseStore | None, first: _Set, second: _Set) -> NoiseFloor:
+    """What is known of the testbed that both sets are of."""
+    own = [one.fingerprint for one in (first, second)]
+    one_testbed = conditions(own[0]) == conditions(own[1])
+    return noise_floor((noise,), own[1]) if noise is not None and one_testbed else NoiseFloor()
+
+
+def _by_pairs(
+    samples: Sequence[Samples], first: _Set, second: _Set, loss_ratio: float
+) -> tuple[tuple[ChangeResult, ...], Judgement | None]:
+    """The changes, and why they are not accepted: as a comparison of builds has them."""
+    try:
+        standing = PairsRule().standing(samples, ended=True)
+    except ValueError as error:
+        raise DataError(f"cannot compare {second.path} pair by pair with {first.path}: {error}") from error
+    of_boots: dict[str, Mapping[Side, tuple[float, ...]]] = {
+        one.measurand: {"baseline": one.baseline, "candidate": one.candidate} for one in samples
+    }
+    shape: Shape
+    if first.transfers:
+        shape = shape_of_transfers(of_boots)
+    else:
+        shape = shape_of(
+            dict(zip(_SIDES, (first.trials, second.trials), strict=True)), of_boots,
+            reading=Reading.STRICT, loss_ratio=loss_ratio, scenario="trials of",
+        )  # fmt: skip
+    return PairsRule().told(standing, samples), shape.veto(
+        standing, {side: str(one.path) for side, one in zip(_SIDES, (first, second), strict=True)}
+    )
+
+
+def _samples(
+    measurand: Compared,
+    first: _Set,
+    second: _Set,
+    tolerance: float,
+    pairs: Sequence[int] | None,
+) -> Samples:
+    def of(one: _Set) -> tuple[float, ...]:
+        values = one.values[measurand.name]
+        if pairs is not None and not values.keys() >= set(pairs):
+            return ()  # not everything is measured everywhere
+        return tuple(values[number] for number in (sorted(values) if pairs is None else pairs))
+
+    accepted = tolerance_of(measurand.name, tolerance, COST_TOLERANCE, LATENCY_TOLERANCE)
+    return Samples(measurand.name, measurand.unit, measurand.better, accepted, of(first), of(second))
+
+
+def _transfers_of(stored: StoredSet, side: Side) -> _Set:
+    path, own = stored.path, stored.of(stored.transfers, side)
+    paired = any(one.pair for one in own)
+    assessed = assess_transfers(TransferExperiment(str(path), tuple(own)))
+    failure = None
+    if assessed.verdict is not Stability.STABLE and not paired:  # of pairs, boots tell
+        failure = Judgement(Verdict(assessed.verdict.value), f"{path}: {assessed.reason}")
+    values: _Values = {one.name: {} for one in TRANSFER_MEASURANDS}
+    for count, ((_, pair, _), made) in enumerate(transfers_of_replicates(own).items(), 1):
+        repeats = [one for one in made if one.phase == Phase.REPEAT]
+        if not repeats:
+            continue
+        duration = median(one.intended_duration for one in repeats)
+        for measurand in TransferMeasurands.at(repeats[0].window, duration, len(repeats)).all:
+            if (value := measurand.value(made)) is not None:
+                values[measurand.name][pair or count] = value
+    return _Set(stored, failure, values, paired, transfers=tuple(own))
+
+
+def _trials_of(stored: StoredSet, side: Side, plr_threshold: float) -> _Set:
+    path, trials = stored.path, stored.of(stored.trials, side)
+    repeats = [one for one in trials if one.phase in OF_CURVE] or [one for one in trials if one.intended_load]
+    if not repeats:
+        raise DataError(f"{path}: in none of its trials was anything sent; name a file of others")
+    paired = any(trial.pair for trial in trials)
+    values = _by_replicate(trials, plr_threshold)
+    pdrs = tuple(values[PartialDropRate.name].values())
+    found = assess(
+        repeats, plr_threshold=plr_threshold, source=str(path), over_time=not paired, pdr=mean(pdrs) if pdrs else None
+    )
+    if not any(values.values()):
+        values = values_by_run(found.curve, plr_threshold)
+    failure = None
+    if found.verdict is not Stability.STABLE:
+        failure = Judgement(Verdict(found.verdict.value), f"{path}: {found.reason}")
+    return _Set(stored, failure, values, paired, tuple(trials))
+
+
+def values_by_run(curve: LoadLossCurve, plr_threshold: float) -> _Values:
+    """Samples of files without replicates (PASTRAMI's, older ones): those of the curve, by measurand and run."""
+    past = first_past(curve.steady_plrs, plr_threshold)
+    beyond = curve.points[past + 1].throughputs if past is not None and past + 1 < len(curve.points) else ()
+    pdrs = curve.pdr_per_run(plr_threshold) if beyond else ()
+    return {
+        **{one.name: {} for one in MEASURANDS},
+        PartialDropRate.name: dict(enumerate(pdrs, 1)), SaturationThroughput.name: dict(enumerate(beyond, 1)),
+    }  # fmt: skip
+
+
+def _by_replicate(trials: Sequence[Trial], plr_threshold: float) -> _Values:
+    values: _Values = {one.name: {} for one in MEASURANDS}
+    for count, ((_, pair, _), own) in enumerate(replicate_of(trials).items(), 1):
+        loads = [trial.intended_load for trial in own if trial.phase == Phase.REPEAT] or [own[0].intended_load]
+        goal = dataclasses.replace(PDR, loss_ratio=plr_threshold)
+        measurands = Measurands.at(
+            loads, goal, own[0].intended_duration, top_trials=0, width=goal.width,
+            past=sorted({trial.intended_load for trial in own if trial.phase == Phase.PAST}),
+            overloads=sorted({trial.intended_load for trial in own if trial.phase == Phase.OVERLOAD}),
+            latency=LatencyTrials() if any(trial.phase in LATENCY for trial in own) else None,
+        )  # fmt: skip
+        for measurand in measurands.all:
+            value = measurand.value(own)
+            if value is not None:
+                values[measurand.name][pair or count] = value
+    return values

@@ -1,0 +1,66 @@
+"""What those who watch a run are told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.phase import Phase
+from pdrgate.results.model import Side
+from pdrgate.trial import Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """How long something still takes, in seconds: from and to, for what is measured decides how much is wanted."""
+
+    least: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class Upcoming:
+    """A trial, or a transfer, that begins now."""
+
+    phase: Phase
+    load: float
+    """Packets/s; 0 where nothing is sent."""
+    duration: float
+    """Seconds."""
+    side: Side | None = None
+    """Of which of two builds."""
+    pair: int = 0
+    """Number of the pair of boots, from 1; 0 where there are no pairs."""
+    window: int = 0
+    """Bytes; of a transfer, which has no load."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a scenario stands after a trial."""
+
+    scenario: Scenario
+    trial: Trial
+    number: int
+    """Trials so far, this one included."""
+    replayed: bool
+    """The trial is of the run that is resumed."""
+    lower: float | None
+    upper: float | None
+    """What the trials so far say of the PDR's goal: the highest load that holds, the lowest that does not."""
+    left: Estimate | None
+    """What the scenario still takes, by what is known so far; None where nothing is."""
+
+
+class Observer(Protocol):
+    """Who watches a run: a console, Robot's log."""
+
+    def said(self, sentence: str) -> None:
+        """Something happened that a person wants to know."""
+
+    def measuring(self, upcoming: Upcoming) -> None:
+        """A trial begins."""
+
+    def measured(self, progress: Progress) -> None:
+        """A trial ended."""

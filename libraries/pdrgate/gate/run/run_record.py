@@ -1,0 +1,272 @@
+"""What a run has found so far, on disk: its trials, its result, and what made them."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import itertools
+import json
+import shlex
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from pdrgate import __version__
+from pdrgate.errors import DataError, PdrGateError, StorageError
+from pdrgate.gate.run.pairs_file import PAIRS_FILE, PairsFile
+from pdrgate.gate.run.resumed_run import Stored
+from pdrgate.history.address import Address
+from pdrgate.history.results import RESULT_FILE, write_result
+from pdrgate.history.transfers import TransferFile
+from pdrgate.history.trials import TRIALS_FILE, TrialFile
+from pdrgate.results.common_environment import in_common
+from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult, TestbedResult
+from pdrgate.results.verdict import Verdict, gravest
+from pdrgate.stability import read_trials
+from pdrgate.stability.transfer_files import TRANSFERS_FILE, read_transfers
+from pdrgate.transfer import Transfer
+from pdrgate.trial import Trial
+
+SPIKE_IN_TRIALS = "spike-in.jsonl"
+"""Trials with a slowdown that was planted: nothing that reads the run's own may take them for the build's."""
+SPIKE_IN_PAIRS = "spike-in-pairs.jsonl"
+"""The pairs of boots of these trials."""
+SPIKE_IN_FILE = "spike-in.json"
+"""By test and scenario, what was planted: a run that is resumed goes on with the same."""
+STEPS_TRIALS = "steps.jsonl"
+"""Trials of builds between the two that a bisection has compared."""
+FINGERPRINTS_FILE = "fingerprints.json"
+"""By digest, the fingerprints of a run's trials: what must be equal for a trial to stand for another."""
+GOES_ON_FROM = (
+    TRIALS_FILE, TRANSFERS_FILE, PAIRS_FILE, SPIKE_IN_TRIALS, SPIKE_IN_PAIRS, SPIKE_IN_FILE, STEPS_TRIALS,
+    FINGERPRINTS_FILE,
+)  # fmt: skip
+"""All that a run measures, and what made it."""
+
+
+class RunRecord:
+    """One run's folder; all sessions of a run share it.
+
+    What the folder holds already belongs to this run only when it is resumed: it is read before anything is added, and
+    answers for the test that it was measured for, once. Else it is another run's, and its files are put aside under
+    other names: nothing that was measured is lost, and no old trial stands in for a new one.
+
+    Raises:
+        StorageError: the folder cannot be written.
+        DataError: the run is to be resumed, and its trials cannot be read.
+    """
+
+    def __init__(
+        self, folder: Path, profile: str, *, resume: bool = False, command: str = "", commit: str = ""
+    ) -> None:
+        self.folder = folder
+        self.resumed = resume
+        self._profile = profile
+        self._command = command
+        self._commit = commit
+        self._started = time.time()
+        self._scenarios: list[ScenarioResult] = []
+        self._failures: list[str] = []
+        self._held = False
+        self._testbed: TestbedResult | None = None
+        self.put_aside = None if resume else _put_aside(folder)
+        """Where another run's trials were put, or what else it left; None where there was nothing."""
+        self._pairs: PairsFile | None = None
+        self._measure_into(TRIALS_FILE, PAIRS_FILE)
+        path = folder / TRANSFERS_FILE
+        self._transfers = TransferFile(path) if path.exists() else None
+        self.earlier_transfers = Stored[Transfer](read_transfers(path))
+        """Those of the run that is resumed."""
+        self._fingerprints: dict[str, dict[str, str]] = read_fingerprints(folder) if resume else {}
+        self._spike_in: Self | None = None
+
+    @property
+    def spike_in(self) -> Self:
+        """The same for what is measured with a planted slowdown: its trials have a file of their own.
+
+        Raises as the record itself does, when it is first asked for.
+        """
+        if self._spike_in is None:
+            other = copy.copy(self)
+            other._measure_into(SPIKE_IN_TRIALS, SPIKE_IN_PAIRS)
+            self._spike_in = other
+        return self._spike_in
+
+    @functools.cached_property
+    def steps(self) -> Self:
+        """The same for builds that are measured beside those that the run is about. Raises as the record itself."""
+        other = copy.copy(self)
+        other.trials = TrialFile(self.folder / STEPS_TRIALS)
+        other.earlier = Stored[Trial]()
+        return other
+
+    @property
+    def run(self) -> str:
+        """What tells the run from all others, also from those that lay in its folder before."""
+        number = _free_number(self.folder)
+        return f"{self.folder.resolve()}{f' ({number})' if number > 1 else ''}"
+
+    @property
+    def transfers(self) -> TransferFile:
+        """Where transfers go; made with the first of them. Raises StorageError."""
+        if self._transfers is None:
+            self._transfers = TransferFile(self.folder / TRANSFERS_FILE)
+        return self._transfers
+
+    @property
+    def pairs(self) -> PairsFile:
+        """Where pairs of boots go, and those of the run that is resumed come from; made for the first comparison.
+
+        Raises:
+            StorageError: it cannot be written.
+            DataError: the run is to be resumed, and it is damaged.
+        """
+        if self._pairs is None:
+            self._pairs = PairsFile(self._pairs_file, resumed=self.resumed)
+        return self._pairs
+
+    @property
+    def scenarios(self) -> tuple[ScenarioResult, ...]:
+        """Those that have ended, in the order in which they did."""
+        return tuple(self._scenarios)
+
+    def introduce(self, testbed: TestbedResult) -> None:
+        """Note the first testbed, and what it says of itself once it is open."""
+        if self._testbed is None or not self._testbed.sentence:
+            self._testbed = testbed
+
+    def note_fingerprint(self, digest: str, fingerprint: Mapping[str, str]) -> None:
+        """Put a fingerprint on disk before the first trial that it made. Raises StorageError."""
+        if digest in self._fingerprints:
+            return
+        self._fingerprints[digest] = dict(fingerprint)
+        path = self.folder / FINGERPRINTS_FILE
+        try:
+            path.write_text(json.dumps(self._fingerprints, indent=1) + "\n")
+        except OSError as error:
+            raise StorageError(f"cannot write {path}: {error.strerror}; make room there and run again") from error
+
+    def fingerprint(self, digest: str) -> Mapping[str, str]:
+        """The fingerprint of that digest; empty when it was never noted."""
+        return self._fingerprints.get(digest, {})
+
+    def add(self, scenario: ScenarioResult) -> None:
+        """Add what a scenario came to, and write result.json."""
+        self._scenarios.append(scenario)
+        self.write()
+
+    def fail(self, reason: str, *, held: bool = False) -> None:
+        """Note that something failed before a scenario could be measured: the run is an ERROR, or worse.
+
+        Args:
+            held: whether it was that others had what the run needs.
+        """
+        self._failures.append(reason)
+        self._held |= held
+        self.write()
+
+    def result(self, finished: bool = False) -> RunResult:
+        """What is known by now."""
+        found = [(one.verdict, one.reason) for one in self._scenarios]
+        found += [(Verdict.ERROR, reason) for reason in self._failures]
+        verdict = gravest(each for each, _ in found)
+        reasons = [reason for each, reason in found if each is verdict]
+        return RunResult(
+            schema=SCHEMA,
+            pdrgate=__version__,
+            run=self.folder.name,
+            started=self._started,
+            finished=time.time() if finished else None,
+            profile=self._profile,
+            testbed=self._testbed or TestbedResult(name="", kind=""),
+            environment=in_common(self._scenarios),
+            verdict=verdict,
+            reason=reasons[0] if reasons else "nothing was measured",
+            scenarios=self.scenarios,
+            command=self._command,
+            commit=self._commit,
+            held=self._held,
+        )
+
+    def write(self, finished: bool = False) -> None:
+        """Write result.json. Raises StorageError."""
+        write_result(self.folder / RESULT_FILE, self.result(finished))
+
+    def close(self) -> None:
+        """End writing trials; may be called twice."""
+        parts = (self, self._spike_in, self.__dict__.get("steps"))
+        for part in (part for part in parts if part is not None):
+            for file in (part.trials, part._transfers, part._pairs):
+                if file is not None:
+                    file.close()
+
+    def _measure_into(self, trials: str, pairs: str) -> None:
+        """Let trials and pairs of boots go into files of these names, after those that are there already."""
+        path = self.folder / trials
+        self.trials = TrialFile(path)
+        self.earlier = Stored[Trial](read_trials(path) if self.resumed and path.stat().st_size else ())
+        """Those of the run that is resumed."""
+        self._pairs_file = self.folder / pairs
+        self._pairs = None
+
+
+def not_in_history(where: Address, folder: Path, patience: float = 30.0) -> str:
+    """Put the run in ``folder`` into the history, in one transaction; why it is not there, empty when it is.
+
+    It was measured, judged and stored before: a history that cannot take it changes nothing of that.
+
+    Args:
+        patience: seconds to wait for another program that writes to it.
+    """
+    from pdrgate.history.database.connection import Database  # SQLAlchemy: most runs do without
+    from pdrgate.history.database.importing import add
+
+    try:
+        with Database.open(where, create=True, patience=patience) as history, history.writing() as connection:
+            add(connection, folder)
+    except PdrGateError as error:
+        again = f"pdrgate history import {shlex.quote(str(folder))} --history {shlex.quote(where.text)}"
+        return f"the run is complete in its folder and not in the history; put it in later: {again} ({error})"
+    return ""
+
+
+def _put_aside(folder: Path) -> Path | None:
+    """Give what another run measured names of their own, all with one number; the first of them, if there is any."""
+    number, found = _free_number(folder), []
+    for path in (folder / name for name in GOES_ON_FROM):
+        try:
+            if path.stat().st_size:
+                found.append(path.rename(_aside(path, number)))
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            why = f"cannot put {path} aside: {error.strerror}; choose another folder with --output"
+            raise StorageError(why) from error
+    return found[0] if found else None
+
+
+def _free_number(folder: Path) -> int:
+    """The first that nothing was put aside with."""
+    names = [folder / name for name in GOES_ON_FROM]
+    return next(number for number in itertools.count(1) if not any(_aside(one, number).exists() for one in names))
+
+
+def _aside(path: Path, number: int) -> Path:
+    return path.with_name(f"{path.stem}-{number}{path.suffix}")
+
+
+def read_fingerprints(folder: Path) -> dict[str, dict[str, str]]:
+    """By digest, the fingerprints of the trials of the run in ``folder``; nothing where there are none.
+
+    Raises:
+        DataError: they cannot be read.
+    """
+    path = folder / FINGERPRINTS_FILE
+    try:
+        found = json.loads(path.read_text())
+        return {str(digest): dict(fingerprint) for digest, fingerprint in found.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError) as error:
+        raise DataError(f"cannot go on from {folder}: {path} cannot be read ({error}); start a new run") from error

@@ -1,0 +1,1 @@
+"""Scenarios of one build: searched, repeated and judged."""

@@ -1,0 +1,166 @@
+"""A replicate while it is measured: one sample of each measurand, from the trials that they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+from pdrgate.gate.sut.prepared_sut import PreparedSut
+from pdrgate.gate.verdicts.change_verdict import summarised
+from pdrgate.measurands import (
+    Compared,
+    Cost,
+    LatencyTrials,
+    LeastDelivered,
+    LivelockThreshold,
+    Measurand,
+    MedianLatency,
+    OverloadThroughput,
+    PartialDropRate,
+    SaturationThroughput,
+    Step,
+    Sweep,
+    TailLatency,
+)
+from pdrgate.results.model import MeasurandResult
+from pdrgate.search.goals import Goal
+
+_Ask = TypeVar("_Ask")
+_Made = TypeVar("_Made")
+_Wanted = TypeVar("_Wanted", covariant=True)
+_SoFar = TypeVar("_SoFar", contravariant=True)
+
+_SPAN = 100.0
+"""How far below the lowest load of the curve a PDR is looked for."""
+
+
+MEASURANDS: tuple[Compared, ...] = (
+    PartialDropRate, SaturationThroughput, LeastDelivered, OverloadThroughput, LivelockThreshold, MedianLatency,
+    TailLatency, Cost,
+)  # fmt: skip
+"""What is compared of trials, where both builds have it, the one that a run is about first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurands:
+    """What every replicate of a scenario measures: the loads of the curve, and what is told by them and beyond."""
+
+    saturation: SaturationThroughput
+    pdr: PartialDropRate
+    cost: Cost
+    least: LeastDelivered | None = None
+    """Where programs of the SUT receive the packets."""
+    overload: OverloadThroughput | None = None
+    """Where loads far beyond saturation are asked for."""
+    latency: LatencyTrials | None = None
+    """Where latency is asked for."""
+
+    @classmethod
+    def at(
+        cls,
+        loads: Collection[float],
+        goal: Goal,
+        duration: float,
+        *,
+        top_trials: int,
+        width: float,
+        past: Sequence[float] = (),
+        overloads: Sequence[float] = (),
+        latency: LatencyTrials | None = None,
+        paths: bool = False,
+    ) -> Measurands:
+        """Those of a curve of these loads (packets/s), in trials of ``duration`` seconds; ``overloads`` lie beyond, and
+        ``past`` between the PDR and the highest of them.
+
+        Args:
+            paths: whether it can be told who called whom.
+        """
+        saturation = SaturationThroughput(max(loads), duration, top_trials, goal.loss_ratio)
+        lowest = min(loads) / _SPAN
+        pdr = PartialDropRate(saturation, goal.loss_ratio, width, duration, lowest)
+        overload = OverloadThroughput(tuple(overloads), duration) if overloads else None
+        cost = Cost(min(loads), duration, goal.loss_ratio, paths=paths)
+        return cls(saturation, pdr, cost, LeastDelivered(tuple(past)) if past else None, overload, latency)
+
+    @property
+    def all(self) -> tuple[Measurand, ...]:
+        """The PDR first: it is what a run is about."""
+        latencies = (MedianLatency(), TailLatency()) if self.latency is not None else ()
+        return (self.pdr, self.saturation, *self._beyond, *latencies, self.cost)
+
+    def steps(self, sweep: Sweep) -> tuple[Step, ...]:
+        """A replicate's, in the order in which they are measured: the knee tells where to look for the PDR."""
+        latency = (self.latency,) if self.latency is not None else ()
+        return (sweep, self.saturation, self.pdr, *self._beyond, self.cost, *latency)
+
+    @property
+    def _beyond(self) -> tuple[Measurand, ...]:
+        least = (self.least,) if self.least is not None else ()
+        return (*least, *((self.overload, LivelockThreshold(self.overload)) if self.overload is not None else ()))
+
+
+class NextStep(Protocol[_SoFar, _Wanted]):
+    """A step, of trials or of transfers."""
+
+    def next(self, so_far: Sequence[_SoFar], /) -> _Wanted | None: ...
+
+
+class Sampled(Compared, Protocol[_SoFar]):
+    """A measurand, of trials or of transfers."""
+
+    def value(self, so_far: Sequence[_SoFar], /) -> float | None: ...
+
+
+@dataclass
+class Replicate(Generic[_Ask, _Made]):
+    """One on the way."""
+
+    subject: PreparedSut[_Ask, _Made]
+    steps: Sequence[NextStep[_Made, _Ask]]
+    repeat: int = 0
+    trials: list[_Made] = field(default_factory=list)
+    """Or transfers."""
+
+    def wants(self) -> _Ask | None:
+        """What comes next; None when it is complete."""
+        return next((ask for step in self.steps if (ask := step.next(self.trials)) is not None), None)
+
+    def go_on(self) -> bool:
+        """Measure one trial, or transfer; False when none was wanted."""
+        ask = self.wants()
+        if ask is None:
+            return False
+        patience = self.subject.session.profile.patience
+        self.trials.append(self.subject.measure_patiently(ask, patience, self.repeat))
+        return True
+
+
+def summaries(
+    measurands: Sequence[Sampled[_Made]], replicates: Sequence[Replicate[_Ask, _Made]]
+) -> tuple[MeasurandResult, ...]:
+    """What replicates came to, by measurand; those that none of them tells are left out."""
+    found = []
+    for measurand in measurands:
+        values = [value for one in replicates if (value := measurand.value(one.trials)) is not None]
+        found.append(summarised(measurand.name, measurand.unit, measurand.better, values))
+    return tuple(one for one in found if one is not None)
+
+
+class GoesOn(Protocol):
+    """A replicate, or what stands for one."""
+
+    def go_on(self) -> bool:
+        """Measure one trial; False when none was wanted."""
+
+
+def measure_in_turn(replicates: Sequence[GoesOn], between: Callable[[], None] = lambda: None) -> None:
+    """Complete replicates that can be measured side by side: a trial of each, and who begins takes turns.
+
+    Args:
+        between: called whenever each of them has had its turn.
+    """
+    turn = 0
+    while sum(one.go_on() for one in (replicates if turn % 2 == 0 else reversed(replicates))):
+        turn += 1
+        between()

@@ -1,0 +1,487 @@
+"""One scenario on one SUT: search, repeat, judge, and what of it goes into result.json."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Sequence
+
+from pdrgate.errors import TestbedError, UsageError
+from pdrgate.gate.run.profile import TOP_TRIALS
+from pdrgate.gate.run.progress import Estimate, Progress
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
+from pdrgate.gate.scenarios.load_plan import ends, further_load, grid, is_highest, overloads, past_the_pdr, round_order
+from pdrgate.gate.scenarios.replicate_samples import Measurands, Replicate, measure_in_turn, summaries
+from pdrgate.gate.scenarios.soaking import SHARE, judged_soak, slices, soaked
+from pdrgate.gate.sut.dropped_packets import events_file, look, lossy_load, retis_of
+from pdrgate.gate.sut.open_loop_sut import Subject, goals_of
+from pdrgate.gate.sut.prepared_sut import Identity
+from pdrgate.gate.verdicts.against_baseline import AgainstBaseline, numbers
+from pdrgate.gate.verdicts.arrivals import arrivals
+from pdrgate.gate.verdicts.baseline import BaselineSource
+from pdrgate.gate.verdicts.build_latency import latencies, latency_trials
+from pdrgate.gate.verdicts.change_verdict import RECEIVE_RATE, check_tolerance, summarised
+from pdrgate.gate.verdicts.disturbance import Disturbance, beyond_the_machine, remedy
+from pdrgate.gate.verdicts.interference import interference
+from pdrgate.gate.verdicts.packet_cost import counted
+from pdrgate.measurands import Ask, LatencyTrials, Sweep
+from pdrgate.measurands.measurand import rounded
+from pdrgate.observers.accounting import total
+from pdrgate.observers.retis import Retis
+from pdrgate.phase import OF_CURVE, Phase
+from pdrgate.results.drops import DropsResult
+from pdrgate.results.losses import LossResult
+from pdrgate.results.model import (
+    CostResult,
+    GoalResult,
+    LatencyResult,
+    MeasurandResult,
+    PdrResult,
+    ScenarioResult,
+    SearchResult,
+)
+from pdrgate.results.soak import SoakResult
+from pdrgate.results.verdict import Judgement, Verdict, graver
+from pdrgate.search.bounds import known_bounds
+from pdrgate.search.calibration import Calibration
+from pdrgate.search.mlr import GoalResult as Found
+from pdrgate.search.mlr import Outcome
+from pdrgate.search.mlr import SearchResult as Search
+from pdrgate.search.patience import Patience
+from pdrgate.stability import Assessment, assess
+from pdrgate.stability import Verdict as Stability
+from pdrgate.stability.checks import ENOUGH_DATA, SATURATION
+from pdrgate.trial import Trial
+from pdrgate.units import Rate
+
+_FEWEST_RATES = 2
+LOWER_BOUND = "the lower bound"
+_WAVERING = 1.25
+"""What repeats take at most, about, of what is planned for: a PDR takes as many trials as tell it."""
+
+
+class ScenarioRun:
+    """One scenario: `prepare`, then `search`, `repeat` and `judge` in this order, then `finish`.
+
+    Each step leaves what it found behind, so that a scenario that ends early is reported as far as it came.
+
+    Args:
+        baselines: what to compare with; None where nothing was asked for.
+        test: the Robot test that asks.
+        longname: what tells it from all other tests of the run; empty where its name does.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        scenario: Scenario,
+        *,
+        baselines: BaselineSource | None = None,
+        test: str = "",
+        longname: str = "",
+    ) -> None:
+        self.session = session
+        self.test = test
+        asks = Identity(test=longname or test)
+        self.subject = Subject(session, scenario, session.testbed, asks, told=self._told)
+        self.found: Search | None = None
+        self.assessment: Assessment | None = None
+        self.measurands: tuple[MeasurandResult, ...] = ()
+        self.judgement: Judgement | None = None
+        """The gravest so far; None while nothing was judged."""
+        self.interference = ""
+        self.cost: CostResult | None = None
+        self.latency: tuple[LatencyResult, ...] = ()
+        self.soak: SoakResult | None = None
+        self.drops: DropsResult | None = None
+        self.disturbance = Disturbance()
+        """Of the repeats."""
+        self._retis: Retis | None = None
+        self._against = AgainstBaseline(self.subject, baselines)
+        self._failure: Judgement | None = None
+        """Why there is nothing to compare."""
+        self._ends = (0.0, 0.0)
+        """When the step that is going on ends, by the clock: at the earliest, at the latest."""
+        self._after = 0.0
+        """Seconds that the steps after it take at least."""
+
+    @property
+    def scenario(self) -> Scenario:
+        """What is asked, by now."""
+        return self.subject.scenario
+
+    @property
+    def trials(self) -> list[Trial]:
+        """All so far."""
+        return self.subject.trials
+
+    def prepare(self) -> None:
+        """Set the SUT up for the scenario and start the generator. Raises TestbedError."""
+        profile = self.session.profile
+        self._foresee(*profile.search_time, then=(profile.repeats_time, _WAVERING * profile.repeats_time))
+        self.subject.prepare()
+        if self.session.options.retis:
+            self._retis = retis_of(self.subject.testbed)
+
+    def measure_load(self, load: float, duration: float) -> Trial:
+        """One trial that a suite asks for."""
+        return self.subject.measure_patiently(Ask(load, duration, Phase.LOAD), Patience())
+
+    def search(self, loss_ratio: float | None = None, width: float | None = None) -> Search:
+        """Find the baseline, then search for the goal's bounds; judges when there is no PDR to go on with.
+
+        Raises:
+            DataError: the baseline that was named cannot serve, or one is required and there is none.
+        """
+        asked = self.scenario
+        if loss_ratio is not None:
+            asked = dataclasses.replace(asked, loss_ratio=loss_ratio)
+        if width is not None:
+            asked = dataclasses.replace(asked, width=width)
+        self.subject.ask(asked)
+        self._against.find()
+        self.found = self.subject.search(goals_of(self.session.profile, self.scenario))
+        assert self.subject.calibration is not None
+        failure = search_failure(self.found, self.subject.calibration)
+        if failure is not None:
+            self._failure = Disturbance.of(self.trials).weighed(failure, remedy(self.session.testbed))
+        self.judgement = graver(self.judgement, self._failure)
+        if self._failure is not None:  # there will be no repeats
+            self._look_at_drops([trial for trial in self.trials if trial.phase == Phase.SEARCH])
+        return self.found
+
+    def repeat(self) -> Assessment:
+        """Measure the replicates around the PDR, and judge by PASTRAMI whether it can be trusted."""
+        profile, calibration = self.session.profile, self.subject.calibration
+        if self.found is None or calibration is None:
+            raise TestbedError("there is no PDR to repeat trials around; search it first")
+        result = self.found.results[-1]
+        centre = result.lower or result.upper
+        if centre is None:
+            raise TestbedError("the search found no load to repeat trials around")
+        starves = self.scenario.starves
+        loads = set(grid(centre, ends(profile.grid) if starves else profile.grid, calibration.max_load))
+        before, began = len(self.trials), time.monotonic()
+        self._foresee(profile.repeats_time, _WAVERING * profile.repeats_time)
+        first = Replicate(self.subject, (Sweep(round_order(loads, 0), profile.trial_duration),), 1)
+        measure_in_turn([first])
+        needs = 1 if starves else 2
+        while (load := further_load(first.trials, result.goal.loss_ratio, calibration.max_load, needs)) is not None:
+            loads.add(load)
+            first.trials.append(
+                self.subject.measure_patiently(Ask(load, profile.trial_duration, Phase.REPEAT), profile.patience, 1)
+            )
+        measurands = Measurands.at(
+            loads, result.goal, profile.trial_duration, top_trials=TOP_TRIALS, width=result.goal.width,
+            past=past_the_pdr(max(loads)) if starves else (),
+            overloads=overloads(max(loads), self.scenario.overload, calibration.max_load),
+            latency=LatencyTrials() if self.scenario.latency else None, paths=self.subject.follows_calls,
+        )  # fmt: skip
+        if self.scenario.overload and measurands.overload is None:
+            self.session.observer.said(f"no overload: the generator ends at {Rate(calibration.ceiling)}")
+        replicates = [first]
+        replicates += [Replicate(self.subject, (), number) for number in range(2, profile.repeats + 1)]
+        for number, one in enumerate(replicates, start=1):
+            one.steps = measurands.steps(Sweep(round_order(loads, number - 1), profile.trial_duration))
+            measure_in_turn([one])
+            if measurands.latency == LatencyTrials():  # the first repeat tells the PDR that its loads are shares of
+                measurands = self._with_latency(measurands, one)
+            # As many trials as it took to tell the PDR, it will take again; of a resumed run they took no time.
+            each = max(profile.trials_time(len(self.trials) - before), time.monotonic() - began) / number
+            self._foresee(*2 * (each * (profile.repeats - number),))
+        self._summarise(measurands, replicates)
+        self.cost = counted([one.trials for one in replicates], result.goal.loss_ratio)
+        self.latency = latencies([one.trials for one in replicates])
+        repeats = [trial for one in replicates for trial in one.trials if trial.phase in OF_CURVE]
+        pdr = pdr_of(self.measurands)
+        self.assessment = assess(
+            repeats, reading=self.session.options.reading, plr_threshold=result.goal.loss_ratio,
+            spare_dips=True, pdr=pdr.load if pdr else None, source=self.scenario.name,
+        )  # fmt: skip
+        unstable = stability_failure(self.assessment, calibration)
+        self._failure = self._failure or unstable or self._no_pdr(measurands, replicates)
+        cpus = self.session.testbed.sut_cpus
+        if not self.session.testbed.steady:  # else trials tell of it themselves, where it mattered
+            self.interference = interference(repeats, cpus)
+        self.disturbance = Disturbance.of(
+            [trial for trial in self.trials if trial.repeat], self.session.profile.patience
+        )
+        self._failure = self.disturbance.explained(
+            self._failure, self.interference, remedy(self.session.testbed), beyond_the_machine(repeats, cpus)
+        )
+        if self.interference and self._failure is None:
+            self.session.observer.said(f"while the repeats were measured, {self.interference}")
+        self.judgement = graver(self.judgement, self._failure)
+        self._look_at_drops(repeats)
+        return self.assessment
+
+    def measure_soak(self, duration: float, share: float = SHARE) -> SoakResult:
+        """A share of the PDR, or of the search's lower bound where no repeats have told that, for so many seconds.
+
+        In slices; each is on disk before the next.
+
+        Raises:
+            TestbedError: neither is known.
+            UsageError: a share or a duration makes no sense.
+        """
+        pdr = pdr_of(self.measurands)
+        known, share_of = (self.lower_bound, LOWER_BOUND) if pdr is None else (pdr.load, "the PDR")
+        if known is None:
+            raise TestbedError("there is no PDR to soak below; search it first")
+        times = slices(duration)
+        if not times or not 0 < share <= 1:
+            raise UsageError(f"a soak of {duration:g} s at {share:.3g} of the PDR makes no sense; use 1 h at 0.9")
+        self._foresee(duration, duration)
+        load, before = rounded(known * share), len(self.trials)
+        for number, each in enumerate(times, start=1):
+            self.subject.measure(load, each, Phase.SOAK, repeat=number)
+            self.soak = soaked(self.trials[before:], share, share_of, duration)
+        assert self.soak is not None
+        self.session.observer.said(self.soak.sentence())
+        return self.soak
+
+    def judge_soak(self, tolerated: float) -> Judgement:
+        """Whether the soak lost no more than this part of its packets."""
+        if self.soak is None:
+            raise TestbedError("there is no soak to judge; soak the SUT first")
+        judgement = judged_soak(self.soak, tolerated)
+        self.judgement = graver(self.judgement, judgement)
+        return judgement
+
+    def measure_receive_rate(self, count: int, duration: float) -> MeasurandResult | None:
+        """The MRR: what is forwarded of all that the generator can offer, in some trials of one length.
+
+        Judges when the machine kept it from being told. Whether the generator reached its ceiling in a trial makes no
+        difference, as long as nothing disturbed it: what it has is what is offered.
+
+        Raises:
+            UsageError: one trial has no deviation.
+            DataError: as `search`.
+        """
+        if count < _FEWEST_RATES:
+            raise UsageError(f"{count} trials do not tell how a rate scatters; use {_FEWEST_RATES} or more, such as 10")
+        self._against.find()
+        load = rounded(self.subject.calibrate().ceiling)
+        self._foresee(count * duration, count * duration)
+        patience, before = self.session.profile.patience, len(self.trials)
+        wanted = [self._receive(load, duration, number, patience.disturbed) for number in range(1, count + 1)]
+        disturbance = Disturbance.of(self.trials[before:], dataclasses.replace(patience, limited=patience.disturbed))
+        self.judgement = graver(self.judgement, disturbance.weighed(None, remedy(self.session.testbed)))
+        rates = [trial.forwarding_rate for trial in wanted if not trial.disturbed]
+        found = summarised(RECEIVE_RATE, "packets/s", "higher", rates)
+        if found is not None:
+            self.measurands = (*self.measurands, found)
+        return found
+
+    def _receive(self, load: float, duration: float, number: int, repeats: int) -> Trial:
+        """One trial of the MRR, the last of those that it takes for one that nothing disturbed."""
+        trial = self.subject.measure(load, duration, Phase.MRR, repeat=number)
+        while trial.disturbed and repeats:
+            trial, repeats = self.subject.measure(load, duration, Phase.MRR, repeat=number), repeats - 1
+        return trial
+
+    def judge(self, tolerance: float) -> Judgement:
+        """Compare with the baseline; each call by its own tolerance. A change that can be told is told in any case."""
+        check_tolerance(tolerance)
+        if self.assessment is None:
+            raise TestbedError("there is nothing to judge; search the PDR and repeat trials around it first")
+        judgement = self._against.judge(
+            self.measurands, tolerance, failure=self._failure, disturbance=self.disturbance, cost=self.cost,
+            losses=self._losses,
+        )  # fmt: skip
+        self.judgement = graver(self.judgement, judgement)
+        return judgement
+
+    @property
+    def lower_bound(self) -> float | None:
+        """The search's relevant lower bound, packets/s, which is no PDR; None while there is none."""
+        return self.found.results[-1].lower if self.found is not None else None
+
+    @property
+    def left(self) -> Estimate:
+        """What the scenario still takes, by what is known so far."""
+        now = time.monotonic()
+        least, most = (max(0.0, end - now) for end in self._ends)
+        return Estimate(max(self._after, least), max(self._after, most))
+
+    def finish(self, judgement: Judgement | None = None) -> Judgement:
+        """Put the SUT back and record the scenario; ``judgement`` is for one that ended by an error."""
+        self.release()
+        final = judgement or self.judgement or Judgement(Verdict.ERROR, "the scenario ended before its verdict")
+        if self.judgement is None and self.measurands and final.verdict is Verdict.NO_BASELINE:
+            final = Judgement(final.verdict, numbers(self.measurands)).remarked(final.reason)
+        self.judgement = final = self._against.concluded(final, self.measurands)
+        self._remember()
+        self.session.record.add(self.result(final))
+        return final
+
+    def release(self) -> None:
+        """Put the SUT back; may be called twice."""
+        self.subject.release()
+
+    def result(self, judgement: Judgement | None = None) -> ScenarioResult:
+        """The scenario as result.json has it, as far as it came."""
+        subject = self.subject
+        final = judgement or self.judgement or Judgement(Verdict.ERROR, "the scenario has not ended")
+        return ScenarioResult(
+            name=self.scenario.name,
+            title=self.scenario.title,
+            verdict=final.verdict,
+            reason=final.reason,
+            test=self.test,
+            carried=subject.carried,
+            testbed=subject.testbed.sentence() if subject.carried else "",
+            boot=subject.boot,
+            fingerprint=subject.fingerprint,
+            environment=subject.environment.to_dict(),
+            trials=len(subject.trials),
+            calibration=subject.calibrated(),
+            search=searched(self.found) if self.found else None,
+            pdr=pdr_of(self.measurands),
+            measurands=self.measurands,
+            assessment=self.assessment.result() if self.assessment else None,
+            comparison=self._against.comparison,
+            interference=self.interference,
+            complaints=tuple(subject.complaints),
+            cost=self.cost,
+            latency=self.latency,
+            soak=self.soak,
+            uncounted=subject.uncounted,
+            losses=self._losses,
+            drops=self.drops,
+            arrivals=arrivals(trial for trial in self.trials if trial.repeat),
+        )
+
+    # --- Steps of these ---
+
+    @property
+    def _losses(self) -> LossResult | None:
+        """Of the repeats; where there are none, of a soak or the trials of the MRR, and else of all trials."""
+        numbered = [trial for trial in self.trials if trial.repeat and trial.phase != Phase.PATH]
+        return total([one for one in numbered if one.phase not in (Phase.SOAK, Phase.MRR)] or numbered or self.trials)
+
+    def _foresee(self, least: float, most: float, then: tuple[float, float] = (0.0, 0.0)) -> None:
+        """Seconds that the step which begins now takes, and those after it."""
+        now = time.monotonic()
+        self._ends = now + least + then[0], now + most + then[1]
+        self._after = then[0]
+
+    def _with_latency(self, measurands: Measurands, first: Replicate[Ask, Trial]) -> Measurands:
+        """With the loads at which latency is told, and the first repeat's trials there."""
+        pdr = measurands.pdr.value(first.trials)
+        found = dataclasses.replace(
+            measurands, latency=latency_trials(pdr, self.session.profile.trial_duration, self._against.scenario)
+        )  # fmt: skip
+        assert found.latency is not None
+        first.steps = (found.latency,)
+        measure_in_turn([first])
+        return found
+
+    def _look_at_drops(self, trials: Sequence[Trial]) -> None:
+        if self._retis is None:
+            return
+        lossy = lossy_load(trials, self.scenario.loss_ratio)
+        if lossy is None:
+            self.session.observer.said(
+                "no load lost packets while it was measured: there is nothing to look at by Retis"
+            )
+            return
+        file = events_file(self.session.record.folder, self.scenario.name)
+        self.drops = look(self.subject, self._retis, *lossy, self.session.profile.trial_duration, file)
+        self.session.observer.said(self.drops.sentence())
+
+    def _summarise(self, measurands: Measurands, replicates: list[Replicate[Ask, Trial]]) -> None:
+        rates = [one for one in self.measurands if one.name == RECEIVE_RATE]
+        self.measurands = (*summaries(measurands.all, replicates), *rates)
+
+    def _no_pdr(self, measurands: Measurands, replicates: list[Replicate[Ask, Trial]]) -> Judgement | None:
+        """Where most repeats came to no PDR there is none."""
+        pdr = pdr_of(self.measurands)
+        samples = self.measurands[0].samples if pdr else ()
+        if 2 * len(samples) > len(replicates):
+            return None
+        failure = Judgement(
+            Verdict.UNSTABLE, f"in {len(replicates) - len(samples)} of {len(replicates)} repeats no load held the goal"
+        )
+        without = {one.repeat for one in replicates if measurands.pdr.value(one.trials) is None}
+        theirs = [trial for trial in self.trials if trial.repeat in without]
+        return Disturbance.of(theirs, self.session.profile.patience).weighed(failure, remedy(self.session.testbed))
+
+    def _remember(self) -> None:
+        """One more boot for what boots deviate by, where its curve can be trusted."""
+        if self._failure is None and self.assessment is not None:
+            self._against.remember(self.measurands, self.trials)
+
+    def _told(self, trial: Trial, replayed: bool) -> None:
+        lower, upper = known_bounds(self.trials, self.scenario.loss_ratio)
+        progress = Progress(self.scenario, trial, len(self.trials), replayed, lower, upper, self.left)
+        self.session.observer.measured(progress)
+
+
+def pdr_of(measurands: tuple[MeasurandResult, ...]) -> PdrResult | None:
+    """The PDR among measurands."""
+    one = next((one for one in measurands if one.name == "PDR"), None)
+    return None if one is None else PdrResult(load=one.value, lower=one.lower, upper=one.upper)
+
+
+def searched(found: Search) -> SearchResult:
+    """A search as result.json has it."""
+    return SearchResult(
+        goals=tuple(
+            GoalResult(
+                name=one.goal.name, loss_ratio=one.goal.loss_ratio, width=one.goal.width, outcome=one.outcome.value,
+                lower=one.lower, upper=one.upper, conditional_throughput=one.conditional_throughput,
+            )
+            for one in found.results
+        ),
+        trials=found.trials,
+        elapsed=found.elapsed,
+    )  # fmt: skip
+
+
+def search_failure(found: Search, calibration: Calibration) -> Judgement | None:
+    """Why a search came to no PDR; None when it did."""
+    result: Found = found.results[-1]
+    goal = result.goal
+    if result.outcome is Outcome.NO_UPPER_BOUND:
+        return Judgement(
+            Verdict.GENERATOR_LIMITED,
+            f"even {Rate(found.max_load)} loses no more than {goal.loss_ratio:.1%}, and the generator ends at "
+            f"{Rate(calibration.ceiling)}; give the SUT more hops or less CPU, or use a faster generator",
+        )
+    if result.outcome is Outcome.GENERATOR_LIMITED:
+        return Judgement(
+            Verdict.GENERATOR_LIMITED,
+            f"the generator fell short at {Rate(found.max_load)} and above, again and again; "
+            "look for what else uses its CPU, or use a faster generator",
+        )
+    if result.outcome is Outcome.NO_LOWER_BOUND:
+        return Judgement(
+            Verdict.UNSTABLE,
+            f"even the lowest load, {Rate(found.min_load)}, loses more than {goal.loss_ratio:.1%}: "
+            "there is no PDR to find",
+        )
+    if result.lower is None:
+        return Judgement(
+            Verdict.INCONCLUSIVE,
+            f"the search ended after {found.elapsed:.0f} s and {found.trials} trials without a lower bound; "
+            "take a longer profile or a quieter machine",
+        )
+    return None
+
+
+def stability_failure(assessment: Assessment, calibration: Calibration) -> Judgement | None:
+    """Why a curve supports no PDR; None when it does."""
+    if assessment.verdict is Stability.STABLE:
+        return None
+    unseen = assessment.saturation.potential_index is None and is_highest(
+        max(assessment.curve.loads, default=0.0), calibration.max_load
+    )
+    if unseen and {check.name for check in assessment.failed} <= {SATURATION, ENOUGH_DATA}:
+        return Judgement(
+            Verdict.GENERATOR_LIMITED,
+            f"the generator ends at {Rate(calibration.ceiling)}, too near the PDR to show saturation "
+            f"({assessment.reason}); give the SUT more hops or less CPU, or use a faster generator",
+        )
+    return Judgement(Verdict(assessment.verdict.value), assessment.reason)

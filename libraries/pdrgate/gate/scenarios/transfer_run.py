@@ -1,0 +1,322 @@
+"""One scenario of a closed loop on one SUT: window curve, repeats at a fixed window, verdict.
+
+A closed loop has no load that could be searched, so no PDR, and no curve that PASTRAMI could judge. In their place
+stands a window that the scenario fixes, and repeats of it: are they one number, and what was that before?
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from pdrgate.cause import causes_in_words
+from pdrgate.data_paths.tcp_streams import size
+from pdrgate.errors import TestbedError
+from pdrgate.gate.run.profile import Profile
+from pdrgate.gate.run.progress import Estimate
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
+from pdrgate.gate.scenarios.replicate_samples import Replicate, measure_in_turn, summaries
+from pdrgate.gate.sut.closed_loop_sut import TransferSubject
+from pdrgate.gate.sut.prepared_sut import Identity
+from pdrgate.gate.verdicts.against_baseline import AgainstBaseline
+from pdrgate.gate.verdicts.baseline import BaselineSource
+from pdrgate.gate.verdicts.change_verdict import check_tolerance
+from pdrgate.gate.verdicts.disturbance import Disturbance, remedy
+from pdrgate.gate.verdicts.interference import interference
+from pdrgate.measurands import (
+    AtRest,
+    ByteCost,
+    LoadedRoundTrip,
+    TcpThroughput,
+    TransferAsk,
+    TransferMeasurand,
+    TransferStep,
+    Transmissions,
+    WindowCurve,
+)
+from pdrgate.measurands.tcp import loaded, rest_rtt
+from pdrgate.phase import Phase
+from pdrgate.results.model import CheckResult, MeasurandResult, ScenarioResult, TransferResult, TransfersResult
+from pdrgate.results.verdict import Judgement, Verdict, graver
+from pdrgate.stability import Verdict as Stability
+from pdrgate.stability.checks import Check
+from pdrgate.stability.transfer_checks import transfer_checks, verdict_of
+from pdrgate.transfer import Transfer
+from pdrgate.trial import Trial
+
+_KIB = 1024
+_WINDOWS = tuple(16 * _KIB * 2**step for step in range(9))
+"""Of the window curve: 16 KiB to 4 MiB."""
+_EACH = 0.5
+"""Seconds that a transfer takes besides its traffic, about: programs connect, counters are read."""
+_BUSY, _IDLE = 0.97, 0.85
+"""Of the time: the other end's CPU at least, and the SUT's at most, where the other end is the limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransferMeasurands:
+    """What every replicate of a closed loop measures."""
+
+    throughput: TcpThroughput
+
+    @classmethod
+    def at(cls, window: int, duration: float, count: int) -> TransferMeasurands:
+        """Those of ``count`` transfers of ``duration`` seconds at a window, bytes."""
+        return cls(TcpThroughput(window, whole_seconds(duration), count))
+
+    @property
+    def all(self) -> tuple[TransferMeasurand, ...]:
+        """The throughput first: it is what a run is about."""
+        return (self.throughput, LoadedRoundTrip(), Transmissions(), ByteCost())
+
+    @property
+    def steps(self) -> tuple[TransferStep, ...]:
+        """A replicate's: they tell all of `all`."""
+        return (self.throughput,)
+
+
+def whole_seconds(duration: float) -> float:
+    """What a transfer lasts that is to last so long: one second at least, until it has left slow start behind."""
+    return float(max(1, math.ceil(duration)))
+
+
+class TransferRun:
+    """One scenario: `prepare`, then `sweep` where a curve is wanted, `repeat` and `judge` in this order, then `finish`.
+
+    As `ScenarioRun`, each step leaves what it found behind.
+
+    Args:
+        baselines: what to compare with; None where nothing was asked for.
+        test: the Robot test that asks.
+        longname: what tells it from all other tests of the run; empty where its name does.
+
+    Raises:
+        TestbedError: the scenario is no closed loop.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        scenario: Scenario,
+        *,
+        baselines: BaselineSource | None = None,
+        test: str = "",
+        longname: str = "",
+    ) -> None:
+        self.session = session
+        self.test = test
+        asks = Identity(test=longname or test)
+        self.subject = TransferSubject(session, scenario, session.testbed, asks, told=self._told)
+        self.measurands: tuple[MeasurandResult, ...] = ()
+        self.judgement: Judgement | None = None
+        """The gravest so far; None while nothing was judged."""
+        self.interference = ""
+        self.disturbance = Disturbance()
+        """Of the repeats."""
+        self.checks: tuple[Check, ...] = ()
+        """Of the repeats; empty before them."""
+        self._against = AgainstBaseline(self.subject, baselines)
+        self._failure: Judgement | None = None
+        """Why there is nothing to compare."""
+        self._curve: WindowCurve | None = None
+        self._ends = 0.0
+        """When the step that is going on ends, by the clock."""
+
+    @property
+    def scenario(self) -> Scenario:
+        return self.subject.scenario
+
+    @property
+    def trials(self) -> list[Trial]:
+        """None: there are `transfers`."""
+        return []
+
+    @property
+    def transfers(self) -> list[Transfer]:
+        """All so far."""
+        return self.subject.transfers
+
+    @property
+    def window(self) -> int:
+        """That of the repeats, bytes."""
+        assert self.scenario.streams is not None
+        return self.scenario.streams.window * _KIB
+
+    def prepare(self) -> None:
+        """Set the SUT up for the scenario and start the programs. Raises TestbedError, and DataError as `repeat`."""
+        self.subject.prepare()
+        if self.session.options.retis:
+            self.session.say_once("Retis looks at trials that lose packets; of a closed loop there are none")
+        self._against.find()
+
+    def sweep(self) -> int | None:
+        """Measure the window curve until two sweeps agree on its knee, bytes; None, and a verdict, where none do."""
+        profile = self.session.profile
+        windows = _WINDOWS[:: profile.window_step]
+        curve = self._curve = WindowCurve(windows, whole_seconds(profile.trial_duration))
+        replicate: Replicate[TransferAsk, Transfer] = Replicate(self.subject, (curve,))
+        self._foresee(2 * len(windows), profile)
+        measure_in_turn([replicate])
+        found = curve.knee(replicate.trials)
+        knees = ", ".join(map(size, curve.knees(replicate.trials)))
+        if found is None:
+            untold = Judgement(Verdict.UNSTABLE, f"no two sweeps agree on the knee of the window curve: {knees}")
+            self.judgement = graver(self.judgement, untold)
+        else:
+            beyond = ", the largest that was tried" if found == windows[-1] else ""
+            self.session.observer.said(f"the knee of the window curve is {size(found)}{beyond} ({knees} by sweep)")
+        return found
+
+    def repeat(self) -> tuple[Check, ...]:
+        """Measure the replicates at the fixed window, once, and judge whether their throughput is one number."""
+        if self.checks:
+            return self.checks
+        profile, session = self.session.profile, self.session
+        measurands = TransferMeasurands.at(self.window, profile.trial_duration, profile.transfers)
+        self._foresee(profile.repeats * profile.transfers + 1, profile)
+        replicates = [
+            Replicate[TransferAsk, Transfer](self.subject, measurands.steps, number)
+            for number in range(1, profile.repeats + 1)
+        ]
+        # At rest first, so that what load leaves behind is none of its round trips'.
+        replicates[0].steps = (AtRest(self.window), *measurands.steps)
+        for one in replicates:
+            measure_in_turn([one])
+        self.measurands = summaries(measurands.all, replicates)
+        repeats = [transfer for one in replicates for transfer in loaded(one.trials)]
+        rates = [transfer.throughput / 1e9 for transfer in repeats]
+        self.checks = transfer_checks(TcpThroughput.name, TcpThroughput.unit, rates)
+        self._failure = self.judgement or instability(self.checks)
+        if not session.testbed.steady:
+            self.interference = interference(repeats, session.testbed.sut_cpus)
+        mine = [transfer for transfer in self.transfers if transfer.repeat]
+        self.disturbance = Disturbance.of(mine, profile.patience)
+        if not repeats:
+            self._failure = self._failure or Judgement(Verdict.INCONCLUSIVE, "no transfer tells of the SUT")
+        self._failure = self.disturbance.explained(self._failure, self.interference, remedy(session.testbed))
+        if self.interference and self._failure is None:
+            session.observer.said(f"while the repeats were measured, {self.interference}")
+        session.say_once(station_limited(repeats))
+        self.judgement = graver(self.judgement, self._failure)
+        return self.checks
+
+    def judge(self, tolerance: float) -> Judgement:
+        """Compare with the baseline; each call by its own tolerance. A change that can be told is told in any case."""
+        check_tolerance(tolerance)
+        if not self.checks:
+            raise TestbedError("there is nothing to judge; measure transfers first")
+        judgement = self._against.judge(
+            self.measurands, tolerance, failure=self._failure, disturbance=self.disturbance
+        )  # fmt: skip
+        self.judgement = graver(self.judgement, judgement)
+        return judgement
+
+    @property
+    def left(self) -> Estimate:
+        """What the step that is going on still takes."""
+        left = max(0.0, self._ends - time.monotonic())
+        return Estimate(left, left)
+
+    def finish(self, judgement: Judgement | None = None) -> Judgement:
+        """Put the SUT back and record the scenario; ``judgement`` is for one that ended by an error."""
+        self.release()
+        final = judgement or self.judgement or Judgement(Verdict.ERROR, "the scenario ended before its verdict")
+        self.judgement = final = self._against.concluded(final, self.measurands)
+        if self._failure is None and self.checks:
+            self._against.remember(self.measurands)
+        self.session.record.add(self.result(final))
+        return final
+
+    def release(self) -> None:
+        """Put the SUT back; may be called twice."""
+        self.subject.release()
+
+    def result(self, judgement: Judgement | None = None) -> ScenarioResult:
+        """The scenario as result.json has it, as far as it came."""
+        subject = self.subject
+        final = judgement or self.judgement or Judgement(Verdict.ERROR, "the scenario has not ended")
+        return ScenarioResult(
+            name=self.scenario.name,
+            title=self.scenario.title,
+            verdict=final.verdict,
+            reason=final.reason,
+            test=self.test,
+            carried=subject.carried,
+            testbed=subject.testbed.sentence() if subject.carried else "",
+            boot=subject.boot,
+            fingerprint=subject.fingerprint,
+            environment=subject.environment.to_dict(),
+            measurands=self.measurands,
+            comparison=self._against.comparison,
+            interference=self.interference,
+            complaints=tuple(subject.complaints),
+            uncounted=subject.uncounted,
+            transfers=transfers_result(self.window, self.transfers, self.checks, self._curve),
+        )
+
+    def _foresee(self, transfers: int, profile: Profile) -> None:
+        """That so many transfers begin now."""
+        self._ends = time.monotonic() + transfers * (whole_seconds(profile.trial_duration) + _EACH)
+
+    def _told(self, transfer: Transfer, replayed: bool) -> None:
+        again = ", of the run that is continued" if replayed else ""
+        self.session.observer.said(in_words(transfer) + again)
+
+
+def instability(checks: Sequence[Check]) -> Judgement | None:
+    """Why throughputs are not one number; None when they are. Of too few repeats nobody knows."""
+    verdict, reason = verdict_of(checks)
+    return None if verdict is Stability.STABLE else Judgement(Verdict(verdict.value), reason)
+
+
+def station_limited(transfers: Sequence[Transfer]) -> str:
+    """That the other end was busier than the SUT, in a sentence: then it is what was measured. Empty where it was not.
+
+    It is a hint, for the CPU of the other end may be somebody else's too.
+    """
+    ours = [one.sut_busy for one in transfers if one.sut_busy is not None]
+    theirs = [one.station_busy for one in transfers if one.station_busy is not None]
+    if not ours or not theirs or median(theirs) < _BUSY or median(ours) > _IDLE:
+        return ""
+    return (
+        f"the other end's CPU was busy for {median(theirs):.0%} of the time, and the SUT's for {median(ours):.0%}: a "
+        "faster SUT would not show"
+    )
+
+
+def transfers_result(
+    window: int, transfers: Sequence[Transfer], checks: Sequence[Check] = (), curve: WindowCurve | None = None
+) -> TransfersResult:
+    """Transfers as result.json has them."""
+    swept = [one for one in transfers if one.phase == Phase.CURVE]
+    return TransfersResult(
+        window=window,
+        rest_rtt=rest_rtt(transfers),
+        knee=curve.knee(swept) if curve else None,
+        knees=curve.knees(swept) if curve else (),
+        transfers=tuple(_result(one) for one in transfers),
+        checks=tuple(CheckResult(**check.to_dict()) for check in checks),
+    )
+
+
+def _result(one: Transfer) -> TransferResult:
+    return TransferResult(
+        phase=one.phase, repeat=one.repeat, window=one.window, throughput=one.throughput, rtt=one.rtt,
+        retransmitted=one.retransmitted, segments=one.segments, sut_busy=one.sut_busy, station_busy=one.station_busy,
+        sut_cpu=one.sut_cpu, rtts=tuple(look.rtt for look in one.looks),
+        rates=tuple(8 * look.sent / look.seconds for look in one.looks if look.seconds),
+        disturbed=causes_in_words(one.disturbed),
+    )  # fmt: skip
+
+
+def in_words(transfer: Transfer) -> str:
+    """``repeat, window 1 MiB: 9.41 Gbit/s, round trip 0.21 ms, 3 of 8123 segments sent again``."""
+    rtt = f", round trip {1e3 * transfer.rtt:.3g} ms" if transfer.rtt is not None else ""
+    again = f", {transfer.retransmitted} of {transfer.segments} segments sent again" if transfer.retransmitted else ""
+    disturbed = f"; disturbed: {causes_in_words(transfer.disturbed)}" if transfer.disturbed else ""
+    rate = f"{transfer.throughput / 1e9:.4g} Gbit/s"
+    return f"{transfer.phase}, window {size(transfer.window)}: {rate}{rtt}{again}{disturbed}"

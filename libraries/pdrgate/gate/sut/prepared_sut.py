@@ -1,0 +1,277 @@
+"""One SUT, set up for a scenario and put back, whatever is measured on it then."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from pdrgate.crashes.kernel_log import KernelLog, read_kernel_log
+from pdrgate.data_paths.catalogue import DataPath, data_path
+from pdrgate.data_paths.slowdowns import Planted
+from pdrgate.errors import DataError, PdrGateError, TestbedError
+from pdrgate.gate.run.resumed_run import Belonging, Stored
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
+from pdrgate.gate.sut.cost_counting import counting_of, tracing_of, uncounted
+from pdrgate.gate.sut.fingerprinting import fingerprint
+from pdrgate.hosts.answers import understood
+from pdrgate.knobs import KnobSet, batching
+from pdrgate.observers.environment import Environment
+from pdrgate.observers.watching import Observer
+from pdrgate.results.fingerprint import difference, digest
+from pdrgate.results.model import Side
+from pdrgate.search.patience import Patience
+from pdrgate.testbeds import Booting, Testbed
+from pdrgate.traffic.generator import in_words
+
+AnyAsk = TypeVar("AnyAsk")
+AnyMade = TypeVar("AnyMade")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which of the SUTs of a comparison it is, empty for the only one of a run; and for which test."""
+
+    side: Side | None = None
+    build: str = ""
+    pair: int = 0
+    boot: str = ""
+    """What tells this start of the SUT from all others; else what the testbed says."""
+    program: Path | None = None
+    """The eBPF object that the data path runs; else pdrgate's own, where it runs one."""
+    planted: Planted | None = None
+    """What slows it down, so that it is seen whether that is found."""
+    test: str = ""
+    """Long name of the test that asks; empty where no test does."""
+
+
+class Traffic(Protocol):
+    """What traffic comes from: a generator, or the programs of a closed loop."""
+
+    def describe(self) -> dict[str, str]: ...
+
+    def close(self) -> None: ...
+
+
+class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
+    """A SUT from `prepare` to `release`; its part of that, `set_up`, may be done before, beside other SUTs' trials.
+
+    What is measured on it is a subclass's.
+
+    Args:
+        introduce: whether to say what is measured and with what.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        scenario: Scenario,
+        testbed: Testbed,
+        identity: Identity | None = None,
+        *,
+        introduce: bool = True,
+    ) -> None:
+        self.session = session
+        self.scenario = scenario
+        self.testbed = testbed
+        self.identity = identity or Identity()
+        self.environment = Environment()
+        self.fingerprint: dict[str, str] = {}
+        self.carried = ""
+        """How the SUT carries packets, in words."""
+        self.complaints: list[str] = []
+        """What the SUT's kernel complained of meanwhile."""
+        self.boot = ""
+        self.uncounted = ""
+        """Why the cost of a packet is not counted; empty when it is."""
+        self.introduce = introduce
+        self._path: DataPath | None = None
+        self._observers: tuple[Observer, ...] = ()
+        self._counting: tuple[Observer, ...] = ()
+        self._tracing: tuple[Observer, ...] = ()
+        self._is_set_up = False
+        self._traffic: Traffic | None = None
+        self._log: KernelLog | None = None
+        self._batching, self._planted = (KnobSet(None if testbed.disposable else session.changes) for _ in range(2))
+
+    # --- What is measured ---
+
+    @abstractmethod
+    def _begin(self, path: DataPath) -> Traffic:
+        """Start what traffic comes from, and see that it passes. Raises TestbedError.
+
+        `_traffic` is what is to be closed from the moment on when there is something.
+        """
+
+    @abstractmethod
+    def _begin_measuring(self) -> None:
+        """Make what measures, once `belonging` can be known."""
+
+    @abstractmethod
+    def measure_patiently(self, ask: AnyAsk, patience: Patience, repeat: int = 0) -> AnyMade:
+        """One trial, or transfer, the last of those that it takes."""
+
+    @abstractmethod
+    def _earlier(self) -> Stored[Any]:
+        """Of the run that is resumed, what was measured like this."""
+
+    @property
+    def follows_calls(self) -> bool:
+        """Whether it can be told who calls whom in the SUT's kernel."""
+        return bool(self._tracing)
+
+    # --- From `prepare` to `release` ---
+
+    def set_up(self) -> None:
+        """Wait for the SUT, set it up for the scenario, and start what traffic comes from, once. Raises TestbedError.
+
+        It touches nothing else, so that it may be done beside other SUTs' trials; see `abandon`.
+        """
+        if self._is_set_up:
+            return
+        testbed, scenario = self.testbed, self.scenario
+        if isinstance(testbed, Booting):
+            testbed.ready()
+        self.boot = self.identity.boot or testbed.boot
+        changes = None if testbed.disposable else self.session.changes
+        self._path = data_path(scenario.data_path, self.identity.program, scenario.delivery, scenario.streams, changes)
+        with understood(testbed.hops[0].host.name if testbed.hops else "the SUT"):
+            self.environment = testbed.environment()
+            self._log = _kernel_log(testbed)
+            self._path.apply(testbed.hops)
+            testbed.set_buffer(scenario.buffer)
+            testbed.pin(scenario.pinning)
+            for hop in testbed.hops:
+                for port in hop.ports:
+                    for knob in batching(port.interface, scenario.gro, scenario.wait):
+                        self._batching.apply(hop.host, knob)
+            self._observers = tuple(testbed.observers(shared=scenario.ends_at_sut))
+            self._counting = counting_of(testbed)
+            self._tracing = tracing_of(testbed)
+        self._traffic = self._begin(self._path)
+        self._is_set_up = True
+
+    def prepare(self) -> None:
+        """Set the SUT up for the scenario where it is not yet, so that trials can be measured. Raises TestbedError."""
+        self.set_up()
+        assert self._path is not None
+        assert self._traffic is not None
+        self.carried = self._path.sentence()
+        self.plant(self.identity.planted)
+        self._begin_measuring()
+        self.uncounted = uncounted(self.testbed)
+        if self.introduce:
+            carried = "" if self._path.by_kernel else f" ({self.carried})"
+            generator = in_words(self._traffic.describe())
+            self.session.observer.said(f"{self.scenario.title}{carried}; generator {generator}")
+            self.session.say_once(self.uncounted)
+
+    def plant(self, planted: Planted | None) -> None:
+        """Put a slowdown into the data path, in place of the one before; None: none. Raises TestbedError."""
+        self._planted.restore()
+        for hop in self.testbed.hops if planted is not None else ():
+            assert planted is not None
+            for knob in planted.knobs(hop):
+                self._planted.apply(hop.host, knob)
+
+    def abandon(self) -> None:
+        """Stop the traffic of a SUT that is gone, or goes with its testbed; may be called twice."""
+        if self._traffic is not None:
+            self._traffic.close()
+            self._traffic = None
+
+    def release(self, *, ending: bool = False) -> None:
+        """Stop the traffic, ask what the kernel complained of, and put the SUT back; may be called twice.
+
+        Args:
+            ending: whether the testbed is closed next: a SUT that ends with it need not be put back.
+        """
+        failures: list[str] = []
+        try:
+            self.abandon()
+        except PdrGateError as error:
+            failures.append(str(error))
+        if self._log is not None:
+            earlier, self._log = self._log, None
+            for line in _kernel_log(self.testbed, earlier).since(earlier):
+                self._complained(line)
+        if ending and self.testbed.disposable:
+            self._path = None
+        if self._path is not None:
+            for restore in (self._planted.restore, self._batching.restore, self._path.restore):
+                try:
+                    failures += restore()
+                except PdrGateError as error:
+                    failures.append(str(error))
+            self._path = None
+        for failure in failures:
+            self.session.observer.said(failure)
+
+    def belonging(self) -> Belonging:
+        """Whom what is measured from here on belongs to; its fingerprint is on disk then.
+
+        Raises DataError when the run that is resumed measured this very question under other conditions.
+        """
+        assert self._path is not None
+        assert self._traffic is not None
+        self.fingerprint = fingerprint(
+            self.scenario.name,
+            self.session.profile.name,
+            self.session.config.name,
+            self.testbed.describe(),
+            self._traffic.describe(),
+            self.environment,
+        ) | dict(self._path.describe())
+        made = digest(self.fingerprint)
+        belonging = Belonging(
+            scenario=self.scenario.name, fingerprint=made, boot=self.boot, side=self.identity.side or "",
+            build=self.identity.build, pair=self.identity.pair, test=self.identity.test,
+        )  # fmt: skip
+        self._refuse_other_trials(belonging)
+        self.session.record.note_fingerprint(made, self.fingerprint)
+        return belonging
+
+    def _refuse_other_trials(self, belonging: Belonging) -> None:
+        """Raise DataError when the run that is resumed measured this very question under other conditions."""
+        record = self.session.record
+        other = self._earlier().made_otherwise(belonging)
+        if other is None:
+            return
+        told = differences(record.fingerprint(other.fingerprint), self.fingerprint)
+        if other.boot != belonging.boot:
+            told.append(f"boot {other.boot} there, {belonging.boot} here")
+        raise DataError(
+            f"cannot resume {record.folder}: its trials of {belonging.scenario} were made otherwise "
+            f"({'; '.join(told) or 'by an older version of pdrgate'}); start a new run"
+        )
+
+    def _check(self) -> None:
+        for sentence in self.testbed.check():
+            self._complained(sentence)
+
+    def _complained(self, sentence: str) -> None:
+        if sentence not in self.complaints:
+            self.complaints.append(sentence)
+            self.session.observer.said(f"the SUT's kernel: {sentence}")
+
+
+def differences(theirs: Mapping[str, str], ours: Mapping[str, str]) -> list[str]:
+    """Where two fingerprints differ, in words; nothing where one is not known."""
+    told = []
+    for key in sorted(theirs.keys() | ours.keys()) if theirs else ():
+        if theirs.get(key) != ours.get(key):
+            there, here = difference(theirs.get(key, "nothing"), ours.get(key, "nothing"))
+            told.append(f"{key} {there} there, {here} here")
+    return told
+
+
+def _kernel_log(testbed: Testbed, otherwise: KernelLog | None = None) -> KernelLog:
+    """The log of the SUT's kernel; ``otherwise`` where it does not answer, for that is told elsewhere."""
+    nothing = otherwise or KernelLog(None, None)
+    try:
+        return read_kernel_log(testbed.hops[0].host) if testbed.hops else nothing
+    except TestbedError:
+        return nothing

@@ -1,0 +1,340 @@
+"""From changes with their intervals to a verdict and the sentence that gives its reason."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pdrgate.errors import EXIT_FAULT, DataError, UsageError
+from pdrgate.gate.run.options import COST_TOLERANCE
+from pdrgate.gate.verdicts.build_latency import TITLES, latency_in_words
+from pdrgate.gate.verdicts.build_pair import BuildPair
+from pdrgate.gate.verdicts.packet_cost import at_odds, cost_in_words, notice_of_calls, percent
+from pdrgate.measurands import (
+    ByteCost,
+    Cost,
+    LeastDelivered,
+    LivelockThreshold,
+    LoadedRoundTrip,
+    OverloadThroughput,
+    Transmissions,
+)
+from pdrgate.replication import NoiseFloor, Samples
+from pdrgate.replication.noise import DAYS, KNOWN
+from pdrgate.replication.samples import gravest_change
+from pdrgate.results.model import (
+    Better,
+    ChangeResult,
+    ComparisonResult,
+    FunctionChange,
+    MeasurandResult,
+    SpikeInResult,
+)
+from pdrgate.results.verdict import Judgement, Verdict
+from pdrgate.stats.intervals import mean, sample_deviation, t_interval
+from pdrgate.stats.pooled import Deviation
+from pdrgate.units import Duration, Rate
+
+CONFIDENCE = 0.95
+OVERLOAD_TOLERANCE = 0.1
+"""At least, of what is forwarded far beyond saturation: nobody runs there, and it scatters; a collapse matters."""
+STARVATION_TOLERANCE = 0.25
+"""At least, of what is delivered past the PDR: there a per cent of the cost of taking packets in is eight of it."""
+ROUND_TRIP_TOLERANCE = 0.15
+"""At least, of TCP's round trip under load: in guests of constant speed it deviates by 2 to 5 % from boot to boot."""
+RETRANSMISSION_TOLERANCE = 0.005
+"""Of the segments, that may be sent again besides, whatever was accepted of the throughput."""
+BESIDE = frozenset({Cost.name, ByteCost.name, LoadedRoundTrip.name, Transmissions.name, *TITLES})
+"""What no run is about first."""
+RECEIVE_RATE = "MRR"
+"""The measurand's name. It is told, and not compared: the PDR is what a SUT holds."""
+TOLD = frozenset({RECEIVE_RATE})
+"""Measurands that are told, and not compared."""
+COSTS = frozenset({Cost.name, ByteCost.name})
+"""Measurands that are counted in instructions."""
+_MANY = math.log(1000)
+_LEADS = {
+    Verdict.REGRESSION: "slower",
+    Verdict.IMPROVEMENT: "faster",
+    Verdict.PASS: "not slower",
+    Verdict.INCONCLUSIVE: "the interval spans the tolerance",
+    Verdict.NO_BASELINE: "not judged",
+}
+
+
+def tolerance_of(measurand: str, asked: float, cost: float | None, latency: float) -> float:
+    """The change of a measurand for the worse that is accepted.
+
+    Args:
+        asked: of the PDR, and of what goes with it.
+        cost: of the cost of a packet; None where it is not judged.
+        latency: of latency.
+    """
+    if measurand in COSTS:
+        return float(COST_TOLERANCE if cost is None else cost)
+    if measurand in TITLES:
+        return latency
+    if measurand == Transmissions.name:
+        return RETRANSMISSION_TOLERANCE
+    least = {
+        OverloadThroughput.name: OVERLOAD_TOLERANCE, LivelockThreshold.name: OVERLOAD_TOLERANCE,
+        LeastDelivered.name: STARVATION_TOLERANCE, LoadedRoundTrip.name: ROUND_TRIP_TOLERANCE,
+    }  # fmt: skip
+    return max(asked, least.get(measurand, 0.0))
+
+
+def check_tolerance(tolerance: float) -> None:
+    """Raises UsageError when a tolerance is not in [0, 1)."""
+    if not 0 <= tolerance < 1:
+        raise UsageError(f"a tolerance of {tolerance:.1%} has no meaning; use 0% or more, and less than 100%")
+
+
+def compare(
+    samples: Sequence[Samples],
+    source: str,
+    floor: NoiseFloor | None = None,
+    boots: tuple[int, int] = (1, 1),
+    *,
+    baseline_tells: bool = True,
+) -> tuple[ChangeResult, ...]:
+    """The changes of samples that were not taken in pairs, at 95 % for all of them together; see `Samples.change`.
+
+    Where boots were seen to dip, one that is slower may be such a boot, and is no REGRESSION.
+
+    Args:
+        floor: what is known of the testbed's noise.
+        boots: that the samples of candidate and baseline are of.
+        baseline_tells: whether the baseline's boots tell what boots deviate by, where the floor does not.
+
+    Raises:
+        DataError: a side has fewer than two samples, or a mean that is not positive.
+    """
+    each = 1.0 - (1.0 - CONFIDENCE) / len(samples)
+    noise = {one.measurand: (floor or NoiseFloor()).of(one.measurand) for one in samples}
+    try:
+        own = {one.measurand: _of_boots(one, boots[1]) for one in samples if baseline_tells}
+        changes = [
+            one.change(each, noise[one.measurand].known_boots or own.get(one.measurand), boots) for one in samples
+        ]
+    except ValueError as error:
+        raise DataError(f"cannot compare with {source}: {error}") from error
+    return tuple(
+        replace(one, verdict=Verdict.INCONCLUSIVE)
+        if one.verdict is Verdict.REGRESSION and noise[one.measurand].dips
+        else one
+        for one in changes
+    )
+
+
+def _of_boots(samples: Samples, boots: int) -> Deviation | None:
+    """What the boots of a baseline deviate by, where it has a sample of each, and enough to tell."""
+    own = samples.baseline
+    if len(own) != boots or boots - 1 < KNOWN or min(own) <= 0:
+        return None
+    return Deviation(sample_deviation([math.log(value) for value in own]), boots - 1.0)
+
+
+def remedy_of_boots(changes: Sequence[ChangeResult], floor: NoiseFloor, testbed: str) -> str:
+    """What to do where boots that are no pairs have told nothing, in words; empty where they have.
+
+    Args:
+        testbed: the arguments of ``pdrgate calibrate``.
+    """
+    decisive = gravest_change(changes)
+    if decisive.evidence is not None or decisive.verdict not in (Verdict.INCONCLUSIVE, Verdict.NO_BASELINE):
+        return ""
+    if decisive.boots_deviate is None:
+        seen = floor.of(decisive.measurand).days_seen
+        return (
+            f"what boots of different days deviate by is not known on this testbed ({seen} of {DAYS} days seen of one "
+            "build), and without that boots that are no pairs decide nothing; boot the baseline's build beside this "
+            f"one (--kernel and --against), or measure on {DAYS} days: {f'pdrgate calibrate {testbed}'.rstrip()}"
+        )
+    noise = floor.of(decisive.measurand)
+    dips = f"{noise.dips} of {noise.seen} boots dip here, and " if noise.dips else ""
+    return (
+        f"{dips}boots deviate by {decisive.boots_deviate:.2%} here: compare pairs of boots, with --kernel or --bpf and "
+        "--against"
+    )
+
+
+def judged(changes: Sequence[ChangeResult], functions: Sequence[FunctionChange] = ()) -> Judgement:
+    """The verdict of the gravest change, with the numbers of all of them, and what is noticed besides.
+
+    Args:
+        functions: where the cost of a packet changed.
+    """
+    decisive = gravest_change(changes)
+    if decisive.verdict in (Verdict.PASS, Verdict.NO_BASELINE):
+        # Where nothing decides against a build, what the run is about comes first.
+        alike = (
+            changes if decisive.verdict is Verdict.PASS else [one for one in changes if one.verdict is decisive.verdict]
+        )
+        decisive = gravest_change([one for one in alike if one.measurand not in BESIDE] or alike)
+    others = [change for change in changes if change is not decisive]
+    if decisive.measurand == Cost.name:
+        clauses = [cost_in_words(decisive, functions), *(f"{one.measurand} {percent(one.change)}" for one in others)]
+        if decisive.verdict is not Verdict.REGRESSION:
+            clauses[0] = f"{_lead(decisive)}: {clauses[0]}, tolerance {decisive.tolerance:.1%}"
+    else:
+        plain = decisive.measurand in TITLES and decisive.verdict is Verdict.REGRESSION  # the sentence says it all
+        lead = "" if plain else f"{_lead(decisive)}: "
+        clauses = [f"{lead}{told(decisive)}, tolerance {decisive.tolerance:.1%}"]
+        clauses += [cost_in_words(one, functions) if one.measurand == Cost.name else told(one) for one in others]
+    clauses.insert(1, _evidence_in_words(decisive))
+    notice = _noticed(functions)
+    first = decisive.verdict in (Verdict.PASS, Verdict.NO_BASELINE)  # else the verdict has more to say
+    clauses.insert(0 if first else len(clauses), notice)
+    reason = "; ".join(filter(None, [*clauses, at_odds(changes)]))
+    if decisive.verdict is Verdict.INCONCLUSIVE and decisive.evidence is not None and not _is_the_tolerance(decisive):
+        reason += "; repeat more often or on a quieter machine"
+    return Judgement(decisive.verdict, reason)
+
+
+def _noticed(functions: Sequence[FunctionChange]) -> str:
+    notice = notice_of_calls(functions)
+    return f"notice: {notice}" if notice else ""
+
+
+def proven(found: Judgement, spike_in: SpikeInResult | None) -> Judgement:
+    """A verdict as it stands after a slowdown was planted to see whether it is found.
+
+    A PASS that could not have failed is none: the comparison is INCONCLUSIVE, and no fault of the build's. Where the
+    machine kept that from being seen, its fault is the verdict. Where nothing could be planted, the PASS says so.
+    """
+    if spike_in is None or found.verdict is not Verdict.PASS:
+        return found
+    if spike_in.verdict is None or spike_in.slowdown is None:
+        return found.remarked(f"no slowdown was planted: {spike_in.reason}")
+    planted = f"a planted slowdown of {spike_in.slowdown:.1%}"
+    changes = spike_in.comparison.changes if spike_in.comparison else ()
+    after = f" after {spike_in.comparison.pairs} pairs" if spike_in.comparison else ""
+    if spike_in.found:
+        by = ", ".join(one.measurand for one in changes if one.verdict is Verdict.REGRESSION)
+        return found.remarked(f"{planted} was found ({spike_in.verdict}{after}, by {by})")
+    if spike_in.verdict.exit_code == EXIT_FAULT:
+        unknown = f"whether this comparison could have failed is not known: with {planted}, {spike_in.reason}"
+        return Judgement(spike_in.verdict, unknown).remarked(f"without it: {found.reason}")
+    failed = f"this comparison could not have failed: {planted} was not found ({spike_in.verdict}{after})"
+    return Judgement(Verdict.INCONCLUSIVE, failed).remarked(found.reason)
+
+
+def told(change: ChangeResult) -> str:
+    """A change in words and numbers."""
+    if change.unresolved and change.evidence is not None:
+        return (
+            f"{change.measurand} not resolved: pairs deviate by {change.evidence.deviation:.1%}, a tolerance of "
+            f"{change.tolerance:.1%} would take some {change.evidence.needs} pairs"
+        )
+    if change.measurand in TITLES:
+        return latency_in_words(change)
+    return (
+        f"{change.measurand} {shown(change.candidate, change.unit)} against {shown(change.baseline, change.unit)}, "
+        f"change {change.change:+.1%} ({change.lower:+.1%} to {change.upper:+.1%} at "
+        f"{100 * change.confidence:.4g}% confidence)"
+    )
+
+
+def _evidence_in_words(change: ChangeResult) -> str:
+    """Why a change is decided whose interval spans the tolerance; of an undecided one, what could be decided."""
+    evidence = change.evidence
+    if evidence is None:
+        return ""
+    apart = f"{evidence.apart} of {evidence.pairs} pairs lie apart and count for less" if evidence.apart else ""
+    if change.verdict is Verdict.INCONCLUSIVE:
+        if _is_the_tolerance(change):
+            return "the change is about the tolerance, and no pairs tell which side it lies on; choose another"
+        wanted = f", and some {evidence.needs} would decide a tolerance of {change.tolerance:.1%}"
+        return "; ".join(
+            filter(
+                None,
+                (
+                    f"{evidence.pairs} pairs that deviate by {evidence.deviation:.1%} resolve a tolerance of some "
+                    f"{evidence.resolves:.1%}{wanted if evidence.needs else ''}",
+                    apart,
+                ),
+            )
+        )
+    return "; ".join(filter(None, (_odds_in_words(change), apart)))
+
+
+def _odds_in_words(change: ChangeResult) -> str:
+    """The odds of a change whose interval reaches beyond the tolerance that decides; else empty."""
+    assert change.evidence is not None
+    better = change.verdict is Verdict.IMPROVEMENT
+    downwards = (change.better == "higher") is not better
+    bound = -change.tolerance if downwards else change.tolerance
+    if not change.lower < bound < change.upper:
+        return ""
+    if change.evidence.narrow:
+        return "about the tolerance, and more pairs tell nothing that matters"
+    log_odds = change.evidence.faster if better else change.evidence.slower
+    twice = abs(math.expm1(2 * math.log1p(bound)))  # in logs, as the evidence is
+    words = "unchanged", f"{'better' if better else 'worse'} by {twice:.1%}"
+    likely, unlikely = reversed(words) if log_odds > 0 else words
+    return f"{odds(log_odds)} times likelier {likely} than {unlikely}"
+
+
+def odds(log_odds: float) -> str:
+    """Odds of one thing against another, whichever is the likelier, by their log: ``230``, ``over 1000``."""
+    return f"{float(f'{math.exp(abs(log_odds)):.2g}'):.0f}" if abs(log_odds) < _MANY else "over 1000"
+
+
+def _is_the_tolerance(change: ChangeResult) -> bool:
+    """Whether more pairs are no way out of an INCONCLUSIVE."""
+    return change.evidence is not None and change.evidence.resolves < change.tolerance
+
+
+def comparison(
+    changes: Sequence[ChangeResult],
+    baseline: str,
+    differs: Mapping[str, tuple[str | None, str | None]],
+    *,
+    pairs: int = 0,
+    earlier: int = 0,
+    tries: int = 1,
+    why_not: str = "",
+    functions: Sequence[FunctionChange] = (),
+    builds: BuildPair | None = None,
+) -> ComparisonResult:
+    """What result.json has of a comparison: the PDR's change in front, and all of them."""
+    first = changes[0]
+    pair = builds or BuildPair()
+    return ComparisonResult(
+        baseline=baseline, tolerance=first.tolerance, change=first.change, lower=first.lower, upper=first.upper,
+        confidence=first.confidence, changes=tuple(changes), pairs=pairs, earlier=earlier, tries=tries,
+        accepted=not why_not, why_not=why_not, differs=dict(differs), functions=tuple(functions),
+        notice=notice_of_calls(functions), build_differences=pair.differences, unknown_configs=pair.unknown,
+    )  # fmt: skip
+
+
+def summarised(name: str, unit: str, better: Better, samples: Sequence[float]) -> MeasurandResult | None:
+    """A measurand's mean with its 95 % interval; None without samples."""
+    if not samples:
+        return None
+    interval = t_interval(samples, CONFIDENCE) if len(samples) > 1 else None
+    return MeasurandResult(
+        name=name, unit=unit, better=better, value=mean(samples),
+        # No quantity of ours is below 0, however much its samples scatter.
+        lower=max(0.0, interval.low) if interval else None, upper=interval.high if interval else None,
+        samples=tuple(samples),
+    )  # fmt: skip
+
+
+def shown(value: float, unit: str) -> str:
+    """A value as people read it."""
+    if unit == "s":
+        return str(Duration(value))
+    return str(Rate(value)) if unit == "packets/s" else f"{value:.4g} {unit}".rstrip()
+
+
+def _lead(change: ChangeResult) -> str:
+    if change.verdict is Verdict.INCONCLUSIVE and not _spans(change):
+        return "boots that are no pairs do not tell" if change.evidence is None else "the pairs do not tell"
+    return _LEADS[change.verdict]
+
+
+def _spans(change: ChangeResult) -> bool:
+    """Whether the interval reaches to both sides of the tolerance."""
+    return change.lower <= (-change.tolerance if change.better == "higher" else change.tolerance) <= change.upper

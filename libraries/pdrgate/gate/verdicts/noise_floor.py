@@ -1,0 +1,141 @@
+"""The noise floor of the testbed that is measured on: what is known of it, and what a measurement adds."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from pdrgate.errors import PdrGateError, UsageError
+from pdrgate.gate.run.options import COST_TOLERANCE, LATENCY_TOLERANCE
+from pdrgate.gate.run.progress import Observer
+from pdrgate.history.noise_file import NoiseStore
+from pdrgate.measurands import (
+    ByteCost,
+    Cost,
+    LoadedRoundTrip,
+    MedianLatency,
+    PartialDropRate,
+    SaturationThroughput,
+    TailLatency,
+    Transmissions,
+)
+from pdrgate.phase import Phase
+from pdrgate.replication import MeasurandNoise, NoiseFloor, Observation, ObservedBoot, PairsRule, Scatter
+from pdrgate.results.fingerprint import build, conditions, series
+from pdrgate.stats.intervals import sample_deviation
+from pdrgate.trial import Trial
+
+_TOLD_PAIRS = (4, 16)
+_TOLERANCE = 0.02
+DEFAULT_TOLERANCES: Mapping[str, float] = {
+    PartialDropRate.name: _TOLERANCE, SaturationThroughput.name: _TOLERANCE, Cost.name: COST_TOLERANCE,
+    MedianLatency.name: LATENCY_TOLERANCE, TailLatency.name: LATENCY_TOLERANCE,
+}  # fmt: skip
+"""By measurand, what a run accepts unless it is asked for another."""
+LESS_IS_BETTER = frozenset(
+    one.name for one in (Cost, MedianLatency, TailLatency, LoadedRoundTrip, Transmissions, ByteCost)
+)
+"""Of all measurands that are compared."""
+
+
+def noise_floor(
+    stores: Sequence[NoiseStore], fingerprint: Mapping[str, str], observer: Observer | None = None
+) -> NoiseFloor:
+    """What is known of a testbed, by all stores; nothing where there is none, no fingerprint, or they cannot be read.
+
+    Args:
+        observer: is told when a store cannot be read; a verdict comes all the same.
+    """
+    # Several may have the same, and a run that is resumed tells once more of a comparison that had ended.
+    found: dict[bytes, Observation] = {}
+    for store in stores if fingerprint else ():
+        try:
+            for one in store.observations(series(fingerprint)):
+                found.setdefault(msgspec.json.encode(one.boots), one)
+        except PdrGateError as error:
+            if observer is not None:
+                observer.said(f"what is known of this testbed's noise cannot be read: {error}")
+    return NoiseFloor.seen(found.values(), time.time(), LESS_IS_BETTER)
+
+
+def remember(
+    stores: Sequence[NoiseStore], fingerprint: Mapping[str, str], boots: Sequence[ObservedBoot], observer: Observer
+) -> None:
+    """Keep what boots came to, in each store; that it cannot be kept changes no verdict."""
+    seen = Observation(when=time.time(), boots=tuple(boots))
+    for store in stores if fingerprint and boots else ():
+        try:
+            store.add(series(fingerprint), conditions(fingerprint), seen)
+        except PdrGateError as error:
+            observer.said(f"what boots deviate by is not kept: {error}")
+
+
+def as_observed(
+    fingerprint: Mapping[str, str],
+    boot: str,
+    values: Mapping[str, float],
+    trials: Sequence[Trial],
+    *,
+    label: str = "",
+    pair: int = 0,
+) -> ObservedBoot:
+    """A boot as it is kept.
+
+    Args:
+        values: by measurand.
+        trials: of its replicates.
+    """
+    return ObservedBoot(
+        build=build(fingerprint, label), boot=boot, pair=pair, values=dict(values), within=_within(trials)
+    )
+
+
+def _within(trials: Sequence[Trial]) -> dict[str, Scatter]:
+    """What trials at the highest load of the curve deviate by: those that tell the saturation throughput."""
+    sound = [trial for trial in trials if trial.sound and trial.phase in (Phase.REPEAT, Phase.SATURATION)]
+    highest = max((trial.intended_load for trial in sound), default=0.0)
+    rates = [trial.forwarding_rate for trial in sound if trial.intended_load == highest]
+    rates = [math.log(rate) for rate in rates if rate > 0]
+    if len(rates) < 2:
+        return {}
+    return {SaturationThroughput.name: Scatter(deviation=sample_deviation(rates), count=len(rates))}
+
+
+def resolvable_in_words(floor: NoiseFloor, tolerances: Mapping[str, float]) -> str:
+    """What can be told apart on a testbed, of the measurand that asks for most; what to do where nobody knows.
+
+    Args:
+        tolerances: by measurand, what is accepted.
+    """
+    hardest = _hardest(floor, tolerances)
+    if hardest is None:
+        return f"what this testbed resolves is not known yet ({floor.pairs} pairs of boots so far)"
+    told = ", ".join(f"{100 * (hardest.resolves(pairs) or 0.0):.2g} % with {pairs} pairs" for pairs in _TOLD_PAIRS)
+    dips = f", {hardest.dips} of {hardest.seen} boots dipped" if hardest.dips else ""
+    return f"this testbed resolves a tolerance of {told} ({hardest.measurand}; {floor.pairs} pairs so far{dips})"
+
+
+def check_resolvable(floor: NoiseFloor, tolerances: Mapping[str, float], most: int) -> None:
+    """Raises UsageError when a tolerance is surely below what the most pairs resolve; the unknown refuses nothing."""
+    most = max(most, PairsRule().most)
+    for measurand, tolerance in tolerances.items():
+        least = floor.of(measurand).resolves(most, at_best=True)
+        if least is not None and tolerance < least:
+            raise UsageError(
+                f"on this testbed {most} pairs resolve at best a tolerance of {least:.2%} of {measurand}, and "
+                f"{tolerance:.2%} was asked for; ask for more, take a quieter testbed, or go on all the same "
+                "with --below-noise"
+            )
+
+
+def _hardest(floor: NoiseFloor, tolerances: Mapping[str, float]) -> MeasurandNoise | None:
+    """The one that needs most pairs for its tolerance, of those that are known."""
+    shares = {
+        name: least / max(tolerance, 1e-9)
+        for name, tolerance in tolerances.items()
+        if (least := floor.of(name).resolves(_TOLD_PAIRS[0])) is not None
+    }
+    return floor.of(max(shares, key=shares.__getitem__)) if shares else None

@@ -1,0 +1,191 @@
+"""What speaks against comparing two builds by the means of their boots."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Callable, Sequence
+
+import pytest
+from curves import EarlyLoss, Livelock
+from simulated_sut import Behaviour, IdealCurve, LoadLoss, SimulatedSut
+
+from pdrgate.gate.comparisons.pairs_shape import Shape, shape_of
+from pdrgate.replication import Contradiction, PairsRule, Samples, Standing
+from pdrgate.results.model import Side
+from pdrgate.results.verdict import Judgement, Verdict
+from pdrgate.stability import Reading
+from pdrgate.stability.series_checks import one_level_each, one_level_within
+from pdrgate.trial import Trial
+
+LOADS = (50e3, 70e3, 125e3, 160e3, 200e3)
+LABELS = {"baseline": "a.deb", "candidate": "b.deb"}
+SIDES: tuple[Side, Side] = ("baseline", "candidate")
+
+Curves = dict[Side, Callable[[float], LoadLoss]]
+
+
+def judged(
+    curves: Curves, levels: dict[Side, Sequence[float]] | None = None, modes: Sequence[float] = (1.0,), pairs: int = 8
+) -> tuple[Shape, Standing]:
+    """Shape and standing of so many pairs; PDR and saturation throughput are those of the level."""
+    source = random.Random(1)
+    trials: dict[Side, list[Trial]] = {side: [] for side in SIDES}
+    values: dict[Side, list[float]] = {side: [] for side in SIDES}
+    for number in range(pairs):
+        for side in SIDES:
+            level = 100e3 * (levels[side][number % len(levels[side])] if levels else source.gauss(1, 0.002))
+            sut = SimulatedSut(curves[side](level), Behaviour(0.002, modes=modes), seed=source.getrandbits(32))
+            own = sut.repeat((*LOADS, LOADS[-1], LOADS[-1]), 0.25, 1)
+            trials[side] += [dataclasses.replace(trial, boot=f"{side}-{number}", side=side) for trial in own]
+            values[side].append(own[-1].forwarding_rate)
+    names = ("PDR", "saturation throughput")
+    samples = {name: {side: tuple(values[side]) for side in SIDES} for name in names}
+    shape = shape_of(trials, samples, reading=Reading.STRICT, loss_ratio=0.005, scenario="s")
+    standing = PairsRule().standing(
+        [
+            Samples(name, "packets/s", "higher", 0.02, own["baseline"], own["candidate"])
+            for name, own in samples.items()
+        ],
+        ended=True,
+    )
+    return shape, standing
+
+
+def said(shape: Shape, standing: Standing) -> str:
+    found = shape.veto(standing, LABELS)
+    return str(found) if found else ""
+
+
+SOUND: Curves = {"baseline": IdealCurve, "candidate": IdealCurve}
+
+
+def test_sound_builds_have_nothing_against_them() -> None:
+    shape, standing = judged(SOUND)
+    assert standing.verdict is Verdict.PASS
+    assert said(shape, standing) == ""
+
+
+def test_a_ratio_that_was_worse_in_earlier_tries_does_not_pass_by_being_another_one_now() -> None:
+    """Else each retry was a fresh chance where a try's pairs are all off alike: green in 24 % by the fourth."""
+    shape, standing = judged(SOUND)
+    slower = dataclasses.replace(shape, contradictions=(Contradiction("PDR", -0.04, 0.001, slower=True),))
+    assert said(slower, standing) == (
+        "UNSTABLE: the ratio is another one in each try: PDR -4.0% then, +0.1% now; --afresh forgets what was then"
+    )
+    as_good = dataclasses.replace(shape, contradictions=(Contradiction("PDR", 0.0, 0.02, slower=False),))
+    assert said(as_good, standing) == ""
+    assert said(slower, dataclasses.replace(standing, verdict=Verdict.REGRESSION)) == ""
+
+
+def test_builds_that_livelock_are_unstable() -> None:
+    shape, standing = judged({"baseline": Livelock, "candidate": Livelock})
+    assert said(shape, standing).startswith("UNSTABLE: the baseline a.deb: it livelocks: 4.9")
+    assert "of its most" in said(shape, standing)
+
+
+def test_a_candidate_that_livelocks_where_the_baseline_did_not_is_slower() -> None:
+    shape, standing = judged({"baseline": IdealCurve, "candidate": Livelock})
+    assert standing.verdict is Verdict.REGRESSION
+    assert said(shape, standing) == ""
+
+
+def test_loss_at_low_loads_is_told_by_its_build() -> None:
+    shape, standing = judged({"baseline": IdealCurve, "candidate": lambda level: EarlyLoss(level, 0.0, 0.004)})
+    assert said(shape, standing).startswith("UNSTABLE: the candidate b.deb: PLR 0.4")
+
+
+@pytest.mark.parametrize("candidate", [(1.0, 0.9), (0.96, 0.864)], ids=["equal", "slower"])
+def test_builds_that_flip_from_boot_to_boot(candidate: tuple[float, float]) -> None:
+    levels: dict[Side, Sequence[float]] = {
+        "baseline": (1.0, 0.9, 0.901, 1.002, 0.999, 0.9),
+        "candidate": tuple(candidate[flip] for flip in (1, 0, 0, 1, 0, 1, 1)),
+    }
+    shape, standing = judged(SOUND, levels, pairs=12)
+    assert "from boot to boot flips between " in said(shape, standing)
+    assert said(shape, standing).startswith("UNSTABLE: over 12 pairs of boots: the ")
+
+
+def test_builds_that_flip_within_their_boots() -> None:
+    shape, standing = judged(SOUND, modes=(1.0, 0.9))
+    told = [check.sentence for check in shape.levels if check.passed is False]
+    assert any("saturation throughput within its boots flips between 90" in one for one in told), told
+    assert said(shape, standing).startswith("UNSTABLE: ")
+
+
+def test_a_change_between_two_builds_is_no_flip() -> None:
+    high, low = (1.0, 1.002, 0.998, 1.001), (0.8, 0.801, 0.799, 0.802)
+    check = one_level_each("builds' PDR", [1e6 * level for level in high], [1e6 * level for level in low])
+    assert check.passed is True
+    shape, standing = judged(SOUND, {"baseline": high, "candidate": low})
+    assert standing.verdict is Verdict.REGRESSION
+    assert said(shape, standing) == ""
+
+
+def test_one_boot_at_the_other_builds_level_is_a_dip() -> None:
+    high = [1e6, 1.002e6, 0.998e6, 1.001e6, 0.999e6, 1e6, 1.001e6, 0.8e6]
+    low = [0.8e6, 0.801e6, 0.799e6, 0.802e6, 0.8e6, 0.798e6, 0.8e6, 0.801e6]
+    assert one_level_each("PDR", high, low).passed is True
+    assert one_level_each("PDR", [*high[:6], 0.801e6, 0.8e6], low).passed is False
+
+
+def test_levels_of_boots_do_not_look_like_flips_within_them() -> None:
+    source = random.Random(3)
+    boots = [[level * source.gauss(1, 0.002) for _ in range(3)] for level in (1e6, 0.8e6, 0.9e6, 1.1e6, 0.85e6, 0.95e6)]
+    assert one_level_within("rate", boots).passed is True
+    assert one_level_within("rate", []).passed is None
+    assert one_level_within("rate", [[1e6], [0.0, 0.0]]).passed is None
+
+
+# --- What is the testbed's, and what one build's ---
+
+
+def over_boots(baseline: Sequence[float], candidate: Sequence[float]) -> Judgement | None:
+    """What the shape of boots' rates says of a comparison that found nothing."""
+    samples = {
+        name: {"baseline": tuple(1e6 * value for value in baseline), "candidate": tuple(1e6 * v for v in candidate)}
+        for name in ("PDR", "saturation throughput")
+    }
+    shape = shape_of({}, samples, reading=Reading.STRICT, loss_ratio=0.005, scenario="s")  # type: ignore[arg-type]
+    return shape.veto(Standing((), Verdict.PASS), LABELS)
+
+
+def scattered(slow: Sequence[int], seed: int, boots: int = 16, by: float = 0.95) -> list[float]:
+    source = random.Random(seed)
+    return [source.gauss(1, 0.003) * (by if number in slow else 1.0) for number in range(boots)]
+
+
+def test_a_few_slow_boots_of_both_builds_are_the_testbeds() -> None:
+    assert over_boots(scattered([2, 9], 1), scattered([5, 11, 14], 2)) is None
+
+
+def test_slow_boots_that_only_one_build_has_are_told() -> None:
+    found = over_boots(scattered([], 1), scattered([2, 5, 11, 14], 2))
+    assert found is not None
+    assert found.verdict is Verdict.UNSTABLE
+    assert "4 of 16 boots of the candidate, and none of 16 of the baseline, came up 4.9% slower" in found.reason
+    assert over_boots(scattered([1, 2, 5, 7, 9, 11, 14], 1), scattered([3], 2)) is not None
+
+
+def test_many_slow_boots_of_both_builds_are_flips() -> None:
+    found = over_boots(scattered(range(0, 16, 3), 1, by=0.9), scattered([1, 2, 5, 6, 9, 10, 13], 2, by=0.9))
+    assert found is not None
+    assert "flips between" in found.reason
+
+
+def test_what_the_order_of_the_boots_does_is_no_flip() -> None:
+    """Pairs are measured A B, then B A; the one that comes second is slower by 3 %."""
+    first, second = range(1, 16, 2), range(0, 16, 2)
+    assert over_boots(scattered(first, 1, by=0.97), scattered(second, 2, by=0.97)) is None
+
+
+def test_a_ratio_that_drifts_is_no_number_however_far_from_the_tolerance() -> None:
+    samples = {
+        name: {"baseline": (1e6,) * 16, "candidate": tuple(1e6 * (0.95 - 0.004 * number) for number in range(16))}
+        for name in ("PDR", "saturation throughput")
+    }
+    shape = shape_of({}, samples, reading=Reading.STRICT, loss_ratio=0.005, scenario="s")  # type: ignore[arg-type]
+    found = shape.veto(Standing((), Verdict.REGRESSION), LABELS)
+    assert found is not None
+    assert found.verdict is Verdict.UNSTABLE
+    assert "relative to the baseline's changes by -6" in found.reason
