@@ -61,7 +61,7 @@ def serve() -> None:
     import pdrgate.reports.plots  # noqa: F401
     from pdrgate.cli import main
     from pdrgate.hosts.ssh import SshConnection
-    from pdrgate.reports.html import templates
+    from pdrgate.reports.markup.html import templates
 
     Figure.savefig = lambda self, file, **how: file.write(_BLANK)  # type: ignore[method-assign,assignment]
     ConstrainedLayoutEngine.execute = lambda self, figure: None  # type: ignore[method-assign]

@@ -20,7 +20,7 @@ from configurations import NAMESPACES, compared
 from pdrgate.gate.run.profile import PROFILES
 from pdrgate.gate.run.progress import Progress, Upcoming
 from pdrgate.gate.run.scenario import Scenario
-from pdrgate.reports.latencies import latency_by_build, latency_lines
+from pdrgate.reports.words.latencies import latency_by_build, latency_lines
 from pdrgate.testbeds import Testbed
 
 TESTBEDS = {"netns": NAMESPACES, "guest": NAMESPACES.with_name("steady-guest.yaml")}

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from made_results import compared, result, scenario, trial
 
-from pdrgate.reports.allure import tell_allure
-from pdrgate.reports.allure.folder import CONFIGURATION_FILE
-from pdrgate.reports.allure.settings import categories, environment, executor, message
-from pdrgate.reports.scenario_parts import Picture
+from pdrgate.reports.ci.allure import tell_allure
+from pdrgate.reports.ci.allure.folder import CONFIGURATION_FILE
+from pdrgate.reports.ci.allure.settings import categories, environment, executor, message
+from pdrgate.reports.pages.scenario_parts import Picture
 from pdrgate.results.model import BootResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 

@@ -43,9 +43,9 @@ from pdrgate.keywords import comparing as keywords
 from pdrgate.keywords.state import OpenTestbed, State
 from pdrgate.observers.watching import Observation
 from pdrgate.replication import NoiseFloor
-from pdrgate.reports.arrival_words import starved_lines
-from pdrgate.reports.markdown import run_markdown
-from pdrgate.reports.noise_words import noise_lines
+from pdrgate.reports.ci.markdown import run_markdown
+from pdrgate.reports.words.arrival_words import starved_lines
+from pdrgate.reports.words.noise_words import noise_lines
 from pdrgate.results.model import BootResult, RunResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.safety.journal import Journal

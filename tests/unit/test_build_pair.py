@@ -28,11 +28,11 @@ from pdrgate.history.results import read_result, write_result
 from pdrgate.hosts.host import local_host
 from pdrgate.observers.build_options import OPTION, OPTIONS, TELL_OPTIONS, WORDS, Kind, told_options
 from pdrgate.observers.environment import Environment, capture_environment, parse_environment
-from pdrgate.reports.evidence import evidence_html
-from pdrgate.reports.junit import junit
-from pdrgate.reports.markdown import run_markdown
-from pdrgate.reports.overview import evidence
-from pdrgate.reports.summary import summary
+from pdrgate.reports.ci.junit import junit
+from pdrgate.reports.ci.markdown import run_markdown
+from pdrgate.reports.pages.evidence import evidence_html
+from pdrgate.reports.pages.overview import evidence
+from pdrgate.reports.pages.summary import summary
 from pdrgate.results.model import ChangeResult, RunResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 

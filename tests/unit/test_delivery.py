@@ -10,8 +10,8 @@ from causes import because
 from pdrgate.errors import SutError, UsageError
 from pdrgate.gate.verdicts.arrivals import arrivals
 from pdrgate.phase import Phase
-from pdrgate.reports.arrival_words import arrivals_lines
-from pdrgate.reports.scenario_parts import fragments
+from pdrgate.reports.pages.scenario_parts import fragments
+from pdrgate.reports.words.arrival_words import arrivals_lines
 from pdrgate.results.model import ScenarioResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.traffic.delivery import Delivered, counted_by

@@ -23,7 +23,7 @@ from pdrgate.gate.verdicts.disturbance import Disturbance, Evidence, beyond_the_
 from pdrgate.history.results import read_result
 from pdrgate.observers.watching import CounterObserver, Observation, Observer
 from pdrgate.phase import Phase
-from pdrgate.reports.junit import junit
+from pdrgate.reports.ci.junit import junit
 from pdrgate.results.model import ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.patience import Patience

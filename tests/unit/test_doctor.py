@@ -27,7 +27,7 @@ from pdrgate.knobs import FileKnob, KnobSet
 from pdrgate.observers.cpu_use import descendants, parse_threads, watch_cpus
 from pdrgate.observers.environment import Environment, PortEnvironment
 from pdrgate.observers.reading import Counter, Place, Reading
-from pdrgate.reports.findings import render, summary
+from pdrgate.reports.words.findings import render, summary
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, Resource, whole_machine
 from pdrgate.safety.recovery import Living, recover_stale

@@ -13,7 +13,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as prometheus_families
 
 from pdrgate.cli import main
-from pdrgate.reports.exports import EXPORTS, bencher_metrics, go_benchmarks, open_metrics
+from pdrgate.reports.ci.exports import EXPORTS, bencher_metrics, go_benchmarks, open_metrics
 from pdrgate.results.model import MeasurandResult, RunResult
 from pdrgate.results.verdict import Verdict
 

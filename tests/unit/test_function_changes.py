@@ -14,11 +14,11 @@ from pdrgate.gate.verdicts.packet_cost import counted, notice_of_calls
 from pdrgate.measurands.function_changes import function_changes
 from pdrgate.measurands.renamed import renamed
 from pdrgate.phase import Phase
-from pdrgate.reports.costs import change_lines, changes_table, cost_lines, total_change
-from pdrgate.reports.html_tables import function_changes_table
-from pdrgate.reports.icicle import icicle
-from pdrgate.reports.junit import junit
-from pdrgate.reports.markdown import run_markdown
+from pdrgate.reports.ci.junit import junit
+from pdrgate.reports.ci.markdown import run_markdown
+from pdrgate.reports.pages.html_tables import function_changes_table
+from pdrgate.reports.pages.icicle import icicle
+from pdrgate.reports.words.costs import change_lines, changes_table, cost_lines, total_change
 from pdrgate.results.model import ChangeResult, CostResult, FrameResult, FunctionResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.trial import Trial

@@ -13,7 +13,7 @@ from pdrgate.gate.verdicts.build_latency import latencies, latency_in_words, lat
 from pdrgate.measurands import LATENCY, Ask, LatencyTrials, MedianLatency, TailLatency
 from pdrgate.measurands.latency import probe_rate
 from pdrgate.measurands.measurand import is_counted
-from pdrgate.reports.latencies import latency_cells, latency_lines
+from pdrgate.reports.words.latencies import latency_cells, latency_lines
 from pdrgate.results.model import ChangeResult, LatencyResult, PdrResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.trial import Latency, Trial

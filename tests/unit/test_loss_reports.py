@@ -8,8 +8,8 @@ from made_results import result, scenario
 
 from pdrgate.history.results import read_result, write_result
 from pdrgate.reports import plots
+from pdrgate.reports.pages.scenario_parts import fragments, pictures
 from pdrgate.reports.plots.lost_packets import _bars
-from pdrgate.reports.scenario_parts import fragments, pictures
 from pdrgate.results.losses import LossResult, PlaceLoss
 from pdrgate.results.model import SideResult
 

@@ -13,8 +13,8 @@ from made_results import result, scenario, written
 from markdown_it import MarkdownIt
 
 from pdrgate.cli import main
-from pdrgate.reports.gfm import block, code, cut, table, text
-from pdrgate.reports.markdown import comparison_markdown, run_markdown
+from pdrgate.reports.ci.markdown import comparison_markdown, run_markdown
+from pdrgate.reports.markup.gfm import block, code, cut, table, text
 from pdrgate.results.model import (
     BootResult,
     ChangeResult,

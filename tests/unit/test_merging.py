@@ -13,7 +13,7 @@ from made_results import compared, result, scenario, written
 
 from pdrgate.cli import main
 from pdrgate.history.results import RESULT_FILE, read_result, results_below, write_result
-from pdrgate.reports.junit import junit
+from pdrgate.reports.ci.junit import junit
 from pdrgate.results.model import ScenarioResult, TestbedResult
 from pdrgate.results.verdict import Verdict
 

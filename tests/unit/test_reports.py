@@ -17,13 +17,13 @@ from simulated_sut import RealisticCurve, SimulatedSut
 from pdrgate.cli import main
 from pdrgate.errors import DataError
 from pdrgate.history.results import RESULT_FILE, read_result, write_result
-from pdrgate.reports.icicle import icicle
-from pdrgate.reports.junit import junit, retold
-from pdrgate.reports.measurands import measurand_rows
-from pdrgate.reports.remake import Told, remake
-from pdrgate.reports.scenario_parts import Picture, fragments, pictures, stem
-from pdrgate.reports.summary import summary
-from pdrgate.reports.trial_chart import trial_chart
+from pdrgate.reports.ci.junit import junit, retold
+from pdrgate.reports.pages.icicle import icicle
+from pdrgate.reports.pages.scenario_parts import Picture, fragments, pictures, stem
+from pdrgate.reports.pages.summary import summary
+from pdrgate.reports.pages.trial_chart import trial_chart
+from pdrgate.reports.whole_runs.remake import Told, remake
+from pdrgate.reports.words.measurands import measurand_rows
 from pdrgate.results.model import (
     BootResult,
     ChangeResult,

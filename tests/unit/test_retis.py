@@ -22,8 +22,8 @@ from pdrgate.errors import TestbedError
 from pdrgate.gate.sut.dropped_packets import counted, events_file, lossy_load
 from pdrgate.hosts.host import local_host
 from pdrgate.observers.retis import LARGEST, Collected, Retis, bindings_missing, collector, events, read_events, way
-from pdrgate.reports.markdown import run_markdown
-from pdrgate.reports.scenario_parts import fragments
+from pdrgate.reports.ci.markdown import run_markdown
+from pdrgate.reports.pages.scenario_parts import fragments
 from pdrgate.results.drops import DropPlace, DropsResult
 from pdrgate.results.losses import thousands
 from pdrgate.results.model import ScenarioResult

@@ -13,10 +13,10 @@ from robot.utils import html_format  # type: ignore[import-untyped]
 from test_reports import EVIL, Page
 from test_reports import compared as slower
 
-from pdrgate.reports.evidence import evidence_html, fold_html, scenario_html, trials_fold
-from pdrgate.reports.overview import overview
-from pdrgate.reports.robot_text import bold, picture, table, text
-from pdrgate.reports.scenario_parts import Picture, main_picture, pictures
+from pdrgate.reports.markup.robot_text import bold, picture, table, text
+from pdrgate.reports.pages.evidence import evidence_html, fold_html, scenario_html, trials_fold
+from pdrgate.reports.pages.overview import overview
+from pdrgate.reports.pages.scenario_parts import Picture, main_picture, pictures
 from pdrgate.results.losses import LossResult, PlaceLoss
 from pdrgate.results.model import FunctionChange, RunResult, SideResult
 from pdrgate.results.verdict import Verdict

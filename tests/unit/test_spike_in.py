@@ -31,8 +31,8 @@ from pdrgate.gate.verdicts.change_verdict import proven
 from pdrgate.history.results import read_result
 from pdrgate.hosts.host import CommandError, Completed
 from pdrgate.knobs import knob_from_record
-from pdrgate.reports.markdown import run_markdown
-from pdrgate.reports.scenario_parts import details
+from pdrgate.reports.ci.markdown import run_markdown
+from pdrgate.reports.pages.scenario_parts import details
 from pdrgate.results.model import RunResult, Side, SpikeInResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.safety.journal import Journal

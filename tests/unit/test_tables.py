@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import pytest
 from simulated_sut import Ceiling, IdealCurve, RealisticCurve, SimulatedSut
 
-from pdrgate.reports.html_tables import checks_table, loads_table
+from pdrgate.reports.pages.html_tables import checks_table, loads_table
 from pdrgate.results.model import AssessmentResult, CheckResult
 from pdrgate.stability import assess
 

@@ -36,7 +36,7 @@ from pdrgate.history.address import Address
 from pdrgate.history.noise_file import NoiseStore
 from pdrgate.measurands import ByteCost, LoadedRoundTrip, TcpThroughput, Transmissions, WindowCurve
 from pdrgate.phase import Phase
-from pdrgate.reports.scenario_parts import fragments, pictures
+from pdrgate.reports.pages.scenario_parts import fragments, pictures
 from pdrgate.results.model import ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stability.transfer_files import TRANSFERS_FILE, read_transfers

@@ -16,8 +16,8 @@ from markdown_it import MarkdownIt
 
 from pdrgate.cli import main
 from pdrgate.history.results import RESULT_FILE, write_result
-from pdrgate.reports.trend_lines import trend_lines, trend_markdown
-from pdrgate.reports.trend_page import trend_page
+from pdrgate.reports.pages.trend_page import trend_page
+from pdrgate.reports.words.trend_lines import trend_lines, trend_markdown
 from pdrgate.results.model import CostResult, FunctionResult, MeasurandResult, RunResult, ScenarioResult, SideResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.trend import LEFT_OUT, Move, Point, Series, moves, series_of

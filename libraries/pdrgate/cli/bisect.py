@@ -158,7 +158,7 @@ def _tell(found: Bisected, form: str) -> None:
 
     import msgspec
 
-    from pdrgate.reports.costs import change_lines
+    from pdrgate.reports.words.costs import change_lines
 
     if form == "json":
         click.echo(json.dumps(msgspec.to_builtins(found), indent=1))

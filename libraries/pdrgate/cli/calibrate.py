@@ -87,7 +87,7 @@ def calibrate(
     from pdrgate.gate.verdicts.noise_floor import DEFAULT_TOLERANCES, noise_floor
     from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
     from pdrgate.launch import default_testbed, found, give_file_to_caller, give_to_caller, new_folder
-    from pdrgate.reports.noise_words import noise_lines
+    from pdrgate.reports.words.noise_words import noise_lines
     from pdrgate.testbeds import load_testbed
 
     asked = Scenario.named(scenario)

@@ -75,7 +75,7 @@ def compare(
         record = {"verdict": judgement.verdict, "reason": judgement.reason}
         click.echo(json.dumps(record | {"comparison": msgspec.to_builtins(comparison)}, indent=1))
     elif form == "markdown":
-        from pdrgate.reports.markdown import comparison_markdown
+        from pdrgate.reports.ci.markdown import comparison_markdown
 
         click.echo(comparison_markdown(comparison, judgement, str(candidate)), nl=False)
     else:

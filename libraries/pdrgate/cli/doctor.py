@@ -30,7 +30,7 @@ def doctor(testbed: Path, kernel: str | None, form: str, output: Path, wait: Dur
 
     from pdrgate.doctor import Examination, Finding, Status, worst
     from pdrgate.launch import found as path_of
-    from pdrgate.reports.findings import render, summary
+    from pdrgate.reports.words.findings import render, summary
     from pdrgate.testbeds import load_testbed
 
     config = load_testbed(path_of(testbed))

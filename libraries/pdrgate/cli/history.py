@@ -109,7 +109,7 @@ def list_(form: str, where: Address, limit: int, **filters: Any) -> int:
     import msgspec
 
     from pdrgate.history.database.queries import entries
-    from pdrgate.reports.run_lines import entries_table
+    from pdrgate.reports.words.run_lines import entries_table
 
     with _opened(where) as opened, opened.reading() as connection:
         found = entries(connection, _wanted(filters, limit))

@@ -48,8 +48,8 @@ def merge(places: tuple[Path, ...], into: Path, commit: str | None, builds: tupl
     """
     from pdrgate.reports.console.ending import show_files, show_verdict
     from pdrgate.reports.console.screen import Screen
-    from pdrgate.reports.merged_run import Expected
-    from pdrgate.reports.merged_run import merge as merged
+    from pdrgate.reports.whole_runs.merged_run import Expected
+    from pdrgate.reports.whole_runs.merged_run import merge as merged
 
     found = merged(places, into, Expected(commit=commit or "", builds=frozenset(builds), gates=gates))
     screen = Screen(sys.stdout)

@@ -33,17 +33,17 @@ def report(run: Path, form: str) -> int:
     """
     if form == "markdown":
         from pdrgate.history.results import read_result
-        from pdrgate.reports.markdown import run_markdown
+        from pdrgate.reports.ci.markdown import run_markdown
 
         click.echo(run_markdown(read_result(run)), nl=False)
         return EXIT_PASS
     if form != "files":
         from pdrgate.history.results import read_result
-        from pdrgate.reports.exports import EXPORTS
+        from pdrgate.reports.ci.exports import EXPORTS
 
         click.echo(EXPORTS[form](read_result(run)), nl=False)
         return EXIT_PASS
-    from pdrgate.reports.remake import Told, remake
+    from pdrgate.reports.whole_runs.remake import Told, remake
 
     for made in remake(run):
         click.echo(made.sentence if isinstance(made, Told) else str(made))

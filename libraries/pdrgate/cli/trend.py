@@ -69,7 +69,7 @@ def trend(
     import json
 
     from pdrgate.gate.judged_again.trend_costs import with_functions
-    from pdrgate.reports.trend_lines import trend_lines, trend_markdown, trend_record
+    from pdrgate.reports.words.trend_lines import trend_lines, trend_markdown, trend_record
     from pdrgate.trend import moves
 
     if folders and context.get_parameter_source("where") is not click.core.ParameterSource.COMMANDLINE:
@@ -83,8 +83,8 @@ def trend(
     seen = _of_results(folders, alarm) if where is None else _of_history(where, alarm)
     series, found = seen.series, seen.moves
     if page is not None:
-        from pdrgate.reports.files import written
-        from pdrgate.reports.trend_page import trend_page
+        from pdrgate.reports.markup.files import written
+        from pdrgate.reports.pages.trend_page import trend_page
 
         written(page, trend_page(series, found, seen.runs, seen.baselines).encode())
     if form == "json":

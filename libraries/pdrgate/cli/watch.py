@@ -67,7 +67,7 @@ def watch(places: tuple[str, ...], against: str, where: Address, output: Path, g
     Exits with 0 while nothing got worse, with 1 when something did, with 2 when a build could not be judged.
     """
     from pdrgate.builds.found_builds import builds_at
-    from pdrgate.reports.trend_lines import trend_lines
+    from pdrgate.reports.words.trend_lines import trend_lines
 
     builds = [build for place in places for build in builds_at(place)]
     codes, gated = {EXIT_PASS}, 0

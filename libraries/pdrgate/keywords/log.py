@@ -16,10 +16,10 @@ from pdrgate.gate.verdicts.against_baseline import so_far
 from pdrgate.observers.accounting import losses
 from pdrgate.reports.console.screen import Screen
 from pdrgate.reports.console.trial_lines import status_line, trial_line
-from pdrgate.reports.evidence import Fold, evidence_html, fold_html, picture_html, scenario_html, trials_fold
-from pdrgate.reports.overview import gravest_scenario, overview
-from pdrgate.reports.remake import PLOTS_FOLDER
-from pdrgate.reports.scenario_parts import Picture, main_picture, pictures, search_pictures
+from pdrgate.reports.pages.evidence import Fold, evidence_html, fold_html, picture_html, scenario_html, trials_fold
+from pdrgate.reports.pages.overview import gravest_scenario, overview
+from pdrgate.reports.pages.scenario_parts import Picture, main_picture, pictures, search_pictures
+from pdrgate.reports.whole_runs.remake import PLOTS_FOLDER
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.trial import Trial
 

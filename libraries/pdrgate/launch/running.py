@@ -125,7 +125,7 @@ def _measured(options: RunOptions, folder: Path, resume: bool) -> int:
 
 def _page(folder: Path, result: RunResult) -> Iterator[str]:
     """Write summary.html and the pictures; that they cannot be written changes no verdict, and is told."""
-    from pdrgate.reports.remake import Told, make_page, retell_xunit
+    from pdrgate.reports.whole_runs.remake import Told, make_page, retell_xunit
 
     try:
         retell_xunit(folder, result)

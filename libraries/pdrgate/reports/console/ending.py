@@ -9,17 +9,17 @@ from pathlib import Path
 from rich.text import Text
 
 from pdrgate.printable import printable
-from pdrgate.reports.arrival_words import arrivals_lines, starved_lines
-from pdrgate.reports.build_words import build_lines
 from pdrgate.reports.console.screen import Screen, verdict_text
-from pdrgate.reports.costs import cost_lines
-from pdrgate.reports.drop_words import drops_lines
-from pdrgate.reports.frame_words import frames_lines
-from pdrgate.reports.latencies import latency_lines
-from pdrgate.reports.loss_words import loss_lines
-from pdrgate.reports.measurands import MeasurandRow, measurand_rows
-from pdrgate.reports.soak_words import soak_lines
-from pdrgate.reports.spike_in_words import spike_in_lines
+from pdrgate.reports.words.arrival_words import arrivals_lines, starved_lines
+from pdrgate.reports.words.build_words import build_lines
+from pdrgate.reports.words.costs import cost_lines
+from pdrgate.reports.words.drop_words import drops_lines
+from pdrgate.reports.words.frame_words import frames_lines
+from pdrgate.reports.words.latencies import latency_lines
+from pdrgate.reports.words.loss_words import loss_lines
+from pdrgate.reports.words.measurands import MeasurandRow, measurand_rows
+from pdrgate.reports.words.soak_words import soak_lines
+from pdrgate.reports.words.spike_in_words import spike_in_lines
 from pdrgate.results.model import RunResult, ScenarioResult
 
 _FILES = (

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
-from pdrgate.reports.latencies import latency_by_build, share_in_words
 from pdrgate.reports.plots.page import BLUE, ORANGE, Stamp, legend, page, png, styled
+from pdrgate.reports.words.latencies import latency_by_build, share_in_words
 from pdrgate.results.model import LatencyResult, ScenarioResult
 from pdrgate.units import Rate
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from pdrgate.reports.loss_words import by_build
 from pdrgate.reports.plots.page import BLUE, FAINT, ORANGE, legend, page, png, styled
+from pdrgate.reports.words.loss_words import by_build
 from pdrgate.results.losses import LossResult, thousands
 from pdrgate.results.model import ScenarioResult
 

@@ -1,0 +1,69 @@
+"""The numbers of a run as all exports have them: by scenario, build and measurand."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pdrgate.reports.pages.scenario_parts import kernel
+from pdrgate.reports.words.measurands import PDR
+from pdrgate.results.model import MeasurandResult, RunResult, ScenarioResult
+
+_UNITS = {"pps": "packets/s"}
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """One build of a scenario, and what was measured of it."""
+
+    scenario: str
+    """Its name, see `named`."""
+    side: str
+    """``baseline`` or ``candidate``; ``candidate`` for the only one."""
+    name: str
+    kernel: str
+    measurands: Sequence[MeasurandResult]
+
+
+def named(result: RunResult) -> Iterator[tuple[str, ScenarioResult]]:
+    """Each scenario by its name; the second of the same name in a run has a number."""
+    seen: Counter[str] = Counter()
+    for scenario in result.scenarios:
+        seen[scenario.name] += 1
+        yield f"{scenario.name}-{seen[scenario.name]}" if seen[scenario.name] > 1 else scenario.name, scenario
+
+
+def builds(result: RunResult) -> Iterator[Build]:
+    """All that were measured, the baseline of a comparison before its candidate."""
+    for name, scenario in named(result):
+        for side in scenario.sides:
+            told = str(side.environment.get("kernel_release") or side.fingerprint.get("kernel") or "")
+            measured = _measured(scenario) if side.side == "candidate" else side.measurands
+            yield Build(name, side.side, side.build, told, measured)
+        if not scenario.sides:
+            yield Build(name, "candidate", "", kernel(scenario), _measured(scenario))
+
+
+def slug(name: str, gap: str = "-") -> str:
+    """A name of letters, digits and gaps, at most 64 of them: ``saturation-throughput``."""
+    return re.sub(r"[^a-z0-9]+", gap, name.lower()).strip(gap)[:64].strip(gap) or "unnamed"
+
+
+def unit(one: MeasurandResult) -> str:
+    """The unit in full: packets/s, instructions/packet."""
+    return _UNITS.get(one.unit, one.unit)
+
+
+def _measured(scenario: ScenarioResult) -> Sequence[MeasurandResult]:
+    """With the PDR as the scenario tells it."""
+    pdr = scenario.pdr
+    others = [one for one in scenario.measurands if one.name != PDR]
+    if pdr is None:
+        return others
+    samples = next((one.samples for one in scenario.measurands if one.name == PDR), ())
+    first = MeasurandResult(
+        name=PDR, unit="packets/s", better="higher", value=pdr.load, lower=pdr.lower, upper=pdr.upper, samples=samples
+    )
+    return [first, *others]

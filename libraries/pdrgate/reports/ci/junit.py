@@ -1,0 +1,141 @@
+"""xunit.xml, as CI servers read it: what a build fails is a failure, what testbed or tool do is an error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from xml.etree import ElementTree
+
+from pdrgate.errors import EXIT_FAIL, EXIT_PASS
+from pdrgate.reports.ci.exports.figures import slug, unit
+from pdrgate.reports.pages.scenario_parts import kernel
+from pdrgate.reports.words.build_words import build_lines
+from pdrgate.results.model import RunResult, ScenarioResult
+from pdrgate.results.verdict import Verdict
+
+XUNIT_FILE = "xunit.xml"
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML 1.0 cannot hold."""
+_FAULTS = tuple(word for word in Verdict if word.exit_code not in (EXIT_PASS, EXIT_FAIL))
+
+
+def junit(result: RunResult) -> bytes:
+    """The file's content of a run whose output.xml is not there any more: a test case per scenario."""
+    suite = ElementTree.Element("testsuite", name="pdrgate", skipped="0")
+    cases: list[tuple[str, Verdict, str, ScenarioResult | None]] = [
+        (one.test or one.name, one.verdict, one.reason, one) for one in result.scenarios
+    ]
+    for name, verdict, reason, scenario in cases or [(result.run, result.verdict, result.reason, None)]:
+        case = ElementTree.SubElement(suite, "testcase", classname="pdrgate", name=_xml(name))
+        if verdict.exit_code != EXIT_PASS:
+            ElementTree.SubElement(case, "failure", message=_xml(f"{verdict}: {reason}"))
+        _tell(case, scenario)
+    _count(suite)
+    return _written(suite, result)
+
+
+def retold(robots: bytes, result: RunResult) -> bytes:
+    """Robot's own file, whose tests know no fault but the build's: with errors, and numbers as properties.
+
+    Raises:
+        ValueError: it is not Robot's.
+    """
+    try:
+        suite = ElementTree.fromstring(robots)
+    except ElementTree.ParseError as error:
+        raise ValueError(str(error)) from error
+    left = list(result.scenarios)
+    for case in suite.iter("testcase"):
+        skipped = case.find("skipped") is not None
+        mine = next((one for one in left if _xml(one.test) == case.get("name") and not skipped), None)
+        if mine is not None:
+            left.remove(mine)
+        _tell(case, mine)
+    for one in (suite, *suite.iter("testsuite")):
+        # Of the topmost it is a page with pictures.
+        for properties in one.findall("properties"):
+            one.remove(properties)
+        _count(one)
+    return _written(suite, result)
+
+
+def side_by_side(tests: Mapping[str, bytes], result: RunResult) -> bytes:
+    """The tests of several runs, each a suite called as its run; equal tests of two runs are told apart by it."""
+    whole = ElementTree.Element("testsuites")
+    for place, own in tests.items():
+        suite = ElementTree.fromstring(own)
+        suite.set("name", _xml(place))
+        for case in suite.iter("testcase"):
+            case.set("classname", _xml(f"{place}: {case.get('classname')}"))
+        whole.append(suite)
+    _count(whole)
+    ElementTree.indent(whole)
+    whole.set("name", _xml(f"pdrgate: {result.verdict}"))
+    content: bytes = ElementTree.tostring(whole, encoding="UTF-8", xml_declaration=True)
+    return content + b"\n"
+
+
+def failed_besides(tests: bytes) -> Iterator[str]:
+    """Tests that failed though their verdict passes, and why; of what `junit` or `retold` made."""
+    for case in ElementTree.fromstring(tests).iter("testcase"):
+        for failure in case.findall("failure"):
+            word = failure.get("type")
+            if word not in set(Verdict) or Verdict(word).passes:
+                yield f"{case.get('name')}: {failure.get('message')}"
+
+
+def _tell(case: ElementTree.Element, scenario: ScenarioResult | None) -> None:
+    for failure in case.findall("failure"):
+        told = str(failure.get("message"))
+        word = scenario.verdict if scenario else next((one for one in _FAULTS if f"{one}: " in told), None)
+        if word is not None:
+            failure.set("type", str(word))
+        if word in _FAULTS:
+            failure.tag = "error"
+    if scenario is not None:
+        properties = ElementTree.Element("properties")
+        for name, value in _numbers(scenario):
+            ElementTree.SubElement(properties, "property", name=_xml(name), value=_xml(value))
+        case.insert(0, properties)
+
+
+def _numbers(scenario: ScenarioResult) -> Iterator[tuple[str, str]]:
+    yield "verdict", str(scenario.verdict)
+    yield "scenario", scenario.name
+    yield from [(str(side.side), side.build) for side in scenario.sides] or [("kernel", kernel(scenario))]
+    if scenario.comparison is not None and scenario.comparison.notice:
+        yield "notice", scenario.comparison.notice
+    for number, line in enumerate(build_lines(scenario), start=1):
+        yield f"builds.{number}", line
+    for one in scenario.measurands:
+        for end, value in (("", one.value), (".lower", one.lower), (".upper", one.upper)):
+            if value is not None:
+                yield f"{slug(one.name)}{end} ({unit(one)})", f"{value:.6g}"
+    for change in scenario.comparison.changes if scenario.comparison else ():
+        for end, value in (("", change.change), (".lower", change.lower), (".upper", change.upper)):
+            yield f"change.{slug(change.measurand)}{end} (%)", f"{100 * value:.4g}"
+
+
+def _count(suite: ElementTree.Element) -> None:
+    cases = list(suite.iter("testcase"))
+    suite.set("tests", str(len(cases)))
+    for name, tag in (("failures", "failure"), ("errors", "error")):
+        suite.set(name, str(sum(case.find(tag) is not None for case in cases)))
+
+
+def _written(suite: ElementTree.Element, result: RunResult) -> bytes:
+    properties = ElementTree.Element("properties")
+    for name, value in (
+        ("verdict", str(result.verdict)), ("testbed", result.testbed.name), ("profile", result.profile),
+        ("run", result.run), ("command", result.command),
+    ):  # fmt: skip
+        if value:
+            ElementTree.SubElement(properties, "property", name=name, value=_xml(value))
+    suite.insert(0, properties)
+    ElementTree.indent(suite)
+    content: bytes = ElementTree.tostring(suite, encoding="UTF-8", xml_declaration=True)
+    return content + b"\n"
+
+
+def _xml(told: str) -> str:
+    return _NO_XML.sub("\ufffd", told)

@@ -1,0 +1,1 @@
+"""Markup in which no name becomes structure: HTML, Markdown, Robot documentation, and whole files."""

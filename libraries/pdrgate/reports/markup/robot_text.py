@@ -1,0 +1,46 @@
+"""Robot's documentation format, of which no name becomes structure: it has no escapes of its own.
+
+`<` and `&` are Robot's own business. What else has a meaning there: bars make tables and links (``[javascript:…|x]`` is
+one), ``://`` links and pictures, stars, underscores and backticks styles, and some beginnings of a line blocks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pdrgate.printable import printable
+from pdrgate.reports.markup.gfm import cut
+
+_BAR = str.maketrans({"|": "\N{BOX DRAWINGS LIGHT VERTICAL}"})
+_BREAK = "\N{ZERO WIDTH SPACE}"
+_STYLE = re.compile(r"[*`]|(?<!\w)_(?=.*_(?!\w))|_(?!\w)")
+_LINK = re.compile(r"(?<=:)(?=//)")
+_BLOCK = re.compile(r"^(?=[-=|])")
+
+
+def text(told: str) -> str:
+    """A text of one line in which nothing is a style, a link, a picture or a block."""
+    line = printable(" ".join(told.split())).translate(_BAR)
+    return _BLOCK.sub(_BREAK, _LINK.sub(_BREAK, _STYLE.sub(rf"{_BREAK}\g<0>{_BREAK}", line)))
+
+
+def bold(told: str) -> str:
+    """The text in bold."""
+    return f"*{text(told)}*"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of texts, of which a long one is cut: Robot's tables grow with them."""
+    lines = [[f"= {text(name)} =" if name else "" for name in head], *([text(cut(one)) for one in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def picture(address: str, title: str) -> str:
+    """A picture by an address of our own making, with what it shows in words; words that end in .png are no picture."""
+    return f"[{address}|{text(title).translate({ord('['): '(', ord(']'): ')'})}{_BREAK}]"
+
+
+def link(address: str, words: str) -> str:
+    """A link to a file of the run."""
+    return f"[{address}|{text(words)}]"

@@ -1,0 +1,105 @@
+"""A scenario as a fragment of HTML for Robot's log: what its verdict rests on first, all else folded."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from pdrgate.cause import causes_in_words
+from pdrgate.printable import printable
+from pdrgate.reports.markup.html import rendered
+from pdrgate.reports.pages.html_tables import facts_table, measurands_table
+from pdrgate.reports.pages.scenario_parts import Picture, further_tables, key_tables, main_picture
+from pdrgate.reports.words.build_words import build_lines
+from pdrgate.results.model import ScenarioResult
+from pdrgate.trial import Trial
+from pdrgate.units import Duration, Rate
+
+_COLOURS = {0: "#00795a", 1: "#b3261e", 2: "#5b5f97"}
+"""By exit code; the word says it too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """What is shown to who asks for it."""
+
+    title: str
+    fragments: Sequence[Markup]
+
+
+def evidence_html(scenario: ScenarioResult) -> str:
+    """Verdict, numbers, the main picture, and the tables that they rest on."""
+    return _page(scenario, list(_open(scenario)), ())
+
+
+def scenario_html(scenario: ScenarioResult, pictures: Sequence[Picture], trials: Sequence[Trial]) -> str:
+    """The same, and folded below it all other pictures, each trial, and what was measured on."""
+    main = main_picture(scenario)
+    others = [picture_html(one) for one in pictures if main is None or one.png != main.png]
+    folds = [
+        Fold("All pictures", others),
+        Fold("Tables: cost by function, loads, search, boots", [Markup(one) for one in further_tables(scenario)]),
+        trials_fold(trials),
+        Fold("Knobs, environment and all else that made these trials", [Markup(one) for one in _facts(scenario)]),
+    ]
+    return _page(scenario, list(_open(scenario)), [one for one in folds if one.fragments])
+
+
+def fold_html(fold: Fold) -> str:
+    """One fold, alone."""
+    return rendered("evidence.html.j2", verdict="", reason="", colour="", open=(), folds=[fold]).strip()
+
+
+def picture_html(picture: Picture) -> Markup:
+    """The picture, in the page itself."""
+    data = base64.b64encode(picture.png).decode()
+    return Markup('<img alt="{}" style="max-width:100%" src="data:image/png;base64,{}">').format(picture.title, data)
+
+
+def trials_fold(trials: Sequence[Trial]) -> Fold:
+    """A line for each trial, in measured order."""
+    title = f"{len(trials)} trials" if len(trials) != 1 else "1 trial"
+    lines = "\n".join(_line(number, trial) for number, trial in enumerate(trials, start=1))
+    style = '<pre style="overflow-x:auto;white-space:pre;margin:0;">{}</pre>'
+    return Fold(title, [Markup(style).format(lines)] if trials else [])
+
+
+def _page(scenario: ScenarioResult, open_: Sequence[Markup], folds: Sequence[Fold]) -> str:
+    return rendered(
+        "evidence.html.j2", verdict=scenario.verdict, reason=scenario.reason,
+        colour=_COLOURS[scenario.verdict.exit_code], open=open_, folds=folds,
+    ).strip()  # fmt: skip
+
+
+def _open(scenario: ScenarioResult) -> Iterator[Markup]:
+    for line in build_lines(scenario):
+        yield Markup("<p>{}</p>").format(printable(line))
+    if scenario.measurands or scenario.pdr or scenario.comparison:
+        yield Markup(measurands_table(scenario))
+    main = main_picture(scenario)
+    if main is not None:
+        yield picture_html(main)
+    yield from (Markup(one) for one in key_tables(scenario))
+
+
+def _facts(scenario: ScenarioResult) -> Iterator[str]:
+    if scenario.sides:
+        for side in scenario.sides:
+            yield facts_table(f"The {side.side}: {side.build}", {**side.fingerprint, **side.environment})
+    elif scenario.fingerprint or scenario.environment:
+        yield facts_table("What made these trials", {**scenario.fingerprint, **scenario.environment})
+
+
+def _line(number: int, trial: Trial) -> str:
+    of = f"{trial.pair:3d} {trial.side:9s} " if trial.side else ""
+    told = (
+        f"lost {trial.loss_ratio:8.3%}  steady {trial.steady_loss_ratio:8.3%}  forwarded {Rate(trial.forwarding_rate)}"
+    )
+    if not trial.sound:
+        why = "generator-limited" if trial.generator_limited else f"disturbed: {causes_in_words(trial.disturbed)}"
+        told += f"  {printable(why)}"
+    load, duration = Rate(trial.intended_load), Duration(trial.intended_duration)
+    return f"{number:4d} {of}{trial.phase:11s} {load!s:>11s} {duration!s:>7s}  {told}"

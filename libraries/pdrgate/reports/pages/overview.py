@@ -1,0 +1,140 @@
+"""A run in Robot's own pages, report.html and log.html: what stands at their top, whoever opens them."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pdrgate.reports.markup.robot_text import bold, link, picture, table, text
+from pdrgate.reports.pages.scenario_parts import Picture, kernel
+from pdrgate.reports.words.build_words import build_lines
+from pdrgate.reports.words.costs import changes_table, largest_changes, total_change
+from pdrgate.reports.words.loss_words import by_build
+from pdrgate.reports.words.measurands import PDR, measurand_rows
+from pdrgate.results.losses import thousands
+from pdrgate.results.model import AssessmentResult, RunResult, ScenarioResult
+from pdrgate.results.verdict import gravest
+
+_OUTCOMES = {False: "FAILED", None: "undecided"}
+_ALONE = "this build"
+"""Where there is but one."""
+_PLACES = 5
+"""Rows of where packets were lost, of each build."""
+_COLUMN = 660
+"""Pixels of report.html, whose text is as wide whatever the window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The documentation and the metadata of the topmost suite, in Robot's documentation format."""
+
+    documentation: str
+    metadata: Mapping[str, str]
+    """Robot shows it in the order of its names."""
+
+
+def overview(result: RunResult, main: Picture | None) -> Overview:
+    """Verdict, numbers and evidence of a run; ``main`` is the picture of its `gravest_scenario`."""
+    decisive = gravest_scenario(result)
+    blocks = [f"{bold(result.verdict)}: {text(result.reason)}", *_numbers(result)]
+    if main is not None:
+        blocks.append(picture(_fitting(main.png), f"{result.verdict}: {main.title}"))
+    if decisive is not None:
+        blocks += evidence(decisive)
+    return Overview("\n\n".join(blocks), dict(_metadata(result, decisive)))
+
+
+def gravest_scenario(result: RunResult) -> ScenarioResult | None:
+    """The scenario that the run's verdict is of; None where none was measured."""
+    word = gravest(one.verdict for one in result.scenarios)
+    return next((one for one in result.scenarios if one.verdict is word), None)
+
+
+def evidence(scenario: ScenarioResult) -> Iterator[str]:
+    """What the verdict of a scenario rests on: where its cost changed, where packets were lost, the checks."""
+    yield from (text(line) for line in build_lines(scenario))
+    comparison = scenario.comparison
+    largest, number = largest_changes(comparison.functions if comparison else ())
+    if comparison is not None and largest:
+        told = changes_table(largest, comparison.functions, total_change(comparison))
+        yield f"Instructions per packet by function, the largest {len(largest)} of {number} changes:"
+        yield table(told.head, told.rows)
+    losses = [
+        (label or _ALONE, place.where, place.hint, thousands(place.packets), f"{place.packets / found.offered:.3%}")
+        for label, found in by_build(scenario)
+        for place in found.places[:_PLACES]
+    ]
+    if losses:
+        yield "Where packets were lost:"
+        yield table(("build", "place", "what it hints at", "packets", "of the offered"), losses)
+    if checks := [line for label, one in _assessments(scenario) for line in _checked(label, one)]:
+        yield "Whether the curve can be trusted:"
+        yield "\n".join(checks)
+
+
+def _fitting(png: bytes) -> str:
+    """The address of a picture that fits beside Robot's labels: its documentation can give none a size."""
+    width, height = struct.unpack(">II", png[16:24])  # of every PNG: its first chunk
+    shown = f'width="{_COLUMN}" height="{_COLUMN * height / width:.0f}" viewBox="0 0 {width} {height}"'
+    data = base64.b64encode(png).decode()
+    image = f'<image width="{width}" height="{height}" href="data:image/png;base64,{data}"/>'
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg" {shown}>{image}</svg>'
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
+
+
+def _checked(label: str, assessment: AssessmentResult) -> Iterator[str]:
+    """A line for the checks that passed, and one for each that did not."""
+    for one in assessment.checks:
+        if not one.passed:
+            yield f"- {text(label)}, {text(one.name)}: {bold(_OUTCOMES[one.passed])}: {text(one.sentence)}"
+    passed = [one.name for one in assessment.checks if one.passed]
+    yield f"- {text(label)}: {len(passed)} of {len(assessment.checks)} checks ok ({text(', '.join(passed))})"
+
+
+def _assessments(scenario: ScenarioResult) -> Iterator[tuple[str, AssessmentResult]]:
+    for side in scenario.sides:
+        found = side.assessment or (scenario.assessment if side.side == "candidate" else None)
+        if found is not None:
+            yield side.side, found
+    if not scenario.sides and scenario.assessment is not None:
+        yield _ALONE, scenario.assessment
+
+
+def _numbers(result: RunResult) -> Iterator[str]:
+    """A row per measurand and scenario."""
+    several = len(result.scenarios) > 1
+    compared = any(one.comparison for one in result.scenarios)
+    head = ["scenario"] * several + ["measurand", "value", "95 % interval"]
+    head += ["baseline", "change", "verdict"] if compared else []
+    rows: list[Sequence[str]] = []
+    for scenario in result.scenarios:
+        measured = measurand_rows(scenario)
+        for row in measured:
+            cells = [scenario.title] * several + [row.name, row.value, row.interval]
+            rows.append([*cells, row.baseline, row.change, row.verdict or ""] if compared else cells)
+        if several:
+            told = f"{scenario.verdict}: {scenario.reason}"
+            rows.append([scenario.title, told] if not measured else ["", told])
+    if rows:
+        yield table(head, rows)
+
+
+def _metadata(result: RunResult, decisive: ScenarioResult | None) -> Iterator[tuple[str, str]]:
+    yield "Verdict", bold(result.verdict)
+    sentence = f": {result.testbed.sentence}" if result.testbed.sentence else ""
+    yield "Testbed", text(f"{result.testbed.name or 'none'}{sentence}; profile {result.profile}")
+    yield "Whole run on one page", link("summary.html", "summary.html")
+    if result.command:
+        yield "Again", text(result.command)
+    if decisive is None:
+        return
+    rows = {row.name: row for row in measurand_rows(decisive)}
+    if (pdr := rows.get(PDR)) is not None:
+        yield "PDR", text(f"{pdr.value} ({pdr.interval})" if pdr.interval else pdr.value)
+    if changes := [f"{row.name} {row.change}" for row in rows.values() if row.change]:
+        yield "Change", text("; ".join(changes))
+    builds = [f"{side.side} {side.build}" for side in decisive.sides] or [kernel(decisive)]
+    if told := " against ".join(reversed([one for one in builds if one])):
+        yield "Kernel", text(told)

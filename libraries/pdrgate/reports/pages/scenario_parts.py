@@ -1,0 +1,228 @@
+"""One scenario of a result as pictures and tables, the same wherever it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pdrgate.phase import Phase
+from pdrgate.reports.pages import html_tables
+from pdrgate.reports.pages.icicle import icicles
+from pdrgate.reports.words.arrival_words import arrivals_by_build
+from pdrgate.reports.words.build_words import builds_table
+from pdrgate.reports.words.builds import of_builds
+from pdrgate.reports.words.drop_words import drops_tables
+from pdrgate.reports.words.frame_words import frames_tables
+from pdrgate.reports.words.latencies import latency_by_build
+from pdrgate.reports.words.loss_words import by_build
+from pdrgate.reports.words.soak_words import soak_table
+from pdrgate.reports.words.spike_in_words import spike_in_table
+from pdrgate.results.file_name import file_name
+from pdrgate.results.model import AssessmentResult, ScenarioResult, SearchResult
+from pdrgate.results.verdict import STABLE
+from pdrgate.trial import Trial
+
+_KEPT = 256
+_Drawn = TypeVar("_Drawn", bytes, bytes | None)
+_drawn: dict[str, Any] = {}
+"""The last pictures, by what they show: a run needs each in Robot's log and, somewhat later, on its page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A PNG; ``name`` is its file's without the ending, ``title`` says what it shows."""
+
+    name: str
+    title: str
+    png: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What is drawn and told alike of a scenario and, where builds were compared, of each of them."""
+
+    label: str
+    """Of which build; empty for the only one."""
+    stem: str
+    subtitle: str
+    assessment: AssessmentResult | None
+    search: SearchResult | None
+    trials: Sequence[Trial]
+    """Of the search."""
+
+    @property
+    def of(self) -> str:
+        """As a picture's title says whose it is."""
+        return f" of the {self.label}" if self.label else ""
+
+    def title(self, scenario: ScenarioResult) -> str:
+        return f"{scenario.title}: {self.label}" if self.label else scenario.title
+
+
+def stem(scenario: ScenarioResult, earlier: Sequence[ScenarioResult] = ()) -> str:
+    """What the names of a scenario's pictures begin with: its name, numbered where ``earlier`` ones have it too."""
+    same = sum(other.name == scenario.name for other in earlier)
+    return file_name(scenario.name) + (f"-{same + 1}" if same else "")
+
+
+def pictures(
+    scenario: ScenarioResult, trials: Sequence[Trial] = (), earlier: Sequence[ScenarioResult] = ()
+) -> Iterator[Picture]:
+    """Everything there is to draw.
+
+    Args:
+        trials: those of the run, for the way that the search went; without them it is not drawn.
+        earlier: the run's scenarios before this one, see `stem`.
+    """
+    from pdrgate.reports import plots  # half a second of matplotlib, which runs that end early need not wait for
+
+    begin = stem(scenario, earlier)
+    labels = [(side.side, side.build, side.measurands) for side in scenario.sides]
+    shown = (scenario.title, scenario.verdict, labels, scenario.boots, scenario.measurands, scenario.comparison)
+    drawn = _once(plots.pairs, scenario, told_by=shown)
+    if drawn is not None:
+        yield Picture(f"{begin}-pairs", "Pairs of boots", drawn)
+    drawn = _once(plots.functions, scenario, told_by=(scenario.title, scenario.comparison, scenario.cost))
+    if drawn is not None:
+        yield Picture(f"{begin}-functions", "Instructions per packet by function", drawn)
+    drawn = _once(
+        plots.latency, scenario, told_by=(scenario.title, scenario.verdict, tuple(latency_by_build(scenario)))
+    )
+    if drawn is not None:
+        yield Picture(f"{begin}-latency", "Latency at shares of the PDR", drawn)
+    parts = list(_parts(scenario, trials, begin))
+    # A build's own assessment stands for itself; the only one's is what the verdict rests on.
+    judged = plots.Stamp(scenario.verdict, scenario.reason) if not scenario.sides else None
+    # Whether it is stable is what the others show, unless that could not be told.
+    stable = None if scenario.verdict in STABLE else judged
+    for part in parts:
+        found = part.assessment
+        if found is not None and (found.loads or found.generator_limited_loads):
+            words = {"title": part.title(scenario), "subtitle": part.subtitle}
+            curve = _once(plots.load_loss, found, **words, judged=judged)
+            yield Picture(f"{part.stem}-load-loss", f"Load-loss curve{part.of}", curve)
+            yield Picture(f"{part.stem}-rates", f"Rates{part.of}", _once(plots.rates, found, **words, judged=stable))
+    drawn = _once(plots.transfers, scenario, told_by=(scenario.title, scenario.verdict, scenario.transfers))
+    if drawn is not None:
+        yield Picture(f"{begin}-transfers", "Transfers", drawn)
+    drawn = _once(plots.losses, scenario, told_by=(scenario.title, tuple(by_build(scenario))))
+    if drawn is not None:
+        yield Picture(f"{begin}-losses", "Where packets were lost", drawn)
+    yield from search_pictures(scenario, trials, earlier)
+    for part in parts:
+        found = part.assessment
+        if found is not None and any(point.throughputs for point in found.loads):
+            drawn = _once(plots.repeats, found, title=part.title(scenario), judged=stable)
+            yield Picture(f"{part.stem}-repeats", f"Repeats{part.of}", drawn)
+
+
+def search_pictures(
+    scenario: ScenarioResult, trials: Sequence[Trial], earlier: Sequence[ScenarioResult] = ()
+) -> Iterator[Picture]:
+    """The way that each search went, of a scenario that had one; arguments as of `pictures`."""
+    from pdrgate.reports import plots
+
+    for part in _parts(scenario, trials, stem(scenario, earlier)):
+        if part.search is not None and part.trials:
+            words = {"title": part.title(scenario), "subtitle": part.subtitle}
+            drawn = _once(plots.search_path, part.trials, goals=part.search.goals, **words)
+            yield Picture(f"{part.stem}-search", f"The search{part.of}, trial by trial", drawn)
+
+
+def main_picture(scenario: ScenarioResult) -> Picture | None:
+    """The one that shows what a scenario came to: its pairs of boots, else its load-loss curve, else its transfers."""
+    drawn = {picture.name.removeprefix(f"{stem(scenario)}-"): picture for picture in pictures(scenario)}
+    return next(
+        (drawn[name] for name in ("pairs", "load-loss", "candidate-load-loss", "transfers") if name in drawn), None
+    )
+
+
+def _once(draw: Callable[..., _Drawn], *shown: object, told_by: object = None, **words: object) -> _Drawn:
+    """What ``draw`` makes of that, drawn once; the repr of that, or of ``told_by``, must tell all that is shown."""
+    key = f"{draw.__name__}{told_by or shown!r}{words!r}"
+    if key not in _drawn:
+        while len(_drawn) >= _KEPT:
+            del _drawn[next(iter(_drawn))]
+        _drawn[key] = draw(*shown, **words)
+    found: _Drawn = _drawn[key]
+    return found
+
+
+def fragments(scenario: ScenarioResult) -> Iterator[str]:
+    """All tables as HTML: measurands with their changes, boots, and of each build checks, loads and search bounds."""
+    if scenario.measurands or scenario.pdr or scenario.comparison:
+        yield html_tables.measurands_table(scenario)
+    yield from details(scenario)
+
+
+def details(scenario: ScenarioResult) -> Iterator[str]:
+    """The tables that the measurands' one rests on."""
+    yield from key_tables(scenario)
+    yield from further_tables(scenario)
+
+
+def key_tables(scenario: ScenarioResult) -> Iterator[str]:
+    """Those that a reader wants first: wrong frames, which functions cost more, where packets were lost, whether to
+    trust it."""
+    yield from frames_tables(scenario)
+    if scenario.spike_in is not None:
+        yield spike_in_table(scenario.spike_in)
+    if scenario.soak is not None:
+        yield soak_table(scenario.soak)
+    if scenario.comparison is not None and scenario.comparison.build_differences:
+        yield builds_table(scenario.comparison)
+    if scenario.comparison is not None and scenario.comparison.functions:
+        yield html_tables.function_changes_table(scenario.comparison)
+    yield from icicles(scenario)
+    for label, latency in latency_by_build(scenario):
+        yield html_tables.latency_table(latency, label)
+    for label, losses in by_build(scenario):
+        if losses.lost:
+            yield html_tables.losses_table(losses, label)
+    if scenario.drops is not None:
+        yield from drops_tables(scenario.drops)
+    if scenario.transfers is not None and scenario.transfers.checks:
+        yield html_tables.transfer_checks_table(scenario.transfers)
+    for part in _parts(scenario, (), ""):
+        if part.assessment is not None:
+            yield html_tables.checks_table(part.assessment, part.label)
+
+
+def further_tables(scenario: ScenarioResult) -> Iterator[str]:
+    """All others: each transfer, function, load, search and boot."""
+    if scenario.transfers is not None and scenario.transfers.transfers:
+        yield html_tables.transfers_table(scenario.transfers)
+    for label, found in arrivals_by_build(scenario):
+        yield html_tables.arrivals_table(found, label)
+    for label, cost in of_builds(scenario, lambda one: one.cost):
+        yield html_tables.cost_table(cost, label)
+    for part in _parts(scenario, (), ""):
+        if part.assessment is not None:
+            yield html_tables.loads_table(part.assessment, part.label)
+        if part.search is not None:
+            yield html_tables.bounds_table(part.search, part.label)
+    if scenario.boots:
+        yield html_tables.boots_table(scenario.boots, scenario.measurands)
+
+
+def kernel(scenario: ScenarioResult) -> str:
+    """The release of the SUT's kernel; empty when nobody told."""
+    told = scenario.environment.get("kernel_release") or scenario.fingerprint.get("kernel") or ""
+    return str(told)
+
+
+def _parts(scenario: ScenarioResult, trials: Sequence[Trial], begin: str) -> Iterator[_Part]:
+    searched = [trial for trial in trials if trial.scenario == scenario.name and trial.phase == Phase.SEARCH]
+    if not scenario.sides:
+        release = kernel(scenario)
+        own = [trial for trial in searched if trial.boot == scenario.boot]
+        yield _Part(
+            "", begin, f"kernel {release}" if release else "", scenario.assessment, scenario.search, own
+        )  # fmt: skip
+    for side in scenario.sides:
+        assessment, search = side.assessment, side.search
+        if side.side == "candidate":  # what stands in the scenario is the candidate's
+            assessment, search = assessment or scenario.assessment, search or scenario.search
+        own = [trial for trial in searched if trial.side == side.side]
+        yield _Part(side.side, f"{begin}-{side.side}", side.build, assessment, search, own)

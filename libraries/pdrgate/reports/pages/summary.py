@@ -1,0 +1,96 @@
+"""summary.html: a run on one page that needs nothing else, no network and no script."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+from pdrgate.printable import printable
+from pdrgate.reports.markup.html import rendered
+from pdrgate.reports.pages.html_tables import facts_table, measurands_table
+from pdrgate.reports.pages.scenario_parts import Picture, details, kernel
+from pdrgate.reports.pages.trial_chart import HEAD, TrialChart, shapes
+from pdrgate.reports.words.build_words import build_lines
+from pdrgate.results.common_environment import in_common
+from pdrgate.results.model import RunResult, ScenarioResult
+
+SUMMARY_FILE = "summary.html"
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """A scenario as the page has it."""
+
+    scenario: ScenarioResult
+    kernel: str
+    beside: Sequence[str]
+    """What must be known of two builds beside the verdict."""
+    measurands: Markup
+    details: Sequence[Markup]
+    facts: Sequence[Markup]
+    link: str
+    """To the folder of its run, of a result that runs were merged into."""
+    pictures: Sequence[tuple[str, str]]
+    """Title and data of each."""
+    chart: TrialChart | None
+
+
+def summary(
+    result: RunResult, pictures: Mapping[int, Sequence[Picture]], charts: Sequence[TrialChart | None] = ()
+) -> str:
+    """The page; ``pictures`` by the number of their scenario, from 0, and ``charts`` of the trials of each, if any."""
+    sections = [
+        _section(scenario, pictures.get(number, ()), charts[number] if charts else None)
+        for number, scenario in enumerate(result.scenarios)
+    ]
+    shared = in_common(result.scenarios)  # and not what the result says: of older versions that was the first SUT's
+    environment = Markup(facts_table("", shared)) if shared else None
+    return rendered(
+        "summary.html.j2",
+        run=result,
+        tone=_tone(result.verdict.exit_code),
+        sections=sections,
+        shapes=shapes(),
+        trial_head=HEAD,
+        environment=environment,
+        began=_moment(result.started),
+        ended=_moment(result.finished),
+    )
+
+
+def _section(scenario: ScenarioResult, pictures: Sequence[Picture], chart: TrialChart | None) -> _Section:
+    facts = [("What made these trials", scenario.fingerprint), ("The SUT's machine", scenario.environment)]
+    if scenario.sides:
+        facts = [(f"The {one.side}: {one.build}", {**one.fingerprint, **one.environment}) for one in scenario.sides]
+    differs = scenario.comparison.differs if scenario.comparison else {}
+    shown = {
+        name: f"{ours or 'not told'} (baseline: {theirs or 'not told'})" for name, (theirs, ours) in differs.items()
+    }
+    return _Section(
+        scenario=scenario,
+        kernel=kernel(scenario),
+        beside=[printable(line) for line in build_lines(scenario)],
+        measurands=Markup(measurands_table(scenario)),
+        details=[Markup(fragment) for fragment in details(scenario)],
+        facts=[
+            Markup(facts_table(caption, known))
+            for caption, known in [("Differs from the baseline", shown), *facts]
+            if known
+        ],
+        link=quote(f"./{scenario.run}"),
+        pictures=[(one.title, base64.b64encode(one.png).decode()) for one in pictures],
+        chart=chart,
+    )
+
+
+def _tone(exit_code: int) -> str:
+    return {0: "pass", 1: "fail"}.get(exit_code, "fault")
+
+
+def _moment(seconds: float | None) -> str:
+    return "" if seconds is None else time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(seconds))

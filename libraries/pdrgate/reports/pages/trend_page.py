@@ -1,0 +1,299 @@
+"""trend.html: many runs on one page that needs nothing else, no network and no script."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from markupsafe import Markup
+
+from pdrgate.reports.markup.html import Cell, Column, Table, rendered
+from pdrgate.reports.words.measurands import in_words
+from pdrgate.results.verdict import Verdict
+from pdrgate.trend import LEFT_OUT, Move, Point, Series
+
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 480.0, 190.0, 78.0, 470.0, 22.0, 162.0
+"""Of a chart, in units that are about a pixel each on a screen, and somewhat less on a telephone."""
+_FLATTEST = 0.02
+"""A chart shows at least as much above and below the middle: what deviates by little shall look as if it did."""
+_ALONE, _ROOM = 0.02, 0.15
+"""Of the ends of intervals, those that a chart need not show; what it shows beyond the others."""
+_CROWD = 60
+"""Points beyond which the marks are smaller."""
+_LONGEST = 24
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """How a verdict is drawn: told by its shape, and by its colour only besides."""
+
+    path: str
+    tone: str
+    full: bool = False
+    left_out: bool = False
+
+
+_DISC = "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z"
+_SHAPES = {
+    Verdict.PASS: _Shape(_DISC, "pass", full=True),
+    Verdict.IMPROVEMENT: _Shape("M-5 4L0-5L5 4z", "pass", full=True),
+    Verdict.NO_BASELINE: _Shape(_DISC, "pass"),
+    Verdict.REGRESSION: _Shape("M-5-4L0 5L5-4z", "fail", full=True),
+    Verdict.INCONCLUSIVE: _Shape("M0-5L5 0L0 5L-5 0z", "fail"),
+    Verdict.UNSTABLE: _Shape("M-4-4L4 4M-4 4L4-4", "fail", left_out=True),
+    Verdict.CRASH: _Shape("M-4-4L4 4M-4 4L4-4M-5-5H5V5H-5z", "fail", left_out=True),
+    Verdict.DISTURBED: _Shape("M-5 0H5M0-5V5", "fault", left_out=True),
+    Verdict.GENERATOR_LIMITED: _Shape("M-4-4H4V4H-4z", "fault", left_out=True),
+    Verdict.ERROR: _Shape("M-4-4H4V4H-4zM-4-4L4 4", "fault", left_out=True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Band:
+    """Where a level changed."""
+
+    x: float
+    width: float
+    middle: float
+    anchor: str
+    label: str
+    worse: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """One point."""
+
+    x: float
+    y: float
+    verdict: Verdict
+    title: str
+    pinned: bool
+    """Whether a name stands for its build."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Chart:
+    """One series, in places."""
+
+    measurand: str
+    latest: str
+    alternative: str
+    ticks: Sequence[tuple[float, str]]
+    bands: Sequence[_Band]
+    intervals: str
+    marks: Sequence[_Mark]
+    scale: float
+    first: str
+    last: str
+    width: float = _WIDTH
+    height: float = _HEIGHT
+    left: float = _LEFT
+    top: float = _TOP
+    bottom: float = _BOTTOM
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A testbed in one state of it."""
+
+    name: str
+    moves: Sequence[Move]
+    commands: Sequence[str]
+    """That measure again what got worse."""
+    charts: Sequence[_Chart]
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """A scenario, on each testbed that it was measured on."""
+
+    title: str
+    places: Sequence[_Place]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """From values to places, upwards."""
+
+    low: float
+    high: float
+
+    def y(self, value: float) -> float:
+        """Within the chart: what lies beyond it stands at its rim."""
+        share = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
+        return round(_BOTTOM - share * (_BOTTOM - _TOP), 1)
+
+
+def trend_page(
+    all_series: Sequence[Series], found: Sequence[Move], runs: int, baselines: Mapping[str, str] | None = None
+) -> str:
+    """The page: what moved first, then a chart of each series.
+
+    Args:
+        runs: how many were read.
+        baselines: by the digest of a build, the names that it is pinned by.
+    """
+    pinned = baselines or {}
+    worse = sum(move.worse for move in found)
+    failing = max((_failing(one) for one in all_series), default=0)
+    headline = f"{worse or 'Nothing'} got worse"
+    if failing and not worse:
+        headline = f"The newest {'run is' if failing == 1 else f'{failing} runs are'} a REGRESSION"
+    better = len(found) - worse
+    ordered = sorted(all_series, key=lambda one: (one.scenario, one.title, one.testbed, one.fingerprint))
+    sections = [
+        _Section(title, list(_by_place(list(members), found, pinned)))
+        for (_, title), members in itertools.groupby(ordered, key=lambda one: (one.scenario, one.title))
+    ]
+    told = f"{runs} runs, {len(sections)} scenarios, {len(all_series)} series" + (
+        f"; {better} got better" * bool(better)
+    )
+    return rendered(
+        "trend.html.j2",
+        headline=headline,
+        worse=worse or failing,
+        told=f"{told}. Each point is a run, in the order in which they began."
+        + " By a run's own comparison; a level has changed when enough runs stay there." * bool(failing and not worse),
+        overview=Markup(_overview(found)) if found else None,
+        shapes={str(verdict): shape for verdict, shape in _SHAPES.items()},
+        sections=sections,
+        has_baselines=any(mark.pinned for one in sections for place in one.places for chart in place.charts
+                          for mark in chart.marks),
+    )  # fmt: skip
+
+
+def _failing(series: Series) -> int:
+    """How many of its runs at the end are each a REGRESSION: too few yet, it may be, for a level that changed."""
+    counting = [point for point in series.points if point.counts]
+    return sum(1 for _ in itertools.takewhile(lambda one: one.verdict is Verdict.REGRESSION, reversed(counting)))
+
+
+def _by_place(members: Sequence[Series], found: Sequence[Move], pinned: Mapping[str, str]) -> Iterator[_Place]:
+    for (testbed, fingerprint), group in itertools.groupby(members, key=lambda one: (one.testbed, one.fingerprint)):
+        own = list(group)
+        moved = [move for move in found if any(move.series is one for one in own)]
+        commands = list(dict.fromkeys(move.command for move in moved if move.worse and move.command))
+        yield _Place(f"Testbed {testbed} ({fingerprint})", moved, commands, [_chart(one, found, pinned) for one in own])
+
+
+def _overview(found: Sequence[Move]) -> str:
+    """A row for each scenario and testbed where anything moved, with each measurand's latest change."""
+    measurands = list(dict.fromkeys(move.series.measurand for move in found))
+    columns = [Column("what moved", heads=True, wraps=True), *map(Column, measurands), Column("on"), Column("testbed")]
+    rows = []
+    for (title, testbed, _), group in _grouped(found).items():
+        cells = [Cell(title)]
+        for name in measurands:
+            own = [move for move in group if move.series.measurand == name]
+            tone: Literal["", "pass", "fail"] = "" if not own else "fail" if own[0].worse else "pass"
+            earlier = f", {len(own) - 1} more" if len(own) > 1 else ""
+            cells.append(Cell(f"{_arrow(own[0])}{earlier}" if own else "", tone))
+        rows.append([*cells, Cell(_day(group[0].after)), Cell(testbed)])
+    return Table("", columns, rows).html()
+
+
+def _grouped(found: Sequence[Move]) -> Mapping[tuple[str, str, str], Sequence[Move]]:
+    """By title, testbed and fingerprint, in the order in which they come."""
+    groups: dict[tuple[str, str, str], list[Move]] = {}
+    for move in found:
+        series = move.series
+        groups.setdefault((series.title, series.testbed, series.fingerprint), []).append(move)
+    return groups
+
+
+def _arrow(move: Move) -> str:
+    return f"{'▼' if move.change < 0 else '▲'} {move.change:+.1%}"
+
+
+def _chart(series: Series, found: Sequence[Move], pinned: Mapping[str, str]) -> _Chart:
+    points = [point for point in series.points if math.isfinite(point.value)]
+    scale = _scale(points)
+    step = (_RIGHT - _LEFT) / max(len(points) - 1, 1)
+    places = {
+        id(point): round(_LEFT + 4 + number * (step - 4 / max(len(points), 1)), 1)
+        for number, point in enumerate(points)
+    }
+    own = [move for move in found if move.series is series]
+    last = points[-1] if points else None
+    latest = f"latest {in_words(last.value, series.unit)}" if last else "never measured"
+    return _Chart(
+        measurand=series.measurand,
+        latest=latest,
+        alternative=f"{series.measurand} of {len(points)} runs, {latest}. "
+        + ("; ".join(move.sentence for move in own) or "It did not move") + ".",
+        ticks=[(scale.y(value), _bare(value, series.unit)) for value in _ticks(scale)],
+        bands=[_band(move, places[id(move.before)], places[id(move.after)]) for move in own],
+        intervals="".join(
+            f"M{places[id(one)]} {scale.y(one.lower)}V{scale.y(one.upper)}"
+            for one in points if one.lower is not None and one.upper is not None
+        ),
+        marks=[
+            _Mark(places[id(one)], scale.y(one.value), one.verdict,
+                  f"{one.build}, {_day(one)}: {_value(one, series.unit)}, {one.verdict}"
+                  + (f"; baseline {pinned[one.digest]}" if one.digest in pinned else ""),
+                  one.digest in pinned)
+            for one in points
+        ],
+        scale=0.8 if len(points) <= _CROWD else 0.5,
+        first=_end(points[0]) if points else "",
+        last=_end(points[-1]) if len(points) > 1 else "",
+    )  # fmt: skip
+
+
+def _scale(points: Sequence[Point]) -> _Scale:
+    """All that counts lies within it but for what stands alone; what was left out has no say."""
+    counted = [one for one in points if one.verdict not in LEFT_OUT] or list(points)
+    if not counted:
+        return _Scale(0.0, 1.0)
+    ends = [one.value if end is None else end for one in counted for end in (one.lower, one.upper)]
+    low, middle, high = (float(one) for one in np.quantile(ends, (_ALONE, 0.5, 1 - _ALONE)))
+    room = _ROOM * (high - low)
+    low, high = min(low - room, middle * (1 - _FLATTEST)), max(high + room, middle * (1 + _FLATTEST))
+    return _Scale(low, high) if low < high else _Scale(low, low + 1.0)
+
+
+def _ticks(scale: _Scale) -> Iterator[float]:
+    """Three to six round values."""
+    rough = (scale.high - scale.low) / 4
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
+    value = math.ceil(scale.low / step) * step
+    while value <= scale.high:
+        yield value
+        value += step
+
+
+def _band(move: Move, before: float, after: float) -> _Band:
+    middle = (before + after) / 2
+    anchor = "start" if middle < _LEFT + 30 else "end" if middle > _RIGHT - 30 else "middle"
+    return _Band(before, round(max(after - before, 1.5), 1), round(middle, 1), anchor, _arrow(move), move.worse)
+
+
+def _value(point: Point, unit: str) -> str:
+    told = in_words(point.value, unit)
+    if point.lower is None or point.upper is None:
+        return told
+    return f"{told} ({in_words(point.lower, unit)} to {in_words(point.upper, unit)})"
+
+
+def _bare(value: float, unit: str) -> str:
+    """At an axis a unit of one's own would take too much room."""
+    return in_words(value, unit).removesuffix(f" {unit}")
+
+
+def _end(point: Point) -> str:
+    """What stands below an end of a chart; two of them side by side."""
+    whole = f"{point.build}, {_day(point)}"
+    if len(whole) <= _LONGEST:
+        return whole
+    return point.build if len(point.build) <= _LONGEST else f"{point.build[: _LONGEST - 1]}…"
+
+
+def _day(point: Point) -> str:
+    return time.strftime("%Y-%m-%d", time.localtime(point.time))

@@ -1,0 +1,34 @@
+"""By what more than their change two builds differ: a sentence that stands beside each verdict, and a table."""
+
+from __future__ import annotations
+
+from pdrgate.reports.markup.html import Cell, Column, Table
+from pdrgate.results.build_differences import differences_in_words, unknown_in_words
+from pdrgate.results.model import ComparisonResult, ScenarioResult
+
+
+def build_lines(scenario: ScenarioResult) -> list[str]:
+    """What a reader must know of the two builds beside the verdict; empty where they differ by their change alone."""
+    comparison = scenario.comparison
+    if comparison is None:
+        return []
+    words = differences_in_words(comparison.build_differences)
+    told = f"the builds differ by more than their change: {words}" if words else ""
+    return [line for line in (told, unknown_in_words(comparison.unknown_configs)) if line]
+
+
+def builds_table(comparison: ComparisonResult) -> str:
+    """Each difference, and what a packet pays for it."""
+    columns = (
+        Column("of both builds", heads=True), Column("kind"), Column("baseline"), Column("candidate"),
+        Column("why it matters", wraps=True),
+    )  # fmt: skip
+    rows = [
+        [
+            Cell(one.name),
+            Cell(one.kind, "warn" if one.weighty else ""),
+            *map(Cell, (one.baseline, one.candidate, one.why)),
+        ]
+        for one in comparison.build_differences
+    ]  # fmt: skip
+    return Table("What differs beside the change: no IMPROVEMENT is claimed of what is marked", columns, rows).html()

@@ -1,0 +1,47 @@
+"""Latency at shares of the PDR in words, the same for all reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pdrgate.reports.words.builds import of_builds
+from pdrgate.results.model import LatencyResult, ScenarioResult
+from pdrgate.units import Duration, Rate
+
+
+def latency_by_build(scenario: ScenarioResult) -> Iterator[tuple[str, Sequence[LatencyResult]]]:
+    """That of each build that was compared, the baseline's first; of the only one without a name."""
+    return of_builds(scenario, lambda one: one.latency)
+
+
+def latency_lines(scenario: ScenarioResult) -> list[str]:
+    """A sentence for each build: ``latency, median and 99 %: 120 µs, 310 µs at 50 % of the PDR (9.3 kpps); …``."""
+    lines = []
+    for label, found in latency_by_build(scenario):
+        told = []
+        for one in found:
+            middle, _, tail, _ = latency_cells(one)
+            told.append(f"{middle}, {tail} at {share_in_words(one)} ({Rate(one.load)})")
+        buckets = (
+            " (the generator's buckets; what is within 15 % is judged)" if any(one.within for one in found) else ""
+        )
+        lines.append(f"{f'{label}: ' if label else ''}latency, median and 99 %: {'; '.join(told)}{buckets}")
+    return lines
+
+
+def latency_cells(one: LatencyResult) -> tuple[str, str, str, str]:
+    """Median, 90 %, 99 % and the longest in words: ``2 ms``, or ``1 ms to 2 ms`` where more is not known."""
+    median, ninety, ninety_nine, longest = map(
+        latency_in_words, (one.p50, one.p90, one.p99, one.longest), one.within or (0.0,) * 4
+    )
+    return median, ninety, ninety_nine, longest
+
+
+def latency_in_words(latency: float, within: float = 0.0) -> str:
+    """A latency that may be less by ``within`` seconds."""
+    return f"{Duration(max(0.0, latency - within))} to {Duration(latency)}" if within else str(Duration(latency))
+
+
+def share_in_words(one: LatencyResult) -> str:
+    """``90 % of the PDR``."""
+    return f"{100 * one.share:g} % of the PDR"

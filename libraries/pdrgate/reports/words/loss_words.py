@@ -1,0 +1,23 @@
+"""Where packets were lost, in words, the same for all reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pdrgate.reports.words.builds import of_builds
+from pdrgate.results.losses import LossResult
+from pdrgate.results.model import ScenarioResult
+
+
+def by_build(scenario: ScenarioResult) -> Iterator[tuple[str, LossResult]]:
+    """The account of each build that was compared, the baseline's first; of the only one without a name."""
+    return of_builds(scenario, lambda one: one.losses)
+
+
+def loss_lines(scenario: ScenarioResult) -> list[str]:
+    """A sentence for each build, and one more where its account does not add up."""
+    lines = []
+    for label, found in by_build(scenario):
+        head = f"{label}: " if label else ""
+        lines += [head + told for told in (found.sentence(), found.fault) if told]
+    return lines

@@ -1,0 +1,95 @@
+"""What moved over a series of builds, for a terminal and for a pull request."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from pdrgate.reports.markup.gfm import block, code, cut, table, text
+from pdrgate.trend import CONFIDENCE, Move, Point, Series
+
+_NUMERIC = frozenset({"change (interval)"})
+_TOLD = ("scenario", "testbed", "fingerprint", "measurand", "unit", "better")
+_BISECT = "docs/bisect.md says how to find it among them"
+
+
+def trend_lines(found: Sequence[Move]) -> Iterator[str]:
+    """Three lines for each: what moved and where, on which testbed, and what to type next."""
+    for move in found:
+        yield f"{_word(move)}: {move.sentence}"
+        yield f"  {_where(move)}"
+        if command := _next(move):
+            yield f"  {command}"
+
+
+def trend_markdown(found: Sequence[Move]) -> str:
+    """A table of all, and what to type for what got worse; empty where nothing moved."""
+    if not found:
+        return ""
+    head = ("", "measurand", "scenario", "testbed", "change (interval)", "last build before", "first build after")
+    rows = [
+        [
+            _word(move), text(move.series.measurand), text(cut(move.series.title)), code(cut(move.series.testbed)),
+            f"{'creeping, ' if move.creeps else ''}{move.change:+.1%} ({move.lower:+.1%} to {move.upper:+.1%})",
+            _build(move.before), _build(move.after),
+        ]
+        for move in found
+    ]  # fmt: skip
+    commands = dict.fromkeys(move.command for move in found if move.worse and move.command)
+    worse = sum(move.worse for move in found)
+    within = dict.fromkeys(text(f"{move.series.title}: {move.sentence}") for move in found if move.within)
+    blocks = [f"**{worse or 'Nothing'} got worse**, {len(found) - worse} got better.", table(head, rows, _NUMERIC)]
+    return "\n\n".join([*blocks, *within, *map(block, commands)]) + "\n"
+
+
+def trend_record(series: Sequence[Series], found: Sequence[Move]) -> dict[str, object]:
+    """The same as JSON has it: each move with its builds, and how much was looked at."""
+    points = [point for one in series for point in one.points]
+    return {
+        "series": len(series),
+        "points": len(points),
+        "left_out": sum(not point.counts for point in points),
+        "moves": [_record(move) for move in found],
+    }
+
+
+def _record(move: Move) -> dict[str, object]:
+    told = {name: getattr(move.series, name) for name in _TOLD}
+    ends = {name: {"build": one.build, "run": one.run, "time": one.time, "value": one.value}
+            for name, one in (("before", move.before), ("after", move.after))}  # fmt: skip
+    numbers = {name: getattr(move, name) for name in ("change", "lower", "upper")}
+    return told | ends | numbers | {
+        "confidence": CONFIDENCE, "worse": move.worse, "creeps": move.creeps, "builds": list(move.builds),
+        "sentence": move.sentence, "command": move.command,
+        "functions": [
+            {name: getattr(one, name) for name in ("function", "before", "after", "change")} for one in move.functions
+        ],
+    }  # fmt: skip
+
+
+def _word(move: Move) -> str:
+    return "WORSE" if move.worse else "BETTER"
+
+
+def _where(move: Move) -> str:
+    series = move.series
+    counted = [point for point in series.points if point.counts]
+    before, since = counted.index(move.before) + 1, len(counted) - counted.index(move.after)
+    return (
+        f"{series.title} on {series.testbed} ({series.fingerprint}); {_day(move.before)} to {_day(move.after)}, "
+        f"{before} runs before, {since} since"
+    )
+
+
+def _next(move: Move) -> str:
+    if not move.command:
+        return ""
+    return f"{move.command}   ({_BISECT})" if len(move.builds) > 2 else move.command
+
+
+def _build(point: Point) -> str:
+    return f"{code(cut(point.build))}, {_day(point)}"
+
+
+def _day(point: Point) -> str:
+    return time.strftime("%Y-%m-%d", time.localtime(point.time))
