@@ -31,7 +31,8 @@ from pdrgate.gate.verdicts.packet_cost import at_odds, cost_in_words, counted
 from pdrgate.history.results import read_result
 from pdrgate.measurands.function_changes import function_changes
 from pdrgate.phase import Phase
-from pdrgate.reports.pages import html_tables, plots
+from pdrgate.reports import plots
+from pdrgate.reports.pages import html_tables
 from pdrgate.reports.pages.scenario_parts import fragments, pictures
 from pdrgate.results.model import (
     ChangeResult,
