@@ -1,4 +1,4 @@
-"""Where what can be made again is kept between runs."""
+"""The cache folder keeps what can be made again, between runs."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class CauseKind(StrEnum):
-    """Who tells it, and of what: causes of one kind are counted together."""
+    """A kind of cause: who tells it, and what was disturbed. Causes of one kind are counted together."""
 
     STOOD_STILL = "stood still"
     """A CPU: not even the timer's interrupt came (heartbeat)."""
@@ -19,7 +19,7 @@ class CauseKind(StrEnum):
     SLOWER = "slower"
     """The same work took the CPU longer (heartbeat)."""
     SLOWER_MEMORY = "slower memory"
-    """It reached its memory slower."""
+    """The CPU reached its memory slower."""
     LATE = "late"
     """A guest's CPU could not be held at its speed."""
     STARVED = "starved"
@@ -31,18 +31,19 @@ class CauseKind(StrEnum):
     GENERATOR_LOST = "generator lost"
     """The generator, or the way to it, failed in the middle of it."""
     UNTOLD = ""
-    """In files of earlier versions, which have words alone."""
+    """The kind is not known: files of earlier versions have words alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One of a trial's."""
+    """One cause that disturbed a trial."""
 
     kind: CauseKind
     part: float
-    """Of the trial's time that it took, or by which a CPU was slower: the worst of a kind has the largest."""
+    """The part of the trial's time that the cause took, or by which a CPU was slower. The worst of a kind has the
+    largest."""
     words: str
-    """For people, its numbers included: ``CPU 1 stood still for up to 38.2 ms, 9.0% of the trial``."""
+    """The cause for people, with its numbers: ``CPU 1 stood still for up to 38.2 ms, 9.0% of the trial``."""
 
 
 def causes_in_words(causes: Iterable[Cause]) -> str:

@@ -17,7 +17,7 @@ EXIT_USAGE = 64
 
 EXIT_UNTESTABLE = 125
 EXIT_STOP = 255
-"""For ``git bisect run``: this build cannot be tested, and nothing can be tested."""
+"""``git bisect run`` reads this code as: this build cannot be tested, and nothing can be tested."""
 
 _LONGEST = 4000
 """Characters of a message."""

@@ -88,7 +88,7 @@ class Ratio(float):
 
     @property
     def text(self) -> str:
-        """As a person writes it, and exactly: `parse` makes the same ratio of it."""
+        """The ratio as a person writes it, and exactly: `parse` makes the same ratio of it."""
         percent = f"{float(self) * 100:.15g}%"
         return percent if Ratio.parse(percent) == self else repr(float(self))
 
@@ -132,7 +132,7 @@ class Duration(float):
 
     @property
     def text(self) -> str:
-        """As a person writes it, in seconds, and exactly: `parse` makes the same span of it."""
+        """The span as a person writes it, in seconds, and exactly: `parse` makes the same span of it."""
         return f"{float(self)!r}".removesuffix(".0") + " s"
 
     def __str__(self) -> str:

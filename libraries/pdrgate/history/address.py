@@ -1,4 +1,4 @@
-"""Where a history is, as a person writes it."""
+"""The address of a history, as a person writes it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from pdrgate.errors import UsageError
 
 HISTORY_VARIABLE = "PDRGATE_HISTORY"
-"""Of the environment: the address where nobody names one, and of one that is named without its password the password.
-A command line is in the process list, in sudo's log and in a CI's; the environment is the user's own."""
+"""This variable of the environment holds the address where nobody names one, and the password of an address that is
+named without it. A command line is in the process list, in sudo's log and in a CI's; the environment is the user's
+own."""
 _SECRETS = frozenset({"password", "sslpassword"})
 """Keys of a URL's query."""
 _SERVERS = ("postgresql", "postgres", "postgresql+psycopg")
@@ -56,7 +57,8 @@ class Address:
 
     @classmethod
     def known(cls, text: str) -> Self:
-        """As `parse`; with the password that the environment has for just this address, see `HISTORY_VARIABLE`.
+        """Parse an address as `parse` does, and add the password that the environment has for just this address, see
+        `HISTORY_VARIABLE`.
 
         Raises UsageError for one that holds a password itself.
         """
@@ -81,7 +83,7 @@ class Address:
 
     @property
     def text(self) -> str:
-        """As a person writes it, without the password."""
+        """The address as a person writes it, without the password."""
         if self.file is not None:
             return str(self.file)
         parts = urlsplit(self.url)

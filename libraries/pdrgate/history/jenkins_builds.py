@@ -84,7 +84,7 @@ class Job:
 
     @property
     def url(self) -> str:
-        """Where a browser finds it."""
+        """The address where a browser finds the build."""
         return self.server + self.path
 
     @property
@@ -99,7 +99,7 @@ class ArchivedResult:
 
     build: int
     path: str
-    """In the archive of the build."""
+    """The path of the result in the archive of the build."""
     url: str
     content: bytes
 
@@ -120,7 +120,7 @@ class _Build(msgspec.Struct):
 
 class _Builds(msgspec.Struct):
     allBuilds: list[_Build] | None = None  # noqa: N815
-    """None of what is no job, such as a folder."""
+    """The builds of the job; None for what is no job, such as a folder."""
 
 
 _Answer = TypeVar("_Answer", _Build, _Builds)

@@ -129,7 +129,7 @@ class LineFile:
 
 
 def _open(path: Path, flags: int) -> int:
-    """As os.open; of a link nothing is opened, and what only looks like a file is no file. Raises OSError."""
+    """Open a file as os.open does, but follow no link, and refuse what only looks like a file. Raises OSError."""
     fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
     mode = os.fstat(fd).st_mode
     if stat.S_ISREG(mode):

@@ -58,7 +58,7 @@ class NoiseFile:
         return [one.observation for one in lines if one.testbed == testbed]
 
     def all(self) -> list[Observed]:
-        """Those of all testbeds. Raises DataError when the file cannot be read."""
+        """The observations of all testbeds. Raises DataError when the file cannot be read."""
         return readable_lines(self.path, "", Observed)
 
     def add(self, testbed: str, conditions: Mapping[str, str], observation: Observation) -> None:

@@ -158,7 +158,7 @@ def _content(file: str, raw: bytes) -> Mapping[str, Any]:
 
 
 def _told(error: msgspec.ValidationError) -> str:
-    """Where, and what belongs there."""
+    """The place of a fault in the file, and what belongs there."""
     found = _WHERE.match(without_value(error))
     assert found is not None  # it matches any text
     fault = found["fault"]

@@ -53,7 +53,8 @@ def _scenario(entry: Mapping[str, Any], environment: Mapping[str, Any]) -> dict[
 
 
 def _sides(entry: Mapping[str, Any], pdr: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Of the baseline, schema 1 kept the PDR; of the candidate, all that stands in the scenario."""
+    """The sides of a scenario of schema 1. It kept the PDR of the baseline; all that stands in the scenario is the
+    candidate's."""
     builds = entry.get("builds")
     if not builds:
         return []

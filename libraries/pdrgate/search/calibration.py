@@ -1,4 +1,5 @@
-"""Where to search: the highest load that the generator can offer here, measured and not configured."""
+"""Calibration tells where to search: up to the highest load that the generator can offer here, measured and not
+configured."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ class Calibration:
 
     @property
     def search_load(self) -> float:
-        """Where a search begins: well beyond what the SUT forwarded, which may be far below the generator's ceiling.
+        """The load where a search begins: well beyond what the SUT forwarded, which may be far below the generator's
+        ceiling.
 
         There the generator is not at its limit, and whether its ceiling can be held at every moment does not matter.
         """

@@ -1,4 +1,4 @@
-"""From trials to a verdict on their curve: is the PDR of this experiment a number to compare?"""
+"""An assessment judges the curve of trials: is the PDR of this experiment a number to compare?"""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Assessment:
     labels: Mapping[Reading, Label]
     pdr: PdrEstimate
     saturation: Saturation
-    """In the chosen reading."""
+    """The saturation in the chosen reading."""
     repeats: tuple[Repeats, ...]
     together: Repeats | None
     """All trials past the PDR."""
@@ -78,7 +78,7 @@ class Assessment:
 
     @property
     def reason(self) -> str:
-        """One line that says why the verdict is not STABLE; empty when it is."""
+        """The reason why the verdict is not STABLE, in one line; empty when it is."""
         if self.verdict is Verdict.STABLE:
             return ""
         decisive = self.failed or tuple(check for check in self.checks if check.passed is None)
@@ -126,7 +126,7 @@ class Assessment:
 
 
 def _number(value: float | None) -> float | None:
-    """As it is read from a file: counts of checks are whole numbers."""
+    """A number of a check, as files hold it: counts are whole numbers."""
     return None if value is None else float(value)
 
 

@@ -80,7 +80,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check's outcome."""
+    """A check and its outcome."""
 
     name: str
     passed: bool | None

@@ -42,7 +42,8 @@ class LoadPoint:
     delta_ucl: float | None
     """(UCL - PLR) / PLR; None also when the PLR is 0."""
     deliveries: tuple[float, ...]
-    """Of each repeat, the part of the load that came back while sending went on, see `Trial.throughput_ratio`."""
+    """The part of the load that came back while sending went on, one for each repeat, see
+    `Trial.throughput_ratio`."""
     steady: Steady
     """What the load would lose if its trials went on: what a PDR is told by."""
     surplus: float
@@ -184,7 +185,7 @@ class LoadLossCurve:
         return sum(point.left_out for point in self.points)
 
     def pdr(self, threshold: float) -> PdrEstimate:
-        """Where the PLR crosses ``threshold``; see ``PdrEstimate`` for how its interval comes about."""
+        """The load where the PLR crosses ``threshold``; see ``PdrEstimate`` for how its interval comes about."""
         loads = self.loads
         past = first_past(self.steady_plrs, threshold)
         bracket = (
@@ -210,8 +211,9 @@ class LoadLossCurve:
         return self._crossing_of(lowers, threshold) if len(lowers) > 1 else self.loads[0]
 
     def _crossing_of(self, limits: Sequence[float], threshold: float) -> float | None:
-        """Where limits of the PLR cross it: a curve that loses as much more, or less, than the mean forwards as much
-        less, or more. What a queue holds is in no throughput, so the two do not add up to the load."""
+        """The load where limits of the PLR cross the threshold. The curve loses as much more, or less, than the mean
+        forwards as much less, or more. What a queue holds is in no throughput, so the two do not add up to the
+        load."""
         rates = [
             point.throughput * (1.0 - limit) / (1.0 - point.steady.plr) if point.steady.plr < 1.0 else 0.0
             for point, limit in zip(self.points, limits, strict=False)  # the limits end where they are past

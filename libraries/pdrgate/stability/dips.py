@@ -9,11 +9,11 @@ from pdrgate.stats.robust import deviation_about_median
 from pdrgate.trial import Trial
 
 _ONE_OF: Final = 36
-"""Of as many trials one dips on a shared machine: what is no fault of the SUT."""
+"""A shared machine makes one of as many trials dip: that is no fault of the SUT."""
 _DEPTH: Final = 0.05
 """Less than the median of its load that a trial must forward; what dips less moves no mean by much."""
 _REACH: Final = 4.0
-"""And so many deviations, by the median absolute one."""
+"""Median absolute deviations below the median that a dip has at least, beside `_DEPTH`."""
 _FEWEST: Final = 3
 """Repeats of a load, to tell a dip; of as many, one may be."""
 
@@ -35,7 +35,7 @@ def without_lone_dips(trials: Sequence[Trial], false_alarm: float) -> list[Trial
 
 
 def _dips(own: Sequence[Trial]) -> list[Trial]:
-    """Those of the trials at one load."""
+    """The dips among trials at one load; none where they are more than a few."""
     middle, deviation = deviation_about_median([trial.throughput_ratio for trial in own])
     least = middle - max(_DEPTH * middle, _REACH * deviation)
     found = [trial for trial in own if trial.throughput_ratio < least]

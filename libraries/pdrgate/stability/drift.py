@@ -21,7 +21,7 @@ from pdrgate.trial import Trial
 from pdrgate.units import Rate
 
 MOST_SERIES = 3
-"""Beside that of all trials past the PDR."""
+"""Series of single loads that are judged at most, beside the series of all trials past the PDR."""
 PACKETS = "packets/s"
 WANDER_MIN_RUNS = 15
 """Values that tell a trend or wandering of one run from chance: with fewer the bound on neighbours comes near what
@@ -41,7 +41,7 @@ class Scatter:
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """One series of repeats in measured order, and its behaviour over time."""
+    """A series of repeats in measured order, and its behaviour over time."""
 
     quantity: str
     """What the values are, for people: ``PDR`` or ``throughput at 1.2 Mpps``."""
@@ -56,7 +56,7 @@ class Repeats:
     each: str = "repeat"
     """What gave one value."""
     references: int = 0
-    """Of the values, those that others were compared with to tell modes."""
+    """The number of values that others were compared with to tell modes."""
     unit: str = PACKETS
     """The values'."""
 

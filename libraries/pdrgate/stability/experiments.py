@@ -15,11 +15,11 @@ from pdrgate.trial import AnyStretch, Stretch
 
 @dataclass(slots=True)
 class _Comparison:
-    """One that is being told apart."""
+    """A comparison whose trials are being told apart from those of others."""
 
     question: tuple[str, ...]
     builds: dict[str, str]
-    """By side."""
+    """The builds, by side."""
     pairs: set[int] = field(default_factory=set)
 
     def takes(self, question: tuple[str, ...], builds: dict[str, str], pair: int) -> bool:
@@ -29,7 +29,7 @@ class _Comparison:
 
 
 def comparisons(measured: Sequence[Stretch]) -> list[int]:
-    """For each trial, or transfer, the number of the comparison of builds that it was measured for, from 1; 0 of none.
+    """The number of the comparison of builds that each trial, or transfer, was measured for, from 1; 0 for none.
 
     Args:
         measured: all of one file, in measured order.

@@ -1,4 +1,4 @@
-"""Whose are the few boots that come up slower than the others: one build's, or the testbed's?"""
+"""A few boots that come up slower than the others are told apart: are they one build's, or the testbed's?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pdrgate.stats.modes import two_modes
 _HALF_BY_CHANCE: Final = 0.02
 """So seldom are so few boots slow of builds that come up at either level as often: else they are no few."""
 _APART_BY_CHANCE: Final = 0.05
-"""Of boots of which as many are slow on both sides, so often the sides differ by as much."""
+"""The chance of a difference of the sides at which slow boots are the testbed's: it is at least as large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class SlowBoots:
     baseline: int
     candidate: int
     boots: int
-    """Of each build."""
+    """The number of boots of each build."""
     depth: float
     """How much slower they are, as a part of the others' level."""
 
@@ -36,7 +36,7 @@ class SlowBoots:
 
     @property
     def sentence(self) -> str:
-        """Whose boots are slow, in words."""
+        """The sentence that says whose boots are slow."""
         return (
             f"{self.candidate or 'none'} of {self.boots} boots of the candidate, and {self.baseline or 'none'} of "
             f"{self.boots} of the baseline, came up {self.depth:.1%} slower than the others"

@@ -47,9 +47,10 @@ class Saturation:
     potential_index: int | None
     """The load after the first one whose PLR exceeds the threshold; None when there is no such load."""
     actual_index: int | None
-    """Where the saturation that lasts to the last load begins; None when the last step is not saturated."""
+    """The index of the load where the saturation that lasts to the last load begins; None when the last step is not
+    saturated."""
     tir: tuple[float | None, ...]
-    """One per load, the first None."""
+    """The TIR of each load; the first is None."""
 
 
 def throughput_increase_ratios(loads: Sequence[float], throughputs: Sequence[float]) -> tuple[float | None, ...]:

@@ -68,7 +68,7 @@ class TransfersAssessment:
 
     @property
     def repeats(self) -> tuple[Transfer, ...]:
-        """That the verdict rests on."""
+        """The transfers that the verdict rests on."""
         return _repeats(self.experiment)
 
     def throughput(self) -> tuple[float, float | None, float | None]:

@@ -140,7 +140,7 @@ def read_experiments(path: Path) -> list[Experiment]:
 
 
 def _of_the_curve(trials: Sequence[Trial]) -> tuple[Trial, ...]:
-    """Those that an experiment is assessed by."""
+    """The trials that an experiment is assessed by."""
     repeats = tuple(trial for trial in trials if trial.phase in OF_CURVE)
     return repeats or tuple(trial for trial in trials if trial.phase != Phase.IDLE)
 

@@ -1,4 +1,4 @@
-"""Where a series moved from one level to another, and stayed there.
+"""A change point is where a series moved from one level to another, and stayed there.
 
 The levels are found by PELT's optimum on a quadratic cost (Killick, Fearnhead and Eckley, Optimal Detection of
 Changepoints With a Linear Computational Cost, JASA 107, 2012), as ruptures computes it. Around it stands what a history
@@ -26,15 +26,16 @@ _REACH = 3
 _ALONE = 4.0
 """Deviations off its neighbours' median that make a value one that stands alone."""
 _DOUBT = 1e-5
-"""Of a change, two-sided; that small, for any place may show one, and the series is looked at after every build."""
+"""The two-sided chance of a false change. It is small, for any place may show one, and the series is looked at after
+every build."""
 _PENALTY = 20.0
-"""For a further level, in squared deviations: about what ``_DOUBT`` asks for."""
+"""The penalty for a further level, in squared deviations: about what ``_DOUBT`` asks for."""
 _PLACE = 6.6
 """Squared deviations that another place of a change may fit worse by: 99 % of a chi-squared with one degree."""
 _SHORTEST_CREEP = 5
 """Values that a creep takes at least; what goes faster is a step."""
 _PLACES = 30
-"""Of the ends of a creep, that are tried."""
+"""The number of ends of a creep that are tried."""
 _SMALLEST_DEVIATION = 1e-4
 """Relative; a count that hardly deviates would prove anything."""
 
@@ -72,7 +73,8 @@ class _Move:
 
 
 def change_points(values: Sequence[float], least: float = 0.01, confidence: float = 0.99) -> tuple[ChangePoint, ...]:
-    """Where the values moved for good, in their order; empty where they did not, or where they are too few to say.
+    """The changes for good of the values, in their order; none where they did not move, or where they are too few to
+    say.
 
     Args:
         values: in the order of time, above 0, in any unit: changes are relative, and so is their deviation.
@@ -108,7 +110,7 @@ def change_points(values: Sequence[float], least: float = 0.01, confidence: floa
 
 
 def _deviation(logs: _Values) -> float:
-    """Of the values around their level, by the differences of neighbours, which levels do not touch."""
+    """The deviation of the values around their level, by the differences of neighbours, which levels do not touch."""
     return max(float(np.median(np.abs(np.diff(logs)))) / (0.6745 * math.sqrt(2)), _SMALLEST_DEVIATION)
 
 
@@ -120,7 +122,7 @@ def _not_alone(logs: _Values) -> npt.NDArray[np.intp]:
 
 
 def _ends(series: _Values) -> list[int]:
-    """Where each level ends, exclusive; the last one is the end of the series."""
+    """The exclusive end of each level; the last one is the end of the series."""
     scaled = (series - series.mean()) / _deviation(series)
     search = ruptures.KernelCPD(kernel="linear", min_size=FEWEST).fit(scaled.reshape(-1, 1))
     return [int(end) for end in search.predict(pen=_PENALTY)]

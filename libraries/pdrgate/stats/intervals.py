@@ -41,7 +41,7 @@ class Change:
 
 
 _LARGEST_LOG = 700.0
-"""Its exponential is still a number."""
+"""The largest log whose exponential is still a number."""
 
 
 def relative(log_ratio: float) -> float:

@@ -1,4 +1,4 @@
-"""One deviation, or one mean, from several groups of values."""
+"""Several groups of values are pooled to one deviation, or to one mean."""
 
 from __future__ import annotations
 

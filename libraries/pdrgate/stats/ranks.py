@@ -20,7 +20,7 @@ LAG1_MIN_RUNS = 10
 _EXACT_UP_TO = 60
 _MOST_OF_A_TREND = 2000
 _DIGITS = 9
-"""Of what a series leaves beside its slope; more are those of floating numbers."""
+"""The digits that a series keeps beside its slope; further ones are those of floating numbers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 FEWEST = 8
 """Values, to tell which of them lie apart."""
 _ONE_OF = 6
-"""Of as many values one may lie apart; of 12, two. More are no lone dips, and the deviation has to tell of them."""
+"""A lone dip: of six values one may lie apart; of 12, two. More are no lone dips, and the deviation has to tell of them."""
 _REACH = 3.0
 """Deviations from the median that a value may count for."""
 _MAD_OF_NORMAL = 0.674490
@@ -43,7 +43,7 @@ def winsorised(values: Sequence[float]) -> tuple[float, ...]:
 
 
 def dips(values: Sequence[float]) -> tuple[bool, ...]:
-    """Which values lie far below the others: six deviations below the median, and at least 0.05.
+    """Tell for each value whether it lies far below the others: six deviations below the median, and at least 0.05.
 
     The values are logs, so that 0.05 is 5 %. The deviation is told by the median absolute one, as for `winsorised`;
     of fewer than `FEWEST` values nobody knows which dip.

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pdrgate.stats.intervals import mean, t_quantile
 
 _MOST = 700.0
-"""Of a log ratio: values without any deviation would prove everything; its exponential is still a number."""
+"""The largest log ratio. Values without any deviation would prove everything; its exponential is still a number."""
 
 
 def log_likelihood_ratio(values: Sequence[float], below: float, above: float) -> float:
@@ -60,7 +60,7 @@ ALIKE = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """Correlations of neighbours that are thought possible: beyond the last a level is as good as one of its own, and no
 number of values tells it from a change."""
 _LEAST = 1e-300
-"""Of a sum of squares: its log is still a number."""
+"""The least sum of squares: its log is still a number."""
 
 
 def drifting_likelihood_ratio(values: Sequence[float], below: float, above: float) -> float:
@@ -122,7 +122,7 @@ class _Sums(Generic[_Numbers]):
     values: _Numbers
     squares: _Numbers
     neighbours: _Numbers
-    """Of the products of each value and the one before it."""
+    """The sum of the products of each value and the one before it."""
     first: _Numbers
     last: _Numbers
 

@@ -31,7 +31,8 @@ class Move:
     creeps: bool
     """Whether it went there in many small steps, none of which a gate can see."""
     functions: tuple[FunctionChange, ...] = ()
-    """Of the cost, what changed from ``before`` to ``after``, the largest change first; empty where nobody counted."""
+    """The functions whose cost changed from ``before`` to ``after``, the largest change first; empty where nobody
+    counted."""
     within: str = ""
     """The same in words, as far as it explains the move."""
 
@@ -42,7 +43,7 @@ class Move:
 
     @property
     def builds(self) -> tuple[str, ...]:
-        """Those of the range in order, each once; only one where the testbed moved under it."""
+        """The builds of the range in order, each once; only one where the testbed moved under it."""
         return tuple(dict.fromkeys(point.build for point in (self.before, *self.between, self.after)))
 
     @property

@@ -14,16 +14,16 @@ LEFT_OUT = frozenset({Verdict.UNSTABLE, Verdict.CRASH, Verdict.DISTURBED, Verdic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One measurand of one build, as one run found it."""
+    """A measurand of one build, as one run found it."""
 
     build: str
     """What a person calls it."""
     time: float
-    """When the run began, in seconds of the epoch."""
+    """The time when the run began, in seconds of the epoch."""
     value: float
     lower: float | None = None
     upper: float | None = None
-    """Of its 95 % interval."""
+    """The upper end of its 95 % interval."""
     verdict: Verdict
     run: str = ""
     digest: str = ""
@@ -39,7 +39,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One measurand of one scenario on one testbed, over builds; points are in the order of time."""
+    """A measurand of one scenario on one testbed, over builds. Its points are in the order of time."""
 
     scenario: str
     title: str

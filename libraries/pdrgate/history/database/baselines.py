@@ -49,11 +49,12 @@ class Measured:
     green: bool
     measurands: tuple[MeasurandResult, ...]
     boots: tuple[Mapping[str, float], ...]
-    """Of each boot of a comparison, its values by measurand; empty for a run of one build, which is one boot."""
+    """The values of each boot of a comparison, by measurand. A run of one build is one boot, and leaves this
+    empty."""
     boot: str
     """The one of a run of one build, which other results of that run may be of too; empty where it is not known."""
     side: int
-    """For `cost`."""
+    """The number of the side's row: `cost` asks for it."""
 
 
 # --- Names ---

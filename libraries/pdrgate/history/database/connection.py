@@ -64,14 +64,14 @@ class Database:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Connection]:
-        """One transaction that writes: all of it or nothing."""
+        """Open one transaction that writes: all of it or nothing."""
         writes = self.engine.execution_options(**{_WRITES: True})
         with _told(self.address), writes.connect() as connection, connection.begin():
             yield connection
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
-        """One transaction that only reads."""
+        """Open one transaction that only reads."""
         with _told(self.address), self.engine.connect() as connection, connection.begin():
             yield connection
 
@@ -173,4 +173,4 @@ _REMEDIES: tuple[tuple[str, type[StorageError | DataError], str], ...] = (
     ("out of range", DataError, "a number of it is beyond 63 bits"),
     ("connection", StorageError, "see whether the server is up and the URL is right"),
 )
-"""By a part of the reason, what kind of error it is and what to do."""
+"""Each entry has a part of the database's reason, the kind of error that it is, and what to do."""

@@ -27,14 +27,15 @@ class HistoryNoise:
         self.where = where
 
     def observations(self, testbed: str) -> list[Observation]:
-        """As `NoiseStore`; nothing where there is no file yet. Raises StorageError, DataError."""
+        """The observations of a testbed, as a `NoiseStore` gives them; none where there is no file yet. Raises
+        StorageError, DataError."""
         if self.where.file is not None and not self.where.file.exists():
             return []
         with Database.open(self.where) as history, history.reading() as connection:
             return observations(connection, testbed)
 
     def add(self, testbed: str, conditions: Mapping[str, str], observation: Observation) -> None:
-        """As `NoiseStore`. Raises StorageError, DataError."""
+        """Add an observation, as a `NoiseStore` does. Raises StorageError, DataError."""
         one = Observed(testbed=testbed, observation=observation, conditions=conditions)
         with Database.open(self.where, create=True) as history, history.writing() as connection:
             add_observation(connection, one)
@@ -54,7 +55,7 @@ def add_observation(connection: Connection, one: Observed) -> bool:
 
 
 def observations(connection: Connection, testbed: str, newest: int = NEWEST) -> list[Observation]:
-    """Those of a testbed, the oldest first; one that cannot be read is passed over."""
+    """The observations of a testbed, the oldest first. One that cannot be read is passed over."""
     asked = (
         select(Noise.measured, Noise.boots)
         .where(Noise.testbed == testbed)

@@ -15,7 +15,7 @@ from pdrgate.history.database.tables import Change, Measurand, Result, Run, Side
 
 What = Literal["measurands", "trials"]
 Row = dict[str, Any]
-"""By column."""
+"""A row of a table: its values by column."""
 
 
 def flat(connection: Connection, what: What, wanted: Wanted) -> Iterable[Row]:

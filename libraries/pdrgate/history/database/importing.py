@@ -49,9 +49,10 @@ from pdrgate.trial import Trial
 
 _OF_A_FUNCTION = ("name", "instructions", "calls", "deviation")
 _NOT_OF_THE_TABLE = frozenset({"counters_before", "counters_after", "functions", "stacks", "test"})
-"""Of a trial, what stays in the run's own file: kilobytes each, or of use to that run alone; no query asks for it."""
+"""Fields of a trial that stay in the run's own file: they take kilobytes each, or are of use to that run alone. No
+query asks for them."""
 _OF_ONE_BOOT = frozenset({"boot_id"})
-"""Of an environment."""
+"""Entries of an environment that belong to one boot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +65,10 @@ class Import:
     results: int = 0
     trials: int = 0
     observations: int = 0
-    """Of what boots deviate by: those that were not there yet."""
+    """The observations of what boots deviate by that were not there yet."""
 
     def __str__(self) -> str:
-        """One line for a person."""
+        """The import in one line, for a person."""
         said = {"added": "added", "replaced": "brought up to date", "known": "there already"}[self.what]
         if self.source.name == NOISE_FILE:
             return f"{self.source}: {said} ({self.observations} new observations of what boots deviate by)"
@@ -91,7 +92,7 @@ class _Source:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """One build in one scenario, wherever its result has it."""
+    """A build in a scenario, wherever its result has it."""
 
     side: str
     label: str
@@ -416,7 +417,7 @@ def _insert_all(connection: Connection, table: type[Any], rows: Iterable[Mapping
 
 
 def _insert_digests(connection: Connection, table: type[Any], entries: Iterable[Mapping[str, Any]]) -> None:
-    """In one order for all writers, so that no two wait for each other."""
+    """Insert digests in one order for all writers, so that no two wait for each other."""
     of = digest if table is Fingerprint else _digest
     for key, one in sorted({of(one): one for one in entries if one}.items()):
         _insert_new(connection, table, "digest", {"digest": key, "entries": dict(one)})

@@ -27,14 +27,15 @@ class HistoryLedger:
         self.patience = patience
 
     def tries(self, compared: str) -> list[Try]:
-        """As `Ledger`; nothing where there is no file yet. Raises StorageError, DataError."""
+        """The tries of a comparison, as a `Ledger` gives them; none where there is no file yet. Raises StorageError,
+        DataError."""
         if self.where.file is not None and not self.where.file.exists():
             return []
         with Database.open(self.where, patience=self.patience) as history, history.reading() as connection:
             return tries(connection, compared)
 
     def add(self, compared: str, one: Try) -> None:
-        """As `Ledger`. Raises StorageError, DataError."""
+        """Add a try, as a `Ledger` does. Raises StorageError, DataError."""
         told = msgspec.json.encode(one)
         row = {
             "key": hashlib.sha256(compared.encode() + told).hexdigest(), "compared": compared, "ended": one.when,
@@ -47,7 +48,7 @@ class HistoryLedger:
 
 
 def tries(connection: Connection, compared: str) -> list[Try]:
-    """Those of one comparison, in the order in which they ended; one that cannot be read is passed over."""
+    """The tries of one comparison, in the order in which they ended. One that cannot be read is passed over."""
     asked = select(Attempt.attempt).where(Attempt.compared == compared).order_by(Attempt.ended, Attempt.id)
     found = []
     for told in connection.execute(asked).scalars():

@@ -19,7 +19,7 @@ PDR, TCP = "PDR", "TCP throughput"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which results; what is empty or None asks for all. Texts may have ``*`` for anything."""
+    """The results that a query asks for. What is empty or None asks for all. Texts may have ``*`` for anything."""
 
     scenario: str = ""
     build: str = ""
@@ -40,25 +40,25 @@ class Entry:
 
     run: str
     source: str
-    """Where it was imported from."""
+    """The file or address that the run was imported from."""
     started: float
     testbed: str
     scenario: str
     build: str
     """What a person called it; else the kernel's release."""
     verdict: Verdict | None
-    """None of trials that nobody judged."""
+    """The verdict; None where nobody judged the trials."""
     reason: str
     trials: int
     pdr: float | None
     """Packets/s."""
     throughput: float | None
-    """Of a closed loop, which has no PDR; Gbit/s."""
+    """The throughput of a closed loop, which has no PDR, in Gbit/s."""
     lower: float | None
-    """Of the 95 % interval of the one that there is."""
+    """The lower end of the 95 % interval of PDR or throughput, whichever there is."""
     upper: float | None
     change: float | None
-    """Of that one against the baseline, a fraction; None where none was compared with."""
+    """The change of PDR or throughput against the baseline, a fraction; None where none was compared with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ class Words(TypeDecorator[str]):
 
 
 class Base(DeclarativeBase):
-    """Of all tables."""
+    """The base of all tables."""
 
     type_annotation_map = {  # noqa: RUF012  # SQLAlchemy reads it once
         str: Words(),
@@ -60,7 +60,7 @@ class Run(Base):
     testbed: Mapped[str]
     testbed_kind: Mapped[str]
     verdict: Mapped[str | None]
-    """None of a file of trials."""
+    """The verdict; None for a file of trials."""
     reason: Mapped[str]
     command: Mapped[str]
 
@@ -95,10 +95,10 @@ class Result(Base):
     scenario: Mapped[str]
     title: Mapped[str]
     verdict: Mapped[str | None]
-    """None where trials were imported that nobody judged."""
+    """The verdict; None where trials were imported that nobody judged."""
     reason: Mapped[str]
     started: Mapped[float]
-    """When its run was."""
+    """The time when the result's run began."""
     trials: Mapped[int]
 
     __table_args__ = (
@@ -126,7 +126,7 @@ class Side(Base):
     series: Mapped[str]
     """The digest of what builds are compared on; empty where there is no fingerprint."""
     started: Mapped[float]
-    """When its run was."""
+    """The time when the side's run began."""
     fingerprint: Mapped[str | None] = mapped_column(ForeignKey("fingerprints.digest"))
     environment: Mapped[str | None] = mapped_column(ForeignKey("environments.digest"))
 
@@ -139,7 +139,7 @@ class Side(Base):
 
 
 class Measurand(Base):
-    """One measurand of one build in a scenario, with its 95 % interval."""
+    """A measurand of one build in a scenario, with its 95 % interval."""
 
     __tablename__ = "measurands"
 
@@ -151,11 +151,11 @@ class Measurand(Base):
     lower: Mapped[float | None]
     upper: Mapped[float | None]
     samples: Mapped[list[Any]]
-    """One per repeat, or per boot where builds were compared."""
+    """The samples: one for each repeat, or for each boot where builds were compared."""
 
 
 class Boot(Base):
-    """One boot of a build. The two boots of a pair have its number."""
+    """A boot of a build. The two boots of a pair have its number."""
 
     __tablename__ = "boots"
 
@@ -166,7 +166,7 @@ class Boot(Base):
     boot: Mapped[str]
     kernel: Mapped[str]
     values: Mapped[dict[str, Any]]
-    """By measurand."""
+    """The boot's values, by measurand."""
     failure: Mapped[str]
     complaints: Mapped[list[Any]]
 
@@ -191,7 +191,7 @@ class Change(Base):
     pairs: Mapped[int]
     """0 where no pairs were measured; then the rest is not known."""
     deviation: Mapped[float | None]
-    """Of the logs of the pairs' ratios."""
+    """The standard deviation of the logs of the pairs' ratios."""
     resolves: Mapped[float | None]
     slower: Mapped[float | None]
     """The evidence, as logs of odds."""
@@ -265,9 +265,9 @@ class Pin(Base):
 
     name: Mapped[str] = mapped_column(primary_key=True)
     build: Mapped[str] = mapped_column(primary_key=True)
-    """Its digest."""
+    """The digest of the build."""
     label: Mapped[str]
-    """As a person knows it."""
+    """The build's name, as a person knows it."""
     run: Mapped[str]
     """The run that was named."""
     pinned: Mapped[float]
@@ -302,7 +302,7 @@ class Noise(Base):
     testbed: Mapped[str]
     """`pdrgate.results.fingerprint.series`: equal where noise is comparable."""
     measured: Mapped[float]
-    """When."""
+    """The time of the observation."""
     conditions: Mapped[dict[str, Any]]
     """The entries that ``testbed`` is the digest of, for people."""
     boots: Mapped[str]
