@@ -29,9 +29,9 @@ class Entry:
     names: tuple[tuple[str, str], ...]
     """Id and title of each submenu around it, and of itself."""
     release: str | None
-    """Of its kernel, None when it starts something else."""
+    """The release of the entry's kernel; None when it starts something else."""
     numbers: tuple[int, ...] = ()
-    """Of each submenu around it and of itself, counted within its menu from 0."""
+    """The numbers of each submenu around the entry and of itself, counted within its menu from 0."""
 
     @property
     def path(self) -> str:

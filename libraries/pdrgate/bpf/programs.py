@@ -49,7 +49,7 @@ class BpfMap:
     number: int
     """The kernel's id of it."""
     kind: str
-    """As bpftool calls it: ``percpu_array``, ``hash``."""
+    """The kind, as bpftool calls it: ``percpu_array``, ``hash``."""
     key_size: int
     value_size: int
 
@@ -65,7 +65,7 @@ class LoadedProgram:
     pin: str
     """Where it is pinned while `loaded` is open."""
     maps: Mapping[str, BpfMap] = field(default_factory=dict)
-    """By name, of which the kernel keeps 15 letters."""
+    """The maps by name, of which the kernel keeps 15 letters."""
 
     def fill(self, name: str, key: bytes, value: bytes) -> None:
         """Set an element of a map. Raises CommandError."""

@@ -35,7 +35,7 @@ _SECTIONS: Mapping[str, ProgramKind] = {
     "xdp": "xdp", "xdp.frags": "xdp", "tc": "tc", "tcx": "tc", "classifier": "tc", "action": "tc",
     "tp_btf": "tp_btf",
 }  # fmt: skip
-"""By the part of a section's name before the first slash, what its program is for."""
+"""The purpose of a program, by the part of its section's name before the first slash."""
 
 _NO_PORT_PROGRAMS = ("xdp/cpumap", "xdp/devmap", "xdp.frags/cpumap", "xdp.frags/devmap")
 """XDP programs that no interface takes."""
@@ -54,7 +54,7 @@ class BpfBuild:
     path: Path
     sha256: str
     section: str
-    """Where the program stands."""
+    """The section that the program stands in."""
     kind: ProgramKind
 
     def read(self) -> bytes:

@@ -81,7 +81,7 @@ _ZSTD, _LZ4 = ("zstd", "-dcq", f"--memory={_MEMORY}"), ("lz4", "-dcq")
 _BY_PROGRAM: Mapping[bytes, Sequence[str]] = {
     b"\x28\xb5\x2f\xfd": _ZSTD, b"\x02\x21\x4c\x18": _LZ4, b"\x04\x22\x4d\x18": _LZ4,
 }  # fmt: skip
-"""By what a file begins with, who unpacks it."""
+"""The program that unpacks a file, by what the file begins with."""
 
 
 _BEST = 32

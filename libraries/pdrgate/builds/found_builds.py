@@ -64,5 +64,5 @@ def _packages(pattern: str) -> list[str]:
 
 
 def _counted(path: Path) -> list[tuple[int, str]]:
-    """By its name, numbers as such."""
+    """The file's name as a key to sort by: numbers count as such."""
     return [(int(word), "") if word.isdigit() else (-1, word) for word in re.split(r"(\d+)", path.name)]

@@ -57,7 +57,7 @@ class PackageFields:
 
     @property
     def label(self) -> str:
-        """For people: name and version."""
+        """The package for people: name and version."""
         return f"{self.name} {self.version}".rstrip()
 
 

@@ -39,15 +39,15 @@ class KernelBuild:
     """One kernel that can be booted. Its paths are real ones: no link leads to what they name."""
 
     name: str
-    """For people and results: the package with its version, or the file."""
+    """The build for people and results: the package with its version, or the file."""
     source: str
     """What was handed over."""
     image: Path
     """A bzImage."""
     release: str
-    """As ``uname -r`` will say, read from the image."""
+    """The release, as ``uname -r`` will say it, read from the image."""
     version: str
-    """As ``uname -v`` will say: build number and date."""
+    """The version, as ``uname -v`` will say it: build number and date."""
     modules: Path | None = None
     """The folder ``lib/modules/RELEASE``, or a build tree; None for a kernel with all it needs built in."""
     config: Path | None = None

@@ -150,7 +150,7 @@ def _check_built_in(build: KernelBuild, required: Iterable[str]) -> None:
 
 
 def _paths(build: KernelBuild) -> Mapping[str, Path]:
-    """By name, the files of the modules. Raises BuildError for one whose name no kernel would give it."""
+    """The files of the modules, by name. Raises BuildError for one whose name no kernel would give it."""
     assert build.modules is not None
     folders = (build.modules, *(build.modules / name for name in ("modules.order", *_INSTALLED)))
     return _found(build, tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in folders))

@@ -16,7 +16,7 @@ RUNNING = "running"
 """Names the running kernel's build."""
 
 GUEST_MODULES = ("virtio_pci", "virtio_console", "virtio_net")
-"""Without them there is neither a way into a guest nor a way through it."""
+"""A guest needs these modules: there is neither a way into it nor a way through it without them."""
 
 _DISTRIBUTION = {"ubuntu": "linux-image-virtual"}
 _DEBIAN = "linux-image-cloud-amd64"

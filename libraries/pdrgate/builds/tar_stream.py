@@ -30,7 +30,7 @@ class Member:
     name: str
     kind: Kind
     target: str
-    """Of a link, where it points."""
+    """The place that a link points to."""
     size: int
     changed: int
     """Seconds since 1970."""

@@ -15,7 +15,8 @@ LONGEST = 4096
 
 _CALLER = r"(?:\[ {0,12}(?P<caller>[TC]\d{1,10})\] ?)?"
 _STAMP = re.compile(r"\[ {0,12}\d{1,10}\.\d{6}\](?: ?\[ {0,12}(?P<caller>[TC]\d{1,10})\])? ?")
-"""As the kernel prints it: ``[   12.345678][  T101] ``. It may stand behind what a program wrote without a newline."""
+"""A stamp as the kernel prints it: ``[ 12.345678][ T101] ``. It may stand behind what a program wrote without a
+newline."""
 _DAY = r"(?:[A-Z][a-z]{2} {1,2})?[A-Z][a-z]{2} {1,2}\d{1,2}"
 _CLOCK = r"\d{2}:\d{2}(?::\d{2})?(?:[.,]\d{1,9})?"
 _ZONE = r"(?:Z|[+-]\d{2}:?\d{2})?"
@@ -48,7 +49,7 @@ class ConsoleLine:
     """What one line says."""
 
     text: str
-    """Without level, time, CPU, and whatever a log or dmesg puts before it."""
+    """The text without level, time, CPU, and whatever a log or dmesg puts before it."""
     caller: str = ""
     """Which task or CPU said it (``T101``, ``C0``), where the kernel tells (CONFIG_PRINTK_CALLER)."""
     stamped: bool = False

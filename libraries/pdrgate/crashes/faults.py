@@ -28,7 +28,7 @@ _WHOLE = 2000
 _FINGERPRINT_FRAMES = 5
 
 _PC = re.compile(r"(?:RIP: 0010:|E?IP: |EIP is at |pc : |PC is at |NIP |caller is )(?:\[<[0-9a-f]{8,16}>\] {0,4}){0,2}")
-"""In the kernel's own code segment; 0033 is a program's."""
+"""An address in the kernel's own code segment; 0033 is a program's."""
 _TRACE = re.compile(r" {0,8}(?:Call [Tt]race|Backtrace):")
 _FRAME = re.compile(
     r"\s{0,40}(?:<{1,2}/?[#A-Za-z]{2,8}>{1,2}\s{1,4})?(?:\[<[0-9a-f]{8,16}>\] {0,4})?(?P<doubt>\? )?(?P<frame>"
@@ -155,7 +155,8 @@ class FaultReader:
             self._open.pop(next(iter(self._open)))
 
     def _report_of(self, line: ConsoleLine) -> _Report | None:
-        """That of who says the line; a CPU that another one asks for its trace has none."""
+        """The open report of the task or CPU that says the line. A CPU that another one asks for its trace has
+        none."""
         if (own := self._open.get(line.caller)) is not None or not line.caller or not self._reports:
             return own
         return None if self._reports[-1].trace else self._reports[-1]

@@ -40,7 +40,7 @@ class Head:
 
 _ANYBODY = r"(?:[A-Za-z][\w#./()-]{0,40}(?: [\w#./()-]{1,40}){0,3} ?: |\[[ \w]{1,20}\] ?)?"
 _KERNEL = r"(?:(?:rcu|lockdep|watchdog|NMI watchdog|traps|mm): |\[[CT]?\d{1,6}\] ?)?(?:\[ )?"
-"""Those that do not speak of themselves; and the bracket that lockdep's reports stood in until Linux 4.12."""
+"""Prefixes that do not speak of themselves, and the bracket that lockdep's reports stood in until Linux 4.12."""
 _WORD = re.compile(
     rf"{_ANYBODY}(?P<any>Kernel panic - not syncing|BUG)(?:: |$)"
     rf"|{_KERNEL}(?P<word>BUG|WARNING|INFO|UBSAN|KCSAN|KMSAN|KASAN|PANIC|Oops|Internal error)(?:: | - )"
@@ -57,8 +57,8 @@ _LOCKUP = re.compile(r"(?:(?:NMI )?watchdog: )?(?:CPU ?\d{1,6}: )?Watchdog detec
 _OOM = re.compile(r"[^:]{1,60}? invoked oom-killer: ")
 _KILLED = re.compile(r"(?:Memory cgroup out|Out) of memory: ")
 _PLACE = re.compile(r"(?:\[[^\]]{0,200}\] )?(?:CPU: \d{1,6} PID: \d{1,10} )?(?:at |[^\s:]{1,200}:\d{1,7} at )")
-"""Of a `WARN`: where, in the forms of Linux 3.10 (``at FILE:LINE``), 3.12 (``CPU: 0 PID: 1 at FILE:LINE``) and 6.18
-(``FILE:LINE at FUNCTION``)."""
+"""The place that a `WARN` tells, in the forms of Linux 3.10 (``at FILE:LINE``), 3.12 (``CPU: 0 PID: 1 at FILE:LINE``)
+and 6.18 (``FILE:LINE at FUNCTION``)."""
 _CHECKS = re.compile(
     r"(?:[\w.-]{1,40} (?:[\w.:-]{1,40} )?)?(?:[\w.-]{1,40}: )?NETDEV WATCHDOG: |list_(?:add|del) corruption\b"
     r"|refcount_t: |(?:traps: )?Missing ENDBR: |usercopy: Kernel memory |ODEBUG: \S"
@@ -72,12 +72,12 @@ _GRAVE = re.compile(
     r"unable to handle|[Kk]ernel NULL pointer|Bad page|Bad rss-counter|KASAN|KFENCE|scheduling while atomic"
     r"|.{0,40}stack guard page"
 )
-"""After `BUG:`, what a kernel does not survive in a state that anything can be measured in."""
+"""Texts behind `BUG:` that name what a kernel does not survive in a state that anything can be measured in."""
 _PROSE = re.compile(
     r"lockdep is turned off|NMI handler|Slab 0x|Object 0x|Allocated in|Freed in|task .{1,80} likely|Possible |BIOS "
     r"|Unprivileged "
 )
-"""After `INFO:` or `WARNING:`, what is part of another report or no fault of the kernel."""
+"""Texts behind `INFO:` or `WARNING:` that are part of another report or no fault of the kernel."""
 _HUNG = re.compile(r"task .{1,80}? blocked (?:in I/O wait )?for more than ")
 _STALL = re.compile(r"rcu.{0,80}? (?:stall|self-detected)")
 

@@ -16,7 +16,7 @@ WARNING = 4
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _LEVEL = re.compile(r"<0{0,2}([0-7])>")
-"""Of the kernel itself, whose facility is 0; dmesg of old util-linux writes it with zeros before it."""
+"""A level of the kernel itself, whose facility is 0; dmesg of old util-linux writes it with zeros before it."""
 
 _TAINTS = "GFSRMBUDAWCIOELKXTN"
 _TAINT_WORDS = {

@@ -21,7 +21,7 @@ _LARGEST_OUTPUT = 64 << 20
 """Bytes that a tool may say of a vmlinux, which is a stranger's file; nm says 10 MB of a large one."""
 
 _Symbols = Mapping[str, Sequence[tuple[int, int]]]
-"""By name, start and size of functions."""
+"""The start and size of functions, by name."""
 
 
 class SourceLines:
@@ -62,7 +62,7 @@ def _functions(crashes: Iterable[Crash]) -> set[str]:
 
 
 def _addresses(crashes: Iterable[Crash], symbols: _Symbols) -> list[dict[str, int]]:
-    """For each crash, the addresses of those of its frames that fit exactly one symbol."""
+    """The addresses of those frames of each crash that fit exactly one symbol."""
     found = []
     for crash in crashes:
         addresses: dict[str, int] = {}

@@ -134,7 +134,7 @@ class Examination:
     # --- Which checks ---
 
     def _still(self, environment: Environment) -> list[Check]:
-        """Those of this machine that another run does not falsify."""
+        """The checks of this machine that another run does not falsify."""
         checks = [machine.kernel(environment)]
         tools = ["ip", "ethtool"]
         if self._guest is not None:
@@ -154,7 +154,7 @@ class Examination:
         return (*checks, machine.load(host, os.cpu_count() if host is self._host else None))
 
     def _of_sut(self, testbed: Testbed, environment: Environment) -> Sequence[Check]:
-        """Those of the SUT's machine that this machine has not been given."""
+        """The checks of the SUT's machine that this machine has not been given."""
         if not testbed.hops:
             return ()
         host = testbed.hops[0].host
@@ -182,7 +182,7 @@ class Examination:
             return whole_machine()  # why is told by its own check, or when the testbed is set up
 
     def _roles(self) -> dict[int, str]:
-        """By CPU of this machine, who is to have it."""
+        """The role of each CPU of this machine that is to have one."""
         if self._config.generator.trex is not None:
             return {}
         try:

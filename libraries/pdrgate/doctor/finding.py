@@ -57,17 +57,17 @@ def ok(message: str) -> tuple[Status, str, str]:
 
 
 def warn(message: str, remedy: str = "") -> tuple[Status, str, str]:
-    """It can be measured, and the numbers may suffer."""
+    """A finding that lets the testbed measure, though the numbers may suffer."""
     return Status.WARN, message, remedy
 
 
 def fail(message: str, remedy: str = "") -> tuple[Status, str, str]:
-    """It cannot be measured, or the numbers would mean nothing."""
+    """A finding that lets nothing be measured, or makes the numbers mean nothing."""
     return Status.FAIL, message, remedy
 
 
 def unknown(message: str) -> tuple[Status, str, str]:
-    """It cannot be told here."""
+    """A finding that cannot be told here."""
     return Status.UNKNOWN, message, ""
 
 

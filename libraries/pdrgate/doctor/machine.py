@@ -29,7 +29,7 @@ _TOOLS: Mapping[str, tuple[str, str, str]] = {
     "bpftool": ("version", r"v(\S+)", "bpftool"),
     "qemu-system-x86_64": ("--version", r"version (\S+)", "qemu-system-x86"),
 }
-"""By tool: how it is asked for its version, where that stands, and the package it comes in."""
+"""Tools: how each is asked for its version, where that stands, and the package it comes in."""
 
 
 def rights(host: Host) -> Check:

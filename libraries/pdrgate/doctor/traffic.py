@@ -26,7 +26,7 @@ LOW_LOAD = 10_000.0
 
 _PATH = "ipv6-routing"
 _BUFFER = 4096
-"""Of the default scenarios."""
+"""The receive buffer of the default scenarios, packets."""
 _WARM_UP, _DURATION, _FLAT_OUT = 0.2, 1.0, 0.3
 """Seconds."""
 _HEADROOM, _LITTLE_HEADROOM = 1.1, 1.5

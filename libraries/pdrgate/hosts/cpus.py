@@ -81,7 +81,7 @@ def _choose(
 
 
 def thread_siblings(cpus: Iterable[int], root: Path = _CPU_ROOT) -> dict[int, frozenset[int]]:
-    """By CPU, the CPUs of its core; a CPU whose core the kernel does not tell is taken to have it for itself."""
+    """The CPUs of each CPU's core. A CPU whose core the kernel does not tell is taken to have it for itself."""
     found = {}
     for cpu in cpus:
         try:

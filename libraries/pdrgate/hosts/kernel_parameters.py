@@ -17,12 +17,12 @@ class KernelParameters:
     """The words of a command line."""
 
     kernel: tuple[str, ...]
-    """With their quotes: ``root="PARTLABEL=A B"``."""
+    """The kernel's parameters with their quotes: ``root="PARTLABEL=A B"``."""
     init: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Those of ``/proc/cmdline`` and its like."""
+        """Parse a text like ``/proc/cmdline``."""
         words = _words(text)
         end = words.index(_END) if _END in words else len(words)
         return cls(tuple(words[:end]), tuple(words[end + 1 :]))
@@ -33,12 +33,12 @@ class KernelParameters:
         return found[-1].strip('"') if found else None
 
     def without(self, *names: str) -> Self:
-        """Those of the kernel without some parameters."""
+        """The parameters, without some of the kernel's."""
         kept = tuple(word for word in self.kernel if _bare(word).partition("=")[0] not in names)
         return type(self)(kept, self.init)
 
     def beside(self, *words: str) -> Self:
-        """With more words for the kernel, behind its own."""
+        """The parameters, with more words for the kernel behind its own."""
         return type(self)((*self.kernel, *words), self.init)
 
     def __str__(self) -> str:

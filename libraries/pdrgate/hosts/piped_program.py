@@ -34,7 +34,7 @@ exec cat <{{answer}}"""
 
 
 class PipedProgram:
-    """One, from `__init__` to `close`.
+    """A program that runs at a host from `__init__` to `close`.
 
     Args:
         program: the file on this machine; its first argument is the folder of its pipes.

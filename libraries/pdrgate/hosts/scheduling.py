@@ -18,7 +18,7 @@ _SYS_NICE = 23
 _SLICE = 100_000
 """ns; the shortest that the kernel takes."""
 _CALLS = {"x86_64": (315, 314), "aarch64": (275, 274)}
-"""By machine, the numbers of sched_getattr(2) and sched_setattr(2), which the C library has no functions for."""
+"""The numbers of sched_getattr(2) and sched_setattr(2) on each machine; the C library has no functions for them."""
 _ATTR = struct.Struct("<IIQiIQQQII")
 """struct sched_attr: size, policy, flags, nice, priority, runtime, deadline, period, and limits of utilisation."""
 _RUNTIME = 5

@@ -33,7 +33,7 @@ class SshTarget:
     timeout: float = 10.0
     """Seconds that connecting and logging in may take, each."""
     password: str | None = dataclasses.field(default=None, repr=False)
-    """From a Robot Secret; never in a file, a journal or a message."""
+    """The password from a Robot Secret; it is never in a file, a journal or a message."""
 
     @property
     def where(self) -> str:

@@ -11,7 +11,7 @@ from pdrgate.knobs.offloads import offloads
 
 
 def batching(device: str, gro: Literal["", "on", "off"] = "", wait: int = 0) -> Iterator[Knob]:
-    """Those of a port.
+    """The knobs of batching at a port.
 
     Args:
         gro: whether packets of one flow are put together; empty: as it is.

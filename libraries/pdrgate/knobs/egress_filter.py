@@ -9,10 +9,10 @@ from pdrgate.hosts.host import Host
 from pdrgate.knobs.states import includes, mixture, parse_state, state_text
 
 MOST_INSTRUCTIONS = 1500
-"""Of one filter: tc puts no longer program into its message to the kernel."""
+"""Instructions that a filter has at most: tc puts no longer program into its message to the kernel."""
 
 _PLACE = ("pref", "21121")
-"""That nobody else's filter has."""
+"""A place that nobody else's filter has."""
 _NONE = "none"
 _LOAD, _NO_MATCH = "0 0 0 0", "6 0 0 0"
 """Classic BPF: a constant into the accumulator, and the end, with no match."""

@@ -77,7 +77,7 @@ class EthtoolSettings:
         return {"kind": "ethtool", "device": self.device, "family": self.family}
 
     def _binding(self, parts: Mapping[str, str]) -> dict[str, str]:
-        """Without what the driver itself adapts as it likes while it was told to."""
+        """The settings without what the driver itself adapts as it likes while it was told to."""
         moving = tuple(f"{side}-" for side in _ADAPTIVE if parts.get(f"adaptive-{side}") == "on")
         return {name: value for name, value in parts.items() if not (moving and name.startswith(moving))}
 

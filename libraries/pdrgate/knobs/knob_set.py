@@ -19,7 +19,7 @@ class Undone:
     """What became of a setting that was to be put back."""
 
     is_back: bool
-    """Else it was left alone, for somebody else has changed it since."""
+    """Whether the value is back. It was left alone where somebody else has changed it since."""
     sentence: str
 
 

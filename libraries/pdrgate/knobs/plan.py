@@ -1,4 +1,4 @@
-"""From the section ``sut.knobs`` of a testbed file to knobs.
+"""The knobs of the section ``sut.knobs`` of a testbed file.
 
 The section's keys are those of ``$defs/knobs`` in schemas/testbed.schema.json. A key with a dot or a slash in it is a
 sysctl, as it is below ``sysctls``.

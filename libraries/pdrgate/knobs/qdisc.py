@@ -11,7 +11,7 @@ from pdrgate.hosts.host import Host
 
 _DEFAULT = "default"
 _SIMPLE = frozenset({"noqueue", "mq", "pfifo_fast", "pfifo", "bfifo"})
-"""Those that can be made again, exactly, from what tc tells of them."""
+"""Queueing disciplines that can be made again, exactly, from what tc tells of them."""
 _TAKEN = {
     "pfifo": ("limit",),
     "bfifo": ("limit",),

@@ -74,7 +74,7 @@ class SideRoutes:
 
 
 def side_routes(network: str, count: int) -> SideRoutes:
-    """As many as that, from 1 to `most_side_routes`."""
+    """The side routes of a network: as many as asked for, from 1 to `most_side_routes`."""
     return SideRoutes(network, str(count))
 
 

@@ -67,7 +67,7 @@ def namespace_path(name: str) -> Path:
 
 
 def standing(entries: Iterable[Mapping[str, Any]], mark: str) -> list[Mapping[str, Any]]:
-    """Those entries whose changes are still to be undone, as far as this machine knows.
+    """The entries whose changes are still to be undone, as far as this machine knows.
 
     Args:
         entries: those that nothing says of that they are undone.

@@ -41,7 +41,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "machine": ("this machine, as a SUT,", "have that one take another SUT; where it is gone, kill what it left here"),
     "recovery": ("the clearing up after earlier runs", "try again"),
 }
-"""By kind, what a resource is called, and what else than waiting helps."""
+"""The name of each kind of resource, and what else than waiting helps."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -152,7 +152,7 @@ class _Refusal:
 
     resource: Resource
     who: str
-    """Its process, in parentheses; empty where nobody can tell."""
+    """The process that holds it, in parentheses; empty where nobody can tell."""
     queued: bool
     """Whether that one has waited for it longer, and does not have it yet."""
 

@@ -57,7 +57,7 @@ def end(process: ProcessId, mark: str = "") -> bool:
 
 
 def left_running(processes: Collection[ProcessId], mark: str) -> frozenset[ProcessId]:
-    """Those that `end` would find anything of; one look at all processes of the machine tells."""
+    """The processes that `end` would find anything of; one look at all processes of the machine tells."""
     alive = {process for process in processes if process.alive}
     left = tuple(_of_sessions({process.pid for process in processes} - {process.pid for process in alive}, mark))
     return frozenset(

@@ -187,7 +187,7 @@ class _Stale:
 
     @property
     def run(self) -> str:
-        """Its run, in words."""
+        """The journal's run, in words."""
         pid, start = self.head.get("pid", 0), self.head.get("start", 0)
         if ProcessId.of(os.getpid()) == ProcessId(pid, start):
             return "this run"
@@ -257,9 +257,9 @@ class _Machines:
     """What a journal notes of other machines."""
 
     reached: Mapping[str, Mapping[str, Any]]
-    """By name, how each is reached."""
+    """The way that each machine is reached, by its name."""
     boots: Mapping[int, str]
-    """By number of a change, the boot id that its machine had."""
+    """The boot id that the machine of a change had, by the change's number."""
 
     @classmethod
     def noted(cls, entries: Iterable[Mapping[str, Any]]) -> Self:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 FEWEST = 8
 """Values, to tell which of them lie apart."""
 _ONE_OF = 6
-"""A lone dip: of six values one may lie apart; of 12, two. More are no lone dips, and the deviation has to tell of them."""
+"""One of so many values may lie apart; of 12, two. More are no lone dips, and the deviation has to tell of them."""
 _REACH = 3.0
 """Deviations from the median that a value may count for."""
 _MAD_OF_NORMAL = 0.674490

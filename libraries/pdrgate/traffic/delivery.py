@@ -30,11 +30,11 @@ class Delivered:
     received: int
     """This trial's, each once."""
     by_look: tuple[int, ...]
-    """Those that had been received at each of the generator's looks (`LOOKS`), the last when sending ended."""
+    """The packets that had been received at each of the generator's looks (`LOOKS`), the last when sending ended."""
     stray: int
     """Packets of others, and second copies."""
     counters: Readings
-    """By receiver, what each counted from 0 on."""
+    """The counts of each receiver, from 0 on."""
 
     def check(self, handed: int) -> None:
         """Raise SutError where it cannot be true of a trial that put ``handed`` packets in front of the SUT."""

@@ -35,7 +35,7 @@ class Field:
     end: int
 
     def text(self, frame: bytes) -> str:
-        """Its value in a frame, as a person reads it."""
+        """The field's value in a frame, as a person reads it."""
         value = frame[self.begin : self.end]
         if len(value) < self.end - self.begin:
             return "cut off"
@@ -64,7 +64,7 @@ class Difference:
 
 
 def fields(frame: bytes) -> tuple[Field, ...]:
-    """Of Ethernet, IP, a routing header and UDP, in their order; the payload is none of them."""
+    """The fields of Ethernet, IP, a routing header and UDP, in their order; the payload is none of them."""
     return tuple(_fields(frame))
 
 

@@ -1,4 +1,4 @@
-"""From what the worker saw of a trial to a `Trial`, or to the refusal of counters that cannot be true."""
+"""The outcome of a trial is what the worker saw made a `Trial`, or the refusal of counters that cannot be true."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Arrivals:
     asked: float
     answered: float
     groups: Mapping[int, Mapping[str, Mapping[int, int]]]
-    """By id, then ``tx`` and ``rx``, then port."""
+    """The packets by group's id, then ``tx`` and ``rx``, then port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +162,9 @@ class _Direction:
     probes: int
     """Part of them that were probes."""
     returned: int
-    """Those that came back on the port that sent them: no part of the others."""
+    """The packets that came back on the port that sent them: no part of the others."""
     seconds: float
-    """Of sending."""
+    """The seconds of sending."""
     looks: tuple[float, ...]
     """See `looks`."""
     back_at_end: int
@@ -174,7 +174,7 @@ class _Direction:
 
 
 def _direction(own: Sequence[Stream], duration: float, ports: Sequence[int], observation: Observation) -> _Direction:
-    """Of the streams of one port."""
+    """The direction of the streams of one port."""
     port, count = own[0].port, sum(stream.count for stream in own)
     others = [other for other in ports if other != port]
     groups = sorted({stream.group for stream in own})
@@ -212,7 +212,7 @@ def _direction(own: Sequence[Stream], duration: float, ports: Sequence[int], obs
 
 
 def _under_way(directions: Sequence[_Direction], offered: int) -> tuple[int, ...]:
-    """Of all directions together, each at the steps of its own sending."""
+    """The packets under way of all directions together, each at the steps of its own sending."""
     if not all(one.looks for one in directions):
         return ()
     summed = (sum(each) for each in zip(*(one.looks for one in directions), strict=True))
@@ -220,7 +220,7 @@ def _under_way(directions: Sequence[_Direction], offered: int) -> tuple[int, ...
 
 
 def _disturbed(blind: float, duration: float) -> tuple[Cause, ...]:
-    """That nobody looked for too long, in trials in which somebody should."""
+    """The cause that says that nobody looked for too long, in trials in which somebody should."""
     if duration < SHORTEST_TO_LOOK or not blind:
         return ()
     words = f"TRex, or this machine, was too busy to look for {blind * 1e3:.0f} ms of {duration * 1e3:.0f} ms"

@@ -39,9 +39,9 @@ class Sending:
     """When a port was seen to send. Times are seconds of one clock."""
 
     started: tuple[float, float]
-    """Before the request to start, and after its answer."""
+    """The times before the request to start, and after its answer."""
     ended: tuple[float, float]
-    """When the port was last seen sending, and first seen idle."""
+    """The times when the port was last seen sending, and first seen idle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,9 @@ class Reading:
     """Packets of one or more flows that had been sent, and those of them that had come back; and when, in seconds."""
 
     asked: float
-    """By our clock, before the request."""
+    """The time before the request, by our clock."""
     answered: float
-    """And after the answer."""
+    """The time after the answer, by our clock."""
     sent: int
     back: int = 0
 

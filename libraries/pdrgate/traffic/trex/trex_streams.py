@@ -42,7 +42,7 @@ class Stream:
 
     port: int
     packet: bytes
-    """Without FCS."""
+    """The packet without FCS."""
     count: int
     rate: float
     """Packets/s."""

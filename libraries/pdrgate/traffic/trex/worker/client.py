@@ -22,8 +22,8 @@ PORT_COUNTERS = ("opackets", "ipackets", "oerrors", "ierrors")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _VERSIONS = re.compile(r"server: '([0-9.]+)', client: '([0-9.]+)'")
 _LAYERS = ("l2",)
-"""Of scapy's protocols, those that trex-stl-lib takes for granted; others that it needs it imports by name. To load
-all fifty is two thirds of a client's start, and streams here are made of packets that are bytes already."""
+"""The protocols of scapy that trex-stl-lib takes for granted; others that it needs it imports by name. To load all
+fifty is two thirds of a client's start, and streams here are made of packets that are bytes already."""
 _LOOK = 3.0
 """Seconds to find out that nobody listens; the clients themselves take 10."""
 
