@@ -126,8 +126,18 @@ class Port:
     state: str = IDLE
     streams: dict[int, dict[str, Any]] = field(default_factory=dict)
     run: Run | None = None
+    service: bool = False
     sent_before: int = 0
     received_before: int = 0
+
+
+@dataclass
+class Captured:
+    """What is captured of what some ports receive."""
+
+    ports: list[int]
+    limit: int
+    packets: list[tuple[int, bytes]] = field(default_factory=list)
 
 
 class RpcError(Exception):
@@ -137,7 +147,11 @@ class RpcError(Exception):
 
 
 class TRexServer:
-    """The server; use it as a context manager. ``seen`` holds the stream lists of all runs, for tests to look at."""
+    """The server; use it as a context manager.
+
+    ``seen`` holds the stream lists of all runs that are counted, for tests to look at; ``makes`` is what the SUT makes
+    of a frame that was sent from a port: that, and the port that it comes back to.
+    """
 
     def __init__(self, sut: Sut, *, api: Api = "4.1", ports: int = 2) -> None:
         self.sut = sut
@@ -149,6 +163,10 @@ class TRexServer:
         self.ports = [Port(number) for number in range(ports)]
         self.started = threading.Event()
         """Set when a port has begun to send."""
+        self.makes: Callable[[bytes, int], tuple[bytes, int]] = lambda frame, port: (frame, port ^ 1)
+        self.refused: set[str] = set()
+        """Methods that it does not know."""
+        self._captures: dict[int, Captured] = {}
         self._random = random.Random(1)
         self._queue_full = 0
         self._cpu = 0.0
@@ -256,7 +274,7 @@ class TRexServer:
 
     def _handler(self, method: str, parameters: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
         handler: Callable[[dict[str, Any]], Any] | None = getattr(self, f"_do_{method}", None)
-        if handler is None or (method, self.api) == ("get_async_events", "4.1"):
+        if handler is None or method in self.refused or (method, self.api) == ("get_async_events", "4.1"):
             raise RpcError(f"Method not supported: {method}", -32601)
         open_to_all = method in ("api_sync", "api_sync_v2", "get_version", "ping")
         if not open_to_all and parameters.get("api_h") != self._handle:
@@ -323,7 +341,7 @@ class TRexServer:
         port = self.ports[parameters["port_id"]]
         mac = f"02:00:00:00:00:{port.number:02x}"
         return {
-            "owner": port.owner, "state": port.state, "service": False, "service_filtered": False,
+            "owner": port.owner, "state": port.state, "service": port.service, "service_filtered": False,
             "state_profile": {"_": port.state} if port.streams else {}, "profile_count": 1,
             "max_stream_id": max(port.streams, default=0),
             "attr": {
@@ -429,7 +447,6 @@ class TRexServer:
         streams = list(port.streams.values())
         if any(stream["mode"]["type"] != "single_burst" for stream in streams):
             raise RpcError("only single bursts are simulated")
-        self.seen.append(streams)
         counts = [stream["mode"]["total_pkts"] for stream in streams]
         rate = sum(stream["mode"]["rate"]["value"] for stream in streams)
         trial = self.sut.measure(rate, sum(counts) / rate)
@@ -442,7 +459,7 @@ class TRexServer:
             probes=frozenset(
                 stream["flow_stats"]["stream_id"]
                 for stream in streams
-                if stream["flow_stats"]["rule_type"] == "latency"
+                if stream["flow_stats"].get("rule_type") == "latency"
             ),
             queue=trial.drained / trial.forwarded if trial.forwarded else 0.0,
             noise=self.faults.noise,
@@ -453,7 +470,11 @@ class TRexServer:
         self._cpu = 100.0 if late else 10.0
         self._queue_full += 1000 if late else 0
         port.state = TX
-        self.started.set()
+        if self._captures:
+            self._capture(port.number, streams)
+        else:
+            self.seen.append(streams)
+            self.started.set()
         return {"multiplier": 1.0, "ts": port.run.started}
 
     def _do_stop_traffic(self, parameters: dict[str, Any]) -> Any:
@@ -464,6 +485,38 @@ class TRexServer:
             port.state = STREAMS
             self._event(_STOPPED, {"port_id": port.number})
         return {}
+
+    def _do_service(self, parameters: dict[str, Any]) -> Any:
+        self._owned(parameters).service = parameters["enabled"]
+        return {}
+
+    def _do_capture(self, parameters: dict[str, Any]) -> Any:
+        match parameters["command"]:
+            case "start":
+                if not all(self.ports[number].service for number in parameters["rx"]):
+                    raise RpcError("start_capture is available only under service mode")
+                number = len(self.calls)
+                self._captures[number] = Captured(parameters["rx"], parameters["limit"])
+                return {"capture_id": number, "start_ts": 0.0}
+            case "stop":
+                return {"pkt_count": len(self._captures[parameters["capture_id"]].packets)}
+            case "fetch":
+                held = self._captures[parameters["capture_id"]].packets
+                part, held[:] = held[: parameters["pkt_limit"]], held[parameters["pkt_limit"] :]
+                packets = [{"port": port, "binary": base64.b64encode(frame).decode()} for port, frame in part]
+                return {"pending": len(held), "start_ts": 0.0, "pkts": packets}
+            case _:
+                self._captures.pop(parameters["capture_id"])
+                return {}
+
+    def _capture(self, port: int, streams: list[dict[str, Any]]) -> None:
+        """What the SUT makes of a run's frames, behind what a neighbour says of itself."""
+        frames = [(bytes(6) + bytes.fromhex("0200000000ff0806") + bytes(range(46)), port ^ 1)]
+        for stream in streams:
+            frames += [self.makes(packet, port) for packet in packets(stream, stream["mode"]["total_pkts"])]
+        for one in self._captures.values():
+            room = one.limit - len(one.packets)
+            one.packets += [(to, frame) for frame, to in frames if to in one.ports][:room]
 
     # ---- traffic and counters
 
@@ -566,7 +619,7 @@ def _shared(total: int, weights: list[int]) -> list[int]:
 def _by_group(streams: list[dict[str, Any]], counts: list[int]) -> dict[int, int]:
     groups: dict[int, int] = defaultdict(int)
     for stream, count in zip(streams, counts, strict=True):
-        groups[stream["flow_stats"]["stream_id"]] += count
+        groups[stream["flow_stats"].get("stream_id", 0)] += count
     return dict(groups)
 
 

@@ -11,7 +11,7 @@ from pdrgate.traffic.frames import Frames
 from pdrgate.trial import Trial
 
 _IDENTITY = ("name", "engine")
-_INCIDENTAL = ("chosen", "client", "ports")
+_INCIDENTAL = ("chosen", "client", "ports", "frames")
 
 
 class Generator(Protocol):

@@ -15,11 +15,12 @@ from pdrgate.errors import GeneratorError, TestbedError, UsageError
 from pdrgate.traffic.frames import Frames, Path
 from pdrgate.traffic.generator import packets
 from pdrgate.traffic.trex import outcome, pcap
+from pdrgate.traffic.trex.captured_frames import carried
 from pdrgate.traffic.trex.process import RefusedError, Worker, WorkerLostError
 from pdrgate.traffic.trex.readings import SHORTEST_TO_LOOK
 from pdrgate.traffic.trex.trex_config import TRexConfig
-from pdrgate.traffic.trex.trex_streams import Stream, streams
-from pdrgate.trial import LOOKS, Trial
+from pdrgate.traffic.trex.trex_streams import Stream, streams, uncounted
+from pdrgate.trial import LOOKS, CarriedFrame, Trial
 
 OPENING = 45.0
 """Seconds for the worker to load its client, which takes up to 5, and to connect."""
@@ -32,6 +33,10 @@ _PATIENCE = 0.1
 _QUIET = 0.020
 _DRAIN = 1.0
 _ATTEMPTS = 2
+_BURST, _BURST_TIME, _BURST_DRAIN = 64, 0.02, 0.1
+"""Packets that are taken whole, the seconds in which they are sent, and those in which they come back."""
+_CAPTURED = 256
+"""Packets that a server captures at most: ours, and those of neighbours."""
 _HOPELESS = frozenset({"client", "unreachable", "version", "owned", "ports"})
 """Reasons of a worker that another attempt would meet again."""
 
@@ -64,6 +69,8 @@ class TRexGenerator:
         self._cold = True
         self._closed = False
         self._about: dict[str, str] = {}
+        self._looked: set[Frames] = set()
+        self._unseen = ""
         self._worker: Worker | None = None
         try:
             self._open()
@@ -91,6 +98,8 @@ class TRexGenerator:
             about["captures"] = ", ".join(
                 f"{path.name} ({digest})" for path, digest in zip(config.pcap, digests, strict=True)
             )
+        if self._unseen:
+            about["frames"] = f"not looked at ({self._unseen})"
         return about
 
     def trial(self, load: float, duration: float, frames: Frames) -> Trial:
@@ -98,10 +107,12 @@ class TRexGenerator:
         if self._closed:
             raise GeneratorError("the connection to TRex was closed; open another generator for further trials")
         self._streams(count, duration, frames)  # a mistake in what was asked is told before anything is sent
+        whole = self._whole(frames)
         reasons: list[str] = []
         for _ in range(_ATTEMPTS):
             try:
-                return _again(self._attempt(load, count, duration, frames), reasons)
+                made = self._attempt(load, count, duration, frames)
+                return _again(dataclasses.replace(made, frames=whole), reasons)
             except GeneratorError as error:
                 reasons.append(self._explained(error))
                 self._end_worker(kill=isinstance(error, WorkerLostError))
@@ -116,6 +127,34 @@ class TRexGenerator:
     def close(self) -> None:
         self._closed = True
         self._end_worker(kill=False)
+
+    def _whole(self, frames: Frames) -> tuple[CarriedFrame, ...]:
+        """Some frames as they come back, of a burst before the first trial of these frames; none before later ones.
+
+        A server that cannot do it is no worse a generator, and says so in `describe`.
+        """
+        plain = dataclasses.replace(frames, probe_rate=0.0)
+        if plain in self._looked:
+            return ()
+        self._looked.add(plain)
+        burst = uncounted(plain, self._paths, _BURST, _BURST_TIME, captures=self._captures)
+        message = {
+            "do": "look",
+            "streams": [_message(stream) for stream in burst],
+            "frames": _CAPTURED,
+            "duration": _BURST_TIME,
+            "drain": _BURST_DRAIN,
+        }
+        try:
+            captured = (self._worker or self._open()).ask(message, _BURST_TIME + _BURST_DRAIN + ANSWER)
+        except GeneratorError as error:  # if it means more, the trial meets it
+            self._unseen = str(error)
+            self._end_worker(kill=isinstance(error, WorkerLostError))
+            return ()
+        except BaseException:
+            self._end_worker(kill=False)
+            raise
+        return carried(burst, [(port, base64.b64decode(packet)) for port, packet in captured])
 
     def _attempt(self, load: float, count: int, duration: float, frames: Frames) -> Trial:
         worker = self._worker or self._open()

@@ -47,7 +47,8 @@ class Stream:
     rate: float
     """Packets/s."""
     group: int
-    """Flow statistics id; shared by the plain streams of a direction."""
+    """Flow statistics id, from 1; shared by the plain streams of a direction. 0: nobody counts the packets, and the
+    server writes nothing into their headers."""
     probe: bool = False
     """The server stamps the packets with the time and keeps a histogram of their latency."""
     sweeps: tuple[Sweep, ...] = ()
@@ -93,6 +94,16 @@ def streams(
             made += _plain(frames, path, own - own_probes, duration, group)
             made += _probes(frames, path, own_probes, duration, group + 1)
     return tuple(made)
+
+
+def uncounted(
+    frames: Frames, paths: Sequence[Path], count: int, duration: float, *, captures: Sequence[Sequence[bytes]] = ()
+) -> tuple[Stream, ...]:
+    """The same frames as they are, for nobody to count: without probes, and without statistics."""
+    plain = dataclasses.replace(frames, probe_rate=0.0)
+    return tuple(
+        dataclasses.replace(stream, group=0) for stream in streams(plain, paths, count, duration, captures=captures)
+    )
 
 
 def split(count: int, weights: Sequence[int]) -> list[int]:

@@ -1,7 +1,8 @@
 """One JSON message per line, asked on stdin and answered on stdout; whatever the client prints goes to stderr.
 
-``{"do": "open", …}``, ``{"do": "trial", …}`` and ``{"do": "close"}`` are answered by ``{"ok": …}`` or by
-``{"error": {"kind": …, "what": …}}``. The end of stdin is a ``close``, also in the middle of a trial.
+``{"do": "open", …}``, ``{"do": "look", …}``, ``{"do": "trial", …}`` and ``{"do": "close"}`` are answered by
+``{"ok": …}`` or by ``{"error": {"kind": …, "what": …}}``. The end of stdin is a ``close``, also in the middle of a
+trial.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Conversation:
             return session.close() if session else None
         if not self._session:
             raise Refusal("trex", "no connection to a TRex server was opened")
-        return self._session.trial(message)
+        return self._session.look(message) if message["do"] == "look" else self._session.trial(message)
 
 
 def pause(seconds: float) -> None:

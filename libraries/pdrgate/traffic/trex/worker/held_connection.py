@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from .capture import capture
 from .client import Client, Refusal
 
 _TURN = 0.002
@@ -64,6 +65,8 @@ class Session:
             ) from error
         self._acquired = True
         self._clear()
+        if serving := [port for port in self._ports if stl.ports[port].is_service_mode_on()]:
+            stl.set_service_mode(serving, False)  # a worker that died has left them so
         about = self._client.describe()
         drivers = {
             str(port.get("driver", "unknown"))
@@ -118,6 +121,21 @@ class Session:
             "stopped": stopped,
         }
 
+    def look(self, message: dict[str, Any]) -> list[list[Any]]:
+        """Send the streams of the message and take what comes back whole, see `Capture.packets`."""
+        streams: list[dict[str, Any]] = message["streams"]
+        senders = sorted({stream["port"] for stream in streams})
+        try:
+            with capture(self._client, self._ports, message["frames"]) as captured:
+                for port in senders:
+                    own = [self._stream(stream) for stream in streams if stream["port"] == port]
+                    self._client.stl.add_streams(own, ports=[port])
+                self._start(senders)
+                self._pause(message["duration"] + message["drain"])
+                return captured.packets()
+        finally:
+            self._clear()
+
     def _stream(self, stream: dict[str, Any]) -> Any:
         api = self._client.api
         program: list[Any] = []
@@ -136,11 +154,11 @@ class Session:
             program.append(api.STLVmWrFlowVar(fv_name=name, pkt_offset=sweep["offset"]))
         if stream["fix_ipv4"]:
             program.append(api.STLVmFixIpv4(offset=14))
-        statistics = api.STLFlowLatencyStats if stream["probe"] else api.STLFlowStats
+        kind = api.STLFlowLatencyStats if stream["probe"] else api.STLFlowStats
         return api.STLStream(
             packet=api.STLPktBuilder(pkt_buffer=base64.b64decode(stream["packet"]), vm=api.STLScVmRaw(program)),
             mode=api.STLTXSingleBurst(pps=stream["rate"], total_pkts=stream["count"]),
-            flow_stats=statistics(pg_id=stream["group"]),
+            flow_stats=kind(pg_id=stream["group"]) if stream["group"] else None,
             mac_src_override_by_pkt=True,
             mac_dst_override_mode=_FROM_PACKET,
         )

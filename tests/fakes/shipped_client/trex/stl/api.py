@@ -41,16 +41,19 @@ class Answer:
 class _Port:
     def __init__(self, client: STLClient, number: int) -> None:
         self._client, self._number = client, number
-        self.handler, self._state = "", ""
+        self.handler, self._state, self._service = "", "", False
 
     def sync(self) -> Answer:
         answer = self._client._transmit("get_port_status", {"port_id": self._number, "profile_id": "*"})
         if answer:
-            self._state = answer.data()["state"]
+            self._state, self._service = answer.data()["state"], answer.data()["service"]
         return answer
 
     def is_active(self) -> bool:
         return self._state == "TX"
+
+    def is_service_mode_on(self) -> bool:
+        return self._service
 
     def do(self, method: str, **parameters: Any) -> Any:
         parameters |= {"port_id": self._number, "handler": self.handler, "profile_id": "_"}
@@ -110,6 +113,10 @@ class STLClient:
         for port in ports:
             self.ports[port].do("start_traffic", mul=multiplier, duration=-1, force=force, core_mask=core_mask)
 
+    def set_service_mode(self, ports: list[int], enabled: bool) -> None:
+        for port in ports:
+            self.ports[port].do("service", enabled=enabled)
+
     def stop(self, ports: list[int], rx_delay_ms: int) -> None:
         for port in ports:
             self.ports[port].do("stop_traffic")
@@ -163,9 +170,9 @@ class STLStream:
         self,
         packet: dict[str, Any],
         mode: dict[str, Any],
-        flow_stats: dict[str, Any],
+        flow_stats: dict[str, Any] | None,
         mac_src_override_by_pkt: bool,
         mac_dst_override_mode: int,
     ) -> None:
         flags = int(mac_src_override_by_pkt) | mac_dst_override_mode << 1
-        self.fields = {**packet, "mode": mode, "flow_stats": flow_stats, "flags": flags}
+        self.fields = {**packet, "mode": mode, "flow_stats": flow_stats or {"enabled": False}, "flags": flags}

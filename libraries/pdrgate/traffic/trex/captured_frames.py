@@ -1,0 +1,66 @@
+"""From what a server has captured to frames as they were sent and as they came back.
+
+A server that captures knows nothing of streams. What varies in a stream a frame tells itself; of several streams it is
+of the one whose packet it is most like, and what is like none of them is a neighbour's.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from pdrgate.traffic.frames import checksum, words_sum
+from pdrgate.traffic.trex.trex_streams import Stream
+from pdrgate.trial import CarriedFrame
+
+_MACS, _ETHERNET = 12, 14
+_UNLIKE = 0.25
+"""Part of the bytes behind the MAC addresses, above which a frame is none of ours: a neighbour has other addresses."""
+
+
+def carried(sent: Sequence[Stream], captured: Sequence[tuple[int, bytes]]) -> tuple[CarriedFrame, ...]:
+    """The captured frames that are of the streams: a port and the bytes that it received, each.
+
+    Args:
+        sent: of all directions; these are numbered by their order.
+    """
+    senders = list(dict.fromkeys(stream.port for stream in sent))
+    found = []
+    for port, got in captured:
+        each = [(_unlike(packet, got), stream, packet) for stream in sent for packet in (_packet(stream, got),)]
+        unlike, stream, packet = min(each, key=lambda one: one[0])
+        if unlike <= _UNLIKE:
+            found.append(
+                CarriedFrame(senders.index(stream.port), packet.hex(), got.hex(), returned=stream.port == port)
+            )
+    return tuple(found)
+
+
+def _packet(stream: Stream, got: bytes) -> bytes:
+    """The packet of a stream that a frame was, by the first of its sweeps that holds a value of the stream's."""
+    packet = bytearray(stream.packet)
+    steps = (_step(stream, number, got) for number in range(len(stream.sweeps)))
+    step = next((one for one in steps if one is not None), 0)
+    for sweep in stream.sweeps:
+        struct.pack_into("!H", packet, sweep.offset, sweep.high - step if sweep.down else sweep.low + step)
+    if stream.fix_ipv4:
+        struct.pack_into("!H", packet, 24, checksum(words_sum(bytes(packet[14:24] + packet[26:34]))))
+    return bytes(packet)
+
+
+def _step(stream: Stream, number: int, got: bytes) -> int | None:
+    sweep = stream.sweeps[number]
+    if len(got) < sweep.offset + 2:
+        return None
+    (value,) = struct.unpack_from("!H", got, sweep.offset)
+    if not sweep.low <= value <= sweep.high:
+        return None
+    return int(sweep.high - value if sweep.down else value - sweep.low)
+
+
+def _unlike(packet: bytes, got: bytes) -> float:
+    """Which part of a packet's bytes behind the MAC addresses a frame has otherwise; all of it by another EtherType."""
+    if packet[_MACS:_ETHERNET] != got[_MACS:_ETHERNET]:
+        return 1.0
+    differ = sum(one != other for one, other in zip(packet[_ETHERNET:], got[_ETHERNET:], strict=False))
+    return (differ + abs(len(packet) - len(got))) / (len(packet) - _ETHERNET)
