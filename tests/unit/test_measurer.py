@@ -259,3 +259,19 @@ def test_a_sut_that_died_is_told_and_not_what_went_with_it(file: TrialFile) -> N
         with pytest.raises(PdrGateError, match=told):
             subject.measure(1000, 1, "search")
     assert file.path.read_text() == ""
+
+
+def test_what_leads_in_to_a_trial_is_sent_before_it_and_not_when_it_is_taken_over(file: TrialFile) -> None:
+    generator, led = Generator(), list[tuple[float, Phase, int]]()
+
+    def lead_in(load: float, phase: Phase) -> None:
+        led.append((load, phase, len(generator.asked)))
+
+    fresh = Measurer(generator, Frames(6, 64), [], file, MINE, lead_in=lead_in)
+    trial = fresh.measure(1e3, 1.0, Phase.PDR)
+    assert led == [(1e3, Phase.PDR, 0)]
+    Measurer(generator, Frames(6, 64), [], file, MINE, earlier=Stored([trial]), lead_in=lead_in).measure(
+        1e3, 1.0, Phase.PDR
+    )
+    assert len(led) == 1
+    assert len(generator.asked) == 1

@@ -266,6 +266,38 @@ def test_what_is_asked_next(outcomes: list[tuple[float, bool]], asks: float | No
     assert found is None or (found.duration, found.phase) == (1.0, Phase.PDR)
 
 
+@pytest.mark.parametrize(
+    ("outcomes", "asks"),
+    [
+        ([], 8.957e5),  # just below what is expected
+        ([(8.957e5, False)], 9.043e5),  # and above
+        ([(8.957e5, False), (9.043e5, True)], 9.043e5),
+        ([(8.957e5, False), (9.043e5, True), (9.043e5, True)], None),  # it is as expected
+        ([(8.957e5, False), (9.043e5, False)], 1.004e6),  # it is more: as though nothing had been expected
+        ([(8.957e5, True), (8.957e5, True)], 8.778e5),  # it is less: two widths
+        ([(8.957e5, True), (8.957e5, True), (8.778e5, False)], 8.867e5),
+        ([(8.957e5, True), (8.957e5, True), (8.778e5, True), (8.778e5, True)], 6.145e5),
+    ],
+)
+def test_what_is_asked_next_where_a_pdr_is_expected(outcomes: list[tuple[float, bool]], asks: float | None) -> None:
+    pdr = dataclasses.replace(measurands().pdr, expected=9e5)
+    found = pdr.next(at(pdr, outcomes))
+    assert (found and found.load) == asks
+
+
+def test_an_expected_pdr_moves_no_value() -> None:
+    curve = EarlyLoss(1e6, 0.8)
+    sut = exact(curve)
+    for expected in (0.0, 0.6e6, truth(curve), 0.95e6, 2e6):
+        found = measurands()
+        found = dataclasses.replace(found, pdr=dataclasses.replace(found.pdr, expected=expected))
+        steps = found.steps(Sweep(tuple(1e6 * factor for factor in FACTORS), 1.0))
+        trials: list[Trial] = []
+        while (ask := next((ask for step in steps if (ask := step.next(trials)) is not None), None)) is not None:
+            trials.append(dataclasses.replace(sut(ask.load, ask.duration), phase=ask.phase))
+        assert found.pdr.value(trials) == pytest.approx(truth(curve), rel=WIDTH)
+
+
 def test_two_of_three_decide_in_any_order() -> None:
     pdr = measurands().pdr
     for order in set(itertools.permutations([True, True, False])):

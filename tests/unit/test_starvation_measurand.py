@@ -35,6 +35,14 @@ def test_each_load_is_asked_for_in_rounds() -> None:
     assert LEAST.next(trials) is None
 
 
+def test_loads_beyond_the_two_lowest_are_asked_for_less_often_where_that_is_said() -> None:
+    least, trials = LeastDelivered((1.1e6, 1.2e6, 1.5e6, 1.7e6), count=2, count_beyond=1), list[Trial]()
+    while (ask := least.next(trials)) is not None:
+        trials.append(trial(ask.load, 1e6))
+    assert sorted(one.intended_load for one in trials) == [1.1e6, 1.1e6, 1.2e6, 1.2e6, 1.5e6, 1.7e6]
+    assert least.value(trials) == pytest.approx(1e6, rel=1e-3)
+
+
 def test_what_told_nothing_is_made_good_within_bounds() -> None:
     disturbed = [trial(1.1e6, 1e6, disturbed=because("stalls")) for _ in range(3)]
     others = [trial(1.5e6, 1e6) for _ in range(2)]

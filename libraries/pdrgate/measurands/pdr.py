@@ -17,6 +17,10 @@ _SAG = 0.03
 """A SUT that forwards so much less at its most than at a smaller overload suffers from overload."""
 _VERIFIED = 0.8
 """Of the width: so far below the knee lies the load that tells whether loss begins there or before."""
+_VERIFIED_IF_EXPECTED = 0.1
+"""The same where a PDR is expected: it may lie below the knee, by less than the width."""
+_BESIDE = 0.48
+"""Of the width: so far on each side of an expected PDR lie the loads that confirm it, rounded as they are."""
 _STEP_DOWN = 0.7
 _MAJORITY = 2
 
@@ -41,6 +45,8 @@ class PartialDropRate:
     min_load: float
     most: int = 16
     """Trials of a replicate, at most."""
+    expected: float = 0.0
+    """What other replicates came to, packets/s: loads just below and above are tried first; 0: not known."""
 
     name: ClassVar[str] = "PDR"
     unit: ClassVar[str] = "packets/s"
@@ -96,13 +102,27 @@ class PartialDropRate:
         held, too_high, open_load = self._decided(trials, knee)
         if open_load is not None:
             return open_load
-        below_knee = rounded(knee * (1.0 - _VERIFIED * self.width))
+        if self.expected and (load := self._beside_expected(held or 0.0, too_high, knee)) is not None:
+            return load
+        below_knee = self._below(knee)
         if held is None:
             lower = below_knee if too_high is None else rounded(too_high * _STEP_DOWN)
             return lower if lower >= self.min_load else None
         if 1.0 - held / (knee if too_high is None else too_high) <= self.width:
             return None
         return below_knee if too_high is None else rounded((held * too_high) ** 0.5)
+
+    def _below(self, knee: float) -> float:
+        """The load that tells whether the knee is the PDR."""
+        return rounded(knee * (1.0 - (_VERIFIED_IF_EXPECTED if self.expected else _VERIFIED) * self.width))
+
+    def _beside_expected(self, held: float, too_high: float | None, knee: float) -> float | None:
+        """The load beside the expected PDR that is to be tried next; None where it tells no more."""
+        below, above = (rounded(self.expected * (1.0 + side * _BESIDE * self.width)) for side in (-1, 1))
+        if too_high is not None:
+            lower = rounded(too_high * (1.0 - 2 * self.width))
+            return lower if held < lower and too_high == below else None
+        return next((load for load in (below, min(above, self._below(knee))) if held < load < knee), None)
 
     def _decided(self, trials: Sequence[Trial], knee: float) -> tuple[float | None, float | None, float | None]:
         """The highest load that holds with all below it, the lowest that is too high, and the lowest still open.

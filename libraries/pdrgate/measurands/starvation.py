@@ -19,6 +19,8 @@ from pdrgate.trial import Trial
 
 _DURATION = 0.25
 """Seconds of a trial, in all profiles: a receiver was seen to starve for 50 to 300 ms."""
+_LOWEST = 2
+"""Loads at which receivers surely starve, where they do."""
 _MOST = 2
 """Times the count, that trials which tell nothing may make of it."""
 
@@ -37,7 +39,9 @@ class LeastDelivered:
     loads: tuple[float, ...]
     """Rising, packets/s."""
     count: int = 3
-    """Trials at each load in a replicate."""
+    """Trials at each of the two lowest loads in a replicate."""
+    count_beyond: int = 3
+    """The same at each of the others, where a thread mostly comes at once."""
 
     name: ClassVar[str] = "least delivered past the PDR"
     unit: ClassVar[str] = "packets/s"
@@ -49,7 +53,7 @@ class LeastDelivered:
         wanting = {
             load: sound
             for load, own in made.items()
-            if (sound := sum(one.sound for one in own)) < self.count and len(own) < _MOST * self.count
+            if (sound := sum(one.sound for one in own)) < self._count(load) and len(own) < _MOST * self._count(load)
         }
         return Ask(min(wanting, key=lambda load: (wanting[load], load)), _DURATION, Phase.PAST) if wanting else None
 
@@ -58,6 +62,10 @@ class LeastDelivered:
         if {one.intended_load for one in told} != set(self.loads):
             return None  # the least may be where nothing was told
         return max(min(one.least_rate for one in told), 1.0 / _DURATION)
+
+    def _count(self, load: float) -> int:
+        """Trials that a load gets."""
+        return self.count if load in self.loads[:_LOWEST] else self.count_beyond
 
 
 def _past(trials: Sequence[Trial]) -> list[Trial]:

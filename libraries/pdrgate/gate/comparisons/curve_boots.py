@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from statistics import mean
 
 from pdrgate.gate.comparisons.boots import Boot, Boots, Build
-from pdrgate.gate.run.profile import BOOT_GRID, BOOT_WIDTH, STEADY_TOP_TRIALS
+from pdrgate.gate.run.profile import BOOT_GRID, BOOT_WIDTH, STEADY_TOP_TRIALS, TOP_TRIALS
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.load_plan import ends, grid, overloads, past_the_pdr, round_order
@@ -25,6 +26,12 @@ from pdrgate.testbeds import Testbed
 from pdrgate.trial import Trial
 from pdrgate.units import Rate
 
+_GOLDEN = 0.618034
+"""Multiples of it lie evenly, modulo 1."""
+_PAST_TRIALS = 2, 1
+"""Those of a boot: there are several boots."""
+_END_HOST = 0.5
+"""Seconds that a trial of an end host's boot lasts at least."""
 _PLACING = 0.05
 """Relative width that is fine enough to place a grid by."""
 
@@ -50,6 +57,10 @@ class CurveBoots(Boots[Ask, Trial]):
         self._done: set[Side] = set()
         """Builds that were searched."""
         self._centres: dict[Side, float] = {}
+        self._expected = 0.0
+        """The PDR that the search came to, then that of the first boots; 0 while none is known."""
+        self._confirmed = False
+        """Whether boots came to it."""
         self._most: dict[Side, float] = {}
         """By build, the highest load worth a trial when it was searched."""
 
@@ -82,6 +93,7 @@ class CurveBoots(Boots[Ask, Trial]):
 
     def _measure_more(self, started: Sequence[Boot[Ask, Trial]]) -> None:
         """Latency, at the same loads in all boots: shares of the PDR that the first boot of the baseline came to."""
+        self._expect(started)
         if not self.scenario.latency:
             return
         first = next((one for one in started if one.build.side == "baseline"), None)
@@ -94,7 +106,21 @@ class CurveBoots(Boots[Ask, Trial]):
 
     def _steps(self, number: int) -> Sequence[Step]:
         self.loads = self.loads or self._grid()
-        return self._measurands.steps(Sweep(round_order(self.loads, number), self.session.profile.boot_trial))
+        if self.scenario.starves and self._steady and not self._expected and self._centres:
+            self._expected = mean(self._centres.values())
+        measurands = self._measurands
+        # Shifted from pair to pair, and for both boots alike: else a change is told in steps of the width, or hidden.
+        shift = measurands.pdr.width * ((_GOLDEN * number) % 1.0 - 0.5)
+        expected = replace(measurands.pdr, expected=self._expected * (1.0 + shift))
+        return replace(measurands, pdr=expected).steps(Sweep(round_order(self.loads, number), self._trial))
+
+    def _expect(self, started: Sequence[Boot[Ask, Trial]]) -> None:
+        """Have later boots begin at the PDR that the first came to, where a search takes long: an end host's lies below
+        its knee."""
+        if self.scenario.starves and self._steady and not self._confirmed:
+            found = [self._measurands.pdr.value(one.replicate.trials) for one in started]
+            if told := [pdr for pdr in found if pdr]:
+                self._expected, self._confirmed = mean(told), True
 
     def _unsaturated(self, what: str, trials: Sequence[Trial]) -> Judgement:
         """Why a boot tells nothing of saturation."""
@@ -170,14 +196,23 @@ class CurveBoots(Boots[Ask, Trial]):
         profile = self.session.profile
         width = max(BOOT_WIDTH, profile.finest_width)
         top = min(STEADY_TOP_TRIALS, profile.boot_top_trials) if self._steady else profile.boot_top_trials
+        if self._trial > profile.boot_trial:
+            top = min(top, TOP_TRIALS)
         # Of a run that is resumed the ceiling is in what was found then.
         known = [one.calibration.ceiling for one in self.sides.values() if one.calibration is not None]
         return Measurands.at(
-            self.loads, self.goal, profile.boot_trial, top_trials=top, width=width,
-            past=past_the_pdr(max(self.loads)) if self.scenario.starves else (),
+            self.loads, self.goal, self._trial, top_trials=top, width=width,
+            past=past_the_pdr(max(self.loads)) if self.scenario.starves else (), past_trials=_PAST_TRIALS,
             overloads=overloads(max(self.loads), self.scenario.overload, min(known, default=math.inf)),
             latency=self._latency if self.scenario.latency else None, paths=self.follows_calls,
         )  # fmt: skip
+
+    @property
+    def _trial(self) -> float:
+        """Seconds of a trial. Some hundred packets may stand in an end host's sockets: of fewer than some thousands
+        that is per cents, and no loss below them is seen."""
+        duration = self.session.profile.boot_trial
+        return max(_END_HOST, duration) if self.scenario.starves and self._steady else duration
 
     @property
     def _latency(self) -> LatencyTrials:

@@ -35,6 +35,9 @@ _SPAN = 100.0
 """How far below the lowest load of the curve a PDR is looked for."""
 
 
+PAST_TRIALS = 3, 3
+"""Of a replicate, at each load where receivers surely starve, where they do, and at each beyond."""
+
 MEASURANDS: tuple[Compared, ...] = (
     PartialDropRate, SaturationThroughput, LeastDelivered, OverloadThroughput, LivelockThreshold, MedianLatency,
     TailLatency, Cost,
@@ -65,7 +68,9 @@ class Measurands:
         *,
         top_trials: int,
         width: float,
+        expected: float = 0.0,
         past: Sequence[float] = (),
+        past_trials: tuple[int, int] = PAST_TRIALS,
         overloads: Sequence[float] = (),
         latency: LatencyTrials | None = None,
         paths: bool = False,
@@ -74,14 +79,17 @@ class Measurands:
         ``past`` between the PDR and the highest of them.
 
         Args:
+            expected: the PDR that other replicates came to; 0: none is known.
+            past_trials: those at each of the two lowest loads of ``past``, and at each of the others.
             paths: whether it can be told who called whom.
         """
         saturation = SaturationThroughput(max(loads), duration, top_trials, goal.loss_ratio)
         lowest = min(loads) / _SPAN
-        pdr = PartialDropRate(saturation, goal.loss_ratio, width, duration, lowest)
+        pdr = PartialDropRate(saturation, goal.loss_ratio, width, duration, lowest, expected=expected)
         overload = OverloadThroughput(tuple(overloads), duration) if overloads else None
         cost = Cost(min(loads), duration, goal.loss_ratio, paths=paths)
-        return cls(saturation, pdr, cost, LeastDelivered(tuple(past)) if past else None, overload, latency)
+        least = LeastDelivered(tuple(past), *past_trials) if past else None
+        return cls(saturation, pdr, cost, least, overload, latency)
 
     @property
     def all(self) -> tuple[Measurand, ...]:

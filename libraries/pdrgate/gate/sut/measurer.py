@@ -34,6 +34,7 @@ class Measurer:
         on_trial: told each trial, and whether it is an earlier one.
         kept: what of a fresh trial is worth keeping: the frames that a generator took whole are many.
         check: called when a fresh trial is on disk, or none came of it; raises when the SUT has died of it.
+        lead_in: called before a fresh trial of a load, while nobody watches.
         busy: has a program use the SUT's CPU, around trials in which nothing is sent.
         can_probe: whether packets may be latency probes, also where latency is only told.
     """
@@ -52,6 +53,7 @@ class Measurer:
         on_trial: Callable[[Trial, bool], None] = lambda trial, replayed: None,
         kept: Callable[[Trial], Trial] = lambda trial: trial,
         check: Callable[[], None] = lambda: None,
+        lead_in: Callable[[float, Phase], None] = lambda load, phase: None,
         busy: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext,
         can_probe: bool = True,
     ) -> None:
@@ -66,6 +68,7 @@ class Measurer:
         self._on_trial = on_trial
         self._kept = kept
         self._check = check
+        self._lead_in = lead_in
         self._busy = busy
         self._can_probe = can_probe
         self.trials: list[Trial] = []
@@ -84,6 +87,7 @@ class Measurer:
 
     def _fresh(self, load: float, duration: float, phase: Phase, goal: str, repeat: int) -> Trial:
         try:
+            self._lead_in(load, phase)
             resting = phase == Phase.IDLE
             counted = is_counted(phase, max(self._belonging.pair, repeat))
             more = self._counting if counted else self._tracing if phase == Phase.PATH else ()

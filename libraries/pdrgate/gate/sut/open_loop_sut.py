@@ -16,7 +16,7 @@ from pdrgate.gate.sut.carried_frames import FramesSeen
 from pdrgate.gate.sut.cost_counting import busy_of
 from pdrgate.gate.sut.measurer import Measurer
 from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut, Traffic
-from pdrgate.gate.sut.probe import probe, warm_up
+from pdrgate.gate.sut.probe import lead_in, probe, warm_up
 from pdrgate.measurands import Ask
 from pdrgate.phase import Phase
 from pdrgate.results.model import CalibrationResult
@@ -177,8 +177,15 @@ class Subject(PreparedSut[Ask, Trial]):
         return Measurer(
             self._generator, self.scenario.frames, self._observers, record.trials, belonging,
             counting=self._counting, tracing=self._tracing, earlier=record.earlier, on_trial=self._told,
-            kept=self._kept, check=self._check, busy=busy_of(self.testbed), can_probe=self._can_probe,
+            kept=self._kept, check=self._check, lead_in=self._lead_in,
+            busy=busy_of(self.testbed), can_probe=self._can_probe,
         )  # fmt: skip
+
+    def _lead_in(self, load: float, phase: Phase) -> None:
+        """Near and past the PDR of an end host what was before shows, where the machine's speed does not hide it."""
+        if self.scenario.starves and self.testbed.steady and phase in (Phase.SEARCH, Phase.PDR, Phase.PAST):
+            assert self._generator is not None
+            lead_in(self._generator, self.scenario.frames, load)
 
     @property
     def _can_probe(self) -> bool:
