@@ -273,9 +273,15 @@ def test_what_is_asked_next(outcomes: list[tuple[float, bool]], asks: float | No
         ([(8.957e5, False)], 9.043e5),  # and above
         ([(8.957e5, False), (9.043e5, True)], 9.043e5),
         ([(8.957e5, False), (9.043e5, True), (9.043e5, True)], None),  # it is as expected
-        ([(8.957e5, False), (9.043e5, False)], 1.004e6),  # it is more: as though nothing had been expected
+        ([(8.957e5, False), (9.043e5, False)], 9.043e5),  # one trial is no sign of more
+        ([(8.957e5, False), (9.043e5, False), (9.043e5, True), (9.043e5, True)], None),
+        (
+            [(8.957e5, False), (9.043e5, False), (9.043e5, False)],
+            1.004e6,
+        ),  # it is more: as though nothing had been expected
         ([(8.957e5, True), (8.957e5, True)], 8.778e5),  # it is less: two widths
         ([(8.957e5, True), (8.957e5, True), (8.778e5, False)], 8.867e5),
+        ([(8.9e5, True), (8.9e5, True)], 8.722e5),  # the knee was below it
         ([(8.957e5, True), (8.957e5, True), (8.778e5, True), (8.778e5, True)], 6.145e5),
     ],
 )

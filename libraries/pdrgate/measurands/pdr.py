@@ -46,7 +46,9 @@ class PartialDropRate:
     most: int = 16
     """Trials of a replicate, at most."""
     expected: float = 0.0
-    """What other replicates came to, packets/s: loads just below and above are tried first; 0: not known."""
+    """What other replicates came to, packets/s: loads just below and above are tried first; 0: not known.
+
+    That a load above it holds must be said twice, too."""
 
     name: ClassVar[str] = "PDR"
     unit: ClassVar[str] = "packets/s"
@@ -121,7 +123,8 @@ class PartialDropRate:
         below, above = (rounded(self.expected * (1.0 + side * _BESIDE * self.width)) for side in (-1, 1))
         if too_high is not None:
             lower = rounded(too_high * (1.0 - 2 * self.width))
-            return lower if held < lower and too_high == below else None
+            beside = rounded(below * (1.0 - self.width)) < too_high <= below
+            return lower if beside and held < lower else None
         return next((load for load in (below, min(above, self._below(knee))) if held < load < knee), None)
 
     def _decided(self, trials: Sequence[Trial], knee: float) -> tuple[float | None, float | None, float | None]:
@@ -139,7 +142,8 @@ class PartialDropRate:
             kept = len(votes[load]) - exceeded
             if exceeded >= _MAJORITY:
                 return held, load, open_load
-            if exceeded and kept < _MAJORITY:
+            unlikely = 0.0 < self.expected < load
+            if kept < _MAJORITY and (exceeded or unlikely):
                 open_load = open_load or load
             elif open_load is None:
                 held = load
