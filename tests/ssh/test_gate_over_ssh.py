@@ -78,8 +78,15 @@ def test_the_default_scenario(rack: Rack, tmp_path: Path, server: SshServer, way
 
 
 def test_trex_generates_and_the_sut_is_set_up_over_ssh(rack: Rack, tmp_path: Path, server: SshServer) -> None:
-    """The server is a simulated one that forwards by itself: of the SUT it is the set-up that counts here."""
+    """The server is a simulated one that routes by itself: of the SUT it is the set-up that counts here."""
+    show = ["ip", "netns", "exec", rack.sut, "cat", *(f"/sys/class/net/{port}/address" for port in PORTS)]
+    macs = subprocess.run(show, check=True, capture_output=True, text=True).stdout.split()
     with TRexServer(ideal()) as trex:
+        trex.makes = lambda frame, port: (
+            bytes.fromhex(f"02000000000{port ^ 1}{macs[port ^ 1].replace(':', '')}")
+            + frame[12:21] + bytes([frame[21] - 1]) + frame[22:],
+            port ^ 1,
+        )  # fmt: skip
         rack.testbed(
             tmp_path / "rack.yaml",
             server,
