@@ -9,7 +9,8 @@ from causes import because
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pdrgate.gate.verdicts.build_latency import latencies, latency_in_words, latency_trials
+from pdrgate.gate.verdicts.build_latency import latencies, latency_trials
+from pdrgate.gate.verdicts.change_verdict import told
 from pdrgate.measurands import LATENCY, Ask, LatencyTrials, MedianLatency, TailLatency
 from pdrgate.measurands.latency import probe_rate
 from pdrgate.measurands.measurand import is_counted
@@ -140,7 +141,7 @@ def test_a_change_says_of_what_it_is() -> None:
         measurand=TailLatency.name, change=0.451, lower=0.3, upper=0.6, confidence=0.9875, tolerance=0.3,
         baseline=214e-6, candidate=310e-6, unit="s", better="lower", verdict=Verdict.REGRESSION,
     )  # fmt: skip
-    assert latency_in_words(change) == (
+    assert told(change) == (
         "the 99th percentile of latency at 90 % of the PDR is +45 % (+30 to +60 % at 98.75% confidence: 310 µs against "
         "214 µs)"
     )

@@ -14,11 +14,8 @@ from hypothesis import strategies as st
 from known_noise import DAY, KnownNoise, floor, observed, spread
 
 from pdrgate.errors import DataError, UsageError
-from pdrgate.gate.comparisons.transfer_comparison import TRANSFER_MEASURANDS
-from pdrgate.gate.scenarios.replicate_samples import MEASURANDS
 from pdrgate.gate.verdicts.change_verdict import compare, judged, remedy_of_boots
 from pdrgate.gate.verdicts.noise_floor import (
-    LESS_IS_BETTER,
     check_resolvable,
     noise_floor,
     remember,
@@ -27,6 +24,7 @@ from pdrgate.gate.verdicts.noise_floor import (
 from pdrgate.history.address import Address
 from pdrgate.history.database.deviations import HistoryNoise
 from pdrgate.history.noise_file import NoiseFile
+from pdrgate.measurands import lower_is_better
 from pdrgate.replication import NoiseFloor, Observation, ObservedBoot, PairsRule, Samples, Scatter
 from pdrgate.replication.noise import HALF_LIFE
 from pdrgate.results.fingerprint import conditions
@@ -310,10 +308,8 @@ def test_what_can_be_told_apart_is_said_of_the_hardest() -> None:
 
 def test_of_what_is_better_when_it_is_less_pairs_resolve_as_a_comparison_says() -> None:
     """A latency that doubles is as far as a rate that halves: a tolerance of 100 % there, of 50 % here."""
-    compared = (*MEASURANDS, *TRANSFER_MEASURANDS)
-    assert {one.name for one in compared if one.better == "lower"} == LESS_IS_BETTER
     seen = observed(spread(0.3 / math.sqrt(2), 8), when=0.0)
-    known = NoiseFloor.seen([seen], 0.0, LESS_IS_BETTER)
+    known = NoiseFloor.seen([seen], 0.0, lower_is_better())
     for name, better in ((PDR, "higher"), ("cost", "lower")):
         sides = [tuple(boot.values[name] for boot in seen.boots[side::2]) for side in (0, 1)]
         change = Samples(name, "", better, 0.3, *sides).paired_change(0.95, PairsRule().pass_odds)

@@ -27,8 +27,9 @@ from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.verdicts.change_verdict import judged
-from pdrgate.gate.verdicts.packet_cost import at_odds, cost_in_words, counted
+from pdrgate.gate.verdicts.packet_cost import at_odds, counted
 from pdrgate.history.results import read_result
+from pdrgate.measurands.cost import cost_in_words
 from pdrgate.measurands.function_changes import function_changes
 from pdrgate.phase import Phase
 from pdrgate.reports import plots

@@ -42,7 +42,8 @@ def replicate(
     """All trials of one replicate, as a gate measures them."""
     found = measurands(centre, width, duration)
     if most is not None:
-        found = dataclasses.replace(found, pdr=dataclasses.replace(found.pdr, most=most))
+        limited = dataclasses.replace(found.pdr, most=most)
+        found = Measurands(tuple(limited if one is found.pdr else one for one in found.each))
     steps = found.steps(Sweep(tuple(centre * factor for factor in FACTORS), duration))
     trials: list[Trial] = []
     while (ask := next((ask for step in steps if (ask := step.next(trials)) is not None), None)) is not None:
@@ -295,8 +296,7 @@ def test_an_expected_pdr_moves_no_value() -> None:
     curve = EarlyLoss(1e6, 0.8)
     sut = exact(curve)
     for expected in (0.0, 0.6e6, truth(curve), 0.95e6, 2e6):
-        found = measurands()
-        found = dataclasses.replace(found, pdr=dataclasses.replace(found.pdr, expected=expected))
+        found = measurands().expecting(expected)
         steps = found.steps(Sweep(tuple(1e6 * factor for factor in FACTORS), 1.0))
         trials: list[Trial] = []
         while (ask := next((ask for step in steps if (ask := step.next(trials)) is not None), None)) is not None:

@@ -11,9 +11,9 @@ from robot.api.deco import keyword
 from pdrgate.cause import causes_in_words
 from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.scenarios.scenario_run import ScenarioRun
-from pdrgate.gate.verdicts.change_verdict import RECEIVE_RATE
 from pdrgate.keywords.log import show_scenario, show_search
 from pdrgate.keywords.state import State
+from pdrgate.measurands import RECEIVE_RATE
 from pdrgate.results.verdict import Verdict
 from pdrgate.trial import Trial
 from pdrgate.units import Duration, Rate, Ratio
@@ -136,11 +136,11 @@ class MeasuringKeywords:
     ) -> Any:
         """Returns what `Measure Maximum Receive Rate` found, and checks it: ``Get MRR    >=    1 Mpps``."""
         measurement = self._state.test.measurement
-        found = measurement.result().measurand(RECEIVE_RATE) if isinstance(measurement, ScenarioRun) else None
+        found = measurement.result().measurand(RECEIVE_RATE.name) if isinstance(measurement, ScenarioRun) else None
         if found is None:
             raise TestbedError("there is no MRR; measure it first with Measure Maximum Receive Rate")
         expected = None if assertion_operator is None else Rate.parse(assertion_expected)
-        return self._state.test.check(Rate(found.value), assertion_operator, expected, "MRR", message)
+        return self._state.test.check(Rate(found.value), assertion_operator, expected, RECEIVE_RATE.name, message)
 
     @keyword
     def get_loss_ratio(

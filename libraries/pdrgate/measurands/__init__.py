@@ -1,10 +1,23 @@
 """What is measured (floor 3): each measurand says which trials it needs, and what they come to."""
 
 from pdrgate.measurands.cost import Cost, PacketCost
+from pdrgate.measurands.description import Asked, Description, Role, Tolerance
 from pdrgate.measurands.latency import LatencyTrials, MedianLatency, TailLatency
-from pdrgate.measurands.measurand import LATENCY, Ask, Compared, Measurand, Step, replicate_of
+from pdrgate.measurands.measurand import LATENCY, PAST_TRIALS, Ask, Compared, Measurand, Setting, Step, replicate_of
 from pdrgate.measurands.overload import LivelockThreshold, OverloadThroughput
 from pdrgate.measurands.pdr import PartialDropRate
+from pdrgate.measurands.receive_rate import RECEIVE_RATE
+from pdrgate.measurands.registry import (
+    DESCRIPTIONS,
+    OF_TRANSFERS,
+    OF_TRIALS,
+    compared_of,
+    described,
+    lower_is_better,
+    of_setting,
+    of_transfers,
+    unit_of,
+)
 from pdrgate.measurands.saturation import SaturationThroughput
 from pdrgate.measurands.starvation import LeastDelivered
 from pdrgate.measurands.sweep import Sweep
@@ -15,18 +28,26 @@ from pdrgate.measurands.tcp import (
     TcpThroughput,
     TransferAsk,
     TransferMeasurand,
+    TransferSetting,
     TransferStep,
     Transmissions,
 )
 from pdrgate.measurands.window_curve import WindowCurve
 
 __all__ = [
+    "DESCRIPTIONS",
     "LATENCY",
+    "OF_TRANSFERS",
+    "OF_TRIALS",
+    "PAST_TRIALS",
+    "RECEIVE_RATE",
     "Ask",
+    "Asked",
     "AtRest",
     "ByteCost",
     "Compared",
     "Cost",
+    "Description",
     "LatencyTrials",
     "LeastDelivered",
     "LivelockThreshold",
@@ -36,15 +57,25 @@ __all__ = [
     "OverloadThroughput",
     "PacketCost",
     "PartialDropRate",
+    "Role",
     "SaturationThroughput",
+    "Setting",
     "Step",
     "Sweep",
     "TailLatency",
     "TcpThroughput",
+    "Tolerance",
     "TransferAsk",
     "TransferMeasurand",
+    "TransferSetting",
     "TransferStep",
     "Transmissions",
     "WindowCurve",
+    "compared_of",
+    "described",
+    "lower_is_better",
+    "of_setting",
+    "of_transfers",
     "replicate_of",
+    "unit_of",
 ]  # fmt: skip

@@ -14,11 +14,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from pdrgate.measurands.measurand import TOLD_IN, Ask
+from pdrgate.measurands.description import Description, Parts, Role, Tolerance
+from pdrgate.measurands.measurand import TOLD_IN, Ask, Setting
+from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.phase import Phase
-from pdrgate.results.model import Better
+from pdrgate.results.model import Better, ChangeResult, FunctionChange
 from pdrgate.trial import USER_SPACE, Functions, Trial
 
 _TICK = "update_process_times"
@@ -29,6 +31,36 @@ _WHOLE = 0.97
 """Of the largest batch: equal trials on a quiet machine lie within it."""
 _ALIKE = 0.005
 """Relative: trials of one boot whose costs lie within it agree; most do within half of that."""
+
+
+INSTRUCTIONS = Unit(
+    "instructions/packet", metric="instructions_per_packet", short="instr", axis="instr./packet", prefixed=False
+)  # fmt: skip
+TOLERANCE = Tolerance(0.01, "cost_tolerance")
+"""Instructions are counted, and equal builds differ by 0.3 % at most."""
+PARTS = Parts(change=lambda one: one.change, sure=lambda one: one.sure)
+
+
+@dataclass(frozen=True, slots=True)
+class _MoreInstructions:
+    """A change of the cost in a sentence that names functions."""
+
+    whole: bool = True
+    says_worse: bool = True
+
+    def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str | None:
+        return None if functions is None else cost_in_words(change, functions)
+
+
+def cost_in_words(change: ChangeResult, functions: Sequence[FunctionChange]) -> str:
+    """``a packet costs 6.4 % more instructions (+5.9 to +6.9 %), most of it in migrate_enable (+130)``."""
+    low, high = sorted((change.lower, change.upper))
+    more = "more" if change.change >= 0 else "fewer"
+    told = (
+        f"a packet costs {100 * abs(change.change):.1f} % {more} instructions ({100 * low:+.1f} to {100 * high:+.1f} %)"
+    )
+    where = PARTS.within(change.candidate - change.baseline, functions)
+    return f"{told}, {where}" if where else told
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +100,17 @@ class Cost:
     paths: bool = False
     """Whether one trial more of the first replicate tells who called whom, at the load that saturates."""
 
-    name: ClassVar[str] = "cost"
-    unit: ClassVar[str] = "instructions/packet"
-    better: ClassVar[Better] = "lower"
+    about: ClassVar[Description] = Description(
+        "cost", INSTRUCTIONS, "lower", "instructions that the SUT's kernel executes for a packet, at saturation",
+        role=Role.BESIDE, tolerance=TOLERANCE, sentence=_MoreInstructions(), parts=PARTS,
+    )  # fmt: skip
+    name: ClassVar[str] = about.name
+    unit: ClassVar[str] = about.unit
+    better: ClassVar[Better] = about.better
+
+    @classmethod
+    def of(cls, setting: Setting) -> Self:
+        return cls(min(setting.loads), setting.duration, setting.loss_ratio, paths=setting.paths)
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:
         if not any(trial.phase == Phase.SATURATION and trial.functions for trial in trials):

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol, Self
 
+from pdrgate.measurands.description import Description
 from pdrgate.phase import Phase
 from pdrgate.results.model import Better
 from pdrgate.trial import Trial
@@ -20,6 +21,8 @@ LATENCY = (Phase.LATENCY_50, Phase.LATENCY_90, Phase.LATENCY_99)
 
 TOLD_IN = 2
 """The first replicates, in which is measured what is told and not judged."""
+PAST_TRIALS = 3, 3
+"""Of a replicate, at each load where receivers surely starve, where they do, and at each beyond."""
 _COUNTED = frozenset((Phase.SATURATION, Phase.COST, Phase.IDLE))
 
 _OF_REPLICATES = _COUNTED | {Phase.REPEAT, Phase.PDR, Phase.PAST, Phase.OVERLOAD, *LATENCY}
@@ -34,11 +37,45 @@ class Ask:
     phase: Phase
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What the replicates of a scenario have in common, from which each measurand chooses its trials."""
+
+    loads: tuple[float, ...]
+    """Of the load-loss curve, packets/s."""
+    duration: float
+    """Of a trial, seconds."""
+    loss_ratio: float
+    """That a load may lose and still hold."""
+    width: float
+    """Relative, of the interval that a PDR is enclosed in."""
+    top_trials: int
+    """Trials at the highest load of the curve."""
+    expected: float = 0.0
+    """The PDR that other replicates came to, packets/s; 0: none is known."""
+    past: tuple[float, ...] = ()
+    """Loads between the PDR and the highest of the curve, where programs of the SUT receive the packets."""
+    past_trials: tuple[int, int] = PAST_TRIALS
+    """At each of the two lowest of these loads, and at each of the others."""
+    overloads: tuple[float, ...] = ()
+    """Loads far beyond saturation, rising, where they are asked for."""
+    latency: bool = False
+    """Whether latency is asked for."""
+    paths: bool = False
+    """Whether it can be told who called whom."""
+
+
 class Step(Protocol):
     """Part of a replicate."""
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:
         """What to measure next, given the replicate's trials so far; None when nothing more is needed."""
+
+
+class Described(Protocol):
+    """What says everything of itself, for all of its class."""
+
+    about: ClassVar[Description]
 
 
 class Compared(Protocol):
@@ -56,8 +93,12 @@ class Compared(Protocol):
         """Which direction is good."""
 
 
-class Measurand(Step, Compared, Protocol):
+class Measurand(Step, Described, Compared, Protocol):
     """A step that comes to a number."""
+
+    @classmethod
+    def of(cls, setting: Setting) -> Self | None:
+        """The measurand of a setting; None where it is not measured in it."""
 
     def value(self, trials: Sequence[Trial]) -> float | None:
         """The sample that a replicate's trials come to, in `unit`; None when they come to none."""

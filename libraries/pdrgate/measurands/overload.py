@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from pdrgate.measurands.measurand import Ask
+from pdrgate.measurands.description import Description, Tolerance
+from pdrgate.measurands.measurand import Ask, Setting
+from pdrgate.measurands.unit_spelling import PACKETS
 from pdrgate.phase import Phase
 from pdrgate.results.model import Better
 from pdrgate.trial import Trial
@@ -16,6 +18,8 @@ _OFFERED = 0.9
 """Part of a load that must have been offered, for a trial to tell of it: flat out a generator may fall a little short,
 and the SUT is flooded all the same."""
 _HALF = 0.5
+_TOLERANCE = Tolerance(least=0.1)
+"""Nobody runs far beyond saturation, and what is forwarded there scatters; a collapse matters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +36,17 @@ class OverloadThroughput:
     count: int = 2
     """Trials at each load in a replicate."""
 
-    name: ClassVar[str] = "overload throughput"
-    unit: ClassVar[str] = "packets/s"
-    better: ClassVar[Better] = "higher"
+    about: ClassVar[Description] = Description(
+        "overload throughput", PACKETS, "higher", "what is forwarded of a load far beyond saturation",
+        tolerance=_TOLERANCE,
+    )  # fmt: skip
+    name: ClassVar[str] = about.name
+    unit: ClassVar[str] = about.unit
+    better: ClassVar[Better] = about.better
+
+    @classmethod
+    def of(cls, setting: Setting) -> Self | None:
+        return cls(setting.overloads, setting.duration) if setting.overloads else None
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:
         for load in self.loads:
@@ -57,9 +69,18 @@ class LivelockThreshold:
 
     overload: OverloadThroughput
 
-    name: ClassVar[str] = "livelock threshold"
-    unit: ClassVar[str] = "packets/s"
-    better: ClassVar[Better] = "higher"
+    about: ClassVar[Description] = Description(
+        "livelock threshold", PACKETS, "higher", "the load at which half of the most is forwarded",
+        tolerance=_TOLERANCE,
+    )  # fmt: skip
+    name: ClassVar[str] = about.name
+    unit: ClassVar[str] = about.unit
+    better: ClassVar[Better] = about.better
+
+    @classmethod
+    def of(cls, setting: Setting) -> Self | None:
+        overload = OverloadThroughput.of(setting)
+        return cls(overload) if overload is not None else None
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:
         return None  # the trials of the overload tell it

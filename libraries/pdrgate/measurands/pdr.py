@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from pdrgate.measurands.measurand import Ask, rounded
+from pdrgate.measurands.description import Description
+from pdrgate.measurands.measurand import Ask, Setting, rounded
 from pdrgate.measurands.saturation import SaturationThroughput
+from pdrgate.measurands.unit_spelling import PACKETS
 from pdrgate.phase import Phase
 from pdrgate.results.model import Better
 from pdrgate.trial import Trial
@@ -23,6 +25,8 @@ _BESIDE = 0.48
 """Of the width: so far on each side of an expected PDR lie the loads that confirm it, rounded as they are."""
 _STEP_DOWN = 0.7
 _MAJORITY = 2
+_SPAN = 100.0
+"""How far below the lowest load of the curve a PDR is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +54,20 @@ class PartialDropRate:
 
     That a load above it holds must be said twice, too."""
 
-    name: ClassVar[str] = "PDR"
-    unit: ClassVar[str] = "packets/s"
-    better: ClassVar[Better] = "higher"
+    about: ClassVar[Description] = Description(
+        "PDR", PACKETS, "higher", "the highest load that loses no more than the goal's loss ratio", essential=True
+    )
+    name: ClassVar[str] = about.name
+    unit: ClassVar[str] = about.unit
+    better: ClassVar[Better] = about.better
+
+    @classmethod
+    def of(cls, setting: Setting) -> Self:
+        saturation = SaturationThroughput.of(setting)
+        lowest = min(setting.loads) / _SPAN
+        return cls(
+            saturation, setting.loss_ratio, setting.width, setting.duration, lowest, expected=setting.expected
+        )  # fmt: skip
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:
         load = self._next_load(trials)

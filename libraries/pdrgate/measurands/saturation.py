@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
-from pdrgate.measurands.measurand import Ask, rounded
+from pdrgate.measurands.description import Description
+from pdrgate.measurands.measurand import Ask, Setting, rounded
+from pdrgate.measurands.unit_spelling import PACKETS
 from pdrgate.phase import Phase
 from pdrgate.results.model import Better
 from pdrgate.trial import Trial
@@ -34,9 +36,16 @@ class SaturationThroughput:
     loss_ratio: float
     """Where trials lose no more than this in the median, their load is no overload, and tells nothing of saturation."""
 
-    name: ClassVar[str] = "saturation throughput"
-    unit: ClassVar[str] = "packets/s"
-    better: ClassVar[Better] = "higher"
+    about: ClassVar[Description] = Description(
+        "saturation throughput", PACKETS, "higher", "what is forwarded of more than the SUT can take", essential=True
+    )
+    name: ClassVar[str] = about.name
+    unit: ClassVar[str] = about.unit
+    better: ClassVar[Better] = about.better
+
+    @classmethod
+    def of(cls, setting: Setting) -> Self:
+        return cls(max(setting.loads), setting.duration, setting.top_trials, setting.loss_ratio)
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:
         for load in self._loads:

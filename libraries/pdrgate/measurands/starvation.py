@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from pdrgate.measurands.measurand import Ask
+from pdrgate.measurands.description import Description, Tolerance
+from pdrgate.measurands.measurand import Ask, Setting
+from pdrgate.measurands.unit_spelling import PACKETS
 from pdrgate.phase import Phase
 from pdrgate.results.model import Better
 from pdrgate.trial import Trial
@@ -43,9 +45,18 @@ class LeastDelivered:
     count_beyond: int = 3
     """The same at each of the others, where a thread mostly comes at once."""
 
-    name: ClassVar[str] = "least delivered past the PDR"
-    unit: ClassVar[str] = "packets/s"
-    better: ClassVar[Better] = "higher"
+    about: ClassVar[Description] = Description(
+        "least delivered past the PDR", PACKETS, "higher",
+        "the least that programs get in an eighth of a second, at loads between the PDR and twice it",
+        tolerance=Tolerance(least=0.25),  # a per cent of the cost of taking packets in is eight of it
+    )  # fmt: skip
+    name: ClassVar[str] = about.name
+    unit: ClassVar[str] = about.unit
+    better: ClassVar[Better] = about.better
+
+    @classmethod
+    def of(cls, setting: Setting) -> Self | None:
+        return cls(setting.past, *setting.past_trials) if setting.past else None
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:
         made = {load: [one for one in _past(trials) if one.intended_load == load] for load in self.loads}

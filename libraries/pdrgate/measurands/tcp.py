@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, Self
 
-from pdrgate.measurands.measurand import Compared
+from pdrgate.measurands.cost import TOLERANCE as COST_TOLERANCE
+from pdrgate.measurands.description import Description, Role, Tolerance
+from pdrgate.measurands.measurand import Compared, Described
+from pdrgate.measurands.unit_spelling import SECONDS, Unit
 from pdrgate.phase import Phase
 from pdrgate.results.model import Better
 from pdrgate.transfer import Transfer
@@ -36,6 +39,18 @@ class TransferAsk:
     """Bits/s that the sender holds itself back to; 0: as fast as it goes."""
 
 
+@dataclass(frozen=True, slots=True)
+class TransferSetting:
+    """What the replicates of a closed loop have in common, from which each measurand chooses its transfers."""
+
+    window: int
+    """Bytes for each stream."""
+    duration: float
+    """Of a transfer, whole seconds."""
+    count: int
+    """Transfers in a replicate."""
+
+
 class TransferStep(Protocol):
     """Part of a replicate of transfers; as `Step` of trials."""
 
@@ -43,8 +58,12 @@ class TransferStep(Protocol):
         """What to measure next, given the replicate's transfers so far; None when nothing more is needed."""
 
 
-class TransferMeasurand(TransferStep, Compared, Protocol):
+class TransferMeasurand(TransferStep, Described, Compared, Protocol):
     """A step that comes to a number; as `Measurand` of trials."""
+
+    @classmethod
+    def of(cls, setting: TransferSetting) -> Self | None:
+        """The measurand of a setting; None where it is not measured in it."""
 
     def value(self, transfers: Sequence[Transfer]) -> float | None:
         """The sample that a replicate's transfers come to, in `unit`; None when they come to none."""
@@ -60,9 +79,16 @@ class TcpThroughput:
     count: int
     """Transfers in a replicate."""
 
-    name: ClassVar[str] = "TCP throughput"
-    unit: ClassVar[str] = "Gbit/s"
-    better: ClassVar[Better] = "higher"
+    about: ClassVar[Description] = Description(
+        "TCP throughput", Unit("Gbit/s"), "higher", "what the receiving program reads at a fixed window", essential=True
+    )
+    name: ClassVar[str] = about.name
+    unit: ClassVar[str] = about.unit
+    better: ClassVar[Better] = about.better
+
+    @classmethod
+    def of(cls, setting: TransferSetting) -> Self:
+        return cls(setting.window, setting.duration, setting.count)
 
     def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
         made = [one for one in transfers if one.phase == Phase.REPEAT]
@@ -83,9 +109,17 @@ class LoadedRoundTrip:
     a fifth, and it would be the quotient's.
     """
 
-    name: ClassVar[str] = "round trip under load"
-    unit: ClassVar[str] = "s"
-    better: ClassVar[Better] = "lower"
+    about: ClassVar[Description] = Description(
+        "round trip under load", SECONDS, "lower", "the senders' smoothed round trip time, the median",
+        role=Role.BESIDE, tolerance=Tolerance(least=0.15),  # guests of constant speed: 2 to 5 % from boot to boot
+    )  # fmt: skip
+    name: ClassVar[str] = about.name
+    unit: ClassVar[str] = about.unit
+    better: ClassVar[Better] = about.better
+
+    @classmethod
+    def of(cls, setting: TransferSetting) -> Self:
+        return cls()
 
     def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
         return None  # the transfers of the throughput tell it
@@ -114,9 +148,19 @@ class Transmissions:
     again. All transfers of a replicate count together.
     """
 
-    name: ClassVar[str] = "transmissions per segment"
-    unit: ClassVar[str] = ""
-    better: ClassVar[Better] = "lower"
+    about: ClassVar[Description] = Description(
+        "transmissions per segment", Unit("", metric="ratio"), "lower", "segments sent for each that arrives",
+        role=Role.BESIDE,
+        # Of the segments, that may be sent again besides, whatever is accepted of the throughput.
+        tolerance=Tolerance(0.005, option=""),
+    )  # fmt: skip
+    name: ClassVar[str] = about.name
+    unit: ClassVar[str] = about.unit
+    better: ClassVar[Better] = about.better
+
+    @classmethod
+    def of(cls, setting: TransferSetting) -> Self:
+        return cls()
 
     def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
         return None  # the transfers of the throughput tell it
@@ -134,9 +178,17 @@ class ByteCost:
     What the kernel does by itself is in it: next to nothing beside a transfer that has the CPU.
     """
 
-    name: ClassVar[str] = "cost of a byte"
-    unit: ClassVar[str] = "instructions/byte"
-    better: ClassVar[Better] = "lower"
+    about: ClassVar[Description] = Description(
+        "cost of a byte", Unit("instructions/byte"), "lower", "instructions of the SUT's kernel for each byte",
+        role=Role.BESIDE, tolerance=COST_TOLERANCE,
+    )  # fmt: skip
+    name: ClassVar[str] = about.name
+    unit: ClassVar[str] = about.unit
+    better: ClassVar[Better] = about.better
+
+    @classmethod
+    def of(cls, setting: TransferSetting) -> Self:
+        return cls()
 
     def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
         return None

@@ -28,9 +28,9 @@ from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.open_loop_sut import Subject, goals_of
 from pdrgate.gate.sut.prepared_sut import Identity, differences
 from pdrgate.gate.verdicts.noise_floor import noise_floor
-from pdrgate.gate.verdicts.packet_cost import cost_in_words, counted
+from pdrgate.gate.verdicts.packet_cost import counted
 from pdrgate.measurands import Ask, Cost
-from pdrgate.measurands.cost import idle_of, on_path, saturated
+from pdrgate.measurands.cost import cost_in_words, idle_of, on_path, saturated
 from pdrgate.measurands.function_changes import function_changes
 from pdrgate.phase import Phase
 from pdrgate.replication import PairsRule, Samples

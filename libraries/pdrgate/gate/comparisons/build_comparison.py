@@ -11,11 +11,10 @@ from pdrgate.gate.comparisons.curve_boots import CurveBoots
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison, Plan
 from pdrgate.gate.comparisons.pairs_shape import Shape, shape_of
 from pdrgate.gate.run.progress import Progress
-from pdrgate.gate.scenarios.replicate_samples import MEASURANDS
 from pdrgate.gate.verdicts.arrivals import arrivals
 from pdrgate.gate.verdicts.build_latency import latencies
 from pdrgate.gate.verdicts.packet_cost import counted
-from pdrgate.measurands import Compared
+from pdrgate.measurands import OF_TRIALS, Description, compared_of
 from pdrgate.observers.accounting import total
 from pdrgate.phase import Phase
 from pdrgate.results.losses import LossResult
@@ -29,7 +28,7 @@ __all__ = ["BuildComparison", "Plan"]
 class BuildComparison(PairsComparison[Trial]):
     """One scenario over boots of two builds, by trials."""
 
-    compared: ClassVar[tuple[Compared, ...]] = MEASURANDS
+    compared: ClassVar[tuple[Description, ...]] = compared_of(OF_TRIALS)
     _boots: CurveBoots
 
     @property

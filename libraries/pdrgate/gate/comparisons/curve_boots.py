@@ -111,8 +111,8 @@ class CurveBoots(Boots[Ask, Trial]):
         measurands = self._measurands
         # Shifted from pair to pair, and for both boots alike: else a change is told in steps of the width, or hidden.
         shift = measurands.pdr.width * ((_GOLDEN * number) % 1.0 - 0.5)
-        expected = replace(measurands.pdr, expected=self._expected * (1.0 + shift))
-        return replace(measurands, pdr=expected).steps(Sweep(round_order(self.loads, number), self._trial))
+        expecting = measurands.expecting(self._expected * (1.0 + shift))
+        return expecting.steps(Sweep(round_order(self.loads, number), self._trial))
 
     def _expect(self, started: Sequence[Boot[Ask, Trial]]) -> None:
         """Have later boots begin at the PDR that the first came to, where a search takes long: an end host's lies below

@@ -30,7 +30,6 @@ from pdrgate.gate.sut.prepared_sut import differences
 from pdrgate.gate.verdicts.baseline import besides_the_kernel, differing_entries
 from pdrgate.gate.verdicts.build_pair import BuildPair
 from pdrgate.gate.verdicts.change_verdict import (
-    COSTS,
     check_tolerance,
     comparison,
     judged,
@@ -38,13 +37,13 @@ from pdrgate.gate.verdicts.change_verdict import (
     shown,
     summarised,
     told,
-    tolerance_of,
+    tolerances_asked,
 )
 from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.gate.verdicts.interference import interference
 from pdrgate.gate.verdicts.noise_floor import as_observed, check_resolvable, noise_floor, remember, resolvable_in_words
 from pdrgate.guests.guest import GuestError
-from pdrgate.measurands import Compared
+from pdrgate.measurands import Asked, Description
 from pdrgate.measurands.function_changes import function_changes
 from pdrgate.phase import Phase
 from pdrgate.replication import PairsRule, Samples, Standing
@@ -114,7 +113,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         longname: what tells it from all other tests of the run; empty where its name does.
     """
 
-    compared: ClassVar[tuple[Compared, ...]]
+    compared: ClassVar[tuple[Description, ...]]
     """What is compared, where all boots have it, the one that the run is about first."""
 
     def __init__(
@@ -464,10 +463,10 @@ class PairsComparison(ABC, Generic[AnyStretch]):
 
     def _fresh(self, tolerance: float | None = None) -> list[Samples]:
         """Those of the pairs of this try."""
-        accepted = self.plan.tolerance if tolerance is None else tolerance
+        asked = self._accepts(self.plan.tolerance if tolerance is None else tolerance)
         return [
             Samples(
-                one.name, one.unit, one.better, self._tolerance(one, accepted),
+                one.name, one.unit, one.better, one.tolerance.accepted(asked),
                 self.samples(one.name, "baseline"), self.samples(one.name, "candidate"),
             )
             for one in self._compared
@@ -492,16 +491,15 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         rule = PairsRule(most=self.plan.pairs, comparisons=self.plan.comparisons, affordable=self._affordable)
         return replace(rule, fewest=rule.most, fewest_scattered=rule.most) if self.plan.whole else rule
 
-    def _tolerance(self, measurand: Compared, asked: float) -> float:
-        latency = self.session.options.latency_tolerance
-        return tolerance_of(measurand.name, asked, self._boots.cost_tolerance, latency)
+    def _accepts(self, tolerance: float) -> Asked:
+        return tolerances_asked(self.session.options, tolerance, self._boots.cost_tolerance)
 
     @property
-    def _compared(self) -> tuple[Compared, ...]:
+    def _compared(self) -> tuple[Description, ...]:
         """What all boots have: the cost of a packet is not counted everywhere, and not judged wherever it is."""
         whole = [boot for boot in self.boots if not boot.failure]
-        not_judged = COSTS if self._boots.cost_tolerance is None else frozenset[str]()
-        candidates = [one for one in self.compared if one.name not in not_judged]
+        asked = self._accepts(self.plan.tolerance)
+        candidates = [one for one in self.compared if one.judged(asked)]
         return tuple(one for one in candidates if all(one.name in boot.values for boot in whole))
 
     def _veto(self, standing: Standing) -> Judgement | None:
@@ -538,7 +536,8 @@ class PairsComparison(ABC, Generic[AnyStretch]):
     def _begin_on(self, fingerprint: Mapping[str, str]) -> None:
         """Say what can be told apart on the testbed that it is; refuse to look for less."""
         floor = noise_floor(self.session.noise, fingerprint, self.session.observer)
-        tolerances = {one.name: self._tolerance(one, self.plan.tolerance) for one in self.compared}
+        asked = self._accepts(self.plan.tolerance)
+        tolerances = {one.name: one.tolerance.accepted(asked) for one in self.compared}
         if self.session.noise:
             self.session.observer.said(resolvable_in_words(floor, tolerances))
         if not self.session.options.below_noise:

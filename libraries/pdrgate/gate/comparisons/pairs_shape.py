@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from pdrgate.measurands import PartialDropRate, SaturationThroughput, TcpThroughput
+from pdrgate.measurands import OF_TRANSFERS, OF_TRIALS, Description, PartialDropRate, TcpThroughput, compared_of
 from pdrgate.phase import OF_CURVE, Phase
 from pdrgate.replication import Contradiction, Standing
 from pdrgate.results.model import Side
@@ -21,9 +21,6 @@ from pdrgate.stability.slow_boots import SlowBoots, slow_boots
 from pdrgate.stats.intervals import mean, sample_deviation
 from pdrgate.stats.order import order_effect, without_order
 from pdrgate.trial import Trial, by_boot
-
-_TIMED = (PartialDropRate.name, SaturationThroughput.name)
-"""What is counted and not timed has no shape in time."""
 
 _ALIKE = 1.5
 """Times what ratios deviate by, the values of both builds do where the machine moves both alike. Where each goes its
@@ -113,7 +110,7 @@ def shape_of(
         loss_ratio: the PDR's.
     """
     tries = (*earlier, samples)
-    levels, ratios, slow = _over_boots(dict.fromkeys(_TIMED, PACKETS), tries)
+    levels, ratios, slow = _over_boots(compared_of(OF_TRIALS), tries)
     levels += [
         one_level_within(f"{side}'s saturation throughput within its boots", _at_most(own))
         for side, own in trials.items()
@@ -135,20 +132,22 @@ def shape_of_transfers(
 ) -> Shape:
     """The shape of a comparison of closed loops, which have no curve: of their throughput from boot to boot."""
     tries = (*earlier, samples)
-    levels, ratios, slow = _over_boots({TcpThroughput.name: TcpThroughput.unit}, tries)
+    levels, ratios, slow = _over_boots(compared_of(OF_TRANSFERS), tries)
     pairs = sum(len(one[TcpThroughput.name]["baseline"]) for one in tries)
     return Shape(pairs, {}, tuple(levels), tuple(ratios), tuple(contradictions), tuple(slow))
 
 
-def _over_boots(units: Mapping[str, str], tries: Sequence[Samples]) -> tuple[list[Check], list[Check], list[SlowBoots]]:
-    """The checks on levels and on ratios of some measurands, by name with their units, and whose slow boots there are.
+def _over_boots(
+    measurands: Sequence[Description], tries: Sequence[Samples]
+) -> tuple[list[Check], list[Check], list[SlowBoots]]:
+    """The checks on levels and on ratios of what is timed, and whose slow boots there are.
 
     What the order of a pair's boots does is in neither: it is no flip of a build, and no wandering of a ratio.
     """
     ratios: list[Check] = []
     levels: list[Check] = []
     slow: list[SlowBoots] = []
-    for name, unit in units.items():
+    for name, unit in ((one.name, one.unit) for one in measurands if one.essential):
         told = [_without_order(one[name]) for one in tries]
         both = [_ratios(one) for one in told]
         ratios += steady(f"candidate's {name} relative to the baseline's", tuple(chain.from_iterable(both)))

@@ -11,22 +11,13 @@ from pdrgate.gate.comparisons.pairs_shape import Shape, shape_of_transfers
 from pdrgate.gate.scenarios.transfer_run import TransferMeasurands, in_words, transfers_result
 from pdrgate.gate.sut.closed_loop_sut import TransferSubject
 from pdrgate.gate.sut.prepared_sut import Identity
-from pdrgate.measurands import (
-    ByteCost,
-    Compared,
-    LoadedRoundTrip,
-    TcpThroughput,
-    TransferAsk,
-    TransferStep,
-    Transmissions,
-)
+from pdrgate.measurands import OF_TRANSFERS, Description, TcpThroughput, TransferAsk, TransferStep, compared_of
 from pdrgate.results.model import Side, TransfersResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.testbeds import Testbed
 from pdrgate.transfer import Transfer
 
 _KIB = 1024
-TRANSFER_MEASURANDS: tuple[Compared, ...] = (TcpThroughput, LoadedRoundTrip, Transmissions, ByteCost)
 
 
 class TransferBoots(Boots[TransferAsk, Transfer]):
@@ -65,7 +56,7 @@ class TransferBoots(Boots[TransferAsk, Transfer]):
 class TransferComparison(PairsComparison[Transfer]):
     """One scenario over boots of two builds, by transfers."""
 
-    compared: ClassVar[tuple[Compared, ...]] = TRANSFER_MEASURANDS
+    compared: ClassVar[tuple[Description, ...]] = compared_of(OF_TRANSFERS)
 
     def _new_boots(self) -> TransferBoots:
         return TransferBoots(

@@ -10,31 +10,32 @@ from statistics import median
 
 from pdrgate.errors import DataError
 from pdrgate.gate.comparisons.pairs_shape import Shape, shape_of, shape_of_transfers
-from pdrgate.gate.comparisons.transfer_comparison import TRANSFER_MEASURANDS
 from pdrgate.gate.judged_again.sets_of_trials import Asked, StoredSet, check_comparable, goal_of_sets, stored_set
-from pdrgate.gate.run.options import COST_TOLERANCE, LATENCY_TOLERANCE
-from pdrgate.gate.scenarios.replicate_samples import MEASURANDS, Measurands
+from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.gate.scenarios.transfer_run import TransferMeasurands
 from pdrgate.gate.verdicts.change_verdict import (
-    COSTS,
     check_tolerance,
     compare,
     comparison,
     judged,
     remedy_of_boots,
     told,
-    tolerance_of,
 )
 from pdrgate.gate.verdicts.noise_floor import noise_floor
 from pdrgate.history.noise_file import NoiseStore
 from pdrgate.measurands import (
     LATENCY,
-    Compared,
+    OF_TRANSFERS,
+    OF_TRIALS,
+    Description,
     LatencyTrials,
     PartialDropRate,
     SaturationThroughput,
-    TcpThroughput,
+    compared_of,
     replicate_of,
+)
+from pdrgate.measurands import (
+    Asked as AskedTolerances,
 )
 from pdrgate.measurands.tcp import transfers_of_replicates
 from pdrgate.phase import OF_CURVE, Phase
@@ -94,16 +95,14 @@ class _Set:
         return self.stored.fingerprint(first)
 
     @property
-    def compared(self) -> tuple[Compared, ...]:
+    def compared(self) -> tuple[Description, ...]:
         """What is measured, the one that a run is about first."""
-        return TRANSFER_MEASURANDS if self.transfers else MEASURANDS
+        return compared_of(OF_TRANSFERS if self.transfers else OF_TRIALS)
 
     @property
     def needed(self) -> frozenset[str]:
         """Measurands that pairs cannot be judged without."""
-        if self.transfers:
-            return frozenset((TcpThroughput.name,))
-        return frozenset((PartialDropRate.name, SaturationThroughput.name))
+        return frozenset(one.name for one in self.compared if one.essential)
 
 
 def compare_files(
@@ -148,8 +147,11 @@ def compare_files(
     pairs = sorted(first.values[main.name].keys() & second.values[main.name].keys())
     one_run = first.paired and second.paired and stored[0].made == stored[1].made
     paired = one_run and len(pairs) > 1
-    judged_here = [one for one in first.compared if one.name not in COSTS or not (first.inexact or second.inexact)]
-    samples = [_samples(one, first, second, tolerance, pairs if paired else None) for one in judged_here]
+    accepted: AskedTolerances = {"tolerance": tolerance}
+    if first.inexact or second.inexact:
+        accepted = {**accepted, "cost_tolerance": None}
+    judged_here = [one for one in first.compared if one.judged(accepted)]
+    samples = [_samples(one, first, second, accepted, pairs if paired else None) for one in judged_here]
     known = [one for one in samples if len(one.baseline) > 1 and len(one.candidate) > 1]
     paired = paired and {one.measurand for one in known} >= first.needed
     if not known:
@@ -212,10 +214,10 @@ def _by_pairs(
 
 
 def _samples(
-    measurand: Compared,
+    measurand: Description,
     first: _Set,
     second: _Set,
-    tolerance: float,
+    asked: AskedTolerances,
     pairs: Sequence[int] | None,
 ) -> Samples:
     def of(one: _Set) -> tuple[float, ...]:
@@ -224,7 +226,7 @@ def _samples(
             return ()  # not everything is measured everywhere
         return tuple(values[number] for number in (sorted(values) if pairs is None else pairs))
 
-    accepted = tolerance_of(measurand.name, tolerance, COST_TOLERANCE, LATENCY_TOLERANCE)
+    accepted = measurand.tolerance.accepted(asked)
     return Samples(measurand.name, measurand.unit, measurand.better, accepted, of(first), of(second))
 
 
@@ -235,7 +237,7 @@ def _transfers_of(stored: StoredSet, side: Side) -> _Set:
     failure = None
     if assessed.verdict is not Stability.STABLE and not paired:  # of pairs, boots tell
         failure = Judgement(Verdict(assessed.verdict.value), f"{path}: {assessed.reason}")
-    values: _Values = {one.name: {} for one in TRANSFER_MEASURANDS}
+    values: _Values = {one.about.name: {} for one in OF_TRANSFERS}
     for count, ((_, pair, _), made) in enumerate(transfers_of_replicates(own).items(), 1):
         repeats = [one for one in made if one.phase == Phase.REPEAT]
         if not repeats:
@@ -272,13 +274,13 @@ def values_by_run(curve: LoadLossCurve, plr_threshold: float) -> _Values:
     beyond = curve.points[past + 1].throughputs if past is not None and past + 1 < len(curve.points) else ()
     pdrs = curve.pdr_per_run(plr_threshold) if beyond else ()
     return {
-        **{one.name: {} for one in MEASURANDS},
+        **{one.about.name: {} for one in OF_TRIALS},
         PartialDropRate.name: dict(enumerate(pdrs, 1)), SaturationThroughput.name: dict(enumerate(beyond, 1)),
     }  # fmt: skip
 
 
 def _by_replicate(trials: Sequence[Trial], plr_threshold: float) -> _Values:
-    values: _Values = {one.name: {} for one in MEASURANDS}
+    values: _Values = {one.about.name: {} for one in OF_TRIALS}
     for count, ((_, pair, _), own) in enumerate(replicate_of(trials).items(), 1):
         loads = [trial.intended_load for trial in own if trial.phase == Phase.REPEAT] or [own[0].intended_load]
         goal = dataclasses.replace(PDR, loss_ratio=plr_threshold)

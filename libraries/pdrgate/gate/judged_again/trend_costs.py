@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from pdrgate.gate.verdicts.packet_cost import within_functions
-from pdrgate.measurands import Cost
+from pdrgate.measurands import described
+from pdrgate.measurands.description import Parts
 from pdrgate.measurands.function_changes import function_changes
 from pdrgate.results.model import CostResult
 from pdrgate.trend import Move, Point, Series
@@ -16,11 +16,13 @@ CostAt = Callable[[Series, Point], CostResult | None]
 
 
 def with_functions(found: Iterable[Move], cost_at: CostAt) -> tuple[Move, ...]:
-    """The moves, and to those of the cost the functions that changed between the two points around it."""
-    return tuple(_told(move, cost_at) if move.series.measurand == Cost.name else move for move in found)
+    """The moves, and to those that functions have a part in the ones that changed between the two points around it."""
+    return tuple(_told(move, described(move.series.measurand).parts, cost_at) for move in found)
 
 
-def _told(move: Move, cost_at: CostAt) -> Move:
+def _told(move: Move, parts: Parts | None, cost_at: CostAt) -> Move:
+    if parts is None:
+        return move
     changes = function_changes(*(cost_at(move.series, point) for point in (move.before, move.after)))
-    sure = tuple(one for one in changes if one.sure)
-    return replace(move, functions=sure, within=within_functions(move.after.value - move.before.value, sure))
+    sure = tuple(one for one in changes if parts.sure(one))
+    return replace(move, functions=sure, within=parts.within(move.after.value - move.before.value, sure))

@@ -14,20 +14,21 @@ import msgspec
 from pdrgate.errors import DataError, StorageError, UsageError, without_value
 from pdrgate.gate.run.profile import ProfileName
 from pdrgate.history.address import Address
+from pdrgate.measurands import Cost, PartialDropRate, TailLatency
 from pdrgate.stability import Reading
 from pdrgate.units import Duration, Ratio
 
 OPTIONS_FILE = "run.json"
 NO_WAIT = Duration(0)
 
-TOLERANCE = Ratio(0.02)
+TOLERANCE = Ratio(PartialDropRate.about.tolerance.default)
 """Unless a run is asked for another."""
 
-COST_TOLERANCE = Ratio(0.01)
-"""Unless a run is asked for another: instructions are counted, and equal builds differ by 0.3 % at most."""
+COST_TOLERANCE = Ratio(Cost.about.tolerance.default)
+"""Unless a run is asked for another."""
 
-LATENCY_TOLERANCE = Ratio(0.3)
-"""The same of latency: see docs/method.md for what that of equal builds deviates by."""
+LATENCY_TOLERANCE = Ratio(TailLatency.about.tolerance.default)
+"""Unless a run is asked for another."""
 
 _OPTIONS = {"scenarios": "scenario", "suites": "suite"}
 """Fields whose option is called otherwise, for it is said once for each."""

@@ -3,59 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, TypeVar
 
 from pdrgate.gate.sut.prepared_sut import PreparedSut
 from pdrgate.gate.verdicts.change_verdict import summarised
 from pdrgate.measurands import (
+    PAST_TRIALS,
     Compared,
     Cost,
     LatencyTrials,
-    LeastDelivered,
-    LivelockThreshold,
     Measurand,
-    MedianLatency,
     OverloadThroughput,
     PartialDropRate,
     SaturationThroughput,
+    Setting,
     Step,
     Sweep,
-    TailLatency,
+    of_setting,
 )
 from pdrgate.results.model import MeasurandResult
 from pdrgate.search.goals import Goal
 
 _Ask = TypeVar("_Ask")
+_Kind = TypeVar("_Kind")
 _Made = TypeVar("_Made")
 _Wanted = TypeVar("_Wanted", covariant=True)
 _SoFar = TypeVar("_SoFar", contravariant=True)
-
-_SPAN = 100.0
-"""How far below the lowest load of the curve a PDR is looked for."""
-
-
-PAST_TRIALS = 3, 3
-"""Of a replicate, at each load where receivers surely starve, where they do, and at each beyond."""
-
-MEASURANDS: tuple[Compared, ...] = (
-    PartialDropRate, SaturationThroughput, LeastDelivered, OverloadThroughput, LivelockThreshold, MedianLatency,
-    TailLatency, Cost,
-)  # fmt: skip
-"""What is compared of trials, where both builds have it, the one that a run is about first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measurands:
     """What every replicate of a scenario measures: the loads of the curve, and what is told by them and beyond."""
 
-    saturation: SaturationThroughput
-    pdr: PartialDropRate
-    cost: Cost
-    least: LeastDelivered | None = None
-    """Where programs of the SUT receive the packets."""
-    overload: OverloadThroughput | None = None
-    """Where loads far beyond saturation are asked for."""
+    each: tuple[Measurand, ...]
+    """The PDR first: it is what a run is about."""
     latency: LatencyTrials | None = None
     """Where latency is asked for."""
 
@@ -83,29 +65,46 @@ class Measurands:
             past_trials: those at each of the two lowest loads of ``past``, and at each of the others.
             paths: whether it can be told who called whom.
         """
-        saturation = SaturationThroughput(max(loads), duration, top_trials, goal.loss_ratio)
-        lowest = min(loads) / _SPAN
-        pdr = PartialDropRate(saturation, goal.loss_ratio, width, duration, lowest, expected=expected)
-        overload = OverloadThroughput(tuple(overloads), duration) if overloads else None
-        cost = Cost(min(loads), duration, goal.loss_ratio, paths=paths)
-        least = LeastDelivered(tuple(past), *past_trials) if past else None
-        return cls(saturation, pdr, cost, least, overload, latency)
+        setting = Setting(
+            loads=tuple(loads), duration=duration, loss_ratio=goal.loss_ratio, width=width, top_trials=top_trials,
+            expected=expected, past=tuple(past), past_trials=past_trials, overloads=tuple(overloads),
+            latency=latency is not None, paths=paths,
+        )  # fmt: skip
+        return cls(of_setting(setting), latency)
 
     @property
     def all(self) -> tuple[Measurand, ...]:
-        """The PDR first: it is what a run is about."""
-        latencies = (MedianLatency(), TailLatency()) if self.latency is not None else ()
-        return (self.pdr, self.saturation, *self._beyond, *latencies, self.cost)
+        """All that come to a number."""
+        return self.each
 
     def steps(self, sweep: Sweep) -> tuple[Step, ...]:
         """A replicate's, in the order in which they are measured: the knee tells where to look for the PDR."""
-        latency = (self.latency,) if self.latency is not None else ()
-        return (sweep, self.saturation, self.pdr, *self._beyond, self.cost, *latency)
+        others = [one for one in self.each if one is not self.saturation]
+        return (sweep, self.saturation, *others, *((self.latency,) if self.latency is not None else ()))
+
+    def expecting(self, pdr: float) -> Measurands:
+        """The same, where other replicates came to a PDR, packets/s; 0: none is known."""
+        expected = replace(self.pdr, expected=pdr)
+        return replace(self, each=tuple(expected if one is self.pdr else one for one in self.each))
 
     @property
-    def _beyond(self) -> tuple[Measurand, ...]:
-        least = (self.least,) if self.least is not None else ()
-        return (*least, *((self.overload, LivelockThreshold(self.overload)) if self.overload is not None else ()))
+    def pdr(self) -> PartialDropRate:
+        return self._the(PartialDropRate)
+
+    @property
+    def saturation(self) -> SaturationThroughput:
+        return self._the(SaturationThroughput)
+
+    @property
+    def cost(self) -> Cost:
+        return self._the(Cost)
+
+    @property
+    def overload(self) -> OverloadThroughput | None:
+        return next((one for one in self.each if isinstance(one, OverloadThroughput)), None)
+
+    def _the(self, kind: type[_Kind]) -> _Kind:
+        return next(one for one in self.each if isinstance(one, kind))
 
 
 class NextStep(Protocol[_SoFar, _Wanted]):

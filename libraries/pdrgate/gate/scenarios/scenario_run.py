@@ -21,11 +21,11 @@ from pdrgate.gate.verdicts.against_baseline import AgainstBaseline, numbers
 from pdrgate.gate.verdicts.arrivals import arrivals
 from pdrgate.gate.verdicts.baseline import BaselineSource
 from pdrgate.gate.verdicts.build_latency import latencies, latency_trials
-from pdrgate.gate.verdicts.change_verdict import RECEIVE_RATE, check_tolerance, summarised
+from pdrgate.gate.verdicts.change_verdict import check_tolerance, summarised
 from pdrgate.gate.verdicts.disturbance import Disturbance, beyond_the_machine, remedy
 from pdrgate.gate.verdicts.interference import interference
 from pdrgate.gate.verdicts.packet_cost import counted
-from pdrgate.measurands import Ask, LatencyTrials, Sweep
+from pdrgate.measurands import RECEIVE_RATE, Ask, LatencyTrials, PartialDropRate, Sweep
 from pdrgate.measurands.measurand import rounded
 from pdrgate.observers.accounting import total
 from pdrgate.observers.retis import Retis
@@ -269,7 +269,7 @@ class ScenarioRun:
         disturbance = Disturbance.of(self.trials[before:], dataclasses.replace(patience, limited=patience.disturbed))
         self.judgement = graver(self.judgement, disturbance.weighed(None, remedy(self.session.testbed)))
         rates = [trial.forwarding_rate for trial in wanted if not trial.disturbed]
-        found = summarised(RECEIVE_RATE, "packets/s", "higher", rates)
+        found = summarised(RECEIVE_RATE.name, RECEIVE_RATE.unit, RECEIVE_RATE.better, rates)
         if found is not None:
             self.measurands = (*self.measurands, found)
         return found
@@ -392,7 +392,7 @@ class ScenarioRun:
         self.session.observer.said(self.drops.sentence())
 
     def _summarise(self, measurands: Measurands, replicates: list[Replicate[Ask, Trial]]) -> None:
-        rates = [one for one in self.measurands if one.name == RECEIVE_RATE]
+        rates = [one for one in self.measurands if one.name == RECEIVE_RATE.name]
         self.measurands = (*summaries(measurands.all, replicates), *rates)
 
     def _no_pdr(self, measurands: Measurands, replicates: list[Replicate[Ask, Trial]]) -> Judgement | None:
@@ -421,7 +421,7 @@ class ScenarioRun:
 
 def pdr_of(measurands: tuple[MeasurandResult, ...]) -> PdrResult | None:
     """The PDR among measurands."""
-    one = next((one for one in measurands if one.name == "PDR"), None)
+    one = next((one for one in measurands if one.name == PartialDropRate.name), None)
     return None if one is None else PdrResult(load=one.value, lower=one.lower, upper=one.upper)
 
 

@@ -29,14 +29,13 @@ from pdrgate.gate.verdicts.disturbance import Disturbance, remedy
 from pdrgate.gate.verdicts.interference import interference
 from pdrgate.measurands import (
     AtRest,
-    ByteCost,
-    LoadedRoundTrip,
     TcpThroughput,
     TransferAsk,
     TransferMeasurand,
+    TransferSetting,
     TransferStep,
-    Transmissions,
     WindowCurve,
+    of_transfers,
 )
 from pdrgate.measurands.tcp import loaded, rest_rtt
 from pdrgate.phase import Phase
@@ -61,22 +60,18 @@ _BUSY, _IDLE = 0.97, 0.85
 class TransferMeasurands:
     """What every replicate of a closed loop measures."""
 
-    throughput: TcpThroughput
+    all: tuple[TransferMeasurand, ...]
+    """The throughput first: it is what a run is about."""
 
     @classmethod
     def at(cls, window: int, duration: float, count: int) -> TransferMeasurands:
         """Those of ``count`` transfers of ``duration`` seconds at a window, bytes."""
-        return cls(TcpThroughput(window, whole_seconds(duration), count))
-
-    @property
-    def all(self) -> tuple[TransferMeasurand, ...]:
-        """The throughput first: it is what a run is about."""
-        return (self.throughput, LoadedRoundTrip(), Transmissions(), ByteCost())
+        return cls(of_transfers(TransferSetting(window, whole_seconds(duration), count)))
 
     @property
     def steps(self) -> tuple[TransferStep, ...]:
         """A replicate's: they tell all of `all`."""
-        return (self.throughput,)
+        return self.all
 
 
 def whole_seconds(duration: float) -> float:

@@ -13,9 +13,6 @@ from pdrgate.gate.sut.prepared_sut import PreparedSut
 from pdrgate.gate.verdicts.baseline import Baseline, BaselineSource, besides_the_kernel, differing_entries
 from pdrgate.gate.verdicts.build_pair import BuildPair
 from pdrgate.gate.verdicts.change_verdict import (
-    COSTS,
-    RECEIVE_RATE,
-    TOLD,
     check_tolerance,
     compare,
     comparison,
@@ -23,10 +20,11 @@ from pdrgate.gate.verdicts.change_verdict import (
     remedy_of_boots,
     shown,
     told,
-    tolerance_of,
+    tolerances_asked,
 )
 from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.gate.verdicts.noise_floor import as_observed, noise_floor, remember
+from pdrgate.measurands import Role, described
 from pdrgate.measurands.function_changes import function_changes
 from pdrgate.replication import NoiseFloor, Samples
 from pdrgate.results.losses import LossResult, compared
@@ -158,8 +156,8 @@ class AgainstBaseline:
         """
         if self._gravest is not None or not judgement.verdict.passes:
             return judgement
-        only_told = bool(measurands) and all(one.name in TOLD for one in measurands)
-        why = f"no verdict goes by an {RECEIVE_RATE}" if only_told else "the test asked for no comparison"
+        only_told = bool(measurands) and all(described(one.name).role is Role.TOLD for one in measurands)
+        why = f"no verdict goes by an {measurands[0].name}" if only_told else "the test asked for no comparison"
         source = f" with {self._baseline.source}" if self._baseline is not None else ""
         if judgement.verdict is Verdict.NO_BASELINE and self._session.options.require_baseline:
             return Judgement(Verdict.ERROR, f"a baseline is required, and nothing was compared{source}: {why}")
@@ -180,17 +178,15 @@ class AgainstBaseline:
     def _changes(self, measurands: Sequence[MeasurandResult], tolerance: float) -> tuple[ChangeResult, ...]:
         if self._baseline is None:
             return ()
-        theirs, asked = self._baseline.samples, self._session.options
-        cost = cost_tolerance_of(self._sut.testbed, asked.cost_tolerance)
-        not_judged = TOLD | (COSTS if cost is None else frozenset())
+        theirs, options = self._baseline.samples, self._session.options
+        asked = tolerances_asked(options, tolerance, cost_tolerance_of(self._sut.testbed, options.cost_tolerance))
+        known = [(one, described(one.name, one.unit, one.better)) for one in measurands]
         samples = [
             Samples(
-                one.name, one.unit, one.better,
-                tolerance_of(one.name, tolerance, cost, asked.latency_tolerance),
-                theirs[one.name], one.samples,
+                one.name, one.unit, one.better, about.tolerance.accepted(asked), theirs[one.name], one.samples
             )
-            for one in measurands
-            if one.name not in not_judged and len(one.samples) > 1 and len(theirs.get(one.name, ())) > 1
+            for one, about in known
+            if about.judged(asked) and len(one.samples) > 1 and len(theirs.get(one.name, ())) > 1
         ]  # fmt: skip
         boots = (1, self._baseline.boots)
         return compare(samples, self._baseline.source, self._floor, boots, baseline_tells=False) if samples else ()

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from pdrgate.errors import DataError, UsageError
 from pdrgate.gate.run.options import Options
-from pdrgate.gate.verdicts.change_verdict import BESIDE, TOLD
 from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, read_result, results_below
-from pdrgate.measurands import PartialDropRate
+from pdrgate.measurands import PartialDropRate, Role, described
 from pdrgate.results.fingerprint import KERNEL, difference, may_differ
 from pdrgate.results.model import MeasurandResult, PdrResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import STABLE, Verdict
@@ -265,7 +264,7 @@ def _in_entry(
 
 def _too_few(measurands: Sequence[MeasurandResult]) -> str:
     """That what a run is about was not repeated, in words; empty where it was. What is told beside may be missing."""
-    counts = [len(one.samples) for one in measurands if one.name not in BESIDE]
+    counts = [len(one.samples) for one in measurands if described(one.name).role is not Role.BESIDE]
     few = min(counts, default=0)
     return "" if few > 1 else f"has {few} repeats; a comparison needs two or more"
 
@@ -279,7 +278,7 @@ def _wrong(measurands: Sequence[MeasurandResult], more: Iterable[tuple[str, floa
     Args:
         more: numbers besides that are not 0, by what they are called.
     """
-    compared = [one for one in measurands if one.name not in TOLD]
+    compared = [one for one in measurands if described(one.name).role is not Role.TOLD]
     values = [(one.name, value) for one in compared for value in (*one.samples, one.value)]
     found = [(name, value) for name, value in values if not 0 <= value <= _MOST]
     found += [(name, value) for name, value in more if not _LEAST <= value <= _MOST]

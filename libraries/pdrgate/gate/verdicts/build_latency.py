@@ -1,22 +1,15 @@
-"""Latency of whole builds, over all their replicates, and its changes in words."""
+"""Latency of whole builds, over all their replicates."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from pdrgate.measurands import LatencyTrials, MedianLatency, TailLatency
+from pdrgate.measurands import LatencyTrials
 from pdrgate.measurands.cost import idle_of, packet_cost
 from pdrgate.measurands.latency import SHARES, told_by
-from pdrgate.results.model import ChangeResult, LatencyResult, ScenarioResult
+from pdrgate.results.model import LatencyResult, ScenarioResult
 from pdrgate.trial import Trial
-from pdrgate.units import Duration
-
-TITLES = {
-    MedianLatency.name: "the median latency at 50 % of the PDR",
-    TailLatency.name: "the 99th percentile of latency at 90 % of the PDR",
-}
-"""What is judged, by the measurand's name."""
 
 
 def latencies(replicates: Iterable[Sequence[Trial]]) -> tuple[LatencyResult, ...]:
@@ -60,13 +53,3 @@ def latency_trials(pdr: float | None, duration: float, baseline: ScenarioResult 
     if baseline is not None and baseline.pdr is not None:
         pdr = baseline.pdr.load
     return LatencyTrials() if pdr is None else LatencyTrials.of_pdr(pdr, duration)
-
-
-def latency_in_words(change: ChangeResult) -> str:
-    """``the 99th percentile of latency at 90 % of the PDR is +45 % (+31 to +60 % at 97.5% confidence: 310 µs against
-    214 µs)``."""
-    low, high = sorted((change.lower, change.upper))
-    return (
-        f"{TITLES[change.measurand]} is {100 * change.change:+.0f} % ({100 * low:+.0f} to {100 * high:+.0f} % at "
-        f"{100 * change.confidence:.4g}% confidence: {Duration(change.candidate)} against {Duration(change.baseline)})"
-    )

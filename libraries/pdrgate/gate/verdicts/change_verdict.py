@@ -7,19 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pdrgate.errors import EXIT_FAULT, DataError, UsageError
-from pdrgate.gate.run.options import COST_TOLERANCE
-from pdrgate.gate.verdicts.build_latency import TITLES, latency_in_words
+from pdrgate.gate.run.options import Options
 from pdrgate.gate.verdicts.build_pair import BuildPair
-from pdrgate.gate.verdicts.packet_cost import at_odds, cost_in_words, notice_of_calls, percent
-from pdrgate.measurands import (
-    ByteCost,
-    Cost,
-    LeastDelivered,
-    LivelockThreshold,
-    LoadedRoundTrip,
-    OverloadThroughput,
-    Transmissions,
-)
+from pdrgate.gate.verdicts.packet_cost import at_odds, notice_of_calls, percent
+from pdrgate.measurands import DESCRIPTIONS, Asked, Description, Role, described, unit_of
 from pdrgate.replication import NoiseFloor, Samples
 from pdrgate.replication.noise import DAYS, KNOWN
 from pdrgate.replication.samples import gravest_change
@@ -34,25 +25,8 @@ from pdrgate.results.model import (
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stats.intervals import mean, sample_deviation, t_interval
 from pdrgate.stats.pooled import Deviation
-from pdrgate.units import Duration, Rate
 
 CONFIDENCE = 0.95
-OVERLOAD_TOLERANCE = 0.1
-"""At least, of what is forwarded far beyond saturation: nobody runs there, and it scatters; a collapse matters."""
-STARVATION_TOLERANCE = 0.25
-"""At least, of what is delivered past the PDR: there a per cent of the cost of taking packets in is eight of it."""
-ROUND_TRIP_TOLERANCE = 0.15
-"""At least, of TCP's round trip under load: in guests of constant speed it deviates by 2 to 5 % from boot to boot."""
-RETRANSMISSION_TOLERANCE = 0.005
-"""Of the segments, that may be sent again besides, whatever was accepted of the throughput."""
-BESIDE = frozenset({Cost.name, ByteCost.name, LoadedRoundTrip.name, Transmissions.name, *TITLES})
-"""What no run is about first."""
-RECEIVE_RATE = "MRR"
-"""The measurand's name. It is told, and not compared: the PDR is what a SUT holds."""
-TOLD = frozenset({RECEIVE_RATE})
-"""Measurands that are told, and not compared."""
-COSTS = frozenset({Cost.name, ByteCost.name})
-"""Measurands that are counted in instructions."""
 _MANY = math.log(1000)
 _LEADS = {
     Verdict.REGRESSION: "slower",
@@ -63,25 +37,15 @@ _LEADS = {
 }
 
 
-def tolerance_of(measurand: str, asked: float, cost: float | None, latency: float) -> float:
-    """The change of a measurand for the worse that is accepted.
+def tolerances_asked(options: Options, tolerance: float, cost: float | None) -> Asked:
+    """What a run accepts, by the option that says so.
 
     Args:
-        asked: of the PDR, and of what goes with it.
-        cost: of the cost of a packet; None where it is not judged.
-        latency: of latency.
+        tolerance: that a test asks for.
+        cost: of the cost of a packet; None where it is told and not judged.
     """
-    if measurand in COSTS:
-        return float(COST_TOLERANCE if cost is None else cost)
-    if measurand in TITLES:
-        return latency
-    if measurand == Transmissions.name:
-        return RETRANSMISSION_TOLERANCE
-    least = {
-        OverloadThroughput.name: OVERLOAD_TOLERANCE, LivelockThreshold.name: OVERLOAD_TOLERANCE,
-        LeastDelivered.name: STARVATION_TOLERANCE, LoadedRoundTrip.name: ROUND_TRIP_TOLERANCE,
-    }  # fmt: skip
-    return max(asked, least.get(measurand, 0.0))
+    named = {one.tolerance.option for one in DESCRIPTIONS if one.tolerance.option}
+    return {name: getattr(options, name) for name in named} | {"tolerance": tolerance, "cost_tolerance": cost}
 
 
 def check_tolerance(tolerance: float) -> None:
@@ -171,17 +135,14 @@ def judged(changes: Sequence[ChangeResult], functions: Sequence[FunctionChange] 
         alike = (
             changes if decisive.verdict is Verdict.PASS else [one for one in changes if one.verdict is decisive.verdict]
         )
-        decisive = gravest_change([one for one in alike if one.measurand not in BESIDE] or alike)
+        decisive = gravest_change([one for one in alike if _of(one).role is Role.FIRST] or alike)
     others = [change for change in changes if change is not decisive]
-    if decisive.measurand == Cost.name:
-        clauses = [cost_in_words(decisive, functions), *(f"{one.measurand} {percent(one.change)}" for one in others)]
-        if decisive.verdict is not Verdict.REGRESSION:
-            clauses[0] = f"{_lead(decisive)}: {clauses[0]}, tolerance {decisive.tolerance:.1%}"
+    sentence = _of(decisive).sentence
+    clauses = [_decisive(decisive, functions)]
+    if sentence is not None and sentence.whole:
+        clauses += [f"{one.measurand} {percent(one.change)}" for one in others]
     else:
-        plain = decisive.measurand in TITLES and decisive.verdict is Verdict.REGRESSION  # the sentence says it all
-        lead = "" if plain else f"{_lead(decisive)}: "
-        clauses = [f"{lead}{told(decisive)}, tolerance {decisive.tolerance:.1%}"]
-        clauses += [cost_in_words(one, functions) if one.measurand == Cost.name else told(one) for one in others]
+        clauses += [told(one, functions) for one in others]
     clauses.insert(1, _evidence_in_words(decisive))
     notice = _noticed(functions)
     first = decisive.verdict in (Verdict.PASS, Verdict.NO_BASELINE)  # else the verdict has more to say
@@ -220,20 +181,22 @@ def proven(found: Judgement, spike_in: SpikeInResult | None) -> Judgement:
     return Judgement(Verdict.INCONCLUSIVE, failed).remarked(found.reason)
 
 
-def told(change: ChangeResult) -> str:
-    """A change in words and numbers."""
-    if change.unresolved and change.evidence is not None:
-        return (
-            f"{change.measurand} not resolved: pairs deviate by {change.evidence.deviation:.1%}, a tolerance of "
-            f"{change.tolerance:.1%} would take some {change.evidence.needs} pairs"
-        )
-    if change.measurand in TITLES:
-        return latency_in_words(change)
-    return (
-        f"{change.measurand} {shown(change.candidate, change.unit)} against {shown(change.baseline, change.unit)}, "
-        f"change {change.change:+.1%} ({change.lower:+.1%} to {change.upper:+.1%} at "
-        f"{100 * change.confidence:.4g}% confidence)"
-    )
+def _decisive(change: ChangeResult, functions: Sequence[FunctionChange]) -> str:
+    """The change that decides, with what its own sentence does not say: whether it is for the worse, and by how far."""
+    sentence, said = _of(change).sentence, told(change, functions)
+    worse = change.verdict is Verdict.REGRESSION
+    lead = "" if worse and sentence is not None and sentence.says_worse else f"{_lead(change)}: "
+    tolerance = "" if worse and sentence is not None and sentence.whole else f", tolerance {change.tolerance:.1%}"
+    return f"{lead}{said}{tolerance}"
+
+
+def told(change: ChangeResult, functions: Sequence[FunctionChange] | None = None) -> str:
+    """A change in words and numbers; see `Sentence.clause`."""
+    return _of(change).told(change, functions)
+
+
+def _of(change: ChangeResult) -> Description:
+    return described(change.measurand, change.unit, change.better)
 
 
 def _evidence_in_words(change: ChangeResult) -> str:
@@ -324,9 +287,7 @@ def summarised(name: str, unit: str, better: Better, samples: Sequence[float]) -
 
 def shown(value: float, unit: str) -> str:
     """A value as people read it."""
-    if unit == "s":
-        return str(Duration(value))
-    return str(Rate(value)) if unit == "packets/s" else f"{value:.4g} {unit}".rstrip()
+    return unit_of(unit).said(value)
 
 
 def _lead(change: ChangeResult) -> str:

@@ -9,19 +9,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from pdrgate.errors import PdrGateError, UsageError
-from pdrgate.gate.run.options import COST_TOLERANCE, LATENCY_TOLERANCE
 from pdrgate.gate.run.progress import Observer
 from pdrgate.history.noise_file import NoiseStore
-from pdrgate.measurands import (
-    ByteCost,
-    Cost,
-    LoadedRoundTrip,
-    MedianLatency,
-    PartialDropRate,
-    SaturationThroughput,
-    TailLatency,
-    Transmissions,
-)
+from pdrgate.measurands import SaturationThroughput, lower_is_better
 from pdrgate.phase import Phase
 from pdrgate.replication import MeasurandNoise, NoiseFloor, Observation, ObservedBoot, PairsRule, Scatter
 from pdrgate.results.fingerprint import build, conditions, series
@@ -29,16 +19,6 @@ from pdrgate.stats.intervals import sample_deviation
 from pdrgate.trial import Trial
 
 _TOLD_PAIRS = (4, 16)
-_TOLERANCE = 0.02
-DEFAULT_TOLERANCES: Mapping[str, float] = {
-    PartialDropRate.name: _TOLERANCE, SaturationThroughput.name: _TOLERANCE, Cost.name: COST_TOLERANCE,
-    MedianLatency.name: LATENCY_TOLERANCE, TailLatency.name: LATENCY_TOLERANCE,
-}  # fmt: skip
-"""By measurand, what a run accepts unless it is asked for another."""
-LESS_IS_BETTER = frozenset(
-    one.name for one in (Cost, MedianLatency, TailLatency, LoadedRoundTrip, Transmissions, ByteCost)
-)
-"""Of all measurands that are compared."""
 
 
 def noise_floor(
@@ -58,7 +38,7 @@ def noise_floor(
         except PdrGateError as error:
             if observer is not None:
                 observer.said(f"what is known of this testbed's noise cannot be read: {error}")
-    return NoiseFloor.seen(found.values(), time.time(), LESS_IS_BETTER)
+    return NoiseFloor.seen(found.values(), time.time(), lower_is_better())
 
 
 def remember(

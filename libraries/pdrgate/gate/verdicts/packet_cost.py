@@ -18,12 +18,6 @@ _LEAST = 0.1
 """Instructions per packet, for a function to be told of."""
 _LEAST_FRAME = 0.005
 """Of all instructions, for a function in one chain of callers to be told of."""
-_NAMED = 2
-"""Functions in a sentence, and one more where these are not most of it."""
-_NEGLIGIBLE = 0.1
-"""Of the largest change of a function, not to be named beside it."""
-_MOST = 0.5
-"""Of a change, to be called most of it."""
 
 
 def counted(replicates: Sequence[Sequence[Trial]], loss_ratio: float) -> CostResult | None:
@@ -104,17 +98,6 @@ def _path(trials: Sequence[Trial]) -> tuple[FrameResult, ...]:
     )  # fmt: skip
 
 
-def cost_in_words(change: ChangeResult, functions: Sequence[FunctionChange]) -> str:
-    """``a packet costs 6.4 % more instructions (+5.9 to +6.9 %), most of it in migrate_enable (+130)``."""
-    low, high = sorted((change.lower, change.upper))
-    more = "more" if change.change >= 0 else "fewer"
-    told = (
-        f"a packet costs {100 * abs(change.change):.1f} % {more} instructions ({100 * low:+.1f} to {100 * high:+.1f} %)"
-    )
-    where = within_functions(change.candidate - change.baseline, functions)
-    return f"{told}, {where}" if where else told
-
-
 def notice_of_calls(functions: Sequence[FunctionChange]) -> str:
     """``fib_table_lookup is called twice for each packet, was once``; empty where no calls surely changed.
 
@@ -177,18 +160,3 @@ def at_odds(changes: Sequence[ChangeResult]) -> str:
 def percent(change: float) -> str:
     """``-6.8 %``."""
     return f"{100 * change:+.1f} %"
-
-
-def within_functions(change: float, functions: Sequence[FunctionChange]) -> str:
-    """Which functions a change is in, of those that changed beyond doubt and the same way; empty where none did."""
-    same = [one for one in functions if one.sure and (one.change > 0) == (change > 0)]
-    same = [one for one in same if abs(one.change) >= _NEGLIGIBLE * abs(same[0].change)]
-    if not same:
-        return ""
-
-    def most(named: Sequence[FunctionChange]) -> bool:
-        return abs(sum(one.change for one in named)) >= _MOST * abs(change)
-
-    named = same[:_NAMED] if most(same[:_NAMED]) else same[: _NAMED + 1]
-    words = ", ".join(f"{one.label} ({one.change:+.{0 if abs(one.change) >= 10 else 1}f})" for one in named)
-    return f"{'most of it' if most(named) else 'the largest parts of it'} in {words}"

@@ -1,0 +1,155 @@
+"""What a measurand says of itself, for whoever judges, tells, draws or stores it.
+
+A class of measurands has one `Description` as its ``about``. Whoever meets the name of a measurand in a result asks the
+registry (`pdrgate.measurands.registry`) for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from pdrgate.measurands.unit_spelling import Unit
+from pdrgate.results.model import Better, ChangeResult, FunctionChange
+
+Asked = Mapping[str, float | None]
+"""Tolerances by the option that asks for them. What is missing was not asked for; of None nothing is judged."""
+
+
+class Role(Enum):
+    """What a measurand is in a run."""
+
+    FIRST = "a run can be about it"
+    BESIDE = "it is judged beside what a run is about"
+    TOLD = "it is told, and compared with nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """Which change for the worse is accepted of a measurand."""
+
+    default: float = 0.02
+    """Where nothing is asked for."""
+    option: str = "tolerance"
+    """The option of a run that asks for another; empty where none does."""
+    least: float = 0.0
+    """It is never less, whatever is asked for."""
+
+    def accepted(self, asked: Asked) -> float:
+        """The change that is accepted of a run."""
+        found = asked.get(self.option)
+        return max(self.default if found is None else float(found), self.least)
+
+    def judges(self, asked: Asked) -> bool:
+        """Whether a run judges it; else it is told."""
+        return self.option not in asked or asked[self.option] is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The functions of a kernel as the parts of a measurand."""
+
+    change: Callable[[FunctionChange], float]
+    """What the measurand changed by in a function, in its unit."""
+    sure: Callable[[FunctionChange], bool]
+    """Whether the function changed beyond doubt."""
+
+    def within(self, change: float, functions: Sequence[FunctionChange]) -> str:
+        """Which functions a change is in, of those that surely changed the same way; empty where none did."""
+        same = [one for one in functions if self.sure(one) and (self.change(one) > 0) == (change > 0)]
+        same = [one for one in same if abs(self.change(one)) >= _NEGLIGIBLE * abs(self.change(same[0]))]
+        if not same:
+            return ""
+
+        def most(named: Sequence[FunctionChange]) -> bool:
+            return abs(sum(map(self.change, named))) >= _MOST * abs(change)
+
+        named = same[:_NAMED] if most(same[:_NAMED]) else same[: _NAMED + 1]
+        words = ", ".join(f"{one.label} ({_signed(self.change(one))})" for one in named)
+        return f"{'most of it' if most(named) else 'the largest parts of it'} in {words}"
+
+
+_NAMED = 2
+"""Functions in a sentence, and one more where these are not most of it."""
+_NEGLIGIBLE = 0.1
+"""Of the largest change of a function, not to be named beside it."""
+_MOST = 0.5
+"""Of a change, to be called most of it."""
+
+
+class Sentence(Protocol):
+    """How a measurand's change is told, where its numbers alone do not say it well."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether it says all of a REGRESSION, so that neither the tolerance nor the numbers of others are wanted."""
+
+    @property
+    def says_worse(self) -> bool:
+        """Whether a reader knows from it that a REGRESSION is one."""
+
+    def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str | None:
+        """The change in words; None where its numbers tell it better.
+
+        Args:
+            functions: where it changed; None where nobody looked.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """Everything that is said of a measurand in the same way by all who tell of it."""
+
+    name: str
+    """As it is called wherever it is told."""
+    quantity: Unit
+    better: Better
+    """Which direction is good."""
+    about: str
+    """What it is, in a clause for a reader of the documentation."""
+    role: Role = Role.FIRST
+    tolerance: Tolerance = Tolerance()
+    essential: bool = False
+    """Whether pairs of boots need it: it is timed, so that its values have a shape from boot to boot that is judged."""
+    sentence: Sentence | None = None
+    """How its change is told; None: by its numbers."""
+    parts: Parts | None = None
+    """How functions of the kernel have a part in it, where they have."""
+
+    @property
+    def unit(self) -> str:
+        """The unit as result.json has it."""
+        return self.quantity.name
+
+    def judged(self, asked: Asked) -> bool:
+        """Whether a run compares it, by the tolerances that it was asked for."""
+        return self.role is not Role.TOLD and self.tolerance.judges(asked)
+
+    def told(self, change: ChangeResult, functions: Sequence[FunctionChange] | None = None) -> str:
+        """A change in words and numbers."""
+        said = self.sentence.clause(change, functions) if self.sentence is not None else None
+        return self.in_numbers(change) if said is None else said
+
+    def in_numbers(self, change: ChangeResult) -> str:
+        """A change by both values and its interval; of one that noise hides, what would resolve it."""
+        return unresolved(change) or (
+            f"{self.name} {self.quantity.said(change.candidate)} against {self.quantity.said(change.baseline)}, "
+            f"change {change.change:+.1%} ({change.lower:+.1%} to {change.upper:+.1%} at "
+            f"{100 * change.confidence:.4g}% confidence)"
+        )
+
+
+def unresolved(change: ChangeResult) -> str:
+    """Of a change that noise keeps from its tolerance, what would resolve it; else empty."""
+    if not change.unresolved or change.evidence is None:
+        return ""
+    return (
+        f"{change.measurand} not resolved: pairs deviate by {change.evidence.deviation:.1%}, a tolerance of "
+        f"{change.tolerance:.1%} would take some {change.evidence.needs} pairs"
+    )
+
+
+def _signed(change: float) -> str:
+    return f"{change:+.{0 if abs(change) >= 10 else 1}f}"

@@ -1,0 +1,76 @@
+"""All measurands: what builds are compared by, and what is known of each by its name.
+
+A measurand is a class in a file of its own and stands here, in the order in which results tell of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from pdrgate.measurands.cost import Cost
+from pdrgate.measurands.description import Description, Role
+from pdrgate.measurands.latency import MedianLatency, TailLatency
+from pdrgate.measurands.measurand import Described, Measurand, Setting
+from pdrgate.measurands.overload import LivelockThreshold, OverloadThroughput
+from pdrgate.measurands.pdr import PartialDropRate
+from pdrgate.measurands.receive_rate import RECEIVE_RATE
+from pdrgate.measurands.saturation import SaturationThroughput
+from pdrgate.measurands.starvation import LeastDelivered
+from pdrgate.measurands.tcp import (
+    ByteCost,
+    LoadedRoundTrip,
+    TcpThroughput,
+    TransferMeasurand,
+    TransferSetting,
+    Transmissions,
+)
+from pdrgate.measurands.unit_spelling import Unit
+from pdrgate.results.model import Better
+
+OF_TRIALS: Final[tuple[type[Measurand], ...]] = (
+    PartialDropRate, SaturationThroughput, LeastDelivered, OverloadThroughput, LivelockThreshold, MedianLatency,
+    TailLatency, Cost,
+)  # fmt: skip
+"""Told by trials of an open loop, the one that a run is about first."""
+OF_TRANSFERS: Final[tuple[type[TransferMeasurand], ...]] = (TcpThroughput, LoadedRoundTrip, Transmissions, ByteCost)
+"""Told by transfers of a closed loop, the one that a run is about first."""
+
+DESCRIPTIONS: Final[tuple[Description, ...]] = (*(one.about for one in (*OF_TRIALS, *OF_TRANSFERS)), RECEIVE_RATE)
+_BY_NAME: Final = {one.name: one for one in DESCRIPTIONS}
+_UNITS: Final = {name: one.quantity for one in DESCRIPTIONS for name in (one.unit, *one.quantity.older)}
+
+
+def of_setting(setting: Setting) -> tuple[Measurand, ...]:
+    """The measurands of trials that a setting has."""
+    return tuple(found for kind in OF_TRIALS if (found := kind.of(setting)) is not None)
+
+
+def of_transfers(setting: TransferSetting) -> tuple[TransferMeasurand, ...]:
+    """The measurands of transfers that a setting has."""
+    return tuple(found for kind in OF_TRANSFERS if (found := kind.of(setting)) is not None)
+
+
+def compared_of(kinds: Iterable[type[Described]]) -> tuple[Description, ...]:
+    """Those of some measurands that builds are compared by."""
+    return tuple(one.about for one in kinds if one.about.role is not Role.TOLD)
+
+
+def described(name: str, unit: str = "", better: Better = "higher") -> Description:
+    """What is known of a measurand by its name.
+
+    Of one that this version does not know, such as one of a newer version's result, unit and direction are as the
+    result has them.
+    """
+    known = _BY_NAME.get(name)
+    return known or Description(name, unit_of(unit), better, "")
+
+
+def unit_of(name: str) -> Unit:
+    """The unit with all its spellings, by one of its names in results; an unknown one is spelled as it is called."""
+    return _UNITS.get(name) or Unit(name)
+
+
+def lower_is_better(kinds: Sequence[Description] = DESCRIPTIONS) -> frozenset[str]:
+    """The names of measurands that are better when they are less."""
+    return frozenset(one.name for one in kinds if one.better == "lower")

@@ -1,0 +1,52 @@
+"""A unit, and how each reader of a number spells it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pdrgate.units import Duration, Rate
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The unit of a measurand, with its spellings; what is left out follows from the name."""
+
+    name: str
+    """As result.json has it, and benchstat; may be empty."""
+    older: tuple[str, ...] = ()
+    """As results of older versions have it."""
+    metric: str = ""
+    """As OpenMetrics ends the name of a metric; empty: letters and digits of the name."""
+    short: str = ""
+    """As a narrow column has it, such as Allure's; empty: the name."""
+    axis: str = ""
+    """As an axis of a plot has it; empty: the name."""
+    prefixed: bool = True
+    """Whether a large number takes a prefix on an axis: there are no kiloinstructions."""
+    quantity: Callable[[float], object] | None = None
+    """What writes a number and its unit as one, ``1.2 Mpps``; None: four digits and the name."""
+
+    def said(self, value: float) -> str:
+        """A value with its unit, as people read it."""
+        return f"{value:.4g} {self.name}".rstrip() if self.quantity is None else str(self.quantity(value))
+
+    def number(self, value: float) -> str:
+        """A value beside another one that has the unit: a prefix is said with each number, a name once."""
+        return f"{value:.4g}" if self.quantity is None else self.said(value)
+
+    @property
+    def in_column(self) -> str:
+        """The spelling of a narrow column."""
+        return self.short or self.name
+
+    @property
+    def on_axis(self) -> str:
+        """The spelling of a plot's axis."""
+        return self.axis or self.name
+
+
+PACKETS = Unit(
+    "packets/s", older=("pps",), metric="packets_per_second", short="pps", axis="pps", quantity=Rate
+)  # fmt: skip
+SECONDS = Unit("s", metric="seconds", quantity=Duration)

@@ -1,0 +1,69 @@
+"""What a measurand says of itself, and what is told of one that nobody here knows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import pdrgate
+from pdrgate.gate.verdicts.change_verdict import judged
+from pdrgate.measurands import DESCRIPTIONS, OF_TRANSFERS, OF_TRIALS, Description, Role, described, unit_of
+from pdrgate.results.model import ChangeResult
+from pdrgate.results.verdict import Verdict
+
+ACCEPTED = {
+    "PDR": 0.02, "saturation throughput": 0.02, "least delivered past the PDR": 0.25, "overload throughput": 0.1,
+    "livelock threshold": 0.1, "median latency at 50% PDR": 0.3, "p99 latency at 90% PDR": 0.3, "cost": 0.01,
+    "TCP throughput": 0.02, "round trip under load": 0.15, "transmissions per segment": 0.005, "cost of a byte": 0.01,
+}  # fmt: skip
+
+
+def test_a_run_that_asks_for_nothing_accepts_what_each_measurand_says() -> None:
+    told = {one.name: one.tolerance.accepted({}) for one in DESCRIPTIONS if one.role is not Role.TOLD}
+    assert told == ACCEPTED
+
+
+@pytest.mark.parametrize("one", DESCRIPTIONS, ids=lambda one: one.name)
+def test_an_option_sets_the_tolerance_that_the_measurand_says_and_no_other(one: Description) -> None:
+    options = {each.tolerance.option for each in DESCRIPTIONS} - {""}
+    for option in options:
+        asked = {option: 0.5}
+        mine = option == one.tolerance.option
+        assert one.tolerance.accepted(asked) == (0.5 if mine else one.tolerance.accepted({}))
+        assert one.tolerance.judges({option: None}) is not mine
+
+
+def test_what_a_run_is_about_comes_first_and_no_two_have_one_name() -> None:
+    assert len({one.name for one in DESCRIPTIONS}) == len(DESCRIPTIONS)
+    for kinds in (OF_TRIALS, OF_TRANSFERS):
+        assert kinds[0].about.role is Role.FIRST
+        assert kinds[0].about.essential
+
+
+def test_no_name_of_a_measurand_is_written_again_by_who_judges_tells_or_exports_it() -> None:
+    """A second place that knows a name is what makes a further measurand touch a second file."""
+    several = [one.name for one in DESCRIPTIONS if " " in one.name]
+    names = re.compile("|".join(f'"{re.escape(name)}"' for name in several))
+    house = Path(pdrgate.__file__).parent
+    found = {
+        str(path.relative_to(house)): names.findall(path.read_text())
+        for room in ("gate", "reports", "cli", "keywords")
+        for path in (house / room).rglob("*.py")
+        if names.search(path.read_text())
+    }
+    assert found == {}
+
+
+def test_an_unknown_measurand_is_told_by_its_own_name_and_unit() -> None:
+    change = ChangeResult(
+        measurand="energy", change=0.5, lower=0.4, upper=0.6, confidence=0.95, tolerance=0.02, baseline=2.0,
+        candidate=3.0, unit="µJ/packet", better="lower", verdict=Verdict.REGRESSION,
+    )  # fmt: skip
+    assert judged([change]).reason == (
+        "slower: energy 3 µJ/packet against 2 µJ/packet, change +50.0% (+40.0% to +60.0% at 95% confidence), "
+        "tolerance 2.0%"
+    )
+    assert described("energy", "µJ/packet", "lower").better == "lower"
+    assert unit_of("pps").name == "packets/s"
