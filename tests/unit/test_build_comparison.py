@@ -42,6 +42,7 @@ from pdrgate.history.results import read_result
 from pdrgate.keywords import comparing as keywords
 from pdrgate.keywords.state import OpenTestbed, State
 from pdrgate.observers.watching import Observation
+from pdrgate.phase import Phase
 from pdrgate.replication import NoiseFloor
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.reports.words.arrival_words import starved_lines
@@ -468,6 +469,24 @@ def test_end_hosts_that_starve_alike_pass(tmp_path: Path) -> None:
     told = starved_lines(result.scenarios[0])
     assert [line.partition(": ")[0] for line in told] == ["baseline", "candidate"]
     assert all(f"{Rate(rate)} of {Rate(load)}" in told[1] for load, rate in least.items())
+
+
+@pytest.mark.usefixtures("starves")
+def test_later_boots_of_end_hosts_confirm_the_pdr_of_the_first_ones(tmp_path: Path) -> None:
+    """Beside what the first came to, alike for both boots of a pair; elsewhere in each pair. Trials are long enough."""
+    machine = Machine()
+    machine.steady = True
+    curves = early(STEADY, 0.94)
+    subject, result, _ = compared(tmp_path, curves, curves, machine=machine)
+    assert result.verdict is Verdict.PASS, result.reason
+    told = [one for one in subject.trials if one.phase == Phase.PDR and one.pair > 1]
+    firsts = {(one.pair, one.side): one.intended_load for one in reversed(told)}
+    pairs = sorted({pair for pair, _ in firsts})
+    assert all(firsts[pair, "baseline"] == firsts[pair, "candidate"] for pair in pairs)
+    assert len({firsts[pair, "baseline"] for pair in pairs}) == len(pairs)
+    assert max(firsts.values()) < 1.02 * min(firsts.values())
+    assert len(told) <= 6 * 2 * len(pairs)
+    assert {one.intended_duration for one in told} == {0.5}
 
 
 @pytest.mark.usefixtures("starves")
