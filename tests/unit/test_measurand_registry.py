@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 
 import pytest
+from made_results import result, scenario
 
 import pdrgate
 from pdrgate.gate.verdicts.change_verdict import judged
 from pdrgate.measurands import DESCRIPTIONS, OF_TRANSFERS, OF_TRIALS, Description, Role, described, unit_of
-from pdrgate.results.model import ChangeResult
+from pdrgate.reports.ci.exports import open_metrics
+from pdrgate.results.model import ChangeResult, MeasurandResult
 from pdrgate.results.verdict import Verdict
 
 ACCEPTED = {
@@ -45,6 +48,12 @@ def test_what_a_run_is_about_comes_first_and_no_two_have_one_name() -> None:
 def test_no_name_of_a_measurand_is_written_again_by_who_judges_tells_or_exports_it() -> None:
     """A second place that knows a name is what makes a further measurand touch a second file."""
     several = [one.name for one in DESCRIPTIONS if " " in one.name]
+    several += [
+        spelling
+        for one in DESCRIPTIONS
+        for spelling in (one.unit, one.quantity.metric)
+        if "/" in spelling or "_" in spelling
+    ]
     names = re.compile("|".join(f'"{re.escape(name)}"' for name in several))
     house = Path(pdrgate.__file__).parent
     found = {
@@ -54,6 +63,19 @@ def test_no_name_of_a_measurand_is_written_again_by_who_judges_tells_or_exports_
         if names.search(path.read_text())
     }
     assert found == {}
+
+
+def test_exports_spell_each_unit_as_its_measurand_says() -> None:
+    found = scenario()
+    names = "transmissions per segment", "p99 latency at 90% PDR", "cost", "energy"
+    units = [(name, described(name).unit or {"energy": "µJ/packet"}.get(name, "")) for name in names]
+    told = tuple(MeasurandResult(name=name, unit=unit, better="lower", value=1.5) for name, unit in units)
+    lines = open_metrics(result(dataclasses.replace(found, measurands=told, pdr=None))).splitlines()
+    assert {line.split()[2] for line in lines if line.startswith("# UNIT") and "change" not in line} == {
+        "pdrgate_run_started_seconds", "pdrgate_transmissions_per_segment_ratio",
+        "pdrgate_p99_latency_at_90_pdr_seconds",
+        "pdrgate_cost_instructions_per_packet", "pdrgate_energy_j_packet",
+    }  # fmt: skip
 
 
 def test_an_unknown_measurand_is_told_by_its_own_name_and_unit() -> None:

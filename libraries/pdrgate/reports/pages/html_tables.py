@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from pdrgate.measurands import Cost, described
 from pdrgate.reports.markup.html import Cell, Column, Table
 from pdrgate.reports.words.arrival_words import below
 from pdrgate.reports.words.costs import INLINED, changes_table, cost_in_words, total_change
@@ -110,7 +111,10 @@ def boots_table(boots: Sequence[BootResult], measurands: Sequence[MeasurandResul
     rows = []
     for boot in boots:
         told = [boot.failure, *(boot.crash.trace if boot.crash else ()), *boot.complaints]
-        values = [in_words(boot.values[name], units.get(name, "pps")) if name in boot.values else "" for name in names]
+        values = [
+            in_words(boot.values[name], units.get(name, described(name).unit)) if name in boot.values else ""
+            for name in names
+        ]
         texts = (str(boot.pair), boot.side, boot.kernel, *values, "\n".join(line for line in told if line))
         rows.append([Cell(text) for text in texts])
     return Table("Boots", (*columns, Column("", wraps=True)), rows).html()
@@ -185,7 +189,7 @@ def latency_table(latency: Sequence[LatencyResult], of: str = "") -> str:
     columns = (
         Column("latency at", heads=True), Column("load", True), Column("median", True), Column("90 %", True),
         Column("99 %", True), Column("longest", True), Column("probes", True), Column("trials", True),
-        *((Column("instructions/packet", True), Column("packets a poll", True)) if counted else ()),
+        *((Column(Cost.unit, True), Column("packets a poll", True)) if counted else ()),
     )  # fmt: skip
     rows = [
         [

@@ -131,7 +131,7 @@ def _metadata(result: RunResult, decisive: ScenarioResult | None) -> Iterator[tu
     if decisive is None:
         return
     rows = {row.name: row for row in measurand_rows(decisive)}
-    if (pdr := rows.get(PDR)) is not None:
+    if (pdr := rows.get(PDR.name)) is not None:
         yield "PDR", text(f"{pdr.value} ({pdr.interval})" if pdr.interval else pdr.value)
     if changes := [f"{row.name} {row.change}" for row in rows.values() if row.change]:
         yield "Change", text("; ".join(changes))

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from pdrgate.measurands import Cost
+from pdrgate.measurands import PartialDropRate, described, unit_of
 from pdrgate.reports.plots.page import BLUE, FAINT, INK, ORANGE, RED, Stamp, label, legend, page, png, styled
 from pdrgate.results.model import Better, BootResult, ScenarioResult
 from pdrgate.stats.intervals import paired_change_interval
@@ -50,13 +50,14 @@ def pairs_figure(scenario: ScenarioResult, columns: Sequence[_Column] | None = N
         baseline, candidate = labels.get("baseline", "baseline"), labels.get("candidate", "candidate")
         above.plot(column.numbers, column.baseline, "s-", color=ORANGE, markersize=5, linewidth=0.8, label=baseline)
         above.plot(column.numbers, column.candidate, "o-", color=BLUE, markersize=5, linewidth=0.8, label=candidate)
-        unit = " (instr./packet)" if column.unit == Cost.unit else ""
+        spelled = unit_of(column.unit)
+        unit = "" if spelled.prefixed else f" ({spelled.on_axis})"
         change = told.get(column.name)
         final = f"\n{change.change:+.1%} ({change.lower:+.1%} to {change.upper:+.1%})" if change else ""
         above.set_title(f"{column.name}{unit}{final}", loc="left", fontsize=10.5, fontweight="bold")
         above.set_ylabel("each boot")
-        if column.unit != Cost.unit:  # thousands of instructions are no kiloinstructions
-            above.yaxis.set_major_formatter(EngFormatter("pps" if column.unit == "packets/s" else column.unit))
+        if spelled.prefixed:
+            above.yaxis.set_major_formatter(EngFormatter(spelled.on_axis))
         _changes(below, column)
         below.set_xlabel("pair of boots")
         below.set_ylabel("change (%)")
@@ -77,8 +78,9 @@ def _columns(scenario: ScenarioResult) -> list[_Column]:
         if found:
             numbers, baseline, candidate = zip(*found, strict=True)
             one = known.get(name)
-            unit, better = (one.unit, one.better) if one else ("pps", "higher")
-            tolerance = tolerances.get(name, comparison.tolerance if comparison and name == "PDR" else None)
+            unit, better = (one.unit, one.better) if one else (described(name).unit, described(name).better)
+            first = comparison if name == PartialDropRate.name else None
+            tolerance = tolerances.get(name, first.tolerance if first else None)
             columns.append(_Column(name, unit, better, tolerance, numbers, baseline, candidate))
     return columns[:_MOST_MEASURANDS]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pdrgate.gate.verdicts.change_verdict import odds
+from pdrgate.measurands import PartialDropRate, unit_of
 from pdrgate.results.model import ChangeResult, ComparisonResult, MeasurandResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
-from pdrgate.units import Duration, Rate
 
-PDR = "PDR"
+PDR = PartialDropRate.about
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def measurand_rows(scenario: ScenarioResult) -> list[MeasurandRow]:
     bases = {one.name: _number(one.value, one.unit) for one in (base.measurands if base else ())}
     bases |= {name: _number(change.baseline, change.unit) for name, change in changes.items()}
     measured = {one.name: one for one in _measurands(scenario)}
-    names = sorted({**measured, **bases, **changes}, key=lambda name: name != PDR)  # else as they were measured
+    names = sorted({**measured, **bases, **changes}, key=lambda name: name != PDR.name)  # else as they were measured
     return [
         _row(name, measured.get(name), bases.get(name, ""), changes.get(name), scenario.comparison) for name in names
     ]
@@ -55,24 +55,27 @@ def change_rows(comparison: ComparisonResult) -> list[MeasurandRow]:
 
 def in_words(value: float, unit: str) -> str:
     """A value with its unit, packets/s as 1.2 Mpps."""
-    if unit == "s":
-        return str(Duration(value))
-    return str(Rate(value)) if unit in ("packets/s", "pps") else f"{value:.4g} {unit}".rstrip()
+    return unit_of(unit).said(value)
+
+
+def pdr_of(scenario: ScenarioResult) -> MeasurandResult | None:
+    """The PDR of a scenario as one of its measurands; None where it has none."""
+    pdr = scenario.pdr
+    if pdr is None:
+        return None
+    return MeasurandResult(
+        name=PDR.name, unit=PDR.unit, better=PDR.better, value=pdr.load, lower=pdr.lower, upper=pdr.upper
+    )
 
 
 def _number(value: float, unit: str) -> str:
     """Beside a value that has its unit: a rate's prefix is part of the number, a longer unit is not said again."""
-    return in_words(value, unit if unit in ("packets/s", "pps", "s") else "")
+    return unit_of(unit).number(value)
 
 
 def _measurands(scenario: ScenarioResult) -> list[MeasurandResult]:
-    pdr, others = scenario.pdr, [one for one in scenario.measurands if one.name != PDR]
-    if pdr is None:
-        return others
-    return [
-        MeasurandResult(name=PDR, unit="pps", better="higher", value=pdr.load, lower=pdr.lower, upper=pdr.upper),
-        *others,
-    ]
+    pdr, others = pdr_of(scenario), [one for one in scenario.measurands if one.name != PDR.name]
+    return others if pdr is None else [pdr, *others]
 
 
 def _row(
@@ -83,7 +86,7 @@ def _row(
     comparison: ComparisonResult | None,
 ) -> MeasurandRow:
     # Results of older versions tell the PDR's change only.
-    told = change or (comparison if name == PDR else None)
+    told = change or (comparison if name == PDR.name else None)
     value = number = interval = ""
     if one is not None:
         value, number = in_words(one.value, one.unit), _number(one.value, one.unit)

@@ -7,15 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pdrgate.measurands import unit_of
 from pdrgate.printable import printable
-from pdrgate.reports.ci.exports.figures import named, slug, unit
+from pdrgate.reports.ci.exports.figures import named, slug
 from pdrgate.reports.pages.scenario_parts import kernel
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
 _LONGEST_KEY = 120
-_SHORT = {"packets/s": "pps", "instructions/packet": "instr"}
-"""Units as Allure's columns have room for them."""
 MEANINGS = {
     Verdict.REGRESSION: "slower than the baseline beyond the tolerance",
     Verdict.CRASH: "the candidate does not boot or load, or dies under load, and the baseline does not",
@@ -62,7 +61,7 @@ def numbers(result: RunResult) -> Iterator[Number]:
         for one in scenario.measurands:
             title = f"{printable(one.name)}: {where}"
             value = float(f"{one.value:.6g}")
-            yield Number(f"{slug(one.name)}.{end}", title, _SHORT.get(unit(one), unit(one)), one.better, value)
+            yield Number(f"{slug(one.name)}.{end}", title, unit_of(one.unit).in_column, one.better, value)
         for change in scenario.comparison.changes if scenario.comparison else ():
             title = f"change of {printable(change.measurand)}: {where}"
             yield Number(

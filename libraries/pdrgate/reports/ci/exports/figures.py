@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from pdrgate.measurands import unit_of
 from pdrgate.reports.pages.scenario_parts import kernel
-from pdrgate.reports.words.measurands import PDR
+from pdrgate.reports.words.measurands import PDR, pdr_of
 from pdrgate.results.model import MeasurandResult, RunResult, ScenarioResult
-
-_UNITS = {"pps": "packets/s"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +52,12 @@ def slug(name: str, gap: str = "-") -> str:
 
 def unit(one: MeasurandResult) -> str:
     """The unit in full: packets/s, instructions/packet."""
-    return _UNITS.get(one.unit, one.unit)
+    return unit_of(one.unit).name
 
 
 def _measured(scenario: ScenarioResult) -> Sequence[MeasurandResult]:
     """With the PDR as the scenario tells it."""
-    pdr = scenario.pdr
-    others = [one for one in scenario.measurands if one.name != PDR]
-    if pdr is None:
-        return others
-    samples = next((one.samples for one in scenario.measurands if one.name == PDR), ())
-    first = MeasurandResult(
-        name=PDR, unit="packets/s", better="higher", value=pdr.load, lower=pdr.lower, upper=pdr.upper, samples=samples
-    )
-    return [first, *others]
+    first = pdr_of(scenario)
+    samples = next((one.samples for one in scenario.measurands if one.name == PDR.name), ())
+    others = [one for one in scenario.measurands if one.name != PDR.name]
+    return [*([replace(first, samples=samples)] if first is not None else []), *others]

@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from pdrgate.measurands import unit_of
 from pdrgate.printable import printable
-from pdrgate.reports.ci.exports.figures import builds, named, slug, unit
+from pdrgate.reports.ci.exports.figures import builds, named, slug
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\""})
-_PER = {"packets/s": "packets_per_second", "instructions/packet": "instructions_per_packet", "s": "seconds"}
 
 
 @dataclass
@@ -40,7 +40,8 @@ def open_metrics(result: RunResult) -> str:
     for build in builds(result):
         labels = of_run | {"scenario": build.scenario, "side": build.side, "build": build.name, "kernel": build.kernel}
         for one in build.measurands:
-            kind = _PER.get(unit(one), slug(unit(one), "_"))
+            spelled = unit_of(one.unit)
+            kind = spelled.metric or slug(spelled.name, "_")
             for end, value in (("", one.value), ("_lower", one.lower), ("_upper", one.upper)):
                 if value is not None:
                     interval = f", {end[1:]} end of its 95 % interval" if end else f", {one.better} is better"
