@@ -12,9 +12,11 @@ from made_results import result, scenario
 import pdrgate
 from pdrgate.gate.verdicts.change_verdict import judged
 from pdrgate.measurands import DESCRIPTIONS, OF_TRANSFERS, OF_TRIALS, Description, Role, described, unit_of
+from pdrgate.measurands.observed import gained
 from pdrgate.reports.ci.exports import open_metrics
 from pdrgate.results.model import ChangeResult, MeasurandResult
 from pdrgate.results.verdict import Verdict
+from pdrgate.trial import Trial
 
 ACCEPTED = {
     "PDR": 0.02, "saturation throughput": 0.02, "least delivered past the PDR": 0.25, "overload throughput": 0.1,
@@ -89,3 +91,12 @@ def test_an_unknown_measurand_is_told_by_its_own_name_and_unit() -> None:
     )
     assert described("energy", "µJ/packet", "lower").better == "lower"
     assert unit_of("pps").name == "packets/s"
+
+
+def test_a_count_of_an_observer_is_told_over_all_places_of_its_kind() -> None:
+    before = {"cpu0": {"kernel_cycles": 5}, "cpu1": {"kernel_cycles": 7}, "in0": {"rx_packets": 1}}
+    after = {"cpu0": {"kernel_cycles": 15}, "cpu1": {"kernel_cycles": 7}, "in0": {"rx_packets": 9}}
+    trial = Trial(1e3, 1.0, 10, 10, counters_before=before, counters_after=after)
+    assert gained(trial, "cpu", "kernel_cycles") == 10
+    assert gained(trial, "backlog", "kernel_cycles") is None
+    assert gained(trial, "cpu", "steal_ticks") is None

@@ -16,6 +16,7 @@ from pdrgate.measurands.registry import (
     lower_is_better,
     of_setting,
     of_transfers,
+    told_of,
     unit_of,
 )
 from pdrgate.measurands.saturation import SaturationThroughput
@@ -77,5 +78,6 @@ __all__ = [
     "of_setting",
     "of_transfers",
     "replicate_of",
+    "told_of",
     "unit_of",
 ]  # fmt: skip

@@ -56,6 +56,11 @@ def compared_of(kinds: Iterable[type[Described]]) -> tuple[Description, ...]:
     return tuple(one.about for one in kinds if one.about.role is not Role.TOLD)
 
 
+def told_of(kinds: Iterable[type[Described]]) -> tuple[Description, ...]:
+    """Those of some measurands that are told of builds, and compared with nothing."""
+    return tuple(one.about for one in kinds if one.about.role is Role.TOLD)
+
+
 def described(name: str, unit: str = "", better: Better = "higher") -> Description:
     """What is known of a measurand by its name.
 

@@ -14,7 +14,7 @@ from pdrgate.gate.run.progress import Progress
 from pdrgate.gate.verdicts.arrivals import arrivals
 from pdrgate.gate.verdicts.build_latency import latencies
 from pdrgate.gate.verdicts.packet_cost import counted
-from pdrgate.measurands import OF_TRIALS, Description, compared_of
+from pdrgate.measurands import OF_TRIALS, Description, compared_of, told_of
 from pdrgate.observers.accounting import total
 from pdrgate.phase import Phase
 from pdrgate.results.losses import LossResult
@@ -29,6 +29,7 @@ class BuildComparison(PairsComparison[Trial]):
     """One scenario over boots of two builds, by trials."""
 
     compared: ClassVar[tuple[Description, ...]] = compared_of(OF_TRIALS)
+    also_told: ClassVar[tuple[Description, ...]] = told_of(OF_TRIALS)
     _boots: CurveBoots
 
     @property

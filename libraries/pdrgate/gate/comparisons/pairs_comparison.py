@@ -115,6 +115,8 @@ class PairsComparison(ABC, Generic[AnyStretch]):
 
     compared: ClassVar[tuple[Description, ...]]
     """What is compared, where all boots have it, the one that the run is about first."""
+    also_told: ClassVar[tuple[Description, ...]] = ()
+    """What is told of each build, where all its boots have it."""
 
     def __init__(
         self,
@@ -497,10 +499,12 @@ class PairsComparison(ABC, Generic[AnyStretch]):
     @property
     def _compared(self) -> tuple[Description, ...]:
         """What all boots have: the cost of a packet is not counted everywhere, and not judged wherever it is."""
-        whole = [boot for boot in self.boots if not boot.failure]
         asked = self._accepts(self.plan.tolerance)
-        candidates = [one for one in self.compared if one.judged(asked)]
-        return tuple(one for one in candidates if all(one.name in boot.values for boot in whole))
+        return self._everywhere([one for one in self.compared if one.judged(asked)])
+
+    def _everywhere(self, measurands: Sequence[Description]) -> tuple[Description, ...]:
+        whole = [boot for boot in self.boots if not boot.failure]
+        return tuple(one for one in measurands if all(one.name in boot.values for boot in whole))
 
     def _veto(self, standing: Standing) -> Judgement | None:
         if self.shape is None:
@@ -647,7 +651,8 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         )
 
     def _side_result(self, side: Side) -> SideResult:
-        found = [summarised(one.name, one.unit, one.better, self.samples(one.name, side)) for one in self._compared]
+        measured = (*self._compared, *self._everywhere(self.also_told))
+        found = [summarised(one.name, one.unit, one.better, self.samples(one.name, side)) for one in measured]
         told = {name: [line for boot in self.boots if boot.side == name for line in boot.complaints] for name in SIDES}
         fresh = [line for line in dict.fromkeys(told[side]) if side == "baseline" or line not in told["baseline"]]
         assessment = self._assessment(side)

@@ -11,7 +11,7 @@ from pdrgate.gate.comparisons.pairs_shape import Shape, shape_of_transfers
 from pdrgate.gate.scenarios.transfer_run import TransferMeasurands, in_words, transfers_result
 from pdrgate.gate.sut.closed_loop_sut import TransferSubject
 from pdrgate.gate.sut.prepared_sut import Identity
-from pdrgate.measurands import OF_TRANSFERS, Description, TcpThroughput, TransferAsk, TransferStep, compared_of
+from pdrgate.measurands import OF_TRANSFERS, Description, TcpThroughput, TransferAsk, TransferStep, compared_of, told_of
 from pdrgate.results.model import Side, TransfersResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.testbeds import Testbed
@@ -57,6 +57,7 @@ class TransferComparison(PairsComparison[Transfer]):
     """One scenario over boots of two builds, by transfers."""
 
     compared: ClassVar[tuple[Description, ...]] = compared_of(OF_TRANSFERS)
+    also_told: ClassVar[tuple[Description, ...]] = told_of(OF_TRANSFERS)
 
     def _new_boots(self) -> TransferBoots:
         return TransferBoots(

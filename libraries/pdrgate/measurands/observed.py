@@ -1,0 +1,13 @@
+"""What an observer has counted during a trial, as the stuff of a measurand."""
+
+from __future__ import annotations
+
+from pdrgate.observers.reading import Place, PlaceKind
+from pdrgate.trial import Trial
+
+
+def gained(trial: Trial, kind: PlaceKind, name: str) -> int | None:
+    """What a counter gained during a trial, over all places of a kind; None where no place has such a counter."""
+    places = [place for place in trial.counters_before if Place.parse(place).kind == kind]
+    known = [place for place in places if name in trial.counters_after.get(place, {})]
+    return sum(trial.counter_changes.get(place, {}).get(name, 0) for place in known) if known else None
