@@ -23,7 +23,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
 from pdrgate.builds.kernel_build import kernel_build
-from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath, Hop, XdpRouting, data_path
+from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath, Hop, data_path
+from pdrgate.data_paths.paths.xdp_routing import XdpRouting
 from pdrgate.errors import TestbedError
 from pdrgate.gate.sut.probe import probe
 from pdrgate.hosts.cpus import plan_cpus
@@ -94,7 +95,7 @@ def measure(title: str, path: DataPath, testbed: Testbed, options: argparse.Name
         testbed.set_buffer(BUFFER)
         testbed.pin("1 cpu")
         generator = counted_by(path.arrivals, testbed.generator(path.family))
-        frames = Frames(path.family, segments=kind is not None and kind.segments)
+        frames = kind.frames if kind is not None else Frames(path.family)
         try:
             probe(path, testbed, generator, frames)
             flat = [generator.trial(flat_out, options.duration, frames) for _ in range(options.trials)]

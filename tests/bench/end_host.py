@@ -26,7 +26,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
 from pdrgate.builds.named_build import named_build
-from pdrgate.data_paths.catalogue import Receivers, TcpStreams, TcpTransfer, data_path
+from pdrgate.data_paths.catalogue import Receivers, TcpStreams, data_path
+from pdrgate.data_paths.paths.tcp_transfer import TcpTransfer
 from pdrgate.errors import TestbedError
 from pdrgate.gate.sut.cost_counting import counting_of
 from pdrgate.guests.guest import GuestConfig

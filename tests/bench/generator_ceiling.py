@@ -24,7 +24,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
-from pdrgate.data_paths.catalogue import Routing
+from pdrgate.data_paths.paths.kernel_routing import Routing
 from pdrgate.errors import PdrGateError
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.hosts.host import CommandError, netns_host

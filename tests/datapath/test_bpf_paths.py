@@ -17,8 +17,9 @@ from packets import Decoded, decode
 
 from pdrgate.bpf.programs import loaded
 from pdrgate.builds.bpf_build import BpfBuildError, bpf_build, own_build
-from pdrgate.data_paths.bpf_forwarding import TcRedirect
-from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath, Hop, XdpRouting, data_path
+from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath, Hop, data_path
+from pdrgate.data_paths.paths.tc_redirect import TcRedirect
+from pdrgate.data_paths.paths.xdp_routing import XdpRouting
 from pdrgate.data_paths.steering import MOST_PACKETS
 from pdrgate.errors import TestbedError
 from pdrgate.gate.sut.probe import probe

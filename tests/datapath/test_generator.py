@@ -18,7 +18,8 @@ from typing import Literal
 import pytest
 from packets import Decoded, decode
 
-from pdrgate.data_paths.catalogue import NETWORKS, Hop, Port, Routing
+from pdrgate.data_paths.catalogue import NETWORKS, Hop, Port
+from pdrgate.data_paths.paths.kernel_routing import Routing
 from pdrgate.errors import TestbedError, UsageError
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.observers.accounting import losses

@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 from generator_contract import GeneratorContract
 
-from pdrgate.data_paths.catalogue import Routing
+from pdrgate.data_paths.paths.kernel_routing import Routing
 from pdrgate.testbeds.netns import NetnsTestbed
 from pdrgate.traffic.generator import Generator
 

@@ -17,7 +17,7 @@ from typing import cast
 
 import pytest
 
-from pdrgate.data_paths.catalogue import Routing
+from pdrgate.data_paths.paths.kernel_routing import Routing
 from pdrgate.errors import GeneratorError, TestbedError
 from pdrgate.safety.recovery import recover_stale
 from pdrgate.testbeds.netns import NetnsTestbed

@@ -17,7 +17,8 @@ from typing import Any, Literal
 
 import pytest
 
-from pdrgate.data_paths.catalogue import NETWORKS, Hop, Routing
+from pdrgate.data_paths.catalogue import NETWORKS, Hop
+from pdrgate.data_paths.paths.kernel_routing import Routing
 from pdrgate.hosts.host import CommandError, Host, netns_host
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.reading import nested

@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 import pytest
 
-from pdrgate.data_paths.catalogue import NETWORKS, DataPath, Hop, Port, Routing, data_path
+from pdrgate.data_paths.catalogue import NETWORKS, DataPath, Hop, Port, data_path
+from pdrgate.data_paths.paths.kernel_routing import Routing
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Completed, Host
 from pdrgate.testbeds.netns import NetnsTestbed

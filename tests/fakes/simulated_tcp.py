@@ -11,7 +11,8 @@ from unittest import mock
 from fake_testbed import QUICK, FakeTestbed, Watcher, new_session
 from simulated_sut import IdealCurve, SimulatedSut
 
-from pdrgate.data_paths.catalogue import Hop, TcpStreams, TcpTransfer
+from pdrgate.data_paths.catalogue import Hop, TcpStreams
+from pdrgate.data_paths.paths.tcp_transfer import TcpTransfer
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.scenarios.transfer_run import TransferRun
 from pdrgate.gate.verdicts.baseline import BaselineSource

@@ -8,15 +8,9 @@ from pathlib import Path
 import pytest
 
 from pdrgate.builds.bpf_build import BpfBuildError, own_build
-from pdrgate.data_paths.catalogue import (
-    DATA_PATHS,
-    DataPath,
-    Receivers,
-    TcpStreams,
-    TcpTransfer,
-    XdpRouting,
-    data_path,
-)
+from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath, Receivers, TcpStreams, data_path
+from pdrgate.data_paths.paths.tcp_transfer import TcpTransfer
+from pdrgate.data_paths.paths.xdp_routing import XdpRouting
 from pdrgate.gate.sut.carried_frames import FramesSeen
 from pdrgate.gate.sut.probe import probe
 from pdrgate.testbeds.vm import VmTestbed
@@ -40,7 +34,7 @@ def test_every_data_path_in_one_guest(shared_testbed, flavour: str, request: pyt
                 transfer = path.loop.transfer(WINDOW, 1.0)
                 assert (name, transfer.delivered > 0, transfer.advertised <= WINDOW) == (name, True, True)
             else:
-                _carries(testbed, path, Frames(kind.family, segments=kind.segments), kind.program is not None)
+                _carries(testbed, path, kind.frames, kind.program is not None)
         finally:
             told = path.restore()
         assert told == []

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.data_paths.catalogue import data_path
-from pdrgate.data_paths.slowdowns import Planted, slowdowns
+from pdrgate.data_paths.catalogue import DATA_PATHS, data_path
+from pdrgate.data_paths.slowdowns import Planted
 from pdrgate.gate.run.resumed_run import Belonging
 from pdrgate.gate.sut.measurer import Measurer
 from pdrgate.gate.verdicts.packet_cost import counted, notice_of_calls
@@ -96,7 +96,7 @@ def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
 
     # A slowdown that is planted is seen where it is, and leaves nothing behind.
     with KnobSet() as knobs:
-        for knob in Planted(slowdowns("ipv6-routing")[0], 300).knobs(metered.hops[0]):
+        for knob in Planted(DATA_PATHS["ipv6-routing"].slowdowns[0], 300).knobs(metered.hops[0]):
             knobs.apply(metered.guest, knob)
         slowed = saturate()
     assert all(per_packet(trial, "__tcf_classify")[1] == pytest.approx(1.0, abs=0.01) for trial in slowed)

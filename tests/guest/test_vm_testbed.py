@@ -14,7 +14,8 @@ import pytest
 
 from pdrgate.bpf.programs import XdpMode
 from pdrgate.builds.bpf_build import bpf_build
-from pdrgate.data_paths.catalogue import NETWORKS, XdpRouting, data_path
+from pdrgate.data_paths.catalogue import NETWORKS, data_path
+from pdrgate.data_paths.paths.xdp_routing import XdpRouting
 from pdrgate.errors import TestbedError
 from pdrgate.gate.sut.dropped_packets import counted, namespaces
 from pdrgate.gate.sut.fingerprinting import fingerprint

@@ -18,7 +18,8 @@ import pytest
 from rack import PORTS, Rack
 from ssh_server import SshServer
 
-from pdrgate.data_paths.catalogue import TcpStreams, TcpTransfer, data_path
+from pdrgate.data_paths.catalogue import TcpStreams, data_path
+from pdrgate.data_paths.paths.tcp_transfer import TcpTransfer
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.hosts.host import netns_host

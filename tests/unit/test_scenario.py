@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-from pdrgate.data_paths.catalogue import TcpStreams
+from pdrgate.data_paths.catalogue import DATA_PATHS, TcpStreams
 from pdrgate.errors import UsageError
 from pdrgate.gate.run.profile import PROFILES
 from pdrgate.gate.run.scenario import Scenario
@@ -33,8 +33,7 @@ def test_scenarios_have_names_titles_and_frames() -> None:
     [
         (
             {"data_path": "bridge"},
-            "there is no data path 'bridge'; there are ipv6-routing, ipv4-routing, xdp-ipv6-routing, xdp-ipv4-routing, "
-            "tc-redirect, srv6-end, udp-delivery, udp6-delivery, tcp-transfer, tcp6-transfer",
+            f"there is no data path 'bridge'; there are ipv6-routing, ipv4-routing, {', '.join(list(DATA_PATHS)[2:])}",
         ),
         ({"pinning": "3 cpus"}, "there is no pinning '3 cpus'; there are unpinned, 1 cpu, 2 cpus"),
         ({"buffer": 0}, "a receive buffer of 0 packets makes no sense; use 512, 1000 or 4096"),

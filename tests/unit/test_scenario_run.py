@@ -483,7 +483,7 @@ def test_each_tolerance_is_asked_anew_and_the_gravest_answer_is_the_tests(run_ga
 def test_what_is_not_put_back_is_told_whatever_it_says(run_gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     """What began with ``put back`` once was taken for done."""
     failed = "put back the neighbour of eth0 by hand: ip could not"
-    monkeypatch.setattr("pdrgate.data_paths.routing.Routing.restore", lambda path: [failed])
+    monkeypatch.setattr("pdrgate.data_paths.paths.kernel_routing.Routing.restore", lambda path: [failed])
     watcher = Watcher()
     with new_session(FakeTestbed(sut()), run_gate.root / "run", watcher, run_gate.state) as session:
         subject = ScenarioRun(session, Scenario())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pdrgate.data_paths.routing import _ends_segments
+from pdrgate.data_paths.paths.segment_routing import _ends_segments
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,10 @@ from console_lines import verdict_lines
 from fake_testbed import CONFIG, QUICK, FakeTestbed, Killed, Watcher
 from simulated_sut import Behaviour, Ceiling, IdealCurve, SimulatedSut
 
-from pdrgate.data_paths.catalogue import DATA_PATHS
+from pdrgate.data_paths.catalogue import DATA_PATHS, PathDescription
 from pdrgate.data_paths.contract import Hop, Port
-from pdrgate.data_paths.slowdowns import Planted, Slowdown, slowdowns
+from pdrgate.data_paths.slowdowns import Planted, Slowdown
 from pdrgate.errors import DataError, TestbedError
-from pdrgate.gate.comparisons import spike_in as module
 from pdrgate.gate.comparisons.boots import Build
 from pdrgate.gate.comparisons.build_comparison import BuildComparison, Plan
 from pdrgate.gate.comparisons.spike_in import SPIKE_IN_FILE, sized, spike_in, twice
@@ -116,7 +115,13 @@ class Path6:
 @pytest.fixture(autouse=True)
 def only_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepared_sut, "data_path", lambda *_: Path6())
-    monkeypatch.setattr(module, "slowdowns", lambda name: (STEPPED,))
+    have(monkeypatch, STEPPED)
+
+
+def have(monkeypatch: pytest.MonkeyPatch, *slowdowns: Slowdown) -> None:
+    """Let the path that is measured have these."""
+    usual = Scenario().data_path
+    monkeypatch.setitem(DATA_PATHS, usual, replace(DATA_PATHS[usual], slowdowns=slowdowns))
 
 
 class Machine:
@@ -212,16 +217,18 @@ def test_twice_the_tolerance_is_the_tolerance_twice_over() -> None:
     assert twice(0.0) == 0.0
 
 
-@pytest.mark.parametrize("name", DATA_PATHS)
-def test_every_data_path_has_a_place_for_work_that_can_be_undone(name: str) -> None:
+@pytest.mark.parametrize("path", DATA_PATHS.values(), ids=lambda path: path.name)
+def test_every_data_path_has_a_place_for_work_that_can_be_undone(path: PathDescription) -> None:
     port = Port("eth0", "02:00:00:00:00:01", "02:00:00:00:00:02")
     hop = Hop(Host(), port, replace(port, interface="eth1"))  # type: ignore[arg-type]
-    for one in slowdowns(name):
+    assert path.slowdowns
+    for one in path.slowdowns:
         assert one.most > 40
         for knob in Planted(one, 7).knobs(hop):
             assert knob_from_record(knob.to_record(), knob.value) == knob
         assert "7" in str(Planted(one, 7))
-    assert {one.name for one in slowdowns("xdp-ipv6-routing")} == {"side-routes"}  # which no filter would see
+    if path.program == "xdp":
+        assert {one.name for one in path.slowdowns} == {"side-routes"}  # which no filter would see
 
 
 # --- Found, and not found ---
@@ -320,7 +327,7 @@ def test_the_least_slowdown_above_is_taken_where_none_is_of_the_size(
 ) -> None:
     twofold = replace(STEPPED, name="twofold", one="one double step", knobs=lambda hop, n: (Steps(str(200 * n)),))
     small = replace(STEPPED, name="small", several="{} small steps", most=3)
-    monkeypatch.setattr(module, "slowdowns", lambda name: (twofold, small))
+    have(monkeypatch, twofold, small)
     _, result, _ = compared(tmp_path, Machine())
     found = result.scenarios[0].spike_in
     assert found is not None

@@ -1,57 +1,33 @@
-"""Data paths: what makes the SUT forward. Each is applied to a chain of hops, read back, and restored."""
+"""The registry of data paths: those of `paths/`, each found by its file's being there."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
-from typing import Literal, NamedTuple
+from pkgutil import iter_modules
 
-from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError, ProgramKind, bpf_build
-from pdrgate.data_paths.bpf_forwarding import TcRedirect, XdpRouting
+from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError, bpf_build
+from pdrgate.data_paths import paths
 from pdrgate.data_paths.contract import NETWORKS, DataPath, Hop, Networks, Port, Station, segment
+from pdrgate.data_paths.path_description import Asked, PathDescription
 from pdrgate.data_paths.receivers import CALLS, MOST_RECEIVERS, Call, Receivers
-from pdrgate.data_paths.routing import Routing, SegmentRouting
 from pdrgate.data_paths.tcp_streams import CONTROLS, Direction, TcpStreams
-from pdrgate.data_paths.tcp_transfer import TcpTransfer
-from pdrgate.data_paths.udp_delivery import UdpDelivery
 from pdrgate.errors import TestbedError
 from pdrgate.knobs import ChangeLog
 
 __all__ = [
     "CALLS", "CONTROLS", "DATA_PATHS", "MOST_RECEIVERS", "NETWORKS", "Call", "DataPath", "Direction", "Hop",
-    "Networks", "Port", "Receivers", "Routing", "SegmentRouting", "Station", "TcRedirect", "TcpStreams", "TcpTransfer",
-    "UdpDelivery", "XdpRouting", "data_path", "segment",
+    "Networks", "PathDescription", "Port", "Receivers", "Station", "TcpStreams", "data_path", "segment",
 ]  # fmt: skip
 
 
-class Kind(NamedTuple):
-    """What is known of a data path before it is made."""
-
-    title: str
-    """How a person calls it."""
-    family: Literal[4, 6]
-    """The IP version of its traffic."""
-    program: ProgramKind | None = None
-    """What its program is for; None when it runs none."""
-    segments: bool = False
-    """Whether its traffic has a segment routing header."""
-    delivers: bool = False
-    """Whether packets end at the SUT, at `Receivers`."""
-    transfers: bool = False
-    """Whether its traffic is a closed loop, of `TcpStreams`."""
+def _found() -> Iterator[PathDescription]:
+    for module in sorted(one.name for one in iter_modules(paths.__path__)):
+        yield from import_module(f"{paths.__name__}.{module}").PATHS
 
 
-DATA_PATHS: dict[str, Kind] = {
-    "ipv6-routing": Kind("IPv6 routing", 6),
-    "ipv4-routing": Kind("IPv4 routing", 4),
-    "xdp-ipv6-routing": Kind("IPv6 routing by XDP", 6, "xdp"),
-    "xdp-ipv4-routing": Kind("IPv4 routing by XDP", 4, "xdp"),
-    "tc-redirect": Kind("redirection by tc", 6, "tc"),
-    "srv6-end": Kind("SRv6 End", 6, segments=True),
-    "udp-delivery": Kind("UDP delivery", 4, delivers=True),
-    "udp6-delivery": Kind("UDP delivery over IPv6", 6, delivers=True),
-    "tcp-transfer": Kind("TCP", 4, transfers=True),
-    "tcp6-transfer": Kind("TCP over IPv6", 6, transfers=True),
-}
+DATA_PATHS: dict[str, PathDescription] = {one.name: one for one in _found()}
 """By the names that suites may use."""
 
 
@@ -76,18 +52,10 @@ def data_path(
     """
     if name not in DATA_PATHS:
         raise TestbedError(f"there is no data path {name!r}; there are {', '.join(DATA_PATHS)}")
-    kind = DATA_PATHS[name]
-    if program is not None and kind.program is None:
+    path = DATA_PATHS[name]
+    if program is not None and path.program is None:
         able = ", ".join(other for other, known in DATA_PATHS.items() if known.program)
-        raise BpfBuildError(f"{kind.title} runs no eBPF program; builds of one can be measured by {able}")
+        raise BpfBuildError(f"{path.title} runs no eBPF program; builds of one can be measured by {able}")
     if program is not None:
-        program = bpf_build(program.path if isinstance(program, BpfBuild) else program, kind.program)
-    if kind.program == "xdp":
-        return XdpRouting(kind.family, program)
-    if kind.program == "tc":
-        return TcRedirect(program)
-    if kind.delivers:
-        return UdpDelivery(kind.family, receivers or Receivers())
-    if kind.transfers:
-        return TcpTransfer(kind.family, streams or TcpStreams(), changes)
-    return SegmentRouting() if kind.segments else Routing(kind.family)
+        program = bpf_build(program.path if isinstance(program, BpfBuild) else program, path.program)
+    return path.make(Asked(program, receivers or Receivers(), streams or TcpStreams(), changes))

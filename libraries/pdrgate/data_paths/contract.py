@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 from pdrgate.bpf.programs import BpfMap
 from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.hosts.host import Host
+from pdrgate.traffic.closed_loop import ClosedLoop
 from pdrgate.traffic.delivery import Arrivals
 
 
@@ -107,6 +108,10 @@ class DataPath(Protocol):
     @property
     def arrivals(self) -> Arrivals | None:
         """Who receives the packets where they end at the SUT; None where they come back. Known once it is applied."""
+
+    @property
+    def loop(self) -> ClosedLoop | None:
+        """Who transfers over a closed loop; None where a generator offers a load. Known once it is applied."""
 
     def sentence(self) -> str:
         """The mode, and why it is not a faster one, in words."""

@@ -1,83 +1,93 @@
-"""What the data paths of the kernel's own need: addresses, static neighbours and routes, and how they go again."""
+"""What the data paths of the kernel's own need: addresses, static neighbours and routes, as steps."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
 from typing import Any, Literal
 
-from pdrgate.data_paths.contract import Hop, Port
+from pdrgate.data_paths.contract import NETWORKS, Hop, Port
+from pdrgate.data_paths.steps import Command, Setting, Step
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import CommandError, Host
-from pdrgate.knobs import KnobSet, sysctl
+from pdrgate.knobs import sysctl
 
 
+@dataclass(frozen=True, slots=True)
 class KernelNetwork:
-    """Addresses, neighbours, routes and settings of one IP version on some hosts, until `restore`.
+    """Addresses, neighbours and routes of one IP version.
 
     Neighbours are static so that no resolution ever runs, and loses packets, during a trial. Each hop reaches its
-    neighbours through link networks of its own: 10.211.LINK.0/24 or fd00:211:LINK::/64. All methods raise TestbedError
-    when a host refuses.
+    neighbours through link networks of its own: 10.211.LINK.0/24 or fd00:211:LINK::/64.
     """
 
-    def __init__(self, family: Literal[4, 6]) -> None:
-        self.family: Literal[4, 6] = family
-        self._undo: list[tuple[Host, tuple[str, ...]]] = []
-        self._knobs = KnobSet()
+    family: Literal[4, 6]
 
-    def restore(self) -> list[str]:
-        """Undo all, also after something failed half-way; sentences on what could not be done as expected."""
-        told = []
-        while self._undo:
-            host, command = self._undo.pop()
-            try:
-                host.run(*command)
-            except TestbedError as error:
-                told.append(str(error))
-        return told + self._knobs.restore()
-
-    def set(self, host: Host, name: str, value: int) -> None:
-        """Set a sysctl, ``net/ipv6/conf/all/forwarding``."""
-        self._knobs.apply(host, sysctl(name, value))
-
-    def run(self, host: Host, command: tuple[str, ...], undo: tuple[str, ...]) -> None:
-        """Run ``ip`` with these arguments, and with those of ``undo`` at the end."""
+    def ip(
+        self, host: Host, command: tuple[str, ...], undo: tuple[str, ...], check: Callable[[], None] | None = None
+    ) -> Command:
+        """A call of ``ip``, undone by another one."""
         tool = ("ip", f"-{self.family}")
-        host.run(*tool, *command)
-        self._undo.append((host, tool + undo))
+        made = Command(host, tool + command, tool + undo)
+        if check is not None:
+            made.check = check
+        return made
 
     def address(self, link: int, side: int) -> str:
         """The address of a station on a link; side 1 is the one that forward traffic comes from."""
         return f"10.211.{link}.{side}" if self.family == 4 else f"fd00:211:{link}::{side}"
 
-    def connect(self, host: Host, port: Port, link: int, side: int) -> None:
-        """Give a port its address on a link, and tell it the other station."""
+    def forwarding(self, hop: Hop) -> Iterator[Step]:
+        """The host routes."""
+        if self.family == 6:
+            for port in hop.ports:
+                yield Setting(hop.host, sysctl(f"net/ipv6/conf/{port.interface}/disable_ipv6", 0))
+            yield Setting(hop.host, sysctl("net/ipv6/conf/all/forwarding", 1))
+        else:
+            yield Setting(hop.host, sysctl("net/ipv4/ip_forward", 1))
+
+    def connected(self, host: Host, port: Port, link: int, side: int) -> Iterator[Step]:
+        """A port has its address on a link, and knows the other station."""
         own, peer = self.address(link, side), self.address(link, 3 - side)
         address = (f"{own}/{24 if self.family == 4 else 64}", "dev", port.interface)
         nodad = ("nodad",) if self.family == 6 else ()
-        self.run(host, ("address", "add", *address, *nodad), ("address", "delete", *address))
+        yield self.ip(host, ("address", "add", *address, *nodad), ("address", "delete", *address))
         neighbour = (peer, "lladdr", port.peer_mac, "dev", port.interface)
-        self.run(
+        yield self.ip(
             host,
             ("neighbour", "replace", *neighbour, "nud", "permanent"),
             ("neighbour", "delete", peer, "dev", port.interface),
         )
 
-    def route(self, hop: Hop, network: IPv4Network | IPv6Network, port: Port, via: str) -> None:
-        """Send what goes to ``network`` out of a port."""
+    def routed(self, hops: Sequence[Hop]) -> Iterator[Step]:
+        """Every hop routes forward traffic out of its egress, and reverse traffic out of its ingress."""
+        networks = NETWORKS[self.family]
+        for number, hop in enumerate(hops, start=1):
+            yield from self.forwarding(hop)
+            yield from self.connected(hop.host, hop.ingress, link=number - 1, side=2)
+            yield from self.connected(hop.host, hop.egress, link=number, side=1)
+            yield self.route(hop, networks.forward, hop.egress, via=self.address(number, 2))
+            yield self.route(hop, networks.reverse, hop.ingress, via=self.address(number - 1, 1))
+
+    def route(self, hop: Hop, network: IPv4Network | IPv6Network, port: Port, via: str) -> Command:
+        """What goes to ``network`` leaves by a port, to whom it should."""
         route = (str(network), "via", via, "dev", port.interface)
-        self.run(hop.host, ("route", "add", *route), ("route", "delete", *route))
+        return self.ip(
+            hop.host, ("route", "add", *route), ("route", "delete", *route),
+            lambda: self._verify_route(hop, network, port),
+        )  # fmt: skip
 
     def route_of(self, host: Host, probe: str, *more: str) -> dict[str, Any]:
-        """The kernel's own answer to where a test packet goes."""
+        """The kernel's own answer to where a test packet goes. Raises TestbedError when it has none."""
         try:
             routes: list[dict[str, Any]] = host.run_json("ip", "-j", f"-{self.family}", "route", "get", probe, *more)
         except CommandError as error:
             raise TestbedError(f"{host.name} does not know where to send {probe}: {error}") from error
         return routes[0]
 
-    def verify_route(self, hop: Hop, network: IPv4Network | IPv6Network, port: Port) -> None:
-        """The kernel sends test packets out of a port, and to whom it should."""
-        probe = str(network.network_address + 1)
+    def _verify_route(self, hop: Hop, network: IPv4Network | IPv6Network, port: Port) -> None:
+        probe = str(network.network_address + (network.num_addresses > 1))
         route = self.route_of(hop.host, probe)
         device, gateway = route.get("dev"), route.get("gateway")
         if device != port.interface:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.data_paths.contract import NETWORKS, Hop
 from pdrgate.knobs import MOST_INSTRUCTIONS, Knob, egress_filter, most_side_routes, side_routes
 
@@ -46,27 +45,18 @@ class Planted:
         return self.slowdown.one if self.steps == 1 else self.slowdown.several.format(self.steps)
 
 
-def slowdowns(data_path: str) -> tuple[Slowdown, ...]:
-    """Those that a data path has a place for, the one that can be large first; see `DATA_PATHS` for its name."""
-    kind = DATA_PATHS[data_path]
-    if kind.program == "xdp":
-        return (_beside(kind.family),)  # what XDP redirects passes no filter
-    if kind.program == "tc" or kind.segments:
-        return (_AT_EGRESS,)
-    return (_AT_EGRESS, _beside(kind.family))
-
-
 def _filters(hop: Hop, steps: int) -> tuple[Knob, ...]:
     return tuple(egress_filter(port.interface, steps) for port in hop.ports)
 
 
-_AT_EGRESS = Slowdown(
+EGRESS_FILTER = Slowdown(
     "egress-filter", "a filter of one BPF instruction at each port's egress",
     "a filter of {} BPF instructions at each port's egress", MOST_INSTRUCTIONS, _filters,
 )  # fmt: skip
 
 
-def _beside(family: int) -> Slowdown:
+def routes_beside(family: int) -> Slowdown:
+    """Routes of this IP version, which the packets' own stand among."""
     networks = [str(network) for network in (NETWORKS[family].forward, NETWORKS[family].reverse)]
 
     def knobs(hop: Hop, steps: int) -> tuple[Knob, ...]:

@@ -93,9 +93,8 @@ class BuildKeywords:
         data_path = self._state.test.scenario.data_path
         kind = DATA_PATHS[data_path].program
         if kind is None:
-            raise TestbedError(
-                f"the data path {data_path} runs no eBPF program; choose one that does, such as xdp-ipv6-routing"
-            )
+            able = ", ".join(name for name, path in DATA_PATHS.items() if path.program)
+            raise TestbedError(f"the data path {data_path} runs no eBPF program; choose one of {able}")
 
         def build(side: Side, loaded: BpfBuild) -> Build:
             return Build(side, loaded.label, session.make, loaded.path, identity=loaded.sha256)

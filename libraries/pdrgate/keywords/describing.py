@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from robot.api.deco import keyword
 
-from pdrgate.data_paths.catalogue import Call, Direction
+from pdrgate.data_paths.catalogue import DATA_PATHS, Call, Direction
 from pdrgate.keywords.state import State
 from pdrgate.testbeds import Pinning
 from pdrgate.units import Duration, Rate, Ratio
@@ -21,15 +21,7 @@ class ScenarioKeywords:
 
     @keyword
     def set_data_path(self, name: str) -> None:
-        """Chooses what the SUT does with packets.
-
-        | ``ipv6-routing``, ``ipv4-routing``         | The kernel routes. |
-        | ``xdp-ipv6-routing``, ``xdp-ipv4-routing`` | An XDP program routes, by the kernel's tables. |
-        | ``tc-redirect``                            | A tc program sends each packet out of the other port. |
-        | ``srv6-end``                               | Each hop is a segment of the packets' routing header. |
-        | ``udp-delivery``, ``udp6-delivery``        | The packets end at programs that read UDP sockets. |
-        | ``tcp-transfer``, ``tcp6-transfer``        | Programs move bytes by TCP: no PDR, see `Measure Transfers`. |
-        """
+        """Chooses what the SUT does with packets."""
         self._state.describe(data_path=name)
 
     @keyword
@@ -148,3 +140,9 @@ class ScenarioKeywords:
     def send_latency_probes(self, rate: Rate = Rate(1000)) -> None:  # noqa: B008 - a frozen number
         """Makes ``rate`` of the packets latency probes, for `Get Latency`."""
         self._state.describe(probe_rate=float(rate))
+
+
+# Robot shows it with the keyword; each path says its own line.
+ScenarioKeywords.set_data_path.__doc__ = "Chooses what the SUT does with packets.\n\n" + "\n".join(
+    f"| ``{path.name}`` | {path.help} |" for path in DATA_PATHS.values()
+)

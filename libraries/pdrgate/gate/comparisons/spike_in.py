@@ -20,7 +20,8 @@ from statistics import median
 
 import msgspec
 
-from pdrgate.data_paths.slowdowns import Planted, Slowdown, slowdowns
+from pdrgate.data_paths.catalogue import DATA_PATHS
+from pdrgate.data_paths.slowdowns import Planted, Slowdown
 from pdrgate.errors import DataError, StorageError, TestbedError, without_value
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
 from pdrgate.gate.comparisons.by_scenario import AnyComparison
@@ -75,7 +76,7 @@ def spike_in(comparison: AnyComparison) -> SpikeInResult | None:
     if not wanted:
         return SpikeInResult(wanted=wanted, reason="twice a tolerance of nothing is nothing")
     with session.recorded_in(session.record.spike_in):
-        known = {one.name: one for one in slowdowns(comparison.scenario.data_path)}
+        known = {one.name: one for one in DATA_PATHS[comparison.scenario.data_path].slowdowns}
         size = _kept(comparison)
         if size is None:
             size, why = _found(comparison, known.values(), wanted)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-from pdrgate.data_paths.catalogue import CALLS, CONTROLS, DATA_PATHS, Call, Receivers, TcpStreams
+from pdrgate.data_paths.catalogue import CALLS, CONTROLS, DATA_PATHS, Call, PathDescription, Receivers, TcpStreams
 from pdrgate.errors import UsageError
 from pdrgate.testbeds.protocol import PINNINGS, Pinning
 from pdrgate.traffic.frames import Frames
@@ -115,9 +115,9 @@ class Scenario:
         if not 0 <= self.wait <= _LONGEST_WAIT:
             raise UsageError(f"ports that wait {self.wait} us make no sense; use 1 to {_LONGEST_WAIT}, such as 1000")
         if self.delivery is None and self._receivers != _USUAL:
-            raise UsageError(f"{self.data_path} has no receivers; use udp-delivery")
+            raise UsageError(f"{self.data_path} has no receivers; use {_first(lambda path: path.delivers)}")
         if self.streams is None and self.tcp != _USUAL_STREAMS:
-            raise UsageError(f"{self.data_path} has no TCP streams; use tcp-transfer")
+            raise UsageError(f"{self.data_path} has no TCP streams; use {_first(lambda path: path.transfers)}")
         if self.streams is not None and (told := [name for name in _OF_OPEN_LOOPS if self._asks(name)]):
             raise UsageError(f"{self.data_path} is a closed loop and has no {', '.join(told)}; leave that out")
         if self.delivery is not None and self.directions == 2:
@@ -163,14 +163,13 @@ class Scenario:
     @property
     def frames(self) -> Frames:
         """The frames of the scenario's trials."""
-        return Frames(
-            family=DATA_PATHS[self.data_path].family,
+        return replace(
+            DATA_PATHS[self.data_path].frames,
             size=64 if self.frame_size == "imix" else self.frame_size,
             imix=self.frame_size == "imix",
             flows=self.flows,
             directions=self.directions,
             probe_rate=self.probe_rate,
-            segments=DATA_PATHS[self.data_path].segments,
         )
 
     @property
@@ -268,6 +267,11 @@ class Scenario:
     def _batching_in_words(self) -> str:
         waits = f", ports that wait {self.wait} us for further packets" if self.wait else ""
         return (f", GRO {self.gro}" if self.gro else "") + waits
+
+
+def _first(wanted: Callable[[PathDescription], bool]) -> str:
+    """The name of a data path of some kind, as an example."""
+    return next(name for name, path in DATA_PATHS.items() if wanted(path))
 
 
 def _words_of(streams: TcpStreams) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pdrgate.data_paths.catalogue import DataPath, TcpTransfer
+from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath
 from pdrgate.errors import TestbedError
 from pdrgate.gate.run.progress import Upcoming
 from pdrgate.gate.run.resumed_run import Stored
@@ -46,8 +46,9 @@ class TransferSubject(PreparedSut[TransferAsk, Transfer]):
         introduce: bool = True,
     ) -> None:
         if scenario.streams is None:
+            closed = next(name for name, path in DATA_PATHS.items() if path.transfers)
             raise TestbedError(
-                f"{scenario.data_path} transfers nothing by TCP; choose tcp-transfer, or search its partial drop rate"
+                f"{scenario.data_path} transfers nothing by TCP; choose {closed}, or search its partial drop rate"
             )
         super().__init__(session, scenario, testbed, identity, introduce=introduce)
         self._told = told
@@ -71,8 +72,8 @@ class TransferSubject(PreparedSut[TransferAsk, Transfer]):
         return made[-1]
 
     def _begin(self, path: DataPath) -> Traffic:
-        assert isinstance(path, TcpTransfer)
         self._loop = path.loop
+        assert self._loop is not None
         self._traffic = self._loop  # to be closed, also when nothing passes
         if self.testbed.steady and self.scenario.streams is not None:
             # Code is translated when it runs first, and once more when it is counted first: a boot's first transfer

@@ -1,0 +1,45 @@
+"""The kernel's own router, for IPv4 and IPv6."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from pdrgate.data_paths.contract import Hop
+from pdrgate.data_paths.forwarded_frames import routed
+from pdrgate.data_paths.kernel_network import KernelNetwork
+from pdrgate.data_paths.path_description import PathDescription
+from pdrgate.data_paths.slowdowns import EGRESS_FILTER, routes_beside
+from pdrgate.data_paths.steps import Step, SteppedPath
+from pdrgate.traffic.frames import Frames
+
+
+class Routing(SteppedPath):
+    """The kernel's own IPv4 or IPv6 forwarding, by a route and a static neighbour in each direction."""
+
+    def __init__(self, family: Literal[4, 6]) -> None:
+        super().__init__(f"ipv{family}-routing", family)
+
+    def sentence(self) -> str:
+        return "the kernel routes"
+
+    def forwarded(self, frame: bytes, direction: int) -> bytes | None:
+        return routed(frame, self._hops, direction) if self._hops else None
+
+    def steps(self, hops: Sequence[Hop]) -> Iterator[Step]:
+        return KernelNetwork(self.family).routed(hops)
+
+
+def _description(family: Literal[4, 6]) -> PathDescription:
+    return PathDescription(
+        name=f"ipv{family}-routing",
+        title=f"IPv{family} routing",
+        help=f"The kernel routes IPv{family}.",
+        make=lambda asked: Routing(family),
+        frames=Frames(family),
+        tag=f"ipv{family}",
+        slowdowns=(EGRESS_FILTER, routes_beside(family)),
+    )
+
+
+PATHS = (_description(6), _description(4))

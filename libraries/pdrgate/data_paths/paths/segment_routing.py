@@ -1,0 +1,96 @@
+"""SRv6 End on every hop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from ipaddress import IPv6Network
+from typing import Any
+
+from pdrgate.data_paths.contract import Hop, segment
+from pdrgate.data_paths.forwarded_frames import segments_ended
+from pdrgate.data_paths.kernel_network import KernelNetwork
+from pdrgate.data_paths.path_description import PathDescription
+from pdrgate.data_paths.slowdowns import EGRESS_FILTER
+from pdrgate.data_paths.steps import Command, Step, SteppedPath
+from pdrgate.errors import TestbedError
+from pdrgate.hosts.host import CommandError
+from pdrgate.traffic.frames import Frames
+
+
+class SegmentRouting(SteppedPath):
+    """SRv6 End (RFC 8986, section 4.1) on every hop: each is one segment of the packets' routing header.
+
+    A hop takes a packet for its own segment, makes the next segment the destination, and routes to it. The last segment
+    of the list is the address at which the traffic ends. Neighbouring hops know each other's segments.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("srv6-end", 6)
+
+    def sentence(self) -> str:
+        return "the kernel does SRv6 End on every hop"
+
+    def forwarded(self, frame: bytes, direction: int) -> bytes | None:
+        return segments_ended(frame, self._hops, direction) if self._hops else None
+
+    def steps(self, hops: Sequence[Hop]) -> Iterator[Step]:
+        network = KernelNetwork(6)
+        yield from network.routed(hops)
+        for number, hop in enumerate(hops, start=1):
+            yield _SegmentEnd(hop, f"{segment(number)}/128")
+            if number < len(hops):
+                yield network.route(hop, IPv6Network(segment(number + 1)), hop.egress, network.address(number, 2))
+            if number > 1:
+                yield network.route(hop, IPv6Network(segment(number - 1)), hop.ingress, network.address(number - 1, 1))
+
+
+class _SegmentEnd:
+    """A hop ends a segment."""
+
+    def __init__(self, hop: Hop, own: str) -> None:
+        route = (own, "encap", "seg6local", "action", "End", "dev", hop.ingress.interface)
+        undo = ("route", "delete", own, "dev", hop.ingress.interface)
+        self._hop = hop
+        self._own = own
+        self._command: Command = KernelNetwork(6).ip(hop.host, ("route", "add", *route), undo)
+
+    def apply(self) -> None:
+        try:
+            self._command.apply()
+        except CommandError as error:
+            raise TestbedError(
+                f"{self._hop.host.name} does not take the segment {self._own}: {error}; "
+                "has its kernel CONFIG_IPV6_SEG6_LWTUNNEL?"
+            ) from error
+
+    def read_back(self) -> None:
+        host = self._hop.host
+        routes: list[dict[str, Any]] = host.run_json("ip", "-j", "-6", "route", "show", self._own)
+        if not any(_ends_segments(route) for route in routes):
+            raise TestbedError(
+                f"{host.name} was given the segment {self._own}, but reads back {routes or 'no route'}; "
+                "does something there remove routes?"
+            )
+
+    def undo(self) -> Sequence[str]:
+        return self._command.undo()
+
+
+def _ends_segments(route: Mapping[str, Any]) -> bool:
+    """Of iproute2 6.1 what is encapsulated stands beside the rest of a route, of 6.15 below ``encap``."""
+    encap = route.get("encap")
+    told = encap if isinstance(encap, Mapping) else {"encap_type": encap, "action": route.get("action")}
+    return (told.get("encap_type"), told.get("action")) == ("seg6local", "End")
+
+
+PATHS = (
+    PathDescription(
+        name="srv6-end",
+        title="SRv6 End",
+        help="Each hop is a segment of the packets' routing header.",
+        make=lambda asked: SegmentRouting(),
+        frames=Frames(6, segments=True),
+        tag="srv6",
+        slowdowns=(EGRESS_FILTER,),
+    ),
+)

@@ -1,0 +1,189 @@
+"""What a data path is set up with: steps, each of which is applied, read back and undone."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, Literal, Protocol, TypeVar
+
+from pdrgate.data_paths.contract import Hop
+from pdrgate.errors import TestbedError
+from pdrgate.hosts.host import Host
+from pdrgate.knobs import ChangeLog, Knob, KnobSet, Missing
+from pdrgate.traffic.closed_loop import ClosedLoop
+from pdrgate.traffic.delivery import Arrivals
+
+
+class Step(Protocol):
+    """One thing that a path sets up on the SUT, once."""
+
+    def apply(self) -> None:
+        """Set it up. Raises TestbedError when the host refuses."""
+
+    def read_back(self) -> None:
+        """See that it is as it was applied, once all steps are. Raises TestbedError when it is not."""
+
+    def undo(self) -> Sequence[str]:
+        """Put back what `apply` did, also after it failed half-way; sentences on what could not be done as expected.
+
+        Raises TestbedError when the host refuses.
+        """
+
+
+def _nothing() -> None:
+    """What no check reads back the kernel has told by taking it."""
+
+
+@dataclass(slots=True)
+class Command:
+    """A command of the host's, and the one that undoes it."""
+
+    host: Host
+    command: tuple[str, ...]
+    opposite: tuple[str, ...]
+    check: Callable[[], None] = _nothing
+    """Reads back what the command did."""
+    _is_done: bool = field(default=False, init=False)
+
+    def apply(self) -> None:
+        self.host.run(*self.command)
+        self._is_done = True
+
+    def read_back(self) -> None:
+        self.check()
+
+    def undo(self) -> Sequence[str]:
+        if self._is_done:
+            self._is_done = False
+            self.host.run(*self.opposite)
+        return ()
+
+
+class Setting:
+    """A knob of the host's, which reads back what it sets.
+
+    Args:
+        missing: whether a host may lack it.
+        changes: where it is noted first; None: it ends with the host.
+    """
+
+    def __init__(self, host: Host, knob: Knob, *, missing: Missing = "error", changes: ChangeLog | None = None) -> None:
+        self._host = host
+        self._knob = knob
+        self._missing = missing
+        self._knobs = KnobSet(changes)
+
+    def apply(self) -> None:
+        self._knobs.apply(self._host, self._knob, missing=self._missing)
+
+    def read_back(self) -> None:
+        """`KnobSet` has done so."""
+
+    def undo(self) -> Sequence[str]:
+        return self._knobs.restore()
+
+
+class _Closes(Protocol):
+    def close(self) -> None: ...
+
+
+Program = TypeVar("Program", bound=_Closes)
+
+
+class Started(Generic[Program]):
+    """A program that runs as long as the path is applied.
+
+    Args:
+        start: returns it once it is known to run, else raises TestbedError.
+    """
+
+    def __init__(self, start: Callable[[], Program]) -> None:
+        self._start = start
+        self.program: Program | None = None
+
+    def apply(self) -> None:
+        self.program = self._start()
+
+    def read_back(self) -> None:
+        """It has told that it runs."""
+
+    def undo(self) -> Sequence[str]:
+        program, self.program = self.program, None
+        if program is not None:
+            program.close()
+        return ()
+
+
+class SteppedPath(ABC):
+    """A data path as its steps; what is told of it here holds where the kernel forwards. Satisfies `DataPath`."""
+
+    def __init__(self, name: str, family: Literal[4, 6]) -> None:
+        self._name = name
+        self._family: Literal[4, 6] = family
+        self._hops: tuple[Hop, ...] = ()
+        self._taken: list[Step] = []
+
+    @abstractmethod
+    def steps(self, hops: Sequence[Hop]) -> Iterator[Step]:
+        """The steps in their order; each is asked for once the one before is applied."""
+
+    @abstractmethod
+    def sentence(self) -> str: ...
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def family(self) -> Literal[4, 6]:
+        return self._family
+
+    @property
+    def mode(self) -> str:
+        return "kernel"
+
+    @property
+    def by_kernel(self) -> bool:
+        return True
+
+    @property
+    def arrivals(self) -> Arrivals | None:
+        return None
+
+    @property
+    def loop(self) -> ClosedLoop | None:
+        return None
+
+    def describe(self) -> Mapping[str, str]:
+        return {}
+
+    def redirected(self) -> int | None:
+        return None
+
+    def forwarded(self, frame: bytes, direction: int) -> bytes | None:
+        return None
+
+    @property
+    def of_user(self) -> bool:
+        return False
+
+    def apply(self, hops: Sequence[Hop]) -> None:
+        self._hops = tuple(hops)
+        for step in self.steps(self._hops):
+            self._take(step)
+        for step in self._taken:
+            step.read_back()
+
+    def restore(self) -> list[str]:
+        told: list[str] = []
+        while self._taken:
+            try:
+                told += self._taken.pop().undo()
+            except TestbedError as error:
+                told.append(str(error))
+        return told
+
+    def _take(self, step: Step) -> None:
+        self._taken.append(step)
+        step.apply()
