@@ -113,7 +113,9 @@ def test_the_guests_own_verifier_has_the_say(shared_testbed, cloud, tmp_path: Pa
     subprocess.run(("clang", "-O2", "-target", "bpf", "-c", str(source), "-o", str(output)), check=True)
     path = data_path("xdp-ipv6-routing", output)
     try:
-        with pytest.raises(BpfBuildError, match=r"guest:.* refuses its program xdp: the verifier says: .*off=400"):
+        with pytest.raises(
+            BpfBuildError, match=r"guest:.* refuses its program \w+ \(xdp\): the verifier says: .*off=400"
+        ):
             path.apply(testbed.hops)
     finally:
         path.restore()

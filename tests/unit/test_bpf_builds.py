@@ -56,11 +56,11 @@ def test_functions_that_a_program_calls_are_no_programs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (program("socket"), r"holds no program for a data path, but one in socket; put one into SEC"),
+        (program("kprobe/f"), r"holds no program for a data path, but one in kprobe/f; put one into SEC"),
         (program("xdp/cpumap"), r"holds no program for a data path, but one in xdp/cpumap; "),
         ("int data = 1;\n", r"holds no program for a data path, but nothing to run; "),
-        (program("xdp", "a") + program("xdp", "b"), r"holds several programs \(a in xdp, b in xdp\); leave one"),
-        (program("xdp", "a") + program("tc", "b"), r"holds several programs \(.*a in xdp.*\); leave one"),
+        (program("xdp", "a") + program("xdp", "b"), r"several programs \(a in xdp, b in xdp\); name one .* some.o:a$"),
+        (program("xdp", "a") + program("tc", "b"), r"holds several programs \(.*a in xdp.*\); name one of them"),
     ],
 )
 def test_objects_without_exactly_one_program_are_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -68,6 +68,23 @@ def test_objects_without_exactly_one_program_are_refused(tmp_path: Path, text: s
     with pytest.raises(BpfBuildError, match=message) as error:
         bpf_build(path)
     assert str(error.value).startswith(f"{path}: ")
+
+
+@needs_clang
+def test_a_program_is_chosen_by_its_name_or_by_what_the_data_path_runs(tmp_path: Path) -> None:
+    text = program("?xdp", "left_out") + program("xdp", "a") + program("tc", "b") + program("xdp1", "old")
+    path = compiled(tmp_path, text)
+    assert [bpf_build(path, kind).program for kind in ("xdp", "tc")] == ["a", "b"]
+    chosen = bpf_build(f"{path}:left_out")
+    assert (chosen.name, chosen.program, chosen.kind) == ("some.o:left_out", "left_out", "xdp")
+    assert bpf_build(chosen.source) == chosen
+    assert bpf_build(f"{path}:old", "xdp").section == "xdp1"  # no section of libbpf's: the data path says
+    with pytest.raises(BpfBuildError, match=r"its program old in xdp1 is of no kind that is known; name the data path"):
+        bpf_build(f"{path}:old")
+    with pytest.raises(BpfBuildError, match=r"has no program c, but .*a in xdp.*; name one of these$"):
+        bpf_build(f"{path}:c")
+    with_colon = path.rename(tmp_path / "some:a")
+    assert bpf_build(with_colon, "tc").program == "b"  # a file's own name
 
 
 def test_files_that_are_no_objects(tmp_path: Path) -> None:
@@ -160,13 +177,6 @@ def test_names_of_data_paths_are_their_own() -> None:
     assert data_path("ipv6-routing").describe() == {}
 
 
-ADVICE = """\
-Warning: bpftool is now running in libbpf strict mode and has more stringent requirements about BPF programs.
-If it used to work for this object file but now doesn't, see --legacy option for more details.
-
-"""
-
-
 def completed(stderr: str) -> Completed:
     return Completed(("bpftool",), 255, "", stderr)
 
@@ -205,17 +215,16 @@ Error: failed to load object file
         ("", "exit code 255"),
         (
             "libbpf: extern (func ksym) 'no_such': not found in kernel or module BTFs\n"
-            "libbpf: failed to load object 'x.o'\nError: failed to load object file\n" + ADVICE,
+            "libbpf: failed to load object 'x.o'\nError: failed to load object file\n",
             "extern (func ksym) 'no_such': not found in kernel or module BTFs",
         ),
         (
             "libbpf: elf: skipping unrecognized data section(5) .rodata.str1.1\n"
             "libbpf: couldn't reuse pinned map at '/sys/fs/bpf/x': parameter mismatch\n"
             "libbpf: map 'x': error reusing pinned map\nlibbpf: failed to load object 'x.o'\n"
-            "Error: failed to load object file\n" + ADVICE,
+            "Error: failed to load object file\n",
             "couldn't reuse pinned map at '/sys/fs/bpf/x': parameter mismatch",
         ),
-        ("Error: failed to open object file\n" + ADVICE, "failed to open object file"),
     ],
 )
 def test_without_a_log_the_tools_words_are(said: str, told: str) -> None:

@@ -1,4 +1,4 @@
-"""Loading eBPF programs on a host, with bpftool, and reading what their maps hold.
+"""Loading eBPF programs on a host, with a loader of our own on libbpf, and reading what their maps hold.
 
 A program is pinned only until it is attached: from then on the interface keeps it, and it ends with it. It is pinned in
 a bpffs of its own, which libbpf takes for /sys/fs/bpf: maps that an object has pinned by name are neither those of
@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import json
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError
 from pdrgate.errors import TestbedError
+from pdrgate.hosts.answers import understood
 from pdrgate.hosts.host import CommandError, Completed, Host
+from pdrgate.hosts.sent_program import sent
+from pdrgate.traffic import native
 
 _TIMEOUT = 60.0
 """Seconds: the verifier of an emulated guest takes its time."""
 _LOG_LINES = 3
 _KERNEL_SAYS = "Kernel error message: "
-_ADVICE = ("Warning: bpftool is now running in libbpf strict mode", "If it used to work for this object file")
-"""What bpftool says of every object that is refused."""
 _NO_REASON = re.compile(r"libbpf: (failed to load (object|program)\b|elf: skipping |.*[Rr]etrying without)")
 """Lines of libbpf's that tell no reason."""
 
@@ -35,11 +37,12 @@ _MODE_NUMBERS = {"native": 1, "generic": 2}
 
 _LOAD = """\
 mount --bind "$1" /sys/fs/bpf || exit 125
-exec bpftool prog load "$2" "/sys/fs/bpf/$3" type "$4"
+exec "$3" "$2" "$4" /sys/fs/bpf "$5"
 """
 _NOT_STARTED = (125, 126, 127)
 """Exit codes of what never came to load anything."""
-_PROGRAM = "pdrgate_program"
+_PIN = "program"
+"""The name that the loader pins the program by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,23 @@ class BpfMap:
     """The kind, as bpftool calls it: ``percpu_array``, ``hash``."""
     key_size: int
     value_size: int
+    entries: int = 0
+    memory: int = 0
+    """Bytes, as the kernel accounts for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadCost:
+    """The cost of having a program in the kernel, told when it was loaded; 0 where the kernel does not tell."""
+
+    processed: int = 0
+    """Instructions that the verifier went through, over all ways through the program."""
+    states: int = 0
+    """States that the verifier kept."""
+    jited: int = 0
+    """Bytes of machine code."""
+    memory: int = 0
+    """Bytes of all its maps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +86,7 @@ class LoadedProgram:
     """Where it is pinned while `loaded` is open."""
     maps: Mapping[str, BpfMap] = field(default_factory=dict)
     """The maps by name, of which the kernel keeps 15 letters."""
+    cost: LoadCost = LoadCost()
 
     def fill(self, name: str, key: bytes, value: bytes) -> None:
         """Set an element of a map. Raises CommandError."""
@@ -85,23 +106,45 @@ def loaded(host: Host, build: BpfBuild, kind: str) -> Iterator[LoadedProgram]:
         CommandError: bpftool is not there, or the host mounts no bpffs.
     """
     mark = secrets.token_hex(4)
-    file, folder = f"/tmp/pdrgate-{mark}.o", f"/tmp/pdrgate-{mark}.bpf"
-    encoded = base64.b64encode(build.read()).decode()
-    host.write(f"{file}.b64", encoded)
-    with _bpffs(host, folder):
+    folder, bpffs = f"/tmp/pdrgate-{mark}", f"/tmp/pdrgate-{mark}.bpf"
+    with _bpffs(host, bpffs):
         try:
-            host.run("sh", "-c", 'base64 -d <"$1.b64" >"$1"', "sh", file)
-            load = ("sh", "-c", _LOAD, "sh", folder, file, _PROGRAM, kind)
+            host.run("mkdir", "-m", "700", folder)
+            loader = sent(host, native.build().bpf_load, folder, "the loader of eBPF programs")
+            host.write(f"{folder}/object.b64", base64.b64encode(build.read()).decode())
+            host.run("sh", "-c", 'base64 -d <"$1.b64" >"$1"', "sh", f"{folder}/object")
+            load = ("sh", "-c", _LOAD, "sh", bpffs, f"{folder}/object", loader, build.program, kind)
             done = host.run("unshare", "-m", *load, timeout=_TIMEOUT, check=False)
         finally:
-            host.run("rm", "-f", f"{file}.b64", file, check=False)
+            host.run("rm", "-rf", folder, check=False)
         if done.exit_code in _NOT_STARTED:
-            raise CommandError(host.name, "loading an eBPF program with unshare, mount and bpftool", done)
+            raise CommandError(host.name, "loading an eBPF program with unshare and mount", done)
         if done.exit_code:
-            raise BpfBuildError(f"{build.path}: {host.name} refuses its program {build.section}: {_why(done)}")
-        pin = f"{folder}/{_PROGRAM}"
-        shown: dict[str, Any] = host.run_json("bpftool", "-j", "prog", "show", "pinned", pin)
-        yield LoadedProgram(host, build, int(shown["id"]), pin, dict(_maps(host, shown.get("map_ids", ()))))
+            raise BpfBuildError(
+                f"{build.path}: {host.name} refuses its program {build.program} ({build.section}): {_why(done)}"
+            )
+        with understood(host.name):
+            program = _told(host, build, f"{bpffs}/{_PIN}", json.loads(done.stdout))
+        yield program
+
+
+def _told(host: Host, build: BpfBuild, pin: str, told: Mapping[str, Any]) -> LoadedProgram:
+    """The program as the loader tells of it. Raises ValueError or KeyError for what it does not tell."""
+    maps = {
+        str(one["name"] or one["id"]): BpfMap(
+            int(one["id"]),
+            str(one["kind"]),
+            int(one["key"]),
+            int(one["value"]),
+            int(one["entries"]),
+            int(one["memory"]),
+        )
+        for one in told["maps"]
+    }
+    program = told["program"]
+    memory = sum(one.memory for one in maps.values())
+    cost = LoadCost(int(program["processed"]), int(program["states"]), int(program["jited"]), memory)
+    return LoadedProgram(host, build, int(program["id"]), pin, maps, cost)
 
 
 @contextlib.contextmanager
@@ -112,13 +155,6 @@ def _bpffs(host: Host, folder: str) -> Iterator[None]:
         yield
     finally:
         host.run("sh", "-c", 'umount "$1" || umount -l "$1"; rmdir "$1"', "sh", folder, check=False)
-
-
-def _maps(host: Host, numbers: Iterable[int]) -> Iterator[tuple[str, BpfMap]]:
-    for number in numbers:
-        shown: dict[str, Any] = host.run_json("bpftool", "-j", "map", "show", "id", str(number))
-        found = BpfMap(number, str(shown["type"]), int(shown["bytes_key"]), int(shown["bytes_value"]))
-        yield str(shown.get("name", number)), found
 
 
 def counts(host: Host, number: int) -> list[int]:
@@ -150,7 +186,6 @@ def _why(done: Completed) -> str:
     for line in lines:
         if _KERNEL_SAYS in line:
             return line.partition(_KERNEL_SAYS)[2]
-    lines = [line for line in lines if not line.startswith(_ADVICE)]
     if reasons := [line for line in lines if line.startswith("libbpf: ") and not _NO_REASON.search(line)]:
         return reasons[0].removeprefix("libbpf: ")
     told = [line for line in lines if not line.startswith("Error: failed to")] or lines

@@ -23,7 +23,7 @@ from pdrgate.cache import cache_folder
 from pdrgate.child_environment import child_environment
 from pdrgate.errors import SutError, TestbedError
 
-ProgramKind = Literal["xdp", "tc", "tp_btf"]
+ProgramKind = Literal["xdp", "tc", "tp_btf", "socket", "cgroup_skb", "lwt", "flow_dissector"]
 
 SOURCES = Path(__file__).parents[1] / "resources" / "bpf"
 """pdrgate's own programs."""
@@ -32,13 +32,16 @@ _LARGEST = 64 << 20
 _MOST_PROGRAMS = 64
 """Names that a message lists."""
 _SECTIONS: Mapping[str, ProgramKind] = {
-    "xdp": "xdp", "xdp.frags": "xdp", "tc": "tc", "tcx": "tc", "classifier": "tc", "action": "tc",
-    "tp_btf": "tp_btf",
+    "xdp": "xdp", "xdp.frags": "xdp", "tc": "tc", "tcx": "tc", "netkit": "tc", "classifier": "tc", "action": "tc",
+    "tp_btf": "tp_btf", "socket": "socket", "cgroup_skb": "cgroup_skb", "lwt_in": "lwt", "lwt_out": "lwt",
+    "lwt_xmit": "lwt", "lwt_seg6local": "lwt", "flow_dissector": "flow_dissector",
 }  # fmt: skip
-"""The purpose of a program, by the part of its section's name before the first slash."""
+"""The purpose of a program, by the part of its section's name before the first slash (libbpf's section_defs)."""
 
 _NO_PORT_PROGRAMS = ("xdp/cpumap", "xdp/devmap", "xdp.frags/cpumap", "xdp.frags/devmap")
 """XDP programs that no interface takes."""
+PORT_KINDS: tuple[ProgramKind, ...] = ("xdp", "tc")
+"""The kinds of programs that a data path can run."""
 
 
 class BpfBuildError(SutError):
@@ -46,16 +49,41 @@ class BpfBuildError(SutError):
 
 
 @dataclass(frozen=True, slots=True)
-class BpfBuild:
-    """An eBPF object file that holds one program for a data path."""
+class Program:
+    """A program of an eBPF object."""
 
     name: str
-    """What a person calls it: the file's name."""
+    section: str
+
+    @property
+    def kind(self) -> ProgramKind | None:
+        """The kind that its section tells; None where nothing here runs such programs."""
+        if self.section in _NO_PORT_PROGRAMS:
+            return None
+        return _SECTIONS.get(self.section.removeprefix("?").partition("/")[0])
+
+    @property
+    def by_default(self) -> bool:
+        """Whether it is meant where nobody names one. libbpf leaves out what stands in a section that begins with ?."""
+        return not self.section.startswith("?")
+
+    def __str__(self) -> str:
+        return f"{self.name} in {self.section}"
+
+
+@dataclass(frozen=True, slots=True)
+class BpfBuild:
+    """An eBPF object file, and which of its programs is the build under test."""
+
+    name: str
+    """The name that a person calls it by: the file's, and the program's where that was chosen."""
     path: Path
     sha256: str
     section: str
     """The section that the program stands in."""
     kind: ProgramKind
+    program: str = ""
+    """The program's name."""
 
     def read(self) -> bytes:
         """The object. Raises BpfBuildError when it is not what it was when it was looked at."""
@@ -68,6 +96,11 @@ class BpfBuild:
         return found
 
     @property
+    def source(self) -> str:
+        """The source that `bpf_build` makes this build of."""
+        return f"{self.path}:{self.program}" if self.name != self.path.name else str(self.path)
+
+    @property
     def label(self) -> str:
         """Name and the first digits of the hash: two builds may well have one name."""
         return f"{self.name} ({self.sha256[:8]})"
@@ -76,10 +109,13 @@ class BpfBuild:
 def bpf_build(source: str | Path, kind: ProgramKind | None = None) -> BpfBuild:
     """The build in an object file; with ``kind``, it must be for such a data path.
 
+    Args:
+        source: the file; of an object with several programs ``FILE:PROGRAM``.
+
     Raises:
-        BpfBuildError: there is no such file, it is no eBPF object, or has no program, several, or one of another kind.
+        BpfBuildError: there is no such file, it is no eBPF object, has no such program, or several to choose from.
     """
-    path = Path(source)
+    path, wanted = _named(source)
     try:
         read = content(path, path.resolve(), _LARGEST)
     except BuildError as error:
@@ -88,26 +124,53 @@ def bpf_build(source: str | Path, kind: ProgramKind | None = None) -> BpfBuild:
         programs = _programs(read)
     except ValueError as error:
         raise BpfBuildError(f"{path}: is no eBPF object ({error}); compile one with clang -target bpf") from error
-    found = {
-        section: _SECTIONS[section.partition("/")[0]]
-        for section, _ in programs
-        if section.partition("/")[0] in _SECTIONS and section not in _NO_PORT_PROGRAMS
-    }
-    if not found:
-        has = ", ".join(f"{name} in {section}" for section, name in programs) or "nothing to run"
+    program, found = _chosen(path, programs, wanted, kind)
+    if kind is not None and kind != found:
         raise BpfBuildError(
-            f'{path}: holds no program for a data path, but {has}; put one into SEC("xdp") or SEC("tc")'
+            f"{path}: holds a program for {found} (section {program.section}), and this data path runs one for {kind}; "
+            "choose the data path that goes with it"
         )
-    if kind is not None and kind not in found.values():
+    name = f"{path.name}:{program.name}" if wanted else path.name
+    digest = hashlib.sha256(read).hexdigest()
+    return BpfBuild(name, path.resolve(), digest, program.section, found, program.name)
+
+
+def _named(source: str | Path) -> tuple[Path, str]:
+    """The file and the program of a source. A file whose own name has a colon is that file."""
+    path = Path(source)
+    if path.exists() or ":" not in path.name:
+        return path, ""
+    file, _, program = path.name.rpartition(":")
+    return path.with_name(file) if file else path, program if file else ""
+
+
+def _chosen(
+    path: Path, programs: Sequence[Program], wanted: str, kind: ProgramKind | None
+) -> tuple[Program, ProgramKind]:
+    """The program that is meant, and its kind. Raises BpfBuildError."""
+    has = ", ".join(map(str, programs)) or "nothing to run"
+    if wanted:
+        named = [one for one in programs if one.name == wanted]
+        if not named:
+            raise BpfBuildError(f"{path}: has no program {wanted}, but {has}; name one of these")
+        # A section that nobody knows, as older loaders took them, says nothing: the data path says what it is for.
+        if (found := named[0].kind or kind) is None:
+            raise BpfBuildError(
+                f"{path}: its program {named[0]} is of no kind that is known; name the data path that runs it"
+            )
+        return named[0], found
+    possible = [(one, known) for one in programs if one.by_default and (known := one.kind) is not None]
+    fitting = [(one, known) for one, known in possible if known == kind] or possible
+    if not fitting:
         raise BpfBuildError(
-            f"{path}: holds a program for {next(iter(found.values()))} (section {next(iter(found))}), and this data "
-            f"path runs one for {kind}; choose the data path that goes with it"
+            f'{path}: holds no program for a data path, but {has}; put one into SEC("xdp") or SEC("tc"), or name it: '
+            f"{path.name}:PROGRAM"
         )
-    if len(programs) > 1:
-        several = ", ".join(f"{name} in {section}" for section, name in programs)
-        raise BpfBuildError(f"{path}: holds several programs ({several}); leave one of them in the object")
-    section, of_kind = next(iter(found.items()))
-    return BpfBuild(path.name, path.resolve(), hashlib.sha256(read).hexdigest(), section, of_kind)
+    if len(fitting) > 1:
+        raise BpfBuildError(
+            f"{path}: holds several programs ({has}); name one of them: {path.name}:{fitting[0][0].name}"
+        )
+    return fitting[0]
 
 
 def own_build(name: str, defines: Sequence[str] = (), cache: Path | None = None) -> BpfBuild:
@@ -166,8 +229,8 @@ def _compile(source: Path, output: Path, defines: Sequence[str]) -> None:
     partial.rename(output)
 
 
-def _programs(read: bytes) -> list[tuple[str, str]]:
-    """Section and name of each program, in the file's order. Raises ValueError when it is no eBPF object.
+def _programs(read: bytes) -> list[Program]:
+    """The programs of an object, in the file's order. Raises ValueError when it is no eBPF object.
 
     Programs are the global functions of executable sections; those in ``.text`` are only called by them.
     """
@@ -180,7 +243,7 @@ def _programs(read: bytes) -> list[tuple[str, str]]:
             continue  # a reserved index, for what stands in no section
         section = elf.sections[symbol.section]
         if section.flags & EXECUTABLE and section.name != ".text":
-            found.append((symbol.section, symbol.value, section.name, symbol.name))
+            found.append((symbol.section, symbol.value, Program(symbol.name, section.name)))
         if len(found) > _MOST_PROGRAMS:
             raise ValueError(f"it has more than {_MOST_PROGRAMS} programs")
-    return [(section, name) for _, _, section, name in sorted(found)]
+    return [program for _, _, program in sorted(found, key=lambda one: one[:2])]

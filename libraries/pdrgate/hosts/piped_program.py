@@ -6,9 +6,7 @@ is statically linked, sent there, and tells {"ready": ...} when it is; it ends w
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import gzip
 import json
 import shlex
 from pathlib import Path
@@ -17,10 +15,8 @@ from typing import Any
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.answers import understood
 from pdrgate.hosts.host import CommandError, Host, HostError, Running
+from pdrgate.hosts.sent_program import sent
 
-_USAGE = 64
-"""The program's exit code when it is asked for nothing: it runs there."""
-_RUN_TIMEOUT = 30.0
 _PATIENCE = 10
 """Seconds for an answer."""
 _ASK = f'''[ -z "$1" ] || echo "$1" 1<>"$2"; exec timeout {_PATIENCE} cat "$3"'''
@@ -51,7 +47,7 @@ class PipedProgram:
         self._running: Running | None = None
         self._folder = host.folder("program")
         try:
-            path = self._put(program)
+            path = sent(host, program, self._folder, what)
             host.run("mkfifo", f"{self._folder}/control", f"{self._folder}/answer")
             self._running = host.start(path, self._folder, *arguments)
             with understood(host.name):
@@ -105,16 +101,3 @@ class PipedProgram:
         if self._folder:
             self._host.run("rm", "-rf", self._folder)
             self._folder = ""
-
-    def _put(self, program: Path) -> str:
-        """Where the program lies on the host, once it is seen to run there."""
-        if self._host.exists(str(program)):
-            return str(program)  # this machine; its folder is named after what it was made of
-        path = f"{self._folder}/{program.name}"
-        packed = base64.b64encode(gzip.compress(program.read_bytes())).decode()
-        self._host.write(f"{path}.b64", packed)
-        unpack = 'base64 -d <"$1.b64" | gzip -d >"$1" && chmod 700 "$1" && rm "$1.b64"'
-        self._host.run("sh", "-c", unpack, "sh", path, timeout=_RUN_TIMEOUT)
-        if (tried := self._host.run(path, check=False)).exit_code != _USAGE:
-            raise CommandError(self._host.name, f"the program of {self._what}, which this machine has built,", tried)
-        return path

@@ -1,5 +1,6 @@
 """Builds the compiled parts from the C sources in this folder: the generator's, the heartbeat that watches a CPU,
-the counts of what one executes and of what a kernel drops, and the receivers of an end host.
+the counts of what one executes and of what a kernel drops, the receivers of an end host, and what loads an eBPF
+program and runs it on packets.
 
 The programs and the BPF object are compiled once per version of their sources, with the machine's own compilers, into a
 cache folder; nothing is compiled where no data path is measured.
@@ -36,10 +37,16 @@ class NativeParts:
     """The same."""
     drops: Path
     """The same."""
+    bpf_load: Path
+    """The same."""
+    vectors: Path
+    """The same."""
 
     @property
     def all(self) -> tuple[Path, ...]:
-        return (self.worker, self.bpf, self.heartbeat, self.receiver, self.counts, self.drops)
+        return (
+            self.worker, self.bpf, self.heartbeat, self.receiver, self.counts, self.drops, self.bpf_load, self.vectors,
+        )  # fmt: skip
 
 
 def build(cache: Path | None = None) -> NativeParts:
@@ -53,7 +60,7 @@ def build(cache: Path | None = None) -> NativeParts:
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     folder = (cache or cache_folder()) / f"native-{digest.hexdigest()}"
-    programs = ("heartbeat", "receiver", "counts", "drops")
+    programs = ("heartbeat", "receiver", "counts", "drops", "bpf-load", "vectors")
     names = ("pdrgate-traffic", "traffic.bpf.o", *(f"pdrgate-{name}" for name in programs))
     parts = NativeParts(*(folder / name for name in names))
     if all(part.exists() for part in parts.all):
@@ -84,11 +91,20 @@ def build(cache: Path | None = None) -> NativeParts:
         )
         _compile(["gcc", "-O2", "-Wall", str(_SOURCES / "worker.c"), "-lbpf", "-pthread"], parts.worker)
         _compile(["gcc", "-O2", "-Wall", str(_SOURCES / "heartbeat.c"), "-pthread"], parts.heartbeat)
-        for name, static in (
-            ("receiver.c", parts.receiver), ("counts.c", parts.counts), ("drops.c", parts.drops)
+        for name, static, libraries in (
+            ("receiver.c", parts.receiver, ()), ("counts.c", parts.counts, ()), ("drops.c", parts.drops, ()),
+            ("bpf_load.c", parts.bpf_load, _libbpf()), ("vectors.c", parts.vectors, ()),
         ):  # fmt: skip
-            _compile(["gcc", "-Os", "-Wall", "-static", "-s", str(_SOURCES / name)], static)
+            _compile(["gcc", "-Os", "-Wall", "-static", "-s", str(_SOURCES / name), *libraries], static)
     return parts
+
+
+def _libbpf() -> tuple[str, ...]:
+    """The libraries that libbpf takes where all is linked into one file; libelf takes zstd since 0.189."""
+    zstd = subprocess.run(
+        ("gcc", "-print-file-name=libzstd.a"), capture_output=True, text=True, check=False, env=child_environment()
+    ).stdout.strip()
+    return ("-lbpf", "-lelf", "-lz", *(("-lzstd",) if Path(zstd).is_absolute() else ()))
 
 
 def _compile(command: list[str], output: Path) -> None:
