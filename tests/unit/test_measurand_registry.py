@@ -30,6 +30,14 @@ def test_a_run_that_asks_for_nothing_accepts_what_each_measurand_says() -> None:
     assert told == ACCEPTED
 
 
+def test_the_pdr_of_an_end_host_gets_a_larger_tolerance_and_nothing_else_does() -> None:
+    """Within 2 % of its knee an end host holds a load or not by chance."""
+    at_programs = {one.name: one.tolerance.accepted({}, delivered=True) for one in DESCRIPTIONS if one.name in ACCEPTED}
+    assert at_programs == {**ACCEPTED, "PDR": 0.05}
+    (pdr,) = (one for one in DESCRIPTIONS if one.name == "PDR")
+    assert pdr.tolerance.accepted({"tolerance": 0.1}, delivered=True) == 0.1
+
+
 @pytest.mark.parametrize("one", DESCRIPTIONS, ids=lambda one: one.name)
 def test_an_option_sets_the_tolerance_that_the_measurand_says_and_no_other(one: Description) -> None:
     options = {each.tolerance.option for each in DESCRIPTIONS} - {""}

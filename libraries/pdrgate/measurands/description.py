@@ -36,11 +36,14 @@ class Tolerance:
     """The option of a run that asks for another; empty where none does."""
     least: float = 0.0
     """It is never less, whatever is asked for."""
+    least_delivered: float = 0.0
+    """The same where packets end at programs of the SUT."""
 
-    def accepted(self, asked: Asked) -> float:
-        """The change that is accepted of a run."""
+    def accepted(self, asked: Asked, *, delivered: bool = False) -> float:
+        """The change that is accepted of a run; ``delivered`` says whether packets end at programs of the SUT."""
         found = asked.get(self.option)
-        return max(self.default if found is None else float(found), self.least)
+        least = max(self.least, self.least_delivered) if delivered else self.least
+        return max(self.default if found is None else float(found), least)
 
     def judges(self, asked: Asked) -> bool:
         """Whether a run judges it; else it is told."""

@@ -466,9 +466,10 @@ class PairsComparison(ABC, Generic[AnyStretch]):
     def _fresh(self, tolerance: float | None = None) -> list[Samples]:
         """Those of the pairs of this try."""
         asked = self._accepts(self.plan.tolerance if tolerance is None else tolerance)
+        delivered = self.scenario.starves
         return [
             Samples(
-                one.name, one.unit, one.better, one.tolerance.accepted(asked),
+                one.name, one.unit, one.better, one.tolerance.accepted(asked, delivered=delivered),
                 self.samples(one.name, "baseline"), self.samples(one.name, "candidate"),
             )
             for one in self._compared
@@ -541,7 +542,8 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         """Say what can be told apart on the testbed that it is; refuse to look for less."""
         floor = noise_floor(self.session.noise, fingerprint, self.session.observer)
         asked = self._accepts(self.plan.tolerance)
-        tolerances = {one.name: one.tolerance.accepted(asked) for one in self.compared}
+        delivered = self.scenario.starves
+        tolerances = {one.name: one.tolerance.accepted(asked, delivered=delivered) for one in self.compared}
         if self.session.noise:
             self.session.observer.said(resolvable_in_words(floor, tolerances))
         if not self.session.options.below_noise:

@@ -37,6 +37,7 @@ from pdrgate.measurands import (
 from pdrgate.measurands import (
     Asked as AskedTolerances,
 )
+from pdrgate.measurands.starvation import LeastDelivered
 from pdrgate.measurands.tcp import transfers_of_replicates
 from pdrgate.phase import OF_CURVE, Phase
 from pdrgate.replication import NoiseFloor, PairsRule, Samples
@@ -226,7 +227,8 @@ def _samples(
             return ()  # not everything is measured everywhere
         return tuple(values[number] for number in (sorted(values) if pairs is None else pairs))
 
-    accepted = measurand.tolerance.accepted(asked)
+    delivered = bool(first.values.get(LeastDelivered.name))
+    accepted = measurand.tolerance.accepted(asked, delivered=delivered)
     return Samples(measurand.name, measurand.unit, measurand.better, accepted, of(first), of(second))
 
 

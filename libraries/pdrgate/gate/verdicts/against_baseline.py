@@ -181,9 +181,11 @@ class AgainstBaseline:
         theirs, options = self._baseline.samples, self._session.options
         asked = tolerances_asked(options, tolerance, cost_tolerance_of(self._sut.testbed, options.cost_tolerance))
         known = [(one, described(one.name, one.unit, one.better)) for one in measurands]
+        delivered = self._sut.scenario.starves
         samples = [
             Samples(
-                one.name, one.unit, one.better, about.tolerance.accepted(asked), theirs[one.name], one.samples
+                one.name, one.unit, one.better, about.tolerance.accepted(asked, delivered=delivered),
+                theirs[one.name], one.samples,
             )
             for one, about in known
             if about.judged(asked) and len(one.samples) > 1 and len(theirs.get(one.name, ())) > 1
