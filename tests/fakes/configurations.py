@@ -10,7 +10,7 @@ from fake_testbed import Watcher
 
 from pdrgate.gate.comparisons.boots import Build
 from pdrgate.gate.comparisons.by_scenario import AnyComparison, comparison_of
-from pdrgate.gate.comparisons.pairs_comparison import Plan
+from pdrgate.gate.comparisons.pairs_plan import Plan
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.profile import ProfileName
 from pdrgate.gate.run.progress import Observer

@@ -21,12 +21,13 @@ from fake_testbed import CONFIG, QUICK, FakeTestbed, Killed, Watcher
 from known_noise import KnownNoise
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 
-import pdrgate.gate.comparisons.pairs_comparison as module
+import pdrgate.gate.comparisons.pairs_plan as module
 from pdrgate.crashes.faults import Crash
 from pdrgate.errors import DataError, StorageError, TestbedError, UsageError
 from pdrgate.gate.comparisons.boots import Build
-from pdrgate.gate.comparisons.build_comparison import BuildComparison, Plan
+from pdrgate.gate.comparisons.build_comparison import BuildComparison
 from pdrgate.gate.comparisons.equal_builds import compare_with_itself
+from pdrgate.gate.comparisons.pairs_plan import Plan
 from pdrgate.gate.judged_again.file_comparison import compare_files
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.pairs_file import PAIRS_FILE
@@ -1009,7 +1010,7 @@ def test_a_generator_too_slow_for_the_grid_is_the_testbeds_fault_and_no_change(t
 def test_the_rule_that_ends_a_comparison_is_the_one_that_judges_it(tmp_path: Path) -> None:
     session, subject = comparison(tmp_path, STEADY, [0.9e6], Machine())
     subject.measure()
-    standing = subject._standing()
+    standing = subject._judged_samples().standing()
     assert standing.verdict is subject.judge(0.02).verdict is Verdict.REGRESSION
     assert subject.comparison is not None
     assert subject.comparison.changes == standing.changes

@@ -10,7 +10,7 @@ import pytest
 from curves import EarlyLoss, Livelock
 from simulated_sut import Behaviour, IdealCurve, LoadLoss, SimulatedSut
 
-from pdrgate.gate.comparisons.pairs_shape import Shape, shape_of
+from pdrgate.gate.comparisons.pairs_shape import PairsShape, shape_of
 from pdrgate.replication import Contradiction, PairsRule, Samples, Standing
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement, Verdict
@@ -27,8 +27,8 @@ Curves = dict[Side, Callable[[float], LoadLoss]]
 
 def judged(
     curves: Curves, levels: dict[Side, Sequence[float]] | None = None, modes: Sequence[float] = (1.0,), pairs: int = 8
-) -> tuple[Shape, Standing]:
-    """Shape and standing of so many pairs; PDR and saturation throughput are those of the level."""
+) -> tuple[PairsShape, Standing]:
+    """PairsShape and standing of so many pairs; PDR and saturation throughput are those of the level."""
     source = random.Random(1)
     trials: dict[Side, list[Trial]] = {side: [] for side in SIDES}
     values: dict[Side, list[float]] = {side: [] for side in SIDES}
@@ -52,7 +52,7 @@ def judged(
     return shape, standing
 
 
-def said(shape: Shape, standing: Standing) -> str:
+def said(shape: PairsShape, standing: Standing) -> str:
     found = shape.veto(standing, LABELS)
     return str(found) if found else ""
 

@@ -25,7 +25,7 @@ from pdrgate.data_paths.iperf import check_believable, json_and_words, read_tran
 from pdrgate.errors import DataError, SutError, TestbedError, UsageError
 from pdrgate.gate.comparisons.boots import SIDES, Build
 from pdrgate.gate.comparisons.by_scenario import comparison_of
-from pdrgate.gate.comparisons.pairs_comparison import Plan
+from pdrgate.gate.comparisons.pairs_plan import Plan
 from pdrgate.gate.comparisons.transfer_comparison import TransferComparison
 from pdrgate.gate.judged_again.file_comparison import compare_files
 from pdrgate.gate.run.scenario import Scenario

@@ -17,7 +17,7 @@ from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.comparisons.boots import SIDES, Build
 from pdrgate.gate.comparisons.by_scenario import comparison_of
-from pdrgate.gate.comparisons.pairs_comparison import Plan
+from pdrgate.gate.comparisons.pairs_plan import Plan
 from pdrgate.gate.comparisons.spike_in import spike_in
 from pdrgate.keywords.log import show_scenario
 from pdrgate.keywords.state import State

@@ -22,7 +22,8 @@ from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.errors import EXIT_FAULT, DataError, StorageError, TestbedError
 from pdrgate.gate.comparisons.boots import SIDES, Build
-from pdrgate.gate.comparisons.build_comparison import BuildComparison, Plan
+from pdrgate.gate.comparisons.build_comparison import BuildComparison
+from pdrgate.gate.comparisons.pairs_plan import Plan
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.open_loop_sut import Subject, goals_of

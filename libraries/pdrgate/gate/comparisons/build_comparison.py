@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from pdrgate.gate.comparisons.boots import Build
 from pdrgate.gate.comparisons.curve_boots import CurveBoots
-from pdrgate.gate.comparisons.pairs_comparison import PairsComparison, Plan
-from pdrgate.gate.comparisons.pairs_shape import Shape, shape_of
+from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
+from pdrgate.gate.comparisons.pairs_shape import PairsShape, shape_of
 from pdrgate.gate.run.progress import Progress
 from pdrgate.gate.verdicts.arrivals import arrivals
 from pdrgate.gate.verdicts.build_latency import latencies
@@ -21,8 +21,6 @@ from pdrgate.results.losses import LossResult
 from pdrgate.results.model import ArrivalsResult, CostResult, ForwardedFrameResult, LatencyResult, Side
 from pdrgate.search.bounds import known_bounds
 from pdrgate.trial import Trial, by_boot
-
-__all__ = ["BuildComparison", "Plan"]
 
 
 class BuildComparison(PairsComparison[Trial]):
@@ -54,7 +52,7 @@ class BuildComparison(PairsComparison[Trial]):
             known=self._begin_on, test=self.longname,
         )  # fmt: skip
 
-    def _shape_of(self, samples: Mapping[str, Mapping[Side, tuple[float, ...]]]) -> Shape:
+    def _shape_of(self, samples: Mapping[str, Mapping[Side, tuple[float, ...]]]) -> PairsShape:
         return shape_of(
             {side: self._of(side) for side in self.builds}, samples,
             earlier=self._earlier.samples, contradictions=self._earlier.contradictions,

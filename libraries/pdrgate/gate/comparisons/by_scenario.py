@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pdrgate.gate.comparisons.boots import Build
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
-from pdrgate.gate.comparisons.pairs_comparison import Plan
+from pdrgate.gate.comparisons.pairs_plan import Plan
 from pdrgate.gate.comparisons.transfer_comparison import TransferComparison
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session

@@ -9,34 +9,30 @@ of their ratio. Where it cannot, the boots of a pair follow each other, A B, the
 from __future__ import annotations
 
 import contextlib
-import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Generic
 
 from pdrgate.crashes.faults import Crash
-from pdrgate.errors import DataError, SutError
+from pdrgate.errors import SutError
 from pdrgate.gate.comparisons.boots import SIDES, BootError, Boots, Build
-from pdrgate.gate.comparisons.pairs_shape import Shape
+from pdrgate.gate.comparisons.failed_boots import too_many_failed
+from pdrgate.gate.comparisons.pairs_judgement import PairsContext, PairsSamples, judged_pairs
+from pdrgate.gate.comparisons.pairs_plan import PairsClock, Plan
+from pdrgate.gate.comparisons.pairs_shape import PairsShape
+from pdrgate.gate.comparisons.resumed_pairs import resumed_pairs
 from pdrgate.gate.comparisons.tries_ledger import Earlier, Tries
 from pdrgate.gate.run.pairs_file import StoredStep
 from pdrgate.gate.run.progress import Estimate
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.scenario_run import pdr_of
-from pdrgate.gate.sut.prepared_sut import differences
 from pdrgate.gate.verdicts.baseline import besides_the_kernel, differing_entries
-from pdrgate.gate.verdicts.build_pair import BuildPair
 from pdrgate.gate.verdicts.change_verdict import (
     check_tolerance,
-    comparison,
-    judged,
-    proven,
     shown,
     summarised,
-    told,
     tolerances_asked,
 )
 from pdrgate.gate.verdicts.disturbance import Disturbance
@@ -44,11 +40,10 @@ from pdrgate.gate.verdicts.interference import interference
 from pdrgate.gate.verdicts.noise_floor import as_observed, check_resolvable, noise_floor, remember, resolvable_in_words
 from pdrgate.guests.guest import GuestError
 from pdrgate.measurands import Asked, Description
-from pdrgate.measurands.function_changes import function_changes
 from pdrgate.phase import Phase
-from pdrgate.replication import PairsRule, Samples, Standing
+from pdrgate.replication import PairsRule, Samples
 from pdrgate.replication.earlier_tries import Pairs
-from pdrgate.results.losses import LossResult, compared
+from pdrgate.results.losses import LossResult
 from pdrgate.results.model import (
     ArrivalsResult,
     BootResult,
@@ -65,38 +60,8 @@ from pdrgate.results.model import (
 )
 from pdrgate.results.verdict import Judgement, Verdict, graver
 from pdrgate.stability import Assessment
-from pdrgate.stability import Verdict as Stability
-from pdrgate.trial import AnyStretch, Trial, by_boot
+from pdrgate.trial import AnyStretch, Trial
 
-_MOST_FAILURES = 2
-"""Boots of one build that may fail; one failure can be the testbed's, two are the build's."""
-_FEWEST_IN_ANY_TIME = 2
-"""Pairs that are measured, whatever time they take: of one nothing can be told."""
-_FEWEST_CONCLUSIVE = 6
-"""Pairs that a budget which nobody named allows in any case, however long boots take."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How many pairs of boots a comparison may cost. It ends early once the rule has its answer."""
-
-    pairs: int
-    """At most."""
-    budget: float | None
-    """Seconds after which no pair is begun, once there are two; None: `STEADY_BUDGET` for guests of constant speed and
-    `DEFAULT_BUDGET` for others, and time for six pairs if they take longer."""
-    tolerance: float
-    together: bool = True
-    """Whether the boots of a pair are up at once and measured in turn."""
-    comparisons: int = 1
-    """Of the whole run, this one included."""
-    whole: bool = False
-    """Whether all pairs are measured, whatever the first ones show."""
-
-
-DEFAULT_BUDGET = 540.0
-STEADY_BUDGET = 100.0
-"""Where the speed is constant: what fourteen pairs of 7 s do not tell there, forty hardly do."""
 _TELLING = frozenset({Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.INCONCLUSIVE})
 """What a comparison ends with that tells how boots of its testbed deviate."""
 
@@ -137,7 +102,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         self.longname = longname or test
         self._boots = self._new_boots()
         self.boots: list[BootResult] = []
-        self.shape: Shape | None = None
+        self.shape: PairsShape | None = None
         """Once all pairs are measured."""
         self.comparison: ComparisonResult | None = None
         self.spike_in: SpikeInResult | None = None
@@ -160,13 +125,9 @@ class PairsComparison(ABC, Generic[AnyStretch]):
             resumed=session.record.resumed, observer=session.observer,
         )  # fmt: skip
         self._count = 0
-        self._spent = 0.0
-        """Seconds that earlier starts of this comparison took."""
-        self._began = time.monotonic()
+        self._clock = PairsClock(plan)
         self._ended: Judgement | None = None
         """Why it came to another end than its own: an error, an interruption, what else its test asserts."""
-        self._ends = [0.0]
-        """Seconds from the begin of this start to the end of each of its pairs, 0 the first."""
         self._outlooks: dict[tuple[int, int], tuple[int, int]] = {}
         """By boots and earlier pairs: every trial asks, and only a boot changes it."""
 
@@ -177,7 +138,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         """What boots both builds and asks them; it tells `_told`, and `_begin_on` of the first boot."""
 
     @abstractmethod
-    def _shape_of(self, samples: Mapping[str, Mapping[Side, tuple[float, ...]]]) -> Shape:
+    def _shape_of(self, samples: Mapping[str, Mapping[Side, tuple[float, ...]]]) -> PairsShape:
         """What may speak against comparing by means, once all pairs are measured; samples by measurand and side."""
 
     @abstractmethod
@@ -232,7 +193,9 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         """Pairs of boots until the rule has its answer, and what that is by the plan's tolerance."""
         with contextlib.closing(self._boots):
             self._resume()
-            while self._given_up is None and self._standing().verdict is None and not self._time_is_up():
+            while (
+                self._given_up is None and self._judged_samples().standing().verdict is None and not self._time_is_up()
+            ):
                 known = len(self.boots)
                 self._now.clear()
                 try:
@@ -243,7 +206,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
                     self._failed(failed)
                 if len(self.boots) > known:
                     if not self.boots[-1].failure:
-                        self._ends.append(time.monotonic() - self._began)
+                        self._clock.pair_ended()
                     self.session.record.pairs.append(self._stored(self.boots[known:]))
                     self._find_tries()
                     self._tell()
@@ -270,40 +233,21 @@ class PairsComparison(ABC, Generic[AnyStretch]):
     def _by(self, tolerance: float) -> tuple[Judgement, ComparisonResult | None]:
         """The verdict by a tolerance, and the change: one that was measured is told in any case."""
         check_tolerance(tolerance)
+        return judged_pairs(self._judged_samples(tolerance), self._context())
+
+    def _context(self) -> PairsContext:
+        """What a verdict rests on beside the samples."""
         failure = self._failure
         if failure is not None and failure is not self._boots.unlike:
             failure = Disturbance.of(self._now, self.session.profile.patience).weighed(failure, self._boots.remedy)
-        standing = self._standing(tolerance, ended=True)
-        if not standing.changes:
-            few = f"{self._pairs} pair{'s' * (self._pairs != 1)} of boots; a comparison needs two"
-            failure = failure or self._weighed(Judgement(Verdict.INCONCLUSIVE, few))
-            assert failure is not None
-            return failure, None
-        functions = function_changes(*(self._cost(side) for side in SIDES))
-        changes = self._rule.told(standing, self._samples(tolerance), self._earlier.pairs)
-        builds = BuildPair.of(*(self._boots.sides[side].environment for side in SIDES))
-        found = judged(changes, functions)
-        veto = failure or self._veto(standing)
-        doubt = veto or (found if found.verdict is Verdict.INCONCLUSIVE else None)
-        weighed = self._weighed(doubt)
-        if weighed is not None and weighed.verdict is Verdict.DISTURBED:
-            veto = weighed
-        change = comparison(
-            changes, self.builds["baseline"].label, self._differs, pairs=self._pairs,
-            earlier=self._earlier.pairs, tries=len(self._earlier.tries) + 1,
-            why_not=veto.reason if veto else "", functions=functions,
-            builds=builds,
+        sides = {
+            side: replace(self._boots.sides[side], cost=self._cost(side), losses=self._losses(side)) for side in SIDES
+        }
+        return PairsContext(
+            sides=sides, failure=failure, shape=self.shape, disturbance=self.disturbance,
+            interference=self.interference, remedy=self._boots.remedy, spike_in=self.spike_in,
+            differing_configs_allowed=self.session.options.allow_config_differences,
         )  # fmt: skip
-        if veto is not None:
-            numbers = "; ".join(map(told, changes))
-            remark = "" if veto.verdict is Verdict.DISTURBED else self.disturbance.remark()
-            refused = veto.remarked(
-                remark, self._places(veto.verdict), f"not accepted therefore: {numbers}", self._earlier.in_words()
-            )
-            return refused, change
-        found = builds.weighed(found, allowed=self.session.options.allow_config_differences)
-        accepted = proven(found, self.spike_in)
-        return accepted.remarked(*self._remarks(found.verdict), self._earlier.in_words()), change
 
     @property
     def loads(self) -> tuple[float, ...]:
@@ -319,21 +263,15 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         """What the comparison still takes: as many pairs as the rule may want, and the budget allows; None before the
         first pair has shown what one takes.
         """
-        if len(self._ends) < 2:
+        if not self._clock.has_timed_a_pair:
             return None
-        # The first of a start is slower than all others: both builds are searched.
-        counted = self._ends[1:] if len(self._ends) > 2 else self._ends
-        each = (counted[-1] - counted[0]) / (len(counted) - 1)
-        since = time.monotonic() - self._began - self._ends[-1]
-        allowed = math.ceil(max(0.0, self._budget - self._elapsed + since) / each) if each else self.plan.pairs
-        least, most = (min(number - self._pairs, allowed) for number in self._outlook)
-        return Estimate(max(0.0, least * each - since), max(0.0, most * each - since))
+        return self._clock.left(self._outlook, self._pairs, self._boots.steady)
 
     @property
     def _outlook(self) -> tuple[int, int]:
         known = len(self.boots), self._tries.earlier.pairs
         if known not in self._outlooks:
-            self._outlooks = {known: self._rule.outlook(self._samples(), self._earlier.pairs)}
+            self._outlooks = {known: self._rule.outlook(self._judged_samples().all, self._earlier.pairs)}
         return self._outlooks[known]
 
     @property
@@ -348,7 +286,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
 
     def stability(self) -> Judgement | None:
         """Why the trials of the builds support no comparison; None when they do."""
-        return self._veto(self._standing(ended=True))
+        return self._context().veto(self._judged_samples().standing(ended=True))
 
     def finish(self, judgement: Judgement | None = None) -> Judgement:
         """Leave the last boots, judge what nobody has judged yet, and record the scenario.
@@ -416,7 +354,9 @@ class PairsComparison(ABC, Generic[AnyStretch]):
     @property
     def _given_up(self) -> Judgement | None:
         """Why no further pair is measured, though the rule has no answer."""
-        return self._boots.failure or self._too_many_failed
+        return self._boots.failure or too_many_failed(
+            self.boots, {side: self.builds[side].label for side in SIDES}, baseline_came_up=self._baseline_came_up
+        )
 
     @property
     def _pairs(self) -> int:
@@ -425,43 +365,20 @@ class PairsComparison(ABC, Generic[AnyStretch]):
     def _certain(self, pair: int) -> bool:
         """Whether that pair will be measured, whatever those before it show, as far as time is left for it."""
         known = self._earlier if self._pairs else self._tries.earlier
-        return self._rule.wants(pair, known.pairs) and self._in_time(pair)
+        return self._rule.wants(pair, known.pairs) and self._clock.in_time(pair, self._pairs, self._boots.steady)
 
-    def _in_time(self, pair: int) -> bool:
-        return pair <= _FEWEST_IN_ANY_TIME or self._elapsed <= self._budget
-
-    @property
-    def _elapsed(self) -> float:
-        return self._spent + time.monotonic() - self._began
-
-    @property
-    def _budget(self) -> float:
-        if self.plan.budget is not None:
-            return self.plan.budget
-        each = self._elapsed / self._pairs if self._pairs else 0.0
-        return max(STEADY_BUDGET if self._boots.steady else DEFAULT_BUDGET, _FEWEST_CONCLUSIVE * each)
-
-    @property
-    def _affordable(self) -> int:
-        """Pairs that there is time for, as long as each takes what they took so far."""
-        if not self._pairs or self._elapsed <= 0:
-            return self.plan.pairs
-        each = self._elapsed / self._pairs
-        return min(self.plan.pairs, max(self._pairs, math.ceil(self._budget / each)))
+    def _ended_by_rule(self) -> bool:
+        """Whether the rule has its answer, or there can be none."""
+        return self._given_up is not None or self._judged_samples().standing().verdict is not None
 
     def _time_is_up(self) -> bool:
-        if self._in_time(self._pairs + 1):
+        if self._clock.in_time(self._pairs + 1, self._pairs, self._boots.steady):
             return False
         self.session.observer.said("the time is up: no further boots")
         return True
 
-    def _standing(self, tolerance: float | None = None, *, ended: bool = False) -> Standing:
-        return self._rule.standing(self._samples(tolerance), earlier=self._earlier.pairs, ended=ended)
-
-    def _samples(self, tolerance: float | None = None) -> list[Samples]:
-        """Those of all pairs that count, the ones of earlier tries first."""
-        earlier = self._earlier
-        return [one.after(earlier.of(one.measurand)) for one in self._fresh(tolerance)]
+    def _judged_samples(self, tolerance: float | None = None) -> PairsSamples:
+        return PairsSamples(rule=self._rule, fresh=self._fresh(tolerance), pairs=self._pairs, earlier=self._earlier)
 
     def _fresh(self, tolerance: float | None = None) -> list[Samples]:
         """Those of the pairs of this try."""
@@ -491,7 +408,11 @@ class PairsComparison(ABC, Generic[AnyStretch]):
 
     @property
     def _rule(self) -> PairsRule:
-        rule = PairsRule(most=self.plan.pairs, comparisons=self.plan.comparisons, affordable=self._affordable)
+        rule = PairsRule(
+            most=self.plan.pairs,
+            comparisons=self.plan.comparisons,
+            affordable=self._clock.affordable(self._pairs, self._boots.steady),
+        )
         return replace(rule, fewest=rule.most, fewest_scattered=rule.most) if self.plan.whole else rule
 
     def _accepts(self, tolerance: float) -> Asked:
@@ -507,34 +428,8 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         whole = [boot for boot in self.boots if not boot.failure]
         return tuple(one for one in measurands if all(one.name in boot.values for boot in whole))
 
-    def _veto(self, standing: Standing) -> Judgement | None:
-        if self.shape is None:
-            return None
-        return self.shape.veto(standing, self._labels(), self.interference)
-
-    def _remarks(self, verdict: Verdict) -> list[str]:
-        """What a reader should know of a change that is accepted."""
-        remarks = [self.disturbance.remark()]
-        for side in SIDES:
-            found = self._assessment(side)
-            if found is not None and found.verdict is not Stability.STABLE:
-                remarks.append(f"the {side}'s curve: {found.reason}")
-        if self.interference and verdict is not Verdict.PASS:
-            remarks.append(f"meanwhile {self.interference}")
-        remarks.append(self.shape.remark if self.shape is not None else "")
-        return [*remarks, self._places(verdict)]
-
-    def _places(self, verdict: Verdict) -> str:
-        """Where both builds lose packets, in a clause; of a verdict that this explains."""
-        if verdict not in (Verdict.REGRESSION, Verdict.UNSTABLE):
-            return ""
-        return compared(*(self._losses(side) for side in SIDES))
-
     def _assessment(self, side: Side) -> Assessment | None:
         return self.shape.assessments.get(side) if self.shape is not None else None
-
-    def _weighed(self, judgement: Judgement | None) -> Judgement | None:
-        return self.disturbance.weighed(judgement, self._boots.remedy)
 
     # --- The testbed's noise ---
 
@@ -592,26 +487,10 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         self._boots.forget_searches()
 
     @property
-    def _too_many_failed(self) -> Judgement | None:
-        """A crash is the candidate's alone. What its baseline does as well, or a tool, is a fault of the testbed."""
-        failed = {side: [boot for boot in self.boots if boot.side == side and boot.failure] for side in SIDES}
-        for side, failures in failed.items():
-            if len(failures) < _MOST_FAILURES:
-                continue
-            count = f"{len(failures)} boots of the {side} {self.builds[side].label} failed"
-            if side == "candidate" and self._baseline_came_up and all(boot.sut_failed for boot in failures):
-                if not failed["baseline"]:
-                    worst = next((boot for boot in failures if boot.crash is not None), failures[-1])
-                    return Judgement(Verdict.CRASH, f"{worst.failure}; {count}, and none of the baseline's")
-                both = f"{count}, and {len(failed['baseline'])} of the baseline, so that both builds do"
-                return Judgement(Verdict.ERROR, f"{both}; the last: {failures[-1].failure}")
-            return Judgement(Verdict.ERROR, f"{count}, the last: {failures[-1].failure}")
-        return None
-
-    @property
     def _baseline_came_up(self) -> bool:
         """Whether a boot of another build than the candidate has come up beside it."""
-        one_build = self._identities()["baseline"] and len(set(self._identities().values())) == 1
+        baseline, candidate = (self.builds[side].identity for side in SIDES)
+        one_build = baseline and baseline == candidate
         return bool(self._boots.sides["baseline"].fingerprint) and not one_build
 
     def _tell(self) -> None:
@@ -620,7 +499,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
             return
         so_far = {
             one.measurand: f", so far {one.change:+.1%} ({one.lower:+.1%} to {one.upper:+.1%})"
-            for one in self._standing().changes
+            for one in self._judged_samples().standing().changes
         }
         told = []
         for one in self._compared:
@@ -671,36 +550,12 @@ class PairsComparison(ABC, Generic[AnyStretch]):
 
     # --- What a run that continues this one must know ---
 
-    def _labels(self) -> dict[str, str]:
-        return {side: build.label for side, build in self.builds.items()}
-
-    def _identities(self) -> dict[str, str]:
-        return {side: build.identity for side, build in self.builds.items()}
-
-    def _refuse_other_builds(self, steps: Sequence[StoredStep]) -> None:
-        """Raise DataError when pairs of the run that is continued are of other builds: their names need not tell."""
-        ours = _in_words(self._labels(), self._identities())
-        for step in steps:
-            told = differences(_in_words(step.builds, step.identities), ours)
-            if told or step.test != self.longname:
-                raise DataError(
-                    f"cannot resume {self.session.record.folder}: its pairs of {self.scenario.name} were measured "
-                    f"otherwise ({'; '.join(told) or 'by an older version of pdrgate'}); start a new run"
-                )
-
-    def _refuse_lost(self, steps: Sequence[StoredStep], measured: Mapping[str, Sequence[AnyStretch]]) -> None:
-        """Raise DataError when what a pair rests on is not there any more."""
-        for boot in (boot for step in steps if not step.failed for boot in step.boots):
-            if not any(one.phase == Phase.REPEAT for one in measured.get(boot.boot, ())):
-                raise DataError(
-                    f"cannot resume {self.session.record.folder}: what was measured in boot {boot.pair} of the "
-                    f"{boot.side} ({boot.boot}) is not there any more; start a new run"
-                )
-
     def _stored(self, boots: Sequence[BootResult]) -> StoredStep:
         return StoredStep(
-            test=self.longname, scenario=self.scenario.name, builds=self._labels(), identities=self._identities(),
-            elapsed=self._elapsed, boots=tuple(boots), loads=self._boots.loads,
+            test=self.longname, scenario=self.scenario.name,
+            builds={side: build.label for side, build in self.builds.items()},
+            identities={side: build.identity for side, build in self.builds.items()},
+            elapsed=self._clock.elapsed, boots=tuple(boots), loads=self._boots.loads,
             latency_loads=self._boots.latency_loads, sides=self._boots.sides,
         )  # fmt: skip
 
@@ -709,30 +564,21 @@ class PairsComparison(ABC, Generic[AnyStretch]):
 
         Raises DataError when they are of other builds, or what was measured in their boots is not there.
         """
-        measured = by_boot(self._known())
-        steps = self.session.record.pairs.take(self.longname, self.scenario.name)
-        self._refuse_other_builds(steps)
-        self._refuse_lost(steps, measured)
-        for step in steps:
-            self._spent = step.elapsed
-            self._boots.loads, self._boots.latency_loads = step.loads, step.latency_loads
-            self._boots.sides.update(step.sides)
-            self.boots += step.boots
-            for boot in () if step.failed else step.boots:
-                theirs = measured[boot.boot]
-                self._count += len(theirs)
-                self._all += theirs
-                self._trials += [one for one in theirs if one.phase not in (Phase.CALIBRATION, Phase.SEARCH)]
+        taken = resumed_pairs(
+            self.session.record.folder, self.longname, self.scenario.name, self.builds,
+            self.session.record.pairs.take(self.longname, self.scenario.name), self._known(),
+        )  # fmt: skip
+        if (last := taken.last) is not None:
+            self._clock.spent = last.elapsed
+            self._boots.loads, self._boots.latency_loads = last.loads, last.latency_loads
+            self._boots.sides.update(last.sides)
+        self.boots += taken.boots
+        self._count += len(taken.measured)
+        self._all += taken.measured
+        self._trials += [one for one in taken.measured if one.phase not in (Phase.CALIBRATION, Phase.SEARCH)]
         self._find_tries()
         if self.boots:
             self.session.observer.said(f"{self._pairs} pairs of boots are taken over from the run that is continued")
-
-
-def _in_words(labels: Mapping[str, str], identities: Mapping[str, str]) -> dict[str, str]:
-    """Builds by side, told apart by what they are."""
-    return {
-        side: f"{label} with content {identities.get(side, '')[:12] or 'unknown'}" for side, label in labels.items()
-    }
 
 
 def _crash_result(crash: Crash) -> CrashResult:

@@ -31,7 +31,7 @@ Samples = Mapping[str, Mapping[Side, tuple[float, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class PairsShape:
     """What may speak against comparing two builds by the means of their boots."""
 
     pairs: int
@@ -98,7 +98,7 @@ def shape_of(
     reading: Reading,
     loss_ratio: float,
     scenario: str,
-) -> Shape:
+) -> PairsShape:
     """The shape of a comparison.
 
     Args:
@@ -124,17 +124,17 @@ def shape_of(
         for side, own in trials.items()
     }  # fmt: skip
     pairs = sum(len(one[PartialDropRate.name]["baseline"]) for one in tries)
-    return Shape(pairs, assessments, tuple(levels), tuple(ratios), tuple(contradictions), tuple(slow))
+    return PairsShape(pairs, assessments, tuple(levels), tuple(ratios), tuple(contradictions), tuple(slow))
 
 
 def shape_of_transfers(
     samples: Samples, *, earlier: Sequence[Samples] = (), contradictions: Sequence[Contradiction] = ()
-) -> Shape:
+) -> PairsShape:
     """The shape of a comparison of closed loops, which have no curve: of their throughput from boot to boot."""
     tries = (*earlier, samples)
     levels, ratios, slow = _over_boots(compared_of(OF_TRANSFERS), tries)
     pairs = sum(len(one[TcpThroughput.name]["baseline"]) for one in tries)
-    return Shape(pairs, {}, tuple(levels), tuple(ratios), tuple(contradictions), tuple(slow))
+    return PairsShape(pairs, {}, tuple(levels), tuple(ratios), tuple(contradictions), tuple(slow))
 
 
 def _over_boots(

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pdrgate.gate.comparisons.boots import Boot, Boots
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
-from pdrgate.gate.comparisons.pairs_shape import Shape, shape_of_transfers
+from pdrgate.gate.comparisons.pairs_shape import PairsShape, shape_of_transfers
 from pdrgate.gate.scenarios.transfer_run import TransferMeasurands, in_words, transfers_result
 from pdrgate.gate.sut.closed_loop_sut import TransferSubject
 from pdrgate.gate.sut.prepared_sut import Identity
@@ -65,7 +65,7 @@ class TransferComparison(PairsComparison[Transfer]):
             known=self._begin_on, test=self.longname,
         )  # fmt: skip
 
-    def _shape_of(self, samples: Mapping[str, Mapping[Side, tuple[float, ...]]]) -> Shape:
+    def _shape_of(self, samples: Mapping[str, Mapping[Side, tuple[float, ...]]]) -> PairsShape:
         earlier = self._earlier
         return shape_of_transfers(samples, earlier=earlier.samples, contradictions=earlier.contradictions)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 
 from pdrgate.errors import DataError
-from pdrgate.gate.comparisons.pairs_shape import Shape, shape_of, shape_of_transfers
+from pdrgate.gate.comparisons.pairs_shape import PairsShape, shape_of, shape_of_transfers
 from pdrgate.gate.judged_again.sets_of_trials import Asked, StoredSet, check_comparable, goal_of_sets, stored_set
 from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.gate.scenarios.transfer_run import TransferMeasurands
@@ -201,7 +201,7 @@ def _by_pairs(
     of_boots: dict[str, Mapping[Side, tuple[float, ...]]] = {
         one.measurand: {"baseline": one.baseline, "candidate": one.candidate} for one in samples
     }
-    shape: Shape
+    shape: PairsShape
     if first.transfers:
         shape = shape_of_transfers(of_boots)
     else:

@@ -1,0 +1,81 @@
+"""The pairs of a run that is continued: which of its steps are taken over, with what was measured in their boots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic
+
+from pdrgate.errors import DataError
+from pdrgate.gate.comparisons.boots import Build
+from pdrgate.gate.run.pairs_file import StoredStep
+from pdrgate.gate.sut.prepared_sut import differences
+from pdrgate.phase import Phase
+from pdrgate.results.model import BootResult, Side
+from pdrgate.trial import AnyStretch, by_boot
+
+
+@dataclass(frozen=True, slots=True)
+class ResumedPairs(Generic[AnyStretch]):
+    """Steps of an earlier start, in measured order, and what was measured in the boots of their whole pairs."""
+
+    steps: Sequence[StoredStep]
+    measured: Sequence[AnyStretch]
+
+    @property
+    def boots(self) -> list[BootResult]:
+        """Those of the steps, the failed ones included."""
+        return [boot for step in self.steps for boot in step.boots]
+
+    @property
+    def last(self) -> StoredStep | None:
+        """The step that the comparison goes on from."""
+        return self.steps[-1] if self.steps else None
+
+
+def resumed_pairs(
+    folder: Path,
+    test: str,
+    scenario: str,
+    builds: Mapping[Side, Build],
+    steps: Sequence[StoredStep],
+    known: Sequence[AnyStretch],
+) -> ResumedPairs[AnyStretch]:
+    """What a comparison takes over.
+
+    Args:
+        folder: the run's, for the message.
+        test: long name of the test that compares.
+        steps: those of the run that is continued.
+        known: all that was measured in that run.
+
+    Raises:
+        DataError: the steps are of other builds or of an older version, or what a pair rests on is not there any more.
+    """
+    ours = _in_words(
+        {side: build.label for side, build in builds.items()}, {side: build.identity for side, build in builds.items()}
+    )
+    for step in steps:
+        # The builds' names need not tell.
+        told = differences(_in_words(step.builds, step.identities), ours)
+        if told or step.test != test:
+            raise DataError(
+                f"cannot resume {folder}: its pairs of {scenario} were measured "
+                f"otherwise ({'; '.join(told) or 'by an older version of pdrgate'}); start a new run"
+            )
+    measured, boots = by_boot(known), [boot for step in steps if not step.failed for boot in step.boots]
+    for boot in boots:
+        if not any(one.phase == Phase.REPEAT for one in measured.get(boot.boot, ())):
+            raise DataError(
+                f"cannot resume {folder}: what was measured in boot {boot.pair} of the "
+                f"{boot.side} ({boot.boot}) is not there any more; start a new run"
+            )
+    return ResumedPairs(steps, [one for boot in boots for one in measured[boot.boot]])
+
+
+def _in_words(labels: Mapping[str, str], identities: Mapping[str, str]) -> dict[str, str]:
+    """Builds by side, told apart by what they are."""
+    return {
+        side: f"{label} with content {identities.get(side, '')[:12] or 'unknown'}" for side, label in labels.items()
+    }
