@@ -62,6 +62,7 @@ class Parts:
     def within(self, change: float, functions: Sequence[FunctionChange]) -> str:
         """Which functions a change is in, of those that surely changed the same way; empty where none did."""
         same = [one for one in functions if self.sure(one) and (self.change(one) > 0) == (change > 0)]
+        same.sort(key=lambda one: -abs(self.change(one)))
         same = [one for one in same if abs(self.change(one)) >= _NEGLIGIBLE * abs(self.change(same[0]))]
         if not same:
             return ""
