@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from pdrgate.measurands.calls import Calls
 from pdrgate.measurands.cost import Cost
 from pdrgate.measurands.description import Description, Role
 from pdrgate.measurands.latency import MedianLatency, TailLatency
@@ -30,7 +31,7 @@ from pdrgate.results.model import Better
 
 OF_TRIALS: Final[tuple[type[Measurand], ...]] = (
     PartialDropRate, SaturationThroughput, LeastDelivered, OverloadThroughput, LivelockThreshold, MedianLatency,
-    TailLatency, Cost,
+    TailLatency, Cost, Calls,
 )  # fmt: skip
 """Told by trials of an open loop, the one that a run is about first."""
 OF_TRANSFERS: Final[tuple[type[TransferMeasurand], ...]] = (TcpThroughput, LoadedRoundTrip, Transmissions, ByteCost)

@@ -1,0 +1,51 @@
+"""Calls of a packet: how often the SUT's kernel enters a function for each packet that it forwards, at saturation.
+
+They are counted where each block of the kernel's code is, in emulated guests. A change of the path adds calls or takes
+them away, however little each costs: on most functions of the path they repeat from boot to boot to a hundredth. How
+the compiler inlines moves them as well, so that builds are told by them and not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import ClassVar, Self
+
+from pdrgate.measurands.cost import idle_of, on_path, saturated
+from pdrgate.measurands.description import Description, Parts, Role
+from pdrgate.measurands.measurand import Ask, Setting
+from pdrgate.measurands.unit_spelling import Unit
+from pdrgate.results.model import Better
+from pdrgate.trial import Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Calls of functions of the kernel per forwarded packet: the median of the trials that tell the cost."""
+
+    loss_ratio: float
+    """What a trial must lose more than, to be one of saturation."""
+
+    about: ClassVar[Description] = Description(
+        "calls", Unit("calls/packet", metric="calls_per_packet", prefixed=False), "lower",
+        "calls of functions of the SUT's kernel for a packet, at saturation", role=Role.TOLD,
+        parts=Parts(
+            change=lambda one: (one.calls_after or 0.0) - (one.calls_before or 0.0), sure=lambda one: one.calls_changed
+        ),
+    )  # fmt: skip
+    name: ClassVar[str] = about.name
+    unit: ClassVar[str] = about.unit
+    better: ClassVar[Better] = about.better
+
+    @classmethod
+    def of(cls, setting: Setting) -> Self:
+        return cls(setting.loss_ratio)
+
+    def next(self, trials: Sequence[Trial]) -> Ask | None:
+        return None  # the trials of the cost tell it
+
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        idle = idle_of(trials)
+        counts = [sum(calls for _, calls in on_path(one, idle).values()) for one in saturated(trials, self.loss_ratio)]
+        return median(counts) if any(counts) else None
