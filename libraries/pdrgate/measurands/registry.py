@@ -10,6 +10,7 @@ from typing import Final
 
 from pdrgate.measurands.calls import Calls
 from pdrgate.measurands.cost import Cost
+from pdrgate.measurands.cycles import Cycles
 from pdrgate.measurands.description import Description, Role
 from pdrgate.measurands.latency import MedianLatency, TailLatency
 from pdrgate.measurands.measurand import Described, Measurand, Setting
@@ -31,7 +32,7 @@ from pdrgate.results.model import Better
 
 OF_TRIALS: Final[tuple[type[Measurand], ...]] = (
     PartialDropRate, SaturationThroughput, LeastDelivered, OverloadThroughput, LivelockThreshold, MedianLatency,
-    TailLatency, Cost, Calls,
+    TailLatency, Cost, Calls, Cycles,
 )  # fmt: skip
 """Told by trials of an open loop, the one that a run is about first."""
 OF_TRANSFERS: Final[tuple[type[TransferMeasurand], ...]] = (TcpThroughput, LoadedRoundTrip, Transmissions, ByteCost)

@@ -1,0 +1,51 @@
+"""Cycles of a packet: what it keeps the SUT's CPUs busy for in the kernel, counted by the processor, at saturation.
+
+Instructions do not see caches, branches and locks that others hold; cycles do. They depend on the machine and on what
+else it does, so that they are told beside the instructions and not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import ClassVar, Self
+
+from pdrgate.measurands.cost import saturated
+from pdrgate.measurands.description import Description, Role
+from pdrgate.measurands.measurand import Ask, Setting
+from pdrgate.measurands.observed import gained
+from pdrgate.measurands.unit_spelling import Unit
+from pdrgate.results.model import Better
+from pdrgate.trial import Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Cycles:
+    """Cycles of the kernel per forwarded packet: the median of the trials that tell the cost.
+
+    What the kernel does by itself is in it: next to nothing beside packets that have the CPU.
+    """
+
+    loss_ratio: float
+    """What a trial must lose more than, to be one of saturation."""
+
+    about: ClassVar[Description] = Description(
+        "cycles", Unit("cycles/packet", metric="cycles_per_packet", prefixed=False), "lower",
+        "cycles that the SUT's CPUs spend in the kernel for a packet, at saturation", role=Role.TOLD,
+    )  # fmt: skip
+    name: ClassVar[str] = about.name
+    unit: ClassVar[str] = about.unit
+    better: ClassVar[Better] = about.better
+
+    @classmethod
+    def of(cls, setting: Setting) -> Self:
+        return cls(setting.loss_ratio)
+
+    def next(self, trials: Sequence[Trial]) -> Ask | None:
+        return None  # the trials of the cost tell it
+
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        told = [(gained(one, "cpu", "kernel_cycles"), one.forwarded) for one in saturated(trials, self.loss_ratio)]
+        each = [cycles / packets for cycles, packets in told if cycles]
+        return median(each) if each else None
