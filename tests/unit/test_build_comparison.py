@@ -486,7 +486,7 @@ def test_later_boots_of_end_hosts_confirm_the_pdr_of_the_first_ones(tmp_path: Pa
     assert all(firsts[pair, "baseline"] == firsts[pair, "candidate"] for pair in pairs)
     assert len({firsts[pair, "baseline"] for pair in pairs}) == len(pairs)
     assert max(firsts.values()) < 1.02 * min(firsts.values())
-    assert len(told) <= 6 * 2 * len(pairs)
+    assert len(told) <= 8 * 2 * len(pairs)
     assert {one.intended_duration for one in told} == {0.5}
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from statistics import mean
 
 from pdrgate.gate.comparisons.boots import Boot, Boots, Build
-from pdrgate.gate.run.profile import BOOT_GRID, BOOT_WIDTH, STEADY_TOP_TRIALS, TOP_TRIALS
+from pdrgate.gate.run.profile import BOOT_GRID, BOOT_WIDTH, STEADY_TOP_TRIALS
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.load_plan import ends, grid, overloads, past_the_pdr, round_order
@@ -196,8 +196,6 @@ class CurveBoots(Boots[Ask, Trial]):
         profile = self.session.profile
         width = max(BOOT_WIDTH, profile.finest_width)
         top = min(STEADY_TOP_TRIALS, profile.boot_top_trials) if self._steady else profile.boot_top_trials
-        if self._trial > profile.boot_trial:
-            top = min(top, TOP_TRIALS)
         # Of a run that is resumed the ceiling is in what was found then.
         known = [one.calibration.ceiling for one in self.sides.values() if one.calibration is not None]
         return Measurands.at(
