@@ -89,7 +89,7 @@ def test_builds_that_do_the_same_otherwise_are_compared_by_speed(session: Sessio
     same = router(tmp_path, MARKS, "marks")
     comparison = compare(session, same, same, 6)
     assert len(comparison.boots) == 4
-    assert comparison._boots.unlike is None
+    assert comparison.loop.replication.unlike is None
 
 
 def test_a_build_alone_is_refused_before_anything_is_measured(session: Session, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import itertools
 import json
 import re
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +22,6 @@ from fake_testbed import CONFIG, QUICK, FakeTestbed, Killed, Watcher
 from known_noise import KnownNoise
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 
-import pdrgate.gate.comparisons.pairs_plan as module
 from pdrgate.crashes.faults import Crash
 from pdrgate.errors import DataError, StorageError, TestbedError, UsageError
 from pdrgate.gate.comparisons.boots import Build
@@ -45,10 +45,11 @@ from pdrgate.keywords.state import OpenTestbed, State
 from pdrgate.observers.watching import Observation
 from pdrgate.phase import Phase
 from pdrgate.replication import NoiseFloor
+from pdrgate.replication.replicates import Replicates
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.reports.words.arrival_words import starved_lines
 from pdrgate.reports.words.noise_words import noise_lines
-from pdrgate.results.model import BootResult, RunResult, Side
+from pdrgate.results.model import RunResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.safety.journal import Journal
 from pdrgate.stability import read_trials
@@ -1010,7 +1011,7 @@ def test_a_generator_too_slow_for_the_grid_is_the_testbeds_fault_and_no_change(t
 def test_the_rule_that_ends_a_comparison_is_the_one_that_judges_it(tmp_path: Path) -> None:
     session, subject = comparison(tmp_path, STEADY, [0.9e6], Machine())
     subject.measure()
-    standing = subject._judged_samples().standing()
+    standing = subject.loop.samples().standing()
     assert standing.verdict is subject.judge(0.02).verdict is Verdict.REGRESSION
     assert subject.comparison is not None
     assert subject.comparison.changes == standing.changes
@@ -1093,14 +1094,14 @@ def test_a_comparison_that_the_machine_disturbs_after_some_pairs_is_disturbed(
 def test_what_is_interrupted_leaves_what_it_has_measured(tmp_path: Path, pairs: int, ends: BaseException) -> None:
     watcher = Watcher()
     session, subject = comparison(tmp_path, [1e6], [0.9e6], Machine(), watcher=watcher)
-    original = subject._boots.measure
+    original = subject.loop.replication.next
 
-    def measure(number: int, *, wanted: Callable[[int], bool]) -> tuple[list[BootResult], list[Trial]]:
+    def measure(number: int, *, wanted: Callable[[int], bool]) -> Replicates[Trial]:
         if number > pairs:
             raise ends
         return original(number, wanted=wanted)
 
-    subject._boots.measure = measure  # type: ignore[method-assign]
+    subject.loop.replication.next = measure  # type: ignore[method-assign]
     with contextlib.closing(session), pytest.raises(type(ends)):
         subject.run()
     (entry,) = read_result(tmp_path / "run").scenarios
@@ -1172,15 +1173,15 @@ def test_the_plans_tolerance_decides_where_a_suite_asks_by_none_of_its_own(tmp_p
 
 def killed_after(pairs: int, subject: BuildComparison) -> None:
     """Measure until the process ends in the middle of the next pair."""
-    original, left = subject._boots.measure, [pairs]
+    original, left = subject.loop.replication.next, [pairs]
 
-    def measure(number: int, *, wanted: Callable[[int], bool]) -> tuple[list[BootResult], list[Trial]]:
+    def measure(number: int, *, wanted: Callable[[int], bool]) -> Replicates[Trial]:
         if not left[0]:
             raise Killed
         left[0] -= 1
         return original(number, wanted=wanted)
 
-    subject._boots.measure = measure  # type: ignore[method-assign]
+    subject.loop.replication.next = measure  # type: ignore[method-assign]
     with pytest.raises(Killed):
         subject.measure()
 
@@ -1275,7 +1276,7 @@ def test_a_try_of_another_run_in_the_folder_counts_also_when_the_run_is_resumed(
     session, subject = comparison(tmp_path, STEADY, [0.98e6], Machine(), ledger=ledger)
     killed_after(1, subject)
     session.close()
-    earlier = subject._tries.earlier.pairs
+    earlier = subject.loop.tries.earlier.pairs
     assert earlier >= 4
     again, _, _ = compared(tmp_path, STEADY, [0.98e6], ledger=ledger, resume=True)
     assert again.comparison is not None
@@ -1388,7 +1389,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
-        monkeypatch.setattr(module.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
 
     def slow(self, machine: Machine, seconds: float) -> Machine:
         """The machine, each boot of which takes so long."""

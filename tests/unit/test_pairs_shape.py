@@ -28,7 +28,7 @@ Curves = dict[Side, Callable[[float], LoadLoss]]
 def judged(
     curves: Curves, levels: dict[Side, Sequence[float]] | None = None, modes: Sequence[float] = (1.0,), pairs: int = 8
 ) -> tuple[PairsShape, Standing]:
-    """PairsShape and standing of so many pairs; PDR and saturation throughput are those of the level."""
+    """The shape and the standing of so many pairs; PDR and saturation throughput are those of the level."""
     source = random.Random(1)
     trials: dict[Side, list[Trial]] = {side: [] for side in SIDES}
     values: dict[Side, list[float]] = {side: [] for side in SIDES}

@@ -12,15 +12,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from pdrgate.crashes.faults import Crash
 from pdrgate.data_paths.slowdowns import Planted
-from pdrgate.errors import DataError, PdrGateError, TestbedError
+from pdrgate.errors import DataError, PdrGateError, SutError, TestbedError
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.replicate_samples import NextStep, Replicate, measure_in_turn
 from pdrgate.gate.sut.cost_counting import cost_tolerance_of
 from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut, differences
 from pdrgate.gate.verdicts.disturbance import remedy
-from pdrgate.results.model import BootResult, Side, SideResult
+from pdrgate.guests.guest import GuestError
+from pdrgate.replication.replicates import Replicates
+from pdrgate.results.model import BootResult, CrashResult, Side, SideResult
 from pdrgate.results.verdict import Judgement
 from pdrgate.safety.journal import Journal
 from pdrgate.stats.intervals import load_meanwhile
@@ -81,6 +84,14 @@ class BootError(Exception):
         self.error = error
         self.boot = boot
         self.kernel = kernel
+
+    def result(self, pair: int) -> BootResult:
+        """The boot as result.json has it."""
+        crash = self.error.crash if isinstance(self.error, GuestError) else None
+        return BootResult(
+            side=self.side, pair=pair, boot=self.boot, kernel=self.kernel, failure=str(self.error),
+            sut_failed=isinstance(self.error, SutError), crash=_crash_result(crash) if crash else None,
+        )  # fmt: skip
 
 
 class Boots(ABC, Generic[AnyAsk, AnyStretch]):
@@ -181,6 +192,25 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         """Called when a boot failed: where not all is known yet, both builds are searched anew."""
 
     # --- Pairs ---
+
+    def next(self, number: int, *, wanted: Callable[[int], bool]) -> Replicates[AnyStretch]:
+        """Measure pair ``number``: both boots, or the one that failed; see `Replication`."""
+        try:
+            return Replicates(*self.measure(number, wanted=wanted))
+        except BootError as failed:
+            self.session.observer.said(f"boot {number} of the {failed.side} failed: {failed.error}")
+            result = failed.result(number)
+            for frame in result.crash.trace if result.crash is not None else ():
+                self.session.observer.said(f"    {frame}")
+            self.forget_searches()
+            return Replicates((result,))
+
+    def go_on_from(
+        self, loads: tuple[float, ...], latency_loads: tuple[float, ...], sides: Mapping[Side, SideResult]
+    ) -> None:
+        """Take over what earlier boots have found out."""
+        self.loads, self.latency_loads = loads, latency_loads
+        self.sides.update(sides)
 
     def measure(
         self, number: int, *, wanted: Callable[[int], bool] = lambda pair: False
@@ -393,3 +423,9 @@ def _which(subject: PreparedSut[Any, Any]) -> tuple[Side, int]:
 def _unlike(started: Sequence[Boot[Any, Any]]) -> bool:
     """Whether guests that are to be compared run by different accelerators."""
     return len({one.subject.testbed.describe().get("accelerator") for one in started}) > 1
+
+
+def _crash_result(crash: Crash) -> CrashResult:
+    return CrashResult(
+        kind=crash.kind, line=crash.line, rip=crash.rip, trace=crash.trace, fingerprint=crash.fingerprint
+    )

@@ -2,37 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pdrgate.gate.comparisons.boots import Build
+from pdrgate.gate.comparisons.compared_stretches import ComparedStretches
+from pdrgate.gate.comparisons.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.curve_boots import CurveBoots
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.comparisons.pairs_shape import PairsShape, shape_of
-from pdrgate.gate.run.progress import Progress
+from pdrgate.gate.comparisons.tries_ledger import Earlier
+from pdrgate.gate.run.progress import Estimate, Progress
+from pdrgate.gate.sut.open_loop_sut import goals_of
 from pdrgate.gate.verdicts.arrivals import arrivals
 from pdrgate.gate.verdicts.build_latency import latencies
 from pdrgate.gate.verdicts.packet_cost import counted
 from pdrgate.measurands import OF_TRIALS, Description, compared_of, told_of
 from pdrgate.observers.accounting import total
 from pdrgate.phase import Phase
-from pdrgate.results.losses import LossResult
-from pdrgate.results.model import ArrivalsResult, CostResult, ForwardedFrameResult, LatencyResult, Side
+from pdrgate.results.model import ScenarioResult, Side, SideResult
 from pdrgate.search.bounds import known_bounds
 from pdrgate.trial import Trial, by_boot
 
 
-class BuildComparison(PairsComparison[Trial]):
-    """One scenario over boots of two builds, by trials."""
+class ComparedTrials(ComparedStretches[Trial]):
+    """Trials of an open loop."""
 
     compared: ClassVar[tuple[Description, ...]] = compared_of(OF_TRIALS)
     also_told: ClassVar[tuple[Description, ...]] = told_of(OF_TRIALS)
     _boots: CurveBoots
 
+    def boots(self, told: Callable[[Trial, bool], None], known: Callable[[Mapping[str, str]], None]) -> CurveBoots:
+        task = self.task
+        self._boots = CurveBoots(
+            task.session, task.scenario, task.builds, together=task.plan.together, told=told, known=known,
+            test=task.longname,
+        )  # fmt: skip
+        return self._boots
+
+    def known(self) -> Sequence[Trial]:
+        return self.task.session.record.earlier.all
+
+    def shape(
+        self, samples: Mapping[str, Mapping[Any, tuple[float, ...]]], stretches: Sequence[Trial], earlier: Earlier
+    ) -> PairsShape:
+        return shape_of(
+            {side: [one for one in stretches if one.side == side] for side in self.task.builds}, samples,
+            earlier=earlier.samples, contradictions=earlier.contradictions,
+            reading=self.task.session.options.reading, loss_ratio=self._loss_ratio,
+            scenario=self.task.scenario.name,
+        )  # fmt: skip
+
+    def progress(
+        self, one: Trial, now: Sequence[Trial], count: int, left: Estimate | None, *, replayed: bool
+    ) -> None:  # fmt: skip
+        mine = [other for other in now if other.boot == one.boot]
+        lower, upper = known_bounds(mine, self.task.scenario.loss_ratio)
+        self.task.session.observer.measured(Progress(self.task.scenario, one, count, replayed, lower, upper, left))
+
+    def accounted(self, side: SideResult, stretches: Sequence[Trial]) -> SideResult:
+        boots = by_boot(stretches)
+        return replace(
+            side,
+            cost=counted(list(boots.values()), self._loss_ratio),
+            latency=latencies(boots.values()),
+            losses=total([trial for trial in stretches if trial.phase != Phase.PATH]),
+            arrivals=arrivals(stretches),
+        )
+
+    def detailed(self, result: ScenarioResult, stretches: Sequence[Trial]) -> ScenarioResult:
+        """With frames that speak against a build, or against both."""
+        if self._boots.unlike is None:
+            return result
+        seen, builds = self._boots.frames, self.task.builds.items()
+        frames = tuple(one for side, build in builds for one in seen[side].results(side, build.label))
+        return replace(result, frames=frames)
+
+    def trials(self, stretches: Sequence[Trial]) -> tuple[Trial, ...]:
+        return tuple(stretches)
+
     @property
-    def trials(self) -> tuple[Trial, ...]:
-        return tuple(self._trials)
+    def _loss_ratio(self) -> float:
+        """The PDR's."""
+        return goals_of(self.task.session.profile, self.task.scenario)[-1].loss_ratio
+
+
+class BuildComparison(PairsComparison[Trial]):
+    """One scenario over boots of two builds, by trials."""
+
+    def _kind_of(self, task: ComparisonTask) -> ComparedTrials:
+        return ComparedTrials(task)
 
     def beside(self, builds: Mapping[Side, Build]) -> BuildComparison:
         """Another one of the same scenario, by the same plan and at the same loads, once these are known.
@@ -40,55 +100,11 @@ class BuildComparison(PairsComparison[Trial]):
         Args:
             builds: both boot what is this one's baseline.
         """
-        other = BuildComparison(self.session, self.scenario, builds, self.plan, test=self.test, longname=self.longname)
-        known = self._boots.sides["baseline"]
-        other._boots.loads, other._boots.latency_loads = self._boots.loads, self._boots.latency_loads
-        other._boots.sides = {side: replace(known, side=side, build=build.label) for side, build in builds.items()}
+        task, known = self.task, self.loop.replication
+        other = BuildComparison(
+            task.session, task.scenario, builds, task.plan, test=task.test, longname=task.longname
+        )  # fmt: skip
+        baseline = known.sides["baseline"]
+        sides = {side: replace(baseline, side=side, build=build.label) for side, build in builds.items()}
+        other.loop.replication.go_on_from(known.loads, known.latency_loads, sides)
         return other
-
-    def _new_boots(self) -> CurveBoots:
-        return CurveBoots(
-            self.session, self.scenario, self.builds, together=self.plan.together, told=self._told,
-            known=self._begin_on, test=self.longname,
-        )  # fmt: skip
-
-    def _shape_of(self, samples: Mapping[str, Mapping[Side, tuple[float, ...]]]) -> PairsShape:
-        return shape_of(
-            {side: self._of(side) for side in self.builds}, samples,
-            earlier=self._earlier.samples, contradictions=self._earlier.contradictions,
-            reading=self.session.options.reading, loss_ratio=self._boots.goal.loss_ratio,
-            scenario=self.scenario.name,
-        )  # fmt: skip
-
-    def _progress(self, one: Trial, replayed: bool) -> None:
-        mine = [other for other in self._now if other.boot == one.boot]
-        lower, upper = known_bounds(mine, self.scenario.loss_ratio)
-        progress = Progress(self.scenario, one, self._count, replayed, lower, upper, self.left)
-        self.session.observer.measured(progress)
-
-    def _known(self) -> Sequence[Trial]:
-        return self.session.record.earlier.all
-
-    def _cost(self, side: Side) -> CostResult | None:
-        return counted(list(by_boot(self._of(side)).values()), self._boots.goal.loss_ratio)
-
-    def _latency(self, side: Side) -> tuple[LatencyResult, ...]:
-        return latencies(by_boot(self._of(side)).values())
-
-    def _losses(self, side: Side) -> LossResult | None:
-        return total([trial for trial in self._of(side) if trial.phase != Phase.PATH])
-
-    def _arrivals(self, side: Side) -> tuple[ArrivalsResult, ...]:
-        return arrivals(self._of(side))
-
-    def _frames(self) -> tuple[ForwardedFrameResult, ...]:
-        if self._boots.unlike is None:
-            return ()
-        seen = self._boots.frames
-        return tuple(one for side, build in self.builds.items() for one in seen[side].results(side, build.label))
-
-    def _curve_trials(self, boot: str) -> Sequence[Trial]:
-        return by_boot(self._trials).get(boot, ())
-
-    def _of(self, side: Side) -> list[Trial]:
-        return [trial for trial in self._trials if trial.side == side]

@@ -153,7 +153,7 @@ def _tried(comparison: BuildComparison, known: Iterable[Slowdown], wanted: float
         session.ready(testbed, introduce=False)
         # Of a pair, and a boot of no pair: a run that is resumed sizes anew what was not sized to the end.
         boot = f"{testbed.boot}-sizing-{secrets.token_hex(4)}"
-        identity = Identity("baseline", build.label, 1, boot, build.program, test=comparison.longname)
+        identity = Identity("baseline", build.label, 1, boot, build.program, test=comparison.task.longname)
         subject = Subject(session, comparison.scenario, testbed, identity, introduce=False)
         subject.prepare()
         work = _Work(subject, max(comparison.loads))
@@ -222,7 +222,7 @@ def _keep(comparison: BuildComparison, size: Size) -> None:
 
 def _asked(comparison: BuildComparison) -> str:
     """What the size is for: another test of the scenario may have another baseline."""
-    return f"{comparison.longname} {comparison.scenario.name}".lstrip()
+    return f"{comparison.task.longname} {comparison.scenario.name}".lstrip()
 
 
 def _read(file: Path) -> dict[str, Size]:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
 
 from pdrgate.gate.comparisons.boots import Boot, Boots
+from pdrgate.gate.comparisons.compared_stretches import ComparedStretches
+from pdrgate.gate.comparisons.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.comparisons.pairs_shape import PairsShape, shape_of_transfers
+from pdrgate.gate.comparisons.tries_ledger import Earlier
+from pdrgate.gate.run.progress import Estimate
 from pdrgate.gate.scenarios.transfer_run import TransferMeasurands, in_words, transfers_result
 from pdrgate.gate.sut.closed_loop_sut import TransferSubject
 from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.measurands import OF_TRANSFERS, Description, TcpThroughput, TransferAsk, TransferStep, compared_of, told_of
-from pdrgate.results.model import Side, TransfersResult
+from pdrgate.results.model import ScenarioResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.testbeds import Testbed
 from pdrgate.transfer import Transfer
@@ -53,30 +58,45 @@ class TransferBoots(Boots[TransferAsk, Transfer]):
         return TransferMeasurands.at(window, profile.boot_trial, profile.boot_transfers)
 
 
-class TransferComparison(PairsComparison[Transfer]):
-    """One scenario over boots of two builds, by transfers."""
+class ComparedTransfers(ComparedStretches[Transfer]):
+    """Transfers of a closed loop."""
 
     compared: ClassVar[tuple[Description, ...]] = compared_of(OF_TRANSFERS)
     also_told: ClassVar[tuple[Description, ...]] = told_of(OF_TRANSFERS)
 
-    def _new_boots(self) -> TransferBoots:
+    def boots(
+        self, told: Callable[[Transfer, bool], None], known: Callable[[Mapping[str, str]], None]
+    ) -> TransferBoots:
+        task = self.task
         return TransferBoots(
-            self.session, self.scenario, self.builds, together=self.plan.together, told=self._told,
-            known=self._begin_on, test=self.longname,
+            task.session, task.scenario, task.builds, together=task.plan.together, told=told, known=known,
+            test=task.longname,
         )  # fmt: skip
 
-    def _shape_of(self, samples: Mapping[str, Mapping[Side, tuple[float, ...]]]) -> PairsShape:
-        earlier = self._earlier
+    def known(self) -> Sequence[Transfer]:
+        return self.task.session.record.earlier_transfers.all
+
+    def shape(
+        self, samples: Mapping[str, Mapping[Any, tuple[float, ...]]], stretches: Sequence[Transfer], earlier: Earlier
+    ) -> PairsShape:
         return shape_of_transfers(samples, earlier=earlier.samples, contradictions=earlier.contradictions)
 
-    def _progress(self, one: Transfer, replayed: bool) -> None:
+    def progress(
+        self, one: Transfer, now: Sequence[Transfer], count: int, left: Estimate | None, *, replayed: bool
+    ) -> None:
         again = ", of the run that is continued" if replayed else ""
-        self.session.observer.said(f"{one.side} {one.pair}, {in_words(one)}{again}")
+        self.task.session.observer.said(f"{one.side} {one.pair}, {in_words(one)}{again}")
 
-    def _known(self) -> Sequence[Transfer]:
-        return self.session.record.earlier_transfers.all
+    def detailed(self, result: ScenarioResult, stretches: Sequence[Transfer]) -> ScenarioResult:
+        """With what TCP did in the candidate's boots."""
+        streams = self.task.scenario.streams
+        assert streams is not None
+        mine = [transfer for transfer in stretches if transfer.side == "candidate"]
+        return replace(result, transfers=transfers_result(streams.window * _KIB, mine))
 
-    def _transfers(self) -> TransfersResult | None:
-        assert self.scenario.streams is not None
-        mine = [transfer for transfer in self._trials if transfer.side == "candidate"]
-        return transfers_result(self.scenario.streams.window * _KIB, mine)
+
+class TransferComparison(PairsComparison[Transfer]):
+    """One scenario over boots of two builds, by transfers."""
+
+    def _kind_of(self, task: ComparisonTask) -> ComparedTransfers:
+        return ComparedTransfers(task)

@@ -1,0 +1,72 @@
+"""What replicates are compared by: trials of an open loop, or transfers of a closed one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Generic
+
+from pdrgate.gate.comparisons.boots import Boots
+from pdrgate.gate.comparisons.comparison_task import ComparisonTask
+from pdrgate.gate.comparisons.pairs_shape import PairsShape
+from pdrgate.gate.comparisons.tries_ledger import Earlier
+from pdrgate.gate.run.progress import Estimate
+from pdrgate.measurands import Description
+from pdrgate.results.model import ScenarioResult, SideResult
+from pdrgate.trial import AnyStretch, Trial
+
+
+class ComparedStretches(ABC, Generic[AnyStretch]):
+    """What a comparison does with the stretches of measurement that its replicates are made of."""
+
+    compared: ClassVar[tuple[Description, ...]]
+    """What is compared, where all boots have it, the one that the run is about first."""
+    also_told: ClassVar[tuple[Description, ...]] = ()
+    """What is told of each build, where all its boots have it."""
+
+    def __init__(self, task: ComparisonTask) -> None:
+        self.task = task
+
+    @abstractmethod
+    def boots(
+        self, told: Callable[[AnyStretch, bool], None], known: Callable[[Mapping[str, str]], None]
+    ) -> Boots[Any, AnyStretch]:
+        """The replication by pairs of cold boots; arguments as of `Boots`."""
+
+    @abstractmethod
+    def known(self) -> Sequence[AnyStretch]:
+        """Those of the run that is resumed."""
+
+    @abstractmethod
+    def shape(
+        self, samples: Mapping[str, Mapping[Any, tuple[float, ...]]], stretches: Sequence[AnyStretch], earlier: Earlier
+    ) -> PairsShape:
+        """What may speak against comparing by means.
+
+        Args:
+            samples: by measurand and side, one of each boot.
+            stretches: those of all whole pairs.
+        """
+
+    @abstractmethod
+    def progress(
+        self, one: AnyStretch, now: Sequence[AnyStretch], count: int, left: Estimate | None, *, replayed: bool
+    ) -> None:
+        """Tell whoever watches of one that was measured.
+
+        Args:
+            now: those of its pair so far.
+            count: of all so far.
+        """
+
+    def accounted(self, side: SideResult, stretches: Sequence[AnyStretch]) -> SideResult:
+        """What is known of a build, with what all its stretches tell: cost, latency, losses, arrivals."""
+        return side
+
+    def detailed(self, result: ScenarioResult, stretches: Sequence[AnyStretch]) -> ScenarioResult:
+        """The result, with what these stretches tell besides."""
+        return result
+
+    def trials(self, stretches: Sequence[AnyStretch]) -> tuple[Trial, ...]:
+        """The trials among them."""
+        return ()

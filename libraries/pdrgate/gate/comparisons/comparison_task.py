@@ -1,0 +1,42 @@
+"""What a comparison of two builds is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pdrgate.gate.comparisons.boots import SIDES, Build
+from pdrgate.gate.comparisons.pairs_plan import Plan
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
+from pdrgate.results.model import Side
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonTask:
+    """One scenario of two builds, and what its comparison may cost."""
+
+    session: Session
+    scenario: Scenario
+    builds: Mapping[Side, Build]
+    plan: Plan
+    test: str = ""
+    """The Robot test that asks."""
+    longname: str = ""
+    """What tells the test from all others of the run; empty where no test asks."""
+
+    @property
+    def labels(self) -> dict[Side, str]:
+        """What a person calls the builds."""
+        return {side: self.builds[side].label for side in SIDES}
+
+    @property
+    def identities(self) -> dict[Side, str]:
+        """The digests of the builds' content; empty where nobody tells."""
+        return {side: self.builds[side].identity for side in SIDES}
+
+    @property
+    def one_content(self) -> bool:
+        """Whether both builds are known to have the same content."""
+        baseline, candidate = (self.builds[side].identity for side in SIDES)
+        return bool(baseline) and baseline == candidate

@@ -1,0 +1,85 @@
+"""What a comparison has measured so far, in this start and in those that it goes on from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic
+
+from pdrgate.gate.comparisons.boots import SIDES
+from pdrgate.gate.comparisons.resumed_pairs import ResumedPairs
+from pdrgate.measurands import Description
+from pdrgate.phase import Phase
+from pdrgate.replication.earlier_tries import Pairs
+from pdrgate.replication.replicates import Replicates
+from pdrgate.results.model import BootResult, Side
+from pdrgate.trial import AnyStretch
+
+
+class MeasuredPairs(Generic[AnyStretch]):
+    """Boots with their values, and the stretches of measurement that these rest on."""
+
+    def __init__(self) -> None:
+        self.boots: list[BootResult] = []
+        """Those that failed included."""
+        self.stretches: list[AnyStretch] = []
+        """Those of all whole pairs, without what searched."""
+        self.now: list[AnyStretch] = []
+        """Those of the pair that is being measured, repeats of disturbed ones included."""
+        self.all: list[AnyStretch] = []
+        """Those of all pairs, repeats of disturbed ones included."""
+        self.count = 0
+        """How many stretches there were."""
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs are whole."""
+        return len(self._whole) // 2
+
+    def told(self, one: AnyStretch) -> None:
+        """Take one stretch of the pair that is being measured."""
+        self.count += 1
+        self.now.append(one)
+        if one.repeat or one.pair:
+            self.all.append(one)
+
+    def add(self, found: Replicates[AnyStretch]) -> None:
+        """Take a pair that was measured, or a boot that failed."""
+        self.boots += found.results
+        self.stretches += found.stretches
+
+    def take_over(self, taken: ResumedPairs[AnyStretch]) -> None:
+        """Take the pairs of the run that is continued."""
+        self.boots += taken.boots
+        self.count += len(taken.measured)
+        self.all += taken.measured
+        self.stretches += _without_searches(taken.measured)
+
+    @property
+    def judged(self) -> list[AnyStretch]:
+        """Those of `all` that a verdict can rest on."""
+        return _without_searches(self.all)
+
+    def values(self, measurand: str, side: Side) -> tuple[float, ...]:
+        """A measurand of each boot of a build, in the order of the pairs."""
+        return tuple(boot.values[measurand] for boot in self._whole if boot.side == side)
+
+    def paired(self, measurand: str) -> Pairs:
+        """A measurand of both boots of each pair."""
+        return tuple(zip(*(self.values(measurand, side) for side in SIDES), strict=True))
+
+    def everywhere(self, measurands: Sequence[Description]) -> tuple[Description, ...]:
+        """Those that all boots have."""
+        return tuple(one for one in measurands if all(one.name in boot.values for boot in self._whole))
+
+    def complaints(self, side: Side) -> tuple[str, ...]:
+        """What the kernels of a build complained of; of the candidate what the baseline did not."""
+        told = {name: [line for boot in self.boots if boot.side == name for line in boot.complaints] for name in SIDES}
+        return tuple(line for line in dict.fromkeys(told[side]) if side == "baseline" or line not in told["baseline"])
+
+    @property
+    def _whole(self) -> list[BootResult]:
+        return [boot for boot in self.boots if not boot.failure]
+
+
+def _without_searches(stretches: Sequence[AnyStretch]) -> list[AnyStretch]:
+    return [one for one in stretches if one.phase not in (Phase.CALIBRATION, Phase.SEARCH)]

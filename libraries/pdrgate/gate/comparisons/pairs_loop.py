@@ -1,0 +1,207 @@
+"""The loop of a comparison: it asks a replication for pairs until the rule has its answer, and keeps what it gets."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Generic
+
+from pdrgate.gate.comparisons.boots import SIDES
+from pdrgate.gate.comparisons.compared_stretches import ComparedStretches
+from pdrgate.gate.comparisons.comparison_task import ComparisonTask
+from pdrgate.gate.comparisons.failed_boots import too_many_failed
+from pdrgate.gate.comparisons.measured_pairs import MeasuredPairs
+from pdrgate.gate.comparisons.pairs_judgement import PairsSamples
+from pdrgate.gate.comparisons.pairs_noise import tell_resolvable
+from pdrgate.gate.comparisons.pairs_plan import PairsClock
+from pdrgate.gate.comparisons.resumed_pairs import resumed_pairs
+from pdrgate.gate.comparisons.tries_ledger import Earlier, Tries
+from pdrgate.gate.run.pairs_file import StoredStep
+from pdrgate.gate.run.progress import Estimate
+from pdrgate.gate.verdicts.change_verdict import shown, tolerances_asked
+from pdrgate.measurands import Asked, Description
+from pdrgate.replication import PairsRule, Samples
+from pdrgate.replication.replicates import Replicates, Replication, replicate
+from pdrgate.results.verdict import Judgement
+from pdrgate.trial import AnyStretch
+
+
+class PairsLoop(Generic[AnyStretch]):
+    """Measures the pairs of one comparison: those that the rule wants, and the plan allows."""
+
+    def __init__(self, task: ComparisonTask, kind: ComparedStretches[AnyStretch]) -> None:
+        session = task.session
+        self.replication: Replication[AnyStretch] = kind.boots(self._told, self._begin_on)
+        self.found: MeasuredPairs[AnyStretch] = MeasuredPairs()
+        self.tries = Tries(
+            session.ledgers, f"{session.record.run} {task.longname}".rstrip(), afresh=session.options.afresh,
+            resumed=session.record.resumed, observer=session.observer,
+        )  # fmt: skip
+        self._task = task
+        self._kind = kind
+        self._clock = PairsClock(task.plan)
+        self._outlooks: dict[tuple[int, int], tuple[int, int]] = {}
+        """By boots and earlier pairs: every trial asks, and only a boot changes it."""
+
+    def run(self) -> None:
+        """Measure pairs until the rule has its answer, or none can be had."""
+        with contextlib.closing(self.replication):
+            self._resume()
+            replicate(self.replication, self)
+
+    @property
+    def failure(self) -> Judgement | None:
+        """Why no further pair is measured, though the rule has no answer."""
+        baseline_came_up = bool(self.replication.sides["baseline"].fingerprint) and not self._task.one_content
+        return self.replication.failure or too_many_failed(
+            self.found.boots, self._task.labels, baseline_came_up=baseline_came_up
+        )
+
+    # --- What is asked for, and what it came to ---
+
+    def next_number(self) -> int | None:
+        """The pair to measure next; None where the rule has its answer, there can be none, or the time is up."""
+        if self.failure is not None or self.samples().standing().verdict is not None:
+            return None
+        number = self.found.pairs + 1
+        if not self._in_time(number):
+            self._task.session.observer.said("the time is up: no further boots")
+            return None
+        self.found.now.clear()
+        return number
+
+    def certain(self, pair: int) -> bool:
+        """Whether that pair will be measured, whatever those before it show, as far as time is left for it."""
+        known = self.earlier if self.found.pairs else self.tries.earlier
+        return self._rule.wants(pair, known.pairs) and self._in_time(pair)
+
+    def measured(self, found: Replicates[AnyStretch]) -> None:
+        """Take a pair, or a boot that failed; it is on disk before the next is begun."""
+        if not found.results:
+            return
+        self.found.add(found)
+        whole = not found.results[-1].failure
+        if whole:
+            self._clock.pair_ended()
+        self._store(found)
+        self._find_tries()
+        if whole:
+            self._tell()
+
+    # --- Where it stands ---
+
+    def samples(self, tolerance: float | None = None) -> PairsSamples:
+        """All pairs so far, by a tolerance or by the plan's."""
+        return PairsSamples(
+            rule=self._rule, fresh=self._fresh(tolerance), pairs=self.found.pairs, earlier=self.earlier
+        )  # fmt: skip
+
+    @property
+    def earlier(self) -> Earlier:
+        """The tries that had all that is compared now, where they do not contradict it."""
+        return self.tries.earlier.having([one.name for one in self.compared]).agreeing(self._fresh())
+
+    @property
+    def compared(self) -> tuple[Description, ...]:
+        """What all boots have: the cost of a packet is not counted everywhere, and not judged wherever it is."""
+        asked = self._accepts()
+        return self.found.everywhere([one for one in self._kind.compared if one.judged(asked)])
+
+    @property
+    def left(self) -> Estimate | None:
+        """What the comparison still takes: as many pairs as the rule may want, and the budget allows.
+
+        None before the first pair has shown what one takes.
+        """
+        if not self._clock.has_timed_a_pair:
+            return None
+        known = len(self.found.boots), self.tries.earlier.pairs
+        if known not in self._outlooks:
+            self._outlooks = {known: self._rule.outlook(self.samples().all, self.earlier.pairs)}
+        return self._clock.left(self._outlooks[known], self.found.pairs, self.replication.steady)
+
+    def _fresh(self, tolerance: float | None = None) -> list[Samples]:
+        """Those of the pairs of this try."""
+        asked = self._accepts(tolerance)
+        return [
+            Samples(
+                one.name, one.unit, one.better, one.tolerance.accepted(asked),
+                self.found.values(one.name, "baseline"), self.found.values(one.name, "candidate"),
+            )
+            for one in self.compared
+        ]  # fmt: skip
+
+    @property
+    def _rule(self) -> PairsRule:
+        plan = self._task.plan
+        affordable = self._clock.affordable(self.found.pairs, self.replication.steady)
+        rule = PairsRule(most=plan.pairs, comparisons=plan.comparisons, affordable=affordable)
+        return replace(rule, fewest=rule.most, fewest_scattered=rule.most) if plan.whole else rule
+
+    def _accepts(self, tolerance: float | None = None) -> Asked:
+        asked = self._task.plan.tolerance if tolerance is None else tolerance
+        return tolerances_asked(self._task.session.options, asked, self.replication.cost_tolerance)
+
+    def _in_time(self, pair: int) -> bool:
+        return self._clock.in_time(pair, self.found.pairs, self.replication.steady)
+
+    # --- What it tells and keeps ---
+
+    def _begin_on(self, fingerprint: Mapping[str, str]) -> None:
+        asked = self._accepts()
+        tolerances = {one.name: one.tolerance.accepted(asked) for one in self._kind.compared}
+        tell_resolvable(self._task, fingerprint, tolerances)
+
+    def _told(self, one: AnyStretch, replayed: bool) -> None:
+        self.found.told(one)
+        self._kind.progress(one, self.found.now, self.found.count, self.left, replayed=replayed)
+
+    def _tell(self) -> None:
+        """Where the comparison stands after a pair."""
+        so_far = {
+            one.measurand: f", so far {one.change:+.1%} ({one.lower:+.1%} to {one.upper:+.1%})"
+            for one in self.samples().standing().changes
+        }
+        told = []
+        for one in self.compared:
+            baseline, candidate = (self.found.values(one.name, side)[-1] for side in SIDES)
+            ours, theirs = shown(candidate, one.unit), shown(baseline, one.unit)
+            told.append(f"{one.name} {ours} against {theirs}{so_far.get(one.name, '')}")
+        pair = f"pair {self.found.pairs} of at most {self._task.plan.pairs}"
+        self._task.session.observer.said(f"{pair}: {'; '.join(told)}")
+
+    def _find_tries(self) -> None:
+        self.tries.find(self._task.identities, {side: self.replication.sides[side].fingerprint for side in SIDES})
+
+    def _store(self, found: Replicates[AnyStretch]) -> None:
+        task, replication = self._task, self.replication
+        task.session.record.pairs.append(
+            StoredStep(
+                test=task.longname, scenario=task.scenario.name,
+                builds={str(side): label for side, label in task.labels.items()},
+                identities={str(side): identity for side, identity in task.identities.items()},
+                elapsed=self._clock.elapsed, boots=tuple(found.results), loads=replication.loads,
+                latency_loads=replication.latency_loads, sides=replication.sides,
+            )
+        )  # fmt: skip
+
+    def _resume(self) -> None:
+        """Take over the pairs of the run that is continued, its failures and the time it took.
+
+        Raises DataError when they are of other builds, or what was measured in their boots is not there.
+        """
+        task = self._task
+        record = task.session.record
+        steps = record.pairs.take(task.longname, task.scenario.name)
+        taken = resumed_pairs(
+            record.folder, task.longname, task.scenario.name, task.builds, steps, self._kind.known()
+        )  # fmt: skip
+        if (last := taken.last) is not None:
+            self._clock.spent = last.elapsed
+            self.replication.go_on_from(last.loads, last.latency_loads, last.sides)
+        self.found.take_over(taken)
+        self._find_tries()
+        if self.found.boots:
+            taken_over = f"{self.found.pairs} pairs of boots are taken over from the run that is continued"
+            task.session.observer.said(taken_over)

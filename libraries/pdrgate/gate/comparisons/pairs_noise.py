@@ -1,0 +1,56 @@
+"""What a comparison takes from what is known of its testbed's noise, and what it leaves there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pdrgate.gate.comparisons.comparison_task import ComparisonTask
+from pdrgate.gate.verdicts.noise_floor import as_observed, check_resolvable, noise_floor, remember, resolvable_in_words
+from pdrgate.results.model import BootResult, Side, SideResult
+from pdrgate.results.verdict import Verdict
+from pdrgate.trial import Trial, by_boot
+
+_TELLING = frozenset({Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.INCONCLUSIVE})
+"""What a comparison ends with that tells how boots of its testbed deviate."""
+
+
+def tell_resolvable(task: ComparisonTask, fingerprint: Mapping[str, str], tolerances: Mapping[str, float]) -> None:
+    """Say what can be told apart on the testbed that it is; refuse to look for less.
+
+    Args:
+        tolerances: by measurand.
+
+    Raises:
+        UsageError: a tolerance is below what the testbed's noise lets so many pairs tell.
+    """
+    session = task.session
+    floor = noise_floor(session.noise, fingerprint, session.observer)
+    if session.noise:
+        session.observer.said(resolvable_in_words(floor, tolerances))
+    if not session.options.below_noise:
+        check_resolvable(floor, tolerances, task.plan.pairs)
+
+
+def tells_of_noise(task: ComparisonTask, verdict: Verdict) -> bool:
+    """Whether a comparison that ended in this tells how boots of its testbed deviate.
+
+    One that was disturbed does not, and a build that flips tells of itself, unless it is the same on both sides.
+    """
+    one_build = len(set(task.labels.values())) == 1
+    return verdict in _TELLING or (verdict is Verdict.UNSTABLE and one_build)
+
+
+def remember_boots(
+    task: ComparisonTask, boots: Sequence[BootResult], sides: Mapping[Side, SideResult], trials: Sequence[Trial]
+) -> None:
+    """Leave what ratios deviate by: it does not depend on a true change, so that each comparison tells of it."""
+    whole = sorted((boot for boot in boots if not boot.failure), key=lambda boot: (boot.pair, boot.side))
+    curves = by_boot(trials)
+    seen = [
+        as_observed(
+            sides[boot.side].fingerprint, boot.boot, boot.values, curves.get(boot.boot, ()),
+            label=task.builds[boot.side].label, pair=boot.pair,
+        )
+        for boot in whole
+    ]  # fmt: skip
+    remember(task.session.noise, sides["candidate"].fingerprint, seen, task.session.observer)

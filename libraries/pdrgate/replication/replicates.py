@@ -1,0 +1,112 @@
+"""Replicates of two builds, one step after the other: what measures them, and the loop that asks it.
+
+The loop knows no boots. Pairs of cold boots are one replication; guests that stay up while several paths are measured
+on them are another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from pdrgate.results.model import BootResult, Side, SideResult
+from pdrgate.results.verdict import Judgement
+
+Stretch_co = TypeVar("Stretch_co", covariant=True)
+"""What a replicate is measured by: trials or transfers."""
+Stretch_contra = TypeVar("Stretch_contra", contravariant=True)
+AnyMeasured = TypeVar("AnyMeasured")
+
+
+@dataclass(frozen=True, slots=True)
+class Replicates(Generic[Stretch_co]):
+    """What one step of a replication came to."""
+
+    results: Sequence[BootResult] = ()
+    """One of each build, or the one that failed; empty where there is nothing to compare."""
+    stretches: Sequence[Stretch_co] = ()
+    """What was measured of both builds."""
+
+
+class Replication(Protocol[Stretch_co]):
+    """What measures replicates of two builds, and knows what they ran on."""
+
+    def next(self, number: int, *, wanted: Callable[[int], bool]) -> Replicates[Stretch_co]:
+        """Measure one replicate of each build; nothing comes of it where `failure` is set then.
+
+        Args:
+            number: of the pair that these two replicates are, from 1.
+            wanted: whether a later pair is measured, whatever this one shows, so that it may be begun meanwhile.
+        """
+
+    def close(self) -> None:
+        """End what was begun for later replicates."""
+
+    def go_on_from(
+        self, loads: tuple[float, ...], latency_loads: tuple[float, ...], sides: Mapping[Side, SideResult]
+    ) -> None:
+        """Take over what earlier replicates have found out."""
+
+    @property
+    def failure(self) -> Judgement | None:
+        """Why there is nothing to compare."""
+
+    @property
+    def unlike(self) -> Judgement | None:
+        """The `failure` that packets told before any speed was compared, so that no load explains it."""
+
+    @property
+    def sides(self) -> Mapping[Side, SideResult]:
+        """What is known of each build: its environment, its search."""
+
+    @property
+    def loads(self) -> tuple[float, ...]:
+        """Loads that all replicates are offered, packets/s; empty until they are known."""
+
+    @property
+    def latency_loads(self) -> tuple[float, ...]:
+        """Loads at which latency is told, packets/s; empty until they are known."""
+
+    @property
+    def steady(self) -> bool:
+        """Whether the speed of the replicates is constant."""
+
+    @property
+    def cost_tolerance(self) -> float | None:
+        """By how much the cost of a packet may rise; None where it is not judged."""
+
+    @property
+    def sut_cpus(self) -> tuple[int, ...]:
+        """CPUs of this machine that the SUT runs on."""
+
+    @property
+    def carried(self) -> str:
+        """How the SUT carries packets, in words."""
+
+    @property
+    def uncounted(self) -> str:
+        """Why the cost of a packet is not counted."""
+
+    @property
+    def remedy(self) -> str:
+        """What a user can do where the machine disturbs."""
+
+
+class Asks(Protocol[Stretch_contra]):
+    """Who asks a replication, and takes what it has measured."""
+
+    def next_number(self) -> int | None:
+        """The pair to measure next; None where no further one is wanted. Raises what ends the comparison."""
+
+    def certain(self, pair: int) -> bool:
+        """Whether that later pair will be measured, whatever those before it show."""
+
+    def measured(self, found: Replicates[Stretch_contra]) -> None:
+        """Take what a step came to; it is not asked for again."""
+
+
+def replicate(replication: Replication[AnyMeasured], asks: Asks[AnyMeasured]) -> None:
+    """Measure replicates until no further one is wanted."""
+    while (number := asks.next_number()) is not None:
+        asks.measured(replication.next(number, wanted=asks.certain))
