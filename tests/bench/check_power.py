@@ -32,7 +32,7 @@ from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.measurands import Sweep
 from pdrgate.phase import Phase
 from pdrgate.search.goals import PDR
-from pdrgate.stability import Assessment, Verdict, assess
+from pdrgate.stability import Assessment, StabilityVerdict, assess
 from pdrgate.stability.checks import ENOUGH_DATA
 from pdrgate.stats.intervals import mean
 from pdrgate.trial import Trial
@@ -90,7 +90,7 @@ FAULTS = (
 class Found:
     """Of one run."""
 
-    verdict: Verdict
+    verdict: StabilityVerdict
     failed: tuple[str, ...]
     silent: tuple[tuple[str, str], ...]
     """Checks that could not tell, and what they say."""
@@ -149,9 +149,9 @@ def main() -> None:
                 failed = Counter(name for one in found for name in one.failed)
                 if not case.check:
                     sound.update(failed)
-                    sound["UNSTABLE"] += verdicts[Verdict.UNSTABLE]
+                    sound["UNSTABLE"] += verdicts[StabilityVerdict.UNSTABLE]
                     silent |= dict(pair for one in found for pair in one.silent)
-                shares = "".join(f"{100 * verdicts[each] / runs:>7.1f}" for each in list(Verdict)[:3])
+                shares = "".join(f"{100 * verdicts[each] / runs:>7.1f}" for each in list(StabilityVerdict)[:3])
                 hit = f"{case.check} {100 * failed[case.check] / runs:.1f}" if case.check else ""
                 others = ", ".join(
                     f"{name} {100 * times / runs:.1f}" for name, times in failed.most_common() if name != case.check

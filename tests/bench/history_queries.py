@@ -33,17 +33,17 @@ from pdrgate.history.database.importing import add
 from pdrgate.history.database.kept_tries import tries
 from pdrgate.history.database.queries import Wanted, all_series, entries, points
 from pdrgate.history.database.tables import (
-    Attempt,
-    Boot,
-    Change,
-    Cost,
-    Fingerprint,
-    Function,
-    Measurand,
-    Noise,
-    Result,
-    Run,
-    Side,
+    AttemptRow,
+    BootRow,
+    ChangeRow,
+    CostRow,
+    FingerprintRow,
+    FunctionRow,
+    MeasurandRow,
+    NoiseRow,
+    ResultRow,
+    RunRow,
+    SideRow,
     TrialRow,
 )
 from pdrgate.results.fingerprint import build, conditions, digest, series
@@ -83,8 +83,8 @@ def fill(database: Database, results: int, trials: int) -> None:
             for table, rows in made.items():
                 put(connection, table, rows)
     with database.writing() as connection:
-        put(connection, Noise, made_noise(random))
-        put(connection, Attempt, made_tries())
+        put(connection, NoiseRow, made_noise(random))
+        put(connection, AttemptRow, made_tries())
         if connection.dialect.name == "postgresql":
             for table in ("runs", "results", "sides", "boots", "trials", "noise", "tries"):
                 connection.execute(text(f"SELECT setval('{table}_id_seq', (SELECT max(id) FROM {table}))"))
@@ -146,11 +146,23 @@ def put(connection: Connection, table: type[Any], rows: list[dict[str, Any]]) ->
 def made_rows(random: Random, runs: range, trials: int) -> dict[type[Any], list[dict[str, Any]]]:
     """By table, what these runs have there; each refers to tables before its own."""
     found: dict[type[Any], list[dict[str, Any]]] = {
-        table: [] for table in (Run, Fingerprint, Result, Side, Measurand, Boot, Change, Cost, Function, TrialRow)
+        table: []
+        for table in (
+            RunRow,
+            FingerprintRow,
+            ResultRow,
+            SideRow,
+            MeasurandRow,
+            BootRow,
+            ChangeRow,
+            CostRow,
+            FunctionRow,
+            TrialRow,
+        )
     }
     for run in runs:
         started = 1.7e9 + 600.0 * run
-        found[Run].append({
+        found[RunRow].append({
             "id": run + 1, "key": f"key-{run}", "content": "", "name": f"run-{run}", "source": f"/made/up/{run}",
             "started": started, "finished": started + 60, "pdrgate": "0", "profile": "quick",
             "testbed": f"rack-{run % TESTBEDS}", "testbed_kind": "rack", "verdict": "PASS", "reason": "made up",
@@ -162,32 +174,32 @@ def made_rows(random: Random, runs: range, trials: int) -> dict[type[Any], list[
             value = 1e6 * random.gauss(1, 0.01)
             whole, of_build, of_series = digests(run % TESTBEDS, scenario, run // TESTBEDS % KERNELS)
             if run < TESTBEDS * KERNELS:
-                found[Fingerprint].append({"digest": whole, "entries": own})
-            found[Result].append({
+                found[FingerprintRow].append({"digest": whole, "entries": own})
+            found[ResultRow].append({
                 "id": key, "run_id": run + 1, "scenario": own["scenario"], "title": "made up",
                 "verdict": random.choice(VERDICTS), "reason": "made up", "started": started, "trials": trials,
             })  # fmt: skip
-            found[Side].append({
+            found[SideRow].append({
                 "id": key, "result_id": key, "side": "", "label": "", "kernel": own["kernel"], "build": of_build,
                 "series": of_series, "started": started, "fingerprint": whole,
             })  # fmt: skip
-            found[Measurand].extend(
+            found[MeasurandRow].extend(
                 {
                     "side_id": key, "name": name, "unit": "packets/s", "better": "higher", "value": value,
                     "lower": 0.99 * value, "upper": 1.01 * value, "samples": [value] * 6,
                 }
                 for name in NAMES
             )  # fmt: skip
-            found[Boot].append({
+            found[BootRow].append({
                 "id": key, "side_id": key, "pair": 0, "boot": f"boot-{run}", "kernel": own["kernel"],
                 "values": {"PDR": value}, "failure": "", "complaints": [],
             })  # fmt: skip
-            found[Change].append({
+            found[ChangeRow].append({
                 "result_id": key, "measurand": "PDR", "against": "made up", "accepted": True, "verdict": "PASS",
                 "change": 0.0, "lower": -0.01, "upper": 0.01, "confidence": 0.99, "tolerance": 0.02, "pairs": 0,
             })  # fmt: skip
-            found[Cost].append({"side_id": key, "instructions": 5000.0, "trials": 3})
-            found[Function].extend(
+            found[CostRow].append({"side_id": key, "instructions": 5000.0, "trials": 3})
+            found[FunctionRow].extend(
                 {"side_id": key, "name": f"function_{number}", "instructions": 100.0, "calls": 1.0}
                 for number in range(FUNCTIONS)
             )

@@ -21,7 +21,7 @@ from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, RealisticCur
 from pdrgate.gate.run.profile import PROFILES, Profile
 from pdrgate.search import mlr
 from pdrgate.search.calibration import calibrate
-from pdrgate.search.mlr import Outcome, search
+from pdrgate.search.mlr import GoalOutcome, search
 from pdrgate.trial import Trial
 
 CAPACITY = 500e3
@@ -45,7 +45,7 @@ def one(profile: Profile, curve: LoadLoss, noise: float, seed: int, overhead: fl
     found = search(measure, profile.goals, min_load=calibration.min_load, max_load=calibration.search_load,
                    budget=profile.search_budget)  # fmt: skip
     result = found.results[-1]
-    return found.trials, clock[0], result.lower if result.outcome is Outcome.FOUND else None
+    return found.trials, clock[0], result.lower if result.outcome is GoalOutcome.FOUND else None
 
 
 def main() -> None:

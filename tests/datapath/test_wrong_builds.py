@@ -19,7 +19,7 @@ from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
-from pdrgate.gate.sut.open_loop_sut import Subject
+from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
 from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.reports.words.frame_words import frames_tables
 from pdrgate.results.verdict import Verdict
@@ -95,7 +95,7 @@ def test_builds_that_do_the_same_otherwise_are_compared_by_speed(session: Sessio
 def test_a_build_alone_is_refused_before_anything_is_measured(session: Session, tmp_path: Path) -> None:
     program = router(tmp_path, FAULTS["payload"].code, "wrong")
     scenario = Scenario("xdp-ipv6-routing", frame_size=128)
-    subject = Subject(session, scenario, session.begin(session.make), Identity(program=program))
+    subject = OpenLoopSut(session, scenario, session.begin(session.make), Identity(program=program))
     try:
         with pytest.raises(SutError, match=r"^xdp-ipv6-routing makes wrong frames, \d of \d looked at: payload 0x55"):
             subject.prepare()

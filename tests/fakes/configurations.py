@@ -13,7 +13,7 @@ from pdrgate.gate.comparisons.by_scenario import AnyComparison, comparison_of
 from pdrgate.gate.comparisons.pairs_plan import Plan
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.profile import ProfileName
-from pdrgate.gate.run.progress import Observer
+from pdrgate.gate.run.progress import RunObserver
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
@@ -62,7 +62,7 @@ def compared(
     tolerance: float,
     testbed: Path = NAMESPACES,
     profile: ProfileName = "smoke",
-    observer: Observer | None = None,
+    observer: RunObserver | None = None,
     wait: str = "10 min",
 ) -> AnyComparison:
     """A testbed after ``baseline``, or as it is, against the same after ``configure``."""

@@ -27,18 +27,18 @@ from pdrgate.history.database.deviations import HistoryNoise, observations
 from pdrgate.history.database.importing import Import, add, sources
 from pdrgate.history.database.kept_tries import HistoryLedger
 from pdrgate.history.database.pruning import give_back, prune
-from pdrgate.history.database.queries import Series, Wanted, all_series, entries, points
+from pdrgate.history.database.queries import ListedSeries, Wanted, all_series, entries, points
 from pdrgate.history.database.tables import (
     Base,
-    Boot,
-    Change,
-    Cost,
-    Environment,
-    Fingerprint,
-    Function,
-    Measurand,
-    Run,
-    Side,
+    BootRow,
+    ChangeRow,
+    CostRow,
+    EnvironmentRow,
+    FingerprintRow,
+    FunctionRow,
+    MeasurandRow,
+    RunRow,
+    SideRow,
     TrialRow,
 )
 from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
@@ -90,12 +90,12 @@ class HistoryContract:
         (done,) = imported(database, run)
         assert (done.what, done.results, done.trials) == ("added", 1, 2)
         with database.reading() as connection:
-            (found,) = connection.execute(select(Run.__table__)).mappings()
+            (found,) = connection.execute(select(RunRow.__table__)).mappings()
             assert found.items() >= {
                 "name": "20261101-120000", "source": str(run), "started": 1e9, "finished": 1e9 + 1,
                 "verdict": "REGRESSION", "profile": "quick", "testbed": "local-netns",
             }.items()  # fmt: skip
-            sides = connection.execute(select(Side.__table__).order_by(Side.id)).mappings().all()
+            sides = connection.execute(select(SideRow.__table__).order_by(SideRow.id)).mappings().all()
             assert [(one["side"], one["label"], one["kernel"]) for one in sides] == [
                 ("baseline", "linux-6.18.44", "6.18.44"), ("candidate", "linux-6.19", "6.19"),
             ]  # fmt: skip
@@ -104,16 +104,16 @@ class HistoryContract:
             assert {one["series"] for one in sides} == {series(FINGERPRINT)}
             assert (
                 connection.execute(
-                    select(Fingerprint.entries).where(Fingerprint.digest == sides[1]["fingerprint"])
+                    select(FingerprintRow.entries).where(FingerprintRow.digest == sides[1]["fingerprint"])
                 ).scalar_one()
                 == newer
             )
             # What differs from boot to boot would make each environment one of its own.
             assert connection.execute(
-                select(Environment.entries).where(Environment.digest == sides[1]["environment"])
+                select(EnvironmentRow.entries).where(EnvironmentRow.digest == sides[1]["environment"])
             ).scalar_one() == {"kernel_release": "6.19"}
             measurand = (
-                connection.execute(select(Measurand.__table__).where(Measurand.side_id == sides[0]["id"]))
+                connection.execute(select(MeasurandRow.__table__).where(MeasurandRow.side_id == sides[0]["id"]))
                 .mappings()
                 .one()
             )
@@ -122,18 +122,19 @@ class HistoryContract:
                 "samples": [1.001e6, 0.999e6, 1.0e6],
             }  # fmt: skip
             boots = connection.execute(
-                select(Boot.__table__).where(Boot.side_id == sides[0]["id"]).order_by(Boot.pair)
+                select(BootRow.__table__).where(BootRow.side_id == sides[0]["id"]).order_by(BootRow.pair)
             ).mappings()
             assert [(one["pair"], one["values"]) for one in boots] == [
                 (1, {"PDR": 1.001e6}), (2, {"PDR": 0.999e6}), (3, {"PDR": 1.0e6}),
             ]  # fmt: skip
-            change = connection.execute(select(Change.__table__)).mappings().one()
+            change = connection.execute(select(ChangeRow.__table__)).mappings().one()
             assert (change["measurand"], change["change"], change["verdict"], change["deviation"], change["pairs"]) == (
                 "PDR", -0.01, "PASS", 0.004, 3,
             )  # fmt: skip
-            assert connection.execute(select(Cost.instructions)).scalars().all() == [5000.0, 5000.0]
+            assert connection.execute(select(CostRow.instructions)).scalars().all() == [5000.0, 5000.0]
             assert (
-                connection.execute(select(Function.name, Function.instructions)).all() == [("ip6_forward", 173.0)] * 2
+                connection.execute(select(FunctionRow.name, FunctionRow.instructions)).all()
+                == [("ip6_forward", 173.0)] * 2
             )
             kept = connection.execute(select(TrialRow.__table__).order_by(TrialRow.id)).mappings().all()
             ours = dataclasses.asdict(trial(2, started=1e9 + 2)) | {"disturbed": ""}  # there in words
@@ -297,7 +298,7 @@ class HistoryContract:
             assert points(connection, FINGERPRINT, "cost") == ()
             assert points(connection, FINGERPRINT | {"testbed": "rack"}) == ()
             listed = all_series(connection, Wanted(scenario="ipv6*"))
-            assert Series(
+            assert ListedSeries(
                 digest=series(FINGERPRINT), scenario=FINGERPRINT["scenario"], testbed="local-netns", measurand="PDR",
                 unit=pdr().unit, better="higher", points=3,
             ) in listed  # fmt: skip

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from pdrgate.measurands import Cost, PartialDropRate, SaturationThroughput
 from pdrgate.measurands.tcp import LoadedRoundTrip, TcpThroughput, Transmissions
-from pdrgate.replication import NoiseFloor, Observation, ObservedBoot
+from pdrgate.replication import NoiseFloor, NoiseObservation, ObservedBoot
 
 DAY = 86400.0
 NAMES = (PartialDropRate.name, SaturationThroughput.name, Cost.name)
@@ -26,7 +26,7 @@ def spread(deviation: float, count: int = 16) -> list[float]:
 
 def observed(
     levels: Sequence[float], *, when: float, paired: bool = True, build: str = "one", names: Sequence[str] = NAMES
-) -> Observation:
+) -> NoiseObservation:
     """Boots of one build that came to these logs, in pairs where they are that."""
     boots = tuple(
         ObservedBoot(
@@ -35,7 +35,7 @@ def observed(
         )
         for number, level in enumerate(levels)
     )  # fmt: skip
-    return Observation(when=when, boots=boots)
+    return NoiseObservation(when=when, boots=boots)
 
 
 def floor(deviation: float, boots: int = 16) -> NoiseFloor:
@@ -54,13 +54,13 @@ class KnownNoise:
 
     def __init__(self, deviation: float | None = 0.001, *, daily: bool = False, names: Sequence[str] = NAMES) -> None:
         self._daily = daily
-        self.kept: list[tuple[str, Mapping[str, str], Observation]] = []
+        self.kept: list[tuple[str, Mapping[str, str], NoiseObservation]] = []
         days = [] if deviation is None else [time.time() - day * DAY for day in range(16)]
         self._known = [observed(spread(deviation or 0.0), when=when, names=names) for when in days]
 
-    def observations(self, testbed: str) -> list[Observation]:
+    def observations(self, testbed: str) -> list[NoiseObservation]:
         return [*self._known, *(one for key, _, one in self.kept if key == testbed)]
 
-    def add(self, testbed: str, conditions: Mapping[str, str], observation: Observation) -> None:
+    def add(self, testbed: str, conditions: Mapping[str, str], observation: NoiseObservation) -> None:
         ago = len(self.kept) * DAY if self._daily else 0.0
         self.kept.append((testbed, conditions, replace(observation, when=observation.when - ago)))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from ssh_server import SshServer
 
-from pdrgate.bare_metal import BootError, FileSink, wait_for_boot
+from pdrgate.bare_metal import FileSink, RestartError, wait_for_boot
 from pdrgate.bare_metal.host_files import put_checked
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.ssh import SshConnection, SshHost
@@ -55,7 +55,7 @@ def test_a_host_that_stays_away(machine: SshServer) -> None:
     with SshHost(SshConnection(machine.target, patience=0.0), owns=True) as host:
         before = host.read(_BOOT_ID).strip()
         machine.stop()
-        with pytest.raises(BootError) as error:
+        with pytest.raises(RestartError) as error:
             wait_for_boot(host, before, 0, pause=lambda seconds: None, remedy="power-cycle it")
         assert not error.value.back
         assert str(error.value).startswith("ssh:sut did not come back within 0 s of its restart (")

@@ -32,7 +32,7 @@ from pdrgate.results.model import Side
 from pdrgate.results.verdict import Verdict
 from pdrgate.safety.journal import Journal
 from pdrgate.search.goals import Goal
-from pdrgate.search.mlr import Outcome, search
+from pdrgate.search.mlr import GoalOutcome, search
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
 from pdrgate.traffic.trex import TRexGenerator
@@ -170,7 +170,7 @@ def test_a_search_takes_no_hidden_overload_for_held(server: TRexServer, generato
         return told(partial(generator.trial, load, duration, FRAMES))
 
     found = search(measure, [goal], min_load=43, max_load=65e3, budget=60).of("PDR")
-    assert found.outcome is Outcome.FOUND
+    assert found.outcome is GoalOutcome.FOUND
     assert found.lower is not None
     assert 0.97 * 43e3 / 0.995 < found.lower < 1.02 * 43e3 / 0.995
 

@@ -11,7 +11,7 @@ from trex_rig import paths
 
 from pdrgate.cause import causes_in_words
 from pdrgate.traffic.frames import Frames
-from pdrgate.traffic.trex.outcome import DeafStatisticsError, Observation, UntrustedCountersError, latency, trial
+from pdrgate.traffic.trex.outcome import DeafStatisticsError, UntrustedCountersError, WorkerObservation, latency, trial
 from pdrgate.traffic.trex.trex_streams import streams
 from pdrgate.trial import LOOKS
 
@@ -33,7 +33,7 @@ def message(**more: Any) -> dict[str, Any]:
 
 
 def outcome(told: dict[str, Any]) -> Any:
-    return trial(1e6, 1.0, SENT, (0, 1), Observation.from_message(told))
+    return trial(1e6, 1.0, SENT, (0, 1), WorkerObservation.from_message(told))
 
 
 def test_a_trial_without_loss() -> None:
@@ -125,7 +125,7 @@ def test_of_few_packets_neighbours_may_have_sent_as_many() -> None:
     told = message()
     told["after"] |= {"port0.opackets": 110, "port1.ipackets": 100}
     told["groups_after"] = {str(sent[0].group): {"tx": {"0": 100}, "rx": {"1": 0}}}
-    assert trial(100, 1.0, sent, (0, 1), Observation.from_message(told)).stray == 90
+    assert trial(100, 1.0, sent, (0, 1), WorkerObservation.from_message(told)).stray == 90
 
 
 def test_a_flow_without_statistics_is_not_one_of_zero_packets() -> None:
@@ -220,7 +220,7 @@ def test_looks_are_those_of_both_directions_and_of_probes() -> None:
     told["after"] |= {f"port{port}.{name}": 500_010 for port in (0, 1) for name in ("opackets", "ipackets")}
     told["groups_after"] = read(2.0)[2]
     told["sendings"]["1"] = {"started": [0.02, 0.022], "ended": [1.02, 1.03]}
-    found = trial(1e6, 1.0, sent, (0, 1), Observation.from_message(told))
+    found = trial(1e6, 1.0, sent, (0, 1), WorkerObservation.from_message(told))
     assert (found.offered, found.forwarded, found.drained) == (1_000_000, 950_000, 0)
     assert found.under_way == pytest.approx([50_000 * look / LOOKS for look in range(1, LOOKS + 1)], abs=5)
 
@@ -238,7 +238,7 @@ def test_the_slower_port_counts() -> None:
         [at, at + 0.001, {groups[0]: {"tx": {"0": first}}, groups[1]: {"tx": {"1": second}}}]
         for at, first, second in ((0.1, 50_000, 45_000), (0.9, 450_000, 405_000))
     ]
-    found = trial(1e6, 1.0, sent, (0, 1), Observation.from_message(told))
+    found = trial(1e6, 1.0, sent, (0, 1), WorkerObservation.from_message(told))
     assert found.forwarded == 1_000_000
     assert found.sending_time == pytest.approx(0.8 / 0.72, rel=1e-2)
     assert found.generator_limited

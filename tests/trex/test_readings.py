@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pdrgate.traffic.trex.readings import (
     END_LAG,
-    Reading,
+    FlowReading,
     Sending,
     back_at_end,
     left_over,
@@ -30,8 +30,8 @@ def until(end: float) -> Sending:
     return Sending((0.0, 0.002), (end, end + 0.005))
 
 
-def reading(at: float, sent: float, back: float = 0.0, request: float = 0.001) -> Reading:
-    return Reading(at - request / 2, at + request / 2, round(sent), round(back))
+def reading(at: float, sent: float, back: float = 0.0, request: float = 0.001) -> FlowReading:
+    return FlowReading(at - request / 2, at + request / 2, round(sent), round(back))
 
 
 def test_the_end_of_sending_is_told_by_its_start_where_nothing_was_read() -> None:
@@ -88,7 +88,7 @@ def test_a_stopped_port_sent_until_then() -> None:
 
 def read(
     times: Sequence[float], *, load: float = 1e6, capacity: float = 0.97e6, flight: float = 0.0, apart: float = 0.0
-) -> list[Reading]:
+) -> list[FlowReading]:
     """Of a port that sends for one second to a SUT whose buffer holds all that it cannot take.
 
     Args:
@@ -178,7 +178,7 @@ def test_where_nobody_looked_the_drain_tells_what_had_come_back_at_the_end() -> 
         ([reading(0.9, 0.9e6, 0.72e6), reading(1.001, COUNT, 0.73e6)], 730_000),
     ],
 )
-def test_what_nobody_saw_come_back_by_the_end_is_not_told_to_have(readings: list[Reading], back: int) -> None:
+def test_what_nobody_saw_come_back_by_the_end_is_not_told_to_have(readings: list[FlowReading], back: int) -> None:
     assert back_at_end(COUNT, readings, 1.0) == back
 
 

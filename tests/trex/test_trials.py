@@ -16,7 +16,7 @@ from trex_server import Faults, TRexServer, packets
 
 from pdrgate.errors import GeneratorError, UsageError
 from pdrgate.search.goals import Goal
-from pdrgate.search.mlr import Outcome, search
+from pdrgate.search.mlr import GoalOutcome, search
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.trex import TRexConfig, TRexGenerator
 from pdrgate.trial import Trial
@@ -214,7 +214,7 @@ def test_a_search_finds_the_simulated_pdr(server: TRexServer, generator: TRexGen
         lambda load, duration: generator.trial(load, duration, FRAMES), [goal], min_load=10e3, max_load=2e6, budget=60
     )
     found = result.of("PDR")
-    assert found.outcome is Outcome.FOUND
+    assert found.outcome is GoalOutcome.FOUND
     assert found.lower is not None
     assert found.upper is not None
     truth = 700e3 / 0.995

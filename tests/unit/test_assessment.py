@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated_sut import Behaviour, IdealCurve, SimulatedSut
 
-from pdrgate.stability import Assessment, Reading, assess
+from pdrgate.stability import Assessment, TirReading, assess
 from pdrgate.trial import Trial
 
 LOADS = [4e5, 6e5, 8e5, 9.5e5, 1.1e6, 1.3e6, 1.5e6]
@@ -67,9 +67,9 @@ loss_tables = st.lists(
 
 
 @settings(max_examples=60)
-@given(loss_tables, st.sampled_from(Reading), st.sampled_from([0.0, 0.005, 0.5]))
+@given(loss_tables, st.sampled_from(TirReading), st.sampled_from([0.0, 0.005, 0.5]))
 def test_any_trials_get_a_verdict_a_reason_and_valid_json(
-    table: list[list[int]], reading: Reading, threshold: float
+    table: list[list[int]], reading: TirReading, threshold: float
 ) -> None:
     trials = [
         Trial(intended_load=1e5 * (row + 1), intended_duration=1, offered=1000, forwarded=1000 - lost, sending_time=1)

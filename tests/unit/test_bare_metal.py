@@ -12,15 +12,15 @@ from fake_machine import DEFAULT, FakeMachine, FullSink, TornSink
 
 from pdrgate.bare_metal import (
     BareMetal,
-    BootError,
     InstallError,
     Layout,
     LoaderError,
     LoaderName,
+    RestartError,
     choose_loader,
     wait_for_boot,
 )
-from pdrgate.bare_metal.grub import Entry, parse_config
+from pdrgate.bare_metal.grub import MenuEntry, parse_config
 from pdrgate.bare_metal.host_files import packed_modules
 from pdrgate.builds.kernel_build import BuildError, KernelBuild, kernel_build
 from pdrgate.errors import TestbedError
@@ -296,7 +296,7 @@ def test_what_kexec_is_told(tmp_path: Path, build: KernelBuild) -> None:
 def test_a_kernel_that_panics_leaves_the_host_at_its_default(grub: Bench, build: KernelBuild) -> None:
     grub.machine.fates[RELEASE] = "panics"
     before = grub.machine.files()
-    with pytest.raises(BootError) as error, grub.metal().running(build):
+    with pytest.raises(RestartError) as error, grub.metal().running(build):
         pytest.fail("it does not run")
     assert str(error.value) == (
         f"ssh:sut came back with {DEFAULT} and not with {RELEASE}: it did not start, or ended early and the host "
@@ -311,7 +311,7 @@ def test_a_kernel_that_hangs_takes_a_power_cycle_which_brings_the_default_back(
 ) -> None:
     bench = Bench(tmp_path / "sut", "grub", deadline=0.0)
     bench.machine.fates[RELEASE] = "hangs"
-    with pytest.raises(BootError) as error, bench.metal().running(build):
+    with pytest.raises(RestartError) as error, bench.metal().running(build):
         pytest.fail("it does not run")
     assert str(error.value) == (
         "ssh:sut did not come back within 0 s of its restart (`sh` on ssh:sut got no answer: No route to host); "
@@ -329,7 +329,7 @@ def test_a_kernel_that_hangs_takes_a_power_cycle_which_brings_the_default_back(
 
 
 def test_a_host_that_dies_while_it_is_measured(grub: Bench, build: KernelBuild) -> None:
-    with pytest.raises(BootError) as error, grub.metal().running(build):
+    with pytest.raises(RestartError) as error, grub.metal().running(build):
         grub.machine.away = True
         grub.machine.run("true")
     assert str(error.value) == (
@@ -354,7 +354,7 @@ def test_a_host_that_never_restarts_does_not_start_the_build_later(tmp_path: Pat
     bench.machine.fates[RELEASE] = "never restarts"
     metal = bench.metal()
     with pytest.raises(
-        BootError, match=r"^ssh:sut did not restart within 0 s: its boot id is still boot-1; does someth"
+        RestartError, match=r"^ssh:sut did not restart within 0 s: its boot id is still boot-1; does someth"
     ):
         metal.boot(metal.install(build))
     assert "next_entry" not in (bench.machine.root / "boot/grub/grubenv").read_text()
@@ -404,7 +404,7 @@ def test_going_back_believes_no_one_but_uname(grub: Bench, build: KernelBuild) -
     metal.boot(metal.install(build))
     metal.default = "6.0-gone"
     with pytest.raises(
-        BootError, match=f"^ssh:sut went back to {DEFAULT} and not to 6.0-gone, which ran before; look at"
+        RestartError, match=f"^ssh:sut went back to {DEFAULT} and not to 6.0-gone, which ran before; look at"
     ):
         metal.go_back()
 
@@ -650,8 +650,8 @@ menuentry "Memory test (memtest86+)" {
         ("gnulinux-advanced-5f>x-recovery-5f", "6.8.0-45-generic", True),
         ("Memory test (memtest86+)", None, False),
     ]
-    assert Entry((("a", "A"), ("b", "B")), None).is_named("A>b")
-    assert not Entry((("a", "A"), ("b", "B")), None).is_named("b")
+    assert MenuEntry((("a", "A"), ("b", "B")), None).is_named("A>b")
+    assert not MenuEntry((("a", "A"), ("b", "B")), None).is_named("b")
     assert [entry.numbers for entry in entries] == [(0,), (1, 0), (1, 1), (2,)]
     assert [entry.is_named("1>0") for entry in entries] == [False, True, False, False]
 

@@ -22,7 +22,7 @@ from pdrgate.builds.bpf_build import own_build
 from pdrgate.cli import main
 from pdrgate.errors import DataError, TestbedError
 from pdrgate.gate.comparisons import bisection as module
-from pdrgate.gate.comparisons.bisection import Asked, Ends, Steps, bisected, compare_ends, first_bad
+from pdrgate.gate.comparisons.bisection import BisectionEnds, BisectionRequest, Steps, bisected, compare_ends, first_bad
 from pdrgate.gate.comparisons.boots import Build
 from pdrgate.gate.run.run_record import STEPS_TRIALS, RunRecord
 from pdrgate.gate.run.scenario import Scenario
@@ -32,7 +32,7 @@ from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.safety.journal import Journal
 
 command = importlib.import_module("pdrgate.cli.bisect")  # the package has the command by that name
-ASKED = Asked(testbed="made-up.yaml", scenario=Scenario().name, profile="quick", bpf=False)
+ASKED = BisectionRequest(testbed="made-up.yaml", scenario=Scenario().name, profile="quick", bpf=False)
 PATH = {"ip6_forward": 1000.0, "fib6_lookup": 4000.0}
 SLOW = PATH | {"fib_rules_lookup": 150.0}
 SCATTER = (1.0, 1.001, 0.999, 1.0005, 0.9995)
@@ -46,7 +46,7 @@ class Builds:
         self._scatter = itertools.cycle(SCATTER)
         self._number = itertools.count(1)
 
-    def __call__(self, session: Session, asked: Asked, side: Side, source: str) -> Build:
+    def __call__(self, session: Session, asked: BisectionRequest, side: Side, source: str) -> Build:
         def boot(journal: Journal) -> CountingTestbed:
             if source not in self.known:
                 raise TestbedError(f"{source} does not boot")
@@ -80,19 +80,19 @@ def session(tmp_path: Path) -> Iterator[Session]:
 
 
 @pytest.fixture(scope="module")
-def ends(tmp_path_factory: pytest.TempPathFactory) -> Ends:
+def ends(tmp_path_factory: pytest.TempPathFactory) -> BisectionEnds:
     """Of a and z, as measured."""
     session = taken(tmp_path_factory.mktemp("ends"))
     with pytest.MonkeyPatch.context() as patch, contextlib.closing(session):
         patch.setattr(module, "build_of", Builds())
         judgement, found = compare_ends(session, ASKED, "a", "z", 0.02)
     assert judgement.verdict is Verdict.REGRESSION
-    assert isinstance(found, Ends)
+    assert isinstance(found, BisectionEnds)
     return found
 
 
 def test_the_first_build_that_costs_more_is_found_by_a_boot_of_each_step(
-    builds: Builds, session: Session, ends: Ends
+    builds: Builds, session: Session, ends: BisectionEnds
 ) -> None:
     builds.known |= dict.fromkeys("bcdef", PATH) | dict.fromkeys("gh", SLOW) | {"e": PATH | {"fib6_lookup": 3990.0}}
     with session.recorded_in(session.record.steps):
@@ -112,7 +112,7 @@ def test_the_first_build_that_costs_more_is_found_by_a_boot_of_each_step(
 
 
 def test_where_a_boot_does_not_tell_there_are_more_and_then_it_is_passed_over(
-    builds: Builds, session: Session, ends: Ends
+    builds: Builds, session: Session, ends: BisectionEnds
 ) -> None:
     near = PATH | {"fib_rules_lookup": 50.0}  # as much as is tolerated
     builds.known |= {"b": PATH, "c": near, "e": SLOW}
@@ -131,17 +131,17 @@ def test_ends_of_which_none_costs_more_leave_nothing_to_look_for(builds: Builds,
 
 
 def test_ends_are_known_to_other_processes_while_all_but_the_build_is_the_same(
-    builds: Builds, session: Session, ends: Ends, tmp_path: Path
+    builds: Builds, session: Session, ends: BisectionEnds, tmp_path: Path
 ) -> None:
     builds.known |= {"b": SLOW}
     ends.keep(tmp_path)
-    assert Ends.kept(tmp_path) == ends
-    assert Steps(session, Ends.kept(tmp_path)).judge("b").bad
+    assert BisectionEnds.kept(tmp_path) == ends
+    assert Steps(session, BisectionEnds.kept(tmp_path)).judge("b").bad
     others = replace(ends, fingerprint={**ends.fingerprint, "testbed": "another"})
     with pytest.raises(DataError, match=r"what the ends cost is no measure for b: testbed another there, .* here; "):
         Steps(session, others).judge("b")
     with pytest.raises(DataError, match=r"compare both ends first: pdrgate bisect GOOD BAD$"):
-        Ends.kept(tmp_path / "none")
+        BisectionEnds.kept(tmp_path / "none")
 
 
 @given(st.integers(2, 40), st.data())
@@ -162,7 +162,11 @@ def test_every_build_that_can_be_told_is_on_the_right_side(count: int, data: st.
 
 
 def test_what_the_command_prints_and_exits_with(
-    builds: Builds, session: Session, ends: Ends, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    builds: Builds,
+    session: Session,
+    ends: BisectionEnds,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     builds.known |= {"b": PATH, "c": SLOW}
     monkeypatch.setattr(command, "_session", lambda *_: contextlib.nullcontext(session))

@@ -17,7 +17,7 @@ from simulated_sut import (
 )
 
 from pdrgate.phase import Phase
-from pdrgate.stability import Assessment, Bounds, Check, Label, Reading, Verdict, assess
+from pdrgate.stability import Assessment, Bounds, Label, StabilityCheck, StabilityVerdict, TirReading, assess
 from pdrgate.trial import Trial
 
 MPPS = 1e6
@@ -55,7 +55,7 @@ def exact(points: dict[float, float | list[float]], runs: int = 10) -> list[Tria
     return trials
 
 
-def check(found: Assessment, name: str) -> Check:
+def check(found: Assessment, name: str) -> StabilityCheck:
     return next(each for each in found.checks if each.name == name)
 
 
@@ -64,7 +64,7 @@ GOOD: dict[float, float | list[float]] = {4e5: 0.0, 6e5: 0.0, 8e5: 0.001, 1e6: 0
 
 def test_a_sut_without_fault_passes_every_check() -> None:
     found = assess(exact(GOOD))
-    assert found.verdict is Verdict.STABLE
+    assert found.verdict is StabilityVerdict.STABLE
     assert found.reason == ""
     assert [each.name for each in found.checks if each.passed is False] == []
 
@@ -72,7 +72,7 @@ def test_a_sut_without_fault_passes_every_check() -> None:
 def test_a_tir_too_high_is_said_with_its_bound() -> None:
     # T(1.0) = 0.98, T(1.2) = 1.08: TIR 0.5 at the potential point.
     found = assess(exact(GOOD | {1.2e6: 0.1, 1.4e6: 1 - 1.08 / 1.4}))
-    assert found.verdict is Verdict.UNSTABLE
+    assert found.verdict is StabilityVerdict.UNSTABLE
     assert found.reason == "TIR 0.50 after PDR 984.9 kpps, needs < 0.10 (load 1.2 Mpps)"
     assert check(found, "saturation").value == pytest.approx(0.5, abs=1e-3)
     assert check(found, "saturation").bound == 0.1
@@ -81,7 +81,7 @@ def test_a_tir_too_high_is_said_with_its_bound() -> None:
 @pytest.mark.parametrize(("reading", "passed"), [("strict", False), ("tolerant", True), ("published", True)])
 def test_the_saturation_check_follows_the_chosen_reading(reading: str, passed: bool) -> None:
     # TIR 0.2 at the potential point, 0 after it.
-    found = assess(exact(GOOD | {1.2e6: 1 - 1.02 / 1.2, 1.4e6: 1 - 1.02 / 1.4}), reading=Reading(reading))
+    found = assess(exact(GOOD | {1.2e6: 1 - 1.02 / 1.2, 1.4e6: 1 - 1.02 / 1.4}), reading=TirReading(reading))
     assert check(found, "saturation").passed is passed
 
 
@@ -91,10 +91,10 @@ def test_a_tir_whose_scatter_spans_the_bound_is_inconclusive() -> None:
     saturation = check(found, "saturation")
     assert saturation.passed is None
     assert "but its repeats scatter by ±" in saturation.sentence
-    assert found.labels[Reading.STRICT] == "BAD"
+    assert found.labels[TirReading.STRICT] == "BAD"
     # Scattered enough to leave the TIR open, not enough to fail by itself.
     assert [each.name for each in found.failed] == []
-    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.verdict is StabilityVerdict.INCONCLUSIVE
 
 
 def test_saturation_never_seen_is_unstable_and_says_what_to_measure() -> None:
@@ -104,12 +104,12 @@ def test_saturation_never_seen_is_unstable_and_says_what_to_measure() -> None:
     )
     edge = assess(exact({3e5: 0.0, 4e5: 0.0, 5e5: 0.1}))
     assert edge.reason == "no load after 500 kpps, the first past the PDR: no TIR; measure higher loads"
-    assert low.verdict is edge.verdict is Verdict.UNSTABLE
+    assert low.verdict is edge.verdict is StabilityVerdict.UNSTABLE
 
 
 def test_a_generator_at_its_ceiling_is_not_blamed_on_the_sut() -> None:
     found = assess(simulated(ceiling=Ceiling(1.15 * MPPS), behaviour=Behaviour(0.001)))
-    assert found.verdict is Verdict.GENERATOR_LIMITED
+    assert found.verdict is StabilityVerdict.GENERATOR_LIMITED
     assert found.verdict.exit_code == 2
     assert found.reason.endswith("the generator was the limit at 1.25 Mpps and above")
     assert found.notes == ("3 loads left out, where all repeats were generator-limited",)
@@ -118,13 +118,13 @@ def test_a_generator_at_its_ceiling_is_not_blamed_on_the_sut() -> None:
 def test_a_generator_that_limits_everything_is_said() -> None:
     found = assess(simulated(ceiling=Ceiling(1e5)))
     assert found.curve.points == ()
-    assert found.verdict is Verdict.GENERATOR_LIMITED
+    assert found.verdict is StabilityVerdict.GENERATOR_LIMITED
     assert found.reason == "0 loads measured (9 more: generator-limited), needs >= 3"
 
 
 def test_loss_at_low_load_fails() -> None:
     found = assess(exact(GOOD | {6e5: 0.002}))
-    assert found.verdict is Verdict.UNSTABLE
+    assert found.verdict is StabilityVerdict.UNSTABLE
     assert found.reason == "PLR 0.2 % at 600 kpps, well below the PDR, needs <= 0.1 %"
 
 
@@ -139,7 +139,7 @@ def test_the_low_load_bound_follows_the_plr_threshold_unless_given() -> None:
 def test_without_low_loads_their_loss_is_unknown_and_decides_nothing() -> None:
     found = assess(exact({load: loss for load, loss in GOOD.items() if load >= 8e5}))
     assert check(found, "low load loss").passed is None
-    assert found.verdict is Verdict.STABLE
+    assert found.verdict is StabilityVerdict.STABLE
 
 
 def test_a_trend_fails_with_its_size() -> None:
@@ -173,7 +173,7 @@ def test_too_few_repeats_say_nothing_about_drift_and_modes() -> None:
     assert check(found, "trend").sentence == f"{few} tell a trend from chance: 9, needs 15"
     assert check(found, "autocorrelation").sentence == f"{few} see neighbours alike: 9, needs 15"
     assert check(found, "two modes").sentence == f"{few} see two modes: 9, needs 11"
-    assert found.verdict is Verdict.STABLE
+    assert found.verdict is StabilityVerdict.STABLE
 
 
 def test_wandering_fails_by_its_autocorrelation() -> None:
@@ -247,9 +247,9 @@ def test_one_trial_that_loses_at_low_load_is_no_evidence_and_two_are() -> None:
 
 def test_a_lone_dip_spoils_nothing_where_it_is_spared() -> None:
     dip = GOOD | {4e5: [0.0, 0.4, 0.0, 0.0, 0.0, 0.0], 1.4e6: [0.3, 0.3, 0.3, 0.3, 0.7, 0.3]}
-    assert assess(exact(dip, runs=6)).verdict is Verdict.UNSTABLE
+    assert assess(exact(dip, runs=6)).verdict is StabilityVerdict.UNSTABLE
     spared = assess(exact(dip, runs=6), spare_dips=True)
-    assert spared.verdict is Verdict.STABLE, spared.reason
+    assert spared.verdict is StabilityVerdict.STABLE, spared.reason
     assert (
         "2 repeats dip, as on a shared machine: left out of the checks on loss, saturation and spread" in spared.notes
     )
@@ -266,7 +266,7 @@ def test_dips_that_are_not_few_all_count() -> None:
 @pytest.mark.parametrize("runs", [1, 2])
 def test_too_few_repeats_are_inconclusive(runs: int) -> None:
     found = assess(exact(GOOD, runs=runs))
-    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.verdict is StabilityVerdict.INCONCLUSIVE
     assert f"{runs} repeat{'s' * (runs > 1)} at 800 kpps, needs >= 3" in found.reason
 
 
@@ -276,14 +276,14 @@ def test_two_loads_are_not_enough() -> None:
 
 def test_a_pdr_below_the_lowest_load_is_inconclusive() -> None:
     found = assess(exact({1e6: 0.02, 1.2e6: 0.18, 1.4e6: 0.3}))
-    assert found.labels[Reading.STRICT] == "GOOD"
-    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.labels[TirReading.STRICT] == "GOOD"
+    assert found.verdict is StabilityVerdict.INCONCLUSIVE
     assert found.reason.startswith("PLR 2 % already at the lowest load 1 Mpps, needs <= 0.5 %")
 
 
 def test_one_run_is_judged_by_the_tir_as_it_is() -> None:
     found = assess(exact(GOOD | {1.2e6: 0.1}, runs=1))
-    assert found.verdict is Verdict.UNSTABLE
+    assert found.verdict is StabilityVerdict.UNSTABLE
     assert found.reason.startswith("TIR 0.50 after PDR")
 
 
@@ -298,8 +298,8 @@ def test_a_stable_noisy_sut_is_seldom_called_unstable(curve: LoadLoss, runs: int
         for seed in range(rounds)
     ]
     # 2 % is the aim; by chance the worst of these nine would rarely show more than one or two.
-    assert verdicts.count(Verdict.UNSTABLE) <= 2
-    assert verdicts.count(Verdict.STABLE) >= 0.85 * rounds
+    assert verdicts.count(StabilityVerdict.UNSTABLE) <= 2
+    assert verdicts.count(StabilityVerdict.STABLE) >= 0.85 * rounds
 
 
 @pytest.mark.parametrize(("runs", "least"), [(5, 0.85), (10, 1.0), (50, 1.0)])
@@ -310,8 +310,8 @@ def test_a_sut_that_flips_between_10_and_8_mpps_is_called_unstable(runs: int, le
     for seed in range(rounds):
         sut = SimulatedSut(RealisticCurve(10e6), Behaviour(0.003, modes=(1.0, 0.8)), seed=seed)
         verdicts.append(assess(sut.repeat(loads, 0.1, runs)).verdict)
-    assert verdicts.count(Verdict.UNSTABLE) >= least * rounds
-    assert Verdict.STABLE not in verdicts or runs == 5
+    assert verdicts.count(StabilityVerdict.UNSTABLE) >= least * rounds
+    assert StabilityVerdict.STABLE not in verdicts or runs == 5
 
 
 def test_a_livelock_is_told_by_repeats_and_not_by_one_trial() -> None:
@@ -337,7 +337,7 @@ def between(phase: Phase) -> list[Trial]:
 def test_what_a_measurand_tells_past_the_pdr_is_not_asked_to_be_flat() -> None:
     """An end host whose PDR and saturation repeated to 0.3 % was UNSTABLE, three times of three."""
     told = assess([*exact(ENDS, runs=6), *between(Phase.PAST)], pdr=SATURATED)
-    assert told.verdict is Verdict.STABLE, told.reason
+    assert told.verdict is StabilityVerdict.STABLE, told.reason
     assert check(told, "saturation").sentence == "TIR 0.01 from PDR 1 Mpps to 2 Mpps, needs < 0.10"
     assert [point.load for point in told.curve.points] == [5e5, 7e5, 1.25e6, 1.5e6, 2e6]
     assert [point.least is not None for point in told.curve.points] == [False, False, True, True, False]
@@ -346,7 +346,7 @@ def test_what_a_measurand_tells_past_the_pdr_is_not_asked_to_be_flat() -> None:
 
 def test_a_forwarding_path_that_flips_there_stays_unstable() -> None:
     told = assess([*exact(ENDS, runs=6), *between(Phase.REPEAT)], pdr=SATURATED)
-    assert told.verdict is Verdict.UNSTABLE
+    assert told.verdict is StabilityVerdict.UNSTABLE
     assert "spread" in {one.name for one in told.failed}
 
 
@@ -377,4 +377,4 @@ def test_an_end_host_of_which_the_generator_hides_saturation() -> None:
                for one in exact({2e6: 0.0}, runs=6)]  # fmt: skip
     low = [dataclasses.replace(one, phase=Phase.PAST) for one in exact({9e5: 0.0}, runs=6)]
     told = assess([*exact({5e5: 0.0, 7e5: 0.0}, runs=6), *low, *limited])
-    assert told.verdict is Verdict.GENERATOR_LIMITED, told.reason
+    assert told.verdict is StabilityVerdict.GENERATOR_LIMITED, told.reason

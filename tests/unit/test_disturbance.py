@@ -20,7 +20,7 @@ from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.verdicts import disturbance
-from pdrgate.gate.verdicts.disturbance import Disturbance, Evidence, beyond_the_machine, remedy
+from pdrgate.gate.verdicts.disturbance import Disturbance, DisturbanceEvidence, beyond_the_machine, remedy
 from pdrgate.history.results import read_result
 from pdrgate.observers.watching import CounterObserver, Observation, Observer
 from pdrgate.phase import Phase
@@ -171,7 +171,7 @@ def test_the_worst_of_a_kind_is_what_took_the_most_of_a_trial_and_a_trial_counts
     """Whichever CPU it was: numbers in the words say nothing of that."""
     short, long = because("CPU 1 stood still, 1 %", part=0.01), because("CPU 0 stood still, 30 %", part=0.3)
     found = Disturbance.of(trials((short, (*short, *long), ())))
-    assert found.evidence == (Evidence(long[0], 2),)
+    assert found.evidence == (DisturbanceEvidence(long[0], 2),)
     assert found.remark().endswith("(2 times, at worst CPU 0 stood still, 30 %)")
 
 

@@ -14,7 +14,7 @@ from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 
 from pdrgate.errors import DataError, UsageError
 from pdrgate.gate.judged_again.file_comparison import compare_files
-from pdrgate.gate.judged_again.sets_of_trials import Asked
+from pdrgate.gate.judged_again.sets_of_trials import WantedSet
 from pdrgate.gate.run.run_record import FINGERPRINTS_FILE
 from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.measurands import Sweep
@@ -127,7 +127,7 @@ def test_other_scenarios_and_tolerances_without_meaning(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"holds trials of 2 scenarios \(a, b\); choose one with --scenario$"):
         compare_files(both, both, 0.02, PDR.loss_ratio)
     with pytest.raises(DataError, match=r"holds nothing of the scenario c, but of a, b$"):
-        compare_files(both, both, 0.02, PDR.loss_ratio, asked=Asked(scenario="c"))
+        compare_files(both, both, 0.02, PDR.loss_ratio, asked=WantedSet(scenario="c"))
     with pytest.raises(UsageError, match="has no meaning"):
         compare_files(both, both, 1.0, PDR.loss_ratio)
     short = written(tmp_path / "y.jsonl", one)
@@ -196,11 +196,11 @@ def test_two_comparisons_of_builds_in_one_file_are_told_apart(tmp_path: Path, or
         f"{run} holds 2 measurements of one scenario ({', '.join(told)}); choose one with --build"
     )
     for build, verdict in (("linux-b", Verdict.REGRESSION), ("linux-c", Verdict.PASS)):
-        found, judgement = compare_files(run, run, 0.02, asked=Asked(build=build))
+        found, judgement = compare_files(run, run, 0.02, asked=WantedSet(build=build))
         assert found is not None
         assert (found.pairs, judgement.verdict) == (4, verdict)
     with pytest.raises(DataError, match=r"holds no comparison of the build linux-d, but linux-. against linux-base"):
-        compare_files(run, run, 0.02, asked=Asked(build="linux-d"))
+        compare_files(run, run, 0.02, asked=WantedSet(build="linux-d"))
 
 
 def test_one_comparison_that_two_tests_asked_for_is_chosen_by_the_test(tmp_path: Path) -> None:
@@ -217,21 +217,21 @@ def test_one_comparison_that_two_tests_asked_for_is_chosen_by_the_test(tmp_path:
         "Gate.Deep.PDR Is Kept, Gate.PDR Is Kept, Gate.As It Is); choose one with --test"
     )
     with pytest.raises(DataError, match=r"holds 2 .* by the tests Gate.Deep.PDR Is Kept, Gate.PDR Is Kept\); choose"):
-        compare_files(run, run, 0.02, asked=Asked(test="PDR Is Kept"))
+        compare_files(run, run, 0.02, asked=WantedSet(test="PDR Is Kept"))
     for test, verdict in (("Deep.PDR Is Kept", Verdict.REGRESSION), ("As It Is", Verdict.PASS)):
-        assert compare_files(run, run, 0.02, asked=Asked(test=test))[1].verdict is verdict
+        assert compare_files(run, run, 0.02, asked=WantedSet(test=test))[1].verdict is verdict
     with pytest.raises(DataError, match=r"nothing of the test It Is, but of Gate.Deep.PDR Is Kept, Gate.PDR Is Kept, "):
-        compare_files(run, run, 0.02, asked=Asked(test="It Is"))
+        compare_files(run, run, 0.02, asked=WantedSet(test="It Is"))
     untold = written(tmp_path / "untold.jsonl", pairs([1e6] * 4, 0.9))
     with pytest.raises(DataError, match=r"do not tell their tests; leave --test out"):
-        compare_files(untold, untold, 0.02, asked=Asked(test="As It Is"))
+        compare_files(untold, untold, 0.02, asked=WantedSet(test="As It Is"))
 
 
 def test_what_two_tests_measured_of_one_sut_is_told_apart_where_it_is_asked_for(tmp_path: Path) -> None:
     slow = [*repeats(IdealCurve(0.9e6), 1, test="Gate.Slow"), *repeats(IdealCurve(1e6), 20, test="Gate.Fast")]
     one, other = written(tmp_path / "1.jsonl", slow), written(tmp_path / "2.jsonl", repeats(IdealCurve(1e6), 40))
     for test, verdict in (("Slow", Verdict.IMPROVEMENT), ("Gate.Fast", Verdict.PASS)):
-        judgement = compare_files(one, other, 0.02, boots_deviate=0.001, asked=Asked(test=test))[1]
+        judgement = compare_files(one, other, 0.02, boots_deviate=0.001, asked=WantedSet(test=test))[1]
         assert judgement.verdict is verdict
 
 
@@ -243,7 +243,7 @@ def test_two_runs_in_one_folder_are_told_apart(tmp_path: Path) -> None:
         DataError, match=r"holds 2 runs \(.*1/trials.jsonl: linux-b against linux-baseline, .*; name one"
     ):
         compare_files(tmp_path, tmp_path, 0.02)
-    judgement = compare_files(tmp_path, tmp_path, 0.02, asked=Asked(build="linux-b"))[1]
+    judgement = compare_files(tmp_path, tmp_path, 0.02, asked=WantedSet(build="linux-b"))[1]
     assert judgement.verdict is Verdict.REGRESSION
 
 
@@ -309,7 +309,7 @@ def test_two_scenarios_are_no_comparison(tmp_path: Path) -> None:
 def test_of_several_scenarios_one_is_chosen(tmp_path: Path) -> None:
     run = written(tmp_path / "run.jsonl", [*pairs([1e6] * 4, 0.9, scenario="s"), *pairs([1e6] * 4, 1.0, scenario="t")])
     for scenario, verdict in (("s", Verdict.REGRESSION), ("t", Verdict.PASS)):
-        found, judgement = compare_files(run, run, 0.02, asked=Asked(scenario=scenario))
+        found, judgement = compare_files(run, run, 0.02, asked=WantedSet(scenario=scenario))
         assert found is not None
         assert (found.pairs, judgement.verdict) == (4, verdict)
 
@@ -396,6 +396,6 @@ def test_the_goal_that_trials_were_measured_for_is_what_they_are_judged_by(tmp_p
 def test_what_is_asked_for_and_no_file_tells_is_not_passed_over(tmp_path: Path) -> None:
     run = written(tmp_path / "run.jsonl", repeats(IdealCurve(1e6), 1, scenario=""))
     with pytest.raises(DataError, match="hold no comparison of builds; leave --build out"):
-        compare_files(run, run, 0.02, asked=Asked(build="linux-b"))
+        compare_files(run, run, 0.02, asked=WantedSet(build="linux-b"))
     with pytest.raises(DataError, match="do not tell their scenario; leave --scenario out"):
-        compare_files(run, run, 0.02, asked=Asked(scenario="s"))
+        compare_files(run, run, 0.02, asked=WantedSet(scenario="s"))

@@ -11,7 +11,7 @@ import pytest
 from pdrgate.cause import CauseKind, causes_in_words
 from pdrgate.errors import TestbedError
 from pdrgate.observers import heartbeat as module
-from pdrgate.observers.heartbeat import Heartbeat, HeartbeatObserver, Pace, Slowdown, Watched, disturbance
+from pdrgate.observers.heartbeat import BeatSlowdown, Heartbeat, HeartbeatObserver, Pace, Watched, disturbance
 from pdrgate.observers.reading import Counter, Place, nested
 from pdrgate.traffic.native import NativeParts
 
@@ -24,12 +24,12 @@ QUIET = Watched(
 
 
 def beat(slowdown: float = 0.0, loads: float = 0.0, **changes: int) -> str:
-    return causes_in_words(disturbance(dataclasses.replace(QUIET, **changes), 1, Slowdown(slowdown, loads)))
+    return causes_in_words(disturbance(dataclasses.replace(QUIET, **changes), 1, BeatSlowdown(slowdown, loads)))
 
 
 def test_packet_work_that_waits_for_programs_of_the_sut_is_no_disturbance() -> None:
     waits = dataclasses.replace(QUIET, withheld=300 * MS, longest_withheld=20 * MS, packets_waited=350 * MS, stalls=1)
-    found = [[one.kind for one in disturbance(waits, 1, Slowdown(), shared=shared)] for shared in (False, True)]
+    found = [[one.kind for one in disturbance(waits, 1, BeatSlowdown(), shared=shared)] for shared in (False, True)]
     assert found == [[CauseKind.STOOD_STILL, CauseKind.WITHHELD], [CauseKind.STOOD_STILL]]
 
 
@@ -101,14 +101,14 @@ def test_a_slow_sut_beside_good_beats_stays_the_suts() -> None:
 
 def test_the_pace_is_that_of_the_best_trials_so_far() -> None:
     pace = Pace()
-    assert pace.slowdown(QUIET) == Slowdown()
+    assert pace.slowdown(QUIET) == BeatSlowdown()
     slower = dataclasses.replace(QUIET, arithmetic_median=984, loads_median=2850)
-    assert pace.slowdown(slower) == Slowdown(pytest.approx(0.2), pytest.approx(0.5))
+    assert pace.slowdown(slower) == BeatSlowdown(pytest.approx(0.2), pytest.approx(0.5))
     # One stroke of luck among many makes no reference.
     for _ in range(40):
         pace.slowdown(QUIET)
-    assert pace.slowdown(dataclasses.replace(QUIET, arithmetic_median=100, loads_median=100)) == Slowdown()
-    assert pace.slowdown(QUIET) == Slowdown()
+    assert pace.slowdown(dataclasses.replace(QUIET, arithmetic_median=100, loads_median=100)) == BeatSlowdown()
+    assert pace.slowdown(QUIET) == BeatSlowdown()
 
 
 @pytest.mark.parametrize(("beats", "slower"), [(50, 0.0), (500, 0.2)])
@@ -116,22 +116,22 @@ def test_loads_of_few_beats_scatter_by_chance(beats: int, slower: float) -> None
     """One in ten is slower than the median by a quarter: that of 50 beats says little, that of 500 much."""
     pace = Pace()
     usual = dataclasses.replace(QUIET, beats=beats, loads_median=2000, loads_q90=2500)
-    assert pace.slowdown(usual) == Slowdown()
+    assert pace.slowdown(usual) == BeatSlowdown()
     found = pace.slowdown(dataclasses.replace(usual, loads_median=2400, loads_q90=3000))
-    assert found == Slowdown(0.0, pytest.approx(slower))
+    assert found == BeatSlowdown(0.0, pytest.approx(slower))
 
 
 def test_an_idle_cpu_tells_no_pace() -> None:
     """Its beats find other caches, and it forwards no less for being slow."""
     pace = Pace()
     pace.slowdown(QUIET)
-    assert pace.slowdown(dataclasses.replace(QUIET, arithmetic_median=9000, packets_ran=MS)) == Slowdown()
+    assert pace.slowdown(dataclasses.replace(QUIET, arithmetic_median=9000, packets_ran=MS)) == BeatSlowdown()
 
 
 def test_few_beats_tell_no_pace() -> None:
     pace = Pace()
-    assert pace.slowdown(dataclasses.replace(QUIET, beats=3, arithmetic_median=1)) == Slowdown()
-    assert pace.slowdown(QUIET) == Slowdown()
+    assert pace.slowdown(dataclasses.replace(QUIET, beats=3, arithmetic_median=1)) == BeatSlowdown()
+    assert pace.slowdown(QUIET) == BeatSlowdown()
 
 
 def test_what_was_seen_are_counters_of_the_cpus_heartbeat() -> None:

@@ -13,7 +13,7 @@ from pdrgate.gate.scenarios.load_plan import grid, round_order
 from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.gate.sut.open_loop_sut import goals_of
 from pdrgate.measurands import Sweep
-from pdrgate.search.mlr import Outcome, search
+from pdrgate.search.mlr import GoalOutcome, search
 from pdrgate.trial import STANDING, Trial
 
 
@@ -31,7 +31,7 @@ def test_neither_search_nor_pdr_nor_saturation_take_a_hidden_overload_for_held(
     found = search(
         measure, goals, min_load=capacity / 1000, max_load=1.5 * capacity, budget=profile.search_budget
     ).results[-1]
-    assert found.outcome is Outcome.FOUND
+    assert found.outcome is GoalOutcome.FOUND
     assert found.lower is not None
     # A queue that grows by no more than what may stand in it is none: so many packets more may be in a trial.
     standing = STANDING / (capacity * goals[-1].final_trial_duration)

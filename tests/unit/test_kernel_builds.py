@@ -15,7 +15,7 @@ from made_kernels import RELEASE, VERSION, deb, image, module, modules_folder, n
 from pdrgate.builds.kernel_build import BuildError, absolute, kernel_build, read_version
 from pdrgate.builds.kernel_modules import module_info, select_modules
 from pdrgate.builds.named_build import named_build
-from pdrgate.guests.initramfs import INIT, Entry, cpio, initramfs
+from pdrgate.guests.initramfs import INIT, ArchiveEntry, cpio, initramfs
 
 
 def test_an_image_tells_its_release(tmp_path):
@@ -216,9 +216,9 @@ def unpack(archive):
 def test_an_archive_is_what_the_kernel_expects():
     found = unpack(
         cpio({
-            "a/b/c": Entry(stat.S_IFREG | 0o644, b"12345"),
-            "dev/null": Entry(stat.S_IFCHR | 0o666, device=(1, 3)),
-            "l": Entry(stat.S_IFLNK | 0o777, b"a/b"),
+            "a/b/c": ArchiveEntry(stat.S_IFREG | 0o644, b"12345"),
+            "dev/null": ArchiveEntry(stat.S_IFCHR | 0o666, device=(1, 3)),
+            "l": ArchiveEntry(stat.S_IFLNK | 0o777, b"a/b"),
         })
     )  # fmt: skip
     assert found["a/b/c"] == (stat.S_IFREG | 0o644, b"12345", (0, 0))

@@ -23,7 +23,7 @@ from pdrgate.history.results import RESULT_FILE, read_result, results_below, wri
 from pdrgate.launch import check, followed, listed, run_gate, running, variables
 from pdrgate.launch.folders import mark_latest
 from pdrgate.results.verdict import INTERRUPTED, Verdict
-from pdrgate.stability import Reading
+from pdrgate.stability import TirReading
 from pdrgate.units import Duration, Ratio
 
 ROOT = Path(__file__).parents[2]
@@ -44,7 +44,7 @@ ALL_SAID = RunOptions(
     latency_tolerance=Ratio(0.5),
     baseline=Path("results"),
     require_baseline=True,
-    reading=Reading.TOLERANT,
+    reading=TirReading.TOLERANT,
     wait=Duration(600),
     kernel="vmlinuz,modules=lib",
     bpf="a.o",
@@ -120,7 +120,7 @@ def test_a_run_of_before_options_had_types_is_read(tmp_path: Path) -> None:
     }  # fmt: skip
     (tmp_path / "run.json").write_text(json.dumps(older))
     assert RunOptions.of_run(tmp_path) == dataclasses.replace(
-        OPTIONS, baseline=Path("results/old"), reading=Reading.PUBLISHED, wait=Duration(600), budget=Duration(540)
+        OPTIONS, baseline=Path("results/old"), reading=TirReading.PUBLISHED, wait=Duration(600), budget=Duration(540)
     )
 
 

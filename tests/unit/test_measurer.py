@@ -12,7 +12,7 @@ import pytest
 from causes import because
 
 from pdrgate.errors import GeneratorError, PdrGateError, StorageError, SutError, TestbedError
-from pdrgate.gate.run.resumed_run import Belonging, Stored
+from pdrgate.gate.run.resumed_run import Belonging, EarlierStretches
 from pdrgate.gate.sut.measurer import Measurer
 from pdrgate.history.trials import TrialFile
 from pdrgate.observers.reading import Counter, Place
@@ -56,14 +56,15 @@ MINE = Belonging("s", "f", "b", "candidate", "linux-b", 3, "Suite.Test")
 def measurer(
     generator: Generator,
     file: TrialFile,
-    earlier: Sequence[Trial] | Stored[Trial] = (),
+    earlier: Sequence[Trial] | EarlierStretches[Trial] = (),
     on_trial: Callable[[Trial, bool], None] = lambda trial, replayed: None,
     belonging: Belonging = MINE,
 ) -> Measurer:
     ticks = itertools.count(1)
     return Measurer(
         generator, Frames(size=128), [CounterObserver(lambda: {IN0_RX: 10 * next(ticks), IDLE: 0, FLAT: 7})], file,
-        belonging, earlier=earlier if isinstance(earlier, Stored) else Stored(earlier), on_trial=on_trial,
+        belonging, earlier=earlier if isinstance(earlier, EarlierStretches) else EarlierStretches(earlier),
+        on_trial=on_trial,
     )  # fmt: skip
 
 
@@ -214,7 +215,7 @@ def test_an_earlier_trial_answers_once(file: TrialFile) -> None:
     first = measurer(Generator(), file)
     for step in (*STEPS, *STEPS[:2]):
         first.measure(*step)
-    earlier = Stored(first.trials)
+    earlier = EarlierStretches(first.trials)
     generator = Generator()
     for _ in range(3):
         again = measurer(generator, file, earlier)
@@ -270,7 +271,7 @@ def test_what_leads_in_to_a_trial_is_sent_before_it_and_not_when_it_is_taken_ove
     fresh = Measurer(generator, Frames(6, 64), [], file, MINE, lead_in=lead_in)
     trial = fresh.measure(1e3, 1.0, Phase.PDR)
     assert led == [(1e3, Phase.PDR, 0)]
-    Measurer(generator, Frames(6, 64), [], file, MINE, earlier=Stored([trial]), lead_in=lead_in).measure(
+    Measurer(generator, Frames(6, 64), [], file, MINE, earlier=EarlierStretches([trial]), lead_in=lead_in).measure(
         1e3, 1.0, Phase.PDR
     )
     assert len(led) == 1

@@ -21,7 +21,7 @@ from simulated_sut import (
 
 from pdrgate.errors import UsageError
 from pdrgate.search.goals import NDR, PDR, Goal
-from pdrgate.search.mlr import GoalResult, Measure, Outcome, SearchResult, search
+from pdrgate.search.mlr import GoalBounds, GoalOutcome, Measure, SearchOutcome, search
 from pdrgate.trial import Trial
 
 EXACT = Behaviour(noise=0.0)
@@ -44,11 +44,11 @@ def true_pdr(curve: LoadLoss, loss_ratio: float = 0.005) -> float:
     return low
 
 
-def pdr_search(measure: Measure, *goals: Goal, max_load: float = 3e6, budget: float = 1e9) -> SearchResult:
+def pdr_search(measure: Measure, *goals: Goal, max_load: float = 3e6, budget: float = 1e9) -> SearchOutcome:
     return search(measure, goals or (PDR,), min_load=1e3, max_load=max_load, budget=budget)
 
 
-def within_goal(result: GoalResult) -> bool:
+def within_goal(result: GoalBounds) -> bool:
     assert result.lower is not None
     assert result.upper is not None
     return result.lower < result.upper and 1 - result.lower / result.upper <= result.goal.width * (1 + 1e-9)
@@ -57,7 +57,7 @@ def within_goal(result: GoalResult) -> bool:
 @pytest.mark.parametrize("shape", CURVES)
 def test_without_noise_the_bounds_bracket_the_true_pdr(shape: str) -> None:
     found = pdr_search(SimulatedSut(CURVES[shape], EXACT).measure, FINE).of("PDR")
-    assert found.outcome is Outcome.FOUND
+    assert found.outcome is GoalOutcome.FOUND
     assert within_goal(found)
     assert found.lower is not None
     assert found.upper is not None
@@ -70,7 +70,7 @@ def test_without_noise_the_bounds_bracket_the_true_pdr(shape: str) -> None:
 def test_with_noise_the_bounds_are_off_by_no_more_than_the_noise(shape: str, seed: int) -> None:
     noise = 0.003
     found = pdr_search(SimulatedSut(CURVES[shape], Behaviour(noise), seed=seed).measure, FINE).of("PDR")
-    assert found.outcome is Outcome.FOUND
+    assert found.outcome is GoalOutcome.FOUND
     assert within_goal(found)
     assert found.lower is not None
     assert found.upper is not None
@@ -85,7 +85,7 @@ def test_two_goals_at_once_share_their_trials() -> None:
     both = pdr_search(measure, NDR, PDR)
     ndr, pdr = both.of("NDR"), both.of("PDR")
     assert [result.goal.name for result in both.results] == ["NDR", "PDR"]
-    assert ndr.outcome is pdr.outcome is Outcome.FOUND
+    assert ndr.outcome is pdr.outcome is GoalOutcome.FOUND
     assert within_goal(ndr)
     assert within_goal(pdr)
     assert ndr.upper is not None
@@ -99,21 +99,21 @@ def test_two_goals_at_once_share_their_trials() -> None:
 
 def test_no_lower_bound() -> None:
     found = pdr_search(SimulatedSut(IdealCurve(100), EXACT).measure).of("PDR")
-    assert (found.outcome, found.lower, found.conditional_throughput) == (Outcome.NO_LOWER_BOUND, None, None)
+    assert (found.outcome, found.lower, found.conditional_throughput) == (GoalOutcome.NO_LOWER_BOUND, None, None)
     assert found.upper == 1e3
 
 
 @pytest.mark.parametrize("saturation", [3e6, 1e9])
 def test_no_upper_bound(saturation: float) -> None:
     found = pdr_search(SimulatedSut(IdealCurve(saturation), EXACT).measure).of("PDR")
-    assert (found.outcome, found.lower, found.upper) == (Outcome.NO_UPPER_BOUND, 3e6, None)
+    assert (found.outcome, found.lower, found.upper) == (GoalOutcome.NO_UPPER_BOUND, 3e6, None)
 
 
 @pytest.mark.parametrize("width", [0.001, 0.01, 0.1, 0.5])
 def test_the_outcome_is_found_at_any_width(width: float) -> None:
     goal = dataclasses.replace(PDR, width=width)
     found = pdr_search(SimulatedSut(IdealCurve(1e6), EXACT).measure, goal).of("PDR")
-    assert found.outcome is Outcome.FOUND
+    assert found.outcome is GoalOutcome.FOUND
     assert within_goal(found)
 
 
@@ -136,9 +136,9 @@ def test_out_of_time_keeps_the_bounds_so_far() -> None:
         assert result.elapsed == sum(trial.intended_duration for trial in kept)
         for bound in (found.lower, found.upper):
             assert bound is None or 0.98e6 <= bound <= 3e6
-    assert outcomes[0] == (Outcome.OUT_OF_TIME, False, False)
-    assert (Outcome.OUT_OF_TIME, True, False) in outcomes or (Outcome.OUT_OF_TIME, False, True) in outcomes
-    assert outcomes[-1] == (Outcome.FOUND, True, True)
+    assert outcomes[0] == (GoalOutcome.OUT_OF_TIME, False, False)
+    assert (GoalOutcome.OUT_OF_TIME, True, False) in outcomes or (GoalOutcome.OUT_OF_TIME, False, True) in outcomes
+    assert outcomes[-1] == (GoalOutcome.FOUND, True, True)
 
 
 @pytest.mark.parametrize("stretches", [False, True])
@@ -147,7 +147,7 @@ def test_a_perfect_sut_behind_a_slow_generator_has_no_upper_bound(ceiling: float
     measure = SimulatedSut(IdealCurve(1e9), EXACT, ceiling=Ceiling(ceiling, stretches)).measure
     result = pdr_search(measure)
     found = result.of("PDR")
-    assert (found.outcome, found.upper) == (Outcome.NO_UPPER_BOUND, None)
+    assert (found.outcome, found.upper) == (GoalOutcome.NO_UPPER_BOUND, None)
     assert found.lower == result.max_load
     assert ceiling * 0.9 <= result.max_load <= ceiling
 
@@ -157,7 +157,7 @@ def test_a_perfect_sut_behind_a_slow_generator_has_no_upper_bound(ceiling: float
 def test_a_slow_generator_does_not_move_the_pdr_below_it(seed: int, stretches: bool) -> None:
     sut = SimulatedSut(IdealCurve(1e6), Behaviour(0.001), seed=seed, ceiling=Ceiling(1.2e6, stretches))
     found = pdr_search(sut.measure).of("PDR")
-    assert found.outcome is Outcome.FOUND
+    assert found.outcome is GoalOutcome.FOUND
     assert found.lower is not None
     assert found.upper is not None
     assert found.lower * 0.997 <= true_pdr(IdealCurve(1e6)) <= found.upper * 1.003
@@ -191,7 +191,7 @@ def test_a_generator_that_always_falls_short_gives_no_pdr() -> None:
     measure = hiccups(SimulatedSut(IdealCurve(1e6), EXACT).measure, lambda number: True)
     result = search(measure, [PDR], min_load=1e3, max_load=3e6, budget=1e9, log=log.append)
     found = result.of("PDR")
-    assert (found.outcome, found.lower, found.upper) == (Outcome.GENERATOR_LIMITED, None, None)
+    assert (found.outcome, found.lower, found.upper) == (GoalOutcome.GENERATOR_LIMITED, None, None)
     assert "the generator reached 2940000 of 3000000 pps: searching below 2851800" in log
 
 
@@ -202,7 +202,7 @@ def test_a_surplus_is_no_gain_and_unsent_packets_within_the_tolerance_are_no_los
         return Trial(load, duration, sent - unsent, sent * 2, unsent=unsent, sending_time=duration)
 
     found = pdr_search(duplicating, NDR).of("NDR")
-    assert (found.outcome, found.lower) == (Outcome.NO_UPPER_BOUND, 3e6)
+    assert (found.outcome, found.lower) == (GoalOutcome.NO_UPPER_BOUND, 3e6)
     assert found.conditional_throughput == 3e6
 
 
@@ -212,7 +212,7 @@ def test_a_buffer_that_holds_an_overload_until_a_trial_is_over_makes_no_load_hol
     """4096 packets are 4 % of what 0.5 s of 200 kpps offer: such a trial at 204 kpps loses nothing."""
 
     found = pdr_search(buffered(2e5, 4096, flight=flight, looks=looks)).of("PDR")
-    assert found.outcome is Outcome.FOUND
+    assert found.outcome is GoalOutcome.FOUND
     assert found.lower is not None
     assert found.upper is not None
     assert found.lower <= 2e5 / 0.995 * 1.001

@@ -25,7 +25,7 @@ from pdrgate.history.address import Address
 from pdrgate.history.database.deviations import HistoryNoise
 from pdrgate.history.noise_file import NoiseFile
 from pdrgate.measurands import lower_is_better
-from pdrgate.replication import NoiseFloor, Observation, ObservedBoot, PairsRule, Samples, Scatter
+from pdrgate.replication import NoiseFloor, NoiseObservation, ObservedBoot, PairsRule, Samples, TrialScatter
 from pdrgate.replication.noise import HALF_LIFE
 from pdrgate.results.fingerprint import conditions
 from pdrgate.results.verdict import Verdict
@@ -108,7 +108,9 @@ def test_single_runs_of_one_build_tell_what_days_deviate_by() -> None:
     """Boots of one hour agree; what is stored is of another day, so the larger of the two deviations counts."""
     hour = observed(spread(0.001), when=0.0)
     days = [
-        Observation(when=0.0, boots=(ObservedBoot(build="one", boot=f"run-{n}", values={PDR: 1e6 * (1 + 0.01 * n)}),))
+        NoiseObservation(
+            when=0.0, boots=(ObservedBoot(build="one", boot=f"run-{n}", values={PDR: 1e6 * (1 + 0.01 * n)}),)
+        )
         for n in range(5)
     ]
     boots = NoiseFloor.seen([hour, *days], 0.0).of(PDR).boots
@@ -117,12 +119,13 @@ def test_single_runs_of_one_build_tell_what_days_deviate_by() -> None:
     assert boots.freedom == 4
     # Of other builds nothing follows, and a boot that was measured twice is one.
     others = [
-        Observation(when=0.0, boots=(ObservedBoot(build=str(n), boot=f"run-{n}", values={PDR: 1e6 + n}),))
+        NoiseObservation(when=0.0, boots=(ObservedBoot(build=str(n), boot=f"run-{n}", values={PDR: 1e6 + n}),))
         for n in range(5)
     ]
     assert NoiseFloor.seen(others, 0.0).of(PDR).boots is None
     twice = [
-        Observation(when=0.0, boots=(ObservedBoot(build="one", boot="b", values={PDR: 1e6 + n}),)) for n in range(5)
+        NoiseObservation(when=0.0, boots=(ObservedBoot(build="one", boot="b", values={PDR: 1e6 + n}),))
+        for n in range(5)
     ]
     assert NoiseFloor.seen(twice, 0.0).of(PDR).boots is None
 
@@ -145,13 +148,13 @@ def test_boots_that_dip_are_counted_and_left_out() -> None:
 
 def test_what_is_no_number_is_passed_over() -> None:
     def boot(number: int, value: float) -> ObservedBoot:
-        within = {PDR: Scatter(deviation=math.nan if number else 0.1, count=3)}
+        within = {PDR: TrialScatter(deviation=math.nan if number else 0.1, count=3)}
         return ObservedBoot(build="one", boot=str(number), pair=number // 2 + 1, values={PDR: value}, within=within)
 
     values = (1e6, math.nan, math.inf, -1.0, 0.0, 1.1e6)
     found = NoiseFloor.seen(
-        [Observation(when=0.0, boots=tuple(boot(n, value) for n, value in enumerate(values))),
-         Observation(when=math.nan, boots=(boot(9, 1e6),))], 0.0
+        [NoiseObservation(when=0.0, boots=tuple(boot(n, value) for n, value in enumerate(values))),
+         NoiseObservation(when=math.nan, boots=(boot(9, 1e6),))], 0.0
     )  # fmt: skip
     assert found.boots == 2
     assert found.of(PDR).pairs is None

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pdrgate.stability import Assessment, Experiment, Reading, Verdict, assess, read_experiments
+from pdrgate.stability import Assessment, Experiment, StabilityVerdict, TirReading, assess, read_experiments
 
 PUBLISHED = Path(__file__).resolve().parents[2].parent / "shared" / "pastrami"
 needs_the_data = pytest.mark.skipif(
@@ -28,7 +28,7 @@ def published(name: str) -> Experiment:
 
 
 @functools.cache
-def assessed(name: str, reading: Reading) -> Assessment:
+def assessed(name: str, reading: TirReading) -> Assessment:
     return assess(published(name).trials, reading=reading)
 
 
@@ -41,9 +41,9 @@ def test_there_are_46_of_them() -> None:
 @pytest.mark.parametrize("name", LABELS)
 def test_labels_and_saturation_are_the_published_ones(name: str) -> None:
     expected = LABELS[name]
-    found = assessed(name, Reading.STRICT)
+    found = assessed(name, TirReading.STRICT)
     assert {reading.value: label.value for reading, label in found.labels.items()} == {
-        reading.value: expected[reading.value] for reading in Reading
+        reading.value: expected[reading.value] for reading in TirReading
     }
     assert found.saturation.potential_index == expected["potential_index"]
     assert found.pdr.bracket[1] == expected["first_load_past_pdr"]
@@ -52,13 +52,13 @@ def test_labels_and_saturation_are_the_published_ones(name: str) -> None:
 
 
 @needs_the_data
-@pytest.mark.parametrize("reading", Reading)
-def test_what_the_chosen_reading_calls_bad_is_never_stable(reading: Reading) -> None:
+@pytest.mark.parametrize("reading", TirReading)
+def test_what_the_chosen_reading_calls_bad_is_never_stable(reading: TirReading) -> None:
     for name, expected in LABELS.items():
         found = assessed(name, reading)
         saturation = next(check for check in found.checks if check.name == "saturation")
         if expected[reading.value] == "BAD":
-            assert found.verdict is not Verdict.STABLE, name
+            assert found.verdict is not StabilityVerdict.STABLE, name
             assert saturation.passed is not True, name
         else:
             assert saturation.passed is True, name
@@ -76,7 +76,7 @@ def test_the_verdict_follows_the_strict_reading_but_for_what_the_paper_does_not_
     for name, expected in LABELS.items():
         found = assess(published(name).trials)
         stable = expected["strict"] == "GOOD" and name not in beyond_the_paper
-        assert found.verdict is (Verdict.STABLE if stable else Verdict.UNSTABLE), name
+        assert found.verdict is (StabilityVerdict.STABLE if stable else StabilityVerdict.UNSTABLE), name
         assert found.reason.startswith(beyond_the_paper.get(name, "")), name
 
 

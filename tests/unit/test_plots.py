@@ -41,7 +41,7 @@ from pdrgate.results.model import (
 )
 from pdrgate.results.verdict import Verdict
 from pdrgate.search.bounds import known_bounds
-from pdrgate.stability import Reading, assess, read_experiments
+from pdrgate.stability import TirReading, assess, read_experiments
 from pdrgate.trial import Trial
 from pdrgate.units import Rate
 
@@ -63,7 +63,7 @@ def simulated(
     curve: LoadLoss = KNEE,
     behaviour: Behaviour | None = None,
     ceiling: Ceiling | None = None,
-    reading: Reading = Reading.STRICT,
+    reading: TirReading = TirReading.STRICT,
     plr_threshold: float = 0.005,
 ) -> AssessmentResult:
     sut = SimulatedSut(curve, behaviour, seed=3, ceiling=ceiling)
@@ -258,7 +258,9 @@ def test_the_verdict_the_label_and_the_failed_checks_sentence_are_written() -> N
     assert f"GENERATOR_LIMITED: {limited.reason}" in text
     disturbed = header(load_loss_figure(limited, "t", "", plots.Stamp("DISTURBED", "others had CPU 1")))
     assert "DISTURBED: others had CPU 1" in disturbed and "BAD" not in disturbed
-    assert "BAD (tolerant reading)" in header(repeats_figure(simulated((7e5, 9e5), 3, reading=Reading.TOLERANT), "t"))
+    assert "BAD (tolerant reading)" in header(
+        repeats_figure(simulated((7e5, 9e5), 3, reading=TirReading.TOLERANT), "t")
+    )
 
 
 @pytest.mark.skipif(not PASTRAMI.is_dir(), reason="PASTRAMI's published experiments are not here")

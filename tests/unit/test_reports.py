@@ -22,7 +22,7 @@ from pdrgate.reports.pages.icicle import icicle
 from pdrgate.reports.pages.scenario_parts import Picture, fragments, pictures, stem
 from pdrgate.reports.pages.summary import summary
 from pdrgate.reports.pages.trial_chart import trial_chart
-from pdrgate.reports.whole_runs.remake import Told, remake
+from pdrgate.reports.whole_runs.remake import UnmadeReport, remake
 from pdrgate.reports.words.measurands import measurand_rows
 from pdrgate.results.model import (
     BootResult,
@@ -179,7 +179,7 @@ def test_a_torn_output_is_told_and_the_rest_is_made(tmp_path: Path) -> None:
     folder = written(tmp_path / "run", scenario())
     (folder / "output.xml").write_text("<robot><suite>")
     *files, last = remake(folder)
-    assert isinstance(last, Told)
+    assert isinstance(last, UnmadeReport)
     assert last.sentence.startswith("log.html, report.html and xunit.xml are not made again: ")
     assert "\n" not in last.sentence
     assert [path.name for path in files if isinstance(path, Path)] == ["summary.html", "summary.md"]
@@ -189,7 +189,7 @@ def test_trials_that_cannot_be_read_cost_the_search_only(tmp_path: Path) -> None
     folder = shutil.copytree(SCHEMA1 / "one-build", tmp_path / "run")
     (folder / "trials.jsonl").write_text("no JSON\n")
     told, *made = remake(folder)
-    assert isinstance(told, Told) and told.sentence.startswith("trials are not drawn: ")
+    assert isinstance(told, UnmadeReport) and told.sentence.startswith("trials are not drawn: ")
     assert (folder / "summary.html") in made
     assert not (folder / "plots" / "ipv6-routing-1cpu-4096-64B-search.png").exists()
 

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from simulated_sut import IdealCurve
 
-from pdrgate.stability import Label, Reading, detect_saturation, throughput_increase_ratios
+from pdrgate.stability import Label, TirReading, detect_saturation, throughput_increase_ratios
 
 LOADS = [1.0, 2.0, 3.0, 4.0, 5.0]
 
@@ -16,8 +16,8 @@ def plrs_of(throughputs: list[float]) -> list[float]:
     return [1 - throughput / load for load, throughput in zip(LOADS, throughputs, strict=True)]
 
 
-def labels(throughputs: list[float]) -> dict[Reading, Label]:
-    return {reading: detect_saturation(LOADS, plrs_of(throughputs), reading=reading).label for reading in Reading}
+def labels(throughputs: list[float]) -> dict[TirReading, Label]:
+    return {reading: detect_saturation(LOADS, plrs_of(throughputs), reading=reading).label for reading in TirReading}
 
 
 def test_the_tir_of_section_v_by_hand() -> None:
@@ -47,9 +47,9 @@ def test_the_ideal_curve_of_equation_3_saturates_at_once() -> None:
 )
 def test_the_three_readings(throughputs: list[float], strict: str, tolerant: str, published: str) -> None:
     assert labels(throughputs) == {
-        Reading.STRICT: strict,
-        Reading.TOLERANT: tolerant,
-        Reading.PUBLISHED: published,
+        TirReading.STRICT: strict,
+        TirReading.TOLERANT: tolerant,
+        TirReading.PUBLISHED: published,
     }
 
 
@@ -79,9 +79,9 @@ curves = st.lists(st.floats(min_value=0, max_value=0.9), min_size=2, max_size=12
 steps = st.lists(st.floats(min_value=0.1, max_value=10), min_size=12, max_size=12)
 
 
-@given(curves, steps, st.floats(min_value=1e-3, max_value=1e7), st.sampled_from(Reading))
+@given(curves, steps, st.floats(min_value=1e-3, max_value=1e7), st.sampled_from(TirReading))
 def test_labels_do_not_depend_on_the_unit_of_the_loads(
-    plrs: list[float], step: list[float], factor: float, reading: Reading
+    plrs: list[float], step: list[float], factor: float, reading: TirReading
 ) -> None:
     loads = [sum(step[: index + 1]) for index in range(len(plrs))]
     straight = detect_saturation(loads, plrs, reading=reading)
@@ -97,12 +97,12 @@ def test_labels_do_not_depend_on_the_unit_of_the_loads(
 @given(curves)
 def test_a_stricter_reading_never_says_good_where_a_laxer_says_bad(plrs: list[float]) -> None:
     loads = [float(index + 1) for index in range(len(plrs))]
-    good = [detect_saturation(loads, plrs, reading=reading).label is Label.GOOD for reading in Reading]
+    good = [detect_saturation(loads, plrs, reading=reading).label is Label.GOOD for reading in TirReading]
     assert good == sorted(good)
 
 
-@given(curves, st.sampled_from(Reading))
-def test_good_means_that_saturation_begins_at_the_potential_point(plrs: list[float], reading: Reading) -> None:
+@given(curves, st.sampled_from(TirReading))
+def test_good_means_that_saturation_begins_at_the_potential_point(plrs: list[float], reading: TirReading) -> None:
     loads = [float(index + 1) for index in range(len(plrs))]
     found = detect_saturation(loads, plrs, reading=reading)
     assert (found.label is Label.GOOD) == (

@@ -25,7 +25,7 @@ from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.scenario_run import ScenarioRun
 from pdrgate.gate.verdicts.baseline import Baselines
 from pdrgate.history.results import read_result, write_result
-from pdrgate.replication import Observation
+from pdrgate.replication import NoiseObservation
 from pdrgate.results.model import RunResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.calibration import FLAT_OUT
@@ -212,10 +212,10 @@ def test_equal_builds_are_not_judged_until_it_is_known_what_boots_deviate_by(run
 
 def test_what_boots_deviate_by_costs_no_verdict_where_it_cannot_be_had(run_gate: Gate) -> None:
     class Gone(KnownNoise):
-        def observations(self, testbed: str) -> list[Observation]:
+        def observations(self, testbed: str) -> list[NoiseObservation]:
             raise DataError("cannot read noise.jsonl: Input/output error")
 
-        def add(self, testbed: str, conditions: Mapping[str, str], observation: Observation) -> None:
+        def add(self, testbed: str, conditions: Mapping[str, str], observation: NoiseObservation) -> None:
             raise StorageError("cannot write noise.jsonl: No space left on device")
 
     run_gate("old", sut())

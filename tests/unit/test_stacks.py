@@ -14,7 +14,7 @@ import pytest
 from pdrgate.guests.metering.meter import Executed, Followed, VcpuMeter
 from pdrgate.guests.metering.plugin import SOURCE
 from pdrgate.guests.metering.stacks import stacks
-from pdrgate.guests.metering.symbols import Symbol, Symbols
+from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols
 from pdrgate.observers.function_names import OTHERS, condensed_stacks
 
 DRIVER = Path(__file__).parents[1] / "fakes" / "plugin_driver.c"
@@ -22,7 +22,7 @@ NAMES = ("net_rx_action", "virtnet_poll", "ip6_rcv", "ip6_output", "kfree", "__x
          "asm_common_interrupt", "handle_softirqs", "schedule", "kthread")  # fmt: skip
 BASE = 0xFFFFFFFF81000000
 AT = {name: BASE + 0x1000 * number for number, name in enumerate(NAMES)}
-SYMBOLS = Symbols([Symbol(address, name) for name, address in AT.items()])
+SYMBOLS = KernelSymbols([KernelSymbol(address, name) for name, address in AT.items()])
 CALL, RET, JUMP = b"\xe8\0\0\0\0", b"\xc3", b"\xe9\0\0\0\0"
 INDIRECT_CALL, INDIRECT_JUMP, LONG_CALL, NOTRACK = b"\xff\xd0", b"\xff\xe0", b"\x41\xff\x54\x24\x08", b"\x3e\xff\xe0"
 

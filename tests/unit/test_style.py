@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 import tomllib
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -46,3 +48,13 @@ def test_no_two_modules_have_one_name() -> None:
     modules = (ROOT / "libraries/pdrgate").rglob("*.py")
     names = Counter(path.name for path in modules if path.name not in ("__init__.py", "__main__.py"))
     assert {name: count for name, count in names.items() if count > 1} == {}
+
+
+def test_no_two_public_classes_have_one_name() -> None:
+    """A class's name in an error, a search or an import says which thing is meant."""
+    statements = chain.from_iterable(
+        ast.parse(module.read_text()).body for module in (ROOT / "libraries/pdrgate").rglob("*.py")
+    )
+    classes = [one.name for one in statements if isinstance(one, ast.ClassDef) and not one.name.startswith("_")]
+    assert len(classes) > 500
+    assert {name: count for name, count in Counter(classes).items() if count > 1} == {}

@@ -13,8 +13,8 @@ from pdrgate.guests.metering.function_counts import FunctionObserver, why_unmete
 from pdrgate.guests.metering.meter import Executed
 from pdrgate.guests.metering.symbols import (
     UNNAMED,
-    Symbol,
-    Symbols,
+    KernelSymbol,
+    KernelSymbols,
     parsed,
     read_symbols,
     tells_symbols,
@@ -33,7 +33,7 @@ def executed(*blocks: tuple[int, int, int]) -> Executed:
 
 
 def test_a_block_belongs_to_the_last_symbol_at_or_before_it():
-    symbols = Symbols([Symbol(BASE, "first"), Symbol(BASE + 0x40, "second")])
+    symbols = KernelSymbols([KernelSymbol(BASE, "first"), KernelSymbol(BASE + 0x40, "second")])
     found = symbols.functions(
         executed((BASE, 5, 10), (BASE + 0x3F, 2, 7), (BASE + 0x40, 3, 4), (BASE + 0x4000, 1, 6), (BASE - 1, 8, 1))
     )
@@ -42,26 +42,28 @@ def test_a_block_belongs_to_the_last_symbol_at_or_before_it():
 
 def test_what_lies_far_behind_the_last_symbol_is_not_its():
     """A classic BPF program's code is named by nobody, and was once told as `exit_amd_microcode`."""
-    symbols = Symbols([Symbol(BASE, "last")])
+    symbols = KernelSymbols([KernelSymbol(BASE, "last")])
     assert symbols.functions(executed((BASE, 5, 2), (MODULE, 4, 3))) == {"last": (10, 2), UNNAMED: (12, 0)}
 
 
 def test_a_block_that_was_translated_in_two_lengths_is_called_by_both():
-    symbols = Symbols([Symbol(BASE, "f")])
+    symbols = KernelSymbols([KernelSymbol(BASE, "f")])
     assert symbols.functions(executed((BASE, 5, 10), (BASE, 7, 3))) == {"f": (71, 13)}
 
 
 def test_programs_are_one_function_without_calls():
-    symbols = Symbols([Symbol(BASE, "f")])
+    symbols = KernelSymbols([KernelSymbol(BASE, "f")])
     assert symbols.functions(executed((0, 100, 5), (0, 3, 1))) == {USER_SPACE: (503, 0)}
 
 
 def test_nothing_executed_is_no_function():
-    assert Symbols([Symbol(BASE, "f")]).functions(executed()) == {}
+    assert KernelSymbols([KernelSymbol(BASE, "f")]).functions(executed()) == {}
 
 
 def test_parts_of_a_function_are_that_function_and_no_calls_of_it():
-    symbols = Symbols([Symbol(BASE, "f.isra.0"), Symbol(BASE + 0x100, "f.cold"), Symbol(BASE + 0x200, "f.part.0")])
+    symbols = KernelSymbols(
+        [KernelSymbol(BASE, "f.isra.0"), KernelSymbol(BASE + 0x100, "f.cold"), KernelSymbol(BASE + 0x200, "f.part.0")]
+    )
     found = symbols.functions(executed((BASE, 2, 10), (BASE + 0x100, 1, 1), (BASE + 0x200, 4, 2)))
     assert found == {"f": (20 + 1 + 8, 10)}
 
@@ -81,14 +83,14 @@ def test_what_the_compiler_adds_to_a_name_is_left_out(symbol, name):
 
 
 def test_of_several_names_of_an_address_one_is_taken_whatever_their_order():
-    names = [Symbol(BASE, name) for name in ("__memcpy", "memcpy", "memcpy_alias", "x_start", "_text")]
+    names = [KernelSymbol(BASE, name) for name in ("__memcpy", "memcpy", "memcpy_alias", "x_start", "_text")]
     for order in (names, names[::-1]):
-        assert Symbols(order).functions(executed((BASE, 1, 1))) == {"memcpy": (1, 1)}
+        assert KernelSymbols(order).functions(executed((BASE, 1, 1))) == {"memcpy": (1, 1)}
 
 
 def test_data_is_no_function():
     lines = ["ffffffff81000000 T f", "ffffffff82000000 D data", "ffffffffc0201000 t g\t[virtio_net]", "", "torn"]
-    assert list(parsed(lines)) == [(Symbol(BASE, "f"), ""), (Symbol(MODULE, "g"), "virtio_net")]
+    assert list(parsed(lines)) == [(KernelSymbol(BASE, "f"), ""), (KernelSymbol(MODULE, "g"), "virtio_net")]
 
 
 def test_functions_of_hardly_any_instructions_are_told_as_one_and_the_sum_stays():
@@ -138,13 +140,18 @@ def test_the_kernels_own_symbols_are_read_once_for_an_image_wherever_it_lies(tmp
 
 def test_symbols_that_were_kept_are_those_that_were_made(tmp_path: Path) -> None:
     """Parts of functions are no entries, functions of one name are one, and code without a name has none."""
-    made = Symbols(
-        [Symbol(BASE + 0x20, "f"), Symbol(BASE + 0x40, "f.cold"), Symbol(BASE + 0x60, "g"), Symbol(BASE + 0x80, "f")]
+    made = KernelSymbols(
+        [
+            KernelSymbol(BASE + 0x20, "f"),
+            KernelSymbol(BASE + 0x40, "f.cold"),
+            KernelSymbol(BASE + 0x60, "g"),
+            KernelSymbol(BASE + 0x80, "f"),
+        ]
     )
     kept = tmp_path / "symbols.npz"
     with kept.open("wb") as file:
         made.save(file, BASE)
-    moved = Symbols.load(kept, BASE + 0x1000)
+    moved = KernelSymbols.load(kept, BASE + 0x1000)
     ran = [(address, 4, 2) for address in range(0x10, 0xA0, 0x10)]
     there = executed(*((BASE + 0x1000 + at, length, times) for at, length, times in ran))
     here = executed(*((BASE + at, length, times) for at, length, times in ran))
@@ -152,7 +159,7 @@ def test_symbols_that_were_kept_are_those_that_were_made(tmp_path: Path) -> None
     assert moved.function(BASE + 0x1060) == "g"
     assert moved.function(BASE) == UNNAMED
     assert len(moved) == 4
-    assert moved.with_more([Symbol(MODULE, "poll")]).function(MODULE) == "poll"
+    assert moved.with_more([KernelSymbol(MODULE, "poll")]).function(MODULE) == "poll"
 
 
 def test_another_image_has_symbols_of_its_own(tmp_path):
@@ -189,7 +196,7 @@ class Meter:
 
 
 def test_the_observer_tells_what_was_executed_during_the_trial():
-    meter, symbols = Meter(), Symbols([Symbol(BASE, "f"), Symbol(BASE + 0x40, "g")])
+    meter, symbols = Meter(), KernelSymbols([KernelSymbol(BASE, "f"), KernelSymbol(BASE + 0x40, "g")])
     observer = FunctionObserver(meter, symbols)  # type: ignore[arg-type]
     observer.begin()
     seen = observer.end()

@@ -17,7 +17,7 @@ from pdrgate.observers.counters import (
     parse_stat,
     qdisc_drops,
 )
-from pdrgate.observers.drop_reasons import DropObserver, Symbols, drop_counter, parse_histogram, parse_reasons
+from pdrgate.observers.drop_reasons import DropObserver, KallsymsNames, drop_counter, parse_histogram, parse_reasons
 from pdrgate.observers.environment import Environment, PortEnvironment, capture_environment, parse_environment
 from pdrgate.observers.reading import Counter, Place, gained, nested, without_zeros
 from pdrgate.observers.watching import Observation, watching
@@ -181,12 +181,12 @@ def test_a_reason_that_comes_up_in_a_trial_began_at_none():
 
 
 def test_a_function_is_told_by_an_address_within_it():
-    symbols = Symbols("ffffffff81000000 T begin\nffffffff81000100 t ip6_forward\nffffffff81000150 d data\n")
+    symbols = KallsymsNames("ffffffff81000000 T begin\nffffffff81000100 t ip6_forward\nffffffff81000150 d data\n")
     assert [symbols.function(0xFFFFFFFF81000000 + at) for at in (0, 0xFF, 0x100, 0x900)] == [
         "begin", "begin", "ip6_forward", "ip6_forward"
     ]  # fmt: skip
     assert symbols.function(1) == "?"
-    assert Symbols("0000000000000000 T hidden\n").function(0xFFFFFFFF81000000) == "?"
+    assert KallsymsNames("0000000000000000 T hidden\n").function(0xFFFFFFFF81000000) == "?"
 
 
 def test_packets_that_no_connection_could_be_noted_for_are_summed_over_cpus():

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from pdrgate.results.verdict import Judgement, Verdict, gravest
-from pdrgate.stability import Verdict as Stability
+from pdrgate.stability import StabilityVerdict as Stability
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ _PAUSE = 2.0
 _RESTART_TIMEOUT = 30.0
 
 
-class BootError(SutError):
+class RestartError(SutError):
     """A host did not come back from a restart, or not with the kernel that it was to start.
 
     ``back`` says whether the host answers, so that something can be done without a person.
@@ -102,7 +102,7 @@ class BareMetal:
             self._say_if_a_panic_stays(kernel)
             boot = self._restart(f"{kernel.release}, selected for this start only", self._loader.restart())
         except BaseException as error:
-            if not isinstance(error, BootError) or error.back:
+            if not isinstance(error, RestartError) or error.back:
                 # It would be started by whoever restarts the host next.
                 with contextlib.suppress(PdrGateError):
                     self._loader.deselect()
@@ -112,7 +112,7 @@ class BareMetal:
             self._told(f"{self._host.name} runs {running}")
             return boot
         self.go_back()
-        raise BootError(
+        raise RestartError(
             f"{self._host.name} came back with {running} and not with {kernel.release}: it did not start, or ended "
             f"early and the host restarted by itself; see its console; {self.default} runs there now",
             back=True,
@@ -127,7 +127,7 @@ class BareMetal:
         try:
             running = running_release(self._host)
         except TestbedError as error:
-            raise BootError(
+            raise RestartError(
                 f"{self._host.name} cannot be told to go back to {self.default} ({error}); {self._power_cycle}",
                 back=False,
             ) from error
@@ -137,7 +137,7 @@ class BareMetal:
         self._restart(f"its default kernel {self.default}", plain)
         running = running_release(self._host)
         if running != self.default:
-            raise BootError(
+            raise RestartError(
                 f"{self._host.name} went back to {running} and not to {self.default}, which ran before; look at the "
                 "default of its boot loader",
                 back=True,
@@ -164,7 +164,7 @@ class BareMetal:
         away = False
         try:
             yield self.boot(kernel)
-        except BootError as error:
+        except RestartError as error:
             away = not error.back
             raise
         finally:
@@ -228,10 +228,10 @@ def wait_for_boot(
             break
         pause(_PAUSE)
     if silence:
-        raise BootError(
+        raise RestartError(
             f"{host.name} did not come back within {deadline:g} s of its restart ({silence}); {remedy}", back=False
         )
-    raise BootError(
+    raise RestartError(
         f"{host.name} did not restart within {deadline:g} s: its boot id is still {before}; does something there "
         "delay the restart?",
         back=True,

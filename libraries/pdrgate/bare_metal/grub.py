@@ -23,7 +23,7 @@ _WORD = r"""(?:'([^']*)'|"([^"]*)"|(\S+))"""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MenuEntry:
     """A menu entry: the names that select it, and what it starts."""
 
     names: tuple[tuple[str, str], ...]
@@ -163,7 +163,7 @@ class Grub:
         """The entry that grub.cfg chooses, by its name; empty where none is saved."""
         return self._variable("prev_saved_entry") or self._variable("saved_entry") if chosen == _SAVED else chosen
 
-    def _entry(self, release: str) -> Entry:
+    def _entry(self, release: str) -> MenuEntry:
         found = [entry for entry in self._entries() if entry.release == release and not entry.for_rescue]
         if not found:
             raise LoaderError(
@@ -173,7 +173,7 @@ class Grub:
         # The entry by its own name, not the one at the top that stands for whatever is newest.
         return max(found, key=lambda entry: len(entry.names))
 
-    def _entries(self) -> list[Entry]:
+    def _entries(self) -> list[MenuEntry]:
         return parse_config(self._text())
 
     def _text(self) -> str:
@@ -200,9 +200,9 @@ def default_of(text: str) -> str | None:
     return next(iter(found or {"0"})) if len(found) < 2 and not any("$" in one for one in found - {_SAVED}) else None
 
 
-def parse_config(text: str) -> list[Entry]:
+def parse_config(text: str) -> list[MenuEntry]:
     """The menu entries of a grub.cfg as its tools write it, in their order."""
-    entries: list[Entry] = []
+    entries: list[MenuEntry] = []
     around: list[tuple[str, str] | None] = []
     """Of each open block id and title, None when it is no menu."""
     counts = [0]
@@ -220,7 +220,7 @@ def parse_config(text: str) -> list[Entry]:
         elif line == "}" and around:
             if in_entry:
                 names = tuple(one for one in around if one is not None)
-                entries.append(Entry(names, release, tuple(count - 1 for count in counts[:-1])))
+                entries.append(MenuEntry(names, release, tuple(count - 1 for count in counts[:-1])))
             in_entry = False
             if around.pop() is not None:
                 counts.pop()

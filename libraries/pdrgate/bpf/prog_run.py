@@ -44,7 +44,7 @@ class RefusedPacketError(SutError):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ProgramOutcome:
     """What a program did with a packet."""
 
     verdict: int
@@ -69,7 +69,7 @@ class PacketRuns:
 
     def outcomes(
         self, program: LoadedProgram, first: int = 0, count: int | None = None, times: int = 1
-    ) -> list[Outcome]:
+    ) -> list[ProgramOutcome]:
         """Run a program on some of the packets, one after the other, each so many times; tell its last runs.
 
         Raises:
@@ -86,7 +86,7 @@ class PacketRuns:
                 raise ValueError(f"{len(told)} outcomes of {wanted} packets")
             return [self._outcome(program, first + at, one) for at, one in enumerate(told)]
 
-    def _outcome(self, program: LoadedProgram, number: int, told: dict[str, Any]) -> Outcome:
+    def _outcome(self, program: LoadedProgram, number: int, told: dict[str, Any]) -> ProgramOutcome:
         if "error" in told:
             code = int(told["error"])
             # ENOTSUPP, which the C library has no words for.
@@ -97,7 +97,7 @@ class PacketRuns:
                 f"{self._host.name} does not run {program.build.label} on packet {number + 1}: {why}; leave that "
                 "packet out, or measure the program on a data path"
             )
-        return Outcome(int(told["verdict"]), bytes.fromhex(told["output"]))
+        return ProgramOutcome(int(told["verdict"]), bytes.fromhex(told["output"]))
 
 
 @contextlib.contextmanager

@@ -40,7 +40,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Symbol:
+class ElfSymbol:
     """One symbol: its name, and in which section it stands at which place."""
 
     name: str
@@ -79,7 +79,7 @@ class ElfFile:
         """What is in a section, ``most`` bytes at most."""
         return self._bytes(section.offset, section.size, most)
 
-    def symbols(self, info: int) -> Iterator[Symbol]:
+    def symbols(self, info: int) -> Iterator[ElfSymbol]:
         """The symbols of one binding and type (st_info); a file has one table of them."""
         table = next((one for one in self.sections if one.kind == SYMBOLS), None)
         if table is None:
@@ -91,7 +91,7 @@ class ElfFile:
         entries = struct.iter_unpack(f"{self._order}IBBHQQ", content[: len(content) // 24 * 24])
         for name, told, _, section, value, _ in entries:
             if told == info:
-                yield Symbol(_name(names, name), section, value)
+                yield ElfSymbol(_name(names, name), section, value)
 
     def notes(self) -> Iterator[tuple[bytes, int]]:
         """Owner and type of each note of its segments."""

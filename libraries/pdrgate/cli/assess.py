@@ -36,7 +36,7 @@ def assess(files: tuple[Path, ...], form: str, reading: str, loss: Ratio | None,
 
     import msgspec
 
-    from pdrgate.stability import Reading, assess, expand, read_experiments
+    from pdrgate.stability import TirReading, assess, expand, read_experiments
     from pdrgate.stability.goal import goal_of
     from pdrgate.stability.text import render, render_transfers
     from pdrgate.stability.transfer_checks import assess_transfers
@@ -46,7 +46,7 @@ def assess(files: tuple[Path, ...], form: str, reading: str, loss: Ratio | None,
     assessments = [
         assess(
             experiment.trials,
-            reading=Reading(reading),
+            reading=TirReading(reading),
             plr_threshold=goal_of(experiment.scenario) if loss is None else float(loss),
             eta=float(eta),
             source=experiment.source,

@@ -24,7 +24,7 @@ from pdrgate.errors import EXIT_FAIL, EXIT_PASS, UsageError
 from pdrgate.units import Duration, Ratio
 
 if TYPE_CHECKING:
-    from pdrgate.gate.comparisons.bisection import Asked, Bisected, Ends
+    from pdrgate.gate.comparisons.bisection import Bisected, BisectionEnds, BisectionRequest
     from pdrgate.gate.run.session import Session
 
 
@@ -82,7 +82,7 @@ def bisect(
     Exits with 0 when it is found, with 1 when BAD's packets do not cost more, with 2 when the testbed or the machine
     kept it from being found. With --ends and one BUILD: 0 good, 1 bad, 125 cannot be told, above 127 nothing can.
     """
-    from pdrgate.gate.comparisons.bisection import Asked, Ends
+    from pdrgate.gate.comparisons.bisection import BisectionEnds, BisectionRequest
     from pdrgate.gate.run.profile import profile as named_profile
     from pdrgate.history.noise_file import NOISE_FILE
     from pdrgate.launch import default_testbed, followed
@@ -95,7 +95,7 @@ def bisect(
         for option in ("bpf", "testbed", "scenario", "profile", "tolerance", "cost_tolerance"):
             if context.get_parameter_source(option) is click.core.ParameterSource.COMMANDLINE:
                 raise UsageError(f"--ends has the terms of that run; leave out --{option.replace('_', '-')}")
-        known = Ends.kept(followed(ends))
+        known = BisectionEnds.kept(followed(ends))
         _look_at(builds, bpf=known.asked.bpf)
         if context.get_parameter_source("wait") is not click.core.ParameterSource.COMMANDLINE:
             wait = PATIENT
@@ -104,7 +104,7 @@ def bisect(
     if len(builds) < 2:
         raise UsageError("a bisection is between two builds; name the good one, the bad one, and those between")
     _look_at(builds, bpf=bpf)
-    asked = Asked(
+    asked = BisectionRequest(
         testbed=str(testbed or default_testbed(builds=not bpf)[0]), profile=named_profile(profile).name, bpf=bpf,
         scenario=scenario or _scenario(builds[0] if bpf else ""),
     )  # fmt: skip
@@ -124,7 +124,7 @@ def _look_at(builds: Sequence[str], *, bpf: bool) -> None:
             look_at(build)
 
 
-def _all(session: Session, asked: Asked, builds: Sequence[str], tolerance: Ratio, form: str) -> int:
+def _all(session: Session, asked: BisectionRequest, builds: Sequence[str], tolerance: Ratio, form: str) -> int:
     """Compare both ends, and find the first bad one between them."""
     from pdrgate.gate.comparisons.bisection import Steps, bisected, compare_ends
 
@@ -140,7 +140,7 @@ def _all(session: Session, asked: Asked, builds: Sequence[str], tolerance: Ratio
     return EXIT_PASS
 
 
-def _one(session: Session, ends: Ends, build: str, form: str) -> int:
+def _one(session: Session, ends: BisectionEnds, build: str, form: str) -> int:
     """Judge one build, for git."""
     import json
 
@@ -169,7 +169,7 @@ def _tell(found: Bisected, form: str) -> None:
 
 @contextlib.contextmanager
 def _session(
-    asked: Asked, output: Path, noise: Path, console: Sentences, wait: Duration, cost_tolerance: float | None
+    asked: BisectionRequest, output: Path, noise: Path, console: Sentences, wait: Duration, cost_tolerance: float | None
 ) -> Iterator[Session]:
     """The testbed, taken, in a new folder below ``output``."""
     from pdrgate.gate.run.options import Options

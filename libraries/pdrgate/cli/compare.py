@@ -62,13 +62,13 @@ def compare(
     import msgspec
 
     from pdrgate.gate.judged_again.file_comparison import compare_files
-    from pdrgate.gate.judged_again.sets_of_trials import Asked
+    from pdrgate.gate.judged_again.sets_of_trials import WantedSet
     from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
 
     folder = candidate.absolute() if candidate.is_dir() else candidate.absolute().parent
     comparison, judgement = compare_files(
         baseline, candidate, float(tolerance), None if loss is None else float(loss), note,
-        asked=Asked(scenario, build, test), noise=NoiseFile(noise or folder.parent / NOISE_FILE),
+        asked=WantedSet(scenario, build, test), noise=NoiseFile(noise or folder.parent / NOISE_FILE),
         boots_deviate=None if boots_deviate is None else float(boots_deviate),
     )  # fmt: skip
     if form == "json":

@@ -260,10 +260,10 @@ def _asked(**given: Any) -> RunOptions:
     from pdrgate.builds.bpf_build import bpf_build
     from pdrgate.gate.run.options import RunOptions
     from pdrgate.gate.verdicts.baseline import is_history, name_in_history
-    from pdrgate.stability import Reading
+    from pdrgate.stability import TirReading
 
     said = {name: value for name, value in given.items() if value is not None}
-    options = RunOptions(**said | {"reading": Reading(said["reading"])})
+    options = RunOptions(**said | {"reading": TirReading(said["reading"])})
     if options.kernel and options.bpf:
         raise UsageError("--kernel and --bpf do not go together: compare one of the two at a time")
     if bool(options.kernel or options.bpf) != bool(options.against):

@@ -43,8 +43,8 @@ def report(run: Path, form: str) -> int:
 
         click.echo(EXPORTS[form](read_result(run)), nl=False)
         return EXIT_PASS
-    from pdrgate.reports.whole_runs.remake import Told, remake
+    from pdrgate.reports.whole_runs.remake import UnmadeReport, remake
 
     for made in remake(run):
-        click.echo(made.sentence if isinstance(made, Told) else str(made))
+        click.echo(made.sentence if isinstance(made, UnmadeReport) else str(made))
     return EXIT_PASS

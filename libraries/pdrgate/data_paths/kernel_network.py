@@ -8,7 +8,7 @@ from ipaddress import IPv4Network, IPv6Network
 from typing import Any, Literal
 
 from pdrgate.data_paths.contract import NETWORKS, Hop, Port
-from pdrgate.data_paths.steps import Command, Setting, Step
+from pdrgate.data_paths.steps import Command, KnobSetting, Step
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import CommandError, Host
 from pdrgate.knobs import sysctl
@@ -42,10 +42,10 @@ class KernelNetwork:
         """The host routes."""
         if self.family == 6:
             for port in hop.ports:
-                yield Setting(hop.host, sysctl(f"net/ipv6/conf/{port.interface}/disable_ipv6", 0))
-            yield Setting(hop.host, sysctl("net/ipv6/conf/all/forwarding", 1))
+                yield KnobSetting(hop.host, sysctl(f"net/ipv6/conf/{port.interface}/disable_ipv6", 0))
+            yield KnobSetting(hop.host, sysctl("net/ipv6/conf/all/forwarding", 1))
         else:
-            yield Setting(hop.host, sysctl("net/ipv4/ip_forward", 1))
+            yield KnobSetting(hop.host, sysctl("net/ipv4/ip_forward", 1))
 
     def connected(self, host: Host, port: Port, link: int, side: int) -> Iterator[Step]:
         """A port has its address on a link, and knows the other station."""

@@ -60,7 +60,7 @@ class Command:
         return ()
 
 
-class Setting:
+class KnobSetting:
     """A knob of the host's, which reads back what it sets.
 
     Args:

@@ -108,7 +108,7 @@ done
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ArchiveEntry:
     """A file of the archive: its mode with the file type's bits, and what is in it, or which device it is."""
 
     mode: int
@@ -125,21 +125,21 @@ def initramfs(build: KernelBuild) -> bytes:
     """
     modules = select_modules(build, GUEST_MODULES, MORE_MODULES)
     files = _programs() | _modules(build, modules)
-    files["init"] = Entry(stat.S_IFREG | 0o755, INIT.encode())
+    files["init"] = ArchiveEntry(stat.S_IFREG | 0o755, INIT.encode())
     files["etc/modules"] = _text("\n".join(name for name in GUEST_MODULES if name in {one.name for one in modules}))
     if (config := build.config_text()) is not None:
-        files[f"boot/config-{build.release}"] = Entry(stat.S_IFREG | 0o644, config.encode())
+        files[f"boot/config-{build.release}"] = ArchiveEntry(stat.S_IFREG | 0o644, config.encode())
     for folder in ("proc", "sys", "dev", "run", "tmp", "root", "etc"):
-        files[folder] = Entry(stat.S_IFDIR | 0o755)
-    files["dev/console"] = Entry(stat.S_IFCHR | 0o600, device=(5, 1))
-    files["dev/null"] = Entry(stat.S_IFCHR | 0o666, device=(1, 3))
+        files[folder] = ArchiveEntry(stat.S_IFDIR | 0o755)
+    files["dev/console"] = ArchiveEntry(stat.S_IFCHR | 0o600, device=(5, 1))
+    files["dev/null"] = ArchiveEntry(stat.S_IFCHR | 0o666, device=(1, 3))
     return cpio(files)
 
 
-def cpio(files: Mapping[str, Entry]) -> bytes:
+def cpio(files: Mapping[str, ArchiveEntry]) -> bytes:
     """A cpio archive in the format "newc" (Documentation/driver-api/early-userspace/buffer-format.rst)."""
     parts: list[bytes] = []
-    for number, (name, entry) in enumerate([*sorted(_with_parents(files).items()), ("TRAILER!!!", Entry(0))], 1):
+    for number, (name, entry) in enumerate([*sorted(_with_parents(files).items()), ("TRAILER!!!", ArchiveEntry(0))], 1):
         path = name.encode() + b"\0"
         fields = (
             number, entry.mode, 0, 0, 1, 0, len(entry.content), 0, 0, *entry.device, len(path), 0
@@ -149,21 +149,21 @@ def cpio(files: Mapping[str, Entry]) -> bytes:
     return b"".join(parts)
 
 
-def _with_parents(files: Mapping[str, Entry]) -> dict[str, Entry]:
+def _with_parents(files: Mapping[str, ArchiveEntry]) -> dict[str, ArchiveEntry]:
     """With every folder on the way; sorting puts it before what is in it."""
     full = dict(files)
     for name in files:
         for parent in PurePosixPath(name).parents:
             if str(parent) != ".":
-                full.setdefault(str(parent), Entry(stat.S_IFDIR | 0o755))
+                full.setdefault(str(parent), ArchiveEntry(stat.S_IFDIR | 0o755))
     return full
 
 
-def _text(text: str) -> Entry:
-    return Entry(stat.S_IFREG | 0o644, text.encode() + b"\n")
+def _text(text: str) -> ArchiveEntry:
+    return ArchiveEntry(stat.S_IFREG | 0o644, text.encode() + b"\n")
 
 
-def _modules(build: KernelBuild, modules: Iterable[Module]) -> dict[str, Entry]:
+def _modules(build: KernelBuild, modules: Iterable[Module]) -> dict[str, ArchiveEntry]:
     """Modules and what modprobe(8) wants to know of them, so that the kernel finds them by itself too."""
     folder = f"lib/modules/{build.release}"
     files, dependencies, aliases = {}, [], []
@@ -171,7 +171,7 @@ def _modules(build: KernelBuild, modules: Iterable[Module]) -> dict[str, Entry]:
     earlier: list[str] = []
     for module in modules:
         needs[module.name] = {name for one in module.depends if one in needs for name in (one, *needs[one])}
-        files[f"{folder}/{module.name}.ko"] = Entry(stat.S_IFREG | 0o644, module.content)
+        files[f"{folder}/{module.name}.ko"] = ArchiveEntry(stat.S_IFREG | 0o644, module.content)
         # They are loaded from the last to the first.
         before = [f"{name}.ko" for name in reversed(earlier) if name in needs[module.name]]
         dependencies.append(" ".join((f"{module.name}.ko:", *before)))
@@ -183,8 +183,8 @@ def _modules(build: KernelBuild, modules: Iterable[Module]) -> dict[str, Entry]:
     return files
 
 
-def _programs() -> dict[str, Entry]:
-    files: dict[str, Entry] = {}
+def _programs() -> dict[str, ArchiveEntry]:
+    files: dict[str, ArchiveEntry] = {}
     for name, package in _PROGRAMS.items():
         found = shutil.which(name, path=_SEARCH)
         if found is None:
@@ -202,23 +202,23 @@ def _programs() -> dict[str, Entry]:
         parts.bpf_load,
         parts.vectors,
     ):  # where they lie on this machine: so they need not be sent
-        files[str(own).lstrip("/")] = Entry(stat.S_IFREG | 0o755, own.read_bytes())
+        files[str(own).lstrip("/")] = ArchiveEntry(stat.S_IFREG | 0o755, own.read_bytes())
     for applet in _applets():
         files.setdefault(f"bin/{applet}", _link("busybox"))
     files.setdefault("sbin/modprobe", _link("../bin/busybox"))
     return files
 
 
-def _program(name: str, path: Path) -> Mapping[str, Entry]:
+def _program(name: str, path: Path) -> Mapping[str, ArchiveEntry]:
     """A program as bin/NAME, and its shared libraries where its loader looks for them."""
     return _program_since(name, path, path.stat().st_mtime_ns)
 
 
 @functools.lru_cache(maxsize=16)
-def _program_since(name: str, path: Path, changed: int) -> Mapping[str, Entry]:
-    files = {f"bin/{name}": Entry(stat.S_IFREG | 0o755, path.read_bytes())}
+def _program_since(name: str, path: Path, changed: int) -> Mapping[str, ArchiveEntry]:
+    files = {f"bin/{name}": ArchiveEntry(stat.S_IFREG | 0o755, path.read_bytes())}
     for library in re.findall(r"(?:=> |^\s*)(/\S+) \(0x", _told("ldd", str(path)), re.MULTILINE):
-        files[library.lstrip("/")] = Entry(stat.S_IFREG | 0o755, Path(library).read_bytes())
+        files[library.lstrip("/")] = ArchiveEntry(stat.S_IFREG | 0o755, Path(library).read_bytes())
     return files
 
 
@@ -230,5 +230,5 @@ def _told(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment()).stdout
 
 
-def _link(target: str) -> Entry:
-    return Entry(stat.S_IFLNK | 0o777, target.encode())
+def _link(target: str) -> ArchiveEntry:
+    return ArchiveEntry(stat.S_IFLNK | 0o777, target.encode())

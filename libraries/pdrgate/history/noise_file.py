@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from pdrgate.history.lines import LineFile, readable_lines
-from pdrgate.replication import Observation
+from pdrgate.replication import NoiseObservation
 
 NOISE_FILE = "noise.jsonl"
 
@@ -18,10 +18,10 @@ NOISE_FILE = "noise.jsonl"
 class NoiseStore(Protocol):
     """Keeps observations by testbed."""
 
-    def observations(self, testbed: str) -> list[Observation]:
+    def observations(self, testbed: str) -> list[NoiseObservation]:
         """All of a testbed, oldest first. Raises DataError when they cannot be read."""
 
-    def add(self, testbed: str, conditions: Mapping[str, str], observation: Observation) -> None:
+    def add(self, testbed: str, conditions: Mapping[str, str], observation: NoiseObservation) -> None:
         """Keep one more; when this returns, it is on disk.
 
         Args:
@@ -39,7 +39,7 @@ class Observed:
     """An observation and whose it is, as `NoiseStore.add` takes it; a line of a `NoiseFile`."""
 
     testbed: str
-    observation: Observation
+    observation: NoiseObservation
     conditions: Mapping[str, str]
 
 
@@ -53,7 +53,7 @@ class NoiseFile:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def observations(self, testbed: str) -> list[Observation]:
+    def observations(self, testbed: str) -> list[NoiseObservation]:
         lines = readable_lines(self.path, testbed, Observed)
         return [one.observation for one in lines if one.testbed == testbed]
 
@@ -61,7 +61,7 @@ class NoiseFile:
         """The observations of all testbeds. Raises DataError when the file cannot be read."""
         return readable_lines(self.path, "", Observed)
 
-    def add(self, testbed: str, conditions: Mapping[str, str], observation: Observation) -> None:
+    def add(self, testbed: str, conditions: Mapping[str, str], observation: NoiseObservation) -> None:
         line = Observed(testbed=testbed, observation=observation, conditions=conditions)
         with LineFile(self.path, lasting=True) as file:
             file.append_line(msgspec.json.encode(line).decode())

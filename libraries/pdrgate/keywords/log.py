@@ -25,7 +25,7 @@ from pdrgate.trial import Trial
 
 
 class RobotObserver:
-    """An `Observer` that writes to the console, where people wait, and to the log, where they look things up."""
+    """A `RunObserver` that writes to the console, where people wait, and to the log, where they look things up."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen

@@ -23,7 +23,7 @@ from pdrgate.keywords.failures import STOPPED
 from pdrgate.keywords.log import RobotObserver
 from pdrgate.keywords.state import OpenTestbed, State
 from pdrgate.results.verdict import INTERRUPTED
-from pdrgate.stability import Reading
+from pdrgate.stability import TirReading
 from pdrgate.testbeds import load_testbed
 from pdrgate.units import Duration, Ratio
 
@@ -49,7 +49,7 @@ class TestbedKeywords:
         testbed: Path,
         profile: str = "quick",
         baseline: Path | None = None,
-        reading: Reading = Reading.STRICT,
+        reading: TirReading = TirReading.STRICT,
         wait: Duration = NO_WAIT,
         password: Secret | None = None,
         require_baseline: bool = False,

@@ -125,12 +125,12 @@ def _measured(options: RunOptions, folder: Path, resume: bool) -> int:
 
 def _page(folder: Path, result: RunResult) -> Iterator[str]:
     """Write summary.html and the pictures; that they cannot be written changes no verdict, and is told."""
-    from pdrgate.reports.whole_runs.remake import Told, make_page, retell_xunit
+    from pdrgate.reports.whole_runs.remake import UnmadeReport, make_page, retell_xunit
 
     try:
         retell_xunit(folder, result)
         for made in make_page(folder, result):
-            if isinstance(made, Told):
+            if isinstance(made, UnmadeReport):
                 yield made.sentence
     except PdrGateError as error:
         yield f"summary.html is not written: {error}"

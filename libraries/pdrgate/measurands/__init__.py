@@ -3,7 +3,16 @@
 from pdrgate.measurands.cost import Cost, PacketCost
 from pdrgate.measurands.description import Asked, Description, Role, Tolerance
 from pdrgate.measurands.latency import LatencyTrials, MedianLatency, TailLatency
-from pdrgate.measurands.measurand import LATENCY, PAST_TRIALS, Ask, Compared, Measurand, Setting, Step, replicate_of
+from pdrgate.measurands.measurand import (
+    LATENCY,
+    PAST_TRIALS,
+    Ask,
+    Compared,
+    Measurand,
+    ReplicateStep,
+    Setting,
+    replicate_of,
+)
 from pdrgate.measurands.overload import LivelockThreshold, OverloadThroughput
 from pdrgate.measurands.pdr import PartialDropRate
 from pdrgate.measurands.receive_rate import RECEIVE_RATE
@@ -58,10 +67,10 @@ __all__ = [
     "OverloadThroughput",
     "PacketCost",
     "PartialDropRate",
+    "ReplicateStep",
     "Role",
     "SaturationThroughput",
     "Setting",
-    "Step",
     "Sweep",
     "TailLatency",
     "TcpThroughput",

@@ -65,7 +65,7 @@ class Setting:
     """Whether it can be told who called whom."""
 
 
-class Step(Protocol):
+class ReplicateStep(Protocol):
     """Part of a replicate."""
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:
@@ -93,7 +93,7 @@ class Compared(Protocol):
         """Which direction is good."""
 
 
-class Measurand(Step, Described, Compared, Protocol):
+class Measurand(ReplicateStep, Described, Compared, Protocol):
     """A step that comes to a number."""
 
     @classmethod

@@ -52,7 +52,7 @@ class TransferSetting:
 
 
 class TransferStep(Protocol):
-    """Part of a replicate of transfers; as `Step` of trials."""
+    """Part of a replicate of transfers; as `ReplicateStep` of trials."""
 
     def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
         """What to measure next, given the replicate's transfers so far; None when nothing more is needed."""

@@ -60,11 +60,11 @@ def read_counters(host: Host, interfaces: Collection[str], *, programs: bool = T
     asked = ("sh", "-c", _SCRIPT, "sh", " ".join(files), *interfaces) if programs else (*_HEADED, *files)
     texts = split_files(host.run(*asked, check=False).stdout)
     drivers = {interface: parse_driver(texts.get(f"driver {interface}", "")) for interface in interfaces}
-    return counted(Told(texts, parse_qdiscs(texts.get("qdiscs", "")), drivers), interfaces, host.name)
+    return counted(HostCounters(texts, parse_qdiscs(texts.get("qdiscs", "")), drivers), interfaces, host.name)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class HostCounters:
     """What a host tells of its packets."""
 
     files: Mapping[str, str]
@@ -75,7 +75,7 @@ class Told:
     """By interface, what its driver counts under names of its own."""
 
 
-def counted(told: Told, interfaces: Collection[str], host: str) -> dict[Counter, int]:
+def counted(told: HostCounters, interfaces: Collection[str], host: str) -> dict[Counter, int]:
     """The counters of what a host told. Raises TestbedError: it has no such interface.
 
     Args:

@@ -116,7 +116,7 @@ class FunctionNames(Protocol):
         """The one that an address is in; ``?`` where nobody knows."""
 
 
-class Symbols:
+class KallsymsNames:
     """The functions of a kernel's code, by address."""
 
     def __init__(self, text: str) -> None:
@@ -129,7 +129,7 @@ class Symbols:
         self._names = [name for _, name in found]
 
     @classmethod
-    def of(cls, host: Host) -> Symbols:
+    def of(cls, host: Host) -> KallsymsNames:
         """Those of a host's kernel, as far as it shows them."""
         return cls(host.run("cat", "/proc/kallsyms", timeout=_KALLSYMS_TIMEOUT).stdout)
 
@@ -185,7 +185,7 @@ class DropProgram:
     Args:
         xdp: whether these are all that is counted.
         names: asks the host for the names of its functions, once there is a drop to be named; by default as
-            `Symbols.of` does.
+            `KallsymsNames.of` does.
 
     Raises:
         TestbedError: the kernel takes no such program, or gives no reasons.
@@ -195,7 +195,7 @@ class DropProgram:
         self._host = host
         self._arguments = ("xdp",) if xdp else ()
         self._reasons = {} if xdp else reason_names(host)
-        self._ask_names = names or (lambda: Symbols.of(host))
+        self._ask_names = names or (lambda: KallsymsNames.of(host))
         self._names: FunctionNames | None = None
         self._program = self._started()
 

@@ -122,7 +122,7 @@ class Watched:
 
 
 @dataclass(frozen=True, slots=True)
-class Slowdown:
+class BeatSlowdown:
     """By which parts the work of a trial's median beat took longer than at its best; 0 where it did not, or where that
     may be chance."""
 
@@ -138,12 +138,12 @@ class Pace:
         """Of each trial so far, in ns and in order."""
         self._loads: list[int] = []
 
-    def slowdown(self, watched: Watched) -> Slowdown:
+    def slowdown(self, watched: Watched) -> BeatSlowdown:
         """Of a busy trial's beats against the reference, this trial included."""
         if watched.beats < _FEWEST_BEATS or not watched.busy:
-            return Slowdown()
+            return BeatSlowdown()
         loads = _slower(self._loads, watched.loads_median)
-        return Slowdown(
+        return BeatSlowdown(
             _slower(self._arithmetic, watched.arithmetic_median),
             loads if loads > SLOWEST_LOADS + _CHANCE * watched.loads_error else 0.0,
         )
@@ -155,7 +155,7 @@ def _slower(known: list[int], took: int) -> float:
     return max(0.0, took / max(1, known[int(_REFERENCE * len(known))]) - 1.0)
 
 
-def disturbance(watched: Watched, cpu: int, slowdown: Slowdown, *, shared: bool = False) -> tuple[Cause, ...]:
+def disturbance(watched: Watched, cpu: int, slowdown: BeatSlowdown, *, shared: bool = False) -> tuple[Cause, ...]:
     """Why a trial that was watched tells nothing of the SUT; empty for a sound one.
 
     Args:

@@ -19,7 +19,7 @@ from typing import Any
 
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.network_namespace import enter_namespace
-from pdrgate.observers.counters import FILES, Told, counted, summed
+from pdrgate.observers.counters import FILES, HostCounters, counted, summed
 from pdrgate.observers.reading import Counter
 
 _RTM_NEWQDISC, _RTM_GETQDISC, _NLMSG_ERROR, _NLMSG_DONE = 36, 38, 2, 3
@@ -82,14 +82,14 @@ class PendingCounters:
         )
 
 
-def _told(interfaces: tuple[str, ...]) -> Told:
+def _told(interfaces: tuple[str, ...]) -> HostCounters:
     files = {}
     for path in FILES:
         with contextlib.suppress(OSError):  # no such protocol here
             files[path] = Path(path.replace("/proc/net/", "/proc/thread-self/net/")).read_text()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         drivers = {interface: _driver_statistics(asked, interface) for interface in interfaces}
-    return Told(files, _qdiscs(), drivers)
+    return HostCounters(files, _qdiscs(), drivers)
 
 
 # --- Qdiscs ----------------------------------------------------------------------------------------------------------

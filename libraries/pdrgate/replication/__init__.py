@@ -2,7 +2,7 @@
 tries have left, and what equal builds deviate by. It knows no packets."""
 
 from pdrgate.replication.earlier_tries import Try
-from pdrgate.replication.noise import MeasurandNoise, NoiseFloor, Observation, ObservedBoot, Scatter
+from pdrgate.replication.noise import MeasurandNoise, NoiseFloor, NoiseObservation, ObservedBoot, TrialScatter
 from pdrgate.replication.one_ratio import Contradiction, contradiction
 from pdrgate.replication.rule import PairsRule, Standing
 from pdrgate.replication.samples import Samples
@@ -11,12 +11,12 @@ __all__ = [
     "Contradiction",
     "MeasurandNoise",
     "NoiseFloor",
-    "Observation",
+    "NoiseObservation",
     "ObservedBoot",
     "PairsRule",
     "Samples",
-    "Scatter",
     "Standing",
+    "TrialScatter",
     "Try",
     "contradiction",
 ]

@@ -30,7 +30,7 @@ _STATED = 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scatter:
+class TrialScatter:
     """Of trials within a boot: the deviation of their logs, and how many there are."""
 
     deviation: float
@@ -49,12 +49,12 @@ class ObservedBoot:
     """Which it is one of; 0: none."""
     values: Mapping[str, float]
     """By measurand."""
-    within: Mapping[str, Scatter] = field(default_factory=dict)
+    within: Mapping[str, TrialScatter] = field(default_factory=dict)
     """By measurand, where a boot's trials tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
+class NoiseObservation:
     """Boots that were measured in one comparison or one run, on one testbed as its fingerprint has it."""
 
     when: float
@@ -151,7 +151,7 @@ class NoiseFloor:
 
     @classmethod
     def seen(
-        cls, observations: Iterable[Observation], now: float, less_is_better: Collection[str] = ()
+        cls, observations: Iterable[NoiseObservation], now: float, less_is_better: Collection[str] = ()
     ) -> NoiseFloor:  # fmt: skip
         """The floor that observations of one testbed come to.
 
@@ -180,7 +180,7 @@ class NoiseFloor:
         )  # fmt: skip
 
 
-def _noise(name: str, observations: Sequence[Observation], weights: Sequence[float]) -> MeasurandNoise:
+def _noise(name: str, observations: Sequence[NoiseObservation], weights: Sequence[float]) -> MeasurandNoise:
     paired: _Levels = defaultdict(lambda: defaultdict(list))
     alone: _Levels = defaultdict(lambda: defaultdict(list))
     within = []
@@ -212,7 +212,9 @@ def _noise(name: str, observations: Sequence[Observation], weights: Sequence[flo
     )  # fmt: skip
 
 
-def _of_days(name: str, observations: Sequence[Observation], weights: Sequence[float]) -> tuple[Deviation | None, int]:
+def _of_days(
+    name: str, observations: Sequence[NoiseObservation], weights: Sequence[float]
+) -> tuple[Deviation | None, int]:
     """What a build's days deviate by, each told by the median of its boots; and the most days of one build."""
     days: dict[str, dict[int, list[Weighed]]] = defaultdict(lambda: defaultdict(list))
     for one, weight in zip(observations, weights, strict=True):
@@ -258,7 +260,7 @@ def _larger(one: Deviation | None, other: Deviation | None) -> Deviation | None:
     return max(found, key=lambda each: each.freedom, default=None)
 
 
-def _within(scatters: Sequence[tuple[Scatter, float]]) -> Deviation | None:
+def _within(scatters: Sequence[tuple[TrialScatter, float]]) -> Deviation | None:
     freedom = math.fsum(weight * (one.count - 1) for one, weight in scatters)
     if not freedom:
         return None
@@ -266,7 +268,7 @@ def _within(scatters: Sequence[tuple[Scatter, float]]) -> Deviation | None:
     return Deviation(math.sqrt(squares / freedom), freedom)
 
 
-def _pairs(observation: Observation) -> list[tuple[ObservedBoot, ObservedBoot]]:
+def _pairs(observation: NoiseObservation) -> list[tuple[ObservedBoot, ObservedBoot]]:
     """Those that are whole, in measured order."""
     found: dict[int, list[ObservedBoot]] = defaultdict(list)
     for boot in observation.boots:
@@ -275,7 +277,7 @@ def _pairs(observation: Observation) -> list[tuple[ObservedBoot, ObservedBoot]]:
     return [(own[0], own[1]) for _, own in sorted(found.items()) if len(own) == 2]
 
 
-def _sound(observation: Observation) -> Observation:
+def _sound(observation: NoiseObservation) -> NoiseObservation:
     boots = [
         ObservedBoot(
             build=boot.build, boot=boot.boot, pair=boot.pair,
@@ -285,4 +287,4 @@ def _sound(observation: Observation) -> Observation:
         for boot in observation.boots
     ]  # fmt: skip
     known = math.isfinite(observation.when)
-    return Observation(when=observation.when, boots=tuple(boot for boot in boots if boot.values) if known else ())
+    return NoiseObservation(when=observation.when, boots=tuple(boot for boot in boots if boot.values) if known else ())

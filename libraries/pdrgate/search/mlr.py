@@ -34,7 +34,7 @@ _NARROWINGS = 3
 _STEP_DOWN = 0.97
 
 
-class Outcome(StrEnum):
+class GoalOutcome(StrEnum):
     """How the search for one goal ended."""
 
     FOUND = "found"
@@ -48,11 +48,11 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class GoalResult:
+class GoalBounds:
     """Bounds for one goal, packets/s; None where there is none."""
 
     goal: Goal
-    outcome: Outcome
+    outcome: GoalOutcome
     lower: float | None
     """Relevant lower bound (RFC 9971 section 4.8)."""
     upper: float | None
@@ -61,10 +61,10 @@ class GoalResult:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchResult:
+class SearchOutcome:
     """What a search found, one result per goal in the order of the goals."""
 
-    results: tuple[GoalResult, ...]
+    results: tuple[GoalBounds, ...]
     min_load: float
     max_load: float
     trials: int
@@ -74,9 +74,9 @@ class SearchResult:
     @property
     def at_its_end(self) -> bool:
         """Whether even the highest load held for some goal."""
-        return any(result.outcome is Outcome.NO_UPPER_BOUND for result in self.results)
+        return any(result.outcome is GoalOutcome.NO_UPPER_BOUND for result in self.results)
 
-    def of(self, name: str) -> GoalResult:
+    def of(self, name: str) -> GoalBounds:
         """The result of the goal of that name; KeyError when there is none."""
         for result in self.results:
             if result.goal.name == name:
@@ -136,7 +136,7 @@ def search(
     max_load: float,
     budget: float,
     log: Callable[[str], None] = lambda _: None,
-) -> SearchResult:
+) -> SearchOutcome:
     """Find the bounds of every goal between two loads (packets/s) within ``budget`` seconds of traffic.
 
     Raises:
@@ -151,13 +151,13 @@ def search(
     if not budget > 0:
         raise UsageError(f"cannot search within {budget} s; give a budget above 0")
     measurer = _Measurer(measure, budget)
-    cut_short = Outcome.OUT_OF_TIME
+    cut_short = GoalOutcome.OUT_OF_TIME
     for _ in range(_NARROWINGS):
         algorithm = MultipleLossRatioSearch(_config(goals, min_load, max_load, budget))
         try:
             algorithm.search(measurer, debug=log)
         except _GeneratorLimitedError as limit:
-            cut_short = Outcome.GENERATOR_LIMITED
+            cut_short = GoalOutcome.GENERATOR_LIMITED
             lowered = min(limit.load, limit.reached) * _STEP_DOWN
             if lowered <= min_load * 1.01:
                 break
@@ -165,12 +165,12 @@ def search(
             log(f"the generator reached {limit.reached:.0f} of {limit.load:.0f} pps: searching below {lowered:.0f}")
             continue
         except _OutOfTimeError:
-            cut_short = Outcome.OUT_OF_TIME
+            cut_short = GoalOutcome.OUT_OF_TIME
             break
         else:
             break
     found = tuple(_result(algorithm, goal, cut_short) for goal in goals)
-    return SearchResult(found, min_load, max_load, measurer.trials, measurer.spent)
+    return SearchOutcome(found, min_load, max_load, measurer.trials, measurer.spent)
 
 
 def _config(goals: Sequence[Goal], min_load: float, max_load: float, budget: float) -> Config:
@@ -197,7 +197,7 @@ def _library_goal(goal: Goal) -> SearchGoal:
     )
 
 
-def _result(algorithm: MultipleLossRatioSearch, goal: Goal, cut_short: Outcome) -> GoalResult:
+def _result(algorithm: MultipleLossRatioSearch, goal: Goal, cut_short: GoalOutcome) -> GoalBounds:
     """Bounds as the library's database has them, also after a search that was cut short."""
     target = algorithm.scaling.goal_to_final_target[_library_goal(goal)]
     bounds = algorithm.database.get_relevant_bounds(target=target)
@@ -210,11 +210,11 @@ def _result(algorithm: MultipleLossRatioSearch, goal: Goal, cut_short: Outcome) 
     lowest = float(algorithm.limit_handler.min_load)
     outcome = cut_short
     if upper is None and lower is not None and float(lower) >= highest * (1 - 1e-9):
-        outcome = Outcome.NO_UPPER_BOUND
+        outcome = GoalOutcome.NO_UPPER_BOUND
     elif lower is None and upper is not None and float(upper) <= lowest * (1 + 1e-9):
-        outcome = Outcome.NO_LOWER_BOUND
+        outcome = GoalOutcome.NO_LOWER_BOUND
     elif lower is not None and upper is not None and 1 - float(lower) / float(upper) <= goal.width * (1 + 1e-6):
-        outcome = Outcome.FOUND
-    return GoalResult(
+        outcome = GoalOutcome.FOUND
+    return GoalBounds(
         goal, outcome, None if lower is None else float(lower), None if upper is None else float(upper), throughput
     )

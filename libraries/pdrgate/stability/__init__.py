@@ -1,13 +1,13 @@
 """Floor 3: PASTRAMI's analysis. Can the PDR of these trials be trusted, and if not, which number says so?"""
 
-from pdrgate.stability.assessment import Assessment, Verdict, assess
-from pdrgate.stability.checks import Bounds, Check
+from pdrgate.stability.assessment import Assessment, StabilityVerdict, assess
+from pdrgate.stability.checks import Bounds, StabilityCheck
 from pdrgate.stability.curve import LoadLossCurve, LoadPoint, PdrEstimate
 from pdrgate.stability.drift import Repeats
 from pdrgate.stability.throughput_increase import (
     Label,
-    Reading,
     Saturation,
+    TirReading,
     detect_saturation,
     throughput_increase_ratios,
 )
@@ -16,16 +16,16 @@ from pdrgate.stability.trial_files import Experiment, expand, read_experiments, 
 __all__ = [
     "Assessment",
     "Bounds",
-    "Check",
     "Experiment",
     "Label",
     "LoadLossCurve",
     "LoadPoint",
     "PdrEstimate",
-    "Reading",
     "Repeats",
     "Saturation",
-    "Verdict",
+    "StabilityCheck",
+    "StabilityVerdict",
+    "TirReading",
     "assess",
     "detect_saturation",
     "expand",

@@ -17,22 +17,22 @@ from pdrgate.results.model import (
     SaturationResult,
 )
 from pdrgate.stability import checks as _checks
-from pdrgate.stability.checks import Bounds, Check
+from pdrgate.stability.checks import Bounds, StabilityCheck
 from pdrgate.stability.curve import LoadLossCurve, LoadPoint, PdrEstimate, first_past
 from pdrgate.stability.dips import without_lone_dips
-from pdrgate.stability.drift import Repeats, Scatter, looks, repeats_that_matter, scatters, trials_past_the_pdr
+from pdrgate.stability.drift import Repeats, RepeatScatter, looks, repeats_that_matter, scatters, trials_past_the_pdr
 from pdrgate.stability.throughput_increase import (
     DEFAULT_ETA,
     DEFAULT_PLR_THRESHOLD,
     Label,
-    Reading,
     Saturation,
+    TirReading,
     detect_saturation,
 )
 from pdrgate.trial import Trial
 
 
-class Verdict(StrEnum):
+class StabilityVerdict(StrEnum):
     """What an assessment says; a subset of the gate's verdicts plus STABLE, which has no baseline to compare with."""
 
     STABLE = "STABLE"
@@ -47,9 +47,9 @@ class Verdict(StrEnum):
     @property
     def exit_code(self) -> int:
         """What a program that ends with this verdict exits with."""
-        if self is Verdict.GENERATOR_LIMITED:
+        if self is StabilityVerdict.GENERATOR_LIMITED:
             return EXIT_FAULT
-        return EXIT_PASS if self is Verdict.STABLE else EXIT_FAIL
+        return EXIT_PASS if self is StabilityVerdict.STABLE else EXIT_FAIL
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,29 +57,29 @@ class Assessment:
     """Everything known about one experiment."""
 
     source: str
-    reading: Reading
+    reading: TirReading
     plr_threshold: float
     curve: LoadLossCurve
-    labels: Mapping[Reading, Label]
+    labels: Mapping[TirReading, Label]
     pdr: PdrEstimate
     saturation: Saturation
     """The saturation in the chosen reading."""
     repeats: tuple[Repeats, ...]
     together: Repeats | None
     """All trials past the PDR."""
-    checks: tuple[Check, ...]
-    verdict: Verdict
+    checks: tuple[StabilityCheck, ...]
+    verdict: StabilityVerdict
     notes: tuple[str, ...] = ()
 
     @property
-    def failed(self) -> tuple[Check, ...]:
+    def failed(self) -> tuple[StabilityCheck, ...]:
         """The checks that failed, the decisive ones first."""
         return tuple(check for check in self.checks if check.passed is False)
 
     @property
     def reason(self) -> str:
         """The reason why the verdict is not STABLE, in one line; empty when it is."""
-        if self.verdict is Verdict.STABLE:
+        if self.verdict is StabilityVerdict.STABLE:
             return ""
         decisive = self.failed or tuple(check for check in self.checks if check.passed is None)
         return decisive[0].sentence
@@ -153,7 +153,7 @@ def _load_result(point: LoadPoint, tir: float | None) -> LoadResult:
 def assess(
     trials: Iterable[Trial],
     *,
-    reading: Reading = Reading.STRICT,
+    reading: TirReading = TirReading.STRICT,
     plr_threshold: float = DEFAULT_PLR_THRESHOLD,
     eta: float = DEFAULT_ETA,
     confidence: float = 0.95,
@@ -187,7 +187,7 @@ def assess(
     trials = list(trials)
     curve = LoadLossCurve.from_trials(trials, confidence)
 
-    def saturation_of(curve: LoadLossCurve, reading: Reading) -> Saturation:
+    def saturation_of(curve: LoadLossCurve, reading: TirReading) -> Saturation:
         return detect_saturation(
             curve.loads,
             curve.steady_plrs,
@@ -197,7 +197,7 @@ def assess(
             eta=eta,
         )
 
-    by_reading = {each: saturation_of(curve, each) for each in Reading}
+    by_reading = {each: saturation_of(curve, each) for each in TirReading}
     saturation = by_reading[reading]
     plateau = not any(trial.phase == Phase.PAST for trial in trials)
     asked = trials if plateau else _outside(trials, curve, curve.pdr(plr_threshold).load if pdr is None else pdr)
@@ -211,7 +211,7 @@ def assess(
     repeats = repeats_that_matter(outside, plr_threshold, level)
     together = trials_past_the_pdr(undipped, judged, outside, plr_threshold, level)
     enough = _checks.check_enough_data(judged, plr_threshold, bounds, curve)
-    checks: tuple[Check, ...] = (enough,)
+    checks: tuple[StabilityCheck, ...] = (enough,)
     saturated = saturation_of(judged, reading)
     if outside.points:
         checks = (
@@ -243,8 +243,8 @@ def assess(
 
 
 def _over_time(
-    repeats: tuple[Repeats, ...], together: Repeats | None, scatter: tuple[Scatter, ...], bounds: Bounds
-) -> tuple[Check, ...]:
+    repeats: tuple[Repeats, ...], together: Repeats | None, scatter: tuple[RepeatScatter, ...], bounds: Bounds
+) -> tuple[StabilityCheck, ...]:
     past = () if together is None else (together,)
     return (
         _checks.check_trend((*repeats, *past), bounds),
@@ -262,18 +262,18 @@ def _outside(trials: list[Trial], curve: LoadLossCurve, pdr: float | None) -> li
     return [one for one in trials if not pdr < one.intended_load < curve.loads[-1]]
 
 
-def _verdict(curve: LoadLossCurve, saturated: bool, checks: tuple[Check, ...]) -> Verdict:
+def _verdict(curve: LoadLossCurve, saturated: bool, checks: tuple[StabilityCheck, ...]) -> StabilityVerdict:
     highest = curve.points[-1].load if curve.points else 0.0
     cut_off = not saturated and any(load > highest for load in curve.limited_loads)
     spared = {_checks.ENOUGH_DATA, _checks.SATURATION} if cut_off else {_checks.ENOUGH_DATA}
     if any(check.passed is False and check.name not in spared for check in checks):
-        return Verdict.UNSTABLE
+        return StabilityVerdict.UNSTABLE
     if cut_off:
-        return Verdict.GENERATOR_LIMITED
+        return StabilityVerdict.GENERATOR_LIMITED
     undecided = any(check.passed is None and check.name == _checks.SATURATION for check in checks)
     if undecided or any(check.passed is False for check in checks):
-        return Verdict.INCONCLUSIVE
-    return Verdict.STABLE
+        return StabilityVerdict.INCONCLUSIVE
+    return StabilityVerdict.STABLE
 
 
 def _notes(curve: LoadLossCurve, dips: int) -> tuple[str, ...]:

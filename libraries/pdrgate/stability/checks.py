@@ -17,8 +17,8 @@ from statistics import median
 from typing import Any
 
 from pdrgate.stability.curve import LoadLossCurve, LoadPoint, PdrEstimate, first_past
-from pdrgate.stability.drift import WANDER_MIN_RUNS, Repeats, Scatter
-from pdrgate.stability.throughput_increase import Reading, Saturation
+from pdrgate.stability.drift import WANDER_MIN_RUNS, Repeats, RepeatScatter
+from pdrgate.stability.throughput_increase import Saturation, TirReading
 from pdrgate.stats.intervals import sample_deviation, t_quantile
 from pdrgate.stats.modes import MODES_MIN_RUNS
 from pdrgate.units import Rate, Ratio
@@ -79,7 +79,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class StabilityCheck:
     """A check and its outcome."""
 
     name: str
@@ -102,7 +102,7 @@ class Check:
 
 def check_enough_data(
     curve: LoadLossCurve, plr_threshold: float, bounds: Bounds, measured: LoadLossCurve | None = None
-) -> Check:
+) -> StabilityCheck:
     """Enough loads, enough repeats at the loads around the PDR, and the PDR above the lowest load.
 
     Args:
@@ -114,7 +114,7 @@ def check_enough_data(
         found = len((measured or curve).points)
         limited = f" ({len(curve.limited_loads)} more: generator-limited)" if curve.limited_loads else ""
         sentence = f"{found} load{'s' * (found != 1)} measured{limited}, needs >= {bounds.min_loads}"
-        return Check(name, False, found, bounds.min_loads, sentence)
+        return StabilityCheck(name, False, found, bounds.min_loads, sentence)
     past = first_past(curve.steady_plrs, plr_threshold)
     around = curve.points if past is None else curve.points[max(0, past - 1) : past + 2]
     repeats = {point.load: point.runs for point in (measured or curve).points}
@@ -122,16 +122,16 @@ def check_enough_data(
     runs = repeats[least.load]
     if runs < bounds.min_runs:
         sentence = f"{_repeats(runs)} at {Rate(least.load)}, needs >= {bounds.min_runs} at each load around the PDR"
-        return Check(name, False, runs, bounds.min_runs, sentence)
+        return StabilityCheck(name, False, runs, bounds.min_runs, sentence)
     if past == 0:
         first = curve.points[0]
         sentence = (
             f"PLR {Ratio(first.plr)} already at the lowest load {Rate(first.load)}, needs <= {Ratio(plr_threshold)}: "
             "measure lower loads"
         )
-        return Check(name, False, first.plr, plr_threshold, sentence)
+        return StabilityCheck(name, False, first.plr, plr_threshold, sentence)
     sentence = f"{len(curve.points)} loads, at least {runs} repeats around the PDR"
-    return Check(name, True, runs, bounds.min_runs, sentence)
+    return StabilityCheck(name, True, runs, bounds.min_runs, sentence)
 
 
 def check_saturation(
@@ -139,11 +139,11 @@ def check_saturation(
     saturation: Saturation,
     pdr: PdrEstimate,
     *,
-    reading: Reading,
+    reading: TirReading,
     plr_threshold: float,
     eta: float,
     bounds: Bounds,
-) -> Check:
+) -> StabilityCheck:
     """Saturation by TIR in ``reading``: GOOD passes; BAD fails where a TIR is too high beyond its own uncertainty.
 
     A TIR is a difference of two mean throughputs over a load step. Its standard error comes from the deviations of
@@ -157,11 +157,11 @@ def check_saturation(
             f"PLR {Ratio(top.plr)} at the highest load {Rate(top.load)}, needs > {Ratio(plr_threshold)}: "
             f"saturation was never seen; {_higher(curve)}"
         )
-        return Check(name, False, top.plr, plr_threshold, sentence)
+        return StabilityCheck(name, False, top.plr, plr_threshold, sentence)
     shown = f"PDR {Rate(pdr.load)}" if pdr.load is not None else f"{Rate(curve.points[past].load)}"
     if saturation.potential_index is None:
         sentence = f"no load after {Rate(curve.points[past].load)}, the first past the PDR: no TIR; {_higher(curve)}"
-        return Check(name, False, None, eta, sentence)
+        return StabilityCheck(name, False, None, eta, sentence)
 
     potential = saturation.potential_index
     limits = {
@@ -173,9 +173,11 @@ def check_saturation(
     if not too_high:
         if not finite:
             sentence = f"the published reading asks nothing of the only TIR after {shown}, {_two_digits(steps[0][1])}"
-            return Check(name, True, None, None, sentence)
+            return StabilityCheck(name, True, None, None, sentence)
         _, worst, limit = max(finite, key=lambda step: step[1] - step[2])
-        return Check(name, True, worst, limit, f"TIR {_two_digits(worst)} or less after {shown}, needs < {limit:.2f}")
+        return StabilityCheck(
+            name, True, worst, limit, f"TIR {_two_digits(worst)} or less after {shown}, needs < {limit:.2f}"
+        )
 
     level = bounds.each / len(finite)
     margins = {index: _tir_margin(curve.points[index - 1], curve.points[index], level) for index, _, _ in too_high}
@@ -183,12 +185,14 @@ def check_saturation(
     index, worst, limit = max(proved or too_high, key=lambda step: step[1])
     statement = f"TIR {_two_digits(worst)} after {shown}, needs < {limit:.2f} (load {Rate(curve.points[index].load)})"
     if proved:
-        return Check(name, False, worst, limit, statement)
+        return StabilityCheck(name, False, worst, limit, statement)
     doubt = f"but its repeats scatter by ±{margins[index]:.2f}: repeat more often or space loads wider"
-    return Check(name, None, worst, limit, f"{statement}, {doubt}")
+    return StabilityCheck(name, None, worst, limit, f"{statement}, {doubt}")
 
 
-def check_plateau(curve: LoadLossCurve, pdr: PdrEstimate, *, plr_threshold: float, eta: float, bounds: Bounds) -> Check:
+def check_plateau(
+    curve: LoadLossCurve, pdr: PdrEstimate, *, plr_threshold: float, eta: float, bounds: Bounds
+) -> StabilityCheck:
     """Saturation where nothing is asked of the loads between the PDR and the highest: one TIR from there to here.
 
     So loss that begins before saturation is told from a PDR that is where saturation begins, as by `check_saturation`.
@@ -200,22 +204,26 @@ def check_plateau(curve: LoadLossCurve, pdr: PdrEstimate, *, plr_threshold: floa
             f"PLR {Ratio(top.plr)} at the highest load {Rate(top.load)}, needs > {Ratio(plr_threshold)}: "
             f"saturation was never seen; {_higher(curve)}"
         )
-        return Check(name, False, top.plr, plr_threshold, sentence)
+        return StabilityCheck(name, False, top.plr, plr_threshold, sentence)
     if pdr.load is None or pdr.load >= top.load:
-        return Check(name, None, None, eta, f"no load past the PDR but {Rate(top.load)}: no TIR; {_higher(curve)}")
+        return StabilityCheck(
+            name, None, None, eta, f"no load past the PDR but {Rate(top.load)}: no TIR; {_higher(curve)}"
+        )
     step = top.load - pdr.load
     ratio = (top.throughput - pdr.load * (1.0 - plr_threshold)) / step
     sentence = f"TIR {_two_digits(ratio)} from PDR {Rate(pdr.load)} to {Rate(top.load)}, needs < {eta:.2f}"
     if ratio < eta:
-        return Check(name, True, ratio, eta, sentence)
+        return StabilityCheck(name, True, ratio, eta, sentence)
     scatter = sample_deviation(top.throughputs) / math.sqrt(top.runs) if top.runs > 1 else 0.0
     margin = t_quantile(1 - bounds.each, top.runs - 1) * scatter / step if scatter else 0.0
     if ratio - margin < eta:
-        return Check(name, None, ratio, eta, f"{sentence}, but its repeats scatter by ±{margin:.2f}: repeat more often")
-    return Check(name, False, ratio, eta, sentence)
+        return StabilityCheck(
+            name, None, ratio, eta, f"{sentence}, but its repeats scatter by ±{margin:.2f}: repeat more often"
+        )
+    return StabilityCheck(name, False, ratio, eta, sentence)
 
 
-def check_low_load_loss(curve: LoadLossCurve, pdr: PdrEstimate, plr_threshold: float, bounds: Bounds) -> Check:
+def check_low_load_loss(curve: LoadLossCurve, pdr: PdrEstimate, plr_threshold: float, bounds: Bounds) -> StabilityCheck:
     """Loss long before the PDR, which the paper's method does not look at: the mean PLR at every low load.
 
     The limit is on the mean itself, not on its confidence limit: bursts at half the PDR are a fault even if the
@@ -227,19 +235,21 @@ def check_low_load_loss(curve: LoadLossCurve, pdr: PdrEstimate, plr_threshold: f
     low = [point for point in curve.points if reference is not None and point.load <= bounds.low_load * reference]
     limit = f"<= {bounds.low_load:g} PDR"
     if not low:
-        return Check(name, None, None, bound, f"no load {limit} was measured: loss at low load is unknown")
+        return StabilityCheck(name, None, None, bound, f"no load {limit} was measured: loss at low load is unknown")
     worst = max(low, key=lambda point: (point.plr if _often(point, bound) else 0.0, point.plr))
     value = Ratio(worst.plr)
     if worst.plr > bound:
         if not _often(worst, bound):
             sentence = f"PLR {value} at {Rate(worst.load)}, but by one trial of {worst.runs}, needs <= {Ratio(bound)}"
-            return Check(name, True, worst.plr, bound, sentence)
+            return StabilityCheck(name, True, worst.plr, bound, sentence)
         sentence = f"PLR {value} at {Rate(worst.load)}, well below the PDR, needs <= {Ratio(bound)}"
-        return Check(name, False, worst.plr, bound, sentence)
-    return Check(name, True, worst.plr, bound, f"PLR {value} or less at loads {limit}, needs <= {Ratio(bound)}")
+        return StabilityCheck(name, False, worst.plr, bound, sentence)
+    return StabilityCheck(
+        name, True, worst.plr, bound, f"PLR {value} or less at loads {limit}, needs <= {Ratio(bound)}"
+    )
 
 
-def check_livelock(curve: LoadLossCurve, bounds: Bounds, measured: LoadLossCurve | None = None) -> Check:
+def check_livelock(curve: LoadLossCurve, bounds: Bounds, measured: LoadLossCurve | None = None) -> StabilityCheck:
     """The SUT does not forward next to nothing when it is offered more (PASTRAMI Eq. 4 and 5, taken to their end).
 
     Args:
@@ -253,15 +263,15 @@ def check_livelock(curve: LoadLossCurve, bounds: Bounds, measured: LoadLossCurve
     sentence = f"{Rate(worst)} of {Rate(least.load)} forwarded, and {Rate(best)} of {Rate(most.load)}"
     if part < bounds.livelock:
         if least.runs < bounds.min_runs:
-            return Check(
+            return StabilityCheck(
                 LIVELOCK, None, part, bounds.livelock, f"{_repeats(least.runs)} at {Rate(least.load)}: too few"
             )
         needs = f"needs >= {Ratio(bounds.livelock)} of its most"
-        return Check(LIVELOCK, False, part, bounds.livelock, f"it livelocks: {sentence}, {needs}")
-    return Check(LIVELOCK, True, part, bounds.livelock, sentence)
+        return StabilityCheck(LIVELOCK, False, part, bounds.livelock, f"it livelocks: {sentence}, {needs}")
+    return StabilityCheck(LIVELOCK, True, part, bounds.livelock, sentence)
 
 
-def check_trend(series: Sequence[Repeats], bounds: Bounds, fewest: int = WANDER_MIN_RUNS) -> Check:
+def check_trend(series: Sequence[Repeats], bounds: Bounds, fewest: int = WANDER_MIN_RUNS) -> StabilityCheck:
     """No series changes by more than the drift bound beyond chance.
 
     Series that are too short to show any trend at the level are not looked at; the others share it.
@@ -269,47 +279,49 @@ def check_trend(series: Sequence[Repeats], bounds: Bounds, fewest: int = WANDER_
     long = [one for one in series if len(one.values) >= fewest]
     known = [(one, one.trend) for one in long if one.trend is not None and one.trend.least_p <= bounds.each]
     if not known:
-        return Check(TREND, None, None, bounds.drift, _not_enough(series, "tell a trend from chance", fewest))
+        return StabilityCheck(TREND, None, None, bounds.drift, _not_enough(series, "tell a trend from chance", fewest))
     level = bounds.each / len(known)
     failed = [found for found in known if found[1].p_value <= level and abs(found[1].change) > bounds.drift]
     one, worst = max(failed or known, key=lambda found: abs(found[1].change))
     change = f"{one.quantity} changes by {worst.change * 100:+.2g} % over {len(one.values)} {one.each}s"
     if failed:
         sentence = f"{change} (p = {worst.p_value:.1g}), needs <= {Ratio(bounds.drift)}"
-        return Check(TREND, False, worst.change, bounds.drift, sentence)
+        return StabilityCheck(TREND, False, worst.change, bounds.drift, sentence)
     if abs(worst.change) <= bounds.drift:
-        return Check(TREND, True, worst.change, bounds.drift, f"{change}, needs <= {Ratio(bounds.drift)}")
-    return Check(TREND, True, worst.change, bounds.drift, f"{change}, not beyond chance (p = {worst.p_value:.1g})")
+        return StabilityCheck(TREND, True, worst.change, bounds.drift, f"{change}, needs <= {Ratio(bounds.drift)}")
+    return StabilityCheck(
+        TREND, True, worst.change, bounds.drift, f"{change}, not beyond chance (p = {worst.p_value:.1g})"
+    )
 
 
-def check_autocorrelation(series: Sequence[Repeats], bounds: Bounds, fewest: int = WANDER_MIN_RUNS) -> Check:
+def check_autocorrelation(series: Sequence[Repeats], bounds: Bounds, fewest: int = WANDER_MIN_RUNS) -> StabilityCheck:
     """Neighbouring values are not alike while the level wanders by more than the drift bound."""
     name = AUTOCORRELATION
     long = [repeats for repeats in series if len(repeats.values) >= fewest]
     known = [(repeats, repeats.autocorrelation) for repeats in long if repeats.autocorrelation is not None]
     if not known:
         why = "all repeats are alike" if long else _not_enough(series, "see neighbours alike", fewest)
-        return Check(name, True if long else None, None, None, why)
+        return StabilityCheck(name, True if long else None, None, None, why)
     failed = [found for found in known if found[1].significant and found[0].wander > bounds.drift]
     repeats, worst = max(failed or known, key=lambda found: found[1].value - found[1].bound)
     what = f"lag-1 autocorrelation {worst.value:.2f} of the {repeats.quantity}"
     wander = f"level wanders by {Ratio(repeats.wander)}"
     if failed:
         sentence = f"{what}, needs <= {worst.bound:.2f}: its {wander}, needs <= {Ratio(bounds.drift)}"
-        return Check(name, False, worst.value, worst.bound, sentence)
+        return StabilityCheck(name, False, worst.value, worst.bound, sentence)
     if worst.significant:
-        return Check(name, True, worst.value, worst.bound, f"{what}, but its {wander} only")
-    return Check(name, True, worst.value, worst.bound, f"{what}, needs <= {worst.bound:.2f}")
+        return StabilityCheck(name, True, worst.value, worst.bound, f"{what}, but its {wander} only")
+    return StabilityCheck(name, True, worst.value, worst.bound, f"{what}, needs <= {worst.bound:.2f}")
 
 
-def check_two_modes(series: Sequence[Repeats], bounds: Bounds) -> Check:
+def check_two_modes(series: Sequence[Repeats], bounds: Bounds) -> StabilityCheck:
     """No series falls into two groups."""
     name = TWO_MODES
     known = [(repeats, repeats.modes) for repeats in series if repeats.modes is not None]
     if not known:
         if all(len(one.values) < MODES_MIN_RUNS + one.references for one in series):
-            return Check(name, None, None, None, _not_enough(series, _MODES, MODES_MIN_RUNS))
-        return Check(name, True, 0.0, None, "all repeats are alike")
+            return StabilityCheck(name, None, None, None, _not_enough(series, _MODES, MODES_MIN_RUNS))
+        return StabilityCheck(name, True, 0.0, None, "all repeats are alike")
     failed = [found for found in known if found[1].significant and found[1].gap > bounds.mode_gap]
     # The speeds of one load say more than those of several together.
     repeats, worst = max(failed or known, key=lambda found: (found[0].each == "repeat", found[1].excess))
@@ -319,24 +331,24 @@ def check_two_modes(series: Sequence[Repeats], bounds: Bounds) -> Check:
             f"{repeats.quantity} flips between {low} ({worst.low_count} times) and {high} "
             f"({worst.high_count}): {worst.separation:.1f} deviations apart, needs <= {worst.bound:.1f}"
         )
-        return Check(name, False, worst.separation, worst.bound, sentence)
+        return StabilityCheck(name, False, worst.separation, worst.bound, sentence)
     if worst.significant:
         sentence = f"{repeats.quantity} has two modes, but only {Ratio(worst.gap)} apart"
     else:
         sentence = (
             f"best split of the {repeats.quantity} is {worst.separation:.1f} deviations, needs <= {worst.bound:.1f}"
         )
-    return Check(name, True, worst.separation, worst.bound, sentence)
+    return StabilityCheck(name, True, worst.separation, worst.bound, sentence)
 
 
-def check_spread(scatters: Sequence[Scatter], bounds: Bounds) -> Check:
+def check_spread(scatters: Sequence[RepeatScatter], bounds: Bounds) -> StabilityCheck:
     """Neither the repeats' own PDRs nor their throughputs past the PDR scatter more than the spread bound.
 
     Few repeats of a SUT whose deviation is sound may show more than the bound: then it is what they exceed with the
     check's probability (the chi-square interval of a deviation).
     """
     if not scatters:
-        return Check(SPREAD, None, None, bounds.spread, "no PDR per repeat: its deviation is unknown")
+        return StabilityCheck(SPREAD, None, None, bounds.spread, "no PDR per repeat: its deviation is unknown")
     level = bounds.each / len(scatters)
     bound, worst = max(
         ((_spread_bound(one.freedom, level, bounds), one) for one in scatters),
@@ -345,7 +357,7 @@ def check_spread(scatters: Sequence[Scatter], bounds: Bounds) -> Check:
     sentence = (
         f"the {worst.quantity} deviates by {Ratio(worst.deviation)} from repeat to repeat, needs <= {Ratio(bound)}"
     )
-    return Check(SPREAD, worst.deviation <= bound, worst.deviation, bound, sentence)
+    return StabilityCheck(SPREAD, worst.deviation <= bound, worst.deviation, bound, sentence)
 
 
 def _spread_bound(freedom: int, level: float, bounds: Bounds) -> float:

@@ -29,7 +29,7 @@ neighbours can be alike, and three repeats of three loads, each relative to its 
 
 
 @dataclass(frozen=True, slots=True)
-class Scatter:
+class RepeatScatter:
     """How far a quantity deviates from repeat to repeat."""
 
     quantity: str
@@ -87,9 +87,9 @@ class Repeats:
         return sample_deviation(self.values) / centre if len(self.values) > 1 and centre else None
 
     @property
-    def scatter(self) -> Scatter | None:
+    def scatter(self) -> RepeatScatter | None:
         """Their deviation with what it rests on; None below two values or for a mean of 0."""
-        return None if self.deviation is None else Scatter(self.quantity, self.deviation, len(self.values) - 1)
+        return None if self.deviation is None else RepeatScatter(self.quantity, self.deviation, len(self.values) - 1)
 
     @property
     def halves(self) -> float | None:
@@ -178,7 +178,7 @@ def _modes_together(rates: Sequence[Sequence[float]], scale: float) -> Modes | N
     return max((one for one in found if one is not None), key=lambda one: one.excess, default=None)
 
 
-def scatters(curve: LoadLossCurve, plr_threshold: float) -> tuple[Scatter, ...]:
+def scatters(curve: LoadLossCurve, plr_threshold: float) -> tuple[RepeatScatter, ...]:
     """The deviation of the PDR and of the throughput at the two loads past it, and of that past the PDR as a whole.
 
     The last is the pooled deviation of the loads past the PDR, each about its own mean: few repeats tell more together.
@@ -189,7 +189,7 @@ def scatters(curve: LoadLossCurve, plr_threshold: float) -> tuple[Scatter, ...]:
     freedom = sum(len(own) - 1 for own in rates)
     if freedom:
         squares = sum((len(own) - 1) * (sample_deviation(own) / mean(own)) ** 2 for own in rates if len(own) > 1)
-        found.append(Scatter("throughput past the PDR", math.sqrt(squares / freedom), freedom))
+        found.append(RepeatScatter("throughput past the PDR", math.sqrt(squares / freedom), freedom))
     return tuple(one for one in found if one is not None)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from pdrgate.stability.checks import Bounds, Check, check_autocorrelation, check_trend, check_two_modes
+from pdrgate.stability.checks import Bounds, StabilityCheck, check_autocorrelation, check_trend, check_two_modes
 from pdrgate.stability.drift import PACKETS, Repeats
 from pdrgate.stats.intervals import mean
 from pdrgate.stats.modes import two_modes
 from pdrgate.stats.ranks import LAG1_MIN_RUNS, TREND_MIN_RUNS
 
 
-def steady(quantity: str, values: tuple[float, ...]) -> tuple[Check, ...]:
+def steady(quantity: str, values: tuple[float, ...]) -> tuple[StabilityCheck, ...]:
     """The checks over time of one series in measured order, such as the ratio of two builds' PDRs boot by boot.
 
     That its values scatter is no fault: the interval of their mean tells it, and more of them narrow it.
@@ -25,13 +25,13 @@ def steady(quantity: str, values: tuple[float, ...]) -> tuple[Check, ...]:
     )
 
 
-def one_level(quantity: str, values: tuple[float, ...], unit: str = PACKETS) -> Check:
+def one_level(quantity: str, values: tuple[float, ...], unit: str = PACKETS) -> StabilityCheck:
     """The check that a rate does not flip between two levels, such as a build's PDR from boot to boot."""
     bounds = Bounds()
     return check_two_modes((Repeats.of(quantity, None, values, bounds.each, unit),), bounds)
 
 
-def one_level_within(quantity: str, boots: Iterable[Sequence[float]]) -> Check:
+def one_level_within(quantity: str, boots: Iterable[Sequence[float]]) -> StabilityCheck:
     """The check that a rate does not flip within boots, by all of them together.
 
     Each value is taken relative to the best of its boot, which itself tells nothing then: boots have levels of their
@@ -45,7 +45,9 @@ def one_level_within(quantity: str, boots: Iterable[Sequence[float]]) -> Check:
     return one_level(quantity, tuple(scale * value / best for best, own in known for value in own[:-1]))
 
 
-def one_level_each(quantity: str, first: Sequence[float], second: Sequence[float], unit: str = PACKETS) -> Check:
+def one_level_each(
+    quantity: str, first: Sequence[float], second: Sequence[float], unit: str = PACKETS
+) -> StabilityCheck:
     """The check that a rate of two builds does not flip between two levels that they have in common.
 
     Two levels of which each is one build's are no flip but a change, and one value of a build at the other's is a dip.

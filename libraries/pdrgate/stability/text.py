@@ -9,9 +9,9 @@ from statistics import median
 
 from pdrgate.data_paths.tcp_streams import size
 from pdrgate.stability.assessment import Assessment
-from pdrgate.stability.checks import Check
+from pdrgate.stability.checks import StabilityCheck
 from pdrgate.stability.curve import LoadPoint, PdrEstimate
-from pdrgate.stability.throughput_increase import Reading
+from pdrgate.stability.throughput_increase import TirReading
 from pdrgate.stability.transfer_checks import TransfersAssessment, round_trip
 from pdrgate.units import Rate, Ratio
 
@@ -28,7 +28,7 @@ def render(assessments: Sequence[Assessment]) -> str:
     rows += [
         [
             found.verdict.value,
-            *(found.labels[reading].value for reading in Reading),
+            *(found.labels[reading].value for reading in TirReading),
             _load(found.pdr) + (f" at {Ratio(found.plr_threshold)}" if several else ""),
             found.reason,
             found.source.removeprefix(below),
@@ -87,7 +87,7 @@ def _common_directory(sources: Sequence[str]) -> str:
 
 
 def _whole(found: Assessment) -> list[str]:
-    labels = ", ".join(f"{found.labels[reading]} {reading}" for reading in Reading)
+    labels = ", ".join(f"{found.labels[reading]} {reading}" for reading in TirReading)
     lines = [
         f"{found.verdict}: {found.reason}" if found.reason else found.verdict.value,
         f"  source  {found.source}",
@@ -147,7 +147,7 @@ def _percent(ratio: float | None) -> str:
     return "" if ratio is None else f"{ratio * 100:.4f} %"
 
 
-def _check(check: Check) -> str:
+def _check(check: StabilityCheck) -> str:
     mark = {True: "ok", False: "FAIL", None: "?"}[check.passed]
     return f"  {mark:<4}  {check.name:<15}  {check.sentence}"
 

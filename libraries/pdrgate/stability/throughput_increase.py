@@ -20,7 +20,7 @@ DEFAULT_ETA = 0.1
 DEFAULT_PLR_THRESHOLD = 0.005
 
 
-class Reading(StrEnum):
+class TirReading(StrEnum):
     """How the entry into saturation is tested; see the module's text."""
 
     STRICT = "strict"
@@ -29,7 +29,7 @@ class Reading(StrEnum):
 
     def entry_bound(self, eta: float) -> float:
         """The TIR that the potential saturation point must stay below."""
-        return {Reading.STRICT: eta, Reading.TOLERANT: ENTRY_FACTOR * eta, Reading.PUBLISHED: math.inf}[self]
+        return {TirReading.STRICT: eta, TirReading.TOLERANT: ENTRY_FACTOR * eta, TirReading.PUBLISHED: math.inf}[self]
 
 
 class Label(StrEnum):
@@ -75,7 +75,7 @@ def detect_saturation(
     plrs: Sequence[float],
     *,
     throughputs: Sequence[float] | None = None,
-    reading: Reading = Reading.STRICT,
+    reading: TirReading = TirReading.STRICT,
     plr_threshold: float = DEFAULT_PLR_THRESHOLD,
     eta: float = DEFAULT_ETA,
 ) -> Saturation:

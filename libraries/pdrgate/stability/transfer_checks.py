@@ -8,11 +8,11 @@ from statistics import median
 from typing import Any
 
 from pdrgate.phase import Phase
-from pdrgate.stability.assessment import Verdict
+from pdrgate.stability.assessment import StabilityVerdict
 from pdrgate.stability.checks import (
     SPREAD,
     Bounds,
-    Check,
+    StabilityCheck,
     check_autocorrelation,
     check_spread,
     check_trend,
@@ -26,7 +26,7 @@ from pdrgate.transfer import Transfer
 _QUANTITY, _UNIT, _PER_UNIT = "TCP throughput", "Gbit/s", 1e9
 
 
-def transfer_checks(quantity: str, unit: str, values: Sequence[float]) -> tuple[Check, ...]:
+def transfer_checks(quantity: str, unit: str, values: Sequence[float]) -> tuple[StabilityCheck, ...]:
     """The checks of one series of repeats in measured order, such as throughputs.
 
     Args:
@@ -43,13 +43,13 @@ def transfer_checks(quantity: str, unit: str, values: Sequence[float]) -> tuple[
     )
 
 
-def verdict_of(checks: Sequence[Check]) -> tuple[Verdict, str]:
+def verdict_of(checks: Sequence[StabilityCheck]) -> tuple[StabilityVerdict, str]:
     """What checks of transfers come to, and why; of too few repeats nobody knows."""
     failed = next((check for check in checks if check.passed is False), None)
     if failed is not None:
-        return Verdict.UNSTABLE, failed.sentence
+        return StabilityVerdict.UNSTABLE, failed.sentence
     unknown = next((check for check in checks if check.name == SPREAD and check.passed is None), None)
-    return (Verdict.STABLE, "") if unknown is None else (Verdict.INCONCLUSIVE, unknown.sentence)
+    return (StabilityVerdict.STABLE, "") if unknown is None else (StabilityVerdict.INCONCLUSIVE, unknown.sentence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ class TransfersAssessment:
     """What is known of one experiment of a closed loop, which has no curve of losses."""
 
     experiment: TransferExperiment
-    checks: tuple[Check, ...]
-    verdict: Verdict
+    checks: tuple[StabilityCheck, ...]
+    verdict: StabilityVerdict
     reason: str
     """Why the verdict is not STABLE; empty when it is."""
 
@@ -114,7 +114,7 @@ def assess_transfers(experiment: TransferExperiment) -> TransfersAssessment:
     rates = [one.throughput / _PER_UNIT for one in _repeats(experiment)]
     if not rates:
         reason = "no transfer tells of the SUT; each was disturbed, or at rest"
-        return TransfersAssessment(experiment, (), Verdict.INCONCLUSIVE, reason)
+        return TransfersAssessment(experiment, (), StabilityVerdict.INCONCLUSIVE, reason)
     checks = transfer_checks(_QUANTITY, _UNIT, rates)
     return TransfersAssessment(experiment, checks, *verdict_of(checks))
 

@@ -16,8 +16,8 @@ from pdrgate.observers.drop_reasons import (
     DropProgram,
     DropReasons,
     FunctionNames,
+    KallsymsNames,
     KernelDrop,
-    Symbols,
     drop_counter,
     reason_names,
 )
@@ -79,7 +79,7 @@ class NamespaceDrops:
         # A veth has no reason for what an XDP program drops, as the generator's does with all that it has counted.
         unspecified = next((number for number, name in self._names.items() if name == "NOT_SPECIFIED"), 0)
         self._drops = KernelDrops(machine, (generator, unspecified))
-        self._symbols: Symbols | None = None
+        self._symbols: KallsymsNames | None = None
         try:
             self._xdp = DropProgram(machine, xdp=True)
         except TestbedError:
@@ -101,7 +101,7 @@ class NamespaceDrops:
         if isinstance(drop, KernelDrop):
             return self._xdp.counter(drop, self._nodes.get(drop.netns, ""))
         if self._symbols is None:
-            self._symbols = Symbols.of(self._machine)
+            self._symbols = KallsymsNames.of(self._machine)
         function = self._symbols.function(drop.location)
         return drop_counter(self._names.get(drop.reason, f"reason {drop.reason}"), function, self._nodes[drop.netns])
 

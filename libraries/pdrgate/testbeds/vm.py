@@ -30,7 +30,7 @@ from pdrgate.guests.guest_clock import GuestClock
 from pdrgate.guests.metering import CpuSpeed, SpeedChoice, SpeedObserver, SpeedRecord, VcpuMeter, unheld_speed
 from pdrgate.guests.metering.function_counts import BusyProgram, FunctionObserver, why_unmetered
 from pdrgate.guests.metering.stacks import StackObserver
-from pdrgate.guests.metering.symbols import Symbols, read_symbols, tells_symbols
+from pdrgate.guests.metering.symbols import KernelSymbols, read_symbols, tells_symbols
 from pdrgate.guests.qemu import RINGS, TX_RING, NetworkPort, cpu_model, qemu_version
 from pdrgate.hosts.answers import understood
 from pdrgate.hosts.cpus import CpuPlan, format_cpu_list
@@ -128,7 +128,7 @@ class VmTestbed:
         self._holding: SpeedObserver | None = None
         self._named = False
         """Whether its kernel tells where its functions lie."""
-        self._symbols: Symbols | None = None
+        self._symbols: KernelSymbols | None = None
         """Where, as of when counting was last asked for."""
         self._build, self._journal, self._folder = build, journal, folder
         self._patience = patience
@@ -390,7 +390,7 @@ class VmTestbed:
         self._holding = self._holding or SpeedObserver(meter, self._speed.speed, self.guest.go_first)
         return (*counters, self._holding)
 
-    def _function_names(self) -> Symbols:
+    def _function_names(self) -> KernelSymbols:
         """Those of the guest's kernel, which it would take 2.4 s to tell itself."""
         return read_symbols(self.guest, self.guest.build.image)
 

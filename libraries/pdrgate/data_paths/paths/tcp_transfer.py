@@ -11,7 +11,7 @@ from pdrgate.data_paths.iperf import Ends, Iperf
 from pdrgate.data_paths.kernel_network import KernelNetwork
 from pdrgate.data_paths.path_description import PathDescription
 from pdrgate.data_paths.slowdowns import EGRESS_FILTER, routes_beside
-from pdrgate.data_paths.steps import Setting, Started, Step, SteppedPath
+from pdrgate.data_paths.steps import KnobSetting, Started, Step, SteppedPath
 from pdrgate.data_paths.tcp_streams import TcpStreams
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
@@ -128,8 +128,8 @@ class TcpTransfer(SteppedPath):
             # The sender's CPU would put the segments together that the SUT's is to take in.
             yield self._setting(host, offloads(port.interface, {"gro": False}), missing="skip")
 
-    def _setting(self, host: Host, knob: Knob, missing: Missing = "error") -> Setting:
-        return Setting(host, knob, missing=missing, changes=self._changes)
+    def _setting(self, host: Host, knob: Knob, missing: Missing = "error") -> KnobSetting:
+        return KnobSetting(host, knob, missing=missing, changes=self._changes)
 
     def _advertise(self, receiver: _Receiver, window: int) -> None:
         if window == self._window:
@@ -164,12 +164,12 @@ class _Lengthened:
         at_sut = hop.host, hop.ingress.interface
         self._places = [at_station, at_sut] if not streams.loss else [at_sut if streams.sends else at_station]
         self._changes = changes
-        self._setting: Setting | None = None
+        self._setting: KnobSetting | None = None
 
     def apply(self) -> None:
         why = ""
         for host, interface in self._places:
-            setting = Setting(host, RootQdisc(interface, self._qdisc), changes=self._changes)
+            setting = KnobSetting(host, RootQdisc(interface, self._qdisc), changes=self._changes)
             try:
                 setting.apply()
             except TestbedError as error:

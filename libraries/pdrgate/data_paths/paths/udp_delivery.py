@@ -10,7 +10,7 @@ from pdrgate.data_paths.kernel_network import KernelNetwork
 from pdrgate.data_paths.path_description import PathDescription
 from pdrgate.data_paths.receivers import ReceiverProgram, Receivers
 from pdrgate.data_paths.slowdowns import EGRESS_FILTER, routes_beside
-from pdrgate.data_paths.steps import Command, Setting, Started, Step, SteppedPath
+from pdrgate.data_paths.steps import Command, KnobSetting, Started, Step, SteppedPath
 from pdrgate.errors import TestbedError
 from pdrgate.knobs import sysctl
 from pdrgate.traffic.frames import Frames
@@ -45,7 +45,7 @@ class UdpDelivery(SteppedPath):
     def steps(self, hops: Sequence[Hop]) -> Iterator[Step]:
         hop, network = hops[0], KernelNetwork(self.family)
         if self.family == 6:
-            yield Setting(hop.host, sysctl(f"net/ipv6/conf/{hop.ingress.interface}/disable_ipv6", 0))
+            yield KnobSetting(hop.host, sysctl(f"net/ipv6/conf/{hop.ingress.interface}/disable_ipv6", 0))
         yield from network.connected(hop.host, hop.ingress, link=0, side=2)
         yield network.route(hop, NETWORKS[self.family].reverse, hop.ingress, via=network.address(0, 1))
         yield self._local(hop, network)

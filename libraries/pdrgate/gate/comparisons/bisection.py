@@ -26,7 +26,7 @@ from pdrgate.gate.comparisons.build_comparison import BuildComparison
 from pdrgate.gate.comparisons.pairs_plan import Plan
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
-from pdrgate.gate.sut.open_loop_sut import Subject, goals_of
+from pdrgate.gate.sut.open_loop_sut import OpenLoopSut, goals_of
 from pdrgate.gate.sut.prepared_sut import Identity, differences
 from pdrgate.gate.verdicts.noise_floor import noise_floor
 from pdrgate.gate.verdicts.packet_cost import counted
@@ -54,7 +54,7 @@ _CONFIDENCE = 0.98
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class BisectionRequest:
     """What is bisected on what, as a person asked for it; other processes go on with it."""
 
     testbed: str
@@ -75,10 +75,10 @@ class End:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ends:
+class BisectionEnds:
     """Both ends, of which the bad one surely costs more: what steps are judged by."""
 
-    asked: Asked
+    asked: BisectionRequest
     good: End
     bad: End
     load: float
@@ -103,7 +103,7 @@ class Ends:
             raise StorageError(f"cannot write {path}: {error.strerror}; make room there and run again") from error
 
     @classmethod
-    def kept(cls, folder: Path) -> Ends:
+    def kept(cls, folder: Path) -> BisectionEnds:
         """Those of an earlier process. Raises DataError when there are none."""
         path = folder / ENDS_FILE
         try:
@@ -116,7 +116,7 @@ class Ends:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class BisectionStep:
     """What became of a build between the ends."""
 
     build: str
@@ -135,7 +135,7 @@ class Step:
         return told.get(self.verdict)
 
 
-def ends_of(comparison: BuildComparison, asked: Asked) -> Ends | str:
+def ends_of(comparison: BuildComparison, asked: BisectionRequest) -> BisectionEnds | str:
     """What a comparison of both ends has left for the steps between them; else why there is nothing to look for."""
     judgement, result = comparison.judgement, comparison.result()
     assert judgement is not None
@@ -150,7 +150,7 @@ def ends_of(comparison: BuildComparison, asked: Asked) -> Ends | str:
         return f"the last build's packets do not surely cost more than the first one's{elsewhere}: {judgement}"
     good, bad = (_end(result, number) for number in (0, 1))
     load = max(trial.intended_load for trial in comparison.trials if trial.phase == Phase.SATURATION)
-    return Ends(
+    return BisectionEnds(
         asked=asked, good=good, bad=bad, load=load, tolerance=float(cost.tolerance), fingerprint=result.fingerprint
     )  # fmt: skip
 
@@ -163,8 +163,8 @@ def _end(result: ScenarioResult, number: int) -> End:
 
 
 def compare_ends(
-    session: Session, asked: Asked, good: str, bad: str, tolerance: float
-) -> tuple[Judgement, Ends | str]:  # fmt: skip
+    session: Session, asked: BisectionRequest, good: str, bad: str, tolerance: float
+) -> tuple[Judgement, BisectionEnds | str]:  # fmt: skip
     """Compare the two builds as any two are, and say what that leaves for the steps between them.
 
     Args:
@@ -183,7 +183,7 @@ def compare_ends(
     return comparison.run(), ends_of(comparison, asked)
 
 
-def build_of(session: Session, asked: Asked, side: Side, source: str) -> Build:
+def build_of(session: Session, asked: BisectionRequest, side: Side, source: str) -> Build:
     """A build of what a person named. Raises BuildError or BpfBuildError."""
     if asked.bpf:
         kind = DATA_PATHS[Scenario.named(asked.scenario).data_path].program
@@ -200,7 +200,7 @@ class Steps:
         session: one that is taken, and not open.
     """
 
-    def __init__(self, session: Session, ends: Ends) -> None:
+    def __init__(self, session: Session, ends: BisectionEnds) -> None:
         self.session = session
         self.ends = ends
         self._scenario = Scenario.named(ends.asked.scenario)
@@ -210,20 +210,20 @@ class Steps:
         known = floor is not None and floor.freedom >= max(KNOWN, own.freedom)
         self._deviation = floor if known and floor is not None else own
 
-    def judge(self, source: str) -> Step:
+    def judge(self, source: str) -> BisectionStep:
         """Boots of a build until its cost is known well enough, each told to the session's observer."""
         try:
             build = build_of(self.session, self.ends.asked, "candidate", source)
         except TestbedError as error:
-            return Step(build=source, verdict=Verdict.ERROR, reason=str(error), boots=0)
+            return BisectionStep(build=source, verdict=Verdict.ERROR, reason=str(error), boots=0)
         replicates: list[list[Trial]] = []
-        step = Step(build=build.label, verdict=Verdict.INCONCLUSIVE, reason="", boots=0)
+        step = BisectionStep(build=build.label, verdict=Verdict.INCONCLUSIVE, reason="", boots=0)
         while step.verdict is Verdict.INCONCLUSIVE and len(replicates) < MOST_BOOTS:
             self.session.observer.said(f"boot {len(replicates) + 1} of {build.label}")
             try:
                 replicates.append(self._measured(build, len(replicates) + 1))
             except TestbedError as error:
-                return Step(build=build.label, verdict=Verdict.ERROR, reason=str(error), boots=len(replicates))
+                return BisectionStep(build=build.label, verdict=Verdict.ERROR, reason=str(error), boots=len(replicates))
             step = self._judged(build.label, replicates)
         return step
 
@@ -231,11 +231,11 @@ class Steps:
         """The trials of a boot."""
         session, profile = self.session, self.session.profile
         testbed = session.begin(build.boot)
-        subject: Subject | None = None
+        subject: OpenLoopSut | None = None
         try:
             session.ready(testbed, introduce=False)
             identity = Identity("candidate", build.label, number, f"{testbed.boot}-{number}", build.program)
-            subject = Subject(session, self._scenario, testbed, identity, introduce=False)
+            subject = OpenLoopSut(session, self._scenario, testbed, identity, introduce=False)
             subject.prepare()
             self._check(subject)
             asks = [Ask(self.ends.load, profile.boot_trial, Phase.SATURATION)] * _TRIALS
@@ -247,7 +247,7 @@ class Steps:
                 subject.release(ending=True)
             session.leave([testbed])
 
-    def _check(self, subject: Subject) -> None:
+    def _check(self, subject: OpenLoopSut) -> None:
         """Raises DataError where anything but the build is another."""
         told = differences(conditions(self.ends.fingerprint), conditions(subject.fingerprint))
         if told:
@@ -256,17 +256,17 @@ class Steps:
                 "again"
             )
 
-    def _judged(self, build: str, replicates: Sequence[Sequence[Trial]]) -> Step:
+    def _judged(self, build: str, replicates: Sequence[Sequence[Trial]]) -> BisectionStep:
         costs = [cost for trials in replicates for cost in costs_of(trials, self._loss_ratio)]
         cost = counted(replicates, self._loss_ratio)
         if len(costs) < 2 or cost is None:
             why = "its trials at saturation tell no cost: it is faster than both ends, or the machine disturbed them"
             verdict = Verdict.INCONCLUSIVE
-            return Step(build=build, verdict=verdict, reason=why, boots=len(replicates))
+            return BisectionStep(build=build, verdict=verdict, reason=why, boots=len(replicates))
         boots = len(replicates), len(self.ends.good.boots)
         change = self.change(self.ends.good.boots, costs, boots)
         reason = cost_in_words(change, function_changes(self.ends.good.cost, cost))
-        return Step(
+        return BisectionStep(
             build=build, verdict=change.verdict, reason=reason, boots=len(replicates), costs=tuple(costs), cost=cost
         )  # fmt: skip
 
@@ -326,7 +326,7 @@ class Bisected:
     """That of a packet's cost."""
     functions: tuple[FunctionChange, ...]
     """The same, by function."""
-    steps: tuple[Step, ...]
+    steps: tuple[BisectionStep, ...]
     """In measured order."""
 
     @property
@@ -347,7 +347,7 @@ def bisected(builds: Sequence[str], steps: Steps) -> Bisected:
     Raises:
         PdrGateError: what keeps all builds from being measured.
     """
-    ends, told = steps.ends, dict[int, Step]()
+    ends, told = steps.ends, dict[int, BisectionStep]()
 
     def judge(number: int) -> bool | None:
         step = told[number] = steps.judge(builds[number])

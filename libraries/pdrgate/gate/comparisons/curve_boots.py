@@ -15,10 +15,10 @@ from pdrgate.gate.scenarios.load_plan import ends, grid, overloads, past_the_pdr
 from pdrgate.gate.scenarios.replicate_samples import Measurands, measure_in_turn
 from pdrgate.gate.scenarios.scenario_run import search_failure, searched
 from pdrgate.gate.sut.carried_frames import FramesSeen, judged_frames
-from pdrgate.gate.sut.open_loop_sut import Subject, goals_of
+from pdrgate.gate.sut.open_loop_sut import OpenLoopSut, goals_of
 from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.gate.verdicts.build_latency import latency_trials
-from pdrgate.measurands import Ask, LatencyTrials, PartialDropRate, SaturationThroughput, Step, Sweep
+from pdrgate.measurands import Ask, LatencyTrials, PartialDropRate, ReplicateStep, SaturationThroughput, Sweep
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.goals import Goal
@@ -77,12 +77,12 @@ class CurveBoots(Boots[Ask, Trial]):
         if not self.loads:
             self._done.clear()
 
-    def _new_subject(self, testbed: Testbed, identity: Identity, introduce: bool) -> Subject:
-        return Subject(self.session, self.scenario, testbed, identity, told=self._told, introduce=introduce)
+    def _new_subject(self, testbed: Testbed, identity: Identity, introduce: bool) -> OpenLoopSut:
+        return OpenLoopSut(self.session, self.scenario, testbed, identity, told=self._told, introduce=introduce)
 
     def _look_at_packets(self, started: Sequence[Boot[Ask, Trial]]) -> None:
         for one in started:
-            assert isinstance(one.subject, Subject)
+            assert isinstance(one.subject, OpenLoopSut)
             self.frames[one.build.side].add(one.subject.frames)
             one.subject.frames = FramesSeen()
         self.unlike = judged_frames(self.frames)
@@ -104,7 +104,7 @@ class CurveBoots(Boots[Ask, Trial]):
             one.replicate.steps = (self._latency,)
         measure_in_turn(started)
 
-    def _steps(self, number: int) -> Sequence[Step]:
+    def _steps(self, number: int) -> Sequence[ReplicateStep]:
         self.loads = self.loads or self._grid()
         if self.scenario.starves and self._steady and not self._expected and self._centres:
             self._expected = mean(self._centres.values())
@@ -158,7 +158,7 @@ class CurveBoots(Boots[Ask, Trial]):
         if side in self._searched or self.failure is not None:
             return
         subject = one.subject
-        assert isinstance(subject, Subject)
+        assert isinstance(subject, OpenLoopSut)
         with one.blamed():
             found = subject.search(self._searched_goals)
         assert subject.calibration is not None

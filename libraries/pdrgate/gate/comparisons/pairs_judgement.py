@@ -20,7 +20,7 @@ from pdrgate.replication import PairsRule, Samples, Standing
 from pdrgate.results.losses import compared
 from pdrgate.results.model import ComparisonResult, Side, SideResult, SpikeInResult
 from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.stability import Verdict as Stability
+from pdrgate.stability import StabilityVerdict as Stability
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,9 @@ from pdrgate.phase import OF_CURVE, Phase
 from pdrgate.replication import Contradiction, Standing
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.stability import Assessment, Reading, assess
-from pdrgate.stability import Verdict as Stability
-from pdrgate.stability.checks import ENOUGH_DATA, LIVELOCK, SATURATION, Check
+from pdrgate.stability import Assessment, TirReading, assess
+from pdrgate.stability import StabilityVerdict as Stability
+from pdrgate.stability.checks import ENOUGH_DATA, LIVELOCK, SATURATION, StabilityCheck
 from pdrgate.stability.drift import PACKETS
 from pdrgate.stability.series_checks import one_level, one_level_each, one_level_within, steady
 from pdrgate.stability.slow_boots import SlowBoots, slow_boots
@@ -37,9 +37,9 @@ class PairsShape:
     pairs: int
     assessments: Mapping[Side, Assessment]
     """Of the load-loss curve over all boots of a build; none of a closed loop."""
-    levels: tuple[Check, ...]
+    levels: tuple[StabilityCheck, ...]
     """On each build's values from boot to boot, and within boots."""
-    ratios: tuple[Check, ...]
+    ratios: tuple[StabilityCheck, ...]
     """On the builds' ratios from pair to pair."""
     contradictions: tuple[Contradiction, ...] = ()
     """Of the ratios of earlier tries, which do not count therefore."""
@@ -95,7 +95,7 @@ def shape_of(
     *,
     earlier: Sequence[Samples] = (),
     contradictions: Sequence[Contradiction] = (),
-    reading: Reading,
+    reading: TirReading,
     loss_ratio: float,
     scenario: str,
 ) -> PairsShape:
@@ -139,13 +139,13 @@ def shape_of_transfers(
 
 def _over_boots(
     measurands: Sequence[Description], tries: Sequence[Samples]
-) -> tuple[list[Check], list[Check], list[SlowBoots]]:
+) -> tuple[list[StabilityCheck], list[StabilityCheck], list[SlowBoots]]:
     """The checks on levels and on ratios of what is timed, and whose slow boots there are.
 
     What the order of a pair's boots does is in neither: it is no flip of a build, and no wandering of a ratio.
     """
-    ratios: list[Check] = []
-    levels: list[Check] = []
+    ratios: list[StabilityCheck] = []
+    levels: list[StabilityCheck] = []
     slow: list[SlowBoots] = []
     for name, unit in ((one.name, one.unit) for one in measurands if one.essential):
         told = [_without_order(one[name]) for one in tries]
@@ -171,7 +171,7 @@ def _without_order(own: Mapping[Side, tuple[float, ...]]) -> Mapping[Side, tuple
 
 def _levels(
     name: str, own: Mapping[Side, tuple[float, ...]], both: tuple[float, ...], unit: str = PACKETS
-) -> tuple[list[Check], SlowBoots | None]:
+) -> tuple[list[StabilityCheck], SlowBoots | None]:
     """Whether the boots of each build have one level; none where the machine moves both builds alike.
 
     A minority of slow boots is told in its place: of both builds alike it is the testbed's, and what it does to the

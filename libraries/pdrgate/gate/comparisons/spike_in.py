@@ -26,7 +26,7 @@ from pdrgate.errors import DataError, StorageError, TestbedError, without_value
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
 from pdrgate.gate.comparisons.by_scenario import AnyComparison
 from pdrgate.gate.run.run_record import SPIKE_IN_FILE
-from pdrgate.gate.sut.open_loop_sut import Subject
+from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
 from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.hosts.host import CommandError
 from pdrgate.measurands import Ask
@@ -146,7 +146,7 @@ def _tried(comparison: BuildComparison, known: Iterable[Slowdown], wanted: float
     session, build = comparison.session, comparison.builds["baseline"]
     session.observer.said(f"a boot of the baseline, {build.label}, to size a slowdown in")
     testbed = session.begin(build.boot)
-    subject: Subject | None = None
+    subject: OpenLoopSut | None = None
     larger: list[Size] = []
     why: list[str] = []
     try:
@@ -154,7 +154,7 @@ def _tried(comparison: BuildComparison, known: Iterable[Slowdown], wanted: float
         # Of a pair, and a boot of no pair: a run that is resumed sizes anew what was not sized to the end.
         boot = f"{testbed.boot}-sizing-{secrets.token_hex(4)}"
         identity = Identity("baseline", build.label, 1, boot, build.program, test=comparison.task.longname)
-        subject = Subject(session, comparison.scenario, testbed, identity, introduce=False)
+        subject = OpenLoopSut(session, comparison.scenario, testbed, identity, introduce=False)
         subject.prepare()
         work = _Work(subject, max(comparison.loads))
         for one in known:
@@ -181,7 +181,7 @@ def _tried(comparison: BuildComparison, known: Iterable[Slowdown], wanted: float
 class _Work:
     """What a packet takes when it is offered more than the SUT can: instructions where they are counted, else time."""
 
-    def __init__(self, subject: Subject, load: float) -> None:
+    def __init__(self, subject: OpenLoopSut, load: float) -> None:
         self._subject = subject
         self._load = load
         self._count = _TRIALS if subject.testbed.steady else _TRIALS_UNSTEADY

@@ -14,7 +14,7 @@ from pdrgate.gate.comparisons.pairs_shape import PairsShape, shape_of_transfers
 from pdrgate.gate.comparisons.tries_ledger import Earlier
 from pdrgate.gate.run.progress import Estimate
 from pdrgate.gate.scenarios.transfer_run import TransferMeasurands, in_words, transfers_result
-from pdrgate.gate.sut.closed_loop_sut import TransferSubject
+from pdrgate.gate.sut.closed_loop_sut import ClosedLoopSut
 from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.measurands import OF_TRANSFERS, Description, TcpThroughput, TransferAsk, TransferStep, compared_of, told_of
 from pdrgate.results.model import ScenarioResult, Side
@@ -35,8 +35,8 @@ class TransferBoots(Boots[TransferAsk, Transfer]):
     def forget_searches(self) -> None:
         """There are none."""
 
-    def _new_subject(self, testbed: Testbed, identity: Identity, introduce: bool) -> TransferSubject:
-        return TransferSubject(self.session, self.scenario, testbed, identity, told=self._told, introduce=introduce)
+    def _new_subject(self, testbed: Testbed, identity: Identity, introduce: bool) -> ClosedLoopSut:
+        return ClosedLoopSut(self.session, self.scenario, testbed, identity, told=self._told, introduce=introduce)
 
     def _search(self, one: Boot[TransferAsk, Transfer]) -> None:
         """Nothing is."""

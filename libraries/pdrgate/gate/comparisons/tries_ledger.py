@@ -10,7 +10,7 @@ import msgspec
 
 from pdrgate.errors import PdrGateError
 from pdrgate.gate.comparisons.boots import SIDES
-from pdrgate.gate.run.progress import Observer
+from pdrgate.gate.run.progress import RunObserver
 from pdrgate.history.ledger import Ledger
 from pdrgate.replication import Contradiction, Samples, Try, contradiction
 from pdrgate.replication.earlier_tries import Pairs, counting
@@ -84,7 +84,7 @@ class Tries:
     """
 
     def __init__(
-        self, ledgers: Sequence[Ledger], run: str, *, afresh: bool, resumed: bool, observer: Observer
+        self, ledgers: Sequence[Ledger], run: str, *, afresh: bool, resumed: bool, observer: RunObserver
     ) -> None:  # fmt: skip
         self.earlier = Earlier()
         self._ledgers = tuple(ledgers)

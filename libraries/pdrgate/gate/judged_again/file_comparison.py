@@ -10,7 +10,7 @@ from statistics import median
 
 from pdrgate.errors import DataError
 from pdrgate.gate.comparisons.pairs_shape import PairsShape, shape_of, shape_of_transfers
-from pdrgate.gate.judged_again.sets_of_trials import Asked, StoredSet, check_comparable, goal_of_sets, stored_set
+from pdrgate.gate.judged_again.sets_of_trials import StoredSet, WantedSet, check_comparable, goal_of_sets, stored_set
 from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.gate.scenarios.transfer_run import TransferMeasurands
 from pdrgate.gate.verdicts.change_verdict import (
@@ -45,8 +45,8 @@ from pdrgate.results.fingerprint import conditions
 from pdrgate.results.model import ChangeResult, ComparisonResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.goals import PDR
-from pdrgate.stability import Reading, assess
-from pdrgate.stability import Verdict as Stability
+from pdrgate.stability import StabilityVerdict as Stability
+from pdrgate.stability import TirReading, assess
 from pdrgate.stability.curve import LoadLossCurve, first_past
 from pdrgate.stability.transfer_checks import assess_transfers
 from pdrgate.stability.transfer_files import TransferExperiment
@@ -113,7 +113,7 @@ def compare_files(
     plr_threshold: float | None = None,
     told_of: Callable[[str], None] = lambda sentence: None,
     *,
-    asked: Asked = Asked(),  # noqa: B008  # frozen
+    asked: WantedSet = WantedSet(),  # noqa: B008  # frozen
     noise: NoiseStore | None = None,
     boots_deviate: float | None = None,
 ) -> tuple[ComparisonResult | None, Judgement]:
@@ -207,7 +207,7 @@ def _by_pairs(
     else:
         shape = shape_of(
             dict(zip(_SIDES, (first.trials, second.trials), strict=True)), of_boots,
-            reading=Reading.STRICT, loss_ratio=loss_ratio, scenario="trials of",
+            reading=TirReading.STRICT, loss_ratio=loss_ratio, scenario="trials of",
         )  # fmt: skip
     return PairsRule().told(standing, samples), shape.veto(
         standing, {side: str(one.path) for side, one in zip(_SIDES, (first, second), strict=True)}

@@ -25,7 +25,7 @@ _NAMELESS = "one without a name"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class WantedSet:
     """Which of several is meant, where a person says so."""
 
     scenario: str = ""
@@ -102,7 +102,7 @@ class StoredSet:
         return own
 
 
-def stored_set(path: Path, asked: Asked, told_of: Callable[[str], None]) -> StoredSet:
+def stored_set(path: Path, asked: WantedSet, told_of: Callable[[str], None]) -> StoredSet:
     """What is meant of all that lies at ``path``.
 
     Args:
@@ -152,7 +152,7 @@ def stored_set(path: Path, asked: Asked, told_of: Callable[[str], None]) -> Stor
 def check_comparable(
     baseline: StoredSet,
     candidate: StoredSet,
-    asked: Asked,
+    asked: WantedSet,
     told_of: Callable[[str], None],
     *,
     any_goal: bool = False,

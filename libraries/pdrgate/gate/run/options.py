@@ -15,7 +15,7 @@ from pdrgate.errors import DataError, StorageError, UsageError, without_value
 from pdrgate.gate.run.profile import ProfileName
 from pdrgate.history.address import Address
 from pdrgate.measurands import Cost, PartialDropRate, TailLatency
-from pdrgate.stability import Reading
+from pdrgate.stability import TirReading
 from pdrgate.units import Duration, Ratio
 
 OPTIONS_FILE = "run.json"
@@ -49,7 +49,7 @@ class Options:
     """Whether what the history names may have been measured under another fingerprint."""
     require_baseline: bool = False
     """Whether a scenario without a baseline is an error."""
-    reading: Reading = Reading.STRICT
+    reading: TirReading = TirReading.STRICT
     cost_tolerance: Ratio | None = None
     """Growth of the instructions per packet that is accepted; None: `COST_TOLERANCE` where equal packets cost equal
     numbers of them, see `pdrgate.testbeds.protocol.Counting`, and else they are told and not judged."""

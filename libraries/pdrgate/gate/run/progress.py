@@ -53,7 +53,7 @@ class Progress:
     """What the scenario still takes, by what is known so far; None where nothing is."""
 
 
-class Observer(Protocol):
+class RunObserver(Protocol):
     """Who watches a run: a console, Robot's log."""
 
     def said(self, sentence: str) -> None:

@@ -30,7 +30,7 @@ class Belonging:
         return cls(**{field.name: getattr(stretch, field.name) for field in dataclasses.fields(cls)})
 
 
-class Stored(Generic[AnyStretch]):
+class EarlierStretches(Generic[AnyStretch]):
     """Trials, or transfers, of the run that is resumed; of a new run there are none.
 
     Args:

@@ -15,7 +15,7 @@ from typing import Self
 from pdrgate import __version__
 from pdrgate.errors import DataError, PdrGateError, StorageError
 from pdrgate.gate.run.pairs_file import PAIRS_FILE, PairsFile
-from pdrgate.gate.run.resumed_run import Stored
+from pdrgate.gate.run.resumed_run import EarlierStretches
 from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, write_result
 from pdrgate.history.transfers import TransferFile
@@ -76,7 +76,7 @@ class RunRecord:
         self._measure_into(TRIALS_FILE, PAIRS_FILE)
         path = folder / TRANSFERS_FILE
         self._transfers = TransferFile(path) if path.exists() else None
-        self.earlier_transfers = Stored[Transfer](read_transfers(path))
+        self.earlier_transfers = EarlierStretches[Transfer](read_transfers(path))
         """Those of the run that is resumed."""
         self._fingerprints: dict[str, dict[str, str]] = read_fingerprints(folder) if resume else {}
         self._spike_in: Self | None = None
@@ -98,7 +98,7 @@ class RunRecord:
         """The same for builds that are measured beside those that the run is about. Raises as the record itself."""
         other = copy.copy(self)
         other.trials = TrialFile(self.folder / STEPS_TRIALS)
-        other.earlier = Stored[Trial]()
+        other.earlier = EarlierStretches[Trial]()
         return other
 
     @property
@@ -205,7 +205,7 @@ class RunRecord:
         """Let trials and pairs of boots go into files of these names, after those that are there already."""
         path = self.folder / trials
         self.trials = TrialFile(path)
-        self.earlier = Stored[Trial](read_trials(path) if self.resumed and path.stat().st_size else ())
+        self.earlier = EarlierStretches[Trial](read_trials(path) if self.resumed and path.stat().st_size else ())
         """Those of the run that is resumed."""
         self._pairs_file = self.folder / pairs
         self._pairs = None

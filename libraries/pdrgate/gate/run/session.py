@@ -11,7 +11,7 @@ from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.profile import PROFILES
-from pdrgate.gate.run.progress import Observer
+from pdrgate.gate.run.progress import RunObserver
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.history.ledger import Ledger
 from pdrgate.history.noise_file import NoiseStore
@@ -46,7 +46,7 @@ class Session:
         config: TestbedConfig,
         options: Options,
         record: RunRecord,
-        observer: Observer,
+        observer: RunObserver,
         *,
         noise: Sequence[NoiseStore] = (),
         ledgers: Sequence[Ledger] = (),

@@ -16,9 +16,9 @@ from pdrgate.measurands import (
     Measurand,
     OverloadThroughput,
     PartialDropRate,
+    ReplicateStep,
     SaturationThroughput,
     Setting,
-    Step,
     Sweep,
     of_setting,
 )
@@ -77,7 +77,7 @@ class Measurands:
         """All that come to a number."""
         return self.each
 
-    def steps(self, sweep: Sweep) -> tuple[Step, ...]:
+    def steps(self, sweep: Sweep) -> tuple[ReplicateStep, ...]:
         """A replicate's, in the order in which they are measured: the knee tells where to look for the PDR."""
         others = [one for one in self.each if one is not self.saturation]
         return (sweep, self.saturation, *others, *((self.latency,) if self.latency is not None else ()))

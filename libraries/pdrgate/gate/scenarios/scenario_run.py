@@ -15,7 +15,7 @@ from pdrgate.gate.scenarios.load_plan import ends, further_load, grid, is_highes
 from pdrgate.gate.scenarios.replicate_samples import Measurands, Replicate, measure_in_turn, summaries
 from pdrgate.gate.scenarios.soaking import SHARE, judged_soak, slices, soaked
 from pdrgate.gate.sut.dropped_packets import events_file, look, lossy_load, retis_of
-from pdrgate.gate.sut.open_loop_sut import Subject, goals_of
+from pdrgate.gate.sut.open_loop_sut import OpenLoopSut, goals_of
 from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.gate.verdicts.against_baseline import AgainstBaseline, numbers
 from pdrgate.gate.verdicts.arrivals import arrivals
@@ -45,12 +45,12 @@ from pdrgate.results.soak import SoakResult
 from pdrgate.results.verdict import Judgement, Verdict, graver
 from pdrgate.search.bounds import known_bounds
 from pdrgate.search.calibration import Calibration
-from pdrgate.search.mlr import GoalResult as Found
-from pdrgate.search.mlr import Outcome
-from pdrgate.search.mlr import SearchResult as Search
+from pdrgate.search.mlr import GoalBounds as Found
+from pdrgate.search.mlr import GoalOutcome
+from pdrgate.search.mlr import SearchOutcome as Search
 from pdrgate.search.patience import Patience
 from pdrgate.stability import Assessment, assess
-from pdrgate.stability import Verdict as Stability
+from pdrgate.stability import StabilityVerdict as Stability
 from pdrgate.stability.checks import ENOUGH_DATA, SATURATION
 from pdrgate.trial import Trial
 from pdrgate.units import Rate
@@ -84,7 +84,7 @@ class ScenarioRun:
         self.session = session
         self.test = test
         asks = Identity(test=longname or test)
-        self.subject = Subject(session, scenario, session.testbed, asks, told=self._told)
+        self.subject = OpenLoopSut(session, scenario, session.testbed, asks, told=self._told)
         self.found: Search | None = None
         self.assessment: Assessment | None = None
         self.measurands: tuple[MeasurandResult, ...] = ()
@@ -444,19 +444,19 @@ def search_failure(found: Search, calibration: Calibration) -> Judgement | None:
     """Why a search came to no PDR; None when it did."""
     result: Found = found.results[-1]
     goal = result.goal
-    if result.outcome is Outcome.NO_UPPER_BOUND:
+    if result.outcome is GoalOutcome.NO_UPPER_BOUND:
         return Judgement(
             Verdict.GENERATOR_LIMITED,
             f"even {Rate(found.max_load)} loses no more than {goal.loss_ratio:.1%}, and the generator ends at "
             f"{Rate(calibration.ceiling)}; give the SUT more hops or less CPU, or use a faster generator",
         )
-    if result.outcome is Outcome.GENERATOR_LIMITED:
+    if result.outcome is GoalOutcome.GENERATOR_LIMITED:
         return Judgement(
             Verdict.GENERATOR_LIMITED,
             f"the generator fell short at {Rate(found.max_load)} and above, again and again; "
             "look for what else uses its CPU, or use a faster generator",
         )
-    if result.outcome is Outcome.NO_LOWER_BOUND:
+    if result.outcome is GoalOutcome.NO_LOWER_BOUND:
         return Judgement(
             Verdict.UNSTABLE,
             f"even the lowest load, {Rate(found.min_load)}, loses more than {goal.loss_ratio:.1%}: "

@@ -20,7 +20,7 @@ from pdrgate.gate.run.progress import Estimate
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.replicate_samples import Replicate, measure_in_turn, summaries
-from pdrgate.gate.sut.closed_loop_sut import TransferSubject
+from pdrgate.gate.sut.closed_loop_sut import ClosedLoopSut
 from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.gate.verdicts.against_baseline import AgainstBaseline
 from pdrgate.gate.verdicts.baseline import BaselineSource
@@ -41,8 +41,8 @@ from pdrgate.measurands.tcp import loaded, rest_rtt
 from pdrgate.phase import Phase
 from pdrgate.results.model import CheckResult, MeasurandResult, ScenarioResult, TransferResult, TransfersResult
 from pdrgate.results.verdict import Judgement, Verdict, graver
-from pdrgate.stability import Verdict as Stability
-from pdrgate.stability.checks import Check
+from pdrgate.stability import StabilityVerdict as Stability
+from pdrgate.stability.checks import StabilityCheck
 from pdrgate.stability.transfer_checks import transfer_checks, verdict_of
 from pdrgate.transfer import Transfer
 from pdrgate.trial import Trial
@@ -105,14 +105,14 @@ class TransferRun:
         self.session = session
         self.test = test
         asks = Identity(test=longname or test)
-        self.subject = TransferSubject(session, scenario, session.testbed, asks, told=self._told)
+        self.subject = ClosedLoopSut(session, scenario, session.testbed, asks, told=self._told)
         self.measurands: tuple[MeasurandResult, ...] = ()
         self.judgement: Judgement | None = None
         """The gravest so far; None while nothing was judged."""
         self.interference = ""
         self.disturbance = Disturbance()
         """Of the repeats."""
-        self.checks: tuple[Check, ...] = ()
+        self.checks: tuple[StabilityCheck, ...] = ()
         """Of the repeats; empty before them."""
         self._against = AgainstBaseline(self.subject, baselines)
         self._failure: Judgement | None = None
@@ -166,7 +166,7 @@ class TransferRun:
             self.session.observer.said(f"the knee of the window curve is {size(found)}{beyond} ({knees} by sweep)")
         return found
 
-    def repeat(self) -> tuple[Check, ...]:
+    def repeat(self) -> tuple[StabilityCheck, ...]:
         """Measure the replicates at the fixed window, once, and judge whether their throughput is one number."""
         if self.checks:
             return self.checks
@@ -262,7 +262,7 @@ class TransferRun:
         self.session.observer.said(in_words(transfer) + again)
 
 
-def instability(checks: Sequence[Check]) -> Judgement | None:
+def instability(checks: Sequence[StabilityCheck]) -> Judgement | None:
     """Why throughputs are not one number; None when they are. Of too few repeats nobody knows."""
     verdict, reason = verdict_of(checks)
     return None if verdict is Stability.STABLE else Judgement(Verdict(verdict.value), reason)
@@ -284,7 +284,7 @@ def station_limited(transfers: Sequence[Transfer]) -> str:
 
 
 def transfers_result(
-    window: int, transfers: Sequence[Transfer], checks: Sequence[Check] = (), curve: WindowCurve | None = None
+    window: int, transfers: Sequence[Transfer], checks: Sequence[StabilityCheck] = (), curve: WindowCurve | None = None
 ) -> TransfersResult:
     """Transfers as result.json has them."""
     swept = [one for one in transfers if one.phase == Phase.CURVE]

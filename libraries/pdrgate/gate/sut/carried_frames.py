@@ -37,7 +37,7 @@ Trait = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedFrame:
     """A frame that came back beside what a path of its name makes of it."""
 
     direction: int
@@ -70,7 +70,7 @@ class FramesSeen:
     returned: int = 0
     traits: Counter[Trait] = field(default_factory=Counter)
     """What is done otherwise than a router does it, and to how many of the frames looked at."""
-    examples: list[Compared] = field(default_factory=list)
+    examples: list[ComparedFrame] = field(default_factory=list)
 
     def take(self, trial: Trial, path: DataPath) -> Trial:
         """Look at a trial's frames. Returns it with how many there were, and only those that are not a router's."""
@@ -124,10 +124,10 @@ class FramesSeen:
         """The examples, as result.json has them."""
         return tuple(one.result(side, build) for one in self.examples)
 
-    def _is_wrong(self, one: Compared) -> bool:
+    def _is_wrong(self, one: ComparedFrame) -> bool:
         return any(difference.broken or not self.of_user for difference in one.differences)
 
-    def _keep(self, found: list[Compared]) -> None:
+    def _keep(self, found: list[ComparedFrame]) -> None:
         """Those that show something new, wrong ones first."""
         for one in sorted([*self.examples, *found], key=self._is_wrong, reverse=True):
             shown = {_trait(difference) for other in self.examples for difference in other.differences}
@@ -167,12 +167,12 @@ def _only_of(one: FramesSeen, other: FramesSeen) -> set[Trait]:
     return found
 
 
-def _compared(frame: CarriedFrame, path: DataPath) -> Compared | None:
+def _compared(frame: CarriedFrame, path: DataPath) -> ComparedFrame | None:
     sent, got = bytes.fromhex(frame.sent), bytes.fromhex(frame.got)
     must_be = path.forwarded(sent, frame.direction)
     if must_be is None:
         return None
-    return Compared(frame.direction, sent, must_be, got, differences(must_be, got))
+    return ComparedFrame(frame.direction, sent, must_be, got, differences(must_be, got))
 
 
 def _trait(difference: Difference) -> Trait:

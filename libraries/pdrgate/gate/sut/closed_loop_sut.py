@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath
 from pdrgate.errors import TestbedError
 from pdrgate.gate.run.progress import Upcoming
-from pdrgate.gate.run.resumed_run import Stored
+from pdrgate.gate.run.resumed_run import EarlierStretches
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut, Traffic
@@ -24,7 +24,7 @@ _WARMING = 1.0
 """Seconds of a transfer that nobody counts, the shortest there is."""
 
 
-class TransferSubject(PreparedSut[TransferAsk, Transfer]):
+class ClosedLoopSut(PreparedSut[TransferAsk, Transfer]):
     """A SUT that transfers are measured on, from `prepare` to `release`.
 
     Args:
@@ -91,5 +91,5 @@ class TransferSubject(PreparedSut[TransferAsk, Transfer]):
             counting=self._counting, earlier=record.earlier_transfers, on_transfer=self._told, check=self._check,
         )  # fmt: skip
 
-    def _earlier(self) -> Stored[Transfer]:
+    def _earlier(self) -> EarlierStretches[Transfer]:
         return self.session.record.earlier_transfers

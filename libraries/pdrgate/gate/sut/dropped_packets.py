@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 
 from pdrgate.errors import StorageError, TestbedError
-from pdrgate.gate.sut.open_loop_sut import Subject
+from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.retis import MOST, Collected, Dropped, Retis, bindings_missing, read_events, way
 from pdrgate.observers.retis import Collection as Collecting
@@ -53,7 +53,9 @@ def events_file(folder: Path, scenario: str) -> Path:
     return next(path for name in names if not (path := folder / f"{name}.data").exists())
 
 
-def look(subject: Subject, retis: Retis, load: float, loss_ratio: float, duration: float, file: Path) -> DropsResult:
+def look(
+    subject: OpenLoopSut, retis: Retis, load: float, loss_ratio: float, duration: float, file: Path
+) -> DropsResult:
     """Measure one more trial while Retis collects, keep what it has collected, and count it by who dropped.
 
     A kernel that cannot be looked at, and a collector that fails, cost the run nothing: they are told in the result.

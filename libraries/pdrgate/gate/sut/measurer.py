@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from pdrgate.errors import PdrGateError, SutError
-from pdrgate.gate.run.resumed_run import Belonging, Stored
+from pdrgate.gate.run.resumed_run import Belonging, EarlierStretches
 from pdrgate.history.trials import TrialFile
 from pdrgate.measurands.latency import probe_rate
 from pdrgate.measurands.measurand import LATENCY, is_counted
@@ -49,7 +49,7 @@ class Measurer:
         *,
         counting: Sequence[Observer] = (),
         tracing: Sequence[Observer] = (),
-        earlier: Stored[Trial] | None = None,
+        earlier: EarlierStretches[Trial] | None = None,
         on_trial: Callable[[Trial, bool], None] = lambda trial, replayed: None,
         kept: Callable[[Trial], Trial] = lambda trial: trial,
         check: Callable[[], None] = lambda: None,
@@ -64,7 +64,7 @@ class Measurer:
         self._tracing = tuple(tracing)
         self._file = file
         self._belonging = belonging
-        self._earlier = Stored[Trial]() if earlier is None else earlier
+        self._earlier = EarlierStretches[Trial]() if earlier is None else earlier
         self._on_trial = on_trial
         self._kept = kept
         self._check = check

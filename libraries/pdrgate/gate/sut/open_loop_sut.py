@@ -9,7 +9,7 @@ from pdrgate.data_paths.catalogue import DataPath
 from pdrgate.errors import SutError, TestbedError, UsageError
 from pdrgate.gate.run.profile import Profile
 from pdrgate.gate.run.progress import Upcoming
-from pdrgate.gate.run.resumed_run import Stored
+from pdrgate.gate.run.resumed_run import EarlierStretches
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.carried_frames import FramesSeen
@@ -22,7 +22,7 @@ from pdrgate.phase import Phase
 from pdrgate.results.model import CalibrationResult
 from pdrgate.search.calibration import Calibration, calibrate
 from pdrgate.search.goals import Goal
-from pdrgate.search.mlr import SearchResult, search
+from pdrgate.search.mlr import SearchOutcome, search
 from pdrgate.search.patience import Patience
 from pdrgate.testbeds import Testbed
 from pdrgate.traffic.delivery import counted_by
@@ -31,7 +31,7 @@ from pdrgate.trial import Trial
 from pdrgate.units import Rate
 
 
-class Subject(PreparedSut[Ask, Trial]):
+class OpenLoopSut(PreparedSut[Ask, Trial]):
     """A SUT that trials are measured on, from `prepare` to `release`.
 
     Args:
@@ -99,7 +99,7 @@ class Subject(PreparedSut[Ask, Trial]):
     def _begin_measuring(self) -> None:
         self._measurer = self._new_measurer()
 
-    def _earlier(self) -> Stored[Trial]:
+    def _earlier(self) -> EarlierStretches[Trial]:
         return self.session.record.earlier
 
     def ask(self, scenario: Scenario) -> None:
@@ -138,7 +138,7 @@ class Subject(PreparedSut[Ask, Trial]):
             )
         return self.calibration
 
-    def search(self, goals: tuple[Goal, ...]) -> SearchResult:
+    def search(self, goals: tuple[Goal, ...]) -> SearchOutcome:
         """Calibrate, then search for the goals' bounds: first where the SUT is, then as far as the generator goes."""
         calibration = self.calibrate()
 

@@ -12,7 +12,7 @@ from pdrgate.crashes.kernel_log import KernelLog, read_kernel_log
 from pdrgate.data_paths.catalogue import DataPath, data_path
 from pdrgate.data_paths.slowdowns import Planted
 from pdrgate.errors import DataError, PdrGateError, TestbedError
-from pdrgate.gate.run.resumed_run import Belonging, Stored
+from pdrgate.gate.run.resumed_run import Belonging, EarlierStretches
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.cost_counting import counting_of, tracing_of, uncounted
@@ -115,7 +115,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         """One trial, or transfer, the last of those that it takes."""
 
     @abstractmethod
-    def _earlier(self) -> Stored[Any]:
+    def _earlier(self) -> EarlierStretches[Any]:
         """Of the run that is resumed, what was measured like this."""
 
     @property

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from pdrgate.errors import PdrGateError
-from pdrgate.gate.run.resumed_run import Belonging, Stored
+from pdrgate.gate.run.resumed_run import Belonging, EarlierStretches
 from pdrgate.history.transfers import TransferFile
 from pdrgate.measurands import TransferAsk
 from pdrgate.observers.reading import nested, without_zeros
@@ -36,7 +36,7 @@ class TransferMeasurer:
         belonging: Belonging,
         *,
         counting: Sequence[Observer] = (),
-        earlier: Stored[Transfer] | None = None,
+        earlier: EarlierStretches[Transfer] | None = None,
         on_transfer: Callable[[Transfer, bool], None] = lambda transfer, replayed: None,
         check: Callable[[], None] = lambda: None,
     ) -> None:
@@ -45,7 +45,7 @@ class TransferMeasurer:
         self._counting = tuple(counting)
         self._file = file
         self._belonging = belonging
-        self._earlier = Stored[Transfer]() if earlier is None else earlier
+        self._earlier = EarlierStretches[Transfer]() if earlier is None else earlier
         self._on_transfer = on_transfer
         self._check = check
         self.transfers: list[Transfer] = []

@@ -39,7 +39,7 @@ _NOT_BY_TRIALS = (Verdict.ERROR, Verdict.CRASH)
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class DisturbanceEvidence:
     """One kind of what disturbed trials."""
 
     worst: Cause
@@ -61,7 +61,7 @@ class Disturbance:
     """Wanted trials that were disturbed to the last repeat."""
     time_share: float = 0.0
     """Part of the time of all trials, repeats included, that the disturbed ones took."""
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[DisturbanceEvidence, ...] = ()
     """The most frequent kind first."""
     repeats: int = 0
     """Times that a disturbed trial was measured again, at most."""
@@ -193,12 +193,12 @@ def _chains(trials: Iterable[AnyStretch], patience: Patience) -> list[list[AnySt
     return found
 
 
-def _evidence(disturbed: Sequence[Stretch]) -> tuple[Evidence, ...]:
+def _evidence(disturbed: Sequence[Stretch]) -> tuple[DisturbanceEvidence, ...]:
     """By kind; a trial may have several, and of one kind a cause for each CPU."""
     found = []
     for kind in CauseKind:
         causes = [[cause for cause in trial.disturbed if cause.kind is kind] for trial in disturbed]
         if any(causes):
             worst = max((cause for own in causes for cause in own), key=lambda cause: cause.part)
-            found.append(Evidence(worst, sum(map(bool, causes))))
+            found.append(DisturbanceEvidence(worst, sum(map(bool, causes))))
     return tuple(sorted(found, key=lambda one: -one.trials))

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from pdrgate.errors import PdrGateError, UsageError
-from pdrgate.gate.run.progress import Observer
+from pdrgate.gate.run.progress import RunObserver
 from pdrgate.history.noise_file import NoiseStore
 from pdrgate.measurands import SaturationThroughput, lower_is_better
 from pdrgate.phase import Phase
-from pdrgate.replication import MeasurandNoise, NoiseFloor, Observation, ObservedBoot, PairsRule, Scatter
+from pdrgate.replication import MeasurandNoise, NoiseFloor, NoiseObservation, ObservedBoot, PairsRule, TrialScatter
 from pdrgate.results.fingerprint import build, conditions, series
 from pdrgate.stats.intervals import sample_deviation
 from pdrgate.trial import Trial
@@ -22,7 +22,7 @@ _TOLD_PAIRS = (4, 16)
 
 
 def noise_floor(
-    stores: Sequence[NoiseStore], fingerprint: Mapping[str, str], observer: Observer | None = None
+    stores: Sequence[NoiseStore], fingerprint: Mapping[str, str], observer: RunObserver | None = None
 ) -> NoiseFloor:
     """What is known of a testbed, by all stores; nothing where there is none, no fingerprint, or they cannot be read.
 
@@ -30,7 +30,7 @@ def noise_floor(
         observer: is told when a store cannot be read; a verdict comes all the same.
     """
     # Several may have the same, and a run that is resumed tells once more of a comparison that had ended.
-    found: dict[bytes, Observation] = {}
+    found: dict[bytes, NoiseObservation] = {}
     for store in stores if fingerprint else ():
         try:
             for one in store.observations(series(fingerprint)):
@@ -42,10 +42,10 @@ def noise_floor(
 
 
 def remember(
-    stores: Sequence[NoiseStore], fingerprint: Mapping[str, str], boots: Sequence[ObservedBoot], observer: Observer
+    stores: Sequence[NoiseStore], fingerprint: Mapping[str, str], boots: Sequence[ObservedBoot], observer: RunObserver
 ) -> None:
     """Keep what boots came to, in each store; that it cannot be kept changes no verdict."""
-    seen = Observation(when=time.time(), boots=tuple(boots))
+    seen = NoiseObservation(when=time.time(), boots=tuple(boots))
     for store in stores if fingerprint and boots else ():
         try:
             store.add(series(fingerprint), conditions(fingerprint), seen)
@@ -73,7 +73,7 @@ def as_observed(
     )
 
 
-def _within(trials: Sequence[Trial]) -> dict[str, Scatter]:
+def _within(trials: Sequence[Trial]) -> dict[str, TrialScatter]:
     """What trials at the highest load of the curve deviate by: those that tell the saturation throughput."""
     sound = [trial for trial in trials if trial.sound and trial.phase in (Phase.REPEAT, Phase.SATURATION)]
     highest = max((trial.intended_load for trial in sound), default=0.0)
@@ -81,7 +81,7 @@ def _within(trials: Sequence[Trial]) -> dict[str, Scatter]:
     rates = [math.log(rate) for rate in rates if rate > 0]
     if len(rates) < 2:
         return {}
-    return {SaturationThroughput.name: Scatter(deviation=sample_deviation(rates), count=len(rates))}
+    return {SaturationThroughput.name: TrialScatter(deviation=sample_deviation(rates), count=len(rates))}
 
 
 def resolvable_in_words(floor: NoiseFloor, tolerances: Mapping[str, float]) -> str:

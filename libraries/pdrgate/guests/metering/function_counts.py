@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 
 from pdrgate.guests.metering.meter import Executed, VcpuMeter
-from pdrgate.guests.metering.symbols import Symbols
+from pdrgate.guests.metering.symbols import KernelSymbols
 from pdrgate.hosts.host import CommandError, Host
 from pdrgate.observers.function_names import condensed
 from pdrgate.observers.watching import Observation
@@ -31,7 +31,7 @@ class FunctionObserver:
         symbols: of the guest once its data path is set up; BPF programs that come later are code without a name.
     """
 
-    def __init__(self, meter: VcpuMeter, symbols: Symbols) -> None:
+    def __init__(self, meter: VcpuMeter, symbols: KernelSymbols) -> None:
         self._meter = meter
         self._symbols = symbols
         self._before: Executed | None = None

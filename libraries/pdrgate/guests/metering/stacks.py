@@ -8,7 +8,7 @@ from collections import defaultdict
 import numpy as np
 
 from pdrgate.guests.metering.meter import Followed, VcpuMeter
-from pdrgate.guests.metering.symbols import Symbols
+from pdrgate.guests.metering.symbols import KernelSymbols
 from pdrgate.observers.function_names import condensed_stacks, is_thunk, with_callees
 from pdrgate.observers.watching import Observation
 from pdrgate.trial import CALLER, USER_SPACE, Stacks
@@ -25,7 +25,7 @@ _UNCALLED = re.compile(
 class StackObserver:
     """Follows the calls of a guest's kernel while a trial is measured. The CPU is slower for it."""
 
-    def __init__(self, meter: VcpuMeter, symbols: Symbols) -> None:
+    def __init__(self, meter: VcpuMeter, symbols: KernelSymbols) -> None:
         self._meter = meter
         self._symbols = symbols
 
@@ -37,7 +37,7 @@ class StackObserver:
         return Observation(stacks=condensed_stacks(stacks(self._meter.followed(), self._symbols), LEAST))
 
 
-def stacks(followed: Followed, symbols: Symbols) -> Stacks:
+def stacks(followed: Followed, symbols: KernelSymbols) -> Stacks:
     """Instructions and calls by chain of functions, the caller first.
 
     A jump to another function's code, as compilers make it of a call at a function's end, is told as a call. What an

@@ -43,17 +43,17 @@ _NO_ENTRY = re.compile(r"\.(?:part|cold)\b")
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Symbol:
+class KernelSymbol:
     """Where a piece of code begins, and its name as the kernel has it."""
 
     address: int
     name: str
 
 
-class Symbols:
+class KernelSymbols:
     """Where the functions of a kernel that runs lie."""
 
-    def __init__(self, symbols: Iterable[Symbol]) -> None:
+    def __init__(self, symbols: Iterable[KernelSymbol]) -> None:
         chosen: dict[int, str] = {}
         for one in symbols:
             known = chosen.get(one.address)
@@ -72,7 +72,7 @@ class Symbols:
     def _numbered(self, name: str) -> int:
         return self._number.setdefault(name, len(self._number))
 
-    def with_more(self, symbols: Iterable[Symbol]) -> Self:
+    def with_more(self, symbols: Iterable[KernelSymbol]) -> Self:
         """The same and some more, at other addresses: that takes no time, and to make a kernel's takes 0.2 s."""
         both, more = copy.copy(self), type(self)(symbols)
         both._number = dict(self._number)
@@ -141,12 +141,12 @@ class Symbols:
         }
 
 
-def parsed(lines: Iterable[str]) -> Iterator[tuple[Symbol, str]]:
+def parsed(lines: Iterable[str]) -> Iterator[tuple[KernelSymbol, str]]:
     """Text symbols of /proc/kallsyms, each with its module; ``bpf`` is that of BPF programs, the kernel itself none."""
     for line in lines:
         words = line.split()
         if len(words) >= 3 and words[1] in _TEXT:
-            yield Symbol(int(words[0], 16), words[2]), words[3].strip("[]") if len(words) > 3 else ""
+            yield KernelSymbol(int(words[0], 16), words[2]), words[3].strip("[]") if len(words) > 3 else ""
 
 
 def tells_symbols(guest: Host) -> bool:
@@ -162,7 +162,7 @@ def _base(guest: Host) -> int:
     return int(told[0], 16) if told else 0
 
 
-def read_symbols(guest: Host, image: Path, cache: Path | None = None) -> Symbols:
+def read_symbols(guest: Host, image: Path, cache: Path | None = None) -> KernelSymbols:
     """The symbols of the kernel that runs in a guest.
 
     The kernel's own are read once for each image, which takes an emulated guest 2.4 s (1 140 million instructions);
@@ -189,7 +189,7 @@ def _kernel(guest: Host, image: Path, base: int, cache: Path) -> Path:
     if not kept.exists():
         told = guest.run("grep", " [tTwW] ", "/proc/kallsyms").stdout
         own = (symbol for symbol, module in parsed(told.splitlines()) if not module)
-        symbols = Symbols(symbol for symbol in own if symbol.address >= base)
+        symbols = KernelSymbols(symbol for symbol in own if symbol.address >= base)
         partial = kept.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
         try:
             cache.mkdir(parents=True, exist_ok=True)
@@ -209,11 +209,11 @@ def _digest(image: Path, changed: int, size: int) -> str:
 
 
 @lru_cache(maxsize=4)
-def _kept(path: Path, base: int) -> Symbols:
-    return Symbols.load(path, base)
+def _kept(path: Path, base: int) -> KernelSymbols:
+    return KernelSymbols.load(path, base)
 
 
-def _later(guest: Host) -> list[Symbol]:
+def _later(guest: Host) -> list[KernelSymbol]:
     """The symbols of modules and BPF programs, which /proc/kallsyms has behind the kernel's own."""
     count = _LATER
     while True:

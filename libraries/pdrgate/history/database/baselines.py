@@ -13,7 +13,17 @@ from sqlalchemy import Connection, Row, delete, insert, select
 
 from pdrgate.errors import DataError, UsageError
 from pdrgate.history.database.queries import build_label
-from pdrgate.history.database.tables import Boot, Cost, Fingerprint, Function, Measurand, Pin, Result, Run, Side
+from pdrgate.history.database.tables import (
+    BootRow,
+    CostRow,
+    FingerprintRow,
+    FunctionRow,
+    MeasurandRow,
+    PinRow,
+    ResultRow,
+    RunRow,
+    SideRow,
+)
 from pdrgate.results.model import CostResult, FunctionResult, MeasurandResult
 from pdrgate.results.verdict import STABLE, Verdict
 from pdrgate.stats.intervals import mean, sample_deviation, t_interval
@@ -74,9 +84,11 @@ def pin(connection: Connection, run: str, name: str, side: str = "candidate") ->
     if name == LATEST_GREEN or not name.strip():
         raise UsageError(f"{name!r} is no name for a baseline; choose another")
     found = _run(connection, run)
-    asked = select(Side.build, build_label().label("label")).join(Result, Result.id == Side.result_id)
+    asked = select(SideRow.build, build_label().label("label")).join(ResultRow, ResultRow.id == SideRow.result_id)
     builds = connection.execute(
-        asked.where(Result.run_id == found.id, Side.side.in_(("", side)), Side.build != "").order_by(Side.id)
+        asked.where(ResultRow.run_id == found.id, SideRow.side.in_(("", side)), SideRow.build != "").order_by(
+            SideRow.id
+        )
     )
     rows = {
         row.build: {"name": name, "build": row.build, "label": row.label, "run": found.name, "pinned": time.time()}
@@ -85,28 +97,30 @@ def pin(connection: Connection, run: str, name: str, side: str = "candidate") ->
     if not rows:
         raise DataError(f"the run {found.name} measured no build that can be told from others; name another run")
     before = [one for one in pins(connection) if one.name == name]
-    connection.execute(delete(Pin).where(Pin.name == name))
-    connection.execute(insert(Pin), list(rows.values()))
+    connection.execute(delete(PinRow).where(PinRow.name == name))
+    connection.execute(insert(PinRow), list(rows.values()))
     return before, [Pinned(**row) for row in rows.values()]
 
 
 def unpin(connection: Connection, name: str) -> None:
     """Forget a name; what was measured stays. Raises DataError when it stands for nothing."""
-    if not connection.execute(delete(Pin).where(Pin.name == name)).rowcount:
+    if not connection.execute(delete(PinRow).where(PinRow.name == name)).rowcount:
         raise DataError(_unknown(connection, name))
 
 
 def pins(connection: Connection) -> list[Pinned]:
     """All names, and what they stand for."""
-    asked = select(Pin.name, Pin.build, Pin.label, Pin.run, Pin.pinned).order_by(Pin.name, Pin.label)
+    asked = select(PinRow.name, PinRow.build, PinRow.label, PinRow.run, PinRow.pinned).order_by(
+        PinRow.name, PinRow.label
+    )
     return [Pinned(**row) for row in connection.execute(asked).mappings()]
 
 
 def _run(connection: Connection, run: str) -> Row[int, str]:
     folder = str(Path(run).resolve())
-    asked = select(Run.id, Run.name).order_by(Run.started)
-    rows = connection.execute(asked.where(Run.source == folder)).all()
-    rows = rows or connection.execute(asked.where(Run.name == Path(run).name)).all()
+    asked = select(RunRow.id, RunRow.name).order_by(RunRow.started)
+    rows = connection.execute(asked.where(RunRow.source == folder)).all()
+    rows = rows or connection.execute(asked.where(RunRow.name == Path(run).name)).all()
     if not rows:
         raise DataError(f"the history has no run {run}; put it in first: pdrgate history import {run}")
     if len(rows) > 1:
@@ -135,22 +149,22 @@ def measured(connection: Connection, name: str) -> list[Measured]:
         raise DataError(_unknown(connection, name))
     asked = (
         select(
-            Side.id, Side.build, build_label().label("label"), Side.series, Side.side, Result.verdict, Run.name,
-            Run.source, Fingerprint.entries,
+            SideRow.id, SideRow.build, build_label().label("label"), SideRow.series, SideRow.side, ResultRow.verdict,
+            RunRow.name, RunRow.source, FingerprintRow.entries,
         )
-        .join(Result, Result.id == Side.result_id)
-        .join(Run, Run.id == Result.run_id)
-        .join(Fingerprint, Fingerprint.digest == Side.fingerprint)
-        .order_by(Result.started.desc(), Side.id.desc())
+        .join(ResultRow, ResultRow.id == SideRow.result_id)
+        .join(RunRow, RunRow.id == ResultRow.run_id)
+        .join(FingerprintRow, FingerprintRow.digest == SideRow.fingerprint)
+        .order_by(ResultRow.started.desc(), SideRow.id.desc())
         .limit(_MOST)
     )  # fmt: skip
     # First which ones, by an index, then what they are: joined at once, SQLite would sort all there is.
-    newest = select(Result.id).order_by(Result.started.desc()).limit(_MOST)
-    found = connection.execute(asked.where(Side.build.in_(builds) if builds else Result.id.in_(newest)))
+    newest = select(ResultRow.id).order_by(ResultRow.started.desc()).limit(_MOST)
+    found = connection.execute(asked.where(SideRow.build.in_(builds) if builds else ResultRow.id.in_(newest)))
     rows = [row for row in found if row.verdict in STABLE]
     sides = [row.id for row in rows]
-    measurands = _by_side(connection, Measurand, sides)
-    boots = _by_side(connection, Boot, sides)
+    measurands = _by_side(connection, MeasurandRow, sides)
+    boots = _by_side(connection, BootRow, sides)
     return [
         Measured(
             run=row.name, source=row.source, build=row.build, label=row.label, series=row.series,
@@ -180,13 +194,13 @@ def pooled(found: Sequence[Measured]) -> tuple[tuple[MeasurandResult, ...], int]
 
 def cost(connection: Connection, side: int) -> CostResult | None:
     """What a packet cost in a `Measured`; None where it was not counted."""
-    row = connection.execute(select(Cost.__table__).where(Cost.side_id == side)).mappings().first()
+    row = connection.execute(select(CostRow.__table__).where(CostRow.side_id == side)).mappings().first()
     if row is None:
         return None
     functions = connection.execute(
-        select(Function.name, Function.instructions, Function.calls, Function.deviation)
-        .where(Function.side_id == side)
-        .order_by(Function.instructions.desc(), Function.name)
+        select(FunctionRow.name, FunctionRow.instructions, FunctionRow.calls, FunctionRow.deviation)
+        .where(FunctionRow.side_id == side)
+        .order_by(FunctionRow.instructions.desc(), FunctionRow.name)
     ).mappings()
     told = {key: value for key, value in row.items() if key != "side_id"}
     return CostResult(**told, functions=tuple(FunctionResult(**one) for one in functions))

@@ -12,9 +12,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from pdrgate.history.address import Address
 from pdrgate.history.database.connection import Database
-from pdrgate.history.database.tables import Noise
+from pdrgate.history.database.tables import NoiseRow
 from pdrgate.history.noise_file import Observed
-from pdrgate.replication import Observation, ObservedBoot
+from pdrgate.replication import NoiseObservation, ObservedBoot
 
 NEWEST = 500
 """Observations of a testbed that are read: what is older weighs next to nothing by then."""
@@ -26,7 +26,7 @@ class HistoryNoise:
     def __init__(self, where: Address) -> None:
         self.where = where
 
-    def observations(self, testbed: str) -> list[Observation]:
+    def observations(self, testbed: str) -> list[NoiseObservation]:
         """The observations of a testbed, as a `NoiseStore` gives them; none where there is no file yet. Raises
         StorageError, DataError."""
         if self.where.file is not None and not self.where.file.exists():
@@ -34,7 +34,7 @@ class HistoryNoise:
         with Database.open(self.where) as history, history.reading() as connection:
             return observations(connection, testbed)
 
-    def add(self, testbed: str, conditions: Mapping[str, str], observation: Observation) -> None:
+    def add(self, testbed: str, conditions: Mapping[str, str], observation: NoiseObservation) -> None:
         """Add an observation, as a `NoiseStore` does. Raises StorageError, DataError."""
         one = Observed(testbed=testbed, observation=observation, conditions=conditions)
         with Database.open(self.where, create=True) as history, history.writing() as connection:
@@ -50,22 +50,24 @@ def add_observation(connection: Connection, one: Observed) -> bool:
         "boots": msgspec.json.encode(seen.boots).decode(),
     }  # fmt: skip
     of = postgresql if connection.dialect.name == "postgresql" else sqlite
-    made = of.insert(Noise).values(row).on_conflict_do_nothing(index_elements=["key"]).returning(Noise.id)
+    made = of.insert(NoiseRow).values(row).on_conflict_do_nothing(index_elements=["key"]).returning(NoiseRow.id)
     return connection.execute(made).scalar() is not None
 
 
-def observations(connection: Connection, testbed: str, newest: int = NEWEST) -> list[Observation]:
+def observations(connection: Connection, testbed: str, newest: int = NEWEST) -> list[NoiseObservation]:
     """The observations of a testbed, the oldest first. One that cannot be read is passed over."""
     asked = (
-        select(Noise.measured, Noise.boots)
-        .where(Noise.testbed == testbed)
-        .order_by(Noise.measured.desc(), Noise.id.desc())
+        select(NoiseRow.measured, NoiseRow.boots)
+        .where(NoiseRow.testbed == testbed)
+        .order_by(NoiseRow.measured.desc(), NoiseRow.id.desc())
         .limit(newest)
     )
     found = []
     for measured, boots in connection.execute(asked):
         try:
-            found.append(Observation(when=measured, boots=msgspec.json.decode(boots, type=tuple[ObservedBoot, ...])))
+            found.append(
+                NoiseObservation(when=measured, boots=msgspec.json.decode(boots, type=tuple[ObservedBoot, ...]))
+            )
         except msgspec.MsgspecError:
             continue
     return found[::-1]

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, and_, select
 
 from pdrgate.errors import StorageError
 from pdrgate.history.database.queries import Wanted, build_label, matching
-from pdrgate.history.database.tables import Change, Measurand, Result, Run, Side, TrialRow
+from pdrgate.history.database.tables import ChangeRow, MeasurandRow, ResultRow, RunRow, SideRow, TrialRow
 
 What = Literal["measurands", "trials"]
 Row = dict[str, Any]
@@ -23,34 +23,41 @@ def flat(connection: Connection, what: What, wanted: Wanted) -> Iterable[Row]:
     if what == "trials":
         columns = [column for column in TrialRow.__table__.columns if column.name not in ("id", "run_id")]
         asked = (
-            select(Run.name.label("run"), *columns)
-            .join(TrialRow, TrialRow.run_id == Run.id)
+            select(RunRow.name.label("run"), *columns)
+            .join(TrialRow, TrialRow.run_id == RunRow.id)
             .where(
                 TrialRow.run_id.in_(
-                    select(Result.run_id).outerjoin(Side, Side.result_id == Result.id).where(*matching(wanted))
+                    select(ResultRow.run_id)
+                    .outerjoin(SideRow, SideRow.result_id == ResultRow.id)
+                    .where(*matching(wanted))
                 )
             )
-            .order_by(Run.started, Run.id, TrialRow.id)
+            .order_by(RunRow.started, RunRow.id, TrialRow.id)
         )
         return map(dict, connection.execute(asked).mappings())
     found = (
         select(
-            Run.name.label("run"), Run.started, Run.pdrgate, Run.profile, Run.testbed, Result.scenario, Result.verdict,
-            Result.reason, Side.side, build_label().label("build"), Side.kernel, Side.series, Side.fingerprint,
-            Measurand.name.label("measurand"), Measurand.unit, Measurand.value, Measurand.lower, Measurand.upper,
-            Change.change, Change.lower.label("change_lower"), Change.upper.label("change_upper"),
-            Change.confidence, Change.tolerance, Change.pairs, Change.deviation, Change.resolves,
+            RunRow.name.label("run"), RunRow.started, RunRow.pdrgate, RunRow.profile, RunRow.testbed,
+            ResultRow.scenario, ResultRow.verdict, ResultRow.reason, SideRow.side, build_label().label("build"),
+            SideRow.kernel, SideRow.series, SideRow.fingerprint, MeasurandRow.name.label("measurand"),
+            MeasurandRow.unit, MeasurandRow.value, MeasurandRow.lower, MeasurandRow.upper,
+            ChangeRow.change, ChangeRow.lower.label("change_lower"), ChangeRow.upper.label("change_upper"),
+            ChangeRow.confidence, ChangeRow.tolerance, ChangeRow.pairs, ChangeRow.deviation, ChangeRow.resolves,
         )
-        .select_from(Run)
-        .join(Result, Result.run_id == Run.id)
-        .join(Side, Side.result_id == Result.id)
-        .join(Measurand, Measurand.side_id == Side.id)
+        .select_from(RunRow)
+        .join(ResultRow, ResultRow.run_id == RunRow.id)
+        .join(SideRow, SideRow.result_id == ResultRow.id)
+        .join(MeasurandRow, MeasurandRow.side_id == SideRow.id)
         .outerjoin(
-            Change,
-            and_(Change.result_id == Result.id, Change.measurand == Measurand.name, Side.side != "baseline"),
+            ChangeRow,
+            and_(
+                ChangeRow.result_id == ResultRow.id,
+                ChangeRow.measurand == MeasurandRow.name,
+                SideRow.side != "baseline",
+            ),
         )
         .where(*matching(wanted))
-        .order_by(Run.started, Result.id, Side.id, Measurand.name)
+        .order_by(RunRow.started, ResultRow.id, SideRow.id, MeasurandRow.name)
     )  # fmt: skip
     return map(dict, connection.execute(found).mappings())
 

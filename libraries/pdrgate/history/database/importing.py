@@ -17,16 +17,16 @@ from pdrgate.cause import causes_in_words
 from pdrgate.errors import DataError
 from pdrgate.history.database.deviations import add_observation
 from pdrgate.history.database.tables import (
-    Boot,
-    Change,
-    Cost,
-    Environment,
-    Fingerprint,
-    Function,
-    Measurand,
-    Result,
-    Run,
-    Side,
+    BootRow,
+    ChangeRow,
+    CostRow,
+    EnvironmentRow,
+    FingerprintRow,
+    FunctionRow,
+    MeasurandRow,
+    ResultRow,
+    RunRow,
+    SideRow,
     TrialRow,
 )
 from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
@@ -148,7 +148,7 @@ def add(connection: Connection, path: Path) -> Import:
         return Import(path, path.stem, "added" if fresh else "known", observations=fresh)
     source = _read(path)
     known = _known(connection, source)
-    if known is None and not _insert_new(connection, Run, "key", _run_row(source)):
+    if known is None and not _insert_new(connection, RunRow, "key", _run_row(source)):
         known = _known(connection, source)  # another writer's, of this very moment
     what: Literal["added", "replaced", "known"] = "added"
     if known is not None:
@@ -157,7 +157,7 @@ def add(connection: Connection, path: Path) -> Import:
     if what == "replaced" and known is not None:
         _renew(connection, source, known.id)
     if what != "known":
-        run_id = connection.execute(select(Run.id).where(Run.key == source.key)).scalar_one()
+        run_id = connection.execute(select(RunRow.id).where(RunRow.key == source.key)).scalar_one()
         _fill(connection, source, run_id)
     results = len(source.result.scenarios) if source.result else len(_groups(source.trials))
     return Import(path, source.name, what, results, len(source.trials))
@@ -220,10 +220,10 @@ class _Known:
 
 def _known(connection: Connection, source: _Source) -> _Known | None:
     """The run by its key, or, when its trials did not lie beside its result.json once, by name and time."""
-    same = Run.key == source.key
+    same = RunRow.key == source.key
     if source.result is not None:
-        same = or_(same, and_(Run.name == source.name, Run.started == source.started))
-    found = connection.execute(select(Run.id, Run.content).where(same).order_by(Run.id)).first()
+        same = or_(same, and_(RunRow.name == source.name, RunRow.started == source.started))
+    found = connection.execute(select(RunRow.id, RunRow.content).where(same).order_by(RunRow.id)).first()
     if found is None:
         return None
     trials = select(func.count()).where(TrialRow.run_id == found.id)
@@ -232,9 +232,9 @@ def _known(connection: Connection, source: _Source) -> _Known | None:
 
 def _renew(connection: Connection, source: _Source, run_id: int) -> None:
     """Empty a run that there is more to be told of now: it was resumed. What names it, a baseline, stays."""
-    connection.execute(delete(Result).where(Result.run_id == run_id))
+    connection.execute(delete(ResultRow).where(ResultRow.run_id == run_id))
     connection.execute(delete(TrialRow).where(TrialRow.run_id == run_id))
-    connection.execute(update(Run).where(Run.id == run_id).values(_run_row(source)))
+    connection.execute(update(RunRow).where(RunRow.id == run_id).values(_run_row(source)))
 
 
 # --- Rows ---
@@ -262,15 +262,15 @@ def _fill(connection: Connection, source: _Source, run_id: int) -> None:
     else:
         scenarios = [(row, sides, None) for row, sides in _of_trials(source.trials)]
     measured = [one for _, sides, _ in scenarios for one in sides]
-    _insert_digests(connection, Fingerprint, [one.fingerprint for one in measured])
-    _insert_digests(connection, Environment, [_lasting(one.environment) for one in measured])
+    _insert_digests(connection, FingerprintRow, [one.fingerprint for one in measured])
+    _insert_digests(connection, EnvironmentRow, [_lasting(one.environment) for one in measured])
     common = {"run_id": run_id, "started": source.started}
     for row, sides, comparison in scenarios:
-        result_id = _insert(connection, Result, row | common)
+        result_id = _insert(connection, ResultRow, row | common)
         for one in sides:
             _insert_side(connection, one, {"result_id": result_id, "started": source.started})
         if comparison is not None:
-            _insert_all(connection, Change, _change_rows(comparison, result_id))
+            _insert_all(connection, ChangeRow, _change_rows(comparison, result_id))
     _insert_all(connection, TrialRow, (_trial_row(trial, run_id) for trial in source.trials))
 
 
@@ -329,7 +329,7 @@ def _groups(trials: Sequence[Trial]) -> dict[str, dict[str, list[Trial]]]:
 def _insert_side(connection: Connection, one: _Measured, common: Mapping[str, Any]) -> None:
     fingerprint, environment = one.fingerprint, _lasting(one.environment)
     kernel = fingerprint.get("kernel") or environment.get("kernel_release")
-    side_id = _insert(connection, Side, {
+    side_id = _insert(connection, SideRow, {
         **common, "side": one.side, "label": one.label,
         "kernel": kernel or next((boot.kernel for boot in one.boots), ""),
         "build": build(fingerprint, one.label) if fingerprint else "",
@@ -337,14 +337,14 @@ def _insert_side(connection: Connection, one: _Measured, common: Mapping[str, An
         "fingerprint": digest(fingerprint) if fingerprint else None,
         "environment": _digest(environment) if environment else None,
     })  # fmt: skip
-    _insert_all(connection, Measurand, (
+    _insert_all(connection, MeasurandRow, (
         {
             "side_id": side_id, "name": each.name, "unit": each.unit, "better": each.better, "value": each.value,
             "lower": each.lower, "upper": each.upper, "samples": list(each.samples),
         }
         for each in one.measurands
     ))  # fmt: skip
-    _insert_all(connection, Boot, (
+    _insert_all(connection, BootRow, (
         {
             "side_id": side_id, "pair": boot.pair, "boot": boot.boot, "kernel": boot.kernel,
             "values": dict(boot.values), "failure": boot.failure, "complaints": list(boot.complaints),
@@ -355,8 +355,8 @@ def _insert_side(connection: Connection, one: _Measured, common: Mapping[str, An
         told = dataclasses.asdict(one.cost)
         functions = told.pop("functions")
         del told["path"]
-        _insert(connection, Cost, {"side_id": side_id, **told})
-        _insert_all(connection, Function, _once(functions, side_id))
+        _insert(connection, CostRow, {"side_id": side_id, **told})
+        _insert_all(connection, FunctionRow, _once(functions, side_id))
 
 
 def _once(functions: Iterable[Mapping[str, Any]], side_id: int) -> Iterator[dict[str, Any]]:
@@ -418,7 +418,7 @@ def _insert_all(connection: Connection, table: type[Any], rows: Iterable[Mapping
 
 def _insert_digests(connection: Connection, table: type[Any], entries: Iterable[Mapping[str, Any]]) -> None:
     """Insert digests in one order for all writers, so that no two wait for each other."""
-    of = digest if table is Fingerprint else _digest
+    of = digest if table is FingerprintRow else _digest
     for key, one in sorted({of(one): one for one in entries if one}.items()):
         _insert_new(connection, table, "digest", {"digest": key, "entries": dict(one)})
 

@@ -11,7 +11,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from pdrgate.history.address import Address
 from pdrgate.history.database.connection import PATIENCE, Database
-from pdrgate.history.database.tables import Attempt
+from pdrgate.history.database.tables import AttemptRow
 from pdrgate.replication import Try
 
 
@@ -44,12 +44,12 @@ class HistoryLedger:
         opened = Database.open(self.where, create=True, patience=self.patience)
         with opened as history, history.writing() as connection:
             of = postgresql if connection.dialect.name == "postgresql" else sqlite
-            connection.execute(of.insert(Attempt).values(row).on_conflict_do_nothing(index_elements=["key"]))
+            connection.execute(of.insert(AttemptRow).values(row).on_conflict_do_nothing(index_elements=["key"]))
 
 
 def tries(connection: Connection, compared: str) -> list[Try]:
     """The tries of one comparison, in the order in which they ended. One that cannot be read is passed over."""
-    asked = select(Attempt.attempt).where(Attempt.compared == compared).order_by(Attempt.ended, Attempt.id)
+    asked = select(AttemptRow.attempt).where(AttemptRow.compared == compared).order_by(AttemptRow.ended, AttemptRow.id)
     found = []
     for told in connection.execute(asked).scalars():
         with contextlib.suppress(msgspec.MsgspecError):

@@ -5,7 +5,16 @@ from __future__ import annotations
 from sqlalchemy import Connection, delete, select
 
 from pdrgate.history.database.connection import Database
-from pdrgate.history.database.tables import Attempt, Environment, Fingerprint, Noise, Pin, Result, Run, Side
+from pdrgate.history.database.tables import (
+    AttemptRow,
+    EnvironmentRow,
+    FingerprintRow,
+    NoiseRow,
+    PinRow,
+    ResultRow,
+    RunRow,
+    SideRow,
+)
 from pdrgate.replication.earlier_tries import LASTING
 
 
@@ -18,12 +27,14 @@ def prune(connection: Connection, before: float, now: float) -> int:
         now: the same. Tries that still count stay too: no retry gets a fresh chance by it.
     """
     pinned = (
-        select(Result.run_id).join(Side, Side.result_id == Result.id).where(Side.build.in_(select(Pin.build)))
+        select(ResultRow.run_id)
+        .join(SideRow, SideRow.result_id == ResultRow.id)
+        .where(SideRow.build.in_(select(PinRow.build)))
     )  # fmt: skip
-    gone = connection.execute(delete(Run).where(Run.started < before, Run.id.not_in(pinned))).rowcount
-    connection.execute(delete(Noise).where(Noise.measured < before))
-    connection.execute(delete(Attempt).where(Attempt.ended < min(before, now - LASTING)))
-    for table, used in ((Fingerprint, Side.fingerprint), (Environment, Side.environment)):
+    gone = connection.execute(delete(RunRow).where(RunRow.started < before, RunRow.id.not_in(pinned))).rowcount
+    connection.execute(delete(NoiseRow).where(NoiseRow.measured < before))
+    connection.execute(delete(AttemptRow).where(AttemptRow.ended < min(before, now - LASTING)))
+    for table, used in ((FingerprintRow, SideRow.fingerprint), (EnvironmentRow, SideRow.environment)):
         connection.execute(delete(table).where(table.digest.not_in(select(used).where(used.is_not(None)))))
     return gone
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, aliased
 
-from pdrgate.history.database.tables import Change, Cost, Function, Measurand, Result, Run, Side
+from pdrgate.history.database.tables import ChangeRow, CostRow, FunctionRow, MeasurandRow, ResultRow, RunRow, SideRow
 from pdrgate.results.fingerprint import series
 from pdrgate.results.model import Better, CostResult, FunctionResult
 from pdrgate.results.verdict import Verdict
@@ -35,7 +35,7 @@ EVERYTHING = Wanted()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ListedScenario:
     """A scenario of a run, in short. Of two builds the candidate's numbers."""
 
     run: str
@@ -62,7 +62,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
+class ListedSeries:
     """What points are told of: one scenario on one testbed, by whatever builds."""
 
     digest: str
@@ -75,27 +75,27 @@ class Series:
     points: int
 
 
-def entries(connection: Connection, wanted: Wanted = EVERYTHING) -> list[Entry]:
+def entries(connection: Connection, wanted: Wanted = EVERYTHING) -> list[ListedScenario]:
     """Results, the newest first."""
-    change = aliased(Change)
+    change = aliased(ChangeRow)
     asked = (
         select(
-            Run.name.label("run"), Run.source, Result.started, Run.testbed, Result.scenario,
-            build_label().label("build"), Result.verdict, Result.reason, Result.trials,
-            case((Measurand.name == PDR, Measurand.value)).label("pdr"),
-            case((Measurand.name == TCP, Measurand.value)).label("throughput"),
-            Measurand.lower, Measurand.upper, change.change,
+            RunRow.name.label("run"), RunRow.source, ResultRow.started, RunRow.testbed, ResultRow.scenario,
+            build_label().label("build"), ResultRow.verdict, ResultRow.reason, ResultRow.trials,
+            case((MeasurandRow.name == PDR, MeasurandRow.value)).label("pdr"),
+            case((MeasurandRow.name == TCP, MeasurandRow.value)).label("throughput"),
+            MeasurandRow.lower, MeasurandRow.upper, change.change,
         )
-        .join(Run, Run.id == Result.run_id)
-        .outerjoin(Side, and_(Side.result_id == Result.id, Side.side != "baseline"))
-        .outerjoin(Measurand, and_(Measurand.side_id == Side.id, Measurand.name.in_((PDR, TCP))))
-        .outerjoin(change, and_(change.result_id == Result.id, change.measurand == Measurand.name))
+        .join(RunRow, RunRow.id == ResultRow.run_id)
+        .outerjoin(SideRow, and_(SideRow.result_id == ResultRow.id, SideRow.side != "baseline"))
+        .outerjoin(MeasurandRow, and_(MeasurandRow.side_id == SideRow.id, MeasurandRow.name.in_((PDR, TCP))))
+        .outerjoin(change, and_(change.result_id == ResultRow.id, change.measurand == MeasurandRow.name))
         .where(*matching(wanted))
-        .order_by(Result.started.desc(), Result.id.desc())
+        .order_by(ResultRow.started.desc(), ResultRow.id.desc())
         .limit(wanted.limit)
     )  # fmt: skip
     rows = connection.execute(asked).mappings()
-    return [Entry(**{**row, "verdict": row["verdict"] and Verdict(row["verdict"])}) for row in rows]
+    return [ListedScenario(**{**row, "verdict": row["verdict"] and Verdict(row["verdict"])}) for row in rows]
 
 
 def points(
@@ -112,7 +112,7 @@ def points(
     again and again, and is no step of a trend.
 
     Args:
-        fingerprint: of the scenario as it is measured now, or the digest of a `Series`. What a build has a say in
+        fingerprint: of the scenario as it is measured now, or the digest of a `ListedSeries`. What a build has a say in
             (its kernel, first of all) may differ; all else, testbed and profile included, is equal in all points.
         measurand: ``PDR``, ``saturation throughput``, ``cost``.
         since: seconds of the epoch.
@@ -121,18 +121,18 @@ def points(
     digest = fingerprint if isinstance(fingerprint, str) else series(fingerprint)
     asked = (
         select(
-            build_label().label("build"), Side.build.label("digest"), Side.started.label("time"), Measurand.value,
-            Measurand.lower, Measurand.upper, Result.verdict, Run.name.label("run"),
+            build_label().label("build"), SideRow.build.label("digest"), SideRow.started.label("time"),
+            MeasurandRow.value, MeasurandRow.lower, MeasurandRow.upper, ResultRow.verdict, RunRow.name.label("run"),
         )
-        .join(Measurand, Measurand.side_id == Side.id)
-        .join(Result, Result.id == Side.result_id)
-        .join(Run, Run.id == Result.run_id)
-        .where(Side.series == digest, Side.side != "baseline", Measurand.name == measurand)
-        .where(Result.verdict.is_not(None))
-        .order_by(Side.started.desc(), Side.id.desc())
+        .join(MeasurandRow, MeasurandRow.side_id == SideRow.id)
+        .join(ResultRow, ResultRow.id == SideRow.result_id)
+        .join(RunRow, RunRow.id == ResultRow.run_id)
+        .where(SideRow.series == digest, SideRow.side != "baseline", MeasurandRow.name == measurand)
+        .where(ResultRow.verdict.is_not(None))
+        .order_by(SideRow.started.desc(), SideRow.id.desc())
     )  # fmt: skip
     if since is not None:
-        asked = asked.where(Side.started >= since)
+        asked = asked.where(SideRow.started >= since)
     rows = connection.execute(asked.limit(limit)).mappings().all()
     return tuple(Point(**{**row, "verdict": Verdict(row["verdict"])}) for row in reversed(rows))
 
@@ -140,57 +140,58 @@ def points(
 def cost(connection: Connection, digest: str, point: Point) -> CostResult | None:
     """What a packet cost where a point of that series was measured; None where it was not counted."""
     asked = (
-        select(Side.id, Cost.instructions, Cost.batch, Cost.trials)
-        .join(Cost, Cost.side_id == Side.id)
-        .join(Result, Result.id == Side.result_id)
-        .join(Run, Run.id == Result.run_id)
-        .where(Side.series == digest, Side.side != "baseline", Side.started == point.time, Run.name == point.run)
+        select(SideRow.id, CostRow.instructions, CostRow.batch, CostRow.trials)
+        .join(CostRow, CostRow.side_id == SideRow.id)
+        .join(ResultRow, ResultRow.id == SideRow.result_id)
+        .join(RunRow, RunRow.id == ResultRow.run_id)
+        .where(SideRow.series == digest, SideRow.side != "baseline")
+        .where(SideRow.started == point.time, RunRow.name == point.run)
     )  # fmt: skip
     found = connection.execute(asked).first()
     if found is None:
         return None
-    columns = Function.name, Function.instructions, Function.calls, Function.deviation
-    rows = connection.execute(select(*columns).where(Function.side_id == found.id)).mappings()
+    columns = FunctionRow.name, FunctionRow.instructions, FunctionRow.calls, FunctionRow.deviation
+    rows = connection.execute(select(*columns).where(FunctionRow.side_id == found.id)).mappings()
     return CostResult(
         instructions=found.instructions, batch=found.batch, trials=found.trials,
         functions=tuple(FunctionResult(**row) for row in rows),
     )  # fmt: skip
 
 
-def all_series(connection: Connection, wanted: Wanted = EVERYTHING) -> list[Series]:
+def all_series(connection: Connection, wanted: Wanted = EVERYTHING) -> list[ListedSeries]:
     """What there are points of, by scenario, testbed and measurand; ``limit`` has no meaning here."""
     asked = (
         select(
-            Side.series.label("digest"), Result.scenario, func.max(Run.testbed).label("testbed"),
-            Measurand.name.label("measurand"), func.max(Measurand.unit).label("unit"),
-            func.max(Measurand.better).label("better"), func.count().label("points"),
+            SideRow.series.label("digest"), ResultRow.scenario, func.max(RunRow.testbed).label("testbed"),
+            MeasurandRow.name.label("measurand"), func.max(MeasurandRow.unit).label("unit"),
+            func.max(MeasurandRow.better).label("better"), func.count().label("points"),
         )
-        .join(Measurand, Measurand.side_id == Side.id)
-        .join(Result, Result.id == Side.result_id)
-        .join(Run, Run.id == Result.run_id)
-        .where(Side.series != "", Side.side != "baseline", Result.verdict.is_not(None), *matching(wanted))
-        .group_by(Side.series, Result.scenario, Measurand.name)
-        .order_by(Result.scenario, Side.series, Measurand.name)
+        .join(MeasurandRow, MeasurandRow.side_id == SideRow.id)
+        .join(ResultRow, ResultRow.id == SideRow.result_id)
+        .join(RunRow, RunRow.id == ResultRow.run_id)
+        .where(SideRow.series != "", SideRow.side != "baseline", ResultRow.verdict.is_not(None), *matching(wanted))
+        .group_by(SideRow.series, ResultRow.scenario, MeasurandRow.name)
+        .order_by(ResultRow.scenario, SideRow.series, MeasurandRow.name)
     )  # fmt: skip
-    return [Series(**row) for row in connection.execute(asked).mappings()]
+    return [ListedSeries(**row) for row in connection.execute(asked).mappings()]
 
 
 def build_label() -> ColumnElement[str]:
     """A build as a person knows it."""
-    return func.coalesce(func.nullif(Side.label, ""), Side.kernel, "")
+    return func.coalesce(func.nullif(SideRow.label, ""), SideRow.kernel, "")
 
 
 def matching(wanted: Wanted) -> list[ColumnElement[bool]]:
     """The conditions of a query on results and their sides."""
     conditions: list[ColumnElement[bool]] = []
     if wanted.scenario:
-        conditions.append(_like(Result.scenario, wanted.scenario))
+        conditions.append(_like(ResultRow.scenario, wanted.scenario))
     if wanted.build:
-        conditions.append(or_(_like(Side.kernel, wanted.build), _like(Side.label, wanted.build)))
+        conditions.append(or_(_like(SideRow.kernel, wanted.build), _like(SideRow.label, wanted.build)))
     if wanted.verdict is not None:
-        conditions.append(Result.verdict == wanted.verdict.value)
+        conditions.append(ResultRow.verdict == wanted.verdict.value)
     if wanted.since is not None:
-        conditions.append(Result.started >= wanted.since)
+        conditions.append(ResultRow.started >= wanted.since)
     return conditions
 
 

@@ -40,7 +40,7 @@ _Number = BigInteger().with_variant(Integer, "sqlite")
 """A key that counts; SQLite counts by itself in an INTEGER only."""
 
 
-class Run(Base):
+class RunRow(Base):
     """A run of the gate, or a file of trials that is no run's."""
 
     __tablename__ = "runs"
@@ -67,7 +67,7 @@ class Run(Base):
     __table_args__ = (Index("runs_by_name", "name", "started"), Index("runs_by_time", "started"))
 
 
-class Fingerprint(Base):
+class FingerprintRow(Base):
     """A fingerprint; the digests are those of `pdrgate.results.fingerprint`."""
 
     __tablename__ = "fingerprints"
@@ -76,7 +76,7 @@ class Fingerprint(Base):
     entries: Mapped[dict[str, Any]]
 
 
-class Environment(Base):
+class EnvironmentRow(Base):
     """What a SUT was, without what tells its boots apart."""
 
     __tablename__ = "environments"
@@ -85,7 +85,7 @@ class Environment(Base):
     entries: Mapped[dict[str, Any]]
 
 
-class Result(Base):
+class ResultRow(Base):
     """A scenario of a run."""
 
     __tablename__ = "results"
@@ -108,7 +108,7 @@ class Result(Base):
     )
 
 
-class Side(Base):
+class SideRow(Base):
     """A build that was measured in a scenario: the only one, or one of the two of a comparison."""
 
     __tablename__ = "sides"
@@ -138,7 +138,7 @@ class Side(Base):
     )
 
 
-class Measurand(Base):
+class MeasurandRow(Base):
     """A measurand of one build in a scenario, with its 95 % interval."""
 
     __tablename__ = "measurands"
@@ -154,7 +154,7 @@ class Measurand(Base):
     """The samples: one for each repeat, or for each boot where builds were compared."""
 
 
-class Boot(Base):
+class BootRow(Base):
     """A boot of a build. The two boots of a pair have its number."""
 
     __tablename__ = "boots"
@@ -171,7 +171,7 @@ class Boot(Base):
     complaints: Mapped[list[Any]]
 
 
-class Change(Base):
+class ChangeRow(Base):
     """How a measurand of a scenario changed against its baseline."""
 
     __tablename__ = "changes"
@@ -198,7 +198,7 @@ class Change(Base):
     faster: Mapped[float | None]
 
 
-class Cost(Base):
+class CostRow(Base):
     """What a packet cost under a build, in instructions."""
 
     __tablename__ = "costs"
@@ -212,7 +212,7 @@ class Cost(Base):
     lossless_batch: Mapped[float | None]
 
 
-class Function(Base):
+class FunctionRow(Base):
     """What of it a function cost, per packet."""
 
     __tablename__ = "functions"
@@ -258,7 +258,7 @@ class TrialRow(Base):
     __table_args__ = (Index("trials_by_run", "run_id", "scenario"),)
 
 
-class Pin(Base):
+class PinRow(Base):
     """A build that a name stands for. Several, where a run measured several, one a testbed for instance."""
 
     __tablename__ = "pins"
@@ -273,7 +273,7 @@ class Pin(Base):
     pinned: Mapped[float]
 
 
-class Attempt(Base):
+class AttemptRow(Base):
     """A comparison of two builds that has ended, whose pairs count for the next: see `pdrgate.replication.Try`."""
 
     __tablename__ = "tries"
@@ -291,7 +291,7 @@ class Attempt(Base):
     __table_args__ = (Index("tries_by_compared", "compared", "ended"),)
 
 
-class Noise(Base):
+class NoiseRow(Base):
     """What the boots of one comparison or run came to: see `pdrgate.replication.Observation`."""
 
     __tablename__ = "noise"

@@ -19,7 +19,7 @@ def kept_cost(connection: Connection, series: Series, point: Point) -> CostResul
     return queries.cost(connection, series.fingerprint, point)
 
 
-def _series(connection: Connection, known: queries.Series) -> Series:
+def _series(connection: Connection, known: queries.ListedSeries) -> Series:
     return Series(
         scenario=known.scenario, title=known.scenario, testbed=known.testbed, fingerprint=known.digest,
         measurand=known.measurand, unit=known.unit, better=known.better,

@@ -11,7 +11,7 @@ from pdrgate.reports.words.costs import INLINED, changes_table, largest_changes,
 from pdrgate.reports.words.drop_words import drops_lines, drops_rows
 from pdrgate.reports.words.frame_words import frames_lines
 from pdrgate.reports.words.latencies import latency_by_build, latency_cells, share_in_words
-from pdrgate.reports.words.measurands import MeasurandRow, change_rows, measurand_rows
+from pdrgate.reports.words.measurands import MeasurandLine, change_rows, measurand_rows
 from pdrgate.reports.words.soak_words import soak_lines
 from pdrgate.reports.words.spike_in_words import spike_in_lines
 from pdrgate.results.model import ComparisonResult, RunResult, ScenarioResult
@@ -129,7 +129,7 @@ def _rows(scenario: ScenarioResult, is_compared: bool) -> Iterator[list[str]]:
         yield [scenario.verdict if name == "verdict" else "" for name in head]
 
 
-def _compared(row: MeasurandRow) -> list[str]:
+def _compared(row: MeasurandLine) -> list[str]:
     cells = row.name, row.baseline, row.value, row.change, row.verdict or "", row.evidence, row.resolves
     return [text(cut(cell)) for cell in cells]
 

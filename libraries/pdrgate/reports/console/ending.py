@@ -17,7 +17,7 @@ from pdrgate.reports.words.drop_words import drops_lines
 from pdrgate.reports.words.frame_words import frames_lines
 from pdrgate.reports.words.latencies import latency_lines
 from pdrgate.reports.words.loss_words import loss_lines
-from pdrgate.reports.words.measurands import MeasurandRow, measurand_rows
+from pdrgate.reports.words.measurands import MeasurandLine, measurand_rows
 from pdrgate.reports.words.soak_words import soak_lines
 from pdrgate.reports.words.spike_in_words import spike_in_lines
 from pdrgate.results.model import RunResult, ScenarioResult
@@ -62,14 +62,14 @@ def show_files(folder: Path, screen: Screen) -> None:
 class _Columns:
     """A table of measurands of which all scenarios' rows are in line."""
 
-    def __init__(self, names: Sequence[str], rows: Sequence[MeasurandRow], *, units: bool) -> None:
+    def __init__(self, names: Sequence[str], rows: Sequence[MeasurandLine], *, units: bool) -> None:
         self._names = names
         self._units = units
         cells = [names, *(self._cells(row) for row in rows)]
         self._widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
 
     @classmethod
-    def fitting(cls, rows: Sequence[MeasurandRow], width: int | None) -> _Columns:
+    def fitting(cls, rows: Sequence[MeasurandLine], width: int | None) -> _Columns:
         """As much as fits: all, then without units, then without the value's interval, and without the baseline."""
         names = list(_HEAD) if any(row.change for row in rows) else list(_HEAD[:3])
         columns = cls(names, rows, units=True)
@@ -84,7 +84,7 @@ class _Columns:
     def width(self) -> int:
         return _MARGIN + sum(self._widths) + _GAP * (len(self._widths) - 1)
 
-    def lines(self, rows: Sequence[MeasurandRow]) -> Iterator[str]:
+    def lines(self, rows: Sequence[MeasurandLine]) -> Iterator[str]:
         """The head, and a line per row; nothing without rows."""
         for cells in (self._names, *map(self._cells, rows)) if rows else ():
             told = (
@@ -93,7 +93,7 @@ class _Columns:
             )
             yield f"{' ' * _MARGIN}{(' ' * _GAP).join(told)}".rstrip()
 
-    def _cells(self, row: MeasurandRow) -> list[str]:
+    def _cells(self, row: MeasurandLine) -> list[str]:
         value = row.value if self._units else row.number
         known = dict(zip(_HEAD, (row.name, value, row.interval, row.baseline, row.change), strict=True))
         return [printable(known[name]) or "-" for name in self._names]

@@ -31,13 +31,13 @@ _OUTPUT, _LOG, _REPORT, _XUNIT = "output.xml", "log.html", "report.html", XUNIT_
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class UnmadeReport:
     """A sentence on what could not be made, and why."""
 
     sentence: str
 
 
-def remake(folder: Path) -> Iterator[Path | Told]:
+def remake(folder: Path) -> Iterator[Path | UnmadeReport]:
     """Make the reports of the run in ``folder`` anew: each file's path when it is there, or what could not be made.
 
     Raises:
@@ -52,7 +52,9 @@ def remake(folder: Path) -> Iterator[Path | Told]:
         yield from _robots_own(folder, result)
     else:
         yield written(folder / _XUNIT, junit(result))
-        yield Told(f"{_LOG} and {_REPORT} are not made: they are Robot's, of {_OUTPUT}, and there is none in {folder}")
+        yield UnmadeReport(
+            f"{_LOG} and {_REPORT} are not made: they are Robot's, of {_OUTPUT}, and there is none in {folder}"
+        )
 
 
 def retell_xunit(folder: Path, result: RunResult) -> None:
@@ -62,13 +64,13 @@ def retell_xunit(folder: Path, result: RunResult) -> None:
         written(path, retold(path.read_bytes(), result))
 
 
-def make_page(folder: Path, result: RunResult) -> Iterator[Path | Told]:
+def make_page(folder: Path, result: RunResult) -> Iterator[Path | UnmadeReport]:
     """Make ``summary.html``, the pictures of a run, and ``summary.md``."""
     trials: Sequence[Trial] = ()
     try:
         trials = own_trials(folder, result)
     except DataError as error:
-        yield Told(f"trials are not drawn: {error}")
+        yield UnmadeReport(f"trials are not drawn: {error}")
     drawn = yield from make_summaries(folder, result, {"": trials})
     tell_allure(folder, result, drawn, trials)
 
@@ -124,7 +126,7 @@ class _Headed(SuiteVisitor):  # type: ignore[misc]  # it ships no types
         return False
 
 
-def _robots_own(folder: Path, result: RunResult) -> Iterator[Path | Told]:
+def _robots_own(folder: Path, result: RunResult) -> Iterator[Path | UnmadeReport]:
     from robot.rebot import rebot  # type: ignore[import-untyped]  # only robot.api is typed
 
     wrong = io.StringIO()
@@ -137,7 +139,9 @@ def _robots_own(folder: Path, result: RunResult) -> Iterator[Path | Told]:
     made = [folder / name for name in (_LOG, _REPORT, _XUNIT)]
     told = wrong.getvalue().strip()
     if told:
-        yield Told(f"{_LOG}, {_REPORT} and {_XUNIT} are not made again: {' '.join(told.splitlines()[0].split())}")
+        yield UnmadeReport(
+            f"{_LOG}, {_REPORT} and {_XUNIT} are not made again: {' '.join(told.splitlines()[0].split())}"
+        )
         return
     retell_xunit(folder, result)
     yield from made

@@ -13,7 +13,7 @@ PDR = PartialDropRate.about
 
 
 @dataclass(frozen=True, slots=True)
-class MeasurandRow:
+class MeasurandLine:
     """One measurand, all in words; what is not known is empty."""
 
     name: str
@@ -34,7 +34,7 @@ class MeasurandRow:
     """The value where its unit is known, or there is no room for it; that of a rate is part of it."""
 
 
-def measurand_rows(scenario: ScenarioResult) -> list[MeasurandRow]:
+def measurand_rows(scenario: ScenarioResult) -> list[MeasurandLine]:
     """A row per measurand, the PDR first; what is the candidate's where builds were compared."""
     comparison = scenario.comparison
     changes = {change.measurand: change for change in (comparison.changes if comparison else ())}
@@ -48,7 +48,7 @@ def measurand_rows(scenario: ScenarioResult) -> list[MeasurandRow]:
     ]
 
 
-def change_rows(comparison: ComparisonResult) -> list[MeasurandRow]:
+def change_rows(comparison: ComparisonResult) -> list[MeasurandLine]:
     """The same of a comparison that no scenario holds."""
     return [_row(one.measurand, None, _number(one.baseline, one.unit), one, comparison) for one in comparison.changes]
 
@@ -84,7 +84,7 @@ def _row(
     baseline: str,
     change: ChangeResult | None,
     comparison: ComparisonResult | None,
-) -> MeasurandRow:
+) -> MeasurandLine:
     # Results of older versions tell the PDR's change only.
     told = change or (comparison if name == PDR.name else None)
     value = number = interval = ""
@@ -94,7 +94,7 @@ def _row(
             interval = f"{_number(one.lower, one.unit)} .. {_number(one.upper, one.unit)}"
     elif change is not None:
         value, number = in_words(change.candidate, change.unit), _number(change.candidate, change.unit)
-    return MeasurandRow(
+    return MeasurandLine(
         name=name,
         value=value,
         interval=interval,

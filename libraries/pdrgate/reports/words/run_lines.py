@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from pdrgate.history.database.queries import Entry
+from pdrgate.history.database.queries import ListedScenario
 from pdrgate.units import Rate
 
 _MAIN = "PDR OR TCP"
@@ -13,7 +13,7 @@ _HEAD = ("STARTED", "RUN", "SCENARIO", "BUILD", "VERDICT", _MAIN, "CHANGE")
 _NUMBERS = (_MAIN, "CHANGE")
 
 
-def entries_table(entries: Sequence[Entry]) -> list[str]:
+def entries_table(entries: Sequence[ListedScenario]) -> list[str]:
     """A line for each scenario of a run."""
     rows = [_HEAD, *map(_cells, entries)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -31,14 +31,14 @@ def moment(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
 
 
-def _cells(entry: Entry) -> tuple[str, ...]:
+def _cells(entry: ListedScenario) -> tuple[str, ...]:
     return (
         moment(entry.started), entry.run, entry.scenario or "-", entry.build or "-", entry.verdict or "-",
         _main(entry), "-" if entry.change is None else f"{entry.change:+.1%}",
     )  # fmt: skip
 
 
-def _main(entry: Entry) -> str:
+def _main(entry: ListedScenario) -> str:
     if entry.throughput is not None:
         return f"{entry.throughput:.4g} Gbit/s"
     return "-" if entry.pdr is None else str(Rate(entry.pdr))

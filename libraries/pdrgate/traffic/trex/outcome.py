@@ -10,7 +10,7 @@ from pdrgate.cause import Cause, CauseKind
 from pdrgate.errors import GeneratorError
 from pdrgate.traffic.trex.readings import (
     SHORTEST_TO_LOOK,
-    Reading,
+    FlowReading,
     Sending,
     back_at_end,
     left_over,
@@ -43,7 +43,7 @@ class UntrustedCountersError(GeneratorError):
 
 
 @dataclass(frozen=True, slots=True)
-class Arrivals:
+class FlowStatistics:
     """Flow statistics of one moment: our clock before the request and after the answer, seconds."""
 
     asked: float
@@ -53,7 +53,7 @@ class Arrivals:
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class WorkerObservation:
     """All that the worker saw of one trial."""
 
     started: float
@@ -67,13 +67,13 @@ class Observation:
     sendings: Mapping[int, Sending]
     histograms: tuple[Mapping[int, int], ...]
     """Probes by the lower end of their latency's bucket, microseconds; one per direction."""
-    arrivals: tuple[Arrivals, ...]
+    arrivals: tuple[FlowStatistics, ...]
     """While packets were sent, and to the end of the drain."""
     stopped: bool
     """The port was still sending long after the trial's time and was stopped; then flow statistics may stand still."""
 
     @classmethod
-    def from_message(cls, message: Mapping[str, Any]) -> Observation:
+    def from_message(cls, message: Mapping[str, Any]) -> WorkerObservation:
         """The worker's answer; names of ports and ids are text there, for JSON has no other keys."""
         return cls(
             started=message["started"],
@@ -92,14 +92,14 @@ class Observation:
                 {int(bucket): count for bucket, count in histogram.items()} for histogram in message["histograms"]
             ),
             arrivals=tuple(
-                Arrivals(asked, answered, _groups(groups)) for asked, answered, groups in message["arrivals"]
+                FlowStatistics(asked, answered, _groups(groups)) for asked, answered, groups in message["arrivals"]
             ),
             stopped=message["stopped"],
         )
 
 
 def trial(
-    load: float, duration: float, sent: Sequence[Stream], ports: Sequence[int], observation: Observation
+    load: float, duration: float, sent: Sequence[Stream], ports: Sequence[int], observation: WorkerObservation
 ) -> Trial:
     """The trial that the streams ``sent`` made.
 
@@ -173,7 +173,9 @@ class _Direction:
     """See `unseen`."""
 
 
-def _direction(own: Sequence[Stream], duration: float, ports: Sequence[int], observation: Observation) -> _Direction:
+def _direction(
+    own: Sequence[Stream], duration: float, ports: Sequence[int], observation: WorkerObservation
+) -> _Direction:
     """The direction of the streams of one port."""
     port, count = own[0].port, sum(stream.count for stream in own)
     others = [other for other in ports if other != port]
@@ -194,7 +196,7 @@ def _direction(own: Sequence[Stream], duration: float, ports: Sequence[int], obs
         if any(stream.probe for stream in own if stream.group == group):
             probes += rx
     readings = [
-        Reading(
+        FlowReading(
             asked=arrivals.asked,
             answered=arrivals.answered,
             sent=sum(_gained(observation, arrivals.groups, group, "tx", (port,)) for group in groups),
@@ -263,7 +265,7 @@ def _width(bucket: int) -> int:
 
 
 def _gained(
-    observation: Observation,
+    observation: WorkerObservation,
     reading: Mapping[int, Mapping[str, Mapping[int, int]]],
     group: int,
     way: str,

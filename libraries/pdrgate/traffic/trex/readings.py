@@ -45,7 +45,7 @@ class Sending:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class FlowReading:
     """Packets of one or more flows that had been sent, and those of them that had come back; and when, in seconds."""
 
     asked: float
@@ -67,7 +67,7 @@ class Reading:
 
 
 def sending_time(
-    count: int, duration: float, sending: Sending, readings: Sequence[Reading] = (), *, stopped: bool = False
+    count: int, duration: float, sending: Sending, readings: Sequence[FlowReading] = (), *, stopped: bool = False
 ) -> float:
     """Seconds that a port took for ``count`` packets; ``duration`` unless it has certainly taken longer.
 
@@ -103,7 +103,7 @@ def sending_end(seconds: float, sending: Sending, *, stopped: bool = False) -> f
     return min(sum(sending.started) / 2 + seconds, sending.ended[1])
 
 
-def looks(sent: int, readings: Sequence[Reading]) -> tuple[float, ...]:
+def looks(sent: int, readings: Sequence[FlowReading]) -> tuple[float, ...]:
     """Packets of ``sent`` that were under way at each of `LOOKS` equal steps of the sending; empty where it was not
     looked at in each of its quarters.
 
@@ -140,7 +140,7 @@ def left_over(looks: Sequence[float]) -> float:
     return max(0.0, looks[-1] - max(0.0, from_the_beginning))
 
 
-def unseen(begin: float, end: float, readings: Sequence[Reading]) -> float:
+def unseen(begin: float, end: float, readings: Sequence[FlowReading]) -> float:
     """The longest time without a reading between the begin and the end of sending, seconds; 0 where each quarter of it
     had one."""
     times = sorted(reading.at for reading in readings if begin < reading.at < end)
@@ -149,7 +149,7 @@ def unseen(begin: float, end: float, readings: Sequence[Reading]) -> float:
     return max(later - earlier for earlier, later in pairwise((begin, *times, end)))
 
 
-def back_at_end(sent: int, readings: Sequence[Reading], end: float) -> int:
+def back_at_end(sent: int, readings: Sequence[FlowReading], end: float) -> int:
     """What had come back at ``end``, where there are no looks at the sending of ``sent`` packets.
 
     What arrived between the first two readings that have all packets sent drained, and at the same rate did what

@@ -170,7 +170,7 @@ class TRexGenerator:
         self._turn += 1
         return streams(frames, self._paths, count, duration, turn=self._turn, captures=self._captures)
 
-    def _send(self, worker: Worker, sent: Sequence[Stream], duration: float) -> outcome.Observation:
+    def _send(self, worker: Worker, sent: Sequence[Stream], duration: float) -> outcome.WorkerObservation:
         limit = duration * _STRETCH + _PATIENCE
         message = {
             "do": "trial",
@@ -181,7 +181,7 @@ class TRexGenerator:
             "quiet": _QUIET,
             "drain": _DRAIN,
         }
-        return outcome.Observation.from_message(worker.ask(message, limit + _DRAIN + ANSWER))
+        return outcome.WorkerObservation.from_message(worker.ask(message, limit + _DRAIN + ANSWER))
 
     def _open(self) -> Worker:
         config = self._config

@@ -27,7 +27,7 @@ _MACS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class FieldSweep:
     """A 16-bit field of the packet that takes all values from ``low`` to ``high`` in turn, upwards or downwards."""
 
     offset: int
@@ -51,7 +51,7 @@ class Stream:
     server writes nothing into their headers."""
     probe: bool = False
     """The server stamps the packets with the time and keeps a histogram of their latency."""
-    sweeps: tuple[Sweep, ...] = ()
+    sweeps: tuple[FieldSweep, ...] = ()
     fix_ipv4: bool = False
     """The IPv4 header's checksum is to be summed for each packet."""
 
@@ -141,8 +141,8 @@ def _stream(frames: Frames, path: Path, count: int, duration: float, group: int,
     first = min(part.first, 0x10000 - frames.flows)
     last = frames.flows - 1
     sweeps = (
-        Sweep(part.vary_offset, first, first + last, down=False),
-        Sweep(header - _UDP + 2, _BASE_PORT, _BASE_PORT + last, down=True),
+        FieldSweep(part.vary_offset, first, first + last, down=False),
+        FieldSweep(header - _UDP + 2, _BASE_PORT, _BASE_PORT + last, down=True),
     )
     packet = bytearray(part.plain).ljust(part.plain_size - FCS, b"\0")
     struct.pack_into("!H", packet, sweeps[0].offset, sweeps[0].low)

@@ -14,7 +14,7 @@ from pdrgate.results.model import MeasurandResult, RunResult, ScenarioResult
 
 
 @dataclass(frozen=True, slots=True)
-class Build:
+class BuildFigures:
     """One build of a scenario, and what was measured of it."""
 
     scenario: str
@@ -34,15 +34,15 @@ def named(result: RunResult) -> Iterator[tuple[str, ScenarioResult]]:
         yield f"{scenario.name}-{seen[scenario.name]}" if seen[scenario.name] > 1 else scenario.name, scenario
 
 
-def builds(result: RunResult) -> Iterator[Build]:
+def builds(result: RunResult) -> Iterator[BuildFigures]:
     """All that were measured, the baseline of a comparison before its candidate."""
     for name, scenario in named(result):
         for side in scenario.sides:
             told = str(side.environment.get("kernel_release") or side.fingerprint.get("kernel") or "")
             measured = _measured(scenario) if side.side == "candidate" else side.measurands
-            yield Build(name, side.side, side.build, told, measured)
+            yield BuildFigures(name, side.side, side.build, told, measured)
         if not scenario.sides:
-            yield Build(name, "candidate", "", kernel(scenario), _measured(scenario))
+            yield BuildFigures(name, "candidate", "", kernel(scenario), _measured(scenario))
 
 
 def slug(name: str, gap: str = "-") -> str:

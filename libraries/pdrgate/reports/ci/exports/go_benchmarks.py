@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from pdrgate.printable import printable
-from pdrgate.reports.ci.exports.figures import Build, builds, slug, unit
+from pdrgate.reports.ci.exports.figures import BuildFigures, builds, slug, unit
 from pdrgate.results.model import MeasurandResult, RunResult
 
 
@@ -35,7 +35,7 @@ def go_benchmarks(result: RunResult) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _samples(build: Build) -> Iterator[str]:
+def _samples(build: BuildFigures) -> Iterator[str]:
     name = f"BenchmarkForwarding/scenario={re.sub(r'[^!-~]', '_', printable(build.scenario))[:200]}"
     values = [(one.samples or (one.value,), _unit(one)) for one in build.measurands]
     for number in range(max(len(samples) for samples, _ in values)):

@@ -14,7 +14,7 @@ import sys
 from typing import Any, NoReturn
 
 from .client import Refusal, words
-from .held_connection import Session
+from .held_connection import WorkerSession
 from .supervisor import supervised
 
 
@@ -27,7 +27,7 @@ class Conversation:
 
     def __init__(self, answers: int) -> None:
         self._answers = os.fdopen(answers, "w")
-        self._session: Session | None = None
+        self._session: WorkerSession | None = None
 
     def run(self) -> None:
         """Answer messages until the last."""
@@ -52,7 +52,7 @@ class Conversation:
 
     def _do(self, message: dict[str, Any]) -> Any:
         if message["do"] == "open":
-            self._session = Session(message, pause)
+            self._session = WorkerSession(message, pause)
             return self._session.open()
         if message["do"] == "close":
             session, self._session = self._session, None

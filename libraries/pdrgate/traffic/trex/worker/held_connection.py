@@ -24,7 +24,7 @@ _FROM_PACKET = 1
 """The client's name for destination MAC addresses that are taken from the packet."""
 
 
-class Session:
+class WorkerSession:
     """What ``open`` and ``trial`` messages do.
 
     Args:
