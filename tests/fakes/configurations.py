@@ -8,8 +8,8 @@ from pathlib import Path
 
 from fake_testbed import Watcher
 
-from pdrgate.gate.comparisons.boots import Build
 from pdrgate.gate.comparisons.by_scenario import AnyComparison, comparison_of
+from pdrgate.gate.comparisons.compared_builds import Build
 from pdrgate.gate.comparisons.pairs_plan import Plan
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.profile import ProfileName

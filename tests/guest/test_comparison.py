@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.gate.comparisons.boots import SIDES, Build
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
+from pdrgate.gate.comparisons.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs_plan import Plan
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.progress import Progress, Upcoming

@@ -19,8 +19,8 @@ from trex_rig import config, ideal, paths
 from trex_server import TRexServer
 
 from pdrgate.cause import causes_in_words
-from pdrgate.gate.comparisons.boots import Build
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
+from pdrgate.gate.comparisons.compared_builds import Build
 from pdrgate.gate.comparisons.pairs_plan import Plan
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario

@@ -16,8 +16,8 @@ from known_noise import KnownNoise
 from made_results import result, scenario
 from simulated_sut import Behaviour, Ceiling, IdealCurve, SimulatedSut
 
-from pdrgate.gate.comparisons.boots import Build
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
+from pdrgate.gate.comparisons.compared_builds import Build
 from pdrgate.gate.comparisons.pairs_plan import Plan
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.run_record import RunRecord

@@ -13,8 +13,8 @@ from fake_testbed import CONFIG, QUICK, FakeTestbed, Watcher, gate, new_session
 from simulated_sut import Behaviour, Ceiling, RealisticCurve, SimulatedSut
 
 from pdrgate.cause import Cause, CauseKind
-from pdrgate.gate.comparisons.boots import SIDES, Build
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
+from pdrgate.gate.comparisons.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs_plan import Plan
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario

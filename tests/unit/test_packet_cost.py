@@ -19,8 +19,8 @@ from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 
 import pdrgate.gate.sut.measurer as measurer
 from pdrgate.errors import DataError
-from pdrgate.gate.comparisons.boots import Build
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
+from pdrgate.gate.comparisons.compared_builds import Build
 from pdrgate.gate.comparisons.pairs_plan import Plan
 from pdrgate.gate.judged_again.file_comparison import compare_files
 from pdrgate.gate.run.options import Options

@@ -18,8 +18,8 @@ from pdrgate.data_paths.catalogue import DATA_PATHS, PathDescription
 from pdrgate.data_paths.contract import Hop, Port
 from pdrgate.data_paths.slowdowns import Planted, Slowdown
 from pdrgate.errors import DataError, TestbedError
-from pdrgate.gate.comparisons.boots import Build
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
+from pdrgate.gate.comparisons.compared_builds import Build
 from pdrgate.gate.comparisons.pairs_plan import Plan
 from pdrgate.gate.comparisons.spike_in import SPIKE_IN_FILE, sized, spike_in, twice
 from pdrgate.gate.judged_again.file_comparison import compare_files

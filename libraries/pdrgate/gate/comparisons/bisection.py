@@ -21,8 +21,8 @@ from pdrgate.builds.identity import identity
 from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.errors import EXIT_FAULT, DataError, StorageError, TestbedError
-from pdrgate.gate.comparisons.boots import SIDES, Build
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
+from pdrgate.gate.comparisons.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs_plan import Plan
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session

@@ -2,96 +2,33 @@
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
-from pdrgate.crashes.faults import Crash
-from pdrgate.data_paths.slowdowns import Planted
-from pdrgate.errors import DataError, PdrGateError, SutError, TestbedError
+from pdrgate.errors import DataError, PdrGateError, TestbedError
+from pdrgate.gate.comparisons.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.one_boot import AnyAsk, Boot, BootError
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.replicate_samples import NextStep, Replicate, measure_in_turn
 from pdrgate.gate.sut.cost_counting import cost_tolerance_of
 from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut, differences
 from pdrgate.gate.verdicts.disturbance import remedy
-from pdrgate.guests.guest import GuestError
 from pdrgate.replication.replicates import Replicates
-from pdrgate.results.model import BootResult, CrashResult, Side, SideResult
+from pdrgate.results.model import BootResult, Side, SideResult
 from pdrgate.results.verdict import Judgement
-from pdrgate.safety.journal import Journal
 from pdrgate.stats.intervals import load_meanwhile
 from pdrgate.testbeds import Booting, Testbed
 from pdrgate.trial import AnyStretch
 from pdrgate.units import Ratio
 
-AnyAsk = TypeVar("AnyAsk")
-SIDES: tuple[Side, Side] = ("baseline", "candidate")
 _MOST_AHEAD = 2
 """Pairs that are up, or on their way, beside the one that is measured: guests take memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class Build:
-    """One of the two builds: what a person calls it, and how a testbed on a fresh boot of it is had."""
-
-    side: Side
-    label: str
-    boot: Callable[[Journal], Testbed]
-    program: Path | None = None
-    """The eBPF object that is the build, on one kernel for both sides."""
-    planted: Planted | None = None
-    """What slows its boots down, see `pdrgate.gate.comparisons.spike_in`."""
-    identity: str = ""
-    """The digest of its content; empty where nobody tells: then no try of it is known again."""
-
-
-@dataclass
-class Boot(Generic[AnyAsk, AnyStretch]):
-    """A boot that is up, with its trials or transfers. What goes wrong while it is measured is its own fault."""
-
-    build: Build
-    subject: PreparedSut[AnyAsk, AnyStretch]
-    replicate: Replicate[AnyAsk, AnyStretch]
-
-    def go_on(self) -> bool:
-        with self.blamed():
-            return self.replicate.go_on()
-
-    @contextlib.contextmanager
-    def blamed(self) -> Iterator[None]:
-        try:
-            yield
-        except TestbedError as error:
-            raise BootError(self.build.side, error, self.subject.boot, self.kernel) from error
-
-    @property
-    def kernel(self) -> str:
-        return self.subject.environment.kernel_release or "unknown"
-
-
-class BootError(Exception):
-    """A boot of a build failed."""
-
-    def __init__(self, side: Side, error: TestbedError, boot: str = "", kernel: str = "") -> None:
-        self.side = side
-        self.error = error
-        self.boot = boot
-        self.kernel = kernel
-
-    def result(self, pair: int) -> BootResult:
-        """The boot as result.json has it."""
-        crash = self.error.crash if isinstance(self.error, GuestError) else None
-        return BootResult(
-            side=self.side, pair=pair, boot=self.boot, kernel=self.kernel, failure=str(self.error),
-            sut_failed=isinstance(self.error, SutError), crash=_crash_result(crash) if crash else None,
-        )  # fmt: skip
 
 
 class Boots(ABC, Generic[AnyAsk, AnyStretch]):
@@ -423,9 +360,3 @@ def _which(subject: PreparedSut[Any, Any]) -> tuple[Side, int]:
 def _unlike(started: Sequence[Boot[Any, Any]]) -> bool:
     """Whether guests that are to be compared run by different accelerators."""
     return len({one.subject.testbed.describe().get("accelerator") for one in started}) > 1
-
-
-def _crash_result(crash: Crash) -> CrashResult:
-    return CrashResult(
-        kind=crash.kind, line=crash.line, rip=crash.rip, trace=crash.trace, fingerprint=crash.fingerprint
-    )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from pdrgate.gate.comparisons.boots import Build
+from pdrgate.gate.comparisons.compared_builds import Build
 from pdrgate.gate.comparisons.compared_stretches import ComparedStretches
 from pdrgate.gate.comparisons.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.curve_boots import CurveBoots
@@ -33,7 +33,9 @@ class ComparedTrials(ComparedStretches[Trial]):
     also_told: ClassVar[tuple[Description, ...]] = told_of(OF_TRIALS)
     _boots: CurveBoots
 
-    def boots(self, told: Callable[[Trial, bool], None], known: Callable[[Mapping[str, str]], None]) -> CurveBoots:
+    def replication(
+        self, told: Callable[[Trial, bool], None], known: Callable[[Mapping[str, str]], None]
+    ) -> CurveBoots:
         task = self.task
         self._boots = CurveBoots(
             task.session, task.scenario, task.builds, together=task.plan.together, told=told, known=known,

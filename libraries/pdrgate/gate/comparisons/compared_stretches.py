@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic
 
-from pdrgate.gate.comparisons.boots import Boots
 from pdrgate.gate.comparisons.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.pairs_shape import PairsShape
 from pdrgate.gate.comparisons.tries_ledger import Earlier
 from pdrgate.gate.run.progress import Estimate
 from pdrgate.measurands import Description
+from pdrgate.replication.replicates import Replication
 from pdrgate.results.model import ScenarioResult, SideResult
 from pdrgate.trial import AnyStretch, Trial
 
@@ -28,10 +28,16 @@ class ComparedStretches(ABC, Generic[AnyStretch]):
         self.task = task
 
     @abstractmethod
-    def boots(
+    def replication(
         self, told: Callable[[AnyStretch, bool], None], known: Callable[[Mapping[str, str]], None]
-    ) -> Boots[Any, AnyStretch]:
-        """The replication by pairs of cold boots; arguments as of `Boots`."""
+    ) -> Replication[AnyStretch]:
+        """What measures replicates of both builds.
+
+        Args:
+            told: gets each stretch, and whether it is one of the run that is resumed.
+            known: gets the fingerprint of the first boot, before anything is measured; what it raises ends the
+                comparison.
+        """
 
     @abstractmethod
     def known(self) -> Sequence[AnyStretch]:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Generic
 
-from pdrgate.gate.comparisons.boots import SIDES, Build
+from pdrgate.gate.comparisons.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.compared_stretches import ComparedStretches
 from pdrgate.gate.comparisons.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.pairs_judgement import PairsContext, judged_pairs

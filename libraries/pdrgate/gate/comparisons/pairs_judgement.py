@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pdrgate.gate.comparisons.boots import SIDES
+from pdrgate.gate.comparisons.compared_builds import SIDES
 from pdrgate.gate.comparisons.pairs_shape import PairsShape
 from pdrgate.gate.comparisons.tries_ledger import Earlier
 from pdrgate.gate.verdicts.baseline import differing_entries

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Generic
 
-from pdrgate.gate.comparisons.boots import SIDES
+from pdrgate.gate.comparisons.compared_builds import SIDES
 from pdrgate.gate.comparisons.compared_stretches import ComparedStretches
 from pdrgate.gate.comparisons.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.failed_boots import too_many_failed
@@ -32,7 +32,7 @@ class PairsLoop(Generic[AnyStretch]):
 
     def __init__(self, task: ComparisonTask, kind: ComparedStretches[AnyStretch]) -> None:
         session = task.session
-        self.replication: Replication[AnyStretch] = kind.boots(self._told, self._begin_on)
+        self.replication: Replication[AnyStretch] = kind.replication(self._told, self._begin_on)
         self.found: MeasuredPairs[AnyStretch] = MeasuredPairs()
         self.tries = Tries(
             session.ledgers, f"{session.record.run} {task.longname}".rstrip(), afresh=session.options.afresh,

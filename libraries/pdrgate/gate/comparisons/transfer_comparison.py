@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from pdrgate.gate.comparisons.boots import Boot, Boots
+from pdrgate.gate.comparisons.boots import Boots
 from pdrgate.gate.comparisons.compared_stretches import ComparedStretches
 from pdrgate.gate.comparisons.comparison_task import ComparisonTask
+from pdrgate.gate.comparisons.one_boot import Boot
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.comparisons.pairs_shape import PairsShape, shape_of_transfers
 from pdrgate.gate.comparisons.tries_ledger import Earlier
@@ -64,7 +65,7 @@ class ComparedTransfers(ComparedStretches[Transfer]):
     compared: ClassVar[tuple[Description, ...]] = compared_of(OF_TRANSFERS)
     also_told: ClassVar[tuple[Description, ...]] = told_of(OF_TRANSFERS)
 
-    def boots(
+    def replication(
         self, told: Callable[[Transfer, bool], None], known: Callable[[Mapping[str, str]], None]
     ) -> TransferBoots:
         task = self.task

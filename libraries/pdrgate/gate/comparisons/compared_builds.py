@@ -1,0 +1,29 @@
+"""The two builds of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pdrgate.data_paths.slowdowns import Planted
+from pdrgate.results.model import Side
+from pdrgate.safety.journal import Journal
+from pdrgate.testbeds import Testbed
+
+SIDES: tuple[Side, Side] = ("baseline", "candidate")
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """One of the two builds: what a person calls it, and how a testbed on a fresh boot of it is had."""
+
+    side: Side
+    label: str
+    boot: Callable[[Journal], Testbed]
+    program: Path | None = None
+    """The eBPF object that is the build, on one kernel for both sides."""
+    planted: Planted | None = None
+    """What slows its boots down, see `pdrgate.gate.comparisons.spike_in`."""
+    identity: str = ""
+    """The digest of its content; empty where nobody tells: then no try of it is known again."""

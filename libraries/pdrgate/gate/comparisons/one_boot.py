@@ -1,0 +1,67 @@
+"""One boot of a build: what it is measured by, and how it fails."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from pdrgate.crashes.faults import Crash
+from pdrgate.errors import SutError, TestbedError
+from pdrgate.gate.comparisons.compared_builds import Build
+from pdrgate.gate.scenarios.replicate_samples import Replicate
+from pdrgate.gate.sut.prepared_sut import PreparedSut
+from pdrgate.guests.guest import GuestError
+from pdrgate.results.model import BootResult, CrashResult, Side
+from pdrgate.trial import AnyStretch
+
+AnyAsk = TypeVar("AnyAsk")
+
+
+@dataclass
+class Boot(Generic[AnyAsk, AnyStretch]):
+    """A boot that is up, with its trials or transfers. What goes wrong while it is measured is its own fault."""
+
+    build: Build
+    subject: PreparedSut[AnyAsk, AnyStretch]
+    replicate: Replicate[AnyAsk, AnyStretch]
+
+    def go_on(self) -> bool:
+        with self.blamed():
+            return self.replicate.go_on()
+
+    @contextlib.contextmanager
+    def blamed(self) -> Iterator[None]:
+        try:
+            yield
+        except TestbedError as error:
+            raise BootError(self.build.side, error, self.subject.boot, self.kernel) from error
+
+    @property
+    def kernel(self) -> str:
+        return self.subject.environment.kernel_release or "unknown"
+
+
+class BootError(Exception):
+    """A boot of a build failed."""
+
+    def __init__(self, side: Side, error: TestbedError, boot: str = "", kernel: str = "") -> None:
+        self.side = side
+        self.error = error
+        self.boot = boot
+        self.kernel = kernel
+
+    def result(self, pair: int) -> BootResult:
+        """The boot as result.json has it."""
+        crash = self.error.crash if isinstance(self.error, GuestError) else None
+        return BootResult(
+            side=self.side, pair=pair, boot=self.boot, kernel=self.kernel, failure=str(self.error),
+            sut_failed=isinstance(self.error, SutError), crash=_crash_result(crash) if crash else None,
+        )  # fmt: skip
+
+
+def _crash_result(crash: Crash) -> CrashResult:
+    return CrashResult(
+        kind=crash.kind, line=crash.line, rip=crash.rip, trace=crash.trace, fingerprint=crash.fingerprint
+    )
