@@ -22,7 +22,7 @@ from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.gate.run.resumed_run import Belonging
 from pdrgate.gate.scenarios.replicate_samples import Measurands
-from pdrgate.gate.sut.measurer import Measurer
+from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.gate.verdicts.packet_cost import counted
 from pdrgate.guests.guest import GuestConfig
 from pdrgate.history.trials import TrialFile
@@ -60,18 +60,18 @@ def boot_and_measure(
         cost = Measurands.at([LOSSLESS, OVERLOAD], PDR, options.duration, top_trials=options.trials, width=0.02).cost
         generator, file = testbed.generator(6), TrialFile(place / "trials.jsonl")
         try:
-            measurer = Measurer(
+            measurer = TrialMeasurer(
                 generator, Frames(6, 64), testbed.observers(), file, belonging, check=testbed.check,
                 counting=testbed.counting(), busy=testbed.busy,
             )  # fmt: skip
             for _ in range(options.trials):
                 measurer.measure(OVERLOAD, options.duration, Phase.SATURATION)
-            while (ask := cost.next(measurer.trials)) is not None:
+            while (ask := cost.next(measurer.made)) is not None:
                 measurer.measure(ask.load, ask.duration, ask.phase)
         finally:
             generator.close()
             file.close()
-        return measurer.trials
+        return measurer.made
     finally:
         testbed.close()
 

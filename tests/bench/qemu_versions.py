@@ -26,7 +26,7 @@ from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.gate.run.resumed_run import Belonging
-from pdrgate.gate.sut.measurer import Measurer
+from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.gate.verdicts.packet_cost import counted
 from pdrgate.guests.guest import Guest, GuestConfig
 from pdrgate.guests.qemu import qemu_version
@@ -60,7 +60,7 @@ def held(build: KernelBuild, trials: int, journal: Journal, place: Path) -> tupl
         testbed.pin("1 cpu")
         generator, file = testbed.generator(6), TrialFile(place / "trials.jsonl")
         try:
-            measurer = Measurer(
+            measurer = TrialMeasurer(
                 generator, Frames(6), testbed.observers(), file, Belonging("bench", "", testbed.boot, pair=1),
                 counting=testbed.counting(), check=testbed.check, busy=testbed.busy,
             )  # fmt: skip
@@ -70,7 +70,7 @@ def held(build: KernelBuild, trials: int, journal: Journal, place: Path) -> tupl
         finally:
             generator.close()
             file.close()
-        return testbed.guest.boot_time or 0.0, measurer.trials
+        return testbed.guest.boot_time or 0.0, measurer.made
     finally:
         testbed.close()
 

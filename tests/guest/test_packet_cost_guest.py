@@ -11,7 +11,7 @@ from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.catalogue import DATA_PATHS, data_path
 from pdrgate.data_paths.slowdowns import Planted
 from pdrgate.gate.run.resumed_run import Belonging
-from pdrgate.gate.sut.measurer import Measurer
+from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.gate.verdicts.packet_cost import counted, notice_of_calls
 from pdrgate.history.trials import TrialFile
 from pdrgate.knobs import KnobSet
@@ -34,13 +34,13 @@ def metered(shared_testbed, cloud: KernelBuild) -> VmTestbed:
 
 
 @pytest.fixture
-def measurer(metered: VmTestbed, tmp_path: Path) -> Iterator[Measurer]:
+def measurer(metered: VmTestbed, tmp_path: Path) -> Iterator[TrialMeasurer]:
     path = data_path("ipv6-routing")
     path.apply(metered.hops)
     metered.pin("1 cpu")
     generator, file = metered.generator(6), TrialFile(tmp_path / "trials.jsonl")
     belonging = Belonging("cost", "", metered.boot, pair=1)
-    yield Measurer(
+    yield TrialMeasurer(
         generator, Frames(6, 64), metered.observers(), file, belonging, counting=metered.counting(),
         tracing=metered.tracing(), busy=metered.busy,
     )  # fmt: skip
@@ -50,7 +50,7 @@ def measurer(metered: VmTestbed, tmp_path: Path) -> Iterator[Measurer]:
 
 
 @pytest.fixture
-def saturate(measurer: Measurer) -> Callable[[], list[Trial]]:
+def saturate(measurer: TrialMeasurer) -> Callable[[], list[Trial]]:
     return lambda: [measurer.measure(OVERLOAD, DURATION, Phase.SATURATION) for _ in range(3)]
 
 
@@ -61,7 +61,7 @@ def per_packet(trial: Trial, name: str) -> tuple[float, float]:
 
 
 def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
-    metered: VmTestbed, measurer: Measurer, saturate: Callable[[], list[Trial]]
+    metered: VmTestbed, measurer: TrialMeasurer, saturate: Callable[[], list[Trial]]
 ) -> None:
     assert metered.uncounted == ""
     first, second, third = saturate()
@@ -136,5 +136,5 @@ def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
     assert notice_of_calls(function_changes(*halves)) == ""
 
 
-def test_other_trials_keep_no_functions(measurer: Measurer) -> None:
+def test_other_trials_keep_no_functions(measurer: TrialMeasurer) -> None:
     assert measurer.measure(5000.0, DURATION, Phase.REPEAT).functions == {}

@@ -13,7 +13,7 @@ from causes import because
 
 from pdrgate.errors import GeneratorError, PdrGateError, StorageError, SutError, TestbedError
 from pdrgate.gate.run.resumed_run import Belonging, EarlierStretches
-from pdrgate.gate.sut.measurer import Measurer
+from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.history.trials import TrialFile
 from pdrgate.observers.reading import Counter, Place
 from pdrgate.observers.watching import CounterObserver
@@ -59,12 +59,12 @@ def measurer(
     earlier: Sequence[Trial] | EarlierStretches[Trial] = (),
     on_trial: Callable[[Trial, bool], None] = lambda trial, replayed: None,
     belonging: Belonging = MINE,
-) -> Measurer:
+) -> TrialMeasurer:
     ticks = itertools.count(1)
-    return Measurer(
+    return TrialMeasurer(
         generator, Frames(size=128), [CounterObserver(lambda: {IN0_RX: 10 * next(ticks), IDLE: 0, FLAT: 7})], file,
         belonging, earlier=earlier if isinstance(earlier, EarlierStretches) else EarlierStretches(earlier),
-        on_trial=on_trial,
+        told=on_trial,
     )  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def test_no_guest_has_had_more_than_was_taken_from_the_queue_before_it(
 ) -> None:
     sent = itertools.count(1000, taken)
     tap = Counter(Place.interface("t0").of("tg"), "tx_packets")
-    subject = Measurer(Generator(), Frames(), [CounterObserver(lambda: {tap: next(sent)})], file, MINE)
+    subject = TrialMeasurer(Generator(), Frames(), [CounterObserver(lambda: {tap: next(sent)})], file, MINE)
     if believed:
         assert subject.measure(1000.0, 0.5, Phase.REPEAT).forwarded == 500
     else:
@@ -103,7 +103,7 @@ def test_a_trial_is_dressed_written_and_told_in_this_order(file: TrialFile) -> N
         {"in0": {"rx": 20}, "cpu1": {"flat": 7}},
     )
     assert told == [(trial, False)]
-    assert subject.trials == [trial]
+    assert subject.made == [trial]
 
 
 def test_what_cannot_be_written_is_not_told(file: TrialFile, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def test_what_cannot_be_written_is_not_told(file: TrialFile, monkeypatch: pytest
     subject = measurer(Generator(), file, on_trial=never)
     with pytest.raises(StorageError):
         subject.measure(1000.0, 0.5, "search")
-    assert subject.trials == []
+    assert subject.made == []
 
 
 def test_a_generator_that_fails_leaves_no_trial(file: TrialFile, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +130,7 @@ def test_a_generator_that_fails_leaves_no_trial(file: TrialFile, monkeypatch: py
     subject = measurer(generator, file)
     with pytest.raises(GeneratorError):
         subject.measure(1000.0, 0.5, "search")
-    assert (subject.trials, file.path.read_bytes()) == ([], b"")
+    assert (subject.made, file.path.read_bytes()) == ([], b"")
 
 
 STEPS = [
@@ -144,16 +144,16 @@ def test_earlier_trials_are_the_answers_while_the_questions_are_the_same(file: T
     first = measurer(Generator(), file)
     for step in STEPS[:done]:
         first.measure(*step)
-    earlier = first.trials
+    earlier = first.made
     generator = Generator()
     told: list[bool] = []
     second = measurer(generator, file, earlier, lambda trial, replayed: told.append(replayed))
     for step in STEPS:
         second.measure(*step)
-    assert second.trials[:done] == earlier
+    assert second.made[:done] == earlier
     assert told == [True] * done + [False] * (len(STEPS) - done)
     assert [(load, duration) for load, duration, _ in generator.asked] == [step[:2] for step in STEPS[done:]]
-    assert read_trials(file.path) == second.trials  # nothing twice
+    assert read_trials(file.path) == second.made  # nothing twice
 
 
 def test_what_retis_looked_at_is_measured_anew_and_the_rest_is_not(file: TrialFile) -> None:
@@ -163,7 +163,7 @@ def test_what_retis_looked_at_is_measured_anew_and_the_rest_is_not(file: TrialFi
     for step in steps:
         first.measure(*step)
     generator = Generator()
-    second = measurer(generator, file, first.trials)
+    second = measurer(generator, file, first.made)
     for step in steps:
         second.measure(*step)
     assert [(load, duration) for load, duration, _ in generator.asked] == [looked[:2]]
@@ -185,10 +185,10 @@ def test_a_run_that_diverges_goes_its_own_way_from_there(
     for step in STEPS:
         first.measure(*step)
     generator = Generator()
-    second = measurer(generator, file, first.trials)
+    second = measurer(generator, file, first.made)
     for step in (*STEPS[:2], other, *STEPS[3:]):
         second.measure(*step)
-    assert second.trials[:2] == first.trials[:2]
+    assert second.made[:2] == first.made[:2]
     assert [(load, duration) for load, duration, _ in generator.asked] == [other[:2], *[step[:2] for step in STEPS[3:]]]
 
 
@@ -204,7 +204,7 @@ def test_trials_of_another_question_boot_build_or_test_are_no_answers(file: Tria
     for step in STEPS:
         first.measure(*step)
     generator = Generator()
-    second = measurer(generator, file, first.trials)
+    second = measurer(generator, file, first.made)
     for step in STEPS:
         second.measure(*step)
     assert len(generator.asked) == len(STEPS)
@@ -215,7 +215,7 @@ def test_an_earlier_trial_answers_once(file: TrialFile) -> None:
     first = measurer(Generator(), file)
     for step in (*STEPS, *STEPS[:2]):
         first.measure(*step)
-    earlier = EarlierStretches(first.trials)
+    earlier = EarlierStretches(first.made)
     generator = Generator()
     for _ in range(3):
         again = measurer(generator, file, earlier)
@@ -256,7 +256,7 @@ def test_a_sut_that_died_is_told_and_not_what_went_with_it(file: TrialFile) -> N
         raise TestbedError("the guest crashed")
 
     for check, told in ((died, "the guest crashed"), (lambda: None, "t0 has gone")):
-        subject = Measurer(Portless(), Frames(), (), file, MINE, check=check)
+        subject = TrialMeasurer(Portless(), Frames(), (), file, MINE, check=check)
         with pytest.raises(PdrGateError, match=told):
             subject.measure(1000, 1, "search")
     assert file.path.read_text() == ""
@@ -268,10 +268,10 @@ def test_what_leads_in_to_a_trial_is_sent_before_it_and_not_when_it_is_taken_ove
     def lead_in(load: float, phase: Phase) -> None:
         led.append((load, phase, len(generator.asked)))
 
-    fresh = Measurer(generator, Frames(6, 64), [], file, MINE, lead_in=lead_in)
+    fresh = TrialMeasurer(generator, Frames(6, 64), [], file, MINE, lead_in=lead_in)
     trial = fresh.measure(1e3, 1.0, Phase.PDR)
     assert led == [(1e3, Phase.PDR, 0)]
-    Measurer(generator, Frames(6, 64), [], file, MINE, earlier=EarlierStretches([trial]), lead_in=lead_in).measure(
+    TrialMeasurer(generator, Frames(6, 64), [], file, MINE, earlier=EarlierStretches([trial]), lead_in=lead_in).measure(
         1e3, 1.0, Phase.PDR
     )
     assert len(led) == 1

@@ -58,7 +58,7 @@ class ClosedLoopSut(PreparedSut[TransferAsk, Transfer]):
     @property
     def transfers(self) -> list[Transfer]:
         """All of this subject so far, those of the run that is resumed included."""
-        return self._measurer.transfers if self._measurer else []
+        return self._measurer.made if self._measurer else []
 
     def measure_patiently(self, ask: TransferAsk, patience: Patience, repeat: int = 0) -> Transfer:
         """One transfer, the last of those that it takes."""
@@ -88,7 +88,7 @@ class ClosedLoopSut(PreparedSut[TransferAsk, Transfer]):
         belonging = self.belonging()
         self._measurer = TransferMeasurer(
             self._loop, self._observers, record.transfers, belonging,
-            counting=self._counting, earlier=record.earlier_transfers, on_transfer=self._told, check=self._check,
+            counting=self._counting, earlier=record.earlier_transfers, told=self._told, check=self._check,
         )  # fmt: skip
 
     def _earlier(self) -> EarlierStretches[Transfer]:

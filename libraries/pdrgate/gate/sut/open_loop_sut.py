@@ -14,9 +14,9 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.carried_frames import FramesSeen
 from pdrgate.gate.sut.cost_counting import busy_of
-from pdrgate.gate.sut.measurer import Measurer
 from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut, Traffic
 from pdrgate.gate.sut.probe import lead_in, probe, warm_up
+from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.measurands import Ask
 from pdrgate.phase import Phase
 from pdrgate.results.model import CalibrationResult
@@ -62,12 +62,12 @@ class OpenLoopSut(PreparedSut[Ask, Trial]):
         """Of the trials that were measured here, the probe's included."""
         self._told = told
         self._generator: Generator | None = None
-        self._measurer: Measurer | None = None
+        self._measurer: TrialMeasurer | None = None
 
     @property
     def trials(self) -> list[Trial]:
         """All of this subject so far, those of the run that is resumed included."""
-        return self._measurer.trials if self._measurer else []
+        return self._measurer.made if self._measurer else []
 
     def _begin(self, path: DataPath) -> Traffic:
         self._generator = counted_by(path.arrivals, self.testbed.generator(path.family))
@@ -109,7 +109,7 @@ class OpenLoopSut(PreparedSut[Ask, Trial]):
         earlier = self.trials
         self.scenario = scenario
         self._measurer = self._new_measurer()
-        self._measurer.trials[:0] = earlier
+        self._measurer.made[:0] = earlier
 
     def measure(self, load: float, duration: float, phase: Phase, goal: str = "", repeat: int = 0) -> Trial:
         """One trial."""
@@ -170,13 +170,13 @@ class OpenLoopSut(PreparedSut[Ask, Trial]):
             return None
         return CalibrationResult(ceiling=self.calibration.ceiling, forwarding_rate=self.calibration.forwarding_rate)
 
-    def _new_measurer(self) -> Measurer:
+    def _new_measurer(self) -> TrialMeasurer:
         assert self._generator is not None
         record = self.session.record
         belonging = self.belonging()
-        return Measurer(
+        return TrialMeasurer(
             self._generator, self.scenario.frames, self._observers, record.trials, belonging,
-            counting=self._counting, tracing=self._tracing, earlier=record.earlier, on_trial=self._told,
+            counting=self._counting, tracing=self._tracing, earlier=record.earlier, told=self._told,
             kept=self._kept, check=self._check, lead_in=self._lead_in,
             busy=busy_of(self.testbed), can_probe=self._can_probe,
         )  # fmt: skip

@@ -1,0 +1,122 @@
+"""Measures trials for a scenario, by a generator."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+
+from pdrgate.errors import SutError
+from pdrgate.gate.run.resumed_run import Belonging, EarlierStretches
+from pdrgate.gate.sut.measurer import Measurer
+from pdrgate.history.trials import TrialFile
+from pdrgate.measurands.latency import probe_rate
+from pdrgate.measurands.measurand import LATENCY, is_counted
+from pdrgate.observers.tap_counts import taken_from_taps
+from pdrgate.observers.watching import Observer
+from pdrgate.phase import Phase
+from pdrgate.traffic.frames import Frames
+from pdrgate.traffic.generator import Generator
+from pdrgate.trial import Trial
+
+
+class TrialMeasurer(Measurer[Trial]):
+    """A `Measurer` of trials. Those that tell what a packet costs have their functions counted.
+
+    Args:
+        tracing: what watches besides where a trial is to tell who called whom.
+        kept: what of a fresh trial is worth keeping: the frames that a generator took whole are many.
+        lead_in: called before a fresh trial of a load, while nobody watches.
+        busy: has a program use the SUT's CPU, around trials in which nothing is sent.
+        can_probe: whether packets may be latency probes, also where latency is only told.
+    """
+
+    def __init__(
+        self,
+        generator: Generator,
+        frames: Frames,
+        observers: Sequence[Observer],
+        file: TrialFile,
+        belonging: Belonging,
+        *,
+        counting: Sequence[Observer] = (),
+        tracing: Sequence[Observer] = (),
+        earlier: EarlierStretches[Trial] | None = None,
+        told: Callable[[Trial, bool], None] = lambda trial, replayed: None,
+        kept: Callable[[Trial], Trial] = lambda trial: trial,
+        check: Callable[[], None] = lambda: None,
+        lead_in: Callable[[float, Phase], None] = lambda load, phase: None,
+        busy: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext,
+        can_probe: bool = True,
+    ) -> None:
+        super().__init__(observers, file, belonging, counting=counting, earlier=earlier, told=told, check=check)
+        self._generator = generator
+        self._frames = frames
+        self._tracing = tuple(tracing)
+        self._kept = kept
+        self._lead_in = lead_in
+        self._busy = busy
+        self._can_probe = can_probe
+
+    def measure(self, load: float, duration: float, phase: Phase, goal: str = "", repeat: int = 0) -> Trial:
+        """One trial at ``load`` packets/s for ``duration`` seconds; in the phase `Phase.IDLE` nothing is sent.
+
+        Raises what the generator and the disk raise.
+        """
+        earlier = self._replay(load, duration, phase, repeat)
+        return self._taken(earlier, lambda: self._fresh(load, duration, phase, goal, repeat))
+
+    def _fresh(self, load: float, duration: float, phase: Phase, goal: str, repeat: int) -> Trial:
+        with self._blamed():
+            self._lead_in(load, phase)
+            resting = phase == Phase.IDLE
+            counted = is_counted(phase, max(self._belonging.pair, repeat))
+            more = self._counting if counted else self._tracing if phase == Phase.PATH else ()
+            frames = self._frames_of(load, phase)
+            with self._busy() if resting else contextlib.nullcontext(), self._watching(more) as watch:
+                trial = _rest(duration) if resting else self._generator.trial(load, duration, frames)
+        observed = watch.observation
+        seen = self._seen(observed)
+        seen |= {  # a generator may have counters of its own, and say what disturbed it
+            "counters_before": {**seen["counters_before"], **trial.counters_before},
+            "counters_after": {**seen["counters_after"], **trial.counters_after},
+            # Who calls whom does not depend on how late the machine is, and to follow calls makes it late.
+            "disturbed": () if phase == Phase.PATH else (*trial.disturbed, *observed.disturbed),
+        }
+        trial = dataclasses.replace(
+            self._kept(trial),
+            **seen,
+            stacks=observed.stacks,
+            counted=observed.counted,
+            phase=phase,
+            goal=goal,
+            repeat=repeat,
+        )
+        taken = taken_from_taps(trial)
+        if taken is not None and trial.forwarded > taken:
+            raise SutError(
+                f"the SUT is said to have had {trial.forwarded} packets of a trial, and {taken} were taken from the "
+                "queues before it: what its side tells is not true; is its kernel to be trusted?"
+            )
+        return self._keep(trial)
+
+    def _frames_of(self, load: float, phase: Phase) -> Frames:
+        """Trials that tell latency have probes, also where nobody asked for them in all trials."""
+        asked = phase in LATENCY or (phase == Phase.SOAK and self._can_probe)
+        if not asked or self._frames.probe_rate:
+            return self._frames
+        return dataclasses.replace(self._frames, probe_rate=probe_rate(load))
+
+    def _replay(self, load: float, duration: float, phase: Phase, repeat: int) -> Trial | None:
+        if phase == Phase.DROPS:  # what was stored before and after it is one way
+            return None
+        return self._earlier.next(self._belonging, (phase, repeat, load, duration))
+
+
+def _rest(duration: float) -> Trial:
+    """A trial in which nothing is sent."""
+    started = time.time()
+    time.sleep(duration)
+    return Trial(intended_load=0.0, intended_duration=duration, offered=0, forwarded=0, started=started)
