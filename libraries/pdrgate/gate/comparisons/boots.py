@@ -5,12 +5,12 @@ from __future__ import annotations
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
 from typing import Any, Generic
 
 from pdrgate.errors import DataError, PdrGateError, TestbedError
+from pdrgate.gate.comparisons.boots_ahead import BootsAhead
 from pdrgate.gate.comparisons.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.one_boot import AnyAsk, Boot, BootError
 from pdrgate.gate.run.scenario import Scenario
@@ -26,9 +26,6 @@ from pdrgate.stats.intervals import load_meanwhile
 from pdrgate.testbeds import Booting, Testbed
 from pdrgate.trial import AnyStretch
 from pdrgate.units import Ratio
-
-_MOST_AHEAD = 2
-"""Pairs that are up, or on their way, beside the one that is measured: guests take memory."""
 
 
 class Boots(ABC, Generic[AnyAsk, AnyStretch]):
@@ -83,11 +80,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         self._test = test
         self._introduced: set[Side] = set()
         """Sides of which a boot has been told of in words."""
-        self._ahead: dict[tuple[Side, int], tuple[PreparedSut[AnyAsk, AnyStretch], Future[None]]] = {}
-        """Boots that are not measured yet, by their build and pair, and whether they are set up already."""
-        self._to_come: list[tuple[Sequence[Side], int]] = []
-        """Those that may be begun meanwhile, and their pair."""
-        self._meanwhile = ThreadPoolExecutor(len(SIDES), "boots-ahead")
+        self._ahead: BootsAhead[AnyAsk, AnyStretch] = BootsAhead(self._subject)
         self._steady = False
         """Whether the boots' speed is constant."""
 
@@ -221,10 +214,9 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
                 self._leave(mixed, ended)
                 self.sides.update({side: replace(self.sides[side], fingerprint={}) for side in group})
                 return self._group(group, number, search_only=search_only)
-            go_ahead = partial(self._go_ahead, wanted)
+            go_ahead = partial(self._ahead.go_on, wanted)
             if all(one.subject.testbed.steady for one in started):
-                later = range(number + 1, number + 1 + _MOST_AHEAD)
-                self._to_come = [(group, one) for one in later if (group[0], one) not in self._ahead]
+                self._ahead.plan(group, number)
                 go_ahead()
             self._judge_packets(started)
             for one in started:
@@ -236,14 +228,10 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
                 self._measure_more(started)
                 self._judge_packets(started)
         finally:
-            self._to_come.clear()
             # Of one that did not come to be measured because the other failed, nothing may be left for the next pair.
-            given_up = [ahead for ahead in self._ahead.values() if ahead[0] in booting]
-            self._ahead = {which: ahead for which, ahead in self._ahead.items() if ahead not in given_up}
+            given_up = self._ahead.give_up(booting)
             self._leave(started, booting)
-            for subject, future in given_up:
-                wait((future,))  # not for long: its testbed is closed
-                subject.abandon()
+            given_up.abandon()
         return started
 
     def _judge_packets(self, started: Sequence[Boot[AnyAsk, AnyStretch]]) -> None:
@@ -259,44 +247,18 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
 
     def close(self) -> None:
         """Wait until nothing is set up any more beside trials; the testbeds of what was are the session's to leave."""
-        self._meanwhile.shutdown(cancel_futures=True)
-        for subject, _ in self._ahead.values():
-            subject.abandon()
-
-    def _go_ahead(self, wanted: Callable[[int], bool]) -> None:
-        """Let the next boots come up and be set up while these are measured: that does not change a constant speed.
-
-        One pair after the other: when a pair ends its next one is set up where the machine has time for it.
-        """
-        if not self._to_come or not all(future.done() for _, future in self._ahead.values()):
-            return
-        if not wanted(self._to_come[0][1]):
-            self._to_come.clear()
-            return
-        group, number = self._to_come.pop(0)
-        for side in group:
-            try:
-                subject = self._subject(side, number)
-            except TestbedError:
-                self._to_come.clear()
-                return  # it is tried again, and told, when its turn comes
-            self._set_up_meanwhile(subject)
-
-    def _set_up_meanwhile(self, subject: PreparedSut[AnyAsk, AnyStretch]) -> None:
-        if isinstance(subject.testbed, Booting):
-            subject.testbed.stand_back()
-        self._ahead[_which(subject)] = subject, self._meanwhile.submit(subject.set_up)
+        self._ahead.close()
 
     def _begun(self, side: Side, number: int) -> PreparedSut[AnyAsk, AnyStretch]:
         self.session.observer.said(f"boot {number} of the {side}, {self.builds[side].label}")
-        if (side, number) in self._ahead:
-            return self._ahead[side, number][0]
+        if (ahead := self._ahead.of(side, number)) is not None:
+            return ahead
         try:
             subject = self._subject(side, number)
         except TestbedError as error:
             raise BootError(side, error) from error
         if self._together and isinstance(subject.testbed, Booting):
-            self._set_up_meanwhile(subject)  # both of a pair at once
+            self._ahead.set_up(subject)  # both of a pair at once
         return subject
 
     def _subject(self, side: Side, number: int) -> PreparedSut[AnyAsk, AnyStretch]:
@@ -310,11 +272,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
     def _start(self, build: Build, subject: PreparedSut[AnyAsk, AnyStretch]) -> Boot[AnyAsk, AnyStretch]:
         testbed = subject.testbed
         try:
-            if (ahead := self._ahead.get(_which(subject))) is not None:
-                ahead[1].result()
-                del self._ahead[_which(subject)]
-                if isinstance(testbed, Booting):
-                    testbed.take_place()
+            self._ahead.take(subject)
             try:
                 self.session.ready(testbed, subject.introduce)
                 subject.prepare()
@@ -350,11 +308,6 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         except PdrGateError as error:
             # The guest may be gone, and with it all that was to be put back.
             self.session.observer.said(str(error))
-
-
-def _which(subject: PreparedSut[Any, Any]) -> tuple[Side, int]:
-    assert subject.identity.side is not None
-    return subject.identity.side, subject.identity.pair
 
 
 def _unlike(started: Sequence[Boot[Any, Any]]) -> bool:

@@ -1,0 +1,109 @@
+"""Boots that come up, and are set up, while others are measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any, Generic
+
+from pdrgate.errors import TestbedError
+from pdrgate.gate.comparisons.compared_builds import SIDES
+from pdrgate.gate.comparisons.one_boot import AnyAsk
+from pdrgate.gate.sut.prepared_sut import PreparedSut
+from pdrgate.results.model import Side
+from pdrgate.testbeds import Booting
+from pdrgate.trial import AnyStretch
+
+_MOST_AHEAD = 2
+"""Pairs that are up, or on their way, beside the one that is measured: guests take memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """Boots that are not measured after all, and what sets them up."""
+
+    boots: Sequence[tuple[PreparedSut[Any, Any], Future[None]]]
+
+    def abandon(self) -> None:
+        """Wait until nothing sets them up any more: not for long once their testbeds are closed."""
+        for subject, future in self.boots:
+            wait((future,))
+            subject.abandon()
+
+
+class BootsAhead(Generic[AnyAsk, AnyStretch]):
+    """The boots that are not measured yet, by their build and pair.
+
+    Args:
+        begin: begins a boot of a build for a pair; raises TestbedError.
+    """
+
+    def __init__(self, begin: Callable[[Side, int], PreparedSut[AnyAsk, AnyStretch]]) -> None:
+        self._begin = begin
+        self._ahead: dict[tuple[Side, int], tuple[PreparedSut[AnyAsk, AnyStretch], Future[None]]] = {}
+        """Each with whether it is set up already."""
+        self._to_come: list[tuple[Sequence[Side], int]] = []
+        """Those that may be begun meanwhile, and their pair."""
+        self._meanwhile = ThreadPoolExecutor(len(SIDES), "boots-ahead")
+
+    def of(self, side: Side, number: int) -> PreparedSut[AnyAsk, AnyStretch] | None:
+        """The boot of a build for a pair, where it was begun."""
+        return self._ahead[side, number][0] if (side, number) in self._ahead else None
+
+    def plan(self, group: Sequence[Side], number: int) -> None:
+        """Let the boots of the pairs after that one be begun by `go_on`."""
+        later = range(number + 1, number + 1 + _MOST_AHEAD)
+        self._to_come = [(group, one) for one in later if (group[0], one) not in self._ahead]
+
+    def go_on(self, wanted: Callable[[int], bool]) -> None:
+        """Let the next boots come up and be set up while others are measured: that does not change a constant speed.
+
+        One pair after the other: when a pair ends its next one is set up where the machine has time for it.
+        """
+        if not self._to_come or not all(future.done() for _, future in self._ahead.values()):
+            return
+        if not wanted(self._to_come[0][1]):
+            self._to_come.clear()
+            return
+        group, number = self._to_come.pop(0)
+        for side in group:
+            try:
+                subject = self._begin(side, number)
+            except TestbedError:
+                self._to_come.clear()
+                return  # it is tried again, and told, when its turn comes
+            self.set_up(subject)
+
+    def set_up(self, subject: PreparedSut[AnyAsk, AnyStretch]) -> None:
+        """Set a boot up beside whatever else is done."""
+        if isinstance(subject.testbed, Booting):
+            subject.testbed.stand_back()
+        self._ahead[_which(subject)] = subject, self._meanwhile.submit(subject.set_up)
+
+    def take(self, subject: PreparedSut[AnyAsk, AnyStretch]) -> None:
+        """Wait until a boot that was begun ahead is set up; it is none of these any more. Raises what that raised."""
+        if (ahead := self._ahead.get(_which(subject))) is None:
+            return
+        ahead[1].result()
+        del self._ahead[_which(subject)]
+        if isinstance(subject.testbed, Booting):
+            subject.testbed.take_place()
+
+    def give_up(self, subjects: Sequence[PreparedSut[AnyAsk, AnyStretch]]) -> GivenUp:
+        """Begin no further boots, and forget these."""
+        self._to_come.clear()
+        given_up = [ahead for ahead in self._ahead.values() if ahead[0] in subjects]
+        self._ahead = {which: ahead for which, ahead in self._ahead.items() if ahead not in given_up}
+        return GivenUp(given_up)
+
+    def close(self) -> None:
+        """Wait until nothing is set up any more."""
+        self._meanwhile.shutdown(cancel_futures=True)
+        for subject, _ in self._ahead.values():
+            subject.abandon()
+
+
+def _which(subject: PreparedSut[Any, Any]) -> tuple[Side, int]:
+    assert subject.identity.side is not None
+    return subject.identity.side, subject.identity.pair
