@@ -182,3 +182,23 @@ def test_segments_that_cannot_be() -> None:
     for way, has in ((path(6), 0), (many, 9)):
         with pytest.raises(UsageError, match=rf"through 1 to 8 segments, and the path has {has}; choose another"):
             template(Frames(6, segments=True), way, tag=TAG, probe_tag=PROBE_TAG)
+
+
+@given(families, st.integers(1, 4094), sizes, words, st.sampled_from(["ports", "addresses"]))
+def test_a_tag_stands_behind_the_mac_addresses_and_is_part_of_the_size(
+    family: Literal[4, 6], vlan: int, size: int, word: int, vary: Literal["ports", "addresses"]
+) -> None:
+    frames = Frames(family, size, vary=vary, vlan=vlan)
+    part = template(frames, path(family), tag=TAG, probe_tag=PROBE_TAG)
+    frame = part.frame(word)
+    assert len(frame) == part.plain_size - 4 == frames.wire_size - 4 == max(size, 70 if family == 6 else 64) - 4
+    assert frame[12:16] == struct.pack("!HH", 0x8100, vlan)
+    found = decode(frame[:12] + frame[16:])  # its checksums are right
+    assert found.source_port == (word if vary == "ports" else 1024)
+    assert (part.link_header, part.frame(word, probe=True)[12:16]) == (18, frame[12:16])
+
+
+@pytest.mark.parametrize("vlan", [0, 4095])
+def test_a_vlan_that_does_not_exist(vlan: int) -> None:
+    with pytest.raises(UsageError, match=rf"^VLAN {vlan} does not exist; use 1 to 4094$"):
+        Frames(4, vlan=vlan)

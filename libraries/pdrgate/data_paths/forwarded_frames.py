@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 
 from pdrgate.data_paths.contract import Hop
-from pdrgate.traffic.frames import checksum, words_sum
+from pdrgate.traffic.frames import complete_ipv4, network_layer
 
-_ROUTING = 43
-_SEGMENTS = 62
-"""Where the segments begin, of a frame with a segment routing header right behind its IPv6 header."""
+_IPV6, _ROUTING = 0x86DD, 43
+_SEGMENTS = 48
+"""Where the segments begin behind the beginning of an IPv6 header, with a segment routing header right behind it."""
 
 
 def redirected(frame: bytes, hops: Sequence[Hop], direction: int) -> bytes:
@@ -26,19 +25,19 @@ def redirected(frame: bytes, hops: Sequence[Hop], direction: int) -> bytes:
 def routed(frame: bytes, hops: Sequence[Hop], direction: int) -> bytes:
     """The same, with a hop limit, or a time to live and its checksum, of one less for each hop (RFC 8200, RFC 1812)."""
     made = bytearray(redirected(frame, hops, direction))
-    if made[12:14] == b"\x86\xdd":
-        made[21] -= len(hops)
-    else:
-        made[22] -= len(hops)
-        struct.pack_into("!H", made, 24, checksum(words_sum(bytes(made[14:24] + made[26:34]))))
+    kind, at = network_layer(made)
+    made[at + (7 if kind == _IPV6 else 8)] -= len(hops)
+    complete_ipv4(made)
     return bytes(made)
 
 
 def segments_ended(frame: bytes, hops: Sequence[Hop], direction: int) -> bytes:
     """The same, where each hop ends a segment and makes the next one the destination (RFC 8986, section 4.1)."""
     made = bytearray(routed(frame, hops, direction))
-    if made[20] == _ROUTING:
-        made[57] -= min(len(hops), made[57])
-        following = _SEGMENTS + 16 * made[57]
-        made[38:54] = made[following : following + 16]
+    _, at = network_layer(made)
+    if made[at + 6] == _ROUTING:
+        left = at + 43
+        made[left] -= min(len(hops), made[left])
+        following = at + _SEGMENTS + 16 * made[left]
+        made[at + 24 : at + 40] = made[following : following + 16]
     return bytes(made)

@@ -33,6 +33,7 @@ MORE_MODULES = (
     "seg6_iptunnel",
     "sch_netem",
     "tcp_bbr",
+    "8021q",
 )
 """There for data paths; loaded when they are used first."""
 

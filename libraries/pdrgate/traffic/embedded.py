@@ -44,6 +44,7 @@ _QUIET = 0.050
 """Seconds without a packet that end a drain: longer than a shared machine mostly takes a CPU away."""
 _DRAIN_LIMIT = 1.0
 _CHUNK = 1 << 16
+_ETHERNET = 14
 """Bytes."""
 _DIRECTION, _KINDS = 2, 4
 """See wire.h."""
@@ -209,6 +210,7 @@ class EmbeddedGenerator:
             vary_in_ip=int(same.vary_in_ip),
             probe_every=probe_every,
             routing=same.routing,
+            vlan=same.link_header - _ETHERNET,
             plain_len=same.plain_size - FCS,
             probe_len=same.probe_size - FCS,
             cookie=self._cookie,

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 
-from pdrgate.traffic.frames import checksum, words_sum
+from pdrgate.traffic.frames import checksum, network_layer, words_sum
 
 _ETHERNET, _UDP = 14, 8
 _IPV4, _IPV6, _ROUTING = 0x0800, 0x86DD, 43
@@ -64,7 +64,7 @@ class Difference:
 
 
 def fields(frame: bytes) -> tuple[Field, ...]:
-    """The fields of Ethernet, IP, a routing header and UDP, in their order; the payload is none of them."""
+    """The fields of Ethernet, a VLAN tag, IP, a routing header and UDP, in their order; the payload is none of them."""
     return tuple(_fields(frame))
 
 
@@ -92,7 +92,7 @@ def differences(must_be: bytes, got: bytes) -> tuple[Difference, ...]:
             value = got[field.begin : field.end]
             untouched = not changed & _COVERED and value == must_be[field.begin : field.end]
             if not untouched and value not in sums:
-                left_out = value == b"\0\0" and got[12:14] == b"\x08\x00"  # which IPv4 allows (RFC 768)
+                left_out = value == b"\0\0" and network_layer(got)[0] == _IPV4  # which IPv4 allows (RFC 768)
                 found.append(replace(_sum_difference(field, sums[0], got), broken=not left_out))
     return tuple(found)
 
@@ -121,8 +121,11 @@ def decoded(frame: bytes) -> str:
 def _fields(frame: bytes) -> Iterator[Field]:
     yield Field("destination MAC", 0, 6)
     yield Field("source MAC", 6, 12)
-    yield Field("EtherType", 12, 14)
-    at, kind = _ETHERNET, int.from_bytes(frame[12:14])
+    kind, at = network_layer(frame)
+    if at != _ETHERNET:
+        yield Field("tag's EtherType", 12, 14)
+        yield Field("VLAN tag", 14, 16)
+    yield Field("EtherType", at - 2, at)
     if kind == _IPV4:
         for name, begin, end in (
             ("version and header length", 0, 1), ("type of service", 1, 2), ("total length", 2, 4),
@@ -162,17 +165,18 @@ def _sum_difference(field: Field, right: bytes, got: bytes) -> Difference:
 
 def _is_cut(frame: bytes) -> bool:
     """Whether its IP header tells of more bytes than there are."""
-    kind = int.from_bytes(frame[12:14])
+    kind, at = network_layer(frame)
     if kind == _IPV4:
-        return len(frame) < _ETHERNET + int.from_bytes(frame[16:18])
-    return kind == _IPV6 and len(frame) < _ETHERNET + 40 + int.from_bytes(frame[18:20])
+        return len(frame) < at + int.from_bytes(frame[at + 2 : at + 4])
+    return kind == _IPV6 and len(frame) < at + 40 + int.from_bytes(frame[at + 4 : at + 6])
 
 
 def _header_checksum(frame: bytes) -> bytes | None:
     """What an IPv4 header's must be; None where there is no such header."""
-    if frame[12:14] != b"\x08\x00" or len(frame) < _ETHERNET + 20:
+    kind, at = network_layer(frame)
+    if kind != _IPV4 or len(frame) < at + 20:
         return None
-    return struct.pack("!H", checksum(words_sum(frame[14:24] + frame[26:34])))
+    return struct.pack("!H", checksum(words_sum(frame[at : at + 10] + frame[at + 12 : at + 20])))
 
 
 def _udp_checksums(frame: bytes) -> tuple[bytes, bytes] | None:

@@ -17,7 +17,10 @@ from pdrgate.errors import UsageError
 
 FCS = 4
 PROBE_PAYLOAD = MARK_PAYLOAD = 8
-_ETHERNET = 14
+_ETHERNET, _VLAN = 14, 4
+_ETHERTYPE = {4: 0x0800, 6: 0x86DD}
+_TAGGED = 0x8100
+"""The EtherType of an IEEE 802.1Q tag."""
 _UDP = 8
 _IP = {4: 20, 6: 40}
 _ROUTING, _SEGMENT_ROUTING = 43, 4
@@ -49,6 +52,8 @@ class Frames:
     """Latency probes per second, over all directions; 0 means none. At least every second packet stays a plain one."""
     segments: bool = False
     """Whether a segment routing header (RFC 8754) leads each packet through the segments of its path."""
+    vlan: int | None = None
+    """The VLAN of an IEEE 802.1Q tag, 1 to 4094, whose four bytes are part of the size; None: frames are not tagged."""
     imix: bool = False
     """The sizes of ``IMIX`` instead of ``size``, which has no meaning then."""
     mark: int | None = None
@@ -72,6 +77,8 @@ class Frames:
             raise UsageError("packets that a receiver reads cannot be latency probes; send none")
         if self.segments and self.family != 6:
             raise UsageError("IPv4 has no segment routing header; use IPv6")
+        if self.vlan is not None and not 1 <= self.vlan <= 4094:
+            raise UsageError(f"VLAN {self.vlan} does not exist; use 1 to 4094")
 
     @property
     def shares(self) -> tuple[tuple[int, Frames], ...]:
@@ -81,9 +88,14 @@ class Frames:
         return tuple((weight, dataclasses.replace(self, size=size, imix=False)) for size, weight in IMIX)
 
     @property
+    def link_header(self) -> int:
+        """Bytes of the Ethernet header and its tag."""
+        return _ETHERNET + (0 if self.vlan is None else _VLAN)
+
+    @property
     def header(self) -> int:
         """Bytes of the Ethernet, IP and UDP headers, without a routing header."""
-        return _ETHERNET + _IP[self.family] + _UDP
+        return self.link_header + _IP[self.family] + _UDP
 
     @property
     def wire_size(self) -> int:
@@ -132,6 +144,8 @@ class Template:
     plain_size: int
     """Bytes of a plain frame with FCS."""
     probe_size: int
+    link_header: int
+    """Bytes before the IP header."""
     routing: int
     """Bytes of the routing header."""
     first: int
@@ -151,8 +165,8 @@ class Template:
         head, size = (self.probe, self.probe_size) if probe else (self.plain, self.plain_size)
         made = bytearray(head + payload[: size - FCS - len(head)].ljust(size - FCS - len(head), b"\0"))
         struct.pack_into("!H", made, self.vary_offset, word)
-        if self.vary_in_ip and made[12:14] == b"\x08\x00":
-            struct.pack_into("!H", made, 24, checksum(words_sum(bytes(made[14:24] + made[26:34]))))
+        if self.vary_in_ip:
+            complete_ipv4(made)
         total = (self.probe_sum if probe else self.csum_sum) + word + words_sum(bytes(made[len(head) :]))
         struct.pack_into("!H", made, len(head) - 2, checksum(total) or 0xFFFF)
         return bytes(made)
@@ -170,6 +184,22 @@ def checksum(total: int) -> int:
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return ~total & 0xFFFF
+
+
+def network_layer(frame: bytes | bytearray) -> tuple[int, int]:
+    """The EtherType of what a frame carries, behind a VLAN tag if it has one, and where that begins."""
+    kind, at = int.from_bytes(frame[12:14]), _ETHERNET
+    if kind == _TAGGED:
+        kind, at = int.from_bytes(frame[16:18]), _ETHERNET + _VLAN
+    return kind, at
+
+
+def complete_ipv4(frame: bytearray) -> None:
+    """Sum the header of a frame that carries IPv4 anew; others stay as they are."""
+    kind, at = network_layer(frame)
+    if kind == _ETHERTYPE[4]:
+        covered = bytes(frame[at : at + 10] + frame[at + 12 : at + 20])
+        struct.pack_into("!H", frame, at + 10, checksum(words_sum(covered)))
 
 
 def template(frames: Frames, path: Path, *, tag: int, probe_tag: int) -> Template:
@@ -194,7 +224,7 @@ def template(frames: Frames, path: Path, *, tag: int, probe_tag: int) -> Templat
     first = struct.unpack("!H", path.source.packed[-2:])[0] if in_address else _SOURCE_PORT
 
     def headers(frame_size: int, port: int) -> tuple[bytes, int, int]:
-        ip_payload = frame_size - FCS - _ETHERNET - _IP[frames.family]
+        ip_payload = frame_size - FCS - frames.link_header - _IP[frames.family]
         length = ip_payload - len(routing)
         sport = _SOURCE_PORT if in_address else 0
         udp = struct.pack("!HHHH", sport, port, length, 0)
@@ -213,7 +243,9 @@ def template(frames: Frames, path: Path, *, tag: int, probe_tag: int) -> Templat
             if not in_address:
                 ip = ip[:10] + struct.pack("!H", checksum(ip_sum))
         ethernet = bytes.fromhex((path.destination_mac + path.source_mac).replace(":", ""))
-        ethernet += struct.pack("!H", 0x86DD if ipv6 else 0x0800)
+        if frames.vlan is not None:
+            ethernet += struct.pack("!HH", _TAGGED, frames.vlan)
+        ethernet += struct.pack("!H", _ETHERTYPE[frames.family])
         return ethernet + ip + source + destination.packed + routing + udp, words_sum(pseudo + udp), ip_sum
 
     payload = 0 if frames.mark is None else MARK_PAYLOAD
@@ -228,6 +260,7 @@ def template(frames: Frames, path: Path, *, tag: int, probe_tag: int) -> Templat
         probe=probe,
         plain_size=plain_size,
         probe_size=probe_size,
+        link_header=frames.link_header,
         routing=len(routing),
         first=first,
         csum_sum=csum_sum,

@@ -109,7 +109,7 @@ int send(struct xdp_md *ctx)
 	__u8 *header;
 	__u64 i, sum;
 	__u16 word;
-	__u32 which, at, routing;
+	__u32 which, at, routing, vlan;
 	int probe;
 
 	if (!c || c->over)
@@ -134,10 +134,18 @@ int send(struct xdp_md *ctx)
 	sum = probe ? d->probe_sum : d->csum_sum;
 	sum += word;
 
+	header = probe ? d->probe : d->plain;
+	vlan = c->asked.vlan & VLAN;
+	if (vlan) {	/* the MAC addresses come first; all else is four bytes later */
+		if (data + VLAN + HEADER_V4 > end)
+			return XDP_ABORTED;
+		__builtin_memcpy(data, header, VLAN);
+		data += VLAN;
+		header += VLAN;
+	}
 	if (c->asked.v6) {
 		if (data + HEADER_V6 > end)
 			return XDP_ABORTED;
-		header = probe ? d->probe : d->plain;
 		__builtin_memcpy(data, header, HEADER_V6);
 		routing = c->asked.routing & 0xf8;
 		for (at = 0; at < routing && at < ROUTING_MAX; at += 8) {
@@ -149,12 +157,13 @@ int send(struct xdp_md *ctx)
 	} else {
 		if (data + HEADER_V4 > end)
 			return XDP_ABORTED;
-		__builtin_memcpy(data, probe ? d->probe : d->plain, HEADER_V4);
+		__builtin_memcpy(data, header, HEADER_V4);
 		payload = data + HEADER_V4;
 		if (c->asked.vary_in_ip)
 			*(__u16 *)(data + 24) =
 				bpf_htons(fold((__u64)d->ip_sum + word + (probe ? c->asked.probe_len - c->asked.plain_len : 0)));
 	}
+	data = (void *)(long)ctx->data;
 	at = c->asked.vary_offset & 255;
 	if (data + at + 2 > end)
 		return XDP_ABORTED;
@@ -203,6 +212,12 @@ static __always_inline int identify(struct control *c, void *data, void *end, vo
 	if (data + HEADER_V4 > end)
 		return -1;
 	ethertype = *(__u16 *)(data + 12);
+	if (ethertype == bpf_htons(ETH_P_8021Q)) {
+		data += VLAN;
+		if (data + HEADER_V4 > end)
+			return -1;
+		ethertype = *(__u16 *)(data + 12);
+	}
 	if (ethertype == bpf_htons(ETH_P_IPV6)) {
 		void *udp = data + HEADER_V6 - 8;
 		__u8 next;

@@ -9,16 +9,17 @@
 
 #include "latency.h"
 
-#define WIRE_VERSION 6
+#define WIRE_VERSION 7
 #define LOOKS 16			/* looks at what is under way, at equal steps of the sending time */
 #define MAX_BATCH 64
 #define MAX_FRAME 1514			/* bytes without FCS */
 #define HEADER_V4 42			/* Ethernet + IPv4 + UDP */
 #define HEADER_V6 62			/* Ethernet + IPv6 + UDP */
+#define VLAN 4				/* bytes of an IEEE 802.1Q tag, behind the MAC addresses */
 #define ROUTING_MAX 152			/* an IPv6 routing header of nine segments: eight hops and the end */
 #define PROBE_PAYLOAD 8			/* the sending time, CLOCK_MONOTONIC ns */
 #define MARK_PAYLOAD 8			/* the trial's mark and the packet's number, 32 bits each, big-endian */
-#define HEADER_MAX (HEADER_V6 + ROUTING_MAX + PROBE_PAYLOAD)
+#define HEADER_MAX (HEADER_V6 + VLAN + ROUTING_MAX + PROBE_PAYLOAD)
 #define SAMPLES 8			/* frames that a CPU keeps whole in a trial, at most */
 #define SAMPLE_ROOM 1520		/* bytes of a frame that are kept: a multiple of 8, no less than MAX_FRAME */
 
@@ -56,6 +57,7 @@ struct request {
 	__u32 vary_in_ip;		/* the word is part of the IP header */
 	__u32 probe_every;		/* every n-th packet is a probe; 0 = none */
 	__u32 routing;			/* bytes of the routing header before UDP, a multiple of 8; IPv6 only */
+	__u32 vlan;			/* bytes of the tag: VLAN, or 0 for none */
 	__u32 plain_len, probe_len;	/* bytes without FCS */
 	__u32 cookie;			/* last word of every destination address */
 	__u32 tag;			/* UDP destination port of this trial; see DIRECTION and PROBE */

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import ctypes
 
-VERSION = 6
-HEADER_MAX = 222
-"""Bytes of the longest header, with a routing header of nine segments and a probe's time stamp."""
+VERSION = 7
+HEADER_MAX = 226
+"""Bytes of the longest header, with a VLAN tag, a routing header of nine segments and a probe's time stamp."""
 
 
 class Direction(ctypes.Structure):
@@ -48,6 +48,7 @@ class Request(ctypes.Structure):
         ("vary_in_ip", ctypes.c_uint32),
         ("probe_every", ctypes.c_uint32),
         ("routing", ctypes.c_uint32),
+        ("vlan", ctypes.c_uint32),
         ("plain_len", ctypes.c_uint32),
         ("probe_len", ctypes.c_uint32),
         ("cookie", ctypes.c_uint32),

@@ -171,10 +171,15 @@ static uint16_t fold(uint64_t sum)
 	return (uint16_t)~sum;
 }
 
+static uint32_t header_bytes(const struct request *asked)
+{
+	return (asked->v6 ? HEADER_V6 + asked->routing : HEADER_V4) + asked->vlan;
+}
+
 /* The same frame that the BPF program writes, for the packet engine. */
 static uint32_t fill(uint8_t *frame, uint64_t i)
 {
-	uint32_t header = control->asked.v6 ? HEADER_V6 + control->asked.routing : HEADER_V4, length;
+	uint32_t header = header_bytes(&control->asked), length;
 	struct direction *d = &control->asked.dir[control->asked.directions > 1 ? i & 1 : 0];
 	bool probe = control->asked.probe_every && i % control->asked.probe_every == 0;
 	uint16_t word = d->first + (control->asked.directions > 1 ? i >> 1 : i) % control->asked.flows, wire;
@@ -186,7 +191,7 @@ static uint32_t fill(uint8_t *frame, uint64_t i)
 	memset(frame + header, 0, length - header < LEFTOVER ? length - header : LEFTOVER);
 	if (control->asked.vary_in_ip && !control->asked.v6) {
 		wire = htons(fold((uint64_t)d->ip_sum + word + (probe ? control->asked.probe_len - control->asked.plain_len : 0)));
-		memcpy(frame + 24, &wire, 2);
+		memcpy(frame + 24 + control->asked.vlan, &wire, 2);
 	}
 	wire = htons(word);
 	memcpy(frame + control->asked.vary_offset, &wire, 2);
@@ -421,7 +426,7 @@ static bool take(struct request *asked)
 /* What would lead out of a buffer or into a division by nothing; NULL where all is well. */
 static const char *out_of_range(const struct request *asked)
 {
-	uint32_t header = asked->v6 ? HEADER_V6 + asked->routing : HEADER_V4;
+	uint32_t header = header_bytes(asked);
 
 	if (!asked->count || asked->count > INT32_MAX)
 		return "count";
@@ -435,6 +440,8 @@ static const char *out_of_range(const struct request *asked)
 		return "directions";
 	if (asked->routing > ROUTING_MAX || asked->routing % 8)
 		return "routing";
+	if (asked->vlan && asked->vlan != VLAN)
+		return "vlan";
 	if (asked->plain_len < header || asked->plain_len > MAX_FRAME)
 		return "plain_len";
 	if (asked->probe_every && (asked->probe_len < header + PROBE_PAYLOAD || asked->probe_len > MAX_FRAME))

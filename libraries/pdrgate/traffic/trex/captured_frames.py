@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from pdrgate.traffic.frames import checksum, words_sum
+from pdrgate.traffic.frames import complete_ipv4
 from pdrgate.traffic.trex.trex_streams import Stream
 from pdrgate.trial import CarriedFrame
 
@@ -44,7 +44,7 @@ def _packet(stream: Stream, got: bytes) -> bytes:
     for sweep in stream.sweeps:
         struct.pack_into("!H", packet, sweep.offset, sweep.high - step if sweep.down else sweep.low + step)
     if stream.fix_ipv4:
-        struct.pack_into("!H", packet, 24, checksum(words_sum(bytes(packet[14:24] + packet[26:34]))))
+        complete_ipv4(packet)
     return bytes(packet)
 
 

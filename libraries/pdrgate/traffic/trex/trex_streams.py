@@ -22,7 +22,6 @@ GROUPS = 32
 
 _BASE_PORT = 0x8000
 _UDP = 8
-_ETHERNET = 14
 _MACS = 12
 
 
@@ -52,8 +51,8 @@ class Stream:
     probe: bool = False
     """The server stamps the packets with the time and keeps a histogram of their latency."""
     sweeps: tuple[FieldSweep, ...] = ()
-    fix_ipv4: bool = False
-    """The IPv4 header's checksum is to be summed for each packet."""
+    fix_ipv4: int = 0
+    """Where the IPv4 header begins whose checksum is to be summed for each packet; 0: none is."""
 
 
 def streams(
@@ -148,7 +147,7 @@ def _stream(frames: Frames, path: Path, count: int, duration: float, group: int,
     struct.pack_into("!H", packet, sweeps[0].offset, sweeps[0].low)
     struct.pack_into("!H", packet, sweeps[1].offset, sweeps[1].high)
     if part.vary_in_ip and frames.family == 4:
-        struct.pack_into("!H", packet, _ETHERNET + 10, checksum(part.ip_sum + first))
+        struct.pack_into("!H", packet, part.link_header + 10, checksum(part.ip_sum + first))
     if not (probe and frames.family == 4):
         # The template summed its own, lowest destination port; the two fields add up to the same in every packet.
         struct.pack_into("!H", packet, header - 2, checksum(part.csum_sum + first + last) or 0xFFFF)
@@ -160,7 +159,7 @@ def _stream(frames: Frames, path: Path, count: int, duration: float, group: int,
         group=group,
         probe=probe,
         sweeps=sweeps if frames.flows > 1 else (),
-        fix_ipv4=part.vary_in_ip and frames.family == 4 and frames.flows > 1,
+        fix_ipv4=part.link_header if part.vary_in_ip and frames.family == 4 and frames.flows > 1 else 0,
     )
 
 

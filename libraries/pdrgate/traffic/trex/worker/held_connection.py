@@ -153,7 +153,7 @@ class WorkerSession:
             )
             program.append(api.STLVmWrFlowVar(fv_name=name, pkt_offset=sweep["offset"]))
         if stream["fix_ipv4"]:
-            program.append(api.STLVmFixIpv4(offset=14))
+            program.append(api.STLVmFixIpv4(offset=stream["fix_ipv4"]))
         kind = api.STLFlowLatencyStats if stream["probe"] else api.STLFlowStats
         return api.STLStream(
             packet=api.STLPktBuilder(pkt_buffer=base64.b64decode(stream["packet"]), vm=api.STLScVmRaw(program)),
