@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pdrgate.replication.replicates import Replicates, replicate
+from pdrgate.replication.replicates import Replicates, SutFacts, replicate
 from pdrgate.results.model import BootResult, Side, SideResult
 from pdrgate.results.verdict import Judgement
 
@@ -17,10 +17,7 @@ class Counting:
     sides: Mapping[Side, SideResult] = {}
     loads: tuple[float, ...] = ()
     latency_loads: tuple[float, ...] = ()
-    steady = True
-    cost_tolerance: float | None = None
-    sut_cpus: tuple[int, ...] = ()
-    carried = uncounted = remedy = ""
+    facts = SutFacts()
 
     def __init__(self, failing: tuple[int, ...] = ()) -> None:
         self.failing = set(failing)

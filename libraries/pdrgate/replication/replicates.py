@@ -29,6 +29,26 @@ class Replicates(Generic[Stretch_co]):
     """What was measured of both builds."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SutFacts:
+    """What is known of a SUT, whichever build it runs."""
+
+    carried: str = ""
+    """How it carries packets, in words."""
+    uncounted: str = ""
+    """Why the cost of a packet is not counted."""
+    follows_calls: bool = False
+    """Whether it can be told who calls whom."""
+    cost_tolerance: float | None = None
+    """By how much the cost of a packet may rise; None where it is not judged."""
+    sut_cpus: tuple[int, ...] = ()
+    """CPUs of this machine that it runs on."""
+    steady: bool = False
+    """Whether its speed is constant."""
+    remedy: str = ""
+    """What a user can do where the machine disturbs."""
+
+
 class Replication(Protocol[Stretch_co]):
     """What measures replicates of two builds, and knows what they ran on."""
 
@@ -69,28 +89,8 @@ class Replication(Protocol[Stretch_co]):
         """Loads at which latency is told, packets/s; empty until they are known."""
 
     @property
-    def steady(self) -> bool:
-        """Whether the speed of the replicates is constant."""
-
-    @property
-    def cost_tolerance(self) -> float | None:
-        """By how much the cost of a packet may rise; None where it is not judged."""
-
-    @property
-    def sut_cpus(self) -> tuple[int, ...]:
-        """CPUs of this machine that the SUT runs on."""
-
-    @property
-    def carried(self) -> str:
-        """How the SUT carries packets, in words."""
-
-    @property
-    def uncounted(self) -> str:
-        """Why the cost of a packet is not counted."""
-
-    @property
-    def remedy(self) -> str:
-        """What a user can do where the machine disturbs."""
+    def facts(self) -> SutFacts:
+        """What is known of the SUT, whichever build it runs."""
 
 
 class Asks(Protocol[Stretch_contra]):

@@ -19,13 +19,12 @@ from pdrgate.gate.scenarios.replicate_samples import NextStep, Replicate, measur
 from pdrgate.gate.sut.cost_counting import cost_tolerance_of
 from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut, differences
 from pdrgate.gate.verdicts.disturbance import remedy
-from pdrgate.replication.replicates import Replicates
+from pdrgate.replication.replicates import Replicates, SutFacts
 from pdrgate.results.model import BootResult, Side, SideResult
 from pdrgate.results.verdict import Judgement
 from pdrgate.stats.intervals import load_meanwhile
 from pdrgate.testbeds import Booting, Testbed
 from pdrgate.trial import AnyStretch
-from pdrgate.units import Ratio
 
 
 class Boots(ABC, Generic[AnyAsk, AnyStretch]):
@@ -64,16 +63,8 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         """Why there is nothing to compare."""
         self.unlike: Judgement | None = None
         """What packets say of the builds before any speed is compared: a `failure` then, which no load explains."""
-        self.carried = ""
-        self.uncounted = ""
-        """Why the cost of a packet is not counted."""
-        self.follows_calls = False
-        """Whether it can be told who calls whom."""
-        self.cost_tolerance: Ratio | None = None
-        """None where the cost of a packet is not judged."""
-        self.sut_cpus: tuple[int, ...] = ()
-        self.remedy = ""
-        """What a user can do where the machine disturbs."""
+        self.facts = SutFacts()
+        """What the last boot told of the SUT that both builds are."""
         self._together = together
         self._told = told
         self._known = known
@@ -81,8 +72,6 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         self._introduced: set[Side] = set()
         """Sides of which a boot has been told of in words."""
         self._ahead: BootsAhead[AnyAsk, AnyStretch] = BootsAhead(self._subject)
-        self._steady = False
-        """Whether the boots' speed is constant."""
 
     # --- What boots are asked ---
 
@@ -172,11 +161,6 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         if self.failure is not None:
             return [], []
         return results, [trial for one in done for trial in one.replicate.trials]
-
-    @property
-    def steady(self) -> bool:
-        """Whether the boots' speed is constant; known once there was one."""
-        return self._steady
 
     def _boot_result(self, one: Boot[AnyAsk, AnyStretch], number: int) -> BootResult:
         """What a boot came to; sets `failure` when that is nothing to compare."""
@@ -282,10 +266,11 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         except TestbedError as error:
             raise BootError(build.side, error, subject.boot) from error
         self._introduced.add(build.side)
-        self.carried, self.sut_cpus, self.uncounted = subject.carried, testbed.sut_cpus, subject.uncounted
-        self.follows_calls = subject.follows_calls
-        self._steady, self.remedy = testbed.steady, remedy(testbed)
-        self.cost_tolerance = cost_tolerance_of(testbed, self.session.options.cost_tolerance)
+        self.facts = SutFacts(
+            carried=subject.carried, uncounted=subject.uncounted, follows_calls=subject.follows_calls,
+            cost_tolerance=cost_tolerance_of(testbed, self.session.options.cost_tolerance),
+            sut_cpus=testbed.sut_cpus, steady=testbed.steady, remedy=remedy(testbed),
+        )  # fmt: skip
         if told := differences(self.sides[build.side].fingerprint, subject.fingerprint):
             self._release(subject)
             raise DataError(

@@ -108,7 +108,7 @@ class CurveBoots(Boots[Ask, Trial]):
 
     def _steps(self, number: int) -> Sequence[ReplicateStep]:
         self.loads = self.loads or self._grid()
-        if self.scenario.starves and self._steady and not self._expected and self._centres:
+        if self.scenario.starves and self.facts.steady and not self._expected and self._centres:
             self._expected = mean(self._centres.values())
         measurands = self._measurands
         # Shifted from pair to pair, and for both boots alike: else a change is told in steps of the width, or hidden.
@@ -119,7 +119,7 @@ class CurveBoots(Boots[Ask, Trial]):
     def _expect(self, started: Sequence[Boot[Ask, Trial]]) -> None:
         """Have later boots begin at the PDR that the first came to, where a search takes long: an end host's lies below
         its knee."""
-        if self.scenario.starves and self._steady and not self._confirmed:
+        if self.scenario.starves and self.facts.steady and not self._confirmed:
             found = [self._measurands.pdr.value(one.replicate.trials) for one in started]
             if told := [pdr for pdr in found if pdr]:
                 self._expected, self._confirmed = mean(told), True
@@ -178,7 +178,7 @@ class CurveBoots(Boots[Ask, Trial]):
     def _searched_goals(self) -> tuple[Goal, ...]:
         """Where boots' speed is constant the search is short: it places the grid, and each boot tells its own PDR."""
         goals = goals_of(self.session.profile, self.scenario)
-        if not self._steady:
+        if not self.facts.steady:
             return goals
         trial, width = self.session.profile.boot_trial, max(_PLACING, self.goal.width)
         short = replace(
@@ -197,14 +197,14 @@ class CurveBoots(Boots[Ask, Trial]):
         """What all boots measure, once the loads are known."""
         profile = self.session.profile
         width = max(BOOT_WIDTH, profile.finest_width)
-        top = min(STEADY_TOP_TRIALS, profile.boot_top_trials) if self._steady else profile.boot_top_trials
+        top = min(STEADY_TOP_TRIALS, profile.boot_top_trials) if self.facts.steady else profile.boot_top_trials
         # Of a run that is resumed the ceiling is in what was found then.
         known = [one.calibration.ceiling for one in self.sides.values() if one.calibration is not None]
         return Measurands.at(
             self.loads, self.goal, self._trial, top_trials=top, width=width,
             past=past_the_pdr(max(self.loads)) if self.scenario.starves else (), past_trials=_PAST_TRIALS,
             overloads=overloads(max(self.loads), self.scenario.overload, min(known, default=math.inf)),
-            latency=self._latency if self.scenario.latency else None, paths=self.follows_calls,
+            latency=self._latency if self.scenario.latency else None, paths=self.facts.follows_calls,
         )  # fmt: skip
 
     @property
@@ -212,7 +212,7 @@ class CurveBoots(Boots[Ask, Trial]):
         """Seconds of a trial. Some hundred packets may stand in an end host's sockets: of fewer than some thousands
         that is per cents, and no loss below them is seen."""
         duration = self.session.profile.boot_trial
-        return max(_END_HOST, duration) if self.scenario.starves and self._steady else duration
+        return max(_END_HOST, duration) if self.scenario.starves and self.facts.steady else duration
 
     @property
     def _latency(self) -> LatencyTrials:

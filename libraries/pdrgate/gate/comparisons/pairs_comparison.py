@@ -144,7 +144,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
             verdict=final.verdict,
             reason=final.reason,
             test=self.task.test,
-            carried=replication.carried,
+            carried=replication.facts.carried,
             fingerprint=candidate.fingerprint,
             environment=candidate.environment,
             trials=found.count,
@@ -161,7 +161,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
             boots=tuple(found.boots),
             cost=candidate.cost,
             latency=candidate.latency,
-            uncounted=replication.uncounted,
+            uncounted=replication.facts.uncounted,
             losses=candidate.losses,
             arrivals=candidate.arrivals,
         )
@@ -232,7 +232,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         check_tolerance(tolerance)
         self.context = replace(
             self.context, sides={side: self._accounted(side) for side in SIDES}, failure=self._failure(),
-            remedy=self.loop.replication.remedy,
+            remedy=self.loop.replication.facts.remedy,
             differing_configs_allowed=self.session.options.allow_config_differences,
         )  # fmt: skip
         return judged_pairs(self.loop.samples(tolerance), self.context)
@@ -243,7 +243,9 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         failure, replication = self._ended or self.loop.failure or unjudged, self.loop.replication
         if failure is None or failure is replication.unlike:
             return failure
-        return Disturbance.of(self.loop.found.now, self.session.profile.patience).weighed(failure, replication.remedy)
+        return Disturbance.of(self.loop.found.now, self.session.profile.patience).weighed(
+            failure, replication.facts.remedy
+        )
 
     def _assess(self) -> None:
         """Judge the shape of both curves, and whether the changes stay the same from pair to pair."""
@@ -255,7 +257,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
             self.context,
             shape=self.kind.shape(samples, found.stretches, self.loop.earlier),
             # At a constant speed trials tell of it themselves, where it mattered.
-            interference="" if replication.steady else interference(found.stretches, replication.sut_cpus),
+            interference="" if replication.facts.steady else interference(found.stretches, replication.facts.sut_cpus),
             disturbance=Disturbance.of(found.judged, self.session.profile.patience),
         )
 

@@ -119,7 +119,7 @@ class PairsLoop(Generic[AnyStretch]):
         known = len(self.found.boots), self.tries.earlier.pairs
         if known not in self._outlooks:
             self._outlooks = {known: self._rule.outlook(self.samples().all, self.earlier.pairs)}
-        return self._clock.left(self._outlooks[known], self.found.pairs, self.replication.steady)
+        return self._clock.left(self._outlooks[known], self.found.pairs, self.replication.facts.steady)
 
     def _fresh(self, tolerance: float | None = None) -> list[Samples]:
         """Those of the pairs of this try."""
@@ -135,16 +135,16 @@ class PairsLoop(Generic[AnyStretch]):
     @property
     def _rule(self) -> PairsRule:
         plan = self._task.plan
-        affordable = self._clock.affordable(self.found.pairs, self.replication.steady)
+        affordable = self._clock.affordable(self.found.pairs, self.replication.facts.steady)
         rule = PairsRule(most=plan.pairs, comparisons=plan.comparisons, affordable=affordable)
         return replace(rule, fewest=rule.most, fewest_scattered=rule.most) if plan.whole else rule
 
     def _accepts(self, tolerance: float | None = None) -> Asked:
         asked = self._task.plan.tolerance if tolerance is None else tolerance
-        return tolerances_asked(self._task.session.options, asked, self.replication.cost_tolerance)
+        return tolerances_asked(self._task.session.options, asked, self.replication.facts.cost_tolerance)
 
     def _in_time(self, pair: int) -> bool:
-        return self._clock.in_time(pair, self.found.pairs, self.replication.steady)
+        return self._clock.in_time(pair, self.found.pairs, self.replication.facts.steady)
 
     # --- What it tells and keeps ---
 
