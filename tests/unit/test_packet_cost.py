@@ -17,7 +17,7 @@ from known_noise import KnownNoise
 from made_results import result, scenario
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 
-import pdrgate.gate.sut.measurer as measurer
+import pdrgate.gate.sut.trial_measurer as trial_measurer
 from pdrgate.errors import DataError
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
 from pdrgate.gate.comparisons.compared_builds import Build
@@ -56,7 +56,7 @@ RT = PLAIN | {"migrate_enable": 130.0, "rt_spin_lock": 53.0, "__local_bh_enable_
 
 @pytest.fixture(autouse=True)
 def _rests_take_no_time(monkeypatch):
-    monkeypatch.setattr(measurer, "_rest", lambda duration: Trial(0.0, duration, 0, 0, started=time.time()))
+    monkeypatch.setattr(trial_measurer, "_rest", lambda duration: Trial(0.0, duration, 0, 0, started=time.time()))
 
 
 def trial(path: dict[str, float], forwarded: int = 1000) -> Trial:
