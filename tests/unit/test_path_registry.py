@@ -12,9 +12,10 @@ import pytest
 import pdrgate
 from pdrgate.data_paths import paths
 from pdrgate.data_paths.catalogue import DATA_PATHS, Hop, PathDescription, _found, data_path
-from pdrgate.data_paths.steps import Step, SteppedPath
+from pdrgate.data_paths.steps import Command, Step, SteppedPath
 from pdrgate.errors import TestbedError
 from pdrgate.gate.run.scenario import Scenario
+from pdrgate.hosts.host import CommandError, Completed
 from pdrgate.keywords.describing import ScenarioKeywords
 from pdrgate.launch.suites import listed
 
@@ -129,6 +130,22 @@ def test_a_step_that_fails_half_way_is_undone_as_well(fails: Any, log: list[str]
         path.apply(())
     assert path.restore() == []
     assert path.log == log
+
+
+class Refusing:
+    """A host that takes no command."""
+
+    name = "sut"
+
+    def run(self, *words: str) -> Completed:
+        raise CommandError(self.name, f"`{' '.join(words)}`", Completed(words, 2, "", "Error: Unknown device type."))
+
+
+def test_a_command_tells_what_it_needs_of_a_kernel() -> None:
+    needing = Command(Refusing(), ("ip", "link", "add"), ("ip", "link", "delete"), needs="CONFIG_VLAN_8021Q")  # type: ignore[arg-type]
+    with pytest.raises(TestbedError, match=r"Unknown device type\.; has its kernel CONFIG_VLAN_8021Q\?$"):
+        needing.apply()
+    assert needing.undo() == ()  # nothing was done
 
 
 def test_what_cannot_be_undone_is_told_and_keeps_nothing_else_from_it() -> None:

@@ -9,7 +9,7 @@ from typing import Generic, Literal, Protocol, TypeVar
 
 from pdrgate.data_paths.contract import Hop
 from pdrgate.errors import TestbedError
-from pdrgate.hosts.host import Host
+from pdrgate.hosts.host import CommandError, Host
 from pdrgate.knobs import ChangeLog, Knob, KnobSet, Missing
 from pdrgate.traffic.closed_loop import ClosedLoop
 from pdrgate.traffic.delivery import Arrivals
@@ -44,10 +44,17 @@ class Command:
     opposite: tuple[str, ...]
     check: Callable[[], None] = _nothing
     """Reads back what the command did."""
+    needs: str = ""
+    """The option of the kernel without which it is refused; empty: any kernel takes it."""
     _is_done: bool = field(default=False, init=False)
 
     def apply(self) -> None:
-        self.host.run(*self.command)
+        try:
+            self.host.run(*self.command)
+        except CommandError as error:
+            if not self.needs:
+                raise
+            raise TestbedError(f"{error}; has its kernel {self.needs}?") from error
         self._is_done = True
 
     def read_back(self) -> None:
