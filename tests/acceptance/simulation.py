@@ -60,7 +60,7 @@ class Boots(FakeTestbed):
     def open_with(self, config: TestbedConfig, journal: Journal) -> FakeTestbed:
         level = self._saturation * (1 + self._source.gauss(0, self._deviation))
         sut = SimulatedSut(IdealCurve(level), Behaviour(0.002), seed=self._source.getrandbits(16), ceiling=Ceiling(4e6))
-        return FakeTestbed(sut, boot=f"boot-{level:.0f}", kernel=self.kernel)
+        return FakeTestbed(sut, boot_id=f"boot-{level:.0f}", kernel=self.kernel)
 
 
 def simulated(

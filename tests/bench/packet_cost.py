@@ -56,7 +56,7 @@ def boot_and_measure(
         testbed.pin("1 cpu")
         if testbed.guest.meter is not None:
             testbed.guest.meter.hold(options.speed)
-        belonging = Belonging("bench", "", testbed.boot, pair=number)
+        belonging = Belonging("bench", "", testbed.boot_id, pair=number)
         cost = Measurands.at([LOSSLESS, OVERLOAD], PDR, options.duration, top_trials=options.trials, width=0.02).cost
         generator, file = testbed.generator(6), TrialFile(place / "trials.jsonl")
         try:

@@ -61,7 +61,7 @@ def held(build: KernelBuild, trials: int, journal: Journal, place: Path) -> tupl
         generator, file = testbed.generator(6), TrialFile(place / "trials.jsonl")
         try:
             measurer = TrialMeasurer(
-                generator, Frames(6), testbed.observers(), file, Belonging("bench", "", testbed.boot, pair=1),
+                generator, Frames(6), testbed.observers(), file, Belonging("bench", "", testbed.boot_id, pair=1),
                 counting=testbed.counting(), check=testbed.check, busy=testbed.busy,
             )  # fmt: skip
             for _ in range(trials):
@@ -94,8 +94,8 @@ def unheld(build: KernelBuild, journal: Journal, place: Path) -> tuple[float, fl
                 guest.run("sh", "-c", LOOP)
                 took = time.monotonic() - began
                 executed = guest.meter.counts().instructions - before if guest.meter else executed
-                best[guest.boot] = max(best.get(guest.boot, 0.0), executed / took)
-        return best[metered.boot], best[bare.boot]
+                best[guest.boot_id] = max(best.get(guest.boot_id, 0.0), executed / took)
+        return best[metered.boot_id], best[bare.boot_id]
 
 
 def main() -> None:

@@ -141,7 +141,7 @@ def test_what_a_testbed_tells_of_itself(testbed: NetnsTestbed) -> None:
     assert testbed.sentence() == (
         f"2 routed hops in namespaces; generator on CPU {plan.generator}, SUT on CPU {plan.sut[0]}"
     )
-    assert testbed.boot == Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+    assert testbed.boot_id == Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
     assert testbed.environment().kernel_release == os.uname().release
     counters = testbed.counters()
     told = {"hop1/in0.rx_packets", "hop2/out0.tx_dropped", "cpu0/backlog.dropped", "hop2/ip6.InDiscards"}

@@ -49,9 +49,9 @@ QUICK = Options(profile="quick")
 class FakeTestbed:
     """Satisfies ``Testbed`` and, for its only generator, ``Generator``."""
 
-    def __init__(self, sut: SimulatedSut, *, boot: str = "boot-1", kernel: str = "6.18") -> None:
+    def __init__(self, sut: SimulatedSut, *, boot_id: str = "boot-1", kernel: str = "6.18") -> None:
         self.sut = sut
-        self.boot = boot
+        self.boot_id = boot_id
         self.sut_cpus: tuple[int, ...] = ()
         self.steady = False
         self.disposable = False

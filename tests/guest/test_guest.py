@@ -159,7 +159,7 @@ def test_further_modules_are_loaded_when_they_are_used(cloud_guest):
 
 def test_boots_are_told_apart_and_the_boot_time_is_known(cloud_guest, doomed, expendable):
     one, two = cloud_guest, doomed  # both up at once
-    assert one.boot != two.boot
+    assert one.boot_id != two.boot_id
     assert one.boot_time and two.boot_time
     assert one.run("cat", "/proc/sys/kernel/random/boot_id") != two.run("cat", "/proc/sys/kernel/random/boot_id")
     assert one.console != two.console

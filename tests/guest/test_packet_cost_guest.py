@@ -39,7 +39,7 @@ def measurer(metered: VmTestbed, tmp_path: Path) -> Iterator[TrialMeasurer]:
     path.apply(metered.hops)
     metered.pin("1 cpu")
     generator, file = metered.generator(6), TrialFile(tmp_path / "trials.jsonl")
-    belonging = Belonging("cost", "", metered.boot, pair=1)
+    belonging = Belonging("cost", "", metered.boot_id, pair=1)
     yield TrialMeasurer(
         generator, Frames(6, 64), metered.observers(), file, belonging, counting=metered.counting(),
         tracing=metered.tracing(), busy=metered.busy,

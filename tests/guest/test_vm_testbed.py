@@ -221,7 +221,7 @@ def test_settings_are_read_back(of_a_file, boot_testbed, cloud):
     found = fingerprint("s", "p", "t", facts, {"name": "g", "engine": "e"}, environment)
     assert found["kernel"] == cloud.release
     assert found["config"] == cloud.config_sha256
-    assert testbed.boot in str(guest.console)
+    assert testbed.boot_id in str(guest.console)
     assert cloud.release in testbed.sentence()
     with pytest.raises(TestbedError, match=r"a receive ring of 100 packets cannot be had; use 256, 512, 1024"):
         boot_testbed(cloud, ring=100)
@@ -239,7 +239,7 @@ def test_two_testbeds_at_once(shared_testbed, cloud, plain):
             path.restore()  # where this is tried again, it begins anew
         assert trial.forwarded == trial.offered
         assert testbed.environment().kernel_release == build.release
-    assert len({testbed.boot for testbed in testbeds}) == 2
+    assert len({testbed.boot_id for testbed in testbeds}) == 2
 
 
 def test_a_build_that_does_not_boot_leaves_nothing(boot_testbed, cloud, config, left_behind, newly_left):

@@ -110,7 +110,7 @@ def test_the_same_testbed_by_ssh_and_without(
                 "sut": name, "steering": "rps", "buffer": "backlog", "sut_cpus": "1",
                 "knobs": "offloads of in0: gro=on tso=off; offloads of out0: gro=on tso=off",
             }  # fmt: skip
-            assert testbed.boot == Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+            assert testbed.boot_id == Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
             assert testbed.sut_cpus == plan.sut
             assert testbed.environment().kernel_release == os.uname().release
             use(testbed)
@@ -327,7 +327,7 @@ def test_a_sut_restarted_in_a_trial_is_told(rack: Rack, tmp_path: Path, elsewher
         testbed = load_testbed(file).open(journal)
         try:
             assert testbed.check() == ()
-            boot = testbed.boot
+            boot = testbed.boot_id
             elsewhere.restart()
             with pytest.raises(TestbedError) as error:
                 testbed.check()

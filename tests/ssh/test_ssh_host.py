@@ -221,11 +221,11 @@ def test_no_descriptors_are_leaked(shared_server: SshServer) -> None:
 
 def test_a_connection_lost_between_commands_is_made_again_unseen(server: SshServer) -> None:
     with SshHost(SshConnection(server.target), owns=True) as host:
-        assert host.boot == BOOT
+        assert host.boot_id == BOOT
         assert server.drop() == 1
         assert host.run("echo", "again").stdout == "again\n"
         assert server.logins == 2
-        assert host.boot == BOOT
+        assert host.boot_id == BOOT
 
 
 def test_a_connection_lost_in_a_command_is_told_and_made_again(server: SshServer) -> None:
@@ -299,12 +299,12 @@ def test_the_first_connection_is_not_waited_for(server: SshServer) -> None:
 
 def test_the_boot_id_is_read_anew_with_each_connection(server: SshServer) -> None:
     with SshHost(SshConnection(server.target), owns=True) as host:
-        assert host.boot == BOOT
+        assert host.boot_id == BOOT
         host._boot = "of a boot before"
-        assert host.boot == "of a boot before"
+        assert host.boot_id == "of a boot before"
         server.stop()
         threading.Timer(1.0, server.start).start()
-        assert host.boot == BOOT
+        assert host.boot_id == BOOT
         assert host.run("echo", "again").stdout == "again\n"
 
 

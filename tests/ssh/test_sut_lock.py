@@ -259,7 +259,7 @@ def test_a_station_is_held_as_the_sut_is_unless_it_is_the_same_machine(
 
     def acquire(host: SshHost) -> SutLock:
         taken.append(host.name)
-        return really(host, str(tmp_path / f"{host.boot}.lock"))
+        return really(host, str(tmp_path / f"{host.boot_id}.lock"))
 
     really = SutLock.acquire
     with SshServer(tmp_path / "elsewhere", own_boot=True) as elsewhere, pytest.MonkeyPatch.context() as patch:

@@ -180,7 +180,7 @@ class _Rack(FakeTestbed):
 
     def __init__(self, capacity: float, number: int, kernel: str) -> None:
         sut = SimulatedSut(IdealCurve(capacity), Behaviour(0.003), seed=number, buffer=DEEP)
-        super().__init__(sut, boot=f"boot-{number}", kernel=kernel)
+        super().__init__(sut, boot_id=f"boot-{number}", kernel=kernel)
         self._server = TRexServer(sut)
         self._server.__enter__()
 

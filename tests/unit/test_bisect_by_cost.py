@@ -53,7 +53,7 @@ class Builds:
             more, seed = next(self._scatter), next(self._number)
             path = {name: each * more for name, each in self.known[source].items()}
             sut = SimulatedSut(IdealCurve(5e9 / sum(path.values())), Behaviour(0.001), seed=seed)
-            booted = CountingTestbed(sut, lambda: path, boot=f"boot-{seed}", kernel=source)
+            booted = CountingTestbed(sut, lambda: path, boot_id=f"boot-{seed}", kernel=source)
             booted.steady = True
             return booted
 

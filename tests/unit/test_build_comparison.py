@@ -159,14 +159,14 @@ class _Booted(FakeTestbed):
         if self.refuses:
             raise TestbedError(f"{self.kernel} has no interrupts")
         self._machine.set_up_by.append(threading.current_thread().name)
-        self._machine.order.append(f"{self.boot} is pinned")
+        self._machine.order.append(f"{self.boot_id} is pinned")
         super().pin(pinning)
 
     def describe(self) -> dict[str, str]:
         return super().describe() | ({"accelerator": self.accelerator} if self.accelerator else {})
 
     def __init__(self, machine: Machine, sut: SimulatedSut, boot: str, kernel: str, dies: bool) -> None:
-        super().__init__(sut, boot=boot, kernel=kernel)
+        super().__init__(sut, boot_id=boot, kernel=kernel)
         self._machine = machine
         self._dies = dies
         self.steady = machine.steady
@@ -191,13 +191,13 @@ class _Guest(_Booted):
         pass
 
     def stand_back(self) -> None:
-        self._machine.told.append((self.boot, "stand back"))
+        self._machine.told.append((self.boot_id, "stand back"))
 
     def hurry(self) -> None:
-        self._machine.told.append((self.boot, "hurry"))
+        self._machine.told.append((self.boot_id, "hurry"))
 
     def take_place(self) -> None:
-        self._machine.told.append((self.boot, "take its place"))
+        self._machine.told.append((self.boot_id, "take its place"))
 
 
 Speeds = Sequence[float | LoadLoss]
@@ -1037,7 +1037,7 @@ class Late:
 
 def disturbed_from(boot: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def observers(testbed: _Booted, shared: bool = False) -> tuple[Late]:
-        return (Late(int(testbed.boot.split("-")[1]) >= boot),)
+        return (Late(int(testbed.boot_id.split("-")[1]) >= boot),)
 
     monkeypatch.setattr(_Booted, "observers", observers)
 
@@ -1352,7 +1352,7 @@ def test_a_comparison_rests_on_the_trials_of_its_whole_pairs_however_often_it_wa
 
             def on_this_machine(journal: Journal) -> FakeTestbed:
                 testbed = boot(journal)
-                testbed.boot = "this-machine"
+                testbed.boot_id = "this-machine"
                 return testbed
 
             return on_this_machine

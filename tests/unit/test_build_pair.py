@@ -227,7 +227,7 @@ class _Configured(FakeTestbed):
 
     def __init__(self, speed: float, seed: int, options: dict[str, str] | None) -> None:
         sut = SimulatedSut(IdealCurve(speed), Behaviour(0.003), seed=seed, ceiling=Ceiling(4e6))
-        super().__init__(sut, boot=f"boot-{seed}")
+        super().__init__(sut, boot_id=f"boot-{seed}")
         self._options = options
 
     def environment(self) -> Environment:

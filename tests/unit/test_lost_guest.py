@@ -143,7 +143,7 @@ def chatty(ports: tuple[str, ...]) -> Iterator[tuple[str, list[int]]]:
 
 def test_a_guest_that_says_all_but_hello_is_not_listened_to_for_ever(guest: Guest) -> None:
     with chatty(("control",)) as (name, taken):
-        guest._sockets, guest.boot, guest._started = name, "1234", time.monotonic()
+        guest._sockets, guest.boot_id, guest._started = name, "1234", time.monotonic()
         guest._process = SimpleNamespace(poll=lambda: None, pid=os.getpid())  # type: ignore[assignment]
         with pytest.raises(GuestError, match=r"^linux-a says all but hello on its control port and does not answer; "):
             guest._answers(60.0)

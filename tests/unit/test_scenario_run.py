@@ -594,7 +594,7 @@ def test_a_run_of_other_conditions_cannot_be_resumed(tmp_path: Path, state: Path
     whole(tmp_path, state)
     make = Generatorless if changed == "generator" else FakeTestbed
     testbed = make(
-        sut(), boot="boot-2" if changed == "boot" else "boot-1", kernel="6.19" if changed == "kernel" else "6.18"
+        sut(), boot_id="boot-2" if changed == "boot" else "boot-1", kernel="6.19" if changed == "kernel" else "6.18"
     )
     options = Options(profile="smoke" if changed == "profile" else "quick")
     config = dataclasses.replace(CONFIG, name="another") if changed == "testbed" else CONFIG
@@ -664,12 +664,12 @@ def test_a_run_of_two_testbeds_that_was_killed_at_the_first_goes_on_at_both(
     tmp_path: Path, state: Path, first: str, second: str
 ) -> None:
     """It once was refused: the scenario's trials of the first testbed were of no use at the second."""
-    testbeds = [FakeTestbed(sut(), boot=f"boot-{number}") for number in (1, 2)]
+    testbeds = [FakeTestbed(sut(), boot_id=f"boot-{number}") for number in (1, 2)]
     watchers = [Watcher(), Watcher()]
     for resume in (False, True):
         record = RunRecord(tmp_path / "run", "quick", resume=resume)
         for testbed, watcher, test in list(zip(testbeds, watchers, (first, second), strict=True))[: 1 + resume]:
-            config = dataclasses.replace(CONFIG, name=f"testbed of {testbed.boot}")
+            config = dataclasses.replace(CONFIG, name=f"testbed of {testbed.boot_id}")
             with Session(config, QUICK, record, watcher, opener=testbed.open_with, state=state) as session:
                 load_asked(session, test)
     assert [[step.replayed for step in watcher.progress] for watcher in watchers] == [[False, True], [False]]

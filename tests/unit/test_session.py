@@ -24,7 +24,7 @@ from pdrgate.testbeds import resources
 
 
 def fake(boot: str = "boot-1") -> FakeTestbed:
-    return FakeTestbed(SimulatedSut(IdealCurve(1e6)), boot=boot)
+    return FakeTestbed(SimulatedSut(IdealCurve(1e6)), boot_id=boot)
 
 
 def test_two_sessions_of_one_machine_take_turns(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_testbed_that_was_opened_is_not_waited_for_again(tmp_path: Path) -> No
         def ready(self) -> None:
             pytest.fail("waited for twice")
 
-    testbed = Boots(SimulatedSut(IdealCurve(1e6)), boot="boot-1")
+    testbed = Boots(SimulatedSut(IdealCurve(1e6)), boot_id="boot-1")
     with new_session(testbed, tmp_path / "run", Watcher(), tmp_path / "state") as session:
         assert session.testbed is testbed
 
@@ -69,11 +69,11 @@ def test_several_testbeds_of_one_session_are_left_in_reverse(tmp_path: Path) -> 
 
     class Told(FakeTestbed):
         def close(self) -> None:
-            closed.append(self.boot)
+            closed.append(self.boot_id)
             super().close()
 
     for boot in ("a", "b"):
-        session.ready(session.begin(lambda journal, boot=boot: Told(SimulatedSut(IdealCurve(1e6)), boot=boot)))  # type: ignore[misc]
+        session.ready(session.begin(lambda journal, boot=boot: Told(SimulatedSut(IdealCurve(1e6)), boot_id=boot)))  # type: ignore[misc]
     session.leave()
     session.leave()
     assert closed == ["b", "a"]
@@ -267,7 +267,7 @@ class Busy(FakeTestbed):
     """One that does not close."""
 
     def close(self) -> None:
-        raise TestbedError(f"{self.boot} is busy")
+        raise TestbedError(f"{self.boot_id} is busy")
 
 
 def test_a_testbed_that_does_not_close_keeps_no_other_open(tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ def test_a_testbed_that_does_not_close_keeps_no_other_open(tmp_path: Path) -> No
     session = new_session(fake(), tmp_path / "run", watcher, state)
     session.take()
     sut = SimulatedSut(IdealCurve(1e6))
-    testbeds = [fake(), Busy(sut, boot="b"), fake(), Busy(sut, boot="d")]
+    testbeds = [fake(), Busy(sut, boot_id="b"), fake(), Busy(sut, boot_id="d")]
     for testbed in testbeds:
         session.begin(lambda journal, testbed=testbed: testbed)  # type: ignore[misc]
     with pytest.raises(TestbedError, match=r"^b is busy$"):

@@ -146,7 +146,7 @@ class Machine:
                 return IdealCurve(speed / (1.0 + each * host.steps)).loss_ratio(load)
 
         sut = SimulatedSut(Slowed(), Behaviour(0.002), seed=number, ceiling=Ceiling(4e6))
-        testbed = FakeTestbed(sut, boot=f"boot-{number}")
+        testbed = FakeTestbed(sut, boot_id=f"boot-{number}")
         port = Port("eth0", "02:00:00:00:00:01", "02:00:00:00:00:02")
         testbed.hops = (Hop(host, port, port),)  # type: ignore[arg-type]
         return testbed

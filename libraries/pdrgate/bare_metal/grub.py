@@ -94,7 +94,7 @@ class Grub:
 
     def select_once(self, kernel: InstalledKernel) -> None:
         path = self._entry(kernel.release).path
-        self._host.run(f"{self._prefix}-reboot", f"--boot-directory={self._layout.boot}", path)
+        self._host.run(f"{self._prefix}-reboot", f"--boot-directory={self._layout.boot_folder}", path)
         if (back := self._variable("next_entry")) != path:
             raise LoaderError(
                 f"{self._prefix}-reboot on {self._host.name} selected {path}, and next_entry reads back "

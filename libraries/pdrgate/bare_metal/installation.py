@@ -38,7 +38,7 @@ def install(host: Host, files: FileSink, build: KernelBuild, layout: Layout) -> 
     remove(host, layout, release)
     try:
         # First of all, so that the files of an installation that is killed are known as ours.
-        host.run("mkdir", "-p", layout.modules(release), layout.boot)
+        host.run("mkdir", "-p", layout.modules(release), layout.boot_folder)
         host.write(layout.marker(release), json.dumps({"build": build.name, "installed": time.time()}) + "\n")
         _put_modules(host, files, build, layout)
         for path, largest, remote in _files(build, layout):
@@ -100,7 +100,7 @@ def _check(host: Host, build: KernelBuild, layout: Layout) -> None:
                     f"{host.name} has {path} already, and not from pdrgate; give the build a name of its own with "
                     "CONFIG_LOCALVERSION, or remove that kernel"
                 )
-    for folder, needed in ((layout.boot, _size(build.image)), (layout.at("/lib/modules"), 0)):
+    for folder, needed in ((layout.boot_folder, _size(build.image)), (layout.at("/lib/modules"), 0)):
         _check_room(host, folder, needed + _SPARE)
 
 
@@ -147,7 +147,7 @@ def _make_ramdisk(host: Host, layout: Layout, release: str) -> str | None:
     """Make the initial RAM disk with what the host has for it: initramfs-tools, dracut or mkinitcpio."""
     debian, fedora = layout.ramdisks(release)
     if has(host, "update-initramfs"):
-        host.run("update-initramfs", "-c", "-k", release, "-b", layout.boot, timeout=_RAMDISK_TIMEOUT)
+        host.run("update-initramfs", "-c", "-k", release, "-b", layout.boot_folder, timeout=_RAMDISK_TIMEOUT)
         path = debian
     elif has(host, "dracut"):
         host.run("dracut", "--force", "--kver", release, fedora, timeout=_RAMDISK_TIMEOUT)

@@ -18,7 +18,7 @@ class Layout:
         return self.root + path
 
     @property
-    def boot(self) -> str:
+    def boot_folder(self) -> str:
         return self.at("/boot")
 
     def image(self, release: str) -> str:

@@ -145,15 +145,15 @@ class Guest:
         self.protocol: Literal["pvh", "bzimage"] = "pvh" if elf else "bzimage"
         """How the kernel is entered: as an ELF image, or as a bzImage that decompresses itself."""
         self._elf = elf
-        self.boot = secrets.token_hex(4)
+        self.boot_id = secrets.token_hex(4)
         """What tells this boot from all others."""
-        self._console = GuestConsole(folder, self.boot)
+        self._console = GuestConsole(folder, self.boot_id)
         self.console = self._console.path
         self.meter = VcpuMeter() if config.metered and self.accelerator.name == "tcg" else None
         """Where the guest is metered: what it executes, and how fast."""
         self.boot_time: float | None = None
         """Seconds from QEMU's start to a shell; None until `wait` has returned."""
-        self._sockets = f"pdrgate-guest-{os.getpid()}-{self.boot}"
+        self._sockets = f"pdrgate-guest-{os.getpid()}-{self.boot_id}"
         self._shell = ShellHost(
             f"guest:{build.name}", (sys.executable, "-I", "-S", str(Path(guest_bridge.__file__)), self._sockets)
         )
@@ -424,7 +424,7 @@ class Guest:
             control = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
             try:
                 control.connect(f"\0{self._sockets}.control")
-                control.sendall(f"hello {self.boot}\n".encode())
+                control.sendall(f"hello {self.boot_id}\n".encode())
                 pidfd = os.pidfd_open(self._process.pid)
             except OSError:
                 return False
@@ -442,7 +442,7 @@ class Guest:
                     except ConnectionError:
                         chunk = b""
                     answer, heard = (answer + chunk)[-2 * _ANSWER :], heard + len(chunk)
-                    if f"hello {self.boot}\n".encode() in answer:
+                    if f"hello {self.boot_id}\n".encode() in answer:
                         return True
                     if heard > _MOST_HEARD:
                         self._fail("says all but hello on its control port")

@@ -36,8 +36,8 @@ class GuestConsole:
         StorageError: the file cannot be made.
     """
 
-    def __init__(self, folder: Path, boot: str) -> None:
-        self.path = folder.absolute() / f"console-{boot}.log"
+    def __init__(self, folder: Path, boot_id: str) -> None:
+        self.path = folder.absolute() / f"console-{boot_id}.log"
         self._reader = FaultReader()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._read = 0

@@ -6,7 +6,7 @@ is asked of the host while nothing is to be done there, but for a sign of life e
 
 A connection that was lost between two commands is made again for the next one, and the caller need not know. A command
 that was on its way then may or may not have run: that is an error. Who must know whether the host was restarted
-meanwhile compares `SshHost.boot`, which is read anew with each connection.
+meanwhile compares `SshHost.boot_id`, which is read anew with each connection.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class SshHost(ShellHost):
         self._boot = ""
 
     @property
-    def boot(self) -> str:
+    def boot_id(self) -> str:
         """The boot id of the machine, asked anew with each connection."""
         if self._shell is None or self._shell.lost:
             self.run("true")

@@ -220,7 +220,7 @@ class _Stale:
                     continue
                 if (machine := machine_of(str(entry.get("host", "")))) in machines.reached:
                     try:
-                        if hosts.boot(machine) != machines.boots.get(entry.get("change", 0)):
+                        if hosts.boot_id(machine) != machines.boots.get(entry.get("change", 0)):
                             restarted.add(machine)
                             continue
                     except TestbedError as error:
@@ -313,7 +313,7 @@ class _Hosts:
                 self._hosts[name] = self._open_host(name)
         return self._hosts[name]
 
-    def boot(self, machine: str) -> str:
+    def boot_id(self, machine: str) -> str:
         """The boot id that another machine has now, which is ours until all is undone; one that does not answer, or is
         another controller's now, is asked once."""
         if machine not in self._boots:

@@ -313,7 +313,7 @@ def _claimed(config: HostConfig, other: SutLock | None = None) -> Iterator[SutLo
 
     assert config.ssh is not None
     with SshHost(SshConnection(config.ssh), owns=True) as host:
-        if other is None or other.host.boot != host.boot:
+        if other is None or other.host.boot_id != host.boot_id:
             with SutLock.acquire(host) as lock:
                 yield lock
             return

@@ -129,7 +129,7 @@ class NetnsTestbed(CountedByProcessor):
         return self._local
 
     @property
-    def boot(self) -> str:
+    def boot_id(self) -> str:
         """The start of this machine, for its kernel is the SUT: the first 8 digits of its boot id."""
         return self._local.read("/proc/sys/kernel/random/boot_id")[:8]
 

@@ -40,7 +40,7 @@ class Testbed(Protocol):
         """The machine whose kernel is the SUT's: what is asked of the kernel as a whole is asked there."""
 
     @property
-    def boot(self) -> str:
+    def boot_id(self) -> str:
         """What tells this start of the SUT from all others."""
 
     @property

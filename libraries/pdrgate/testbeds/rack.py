@@ -149,7 +149,7 @@ class RackTestbed(CountedByProcessor):
         return self._machine
 
     @property
-    def boot(self) -> str:
+    def boot_id(self) -> str:
         """The start of the SUT's machine: the first 8 digits of its boot id."""
         return self._boot_id[:8]
 
@@ -334,7 +334,7 @@ class RackTestbed(CountedByProcessor):
 
     def _boot_of_machine(self) -> str:
         # By SSH it is known from the connection, and no command is needed.
-        return self._machine.boot if isinstance(self._machine, SshHost) else self._machine.read(_BOOT_ID).strip()
+        return self._machine.boot_id if isinstance(self._machine, SshHost) else self._machine.read(_BOOT_ID).strip()
 
     def _find_ports(self, ports: Sequence[PortConfig]) -> Hop:
         found = []

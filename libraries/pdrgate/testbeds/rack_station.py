@@ -46,7 +46,7 @@ class RackStation:
         self._knobs = KnobSet(journal)
         with closed_on_error(self.close):
             if isinstance(machine, SshHost):
-                journal.machine(machine.name, machine.to_record(), machine.boot)
+                journal.machine(machine.name, machine.to_record(), machine.boot_id)
             self._mac = link_address(router, interface, _KEY)
             # What a transfer makes of it is taken away again, also after a killed run.
             self._knobs.apply(router, PortNetwork(interface))

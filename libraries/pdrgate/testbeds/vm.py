@@ -258,9 +258,9 @@ class VmTestbed:
         return self._hops
 
     @property
-    def boot(self) -> str:
+    def boot_id(self) -> str:
         """This boot of the build."""
-        return self.guest.boot
+        return self.guest.boot_id
 
     @property
     def sut_cpus(self) -> tuple[int, ...]:

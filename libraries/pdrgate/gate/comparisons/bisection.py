@@ -230,11 +230,11 @@ class Steps:
     def _measured(self, build: Build, number: int) -> list[Trial]:
         """The trials of a boot."""
         session, profile = self.session, self.session.profile
-        testbed = session.begin(build.boot)
+        testbed = session.begin(build.start)
         subject: OpenLoopSut | None = None
         try:
             session.ready(testbed, introduce=False)
-            identity = Identity("candidate", build.label, number, f"{testbed.boot}-{number}", build.program)
+            identity = Identity("candidate", build.label, number, f"{testbed.boot_id}-{number}", build.program)
             subject = OpenLoopSut(session, self._scenario, testbed, identity, introduce=False)
             subject.prepare()
             self._check(subject)

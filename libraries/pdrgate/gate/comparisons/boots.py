@@ -167,7 +167,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         side = one.build.side
         values = self._values(f"boot {number} of the {side} {one.build.label}", one.replicate.trials)
         return BootResult(
-            side=side, pair=number, boot=one.subject.boot, kernel=one.kernel, values=values,
+            side=side, pair=number, boot=one.subject.boot_id, kernel=one.kernel, values=values,
             complaints=tuple(one.subject.complaints),
         )  # fmt: skip
 
@@ -247,10 +247,10 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
 
     def _subject(self, side: Side, number: int) -> PreparedSut[AnyAsk, AnyStretch]:
         build = self.builds[side]
-        testbed = self.session.begin(build.boot)
+        testbed = self.session.begin(build.start)
         # Namespaces made anew are a start of the SUT too, though its kernel stays; made once more they are another one.
-        boot = "" if isinstance(testbed, Booting) else f"{testbed.boot}-{side}-{number}-{secrets.token_hex(4)}"
-        identity = Identity(side, build.label, number, boot, build.program, build.planted, self._test)
+        boot_id = "" if isinstance(testbed, Booting) else f"{testbed.boot_id}-{side}-{number}-{secrets.token_hex(4)}"
+        identity = Identity(side, build.label, number, boot_id, build.program, build.planted, self._test)
         return self._new_subject(testbed, identity, side not in self._introduced)
 
     def _start(self, build: Build, subject: PreparedSut[AnyAsk, AnyStretch]) -> Boot[AnyAsk, AnyStretch]:
@@ -264,7 +264,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
                 self._release(subject)
                 raise
         except TestbedError as error:
-            raise BootError(build.side, error, subject.boot) from error
+            raise BootError(build.side, error, subject.boot_id) from error
         self._introduced.add(build.side)
         self.facts = SutFacts(
             carried=subject.carried, uncounted=subject.uncounted, follows_calls=subject.follows_calls,

@@ -20,7 +20,7 @@ class Build:
 
     side: Side
     label: str
-    boot: Callable[[Journal], Testbed]
+    start: Callable[[Journal], Testbed]
     program: Path | None = None
     """The eBPF object that is the build, on one kernel for both sides."""
     planted: Planted | None = None

@@ -36,7 +36,7 @@ class Boot(Generic[AnyAsk, AnyStretch]):
         try:
             yield
         except TestbedError as error:
-            raise BootError(self.build.side, error, self.subject.boot, self.kernel) from error
+            raise BootError(self.build.side, error, self.subject.boot_id, self.kernel) from error
 
     @property
     def kernel(self) -> str:
@@ -46,17 +46,17 @@ class Boot(Generic[AnyAsk, AnyStretch]):
 class BootError(Exception):
     """A boot of a build failed."""
 
-    def __init__(self, side: Side, error: TestbedError, boot: str = "", kernel: str = "") -> None:
+    def __init__(self, side: Side, error: TestbedError, boot_id: str = "", kernel: str = "") -> None:
         self.side = side
         self.error = error
-        self.boot = boot
+        self.boot_id = boot_id
         self.kernel = kernel
 
     def result(self, pair: int) -> BootResult:
         """The boot as result.json has it."""
         crash = self.error.crash if isinstance(self.error, GuestError) else None
         return BootResult(
-            side=self.side, pair=pair, boot=self.boot, kernel=self.kernel, failure=str(self.error),
+            side=self.side, pair=pair, boot=self.boot_id, kernel=self.kernel, failure=str(self.error),
             sut_failed=isinstance(self.error, SutError), crash=_crash_result(crash) if crash else None,
         )  # fmt: skip
 

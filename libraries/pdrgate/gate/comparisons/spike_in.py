@@ -145,15 +145,15 @@ def _tried(comparison: BuildComparison, known: Iterable[Slowdown], wanted: float
     """In a boot of the baseline."""
     session, build = comparison.session, comparison.builds["baseline"]
     session.observer.said(f"a boot of the baseline, {build.label}, to size a slowdown in")
-    testbed = session.begin(build.boot)
+    testbed = session.begin(build.start)
     subject: OpenLoopSut | None = None
     larger: list[Size] = []
     why: list[str] = []
     try:
         session.ready(testbed, introduce=False)
         # Of a pair, and a boot of no pair: a run that is resumed sizes anew what was not sized to the end.
-        boot = f"{testbed.boot}-sizing-{secrets.token_hex(4)}"
-        identity = Identity("baseline", build.label, 1, boot, build.program, test=comparison.task.longname)
+        boot_id = f"{testbed.boot_id}-sizing-{secrets.token_hex(4)}"
+        identity = Identity("baseline", build.label, 1, boot_id, build.program, test=comparison.task.longname)
         subject = OpenLoopSut(session, comparison.scenario, testbed, identity, introduce=False)
         subject.prepare()
         work = _Work(subject, max(comparison.loads))

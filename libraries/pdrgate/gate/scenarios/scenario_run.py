@@ -332,7 +332,7 @@ class ScenarioRun:
             test=self.test,
             carried=subject.carried,
             testbed=subject.testbed.sentence() if subject.carried else "",
-            boot=subject.boot,
+            boot=subject.boot_id,
             fingerprint=subject.fingerprint,
             environment=subject.environment.to_dict(),
             trials=len(subject.trials),

@@ -242,7 +242,7 @@ class TransferRun:
             test=self.test,
             carried=subject.carried,
             testbed=subject.testbed.sentence() if subject.carried else "",
-            boot=subject.boot,
+            boot=subject.boot_id,
             fingerprint=subject.fingerprint,
             environment=subject.environment.to_dict(),
             measurands=self.measurands,

@@ -38,7 +38,7 @@ class Identity:
     side: Side | None = None
     build: str = ""
     pair: int = 0
-    boot: str = ""
+    boot_id: str = ""
     """What tells this start of the SUT from all others; else what the testbed says."""
     program: Path | None = None
     """The eBPF object that the data path runs; else pdrgate's own, where it runs one."""
@@ -84,7 +84,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         """How the SUT carries packets, in words."""
         self.complaints: list[str] = []
         """What the SUT's kernel complained of meanwhile."""
-        self.boot = ""
+        self.boot_id = ""
         self.uncounted = ""
         """Why the cost of a packet is not counted; empty when it is."""
         self.introduce = introduce
@@ -135,7 +135,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         testbed, scenario = self.testbed, self.scenario
         if isinstance(testbed, Booting):
             testbed.ready()
-        self.boot = self.identity.boot or testbed.boot
+        self.boot_id = self.identity.boot_id or testbed.boot_id
         changes = None if testbed.disposable else self.session.changes
         self._path = data_path(scenario.data_path, self.identity.program, scenario.delivery, scenario.streams, changes)
         with understood(testbed.hops[0].host.name if testbed.hops else "the SUT"):
@@ -227,7 +227,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         ) | dict(self._path.describe())
         made = digest(self.fingerprint)
         belonging = Belonging(
-            scenario=self.scenario.name, fingerprint=made, boot=self.boot, side=self.identity.side or "",
+            scenario=self.scenario.name, fingerprint=made, boot=self.boot_id, side=self.identity.side or "",
             build=self.identity.build, pair=self.identity.pair, test=self.identity.test,
         )  # fmt: skip
         self._refuse_other_trials(belonging)

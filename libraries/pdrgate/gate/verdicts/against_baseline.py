@@ -171,7 +171,7 @@ class AgainstBaseline:
         """
         sut, session = self._sut, self._session
         # Namespaces that are made anew are a boot of their own; a machine that goes on is not.
-        own = sut.boot if session.config.boots_builds else f"{session.record.folder.name}-{sut.boot}"
+        own = sut.boot_id if session.config.boots_builds else f"{session.record.folder.name}-{sut.boot_id}"
         boot = as_observed(sut.fingerprint, own, {one.name: one.value for one in measurands}, trials)
         remember(session.noise, sut.fingerprint, (boot,), session.observer)
 
