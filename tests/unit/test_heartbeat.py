@@ -152,7 +152,7 @@ def test_an_answer_of_another_version_is_told() -> None:
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A shell script in the place of the compiled program."""
     path = tmp_path / "heartbeat"
-    monkeypatch.setattr(module.native, "build", lambda: NativeParts(*[path] * 6))
+    monkeypatch.setattr(module.native, "build", lambda: NativeParts(*[path] * len(dataclasses.fields(NativeParts))))
     return path
 
 
