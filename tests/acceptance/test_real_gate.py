@@ -268,7 +268,7 @@ Suite Setup       {setup}
 {tests}"""
 
 
-OPENED = f"Open Testbed    {ROOT}/resources/testbeds/local-netns.yaml    smoke    wait=5 min"
+OPENED = f"Open Testbed    {ROOT}/resources/testbeds/local-netns.yaml    profile=smoke    wait=5 min"
 
 
 def suite_of(*steps: str, setup: str = OPENED) -> str:

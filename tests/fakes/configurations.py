@@ -11,8 +11,7 @@ from fake_testbed import Watcher
 from pdrgate.gate.comparisons.by_scenario import AnyComparison, comparison_of
 from pdrgate.gate.comparisons.compared_builds import Build
 from pdrgate.gate.comparisons.pairs_plan import Plan
-from pdrgate.gate.run.options import Options
-from pdrgate.gate.run.profile import ProfileName
+from pdrgate.gate.run.options import Options, ProfileName
 from pdrgate.gate.run.progress import RunObserver
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario

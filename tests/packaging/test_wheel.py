@@ -29,7 +29,7 @@ SUITE = """\
 Library           PdrGate
 Resource          pdrgate/resources/gate.resource
 
-Suite Setup       Open Testbed    ${TESTBED}    smoke    wait=10 min
+Suite Setup       Open Testbed    ${TESTBED}    profile=smoke    wait=10 min
 Suite Teardown    Close Testbed
 
 

@@ -12,16 +12,20 @@ from typing import Any
 import pytest
 from made_results import compared, result, scenario, written
 from robot.running import ResourceFile  # type: ignore[import-untyped]
+from robot.utils import split_args_from_name_or_path  # type: ignore[import-untyped]
+from robot.variables import Variables  # type: ignore[import-untyped]
 
 from pdrgate.cli import cli
 from pdrgate.cli.gate import _asked
 from pdrgate.errors import DataError, UsageError
+from pdrgate.gate.run.declaration import By, declarations
 from pdrgate.gate.run.options import RunOptions, origin_of_run
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, read_result, results_below, write_result
-from pdrgate.launch import check, followed, listed, run_gate, running, variables
+from pdrgate.launch import check, followed, listed, run_gate, running
 from pdrgate.launch.folders import mark_latest
+from pdrgate.launch.variables import variable_file
 from pdrgate.results.verdict import INTERRUPTED, Verdict
 from pdrgate.stability import TirReading
 from pdrgate.units import Duration, Ratio
@@ -124,17 +128,28 @@ def test_a_run_of_before_options_had_types_is_read(tmp_path: Path) -> None:
     )
 
 
-def test_robot_gets_what_was_asked_in_units_and_with_whole_paths() -> None:
-    found = variables(ALL_SAID, resume=True)
-    assert found == {
-        "TESTBED": str(Path.cwd() / "rack.yaml"), "PROFILE": "smoke", "TOLERANCE": "7%",
-        "COST_TOLERANCE": "None", "LATENCY": "True", "LATENCY_TOLERANCE": "50%",
-        "BASELINE": str(Path.cwd() / "results"), "REQUIRE_BASELINE": "True", "READING": "tolerant", "WAIT": "600 s",
-        "KERNEL": f"vmlinuz,modules={Path.cwd() / 'lib'}", "BPF": "a.o", "AGAINST": "b.o", "BOOTS": "6",
-        "BUDGET": "0.1 s", "SOAK": "90 s", "RESUME": "True", "HISTORY": str(Path.cwd() / "runs.db"),
-        "NOISE": str(Path.cwd() / "results/noise.jsonl"), "BELOW_NOISE": "True",
-        "ALLOW_CONFIG_DIFFERENCES": "True",
-        "AFRESH": "True", "ANY_FINGERPRINT": "False", "SPIKE_IN": "True", "RETIS": "False",
+def robot_reads(file: str) -> dict[str, Any]:
+    """What Robot makes of a variable file that it is handed."""
+    name, arguments = split_args_from_name_or_path(file)
+    variables = Variables()
+    variables.set_from_file(name, arguments)
+    return dict(variables.as_dict(decoration=False))
+
+
+@pytest.mark.parametrize("name", ["run", "a: run; 50%", "r\u00fcn"])
+def test_robot_gets_what_was_asked_typed_and_with_whole_paths(name: str, tmp_path: Path) -> None:
+    ALL_SAID.keep(tmp_path / name)
+    found = robot_reads(variable_file(tmp_path / name))
+    asked = {
+        one.variable: getattr(ALL_SAID, one.name)
+        for one in declarations(RunOptions).values()
+        if By.VARIABLE in one.said.by
+    }
+    assert {"SCENARIO", "SUITE", "BISECT", "COMMIT"}.isdisjoint(found)
+    assert found == asked | {
+        "TESTBED": Path.cwd() / "rack.yaml", "BASELINE": Path.cwd() / "results",
+        "KERNEL": f"vmlinuz,modules={Path.cwd() / 'lib'}", "HISTORY": Address(file=Path.cwd() / "runs.db"),
+        "NOISE": Path.cwd() / "results/noise.jsonl",
     }  # fmt: skip
 
 
@@ -146,19 +161,19 @@ def test_a_password_goes_to_the_server_and_neither_into_the_folder_nor_to_robot(
     assert "secret" not in (tmp_path / "run.json").read_text()
     kept = RunOptions.of_run(tmp_path).history
     assert kept == Address.parse("postgresql://ci@host/runs")
-    assert variables(options, resume=False)["HISTORY"] == "postgresql://ci@host/runs"
+    assert robot_reads(variable_file(tmp_path))["HISTORY"] == kept
 
 
-def test_the_resource_declares_each_variable_that_a_run_sets_with_the_same_default() -> None:
-    """Robot overrides in silence what nobody reads: an option would be accepted, and do nothing."""
-    declared = ResourceFile.from_file_system(ROOT / "resources" / "gate.resource").variables
-    defaults = {one.name[2:-1]: one.value[0] for one in declared}
-    said = variables(OPTIONS, resume=False)
-    assert defaults.keys() == said.keys()
-    for name in said.keys() - {"TESTBED"}:
-        nothing = {"${EMPTY}": "", "${None}": "" if name == "BASELINE" else "None"}
-        alike = nothing.get(defaults[name], defaults[name].removeprefix("${").removesuffix("}"))
-        assert alike == said[name]
+def test_the_resource_brings_what_the_options_are_by_themselves() -> None:
+    """A suite of one's own, and ``robot --variable``, find each option under its name."""
+    resource = ResourceFile.from_file_system(ROOT / "resources" / "gate.resource")
+    (imported,) = (one.name for one in resource.imports if one.type == "VARIABLES")
+    found = robot_reads(imported)
+    assert {name: found[name] for name in ("TOLERANCE", "PROFILE", "BOOTS", "BASELINE", "KERNEL")} == {
+        "TOLERANCE": Ratio(0.02), "PROFILE": "quick", "BOOTS": 48, "BASELINE": None, "KERNEL": "",
+    }  # fmt: skip
+    assert found["TESTBED"].is_file()
+    assert [one.name for one in resource.variables] == ["${RESUME}"]
 
 
 @pytest.mark.parametrize(

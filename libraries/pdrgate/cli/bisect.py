@@ -14,10 +14,9 @@ from pdrgate.cli.parameters import (
     BuildType,
     PathType,
     RatioType,
+    declared,
     output_option,
-    profile_option,
     text_or_json,
-    wait_option,
 )
 from pdrgate.cli.sentences import Sentences
 from pdrgate.errors import EXIT_FAIL, EXIT_PASS, UsageError
@@ -41,8 +40,8 @@ if TYPE_CHECKING:
     "--testbed", metavar="FILE", type=PathType(), help="[default: local-vm.yaml, with --bpf steady-guest.yaml]"
 )
 @click.option("--scenario", metavar="NAME", help="Its name, as results have it.  [default: the gate's for such builds]")
-@profile_option
-@click.option("--tolerance", metavar="RATIO", type=RatioType(), default="2%", show_default=True, help="Of the PDR.")
+@declared("profile")
+@declared("tolerance")
 @click.option(
     "--cost-tolerance",
     metavar="RATIO",
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
     help="What boots deviate by is kept there.  [default: noise.jsonl in the folder of --output]",
 )
 @text_or_json
-@wait_option
+@declared("wait")
 @click.pass_context
 def bisect(
     context: click.Context,

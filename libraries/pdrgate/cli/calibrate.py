@@ -11,10 +11,9 @@ from pdrgate.cli.parameters import (
     AddressType,
     BuildType,
     PathType,
+    declared,
     output_option,
-    profile_option,
     text_or_json,
-    wait_option,
 )
 from pdrgate.cli.sentences import Sentences
 from pdrgate.errors import EXIT_PASS
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="What is measured, as results call it.",
 )
-@profile_option
+@declared("profile")
 @output_option
 @click.option(
     "--noise",
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     help="A database to keep it in as well: a SQLite file, or postgresql://user@host/database.",
 )
 @text_or_json
-@wait_option
+@declared("wait")
 def calibrate(
     testbed: Path | None,
     kernel: str | None,

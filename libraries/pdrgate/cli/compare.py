@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from pdrgate.cli.parameters import LOSS_HELP, PathType, RatioType, note
+from pdrgate.cli.parameters import LOSS_HELP, PathType, RatioType, declared, note
 from pdrgate.units import Ratio
 
 
 @click.command()
 @click.argument("baseline", type=PathType())
 @click.argument("candidate", type=PathType())
-@click.option("--tolerance", type=RatioType(), default="2%", show_default=True, help="Loss of PDR that is accepted.")
+@declared("tolerance")
 @click.option("--loss", type=RatioType(), help=LOSS_HELP)
 @click.option("--scenario", metavar="NAME", default="", help="Of several scenarios the one that is compared.")
 @click.option("--build", metavar="BUILD", default="", help="Of several comparisons of builds the one that has it.")

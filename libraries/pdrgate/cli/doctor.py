@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from pdrgate.cli.parameters import BuildType, PathType, output_option, text_or_json, wait_option
+from pdrgate.cli.parameters import BuildType, PathType, declared, output_option, text_or_json
 from pdrgate.errors import EXIT_FAULT, EXIT_PASS
 from pdrgate.units import Duration
 
@@ -18,7 +18,7 @@ from pdrgate.units import Duration
 @click.option("--kernel", metavar="BUILD", type=BuildType(), help="A kernel to boot, for a testbed that boots kernels.")
 @text_or_json
 @output_option
-@wait_option
+@declared("wait")
 def doctor(testbed: Path, kernel: str | None, form: str, output: Path, wait: Duration) -> int:
     """Look at TESTBED before it measures: what is missing, what would disturb, and what to do about it.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from pdrgate.errors import UnitError, UsageError
+from pdrgate.gate.run.declaration import By, declarations, plain
+from pdrgate.gate.run.options import RunOptions
 from pdrgate.history.address import Address
 from pdrgate.units import Duration, Ratio
 
@@ -126,18 +129,56 @@ class BuildType(_FileCompletion, click.ParamType[str]):
         return str(value)
 
 
-profile_option = click.option(
-    "--profile", type=click.Choice(["smoke", "quick", "standard", "pastrami"]), default="quick", show_default=True
-)
+_FORMS: Mapping[str, click.ParamType[Any]] = {"BUILD": BuildType(), "OBJECT": BuildType(), "COMMIT": CommitType()}
+_TYPES: Mapping[type[Any], click.ParamType[Any]] = {
+    Ratio: RatioType(), Duration: DurationType(), Path: PathType(), Address: AddressType(), str: click.STRING,
+}  # fmt: skip
+_Command = Callable[..., Any]
+_Completion = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def declared(name: str, complete: _Completion | None = None) -> Callable[[_Command], _Command]:
+    """The option of a run of this name, as it is declared; ``complete`` proposes values to a shell."""
+    one = declarations(RunOptions)[name]
+    names = (one.option, one.name)
+    typed: dict[str, Any] = {}
+    if one.flag:
+        return click.option(*names, is_flag=True, help=one.said.help)
+    if one.choices:
+        kind: click.ParamType[Any] = click.Choice(one.choices)
+        typed = {"callback": lambda _context, _option, text: one.value(text)}
+    elif one.said.range:
+        kind = click.IntRange(*one.said.range)
+    else:
+        kind = _FORMS.get(one.said.form) or _TYPES[one.kind]
+    own = one.default not in (None, "")
+    return click.option(
+        *names,
+        metavar=None if one.choices or one.said.range else one.form,
+        type=kind,
+        multiple=one.many,
+        default=plain(one.default) if own else None,
+        show_default=own,
+        envvar=one.said.environment,
+        shell_complete=complete,
+        **typed,
+        help=one.said.help + (f"  [default: {one.said.default}]" if one.said.default else ""),
+    )
+
+
+def declared_options(**complete: _Completion) -> Callable[[_Command], _Command]:
+    """All options of a run that the command line may set, in the order in which they are declared."""
+
+    def with_options(command: _Command) -> _Command:
+        for name, one in reversed(tuple(declarations(RunOptions).items())):
+            if By.COMMAND in one.said.by:
+                command = declared(name, complete.get(name))(command)
+        return command
+
+    return with_options
+
+
 output_option = click.option("--output", metavar="FOLDER", default="results", show_default=True, type=PathType())
-wait_option = click.option(
-    "--wait",
-    metavar="TIME",
-    type=DurationType(),
-    default="0 s",
-    show_default=True,
-    help="Wait for another run here to end; for 'git bisect run' as long as it takes, where nothing is said.",
-)
 PATIENT = Duration(_LONGEST)
 """For `git bisect run`, where nobody says how long: whoever measures here is waited for, and no commit passed over."""
 LOSS_HELP = "The PLR that defines the PDR.  [default: what the trials were measured for, else 0.5%]"

@@ -10,6 +10,8 @@ from robotlibcore import DynamicCore
 
 from pdrgate import __version__
 from pdrgate.errors import PdrGateError
+from pdrgate.gate.run.declaration import declarations
+from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.run_record import not_in_history
 from pdrgate.keywords.comparing import BuildKeywords
 from pdrgate.keywords.describing import ScenarioKeywords
@@ -82,6 +84,17 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
                 JudgingKeywords(self._state),
             ]
         )
+
+    def get_keyword_documentation(self, name: str) -> str:
+        """Called by Robot. The options of a testbed are documented by what declares them."""
+        text: str = super().get_keyword_documentation(name)
+        if name != "open_testbed":
+            return text
+        rows = (
+            f"| ``{one.name}`` | {', '.join(one.choices) or one.form} | {one.default_text} | {one.said.help} |"
+            for one in declarations(Options).values()
+        )
+        return "\n".join((text, "", "| =Option= | =Value= | =Default= | =Meaning= |", *rows))
 
     def run_keyword(self, name: str, args: Any, kwargs: Any = None) -> Any:
         """Called by Robot. A fault of the testbed or of an argument fails with ERROR, as all reports call it."""

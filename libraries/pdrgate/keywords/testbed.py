@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,27 +12,21 @@ from robot.api.types import Secret
 from robot.libraries.BuiltIn import BuiltIn
 
 from pdrgate.errors import HeldError, PdrGateError
-from pdrgate.gate.run.options import LATENCY_TOLERANCE, NO_WAIT, TOLERANCE, Options, origin_of_run
-from pdrgate.gate.run.profile import profile as named_profile
+from pdrgate.gate.run.declaration import declarations, values
+from pdrgate.gate.run.options import Options, origin_of_run
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.verdicts.baseline import baselines
-from pdrgate.history.address import Address
 from pdrgate.history.ledger import LEDGER_FILE, Ledger, LedgerFile
 from pdrgate.history.noise_file import NoiseFile, NoiseStore
 from pdrgate.keywords.failures import STOPPED
 from pdrgate.keywords.log import RobotObserver
 from pdrgate.keywords.state import OpenTestbed, State
 from pdrgate.results.verdict import INTERRUPTED
-from pdrgate.stability import TirReading
 from pdrgate.testbeds import load_testbed
-from pdrgate.units import Duration, Ratio
 
 if TYPE_CHECKING:
     from pdrgate.keywords.ssh_aliases import SharedConnections
-
-_NOT_GIVEN = ("", ".", "None", "${None}")
-"""What an optional path is where a suite passes on a variable that nobody has set."""
 
 
 class TestbedKeywords:
@@ -47,26 +42,11 @@ class TestbedKeywords:
     def open_testbed(
         self,
         testbed: Path,
-        profile: str = "quick",
-        baseline: Path | None = None,
-        reading: TirReading = TirReading.STRICT,
-        wait: Duration = NO_WAIT,
-        password: Secret | None = None,
-        require_baseline: bool = False,
-        resume: bool = False,
+        *,
         alias: str = "testbed",
-        cost_tolerance: Ratio | None = None,
-        history: str = "",
-        noise: Path | None = None,
-        below_noise: bool = False,
-        any_fingerprint: bool = False,
-        spike_in: bool = False,
-        afresh: bool = False,
-        latency: bool = False,
-        latency_tolerance: Ratio = LATENCY_TOLERANCE,
-        retis: bool = False,
-        tolerance: Ratio = TOLERANCE,
-        allow_config_differences: bool = False,
+        password: Secret | None = None,
+        resume: bool = False,
+        **options: object,
     ) -> None:
         """Sets up the testbed that the file ``testbed`` describes, and puts it back when the suite ends.
 
@@ -75,70 +55,52 @@ class TestbedKeywords:
 
         Where the SUT is reached by SSH and the suite imports SSHLibrary, that library's keywords can use the same
         connection: `Switch Connection` to the alias of the SUT's host in the testbed file, which is ``sut`` by default.
+        ``password`` is for a SUT over SSH that takes no key.
 
         A testbed of virtual machines without a kernel of its own boots nothing yet, see `Compare Kernel Builds`.
 
-        | =Argument= | =Meaning= |
-        | ``profile``  | How much time a verdict may cost: smoke, quick, standard or pastrami. |
-        | ``baseline`` | What to compare with: a result.json, the folder of a run, a folder of runs, or history:NAME. |
-        | ``any_fingerprint`` | Whether history:NAME may have been measured under another fingerprint. |
-        | ``reading``  | How PASTRAMI's entry into saturation is read: strict, tolerant or published. |
-        | ``wait``     | How long to wait for another run to let go of what this one needs. |
-        | ``password`` | For a SUT over SSH that takes no key. |
-        | ``require_baseline`` | Whether a scenario that has no baseline is an error, told before it is measured. |
-        | ``tolerance`` | Loss of PDR that is accepted, where a test says no other. |
-        | ``cost_tolerance`` | Growth of the instructions per packet that is accepted; none: 1 % in emulated guests. |
-        | ``latency`` | Whether latency is measured of every scenario whose packets come back, see `Take Latency`. |
-        | ``latency_tolerance`` | Growth of latency that is accepted. |
-        | ``history``  | A database that the run puts itself into when it ends: a SQLite file, or a PostgreSQL URL. |
-        | ``noise``    | The file that keeps what boots deviate by, as ``history`` does too; else no boot is slower. |
-        | ``afresh``   | Whether earlier tries of the same two builds are forgotten: of file and history. |
-        | ``below_noise`` | Whether builds are compared though the tolerance is below what the testbed resolves. |
-        | ``allow_config_differences`` | Whether a faster build is an IMPROVEMENT though its hardening differs. |
-        | ``spike_in`` | Whether a comparison of builds that passes must find a slowdown that was planted, too. |
-        | ``retis``    | Whether Retis looks at each packet that is dropped, in one trial more that loses some. |
-        | ``resume``   | Whether the trials in the output directory are this run's, and need not be made again. |
+        ``resume`` says that the trials in the output directory are this run's, and need not be made again.
         """
+        self._open(testbed, alias, password, resume, options)
+
+    @keyword
+    def open_chosen_testbed(self) -> None:
+        """Opens ``${TESTBED}`` with the options of the run, see `Open Testbed`.
+
+        Each option is a variable of the same name, ``${PROFILE}`` for one: those of ``./ci/gate``, else those of
+        ``robot --variable``, else those that the suite declares.
+        """
+        variable = BuiltIn().get_variable_value
+        options = {
+            name: variable(f"${{{one.variable}}}", one.default) for name, one in declarations(Options).items()
+        }  # fmt: skip
+        resume = str(variable("${RESUME}", False)).lower() == "true"
+        self._open(Path(str(variable("${TESTBED}"))), "testbed", None, resume, options)
+
+    def _open(
+        self, testbed: Path, alias: str, password: Secret | None, resume: bool, given: Mapping[str, object]
+    ) -> None:
         builtin = BuiltIn()
         folder = Path(str(builtin.get_variable_value("${OUTPUT DIR}")))
-        given = baseline if baseline and str(baseline) not in _NOT_GIVEN else None
-        chosen = named_profile(profile)
+        profile = declarations(Options)["profile"].value(given.get("profile"))
         if self._state.record is None:
             command, commit = origin_of_run(folder)
             self._state.by_gate = bool(command)
-            self._state.record = RunRecord(folder, chosen.name, resume=resume, command=command, commit=commit)
+            self._state.record = RunRecord(folder, profile, resume=resume, command=command, commit=commit)
             if self._state.record.put_aside is not None:
                 observer = RobotObserver(self._state.screen)
                 observer.said(f"what an earlier run left is kept as {self._state.record.put_aside.name}")
         record = self._state.record
         session: Session | None = None
         try:
+            options = Options(**values(Options, given))
             config = load_testbed(testbed)
             if password is not None:
                 config = config.with_password(password.value)
-            where = Address.known(history) if history not in _NOT_GIVEN else None
+            where, beside = options.history, options.noise
             if where is not None and where not in self._state.histories:
                 self._state.histories.append(where)
-            options = Options(
-                profile=chosen.name,
-                baseline=given,
-                require_baseline=require_baseline,
-                reading=reading,
-                wait=wait,
-                tolerance=tolerance,
-                cost_tolerance=cost_tolerance,
-                latency=latency,
-                latency_tolerance=latency_tolerance,
-                history=where,
-                below_noise=below_noise,
-                allow_config_differences=allow_config_differences,
-                any_fingerprint=any_fingerprint,
-                spike_in=spike_in,
-                afresh=afresh,
-                retis=retis,
-            )
             found = baselines(options, folder)
-            beside = noise if noise and str(noise) not in _NOT_GIVEN else None
             kept: list[NoiseStore] = [NoiseFile(beside)] if beside else []
             ledgers: list[Ledger] = [LedgerFile(beside.with_name(LEDGER_FILE))] if beside else []
             if where is not None:

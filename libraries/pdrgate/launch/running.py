@@ -17,7 +17,8 @@ from pdrgate.gate.run.options import RunOptions
 from pdrgate.history.ledger import LEDGER_FILE
 from pdrgate.history.results import RESULT_FILE, read_result
 from pdrgate.launch.folders import give_file_to_caller, give_to_caller, mark_latest
-from pdrgate.launch.suites import ALL, PACKAGE, found, variables
+from pdrgate.launch.suites import ALL, PACKAGE, found
+from pdrgate.launch.variables import variable_file
 from pdrgate.results.model import RunResult
 from pdrgate.streams import told_to
 
@@ -147,7 +148,8 @@ def _robot(options: RunOptions, folder: Path, resume: bool) -> int:
         include=include,
         name="pdrgate",
         pythonpath=[str(PACKAGE.parent)],
-        variable=[f"{name}:{value}" for name, value in variables(options, resume=resume).items()],
+        variablefile=[variable_file(folder)],
+        variable=[f"RESUME:{resume}"],
         listener=[f"allure_robotframework:{folder / 'allure-results'}"],
         outputdir=str(folder),
         xunit="xunit.xml",

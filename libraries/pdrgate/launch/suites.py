@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import platform
 import shutil
@@ -17,8 +16,6 @@ PACKAGE = Path(__file__).parents[1]
 """Where suites and testbed files are looked for when the working directory has none: ``robot/``, ``resources/``."""
 ALL = "all"
 """The scenario that is every test."""
-_NOT_FOR_SUITES = ("suites", "scenarios", "bisect", "commit")
-"""Options that are done with when suites run."""
 
 
 def default_testbed(builds: bool) -> tuple[Path, str]:
@@ -131,34 +128,3 @@ def listed(suites: Sequence[Path], patterns: Sequence[str] = (ALL,)) -> list[Lis
         for test in tests
         if ALL in patterns or TagPatterns(patterns).match(test.tags)
     ]
-
-
-def variables(options: RunOptions, *, resume: bool) -> dict[str, str]:
-    """The Robot variables of a run, which resources/gate.resource declares: one per option, of the same name.
-
-    Robot's own ``--variable`` has texts, so these are texts too; the types of the keywords' arguments read both. Paths
-    are absolute: a suite may lie anywhere.
-    """
-    from pdrgate.builds.kernel_build import absolute
-
-    anywhere = dataclasses.replace(
-        options,
-        testbed=found(options.testbed).resolve(),
-        baseline=_anywhere(options.baseline),
-        noise=options.noise.resolve() if options.noise else None,
-        kernel=absolute(options.kernel),
-        bpf=absolute(options.bpf),
-        against=absolute(options.against),
-        history=options.history.absolute() if options.history else None,
-    )
-    texts = {name.upper(): str(value) for name, value in anywhere.written().items() if name not in _NOT_FOR_SUITES}
-    # Empty where there is none, so that a suite can say `Skip If    not $BASELINE`.
-    texts["HISTORY"] = "" if anywhere.history is None else anywhere.history.text
-    paths = {"BASELINE": str(anywhere.baseline or ""), "NOISE": str(anywhere.noise or "")}
-    return texts | paths | {"RESUME": str(resume)}
-
-
-def _anywhere(baseline: Path | None) -> Path | None:
-    from pdrgate.gate.verdicts.baseline import name_in_history
-
-    return baseline if baseline is None or name_in_history(baseline) else baseline.resolve()

@@ -21,6 +21,7 @@ from pdrgate.measurands.measurand import TOLD_IN, Ask, Setting
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.phase import Phase
 from pdrgate.results.model import Better, ChangeResult, FunctionChange
+from pdrgate.tolerances import COST_TOLERANCE
 from pdrgate.trial import USER_SPACE, Functions, Trial
 
 _TICK = "update_process_times"
@@ -36,8 +37,7 @@ _ALIKE = 0.005
 INSTRUCTIONS = Unit(
     "instructions/packet", metric="instructions_per_packet", short="instr", axis="instr./packet", prefixed=False
 )  # fmt: skip
-TOLERANCE = Tolerance(0.01, "cost_tolerance")
-"""Instructions are counted, and equal builds differ by 0.3 % at most."""
+TOLERANCE = Tolerance(COST_TOLERANCE, "cost_tolerance")
 PARTS = Parts(change=lambda one: one.change, sure=lambda one: one.sure)
 
 

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.results.model import Better, ChangeResult, FunctionChange
+from pdrgate.tolerances import TOLERANCE
 
 Asked = Mapping[str, float | None]
 """Tolerances by the option that asks for them. What is missing was not asked for; of None nothing is judged."""
@@ -30,7 +31,7 @@ class Role(Enum):
 class Tolerance:
     """Which change for the worse is accepted of a measurand."""
 
-    default: float = 0.02
+    default: float = TOLERANCE
     """Where nothing is asked for."""
     option: str = "tolerance"
     """The option of a run that asks for another; empty where none does."""

@@ -22,6 +22,7 @@ from pdrgate.measurands.measurand import LATENCY, Ask, Setting, rounded
 from pdrgate.measurands.unit_spelling import SECONDS
 from pdrgate.phase import Phase
 from pdrgate.results.model import Better, ChangeResult, FunctionChange
+from pdrgate.tolerances import LATENCY_TOLERANCE
 from pdrgate.trial import Latency, Trial
 from pdrgate.units import Duration
 
@@ -38,7 +39,7 @@ _PROBES = 0.25
 """Of the packets, at most: where loads are small too, the traffic is what it is without probes."""
 
 
-TOLERANCE = Tolerance(0.3, "latency_tolerance")
+TOLERANCE = Tolerance(LATENCY_TOLERANCE, "latency_tolerance")
 """See docs/method.md for what latencies of equal builds deviate by."""
 
 

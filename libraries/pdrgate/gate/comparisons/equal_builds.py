@@ -14,8 +14,6 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.results.model import Side
 
-_TOLERANCE = 0.02
-"""That nothing depends on: all pairs are measured, whatever they show."""
 _LONG = 7 * 86400.0
 
 
@@ -32,7 +30,8 @@ def compare_with_itself(session: Session, scenario: Scenario, kernel: str, pairs
         UsageError: the testbed boots builds, and none is named.
         PdrGateError: as `PairsComparison.measure`.
     """
-    plan = Plan(pairs, _LONG, _TOLERANCE, session.config.side_by_side, whole=True)
+    # Nothing depends on the tolerance: all pairs are measured, whatever they show.
+    plan = Plan(pairs, _LONG, session.options.tolerance, session.config.side_by_side, whole=True)
     comparison = comparison_of(session, scenario, _sides(session, kernel), plan)
     comparison.run()
     return comparison

@@ -1,4 +1,9 @@
-"""What a run is asked for: parsed once, kept with the run, and the same for the command line, Robot and the gate."""
+"""What a run is asked for: each option is declared here, once, and nowhere else.
+
+A field has a name, a type, a default, and in `Said` a help text and who may set it. The command line, Robot's
+variables, the arguments of `Open Testbed`, the lists of pipelines and docs/reference.md are made of the fields. The
+options of a run are kept in its folder, and whoever needs them reads them there.
+"""
 
 from __future__ import annotations
 
@@ -7,70 +12,162 @@ import json
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Literal, Self
 
 import msgspec
 
 from pdrgate.errors import DataError, StorageError, UsageError, without_value
-from pdrgate.gate.run.profile import ProfileName
-from pdrgate.history.address import Address
-from pdrgate.measurands import Cost, PartialDropRate, TailLatency
-from pdrgate.stability import TirReading
+from pdrgate.gate.run.declaration import EVERYBODY, By, Said, declarations, plain
+from pdrgate.history.address import HISTORY_VARIABLE, Address
+from pdrgate.saturation_entry import TirReading
+from pdrgate.tolerances import COST_TOLERANCE, LATENCY_TOLERANCE, TOLERANCE
 from pdrgate.units import Duration, Ratio
 
 OPTIONS_FILE = "run.json"
+ProfileName = Literal["smoke", "quick", "standard", "pastrami"]
 NO_WAIT = Duration(0)
 
-TOLERANCE = Ratio(PartialDropRate.about.tolerance.default)
-"""Unless a run is asked for another."""
-
-COST_TOLERANCE = Ratio(Cost.about.tolerance.default)
-"""Unless a run is asked for another."""
-
-LATENCY_TOLERANCE = Ratio(TailLatency.about.tolerance.default)
-"""Unless a run is asked for another."""
-
-_OPTIONS = {"scenarios": "scenario", "suites": "suite"}
-"""Fields whose option is called otherwise, for it is said once for each."""
-_UNSAID = {"profile": "quick", "suites": (Path("robot/gate"),), "scenarios": ("default",)}
-"""What the command line takes where nothing is said, of fields that have no default."""
+FEWEST_BOOTS = 3
+"""A curve whose loads were measured less often supports no PDR (the checks of the repeats need three of each)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The part of it that one session is asked for: what holds for every scenario that is measured in it."""
+    """The part of it that one session is asked for: what holds for every scenario that is measured in it.
 
-    profile: ProfileName
-    tolerance: Ratio = TOLERANCE
-    """Loss of PDR that is accepted, where a test says no other."""
-    baseline: Path | None = None
-    """A result.json, the folder of a run, a folder of runs, or ``history:NAME``, a build that the history names."""
-    any_fingerprint: bool = False
-    """Whether what the history names may have been measured under another fingerprint."""
-    require_baseline: bool = False
-    """Whether a scenario without a baseline is an error."""
-    reading: TirReading = TirReading.STRICT
-    cost_tolerance: Ratio | None = None
-    """Growth of the instructions per packet that is accepted; None: `COST_TOLERANCE` where equal packets cost equal
-    numbers of them, see `pdrgate.testbeds.protocol.Counting`, and else they are told and not judged."""
-    latency: bool = False
-    """Whether latency is measured of every scenario whose packets come back, also where its suite does not ask."""
-    latency_tolerance: Ratio = LATENCY_TOLERANCE
-    """Growth of latency that is accepted."""
-    wait: Duration = NO_WAIT
-    """To wait for another run on this machine to end."""
-    history: Address | None = None
-    """The database that the run puts itself into when it ends; None: into none."""
-    below_noise: bool = False
-    """Whether builds are compared though the tolerance is below what the testbed resolves."""
-    allow_config_differences: bool = False
-    """Whether a faster build is an IMPROVEMENT though hardening, mitigations or debugging differ."""
-    spike_in: bool = False
-    """Whether a comparison of builds that passes must show that it could have failed."""
-    retis: bool = False
-    """Whether Retis looks at what is dropped, in one trial more that loses packets."""
-    afresh: bool = False
-    """Whether earlier tries of the same two builds are forgotten."""
+    `Open Testbed` takes each as an argument.
+    """
+
+    profile: Annotated[
+        ProfileName,
+        Said(
+            "How much time a verdict may cost.",
+            "`smoke`, `quick`, `standard` or `pastrami`, see [method.md](method.md)",
+            EVERYBODY,
+            "NAME",
+        ),
+    ] = "quick"
+    tolerance: Annotated[
+        Ratio,
+        Said(
+            "Loss of PDR that is accepted, where a test says no other.",
+            "loss of PDR, and of saturation throughput, that is accepted",
+            EVERYBODY,
+        ),
+    ] = TOLERANCE
+    cost_tolerance: Annotated[
+        Ratio | None,
+        Said(
+            "Growth of the instructions per packet that is accepted.",
+            "growth of the instructions per packet that is accepted; where the processor counts them they are judged "
+            "only when this is given",
+            EVERYBODY,
+            default=f"{COST_TOLERANCE.text} in emulated guests, elsewhere not judged",
+        ),
+    ] = None
+    """None: `COST_TOLERANCE` where equal packets cost equal numbers of instructions, see
+    `pdrgate.testbeds.protocol.Counting`, and else they are told and not judged."""
+    latency: Annotated[
+        bool,
+        Said(
+            "Measure latency at 50, 90 and 99 % of the PDR as well, and judge it.",
+            "measure latency at 50, 90 and 99 % of the PDR as well, of every scenario whose packets come back, and "
+            "judge it: [method.md](method.md#latency)",
+        ),
+    ] = False
+    latency_tolerance: Annotated[Ratio, Said("Growth of latency that is accepted.")] = LATENCY_TOLERANCE
+    baseline: Annotated[
+        Path | None,
+        Said(
+            "A result.json, the folder of a run, a folder of runs, or history:NAME, a build that the history names.",
+            "a result.json, the folder of a run, a folder of runs, or `history:NAME`: [baselines of a "
+            "history](#baselines-of-a-history). A history itself is refused: it has many",
+            form="PATH",
+        ),
+    ] = None
+    any_fingerprint: Annotated[
+        bool,
+        Said(
+            "Compare with history:NAME though it was measured on other terms.",
+            "compare with `history:NAME` though it was measured on other terms; the result says so",
+        ),
+    ] = False
+    require_baseline: Annotated[bool, Said("Fail, before measuring, where there is no baseline.")] = False
+    history: Annotated[
+        Address | None,
+        Said(
+            "A database to put the run into: a SQLite file, or postgresql://user@host/database.",
+            "a database that the run puts itself into when it ends, and that keeps what boots deviate by and [tries "
+            "of two builds](method.md#tried-again), see [below](#pdrgate-history). Without it, `PDRGATE_HISTORY` of "
+            "the environment, where a password belongs: in a URL on the command line it is refused",
+            environment=HISTORY_VARIABLE,
+        ),
+    ] = None
+    noise: Annotated[
+        Path | None,
+        Said(
+            "Where what boots deviate by is kept.",
+            "where what boots deviate by is kept, beside `--history`; see [method.md](method.md#what-boots-deviate-by)",
+            default="noise.jsonl in the folder of --output, of a suite nowhere",
+        ),
+    ] = None
+    """Beside it is a file for the tries of builds; None: neither is kept."""
+    afresh: Annotated[
+        bool,
+        Said(
+            "Forget earlier tries of the same two builds; else their pairs count too.",
+            "earlier tries of the same two builds do not count, see [method.md](method.md#tried-again)",
+        ),
+    ] = False
+    below_noise: Annotated[
+        bool,
+        Said(
+            "Compare builds though the tolerance is below what this testbed resolves.",
+            "compare builds though the tolerance is below what 48 pairs resolve on this testbed",
+        ),
+    ] = False
+    allow_config_differences: Annotated[
+        bool,
+        Said(
+            "Claim an IMPROVEMENT also of builds whose hardening, mitigations or debugging differ.",
+            "claim an IMPROVEMENT also where hardening, mitigations, debugging or the CPU differ, see "
+            "[method.md](method.md#builds-that-are-no-pair)",
+        ),
+    ] = False
+    spike_in: Annotated[
+        bool,
+        Said(
+            "Show of builds that pass that they could have failed: plant a slowdown.",
+            "show of builds that pass that they could have failed: a slowdown of twice the tolerance is planted into "
+            "the baseline, and must be found; see [method.md](method.md#could-it-have-failed)",
+            EVERYBODY,
+        ),
+    ] = False
+    retis: Annotated[
+        bool,
+        Said(
+            "Have Retis look at each packet that is dropped, in one trial more.",
+            "in one trial more, have [Retis](method.md#each-packet-by-retis) look at each packet that the SUT's kernel "
+            "drops; of one build",
+        ),
+    ] = False
+    reading: Annotated[
+        TirReading,
+        Said(
+            "How PASTRAMI's entry into saturation is read.",
+            "`strict`, `tolerant` or `published`, see [method.md](method.md)",
+            form="NAME",
+        ),
+    ] = TirReading.STRICT
+    wait: Annotated[
+        Duration,
+        Said(
+            "Wait for another run here to end; for 'git bisect run' as long as it takes, where nothing is said.",
+            "wait for another run here to end; who waits longest is next. With `--bisect` and without this, as long "
+            "as it takes",
+            EVERYBODY,
+        ),
+    ] = NO_WAIT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,29 +177,87 @@ class RunOptions(Options):
     A field that is new takes a default: that is what it was in runs that did not know of it yet.
     """
 
-    suites: tuple[Path, ...]
-    testbed: Path
-    scenarios: tuple[str, ...]
-    """Robot tag patterns; ``all`` takes every test."""
-    kernel: str = ""
-    """The candidate, as a person names a build (a path with parts, or a package); empty where none is compared."""
-    bpf: str = ""
-    """The same of an eBPF object; one of the two at most."""
-    against: str = ""
-    """What the candidate is compared with."""
-    boots: int = 48
-    """Of each build, at most."""
-    budget: Duration | None = None
-    """After this time no pair of boots is begun; None: 100 s for guests of constant speed, nine minutes for others, or
-    what six pairs take."""
-    soak: Duration | None = None
-    """How long a soak lasts; None: there is none."""
-    noise: Path | None = None
-    """A file that keeps what boots deviate by, and beside it is one for the tries of builds; None: nowhere."""
-    bisect: bool = False
-    """Whether the exit code is for ``git bisect run``."""
-    commit: str = ""
-    """Of the change that is judged, as whoever started the run says."""
+    testbed: Annotated[
+        Path,
+        Said(
+            "A testbed file.",
+            by=EVERYBODY,
+            default="steady-guest.yaml, local-netns.yaml without QEMU, with --kernel local-vm.yaml",
+        ),
+    ]
+    kernel: Annotated[
+        str,
+        Said(
+            "A kernel to boot: .deb, bzImage, build tree or distribution package.",
+            "the candidate: a kernel to boot; how it is named is told below",
+            EVERYBODY,
+            "BUILD",
+        ),
+    ] = ""
+    """As a person names a build (a path with parts, or a package); empty where none is compared."""
+    bpf: Annotated[
+        str,
+        Said(
+            "An eBPF object file with a program for XDP or tc, to be loaded.",
+            "the candidate: an eBPF object to load, in place of a kernel",
+            EVERYBODY,
+            "OBJECT",
+        ),
+    ] = ""
+    against: Annotated[
+        str, Said("What --kernel or --bpf is compared with, measured in turn with it.", by=EVERYBODY, form="BUILD")
+    ] = ""
+    boots: Annotated[
+        int, Said("Boots of each, at most.", "boots of each, at most; 3 to 500", range=(FEWEST_BOOTS, 500))
+    ] = 48
+    budget: Annotated[
+        Duration | None,
+        Said(
+            "After this time no pair of boots is begun.",
+            by=EVERYBODY,
+            default="100 s for guests of constant speed, 9 min for others, or what six pairs take",
+        ),
+    ] = None
+    soak: Annotated[
+        Duration | None,
+        Said(
+            "Offer 90 % of the PDR for so long, and say what is lost.",
+            "run the scenario `soak`: 90 % of the PDR for so long, and what is lost: [method.md](method.md#soak)",
+        ),
+    ] = None
+    scenarios: Annotated[
+        tuple[str, ...],
+        Said(
+            "Tests to run, by tag or Robot tag pattern (small-buffers, ipv4, ipv6ANDlarge-buffers); 'all' runs all.",
+            "tests to run, by tag or Robot tag pattern; `all` runs all; may be repeated",
+            By.COMMAND | By.PIPELINE,
+            "TAG",
+            option="scenario",
+        ),
+    ] = ("default",)
+    suites: Annotated[
+        tuple[Path, ...],
+        Said("Suites to run.", "suites to run; may be repeated", By.COMMAND, "PATH", option="suite"),
+    ] = (Path("robot/gate"),)
+    bisect: Annotated[
+        bool,
+        Said(
+            "Exit for 'git bisect run': 0 good, 1 bad, 125 cannot be told.",
+            "exit codes for `git bisect run`: [bisect.md](bisect.md)",
+            By.COMMAND,
+        ),
+    ] = False
+    commit: Annotated[
+        str,
+        Said(
+            "Of the change that is judged; result.json has it, and 'pdrgate merge' takes no other.",
+            "of the change that is judged: result.json has it, and `pdrgate merge` takes no other",
+            By.COMMAND,
+            "COMMIT",
+            "PDRGATE_COMMIT of the environment",
+            environment="PDRGATE_COMMIT",
+        ),
+    ] = ""
 
     @classmethod
     def of_run(cls, folder: Path) -> Self:
@@ -138,16 +293,16 @@ class RunOptions(Options):
         words = ["./ci/gate"]
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if value == _UNSAID.get(field.name, field.default):
+            if value == field.default:
                 continue
-            option = f"--{_OPTIONS.get(field.name, field.name).replace('_', '-')}"
+            option = declarations(RunOptions)[field.name].option
             for one in value if isinstance(value, tuple) else (value,):
-                words += [option] if one is True else [option, str(_plain(one))]
+                words += [option] if one is True else [option, str(plain(one))]
         return shlex.join(words)
 
     def written(self) -> dict[str, Any]:
         """By name, each option as JSON has it: quantities and paths as the text that a person would write."""
-        return {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
+        return {field.name: plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
 
 def origin_of_run(folder: Path) -> tuple[str, str]:
@@ -162,19 +317,8 @@ def origin_of_run(folder: Path) -> tuple[str, str]:
     return options.command, options.commit
 
 
-def _plain(value: object) -> Any:
-    match value:
-        case Ratio() | Duration() | Address():
-            return value.text
-        case Path():
-            return str(value)
-        case tuple():
-            return [_plain(one) for one in value]
-    return value
-
-
 def _typed(kind: type[Any], value: object) -> Any:
-    """The reverse of `_plain`, for types that msgspec has no reading of its own for.
+    """The reverse of `plain`, for types that msgspec has no reading of its own for.
 
     Raises:
         ValueError: it is none of those; msgspec adds the key to an error of this kind, and to none of its own.

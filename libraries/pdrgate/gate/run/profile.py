@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from pdrgate.errors import UsageError
+from pdrgate.gate.run.options import ProfileName
 from pdrgate.search.goals import NDR, PDR, Goal
 from pdrgate.search.patience import Patience
-
-ProfileName = Literal["smoke", "quick", "standard", "pastrami"]
 
 TOP_TRIALS, STEADY_TOP_TRIALS = 2, 3
 """Trials at the highest load in a repeat, and in a boot of constant speed: they tell the saturation throughput."""

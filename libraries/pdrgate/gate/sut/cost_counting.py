@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from pdrgate.gate.run.options import COST_TOLERANCE
 from pdrgate.observers.watching import Observer
 from pdrgate.testbeds import Testbed
 from pdrgate.testbeds.protocol import Counting, Tracing
+from pdrgate.tolerances import COST_TOLERANCE
 from pdrgate.units import Ratio
 
 

@@ -1,0 +1,140 @@
+"""The lists of options in pages and pipelines, made of what declares the options.
+
+Run as a module in a checkout, with libraries/ on the path of Python, it writes them anew.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import click
+
+from pdrgate.cli.gate import gate
+from pdrgate.gate.run.declaration import By, Declaration, declarations
+from pdrgate.gate.run.options import RunOptions
+
+ROOT = Path(__file__).parents[3]
+"""A checkout."""
+_PAGES: Mapping[str, str] = {
+    "resume": "go on with the run in this folder, with its options: each test with the trials and pairs of boots that "
+    "were measured for it, see [method.md](method.md#resuming)",
+    "output": "where the run's folder goes",
+    "form": "`json`: the content of result.json on standard output, and all that people read on standard error",
+    "list_scenarios": "list the tests of the suites, with the tags that choose them, and end; with `--scenario` those "
+    "that it chooses, `--format json` has it too",
+}
+"""What the reference says of options that are no part of a run, where it is more than the help."""
+_MATRIX = ("testbed", "scenarios", "wait")
+"""Options that the matrix of the Jenkinsfile sets."""
+_OPTIONS = declarations(RunOptions)
+_PIPELINES = tuple(one for one in _OPTIONS.values() if By.PIPELINE in one.said.by)
+
+
+def reference_table() -> Iterator[str]:
+    """The rows of docs/reference.md."""
+    yield "| option | default | meaning |"
+    yield "|---|---|---|"
+    for parameter in gate.params:
+        name = parameter.name or ""
+        names = ", ".join(f"`{one}`" for one in parameter.opts)
+        if one := _OPTIONS.get(name):
+            form, default, told = one.form, one.default_text, one.said.page or _clause(one.said.help)
+            flag = one.flag
+        else:
+            assert isinstance(parameter, click.Option)
+            form, flag = parameter.metavar or "FORM", parameter.is_flag
+            default = parameter.default if isinstance(parameter.default, str) else ""
+            told = _PAGES.get(name) or _clause(parameter.help or "")
+        shown = names if flag else names.replace("`--", "`--", 1)[:-1] + f" {form}`"
+        yield f"| {shown} | {default} | {told} |"
+
+
+def environment_lists() -> Iterator[str]:
+    """The variables of ci/gate-from-env, as the names of their options."""
+    yield f"valued=({' '.join(one.option[2:] for one in _PIPELINES if not one.flag)})"
+    yield f"flags=({' '.join(one.option[2:] for one in _PIPELINES if one.flag)})"
+
+
+def action_inputs() -> Iterator[str]:
+    """The inputs of action.yml."""
+    for one in _PIPELINES:
+        yield f"  {one.option[2:]}:"
+        yield f"    description: {json.dumps(_described(one))}"
+        yield "    default: ''"
+
+
+def action_environment() -> Iterator[str]:
+    """How action.yml hands its inputs to ci/gate-from-env."""
+    for one in _PIPELINES:
+        yield f"        {one.variable}: ${{{{ inputs.{one.option[2:]} }}}}"
+
+
+def jenkins_parameters() -> Iterator[str]:
+    """The parameters of the Jenkinsfile."""
+    for one in _PIPELINES:
+        if one.name in _MATRIX:
+            continue
+        if one.flag:
+            kind, more = "booleanParam", ""
+        elif one.choices:
+            kind = "choice"
+            first, *others = sorted(one.choices, key=lambda choice: choice != one.default)
+            more = f"choices: [{', '.join(repr(choice) for choice in (first, *others))}], "
+        else:
+            kind, more = "string", ""
+        described = _described(one).replace("\\", "\\\\").replace("'", "\\'")
+        yield f"        {kind}(name: '{one.variable}', {more}description: '{described}')"
+
+
+def _clause(sentence: str) -> str:
+    return (sentence[:1].lower() + sentence[1:]).rstrip(".")
+
+
+def _described(one: Declaration) -> str:
+    """The help, with the values that there are and the default: an empty one is left to the gate."""
+    parts = [one.said.help]
+    if one.flag:
+        parts.append("Set by true.")
+    if one.choices:
+        parts.append(f"One of {', '.join(one.choices)}.")
+    if one.default_text:
+        parts.append(f"Empty: {one.default_text}.")
+    return " ".join(parts)
+
+
+_LISTS: Mapping[str, tuple[tuple[str, Callable[[], Iterator[str]]], ...]] = {
+    "docs/reference.md": (("options", reference_table),),
+    "ci/gate-from-env": (("options", environment_lists),),
+    "action.yml": (("options", action_inputs), ("variables of options", action_environment)),
+    "Jenkinsfile": (("options", jenkins_parameters),),
+}
+_MADE = "made by pdrgate.cli.option_lists"
+
+
+def made(path: str, text: str) -> str:
+    """The text of this file with its lists made anew; they stand between two lines of comments."""
+    for title, lines in _LISTS[path]:
+        block = re.compile(rf"(?m)^(?P<first>.*\b{title}: {_MADE}\b.*\n)(?s:.*?)^(?P<last>.*\bend of {title}\b)")
+        body = "\n".join((*lines(), ""))
+        text, count = block.subn(lambda found, body=body: f"{found['first']}{body}{found['last']}", text)  # type: ignore[misc]
+        if count != 1:
+            raise ValueError(f"{path} has {count} lists of {title}, and not one")
+    return text
+
+
+def files() -> tuple[Path, ...]:
+    """The files of the checkout that have such lists."""
+    return tuple(ROOT / path for path in _LISTS)
+
+
+def remade(file: Path) -> str:
+    """What this file of the checkout should be."""
+    return made(str(file.relative_to(ROOT)), file.read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    for each in files():
+        each.write_text(remade(each), encoding="utf-8")

@@ -1,0 +1,55 @@
+"""A variable file for Robot: the options of a run, each a variable of its name and of its type.
+
+``resources/gate.resource`` imports it for what the options are by themselves. `pdrgate.launch.running` hands it the
+folder of a run, whose options then go before those that a suite sets.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from pdrgate.gate.run.declaration import By, declarations
+from pdrgate.gate.run.options import RunOptions
+from pdrgate.launch.suites import PACKAGE, found
+
+_SCHEME = "file://"
+
+
+def variable_file(folder: Path) -> str:
+    """What Robot's ``--variablefile`` takes for the options in the folder of a run."""
+    # Robot separates arguments by what comes first, a colon or a semicolon; a URI has neither within its path.
+    return f"{__name__};{folder.resolve().as_uri()}"
+
+
+def get_variables(run: str = "") -> dict[str, Any]:
+    """Called by Robot; ``run`` is the URI of a run's folder. Raises DataError when it keeps no options."""
+    if run:
+        options = _anywhere(RunOptions.of_run(Path(unquote(run.removeprefix(_SCHEME)))))
+    else:
+        options = RunOptions(testbed=PACKAGE / "resources/testbeds/steady-guest.yaml")
+    return {
+        one.variable: getattr(options, one.name)
+        for one in declarations(RunOptions).values()
+        if By.VARIABLE in one.said.by
+    }
+
+
+def _anywhere(options: RunOptions) -> RunOptions:
+    """The same with absolute paths: a suite may lie anywhere."""
+    from pdrgate.builds.kernel_build import absolute
+    from pdrgate.gate.verdicts.baseline import name_in_history
+
+    baseline = options.baseline
+    return dataclasses.replace(
+        options,
+        testbed=found(options.testbed).resolve(),
+        baseline=baseline if baseline is None or name_in_history(baseline) else baseline.resolve(),
+        noise=options.noise.resolve() if options.noise else None,
+        kernel=absolute(options.kernel),
+        bpf=absolute(options.bpf),
+        against=absolute(options.against),
+        history=options.history.absolute() if options.history else None,
+    )

@@ -1,0 +1,12 @@
+"""The change for the worse that is accepted where a run asks for no other: defaults of options and measurands."""
+
+from __future__ import annotations
+
+from pdrgate.units import Ratio
+
+TOLERANCE = Ratio(0.02)
+"""Of the PDR, and of what has no tolerance of its own."""
+COST_TOLERANCE = Ratio(0.01)
+"""Of the instructions per packet: they are counted, and equal builds differ by 0.3 % at most."""
+LATENCY_TOLERANCE = Ratio(0.3)
+"""Of latency: see docs/method.md for what that of equal builds deviates by."""
