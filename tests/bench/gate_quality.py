@@ -54,7 +54,7 @@ from odd_machines import Drifts, HeavyTails, Ordered, Shifts, SlowBoots
 from pastrami_replay import table
 from simulated_sut import Behaviour, IdealCurve, LoadLoss, SimulatedSut
 
-from pdrgate.gate.comparisons.pairs_shape import shape_of
+from pdrgate.gate.comparisons.pairs.pairs_shape import shape_of
 from pdrgate.gate.run.profile import BOOT_GRID, BOOT_WIDTH, PROFILES, STEADY_TOP_TRIALS, TOP_TRIALS
 from pdrgate.gate.scenarios.load_plan import grid, round_order
 from pdrgate.gate.scenarios.replicate_samples import Measurands

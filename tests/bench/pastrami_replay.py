@@ -29,7 +29,7 @@ from pathlib import Path
 import jumpavg
 from scipy.stats import ttest_ind
 
-from pdrgate.gate.comparisons.pairs_shape import shape_of
+from pdrgate.gate.comparisons.pairs.pairs_shape import shape_of
 from pdrgate.gate.judged_again.file_comparison import values_by_run
 from pdrgate.gate.verdicts.change_verdict import compare
 from pdrgate.measurands import PartialDropRate, SaturationThroughput

@@ -13,8 +13,8 @@ from wrong_routers import FAULTS, MARKS, RIGHT, SENDS_BACK, router
 
 from pdrgate.errors import SutError
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
-from pdrgate.gate.comparisons.compared_builds import Build
-from pdrgate.gate.comparisons.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario

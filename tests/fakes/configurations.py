@@ -9,8 +9,8 @@ from pathlib import Path
 from fake_testbed import Watcher
 
 from pdrgate.gate.comparisons.by_scenario import AnyComparison, comparison_of
-from pdrgate.gate.comparisons.compared_builds import Build
-from pdrgate.gate.comparisons.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.run.options import Options, ProfileName
 from pdrgate.gate.run.progress import RunObserver
 from pdrgate.gate.run.run_record import RunRecord

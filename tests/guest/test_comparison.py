@@ -19,8 +19,8 @@ import pytest
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
-from pdrgate.gate.comparisons.compared_builds import SIDES, Build
-from pdrgate.gate.comparisons.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.progress import Progress, Upcoming
 from pdrgate.gate.run.run_record import RunRecord

@@ -20,8 +20,8 @@ from trex_server import TRexServer
 
 from pdrgate.cause import causes_in_words
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
-from pdrgate.gate.comparisons.compared_builds import Build
-from pdrgate.gate.comparisons.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session

@@ -23,7 +23,7 @@ from pdrgate.cli import main
 from pdrgate.errors import DataError, TestbedError
 from pdrgate.gate.comparisons import bisection as module
 from pdrgate.gate.comparisons.bisection import BisectionEnds, BisectionRequest, Steps, bisected, compare_ends, first_bad
-from pdrgate.gate.comparisons.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.run.run_record import STEPS_TRIALS, RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session

@@ -25,9 +25,9 @@ from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 from pdrgate.crashes.faults import Crash
 from pdrgate.errors import DataError, StorageError, TestbedError, UsageError
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
-from pdrgate.gate.comparisons.compared_builds import Build
 from pdrgate.gate.comparisons.equal_builds import compare_with_itself
-from pdrgate.gate.comparisons.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.judged_again.file_comparison import compare_files
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.pairs_file import PAIRS_FILE

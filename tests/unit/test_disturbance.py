@@ -14,8 +14,8 @@ from simulated_sut import Behaviour, Ceiling, RealisticCurve, SimulatedSut
 
 from pdrgate.cause import Cause, CauseKind
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
-from pdrgate.gate.comparisons.compared_builds import SIDES, Build
-from pdrgate.gate.comparisons.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session

@@ -20,8 +20,8 @@ from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 import pdrgate.gate.sut.trial_measurer as trial_measurer
 from pdrgate.errors import DataError
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
-from pdrgate.gate.comparisons.compared_builds import Build
-from pdrgate.gate.comparisons.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.judged_again.file_comparison import compare_files
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.run_record import RunRecord

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from pdrgate.gate.comparisons.pairs_judgement import PairsContext, PairsSamples, judged_pairs
-from pdrgate.gate.comparisons.pairs_shape import PairsShape
-from pdrgate.gate.comparisons.tries_ledger import Earlier
+from pdrgate.gate.comparisons.pairs.pairs_judgement import PairsContext, PairsSamples, judged_pairs
+from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape
+from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier
 from pdrgate.replication import Contradiction, PairsRule, Samples
 from pdrgate.results.model import SideResult, SpikeInResult
 from pdrgate.results.verdict import Judgement, Verdict

@@ -10,7 +10,7 @@ import pytest
 from curves import EarlyLoss, Livelock
 from simulated_sut import Behaviour, IdealCurve, LoadLoss, SimulatedSut
 
-from pdrgate.gate.comparisons.pairs_shape import PairsShape, shape_of
+from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape, shape_of
 from pdrgate.replication import Contradiction, PairsRule, Samples, Standing
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement, Verdict

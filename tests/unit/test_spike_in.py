@@ -19,8 +19,8 @@ from pdrgate.data_paths.contract import Hop, Port
 from pdrgate.data_paths.slowdowns import Planted, Slowdown
 from pdrgate.errors import DataError, TestbedError
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
-from pdrgate.gate.comparisons.compared_builds import Build
-from pdrgate.gate.comparisons.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.spike_in import SPIKE_IN_FILE, sized, spike_in, twice
 from pdrgate.gate.judged_again.file_comparison import compare_files
 from pdrgate.gate.run.run_record import SPIKE_IN_TRIALS, RunRecord

@@ -24,8 +24,8 @@ from pdrgate.data_paths.catalogue import TcpStreams
 from pdrgate.data_paths.iperf import check_believable, json_and_words, read_transfer
 from pdrgate.errors import DataError, SutError, TestbedError, UsageError
 from pdrgate.gate.comparisons.by_scenario import comparison_of
-from pdrgate.gate.comparisons.compared_builds import SIDES, Build
-from pdrgate.gate.comparisons.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.transfer_comparison import TransferComparison
 from pdrgate.gate.judged_again.file_comparison import compare_files
 from pdrgate.gate.run.scenario import Scenario

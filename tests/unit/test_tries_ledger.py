@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from pdrgate.builds.identity import identity
 from pdrgate.builds.kernel_build import BuildError, KernelBuild
-from pdrgate.gate.comparisons.tries_ledger import Tries
+from pdrgate.gate.comparisons.pairs.tries_ledger import Tries
 from pdrgate.history.address import Address
 from pdrgate.history.database.kept_tries import HistoryLedger
 from pdrgate.history.database.version import VERSION_TABLE

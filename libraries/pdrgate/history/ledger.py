@@ -21,7 +21,7 @@ class Ledger(Protocol):
         """All of one and the same comparison, oldest first. Raises DataError when they cannot be read.
 
         Args:
-            compared: the digest of both builds and of both fingerprints, see `pdrgate.gate.comparisons.tries_ledger`.
+            compared: the digest of both builds and of both fingerprints, see the module `tries_ledger`.
         """
 
     def add(self, compared: str, one: Try) -> None:

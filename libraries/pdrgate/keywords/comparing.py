@@ -16,8 +16,8 @@ from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.comparisons.by_scenario import comparison_of
-from pdrgate.gate.comparisons.compared_builds import SIDES, Build
-from pdrgate.gate.comparisons.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.spike_in import spike_in
 from pdrgate.keywords.log import show_scenario
 from pdrgate.keywords.state import State

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from pdrgate.gate.comparisons.compared_builds import Build
-from pdrgate.gate.comparisons.compared_stretches import ComparedStretches
-from pdrgate.gate.comparisons.comparison_task import ComparisonTask
-from pdrgate.gate.comparisons.curve_boots import CurveBoots
+from pdrgate.gate.comparisons.cold_boots.curve_boots import CurveBoots
+from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.compared_stretches import ComparedStretches
+from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
+from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape, shape_of
+from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
-from pdrgate.gate.comparisons.pairs_shape import PairsShape, shape_of
-from pdrgate.gate.comparisons.tries_ledger import Earlier
 from pdrgate.gate.run.progress import Estimate, Progress
 from pdrgate.gate.sut.open_loop_sut import goals_of
 from pdrgate.gate.verdicts.arrivals import arrivals

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
-from pdrgate.gate.comparisons.compared_builds import Build
-from pdrgate.gate.comparisons.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.transfer_comparison import TransferComparison
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session

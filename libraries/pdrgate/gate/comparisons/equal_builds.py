@@ -8,8 +8,8 @@ from functools import partial
 from pdrgate.builds.named_build import named_build
 from pdrgate.errors import UsageError
 from pdrgate.gate.comparisons.by_scenario import AnyComparison, comparison_of
-from pdrgate.gate.comparisons.compared_builds import SIDES, Build
-from pdrgate.gate.comparisons.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.results.model import Side

@@ -15,14 +15,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Generic
 
-from pdrgate.gate.comparisons.compared_builds import SIDES, Build
-from pdrgate.gate.comparisons.compared_stretches import ComparedStretches
-from pdrgate.gate.comparisons.comparison_task import ComparisonTask
-from pdrgate.gate.comparisons.pairs_judgement import PairsContext, judged_pairs
-from pdrgate.gate.comparisons.pairs_loop import PairsLoop
-from pdrgate.gate.comparisons.pairs_noise import remember_boots, tells_of_noise
-from pdrgate.gate.comparisons.pairs_plan import Plan
-from pdrgate.gate.comparisons.pairs_shape import PairsShape
+from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.compared_stretches import ComparedStretches
+from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
+from pdrgate.gate.comparisons.pairs.pairs_judgement import PairsContext, judged_pairs
+from pdrgate.gate.comparisons.pairs.pairs_loop import PairsLoop
+from pdrgate.gate.comparisons.pairs.pairs_noise import remember_boots, tells_of_noise
+from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape
 from pdrgate.gate.run.progress import Estimate
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session

@@ -6,13 +6,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from pdrgate.gate.comparisons.boots import Boots
-from pdrgate.gate.comparisons.compared_stretches import ComparedStretches
-from pdrgate.gate.comparisons.comparison_task import ComparisonTask
-from pdrgate.gate.comparisons.one_boot import Boot
+from pdrgate.gate.comparisons.cold_boots.boots import Boots
+from pdrgate.gate.comparisons.cold_boots.one_boot import Boot
+from pdrgate.gate.comparisons.pairs.compared_stretches import ComparedStretches
+from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
+from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape, shape_of_transfers
+from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
-from pdrgate.gate.comparisons.pairs_shape import PairsShape, shape_of_transfers
-from pdrgate.gate.comparisons.tries_ledger import Earlier
 from pdrgate.gate.run.progress import Estimate
 from pdrgate.gate.scenarios.transfer_run import TransferMeasurands, in_words, transfers_result
 from pdrgate.gate.sut.closed_loop_sut import ClosedLoopSut

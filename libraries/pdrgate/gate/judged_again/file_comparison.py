@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 
 from pdrgate.errors import DataError
-from pdrgate.gate.comparisons.pairs_shape import PairsShape, shape_of, shape_of_transfers
+from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape, shape_of, shape_of_transfers
 from pdrgate.gate.judged_again.sets_of_trials import StoredSet, WantedSet, check_comparable, goal_of_sets, stored_set
 from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.gate.scenarios.transfer_run import TransferMeasurands

@@ -199,7 +199,8 @@ class RunOptions(Options):
         str,
         Said(
             "An eBPF object file with a program for XDP or tc, to be loaded.",
-            "the candidate: an eBPF object to load, in place of a kernel",
+            "the candidate: an eBPF object to load, in place of a kernel; `OBJECT:PROGRAM` chooses one of several "
+            "programs",
             EVERYBODY,
             "OBJECT",
         ),

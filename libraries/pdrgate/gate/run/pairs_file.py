@@ -25,7 +25,7 @@ class StoredStep:
     builds: Mapping[str, str]
     """By side, what a person calls the build."""
     identities: Mapping[str, str] = field(default_factory=dict)
-    """By side, what the build is, see `pdrgate.gate.comparisons.compared_builds.Build.identity`."""
+    """By side, what the build is, see `pdrgate.gate.comparisons.pairs.compared_builds.Build.identity`."""
     elapsed: float
     """Seconds that the comparison has taken by then."""
     boots: tuple[BootResult, ...]

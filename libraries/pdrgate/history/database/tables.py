@@ -282,7 +282,7 @@ class AttemptRow(Base):
     key: Mapped[str] = mapped_column(unique=True)
     """The digest of all of it: what is put in twice is there once."""
     compared: Mapped[str]
-    """The digest of both builds and of both fingerprints, see `pdrgate.gate.comparisons.tries_ledger`."""
+    """The digest of both builds and of both fingerprints, see `pdrgate.gate.comparisons.pairs.tries_ledger`."""
     ended: Mapped[float]
     verdict: Mapped[str]
     attempt: Mapped[str]

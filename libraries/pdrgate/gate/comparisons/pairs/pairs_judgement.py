@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pdrgate.gate.comparisons.compared_builds import SIDES
-from pdrgate.gate.comparisons.pairs_shape import PairsShape
-from pdrgate.gate.comparisons.tries_ledger import Earlier
+from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
+from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape
+from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier
 from pdrgate.gate.verdicts.baseline import differing_entries
 from pdrgate.gate.verdicts.build_pair import BuildPair
 from pdrgate.gate.verdicts.change_verdict import comparison, judged, proven, told

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from pdrgate.errors import PdrGateError
-from pdrgate.gate.comparisons.compared_builds import SIDES
+from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.gate.run.progress import RunObserver
 from pdrgate.history.ledger import Ledger
 from pdrgate.replication import Contradiction, Samples, Try, contradiction

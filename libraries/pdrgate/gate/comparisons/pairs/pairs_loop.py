@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Generic
 
-from pdrgate.gate.comparisons.compared_builds import SIDES
-from pdrgate.gate.comparisons.compared_stretches import ComparedStretches
-from pdrgate.gate.comparisons.comparison_task import ComparisonTask
-from pdrgate.gate.comparisons.failed_boots import too_many_failed
-from pdrgate.gate.comparisons.measured_pairs import MeasuredPairs
-from pdrgate.gate.comparisons.pairs_judgement import PairsSamples
-from pdrgate.gate.comparisons.pairs_noise import tell_resolvable
-from pdrgate.gate.comparisons.pairs_plan import PairsClock
-from pdrgate.gate.comparisons.resumed_pairs import resumed_pairs
-from pdrgate.gate.comparisons.tries_ledger import Earlier, Tries
+from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
+from pdrgate.gate.comparisons.pairs.compared_stretches import ComparedStretches
+from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
+from pdrgate.gate.comparisons.pairs.failed_boots import too_many_failed
+from pdrgate.gate.comparisons.pairs.measured_pairs import MeasuredPairs
+from pdrgate.gate.comparisons.pairs.pairs_judgement import PairsSamples
+from pdrgate.gate.comparisons.pairs.pairs_noise import tell_resolvable
+from pdrgate.gate.comparisons.pairs.pairs_plan import PairsClock
+from pdrgate.gate.comparisons.pairs.resumed_pairs import resumed_pairs
+from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier, Tries
 from pdrgate.gate.run.pairs_file import StoredStep
 from pdrgate.gate.run.progress import Estimate
 from pdrgate.gate.verdicts.change_verdict import shown, tolerances_asked

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from statistics import mean
 
-from pdrgate.gate.comparisons.boots import Boots
-from pdrgate.gate.comparisons.compared_builds import Build
-from pdrgate.gate.comparisons.one_boot import Boot
+from pdrgate.gate.comparisons.cold_boots.boots import Boots
+from pdrgate.gate.comparisons.cold_boots.one_boot import Boot
+from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.run.profile import BOOT_GRID, BOOT_WIDTH, STEADY_TOP_TRIALS
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Generic
 
 from pdrgate.errors import DataError
-from pdrgate.gate.comparisons.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.run.pairs_file import StoredStep
 from pdrgate.gate.sut.prepared_sut import differences
 from pdrgate.phase import Phase

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic
 
-from pdrgate.gate.comparisons.comparison_task import ComparisonTask
-from pdrgate.gate.comparisons.pairs_shape import PairsShape
-from pdrgate.gate.comparisons.tries_ledger import Earlier
+from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
+from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape
+from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier
 from pdrgate.gate.run.progress import Estimate
 from pdrgate.measurands import Description
 from pdrgate.replication.replicates import Replication

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from pdrgate.crashes.faults import Crash
 from pdrgate.errors import SutError, TestbedError
-from pdrgate.gate.comparisons.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.scenarios.replicate_samples import Replicate
 from pdrgate.gate.sut.prepared_sut import PreparedSut
 from pdrgate.guests.guest import GuestError

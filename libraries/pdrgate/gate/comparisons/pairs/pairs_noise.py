@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pdrgate.gate.comparisons.comparison_task import ComparisonTask
+from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.verdicts.noise_floor import as_observed, check_resolvable, noise_floor, remember, resolvable_in_words
 from pdrgate.results.model import BootResult, Side, SideResult
 from pdrgate.results.verdict import Verdict

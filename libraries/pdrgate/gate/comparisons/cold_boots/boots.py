@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any, Generic
 
 from pdrgate.errors import DataError, PdrGateError, TestbedError
-from pdrgate.gate.comparisons.boots_ahead import BootsAhead
-from pdrgate.gate.comparisons.compared_builds import SIDES, Build
-from pdrgate.gate.comparisons.one_boot import AnyAsk, Boot, BootError
+from pdrgate.gate.comparisons.cold_boots.boots_ahead import BootsAhead
+from pdrgate.gate.comparisons.cold_boots.one_boot import AnyAsk, Boot, BootError
+from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.replicate_samples import NextStep, Replicate, measure_in_turn

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Generic
 
-from pdrgate.gate.comparisons.compared_builds import SIDES
-from pdrgate.gate.comparisons.resumed_pairs import ResumedPairs
+from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
+from pdrgate.gate.comparisons.pairs.resumed_pairs import ResumedPairs
 from pdrgate.measurands import Description
 from pdrgate.phase import Phase
 from pdrgate.replication.earlier_tries import Pairs

@@ -1,0 +1,1 @@
+"""Cold boots: the replication that boots each build anew for each pair."""
