@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -453,6 +454,8 @@ def test_output_that_cannot_be_written_is_no_fault_of_the_builds(
         (["--spike-in", "--kernel", "a", "--against", "b", "--tolerance", "0%"], 64, "twice 0% is none; ask for more"),
         (["--resume", "x", "--boots", "3"], 64, "leave out --boots"),
         (["--bpf", "none.o", "--against", "c"], 2, "none.o: cannot read it"),
+        (["--bpf", "none.o", "--against", "c", "--program", "one"], 2, "none.o: cannot read it"),
+        (["--program", "one"], 64, "--program names a program of eBPF objects; name them with --bpf OBJECT --against"),
     ],
 )
 def test_what_cannot_be_gated_is_told_at_once(
@@ -464,6 +467,22 @@ def test_what_cannot_be_gated_is_told_at_once(
     assert says in told
     assert told.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(shutil.which("clang") is None, reason="clang is not installed: run ci/bootstrap")
+def test_a_program_is_chosen_of_both_objects(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, objects = tmp_path / "several.c", [tmp_path / "old.o", tmp_path / "new.o"]
+    text = '__attribute__((section("{0}"), used)) int {1}(void *ctx) {{ return 2; }}\n'
+    source.write_text(text.format("xdp", "first") + text.format("xdp", "second"))
+    for compiled in objects:
+        subprocess.run(("clang", "-O2", "-target", "bpf", "-c", str(source), "-o", str(compiled)), check=True)
+    asked = ["gate", "--output", str(tmp_path / "runs"), "--bpf", str(objects[1]), "--against", str(objects[0])]
+    assert main(asked) == 2
+    assert "holds several programs (first in xdp, second in xdp); name one of them" in capsys.readouterr().err
+    assert main([*asked, "--program", "third"]) == 2
+    assert "has no program third, but first in xdp, second in xdp" in capsys.readouterr().err
+    assert main([*asked, "--program", "second", "--testbed", "none.yaml"]) == 2
+    assert "none.yaml: cannot read it" in capsys.readouterr().err  # the program is there
 
 
 def test_verdicts_as_git_bisect_takes_them() -> None:

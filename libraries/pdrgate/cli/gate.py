@@ -131,6 +131,11 @@ def _asked(**given: Any) -> RunOptions:
         raise UsageError("--kernel and --bpf do not go together: compare one of the two at a time")
     if bool(options.kernel or options.bpf) != bool(options.against):
         raise UsageError("--kernel or --bpf and --against go together: boots of both builds are compared")
+    if options.program and not options.bpf:
+        raise UsageError("--program names a program of eBPF objects; name them with --bpf OBJECT --against OBJECT")
+    if options.program:
+        bpf, against = (f"{named}:{options.program}" for named in (options.bpf, options.against))
+        options = dataclasses.replace(options, bpf=bpf, against=against, program="")
     if options.against and options.baseline is not None:
         raise UsageError("--baseline and --against do not go together: what is measured in turn needs no stored result")
     if is_history(options.baseline):

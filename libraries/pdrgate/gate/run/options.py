@@ -199,10 +199,19 @@ class RunOptions(Options):
         str,
         Said(
             "An eBPF object file with a program for XDP or tc, to be loaded.",
-            "the candidate: an eBPF object to load, in place of a kernel; `OBJECT:PROGRAM` chooses one of several "
-            "programs",
+            "the candidate: an eBPF object to load, in place of a kernel",
             EVERYBODY,
             "OBJECT",
+        ),
+    ] = ""
+    program: Annotated[
+        str,
+        Said(
+            "The program that is meant where the eBPF objects have several.",
+            "the program that is meant where the eBPF objects have several; `--bpf OBJECT:PROGRAM` where it has "
+            "another name on each side",
+            EVERYBODY,
+            "NAME",
         ),
     ] = ""
     against: Annotated[
