@@ -249,6 +249,13 @@ def test_only_pairs_of_which_both_boots_came_to_a_number_are_drawn() -> None:
     assert plots.pairs(dataclasses.replace(scenario, boots=(failed,))) is None
 
 
+def test_what_is_told_and_not_judged_takes_no_room_in_the_picture_of_pairs() -> None:
+    scenario = compared([1e6, 1e6], [0.9e6, 0.9e6])
+    boots = tuple(dataclasses.replace(boot, values={**boot.values, "calls": 40.0}) for boot in scenario.boots)
+    titles = [axes.get_title(loc="left") for axes in pairs_figure(dataclasses.replace(scenario, boots=boots)).axes]
+    assert "PDR" in titles and not any(title.startswith("calls") for title in titles)
+
+
 def test_the_verdict_the_label_and_the_failed_checks_sentence_are_written() -> None:
     good = words(load_loss_figure(case("50 runs"), "t", "sub"))
     assert {"t", "sub", "STABLE · GOOD (strict reading)"} <= set(good)
