@@ -17,8 +17,11 @@ from typing import cast
 
 import pytest
 
+from pdrgate.bpf.programs import loaded
+from pdrgate.builds.bpf_build import bpf_build
 from pdrgate.data_paths.paths.kernel_routing import Routing
 from pdrgate.errors import GeneratorError, TestbedError
+from pdrgate.hosts.host import local_host
 from pdrgate.safety.recovery import recover_stale
 from pdrgate.testbeds.netns import NetnsTestbed
 from pdrgate.traffic import native
@@ -207,6 +210,16 @@ def test_who_waits_for_packets_asleep_leaves_its_cpu_to_others(testbed: NetnsTes
         # Faster than it could sleep and wake up, it looks at the clock, and is no real-time process then.
         assert generator.trial(100e3, 0.5, IPV6).forwarded
         assert os.sched_getscheduler(generator.pid) == os.SCHED_OTHER
+
+
+@pytest.mark.parametrize("program", ["send", "count"])
+def test_a_tag_does_not_have_the_verifier_follow_a_program_twice(testbed: NetnsTestbed, program: str) -> None:
+    """It takes each start of a generator: 469 000 instructions were 0.46 s."""
+    with (
+        contextlib.closing(local_host()) as here,
+        loaded(here, bpf_build(f"{native.build().bpf}:{program}"), "") as found,
+    ):
+        assert found.cost.processed < 150_000
 
 
 def test_missing_compilers_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
