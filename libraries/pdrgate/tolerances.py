@@ -5,8 +5,8 @@ from __future__ import annotations
 from pdrgate.units import Ratio
 
 TOLERANCE = Ratio(0.02)
-"""Of the PDR, and of what has no tolerance of its own."""
+"""The tolerance of the PDR, and of what has none of its own."""
 COST_TOLERANCE = Ratio(0.01)
-"""Of the instructions per packet: they are counted, and equal builds differ by 0.3 % at most."""
+"""The tolerance of the instructions per packet: they are counted, and equal builds differ by 0.3 % at most."""
 LATENCY_TOLERANCE = Ratio(0.3)
-"""Of latency: see docs/method.md for what that of equal builds deviates by."""
+"""The tolerance of latency: docs/method.md has what that of equal builds deviates by."""

@@ -193,7 +193,7 @@ def test_a_program_is_loaded_into_the_data_path_that_runs_it(session: Session) -
     asked = replace(ASKED, bpf=True, scenario=command._scenario(str(program)))
     assert asked.scenario == "tc-redirect-1cpu-4096-64B"
     build = module.build_of(session, asked, "candidate", str(program))
-    assert (build.program, build.label.partition(" ")[0]) == (program, program.name)
+    assert (build.program.path, build.label.partition(" ")[0]) == (program, program.name)
     with pytest.raises(TestbedError, match="xdp"):
         module.build_of(session, replace(asked, scenario=Scenario("xdp-ipv6-routing").name), "candidate", str(program))
 

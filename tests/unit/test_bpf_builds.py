@@ -12,6 +12,7 @@ import pytest
 from pdrgate.bpf.programs import _why
 from pdrgate.builds import bpf_build as bpf_builds
 from pdrgate.builds.bpf_build import OWN_BUILDS, BpfBuildError, bpf_build, own_build
+from pdrgate.builds.kernel_build import absolute
 from pdrgate.data_paths.catalogue import DATA_PATHS, data_path
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Completed
@@ -56,7 +57,7 @@ def test_functions_that_a_program_calls_are_no_programs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (program("kprobe/f"), r"holds no program for a data path, but one in kprobe/f; put one into SEC"),
+        (program("socket"), r"holds no program for a data path, but one in socket; put one into SEC"),
         (program("xdp/cpumap"), r"holds no program for a data path, but one in xdp/cpumap; "),
         ("int data = 1;\n", r"holds no program for a data path, but nothing to run; "),
         (program("xdp", "a") + program("xdp", "b"), r"several programs \(a in xdp, b in xdp\); name one .* some.o:a$"),
@@ -77,7 +78,8 @@ def test_a_program_is_chosen_by_its_name_or_by_what_the_data_path_runs(tmp_path:
     assert [bpf_build(path, kind).program for kind in ("xdp", "tc")] == ["a", "b"]
     chosen = bpf_build(f"{path}:left_out")
     assert (chosen.name, chosen.program, chosen.kind) == ("some.o:left_out", "left_out", "xdp")
-    assert bpf_build(chosen.source) == chosen
+    assert bpf_build(chosen, "xdp") is chosen
+    assert len({chosen.digest, chosen.sha256, bpf_build(f"{path}:a").digest}) == 3
     assert bpf_build(f"{path}:old", "xdp").section == "xdp1"  # no section of libbpf's: the data path says
     with pytest.raises(BpfBuildError, match=r"its program old in xdp1 is of no kind that is known; name the data path"):
         bpf_build(f"{path}:old")
@@ -85,6 +87,18 @@ def test_a_program_is_chosen_by_its_name_or_by_what_the_data_path_runs(tmp_path:
         bpf_build(f"{path}:c")
     with_colon = path.rename(tmp_path / "some:a")
     assert bpf_build(with_colon, "tc").program == "b"  # a file's own name
+
+
+@needs_clang
+def test_the_program_that_was_chosen_is_what_a_data_path_runs_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = compiled(tmp_path, program("xdp", "first") + program("xdp", "second"))
+    chosen = bpf_build(f"{path}:second", "xdp")
+    assert "some.o:second" in data_path("xdp-ipv6-routing", chosen).sentence()
+    monkeypatch.chdir(tmp_path)
+    assert absolute("some.o:second") == f"{path}:second"
+    assert absolute("linux-image-amd64:amd64") == "linux-image-amd64:amd64"
 
 
 def test_files_that_are_no_objects(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from pdrgate.cache import cache_folder
 from pdrgate.child_environment import child_environment
 from pdrgate.errors import SutError, TestbedError
 
-ProgramKind = Literal["xdp", "tc", "tp_btf", "socket", "cgroup_skb", "lwt", "flow_dissector"]
+ProgramKind = Literal["xdp", "tc", "tp_btf"]
 
 SOURCES = Path(__file__).parents[1] / "resources" / "bpf"
 """pdrgate's own programs."""
@@ -32,16 +32,13 @@ _LARGEST = 64 << 20
 _MOST_PROGRAMS = 64
 """Names that a message lists."""
 _SECTIONS: Mapping[str, ProgramKind] = {
-    "xdp": "xdp", "xdp.frags": "xdp", "tc": "tc", "tcx": "tc", "netkit": "tc", "classifier": "tc", "action": "tc",
-    "tp_btf": "tp_btf", "socket": "socket", "cgroup_skb": "cgroup_skb", "lwt_in": "lwt", "lwt_out": "lwt",
-    "lwt_xmit": "lwt", "lwt_seg6local": "lwt", "flow_dissector": "flow_dissector",
+    "xdp": "xdp", "xdp.frags": "xdp", "tc": "tc", "tcx": "tc", "classifier": "tc", "action": "tc",
+    "tp_btf": "tp_btf",
 }  # fmt: skip
 """The purpose of a program, by the part of its section's name before the first slash (libbpf's section_defs)."""
 
 _NO_PORT_PROGRAMS = ("xdp/cpumap", "xdp/devmap", "xdp.frags/cpumap", "xdp.frags/devmap")
 """XDP programs that no interface takes."""
-PORT_KINDS: tuple[ProgramKind, ...] = ("xdp", "tc")
-"""The kinds of programs that a data path can run."""
 
 
 class BpfBuildError(SutError):
@@ -96,9 +93,11 @@ class BpfBuild:
         return found
 
     @property
-    def source(self) -> str:
-        """The source that `bpf_build` makes this build of."""
-        return f"{self.path}:{self.program}" if self.name != self.path.name else str(self.path)
+    def digest(self) -> str:
+        """The digest of what is under test: of the object, and of the program where that was chosen."""
+        if self.name == self.path.name:
+            return self.sha256
+        return hashlib.sha256(f"{self.sha256}:{self.program}".encode()).hexdigest()
 
     @property
     def label(self) -> str:
@@ -106,15 +105,18 @@ class BpfBuild:
         return f"{self.name} ({self.sha256[:8]})"
 
 
-def bpf_build(source: str | Path, kind: ProgramKind | None = None) -> BpfBuild:
+def bpf_build(source: BpfBuild | str | Path, kind: ProgramKind | None = None) -> BpfBuild:
     """The build in an object file; with ``kind``, it must be for such a data path.
 
     Args:
-        source: the file; of an object with several programs ``FILE:PROGRAM``.
+        source: the file; of an object with several programs ``FILE:PROGRAM``; or a build that was made of one.
 
     Raises:
         BpfBuildError: there is no such file, it is no eBPF object, has no such program, or several to choose from.
     """
+    if isinstance(source, BpfBuild):
+        _check_kind(source.path, source.section, source.kind, kind)
+        return source
     path, wanted = _named(source)
     try:
         read = content(path, path.resolve(), _LARGEST)
@@ -125,14 +127,19 @@ def bpf_build(source: str | Path, kind: ProgramKind | None = None) -> BpfBuild:
     except ValueError as error:
         raise BpfBuildError(f"{path}: is no eBPF object ({error}); compile one with clang -target bpf") from error
     program, found = _chosen(path, programs, wanted, kind)
-    if kind is not None and kind != found:
-        raise BpfBuildError(
-            f"{path}: holds a program for {found} (section {program.section}), and this data path runs one for {kind}; "
-            "choose the data path that goes with it"
-        )
+    _check_kind(path, program.section, found, kind)
     name = f"{path.name}:{program.name}" if wanted else path.name
     digest = hashlib.sha256(read).hexdigest()
     return BpfBuild(name, path.resolve(), digest, program.section, found, program.name)
+
+
+def _check_kind(path: Path, section: str, found: ProgramKind, kind: ProgramKind | None) -> None:
+    """Raises BpfBuildError when a program is not of the kind that is wanted, if any is."""
+    if kind is not None and kind != found:
+        raise BpfBuildError(
+            f"{path}: holds a program for {found} (section {section}), and this data path runs one for {kind}; choose "
+            "the data path that goes with it"
+        )
 
 
 def _named(source: str | Path) -> tuple[Path, str]:

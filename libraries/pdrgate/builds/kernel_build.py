@@ -127,7 +127,10 @@ def absolute(text: str) -> str:
         name, equals, path = word.rpartition("=")
         if equals and name in PARTS:
             return f"{name}={Path(path).resolve()}"
-        return str(Path(word).resolve()) if word and Path(word).exists() else word
+        if word and Path(word).exists():
+            return str(Path(word).resolve())
+        file, colon, program = word.rpartition(":")  # of an eBPF object
+        return f"{Path(file).resolve()}:{program}" if colon and Path(file).is_file() else word
 
     return ",".join(map(one, text.split(",")))
 

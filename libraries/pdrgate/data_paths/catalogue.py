@@ -57,5 +57,5 @@ def data_path(
         able = ", ".join(other for other, known in DATA_PATHS.items() if known.program)
         raise BpfBuildError(f"{path.title} runs no eBPF program; builds of one can be measured by {able}")
     if program is not None:
-        program = bpf_build(program.source if isinstance(program, BpfBuild) else program, path.program)
+        program = bpf_build(program, path.program)
     return path.make(Asked(program, receivers or Receivers(), streams or TcpStreams(), changes))

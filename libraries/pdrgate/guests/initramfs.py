@@ -197,12 +197,8 @@ def _programs() -> dict[str, ArchiveEntry]:
         if (found := shutil.which(name, path=_SEARCH)) is not None:
             files |= _program(name, Path(found))
     parts = native.build()
-    for own in (
-        parts.drops,
-        parts.receiver,
-        parts.bpf_load,
-        parts.vectors,
-    ):  # where they lie on this machine: so they need not be sent
+    # Where they lie on this machine: so they need not be sent.
+    for own in (parts.drops, parts.receiver, parts.bpf_load):
         files[str(own).lstrip("/")] = ArchiveEntry(stat.S_IFREG | 0o755, own.read_bytes())
     for applet in _applets():
         files.setdefault(f"bin/{applet}", _link("busybox"))

@@ -97,7 +97,7 @@ class BuildKeywords:
             raise TestbedError(f"the data path {data_path} runs no eBPF program; choose one of {able}")
 
         def build(side: Side, loaded: BpfBuild) -> Build:
-            return Build(side, loaded.label, session.make, loaded.path, identity=loaded.sha256)
+            return Build(side, loaded.label, session.make, loaded, identity=loaded.digest)
 
         self._compare(partial(bpf_build, kind=kind), build, (baseline, candidate), boots, tolerance, budget)
 

@@ -43,9 +43,8 @@ _MAX_BATCH = 64
 _QUIET = 0.050
 """Seconds without a packet that end a drain: longer than a shared machine mostly takes a CPU away."""
 _DRAIN_LIMIT = 1.0
-_CHUNK = 1 << 16
-_ETHERNET = 14
-"""Bytes."""
+_CHUNK, _ETHERNET = 1 << 16, 14
+"""Bytes: of one read of the worker's answer, and of an Ethernet header without a tag."""
 _DIRECTION, _KINDS = 2, 4
 """See wire.h."""
 _TAGS = range(0x8000, 0x10000 - _KINDS, _KINDS)

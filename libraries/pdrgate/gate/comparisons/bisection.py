@@ -188,7 +188,7 @@ def build_of(session: Session, asked: BisectionRequest, side: Side, source: str)
     if asked.bpf:
         kind = DATA_PATHS[Scenario.named(asked.scenario).data_path].program
         loaded = bpf_build(source, kind)
-        return Build(side, loaded.label, session.make, loaded.path, identity=loaded.sha256)
+        return Build(side, loaded.label, session.make, loaded, identity=loaded.digest)
     named = named_build(source)
     return Build(side, named.label, partial(session.boot, named), identity=identity(named))
 

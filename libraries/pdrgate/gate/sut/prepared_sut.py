@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.crashes.kernel_log import KernelLog, read_kernel_log
 from pdrgate.data_paths.catalogue import DataPath, data_path
 from pdrgate.data_paths.slowdowns import Planted
@@ -40,7 +41,7 @@ class Identity:
     pair: int = 0
     boot_id: str = ""
     """What tells this start of the SUT from all others; else what the testbed says."""
-    program: Path | None = None
+    program: BpfBuild | Path | None = None
     """The eBPF object that the data path runs; else pdrgate's own, where it runs one."""
     planted: Planted | None = None
     """What slows it down, so that it is seen whether that is found."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.data_paths.slowdowns import Planted
 from pdrgate.results.model import Side
 from pdrgate.safety.journal import Journal
@@ -21,7 +22,7 @@ class Build:
     side: Side
     label: str
     start: Callable[[Journal], Testbed]
-    program: Path | None = None
+    program: BpfBuild | Path | None = None
     """The eBPF object that is the build, on one kernel for both sides."""
     planted: Planted | None = None
     """What slows its boots down, see `pdrgate.gate.comparisons.spike_in`."""
