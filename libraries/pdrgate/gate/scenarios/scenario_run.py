@@ -324,17 +324,8 @@ class ScenarioRun:
         """The scenario as result.json has it, as far as it came."""
         subject = self.subject
         final = judgement or self.judgement or Judgement(Verdict.ERROR, "the scenario has not ended")
-        return ScenarioResult(
-            name=self.scenario.name,
-            title=self.scenario.title,
-            verdict=final.verdict,
-            reason=final.reason,
-            test=self.test,
-            carried=subject.carried,
-            testbed=subject.testbed.sentence() if subject.carried else "",
-            boot=subject.boot_id,
-            fingerprint=subject.fingerprint,
-            environment=subject.environment.to_dict(),
+        return dataclasses.replace(
+            subject.result(final, self.test),
             trials=len(subject.trials),
             calibration=subject.calibrated(),
             search=searched(self.found) if self.found else None,
@@ -343,11 +334,9 @@ class ScenarioRun:
             assessment=self.assessment.result() if self.assessment else None,
             comparison=self._against.comparison,
             interference=self.interference,
-            complaints=tuple(subject.complaints),
             cost=self.cost,
             latency=self.latency,
             soak=self.soak,
-            uncounted=subject.uncounted,
             losses=self._losses,
             drops=self.drops,
             arrivals=arrivals(trial for trial in self.trials if trial.repeat),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from pdrgate.cause import causes_in_words
@@ -234,22 +234,11 @@ class TransferRun:
         """The scenario as result.json has it, as far as it came."""
         subject = self.subject
         final = judgement or self.judgement or Judgement(Verdict.ERROR, "the scenario has not ended")
-        return ScenarioResult(
-            name=self.scenario.name,
-            title=self.scenario.title,
-            verdict=final.verdict,
-            reason=final.reason,
-            test=self.test,
-            carried=subject.carried,
-            testbed=subject.testbed.sentence() if subject.carried else "",
-            boot=subject.boot_id,
-            fingerprint=subject.fingerprint,
-            environment=subject.environment.to_dict(),
+        return replace(
+            subject.result(final, self.test),
             measurands=self.measurands,
             comparison=self._against.comparison,
             interference=self.interference,
-            complaints=tuple(subject.complaints),
-            uncounted=subject.uncounted,
             transfers=transfers_result(self.window, self.transfers, self.checks, self._curve),
         )
 

@@ -23,7 +23,8 @@ from pdrgate.knobs import KnobSet, batching
 from pdrgate.observers.environment import Environment
 from pdrgate.observers.watching import Observer
 from pdrgate.results.fingerprint import difference, digest
-from pdrgate.results.model import Side
+from pdrgate.results.model import ScenarioResult, Side
+from pdrgate.results.verdict import Judgement
 from pdrgate.search.patience import Patience
 from pdrgate.testbeds import Booting, Testbed
 from pdrgate.traffic.generator import in_words
@@ -234,6 +235,23 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         self._refuse_other_trials(belonging)
         self.session.record.note_fingerprint(made, self.fingerprint)
         return belonging
+
+    def result(self, judgement: Judgement, test: str) -> ScenarioResult:
+        """The scenario's result as far as the SUT knows it: what it is, and how it was set up."""
+        return ScenarioResult(
+            name=self.scenario.name,
+            title=self.scenario.title,
+            verdict=judgement.verdict,
+            reason=judgement.reason,
+            test=test,
+            carried=self.carried,
+            testbed=self.testbed.sentence() if self.carried else "",
+            boot=self.boot_id,
+            fingerprint=self.fingerprint,
+            environment=self.environment.to_dict(),
+            complaints=tuple(self.complaints),
+            uncounted=self.uncounted,
+        )
 
     def _refuse_other_trials(self, belonging: Belonging) -> None:
         """Raise DataError when the run that is resumed measured this very question under other conditions."""
