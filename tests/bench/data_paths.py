@@ -31,8 +31,8 @@ from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.testbeds import Testbed
-from pdrgate.testbeds.netns import NetnsTestbed
-from pdrgate.testbeds.vm import VmTestbed
+from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
+from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.delivery import counted_by
 from pdrgate.traffic.frames import Frames
 

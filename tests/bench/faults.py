@@ -42,7 +42,7 @@ from pdrgate.gate.scenarios.scenario_run import ScenarioRun
 from pdrgate.history.results import read_result
 from pdrgate.results.model import RunResult
 from pdrgate.testbeds import load_testbed
-from pdrgate.testbeds.vm import VmTestbed
+from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.units import Duration
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -30,7 +30,7 @@ from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.hosts.host import CommandError, netns_host
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
-from pdrgate.testbeds.netns import NetnsTestbed
+from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.frames import Frames, template
 
 FLAT_OUT = 20e6

@@ -34,7 +34,7 @@ from pdrgate.observers.heartbeat import Heartbeat, HeartbeatObserver
 from pdrgate.observers.watching import Observation
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
-from pdrgate.testbeds.netns import NetnsTestbed
+from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.trial import Trial
 

@@ -50,8 +50,8 @@ from pdrgate.observers.watching import CounterObserver, Observation, watching
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.testbeds.drop_watch import drop_reasons_here, drop_reasons_of, inode
-from pdrgate.testbeds.netns import NetnsTestbed
-from pdrgate.testbeds.vm import VmTestbed
+from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
+from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.trial import USER_SPACE, Trial
 

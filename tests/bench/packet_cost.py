@@ -33,7 +33,7 @@ from pdrgate.phase import Phase
 from pdrgate.results.model import CostResult
 from pdrgate.safety.journal import Journal
 from pdrgate.search.goals import PDR
-from pdrgate.testbeds.vm import VmTestbed
+from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.trial import Trial
 

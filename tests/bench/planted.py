@@ -34,7 +34,7 @@ from pdrgate.results.model import ChangeResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import load_testbed
-from pdrgate.testbeds.vm import VmTestbed
+from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.units import Duration, Ratio
 
 FUNCTION = "fib_rules_lookup"

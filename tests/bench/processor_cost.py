@@ -26,7 +26,7 @@ from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.observers.watching import watching
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
-from pdrgate.testbeds.netns import NetnsTestbed
+from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
 from pdrgate.trial import USER_SPACE

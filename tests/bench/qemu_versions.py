@@ -37,7 +37,7 @@ from pdrgate.results.model import CostResult
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.search.goals import PDR
-from pdrgate.testbeds.vm import VmTestbed
+from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.trial import Trial
 

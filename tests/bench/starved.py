@@ -33,7 +33,7 @@ from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.observers.watching import watching
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
-from pdrgate.testbeds.vm import VmTestbed
+from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.frames import Frames
 
 SPEED = 100_000_000

@@ -16,7 +16,7 @@ import pytest
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
-from pdrgate.testbeds.netns import NetnsTestbed
+from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.embedded import Engine
 
 OURS = re.compile(r"pdrgate-[0-9a-f]{6}-(tg|sut\d)")

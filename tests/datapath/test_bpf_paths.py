@@ -28,7 +28,7 @@ from pdrgate.observers.accounting import losses
 from pdrgate.observers.reading import nested
 from pdrgate.observers.watching import watching
 from pdrgate.results.losses import LossResult
-from pdrgate.testbeds.netns import NetnsTestbed
+from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.frames import FCS, Frames, checksum, template, words_sum
 from pdrgate.traffic.generator import Generator
 

@@ -13,7 +13,7 @@ from wrong_routers import FAULTS, MARKS, RIGHT, SENDS_BACK, router
 
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.gate.sut.carried_frames import FramesSeen
-from pdrgate.testbeds.netns import NetnsTestbed
+from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.frames import Frames
 
 pytestmark = pytest.mark.datapath

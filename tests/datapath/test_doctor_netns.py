@@ -15,7 +15,7 @@ from pdrgate.doctor import Examination, Finding, Status
 from pdrgate.hosts.cpus import CpuPlan, plan_cpus
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import load_testbed
-from pdrgate.testbeds.netns import NetnsTestbed
+from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 
 pytestmark = pytest.mark.datapath
 

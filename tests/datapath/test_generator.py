@@ -24,7 +24,7 @@ from pdrgate.errors import TestbedError, UsageError
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.reading import nested
-from pdrgate.testbeds.netns import NetnsTestbed
+from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.embedded import EmbeddedGenerator
 from pdrgate.traffic.frames import Frames, template
 from pdrgate.trial import Trial

@@ -9,7 +9,7 @@ import pytest
 from generator_contract import GeneratorContract
 
 from pdrgate.data_paths.paths.kernel_routing import Routing
-from pdrgate.testbeds.netns import NetnsTestbed
+from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.generator import Generator
 
 pytestmark = pytest.mark.datapath

@@ -23,7 +23,7 @@ from pdrgate.data_paths.paths.kernel_routing import Routing
 from pdrgate.errors import GeneratorError, TestbedError
 from pdrgate.hosts.host import local_host
 from pdrgate.safety.recovery import recover_stale
-from pdrgate.testbeds.netns import NetnsTestbed
+from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic import native
 from pdrgate.traffic.embedded import EmbeddedGenerator
 from pdrgate.traffic.frames import Frames
@@ -248,7 +248,7 @@ import sys, time
 from pathlib import Path
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.safety.journal import Journal
-from pdrgate.testbeds.netns import NetnsTestbed
+from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.frames import Frames
 testbed = NetnsTestbed(1, plan_cpus(None, None), Journal.begin(Path(sys.argv[1])))
 generator = testbed.generator(6)

@@ -16,7 +16,7 @@ from pdrgate.cause import causes_in_words
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.observers.reading import nested
 from pdrgate.observers.watching import Observation, watching
-from pdrgate.testbeds.netns import NetnsTestbed
+from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.frames import Frames
 
 pytestmark = pytest.mark.datapath

@@ -25,7 +25,7 @@ from pdrgate.observers.reading import nested
 from pdrgate.observers.watching import watching
 from pdrgate.results.losses import LossResult
 from pdrgate.testbeds.drop_watch import NamespaceDrops, inode
-from pdrgate.testbeds.netns import NetnsTestbed
+from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
 

@@ -16,7 +16,7 @@ from pdrgate.measurands.cost import packet_cost
 from pdrgate.observers.function_names import OTHERS
 from pdrgate.observers.processor import KERNEL, ProcessorWatch, busy
 from pdrgate.observers.watching import Observation, watching
-from pdrgate.testbeds.netns import NetnsTestbed
+from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.trial import USER_SPACE, Trial
 

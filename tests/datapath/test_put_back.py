@@ -16,9 +16,9 @@ from pdrgate.guests.guest import GuestConfig
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.recovery import recover_stale
-from pdrgate.testbeds.netns import NetnsTestbed
+from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.testbeds.protocol import Testbed as AnyTestbed
-from pdrgate.testbeds.vm import VmTestbed
+from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 
 pytestmark = pytest.mark.datapath
 

@@ -13,7 +13,7 @@ from pdrgate.data_paths.catalogue import NETWORKS, DataPath, Hop, Port, data_pat
 from pdrgate.data_paths.paths.kernel_routing import Routing
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Completed, Host
-from pdrgate.testbeds.netns import NetnsTestbed
+from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.frames import Frames
 
 pytestmark = pytest.mark.datapath

@@ -11,7 +11,7 @@ from pdrgate.data_paths.catalogue import data_path
 from pdrgate.errors import TestbedError
 from pdrgate.gate.sut.carried_frames import FramesSeen
 from pdrgate.knobs import KnobSet, offloads
-from pdrgate.testbeds.netns import NetnsTestbed
+from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.frames import Frames
 
 pytestmark = pytest.mark.datapath

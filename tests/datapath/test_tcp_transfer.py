@@ -13,7 +13,7 @@ from pdrgate.data_paths.iperf import Iperf
 from pdrgate.data_paths.paths.tcp_transfer import TcpTransfer
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import local_host
-from pdrgate.testbeds.netns import NetnsTestbed
+from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 
 pytestmark = pytest.mark.datapath
 

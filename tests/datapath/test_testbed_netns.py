@@ -13,7 +13,7 @@ from pdrgate.errors import TestbedError
 from pdrgate.hosts.cpus import CpuPlan, parse_cpu_mask, plan_cpus
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import load_testbed
-from pdrgate.testbeds.netns import NetnsTestbed
+from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 
 pytestmark = pytest.mark.datapath
 

@@ -19,7 +19,7 @@ from pdrgate.errors import SutError
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.reading import nested
 from pdrgate.observers.watching import watching
-from pdrgate.testbeds.netns import NetnsTestbed
+from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic import native
 from pdrgate.traffic.delivery import counted_by
 from pdrgate.traffic.frames import Frames

@@ -21,7 +21,7 @@ from pdrgate.guests.qemu import PROGRAM
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
-from pdrgate.testbeds.vm import VmTestbed
+from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 
 LOCK_WAIT = 600.0
 CLOUD = "linux-image-cloud-amd64"

@@ -19,7 +19,7 @@ from pdrgate.guests.accelerator import AcceleratorChoice, KvmRecord, choose_acce
 from pdrgate.guests.guest import GuestError
 from pdrgate.guests.qemu import PROGRAM
 from pdrgate.hosts.cpus import plan_cpus
-from pdrgate.testbeds.vm import VmTestbed
+from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 
 pytestmark = pytest.mark.guest
 

@@ -13,7 +13,7 @@ from pdrgate.data_paths.paths.tcp_transfer import TcpTransfer
 from pdrgate.data_paths.paths.xdp_routing import XdpRouting
 from pdrgate.gate.sut.carried_frames import FramesSeen
 from pdrgate.gate.sut.probe import probe
-from pdrgate.testbeds.vm import VmTestbed
+from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.delivery import counted_by
 from pdrgate.traffic.frames import Frames
 

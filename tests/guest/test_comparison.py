@@ -32,7 +32,7 @@ from pdrgate.results.model import Side
 from pdrgate.results.verdict import Verdict
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import LocalVm, TestbedConfig, load_testbed
-from pdrgate.testbeds.vm import VmTestbed
+from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 
 SOON_EMPTY = Scenario(buffer=512)
 """A queue that a guest forwards in a twentieth of a second."""

@@ -18,7 +18,7 @@ from pdrgate.knobs import KnobSet
 from pdrgate.measurands.cost import packet_cost
 from pdrgate.measurands.function_changes import function_changes
 from pdrgate.phase import Phase
-from pdrgate.testbeds.vm import VmTestbed
+from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.trial import CALLER, USER_SPACE, Trial
 

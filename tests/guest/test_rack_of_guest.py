@@ -20,8 +20,8 @@ from pdrgate.knobs.knob import ANY
 from pdrgate.knobs.port_network import PortNetwork
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds.kinds import PortConfig
-from pdrgate.testbeds.rack import RackTestbed
-from pdrgate.testbeds.traffic_source import EmbeddedSource
+from pdrgate.testbeds.rack.rack_testbed import RackTestbed
+from pdrgate.testbeds.rack.traffic_source import EmbeddedSource
 from pdrgate.traffic.frames import Frames
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]

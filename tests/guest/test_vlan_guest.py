@@ -12,7 +12,7 @@ from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath, data_path
 from pdrgate.errors import SutError, TestbedError
 from pdrgate.gate.sut.carried_frames import FramesSeen
 from pdrgate.gate.sut.probe import probe
-from pdrgate.testbeds.vm import VmTestbed
+from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.trial import Trial
 
 pytestmark = pytest.mark.guest

@@ -29,7 +29,7 @@ from pdrgate.observers.retis import Retis, read_events
 from pdrgate.observers.watching import watching
 from pdrgate.safety.recovery import recover_stale
 from pdrgate.testbeds import load_testbed
-from pdrgate.testbeds.vm import DEFAULT_BUFFER, VmTestbed
+from pdrgate.testbeds.vm.vm_testbed import DEFAULT_BUFFER, VmTestbed
 from pdrgate.traffic.frames import Frames
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
@@ -282,7 +282,7 @@ from pdrgate.builds.kernel_build import kernel_build
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.guests.guest import GuestConfig
 from pdrgate.safety.journal import Journal
-from pdrgate.testbeds.vm import DEFAULT_BUFFER, VmTestbed
+from pdrgate.testbeds.vm.vm_testbed import DEFAULT_BUFFER, VmTestbed
 journal = Journal.begin(Path(sys.argv[1]))
 cpus = plan_cpus(None, None)
 machine = GuestConfig(cpus=cpus.sut, accelerator="tcg")

@@ -15,7 +15,7 @@ from pdrgate.errors import TestbedError
 from pdrgate.testbeds import Rack, load_testbed
 from pdrgate.testbeds.config import Claim
 from pdrgate.testbeds.kinds import HostConfig
-from pdrgate.testbeds.rack import RackTestbed
+from pdrgate.testbeds.rack.rack_testbed import RackTestbed
 
 ROOT = Path(__file__).parents[2]
 RACK = load_testbed(ROOT / "resources/testbeds/rack-trex.yaml")

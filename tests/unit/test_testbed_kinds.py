@@ -60,7 +60,7 @@ def test_numbers_that_yaml_takes_for_fractions_are_whole(tmp_path: Path) -> None
 def test_reading_a_file_loads_nothing_that_opens_one() -> None:
     code = (
         f"import sys; from pdrgate.testbeds import load_testbed; load_testbed({str(SHIPPED / 'rack-trex.yaml')!r});"
-        "names = ['paramiko', *(f'pdrgate.testbeds.{kind}' for kind in ('netns', 'vm', 'rack'))];"
+        "names = ['paramiko', *(f'pdrgate.testbeds.{kind}.{kind}_testbed' for kind in ('netns', 'vm', 'rack'))];"
         "print([name for name in names if name in sys.modules])"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(pdrgate.__file__).parents[1])}

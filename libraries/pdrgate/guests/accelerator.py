@@ -3,7 +3,7 @@
 /dev/kvm may be there, open, and be worse than nothing: where this machine is itself a guest, a boot sector was seen to
 take twenty times as long by KVM as by emulation, and kernels never to say a word. No number of seconds tells such a
 KVM from a busy machine; the same work done both ways does. What only a kernel can tell is learnt from the first guest
-that KVM was chosen for, see `pdrgate.testbeds.vm`, and kept for as long as this machine stays up.
+that KVM was chosen for, see `pdrgate.testbeds.vm.vm_testbed`, and kept for as long as this machine stays up.
 """
 
 from __future__ import annotations

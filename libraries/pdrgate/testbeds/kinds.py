@@ -25,11 +25,11 @@ from pdrgate.testbeds.protocol import Testbed
 if TYPE_CHECKING:
     from pdrgate.guests.metering import CpuSpeed
     from pdrgate.safety.sut_lock import SutLock
-    from pdrgate.testbeds.netns import NetnsTestbed
-    from pdrgate.testbeds.rack import RackTestbed
-    from pdrgate.testbeds.rack_station import RackStation
-    from pdrgate.testbeds.traffic_source import TrafficSource
-    from pdrgate.testbeds.vm import VmTestbed
+    from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
+    from pdrgate.testbeds.rack.rack_station import RackStation
+    from pdrgate.testbeds.rack.rack_testbed import RackTestbed
+    from pdrgate.testbeds.rack.traffic_source import TrafficSource
+    from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 
 _TOOLS = {"ip": "iproute2", "ethtool": "ethtool"}
 
@@ -44,7 +44,7 @@ class LocalNetns(TestbedConfig):
 
     def open(self, journal: Journal, claim: Claim | None = None) -> NetnsTestbed:
         """Make the namespaces; see `TestbedConfig.open`."""
-        from pdrgate.testbeds.netns import NetnsTestbed
+        from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 
         _check_this_machine(self, "makes network namespaces")
         return NetnsTestbed(
@@ -106,7 +106,7 @@ class LocalVm(TestbedConfig):
     ) -> VmTestbed:
         """Begin to boot ``build`` in a guest of its own, with its console's log in ``folder``; `ready` waits for it."""
         from pdrgate.guests.guest import GuestConfig
-        from pdrgate.testbeds.vm import VmTestbed
+        from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 
         _check_this_machine(self, "makes network namespaces")
         cpus = self.cpu_plan()
@@ -207,7 +207,7 @@ class Rack(TestbedConfig):
 
     def open(self, journal: Journal, claim: Claim | None = None) -> RackTestbed:
         """Reach the SUT and set its ports up; see `TestbedConfig.open`."""
-        from pdrgate.testbeds.rack import RackTestbed
+        from pdrgate.testbeds.rack.rack_testbed import RackTestbed
 
         with contextlib.ExitStack() as own:
             claim = own.enter_context(self.claimed()) if claim is None else claim
@@ -273,13 +273,13 @@ class Rack(TestbedConfig):
     def _opened_station(self, journal: Journal, claim: Claim) -> RackStation | None:
         if self.station is None:
             return None
-        from pdrgate.testbeds.rack_station import RackStation
+        from pdrgate.testbeds.rack.rack_station import RackStation
 
         machine, router = _hosts(self.station.host, claim.station)
         return RackStation(machine, router, self.station.interface, journal, cpu=self.station.cpu, lock=claim.station)
 
     def _source(self, journal: Journal) -> TrafficSource:
-        from pdrgate.testbeds.traffic_source import EmbeddedSource, TRexSource
+        from pdrgate.testbeds.rack.traffic_source import EmbeddedSource, TRexSource
 
         if self.generator.trex is not None:
             return TRexSource(self.generator.trex)

@@ -10,7 +10,7 @@ from pdrgate.knobs import KnobSet
 from pdrgate.knobs.port_network import PortNetwork
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.sut_lock import SutLock
-from pdrgate.testbeds.traffic_source import link_address
+from pdrgate.testbeds.rack.traffic_source import link_address
 
 _KEY = "station.interface"
 

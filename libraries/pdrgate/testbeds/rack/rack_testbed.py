@@ -8,7 +8,7 @@ testbed file, forwarding, interrupts and buffers, and what a data path makes of 
 A SUT with network cards takes packets in where its cards interrupt: their affinity is the pinning, their receive rings
 are the buffer. Ports without interrupts of their own, as of a namespace, hand packets over in the sender's softirq:
 there receive packet steering moves them to the SUT's CPUs, and the backlog is the buffer. A veth also needs GRO on and
-TSO off at the SUT's ports (``knobs: {ports: {offloads: …}}``), see `pdrgate.testbeds.netns`.
+TSO off at the SUT's ports (``knobs: {ports: {offloads: …}}``), see `pdrgate.testbeds.netns.netns_testbed`.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ from pdrgate.testbeds.drop_watch import AnyDropReasons, DropWatch, drop_reasons_
 from pdrgate.testbeds.kinds import PortConfig
 from pdrgate.testbeds.processor_counting import CountedByProcessor
 from pdrgate.testbeds.protocol import Pinning, first_cpus
-from pdrgate.testbeds.rack_station import RackStation
+from pdrgate.testbeds.rack.rack_station import RackStation
+from pdrgate.testbeds.rack.traffic_source import TrafficSource, link_address
 from pdrgate.testbeds.sharing import BACKLOG
-from pdrgate.testbeds.traffic_source import TrafficSource, link_address
 from pdrgate.traffic.frames import Path
 from pdrgate.traffic.generator import Generator
 

@@ -1,0 +1,1 @@
+"""The kind local-vm: a guest of this machine that boots kernel builds."""
