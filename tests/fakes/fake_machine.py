@@ -172,7 +172,7 @@ class FakeMachine:
 
     # --- Host and FileSink ---
 
-    def put(self, local: Path, remote: str) -> None:
+    def copy(self, local: Path, remote: str) -> None:
         shutil.copyfile(local, remote)
 
     def run(self, *argv: str, timeout: float = 10.0, check: bool = True) -> Completed:
@@ -279,12 +279,12 @@ class FakeMachine:
 class TornSink:
     """A sink that loses the end of every file, and says nothing."""
 
-    def put(self, local: Path, remote: str) -> None:
+    def copy(self, local: Path, remote: str) -> None:
         Path(remote).write_bytes(local.read_bytes()[:-1])
 
 
 class FullSink:
     """A sink whose disk is full."""
 
-    def put(self, local: Path, remote: str) -> None:
+    def copy(self, local: Path, remote: str) -> None:
         raise TestbedError(f"cannot copy {local.name}: No space left on device; is there room?")

@@ -104,17 +104,17 @@ def test_json(host: SshHost) -> None:
 def test_a_file_is_copied_byte_for_byte(host: SshHost, tmp_path: Path) -> None:
     data = os.urandom(3_000_000)
     (tmp_path / "local").write_bytes(data)
-    host.put(tmp_path / "local", str(tmp_path / "re mote"))
+    host.copy(tmp_path / "local", str(tmp_path / "re mote"))
     assert (tmp_path / "re mote").read_bytes() == data
     (tmp_path / "empty").touch()
-    host.put(tmp_path / "empty", str(tmp_path / "none"))
+    host.copy(tmp_path / "empty", str(tmp_path / "none"))
     assert (tmp_path / "none").read_bytes() == b""
     with pytest.raises(HostError, match=r"^copying .*local to /no/pe on ssh:sut failed: .*nonexistent|No such file"):
-        host.put(tmp_path / "local", "/no/pe")
+        host.copy(tmp_path / "local", "/no/pe")
     with pytest.raises(HostError, match=r"^copying .*local to /dev/full on ssh:sut failed: .*No space left"):
-        host.put(tmp_path / "local", "/dev/full")
+        host.copy(tmp_path / "local", "/dev/full")
     with pytest.raises(FileNotFoundError):
-        host.put(tmp_path / "nope", str(tmp_path / "x"))
+        host.copy(tmp_path / "nope", str(tmp_path / "x"))
 
 
 def test_a_command_that_takes_too_long_is_killed_over_there(host: SshHost) -> None:

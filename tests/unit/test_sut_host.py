@@ -141,6 +141,23 @@ def test_a_write_that_fails_after_the_open_is_noticed(host):
         host.write("/dev/full", "1\n")
 
 
+@pytest.mark.parametrize("content", [b"", b"\n", b"exit 3\n", bytes(range(256)) * 20_000], ids=len)
+def test_bytes_become_a_file_as_they_are(host, tmp_path, content):
+    host.put(f"{tmp_path}/a file", content, 0o750)
+    assert (tmp_path / "a file").read_bytes() == content
+    assert (tmp_path / "a file").stat().st_mode & 0o777 == 0o750
+    assert host.run("echo", "in step").stdout == "in step\n"
+
+
+@pytest.mark.parametrize("place", ["/no/such/folder/file", "/dev/full"])
+def test_bytes_that_find_no_place_are_never_taken_for_commands(host, tmp_path, place):
+    witness = tmp_path / "witness"
+    with pytest.raises(CommandError, match=rf"making {place} of \d+ bytes on local failed"):
+        host.put(place, f"touch {witness}\n".encode() * 40_000)
+    assert host.run("echo", "in step").stdout == "in step\n"
+    assert not witness.exists()
+
+
 def test_several_files_at_once(host, tmp_path):
     for name, text in (("a", "1\n"), ("b", ""), ("c", "no newline")):
         (tmp_path / name).write_text(text)

@@ -28,7 +28,7 @@ _STRIP_AT_ONCE = 200
 class FileSink(Protocol):
     """Puts files on a host."""
 
-    def put(self, local: Path, remote: str) -> None:
+    def copy(self, local: Path, remote: str) -> None:
         """Copy a file, in place of one that is there. Raises TestbedError when it cannot be written whole."""
 
 
@@ -42,7 +42,7 @@ def put_checked(host: Host, files: FileSink, file: FileIO | BufferedReader, name
         TestbedError: it cannot be put there, or arrives otherwise.
     """
     # By its descriptor: what was looked at is what is sent.
-    files.put(Path(f"/proc/{os.getpid()}/fd/{file.fileno()}"), remote)
+    files.copy(Path(f"/proc/{os.getpid()}/fd/{file.fileno()}"), remote)
     file.seek(0)
     wanted = hashlib.file_digest(file, "sha256").hexdigest()
     found = host.run("sha256sum", remote, timeout=_HASH_TIMEOUT).stdout.split()[0].lstrip("\\")

@@ -201,6 +201,10 @@ class Guest:
         with self._telling():
             self._shell.write(path, text)
 
+    def put(self, path: str, content: bytes, mode: int = 0o600) -> None:
+        with self._telling():
+            self._shell.put(path, content, mode)
+
     def exists(self, path: str) -> bool:
         with self._telling():
             return self._shell.exists(path)

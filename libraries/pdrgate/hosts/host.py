@@ -25,6 +25,7 @@ DEFAULT_TIMEOUT = 10.0
 """Seconds a command may take unless the caller says otherwise."""
 
 _OPEN_TIMEOUT = 10.0
+_PUT_TIMEOUT = 120.0
 _GRACE = 2
 """Seconds that a program has to end by itself."""
 _NETNS = "netns:"
@@ -137,6 +138,9 @@ class Host(Protocol):
     def write(self, path: str, text: str) -> None:
         """Write a file, in one system call when it is short. Raises CommandError when the kernel refuses the text."""
 
+    def put(self, path: str, content: bytes, mode: int = 0o600) -> None:
+        """Make a file of these bytes with the permissions ``mode``. Raises CommandError when that cannot be."""
+
     def exists(self, path: str) -> bool: ...
 
     def folder(self, what: str) -> str:
@@ -223,6 +227,15 @@ class ShellHost:
         if completed.exit_code != 0:
             raise CommandError(self._name, f"writing {_shown((text.strip(),))} to {path}", completed)
 
+    def put(self, path: str, content: bytes, mode: int = 0o600) -> None:
+        target = shlex.quote(path)
+        # Whatever becomes of the file, all bytes are taken: the shell would read what is left as commands.
+        kept = f"(umask 077; cat >{target}) && chmod {mode:o} {target}"
+        script = f"head -c {len(content)} | {{ {{ {kept}; }} || {{ cat >/dev/null; false; }}; }}"
+        completed = self._script(("put", path), script if content else f": | {kept}", _PUT_TIMEOUT, content)
+        if completed.exit_code != 0:
+            raise CommandError(self._name, f"making {path} of {len(content)} bytes", completed)
+
     def exists(self, path: str) -> bool:
         return self._script(("test", "-e", path), f"[ -e {shlex.quote(path)} ]", DEFAULT_TIMEOUT).exit_code == 0
 
@@ -252,7 +265,7 @@ class ShellHost:
     ) -> None:
         self.close()
 
-    def _script(self, argv: tuple[str, ...], script: str, timeout: float) -> Completed:
+    def _script(self, argv: tuple[str, ...], script: str, timeout: float, fed: bytes = b"") -> Completed:
         if not argv or not argv[0] or "\0" in script:
             raise ValueError(f"{argv!r} is no command: it is empty or holds a NUL")
         with self._turn:
@@ -262,7 +275,7 @@ class ShellHost:
             if self._shell is None:
                 self._shell = self._open()
             try:
-                code, out, err = self._shell.execute(script, timeout)
+                code, out, err = self._shell.execute(script, timeout, fed)
             except ShellError as lost:
                 raise HostError(f"`{_shown(argv)}` on {self._name} {lost}") from None
             finally:

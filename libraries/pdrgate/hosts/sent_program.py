@@ -5,16 +5,12 @@ Such a program is statically linked, and ends with a code of its own where it is
 
 from __future__ import annotations
 
-import base64
-import gzip
 from pathlib import Path
 
 from pdrgate.hosts.host import CommandError, Host
 
 _USAGE = 64
 """The program's exit code when it is asked for nothing: it runs there."""
-_RUN_TIMEOUT = 30.0
-_UNPACK = 'base64 -d <"$1.b64" | gzip -d >"$1" && chmod 700 "$1" && rm "$1.b64"'
 
 
 def sent(host: Host, program: Path, folder: str, what: str) -> str:
@@ -31,8 +27,7 @@ def sent(host: Host, program: Path, folder: str, what: str) -> str:
     if host.exists(str(program)):
         return str(program)
     path = f"{folder}/{program.name}"
-    host.write(f"{path}.b64", base64.b64encode(gzip.compress(program.read_bytes())).decode())
-    host.run("sh", "-c", _UNPACK, "sh", path, timeout=_RUN_TIMEOUT)
+    host.put(path, program.read_bytes(), 0o700)
     if (tried := host.run(path, check=False)).exit_code != _USAGE:
         raise CommandError(host.name, f"the program of {what}, which this machine has built,", tried)
     return path

@@ -79,8 +79,12 @@ class Shell:
         """Whether the way to the shell is known to be gone."""
         return self.streams.lost
 
-    def execute(self, script: str, timeout: float) -> tuple[int, bytes, bytes]:
+    def execute(self, script: str, timeout: float, fed: bytes = b"") -> tuple[int, bytes, bytes]:
         """Run ``script``; return its exit code and what it printed on stdout and stderr.
+
+        Args:
+            fed: what the script reads from its standard input, to the last byte. The shell takes its commands from
+                there too, so the bytes are sent once the script runs, and no command is sent behind them.
 
         Raises:
             ShellError: it did not end within ``timeout`` seconds, printed too much, or the shell was lost.
@@ -89,16 +93,20 @@ class Shell:
         self._count += 1
         mark = f"{self._token}{self._count}"
         text = f"{script}\nprintf '\\n{mark} %d\\n' $?; printf '\\n{mark}\\n' >&2\n"
-        out, err = self._converse(text.encode(errors="surrogateescape"), f"\n{mark}".encode(), timeout)
+        if fed:
+            # In braces: the shell has read all of it before it runs the first of it.
+            text = f"{{ printf '{mark}\\n'\n{text}}}\n"
+        out, err = self._converse(text.encode(errors="surrogateescape"), f"\n{mark}".encode(), timeout, fed)
         code = _EXIT_CODE.fullmatch(out.after)
         if code is None:
             raise ShellError("got an answer without an exit code and was killed; something else writes to its shell")
         self.in_step = True
         return int(code[1]), bytes(out.text), bytes(err.text)
 
-    def _converse(self, pending: bytes, mark: bytes, timeout: float) -> tuple[_Framed, _Framed]:
+    def _converse(self, pending: bytes, mark: bytes, timeout: float, fed: bytes) -> tuple[_Framed, _Framed]:
         deadline = time.monotonic() + timeout
         out, err = _Framed(mark), _Framed(mark)
+        runs = mark[1:] + b"\n"
         while not (out.ended and err.ended):
             left = deadline - time.monotonic()
             heard = self.streams.exchange(pending, left) if left > 0 else Exchange()
@@ -107,6 +115,9 @@ class Shell:
             pending = pending[heard.sent :]
             out.add(heard.out)
             err.add(heard.err)
+            if fed and out.text.startswith(runs):
+                del out.text[: len(runs)]
+                pending, fed = fed, b""
             if len(out.text) + len(err.text) > MAX_OUTPUT:
                 raise ShellError(f"printed more than {MAX_OUTPUT >> 20} MiB and was killed; send its output to a file")
             if heard.ended and not (out.ended and err.ended):

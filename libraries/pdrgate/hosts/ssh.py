@@ -179,7 +179,7 @@ class SshHost(ShellHost):
         if self._owns:
             self.connection.close()
 
-    def put(self, local: Path, remote: str, timeout: float = 600.0) -> None:
+    def copy(self, local: Path, remote: str, timeout: float = 600.0) -> None:
         """Copy a file to the host, byte for byte.
 
         Raises:
