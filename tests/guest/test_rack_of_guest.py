@@ -19,7 +19,7 @@ from pdrgate.knobs import InterruptAffinity, device_interrupts
 from pdrgate.knobs.knob import ANY
 from pdrgate.knobs.port_network import PortNetwork
 from pdrgate.safety.journal import Journal
-from pdrgate.testbeds.kinds import PortConfig
+from pdrgate.testbeds.rack.rack_keys import PortConfig
 from pdrgate.testbeds.rack.rack_testbed import RackTestbed
 from pdrgate.testbeds.rack.traffic_source import EmbeddedSource
 from pdrgate.traffic.frames import Frames

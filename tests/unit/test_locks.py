@@ -22,8 +22,8 @@ from pdrgate.safety.processes import ProcessId
 from pdrgate.safety.state_folder import sut_lock
 from pdrgate.testbeds import LocalNetns, LocalVm, Rack, sharing
 from pdrgate.testbeds.config import GeneratorConfig
-from pdrgate.testbeds.kinds import HostConfig, PortConfig
-from pdrgate.testbeds.sharing import resources
+from pdrgate.testbeds.rack.rack_host import HostConfig
+from pdrgate.testbeds.rack.rack_keys import PortConfig
 from pdrgate.traffic.trex.trex_config import TRexConfig
 
 PRELUDE = """
@@ -259,15 +259,15 @@ def rack(host: HostConfig, generator: GeneratorConfig, **more: object) -> Rack:
 
 
 def test_namespaces_take_cores_and_the_backlog() -> None:
-    assert resources(NETNS) == {*cpus(0, 4, 1, 5), BACKLOG, MACHINE}
+    assert NETNS.resources() == {*cpus(0, 4, 1, 5), BACKLOG, MACHINE}
     knobs = {"cpu": {"governor": "performance"}, "net.ipv4.ip_forward": 1, "ports": {"mtu": 1400}}
-    assert resources(replace(NETNS, knobs=knobs)) - resources(NETNS) == {Resource("setting", "governor")}
+    assert replace(NETNS, knobs=knobs).resources() - NETNS.resources() == {Resource("setting", "governor")}
 
 
 def test_guests_on_other_cores_share_the_machine_alone() -> None:
     other = replace(VM, generator=GeneratorConfig("embedded", cpu=2), cpus=(3,))
-    assert resources(VM) == {*cpus(0, 4, 1, 5), MACHINE}
-    assert resources(VM) & resources(other) == resources(NETNS) & resources(other) == {MACHINE}
+    assert VM.resources() == {*cpus(0, 4, 1, 5), MACHINE}
+    assert VM.resources() & other.resources() == NETNS.resources() & other.resources() == {MACHINE}
 
 
 def test_a_rack_over_ssh_takes_its_host_and_what_sends() -> None:
@@ -275,11 +275,11 @@ def test_a_rack_over_ssh_takes_its_host_and_what_sends() -> None:
     host = HostConfig("ssh", target)
     embedded = GeneratorConfig("embedded", cpu=3, ports=("ens1f0", "ens1f1"))
     of_host = Resource("host", "10.0.0.2:22 behind 10.0.0.1:2222")
-    assert resources(rack(host, embedded, knobs={"cpu": {"turbo": False}})) == {
+    assert rack(host, embedded, knobs={"cpu": {"turbo": False}}).resources() == {
         of_host, *cpus(3, 7), Resource("interface", "ens1f0"), Resource("interface", "ens1f1"),
     }  # fmt: skip
     trex = GeneratorConfig("trex", ports=("0", "1"), trex=TRexConfig("tg", ports=(0, 1)))
-    assert resources(rack(host, trex)) == {
+    assert rack(host, trex).resources() == {
         of_host, Resource("trex", "0 at tg:4501"), Resource("trex", "1 at tg:4501"),
     }  # fmt: skip
 
@@ -287,7 +287,7 @@ def test_a_rack_over_ssh_takes_its_host_and_what_sends() -> None:
 def test_a_rack_of_this_machine_takes_its_settings_too() -> None:
     embedded = GeneratorConfig("embedded", cpu=0, ports=("t0", "t1"), namespace="tg")
     knobs = {"kernel.timer_migration": 0, "irqbalance": False, "neighbours": {"in0": {}}}
-    assert resources(rack(HostConfig("netns", namespace="sut"), embedded, cpus=(1,), knobs=knobs)) == {
+    assert rack(HostConfig("netns", namespace="sut"), embedded, cpus=(1,), knobs=knobs).resources() == {
         Resource("host", "namespace sut"), MACHINE, *cpus(0, 4, 1, 5), BACKLOG,
         Resource("interface", "t0 of namespace tg"), Resource("interface", "t1 of namespace tg"),
         Resource("setting", "kernel.timer_migration"), Resource("setting", "irqbalance"),
@@ -295,5 +295,5 @@ def test_a_rack_of_this_machine_takes_its_settings_too() -> None:
 
 
 def test_whoever_holds_the_machine_excludes_every_local_run() -> None:
-    assert whole_machine() & resources(NETNS)
-    assert whole_machine() & resources(VM)
+    assert whole_machine() & NETNS.resources()
+    assert whole_machine() & VM.resources()

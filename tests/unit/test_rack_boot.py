@@ -14,7 +14,7 @@ import pytest
 from pdrgate.errors import TestbedError
 from pdrgate.testbeds import Rack, load_testbed
 from pdrgate.testbeds.config import Claim
-from pdrgate.testbeds.kinds import HostConfig
+from pdrgate.testbeds.rack.rack_host import HostConfig
 from pdrgate.testbeds.rack.rack_testbed import RackTestbed
 
 ROOT = Path(__file__).parents[2]

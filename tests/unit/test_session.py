@@ -20,7 +20,6 @@ from pdrgate.knobs import FileKnob, KnobSet
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease
 from pdrgate.safety.recovery import recover_stale
-from pdrgate.testbeds import resources
 
 
 def fake(boot: str = "boot-1") -> FakeTestbed:
@@ -90,7 +89,7 @@ def test_a_testbed_that_cannot_be_opened_leaves_the_machine_free(tmp_path: Path)
     session = Session(CONFIG, QUICK, record, Watcher(), opener=fails, state=state)
     with pytest.raises(TestbedError, match="no namespaces"):
         session.open()
-    Lease.acquire(resources(CONFIG), state).release()
+    Lease.acquire(CONFIG.resources(), state).release()
     assert not list(state.glob("run-*"))
     assert record.result().testbed.name == "simulated"
 
@@ -111,7 +110,7 @@ def test_an_interruption_when_the_testbed_is_just_made_leaves_nothing(tmp_path: 
         session.open()
     assert target.read_text().strip() == "1"
     assert not list(state.glob("run-*"))
-    Lease.acquire(resources(CONFIG), state).release()
+    Lease.acquire(CONFIG.resources(), state).release()
 
 
 class Stuck:
@@ -182,7 +181,7 @@ def test_what_cannot_be_put_back_at_all_is_told_and_put_back_by_the_next_session
         "of this run: the way to the host broke; the next start tries again, and so does: sudo pdrgate restore"
     )
     assert stuck.value == "2"
-    Lease.acquire(resources(CONFIG), state).release()
+    Lease.acquire(CONFIG.resources(), state).release()
     later = Watcher()
     with new_session(fake(), tmp_path / "next", later, state):
         assert later.sentences[0] == f"put back {stuck.file} = 1 on local (left by this run)"
@@ -284,7 +283,7 @@ def test_a_testbed_that_does_not_close_keeps_no_other_open(tmp_path: Path) -> No
     with pytest.raises(TestbedError, match=r"^d is busy$"):
         session.close()  # which tries the other one once more
     assert watcher.sentences == ["b is busy"]
-    Lease.acquire(resources(CONFIG), state).release()
+    Lease.acquire(CONFIG.resources(), state).release()
     session.close()
 
 
@@ -306,10 +305,10 @@ def test_an_interrupted_close_goes_on_the_next_time_and_lets_nobody_in_before(tm
     with pytest.raises(KeyboardInterrupt):
         session.close()
     with pytest.raises(TestbedError, match="in use by this run's other testbed"):
-        Lease.acquire(resources(CONFIG), state)
+        Lease.acquire(CONFIG.resources(), state)
     session.close()
     assert not testbed.open
-    Lease.acquire(resources(CONFIG), state).release()
+    Lease.acquire(CONFIG.resources(), state).release()
 
 
 def test_two_testbeds_of_one_run_share_its_folder_and_none_of_its_trials(tmp_path: Path) -> None:

@@ -57,6 +57,16 @@ def test_numbers_that_yaml_takes_for_fractions_are_whole(tmp_path: Path) -> None
     assert repr(config.vcpus) == "2"
 
 
+def test_so_are_those_that_stand_deeper_in_the_file(tmp_path: Path) -> None:
+    text = (SHIPPED / "rack-trex.yaml").read_text()
+    text = text.replace("sync_port: 4501 ", "sync_port: 4502.0 ").replace("ports: [0, 1] ", "ports: [2.0, 3.0] ")
+    (tmp_path / "x.yaml").write_text(text)
+    generator = load_testbed(tmp_path / "x.yaml").generator
+    assert generator.trex is not None
+    assert repr((generator.trex.sync_port, generator.trex.ports)) == "(4502, (2, 3))"
+    assert generator.ports == ("2", "3")
+
+
 def test_reading_a_file_loads_nothing_that_opens_one() -> None:
     code = (
         f"import sys; from pdrgate.testbeds import load_testbed; load_testbed({str(SHIPPED / 'rack-trex.yaml')!r});"

@@ -53,7 +53,14 @@ def test_a_full_file_becomes_values(load):
 
 @pytest.mark.parametrize(
     ("written", "speed"),
-    [("auto", "auto"), ("full", "full"), ("100 MIPS", 100_000_000), ("50MIPS", 50_000_000), ("125000000", 125_000_000)],
+    [
+        ("auto", "auto"),
+        ("full", "full"),
+        ("100 MIPS", 100_000_000),
+        ("50MIPS", 50_000_000),
+        ("125000000", 125_000_000),
+        ("125000000.0", 125_000_000),
+    ],
 )
 def test_a_speed_is_instructions_a_second(load, written, speed):
     assert load(VALID.replace("memory: 1024", f"cpu_speed: {written}")).cpu_speed == speed

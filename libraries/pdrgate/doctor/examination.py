@@ -19,7 +19,7 @@ from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, Resource, whole_machine
 from pdrgate.safety.recovery import NotUndone, living, recover_stale, undo
 from pdrgate.safety.state_folder import STATE_DIR
-from pdrgate.testbeds import LocalVm, Testbed, TestbedConfig, open_testbed, resources
+from pdrgate.testbeds import LocalVm, Testbed, TestbedConfig, open_testbed
 
 HERE = "this machine"
 TESTBED = "testbed"
@@ -177,7 +177,7 @@ class Examination:
 
     def _resources(self) -> frozenset[Resource]:
         try:
-            return resources(self._config)
+            return self._config.resources()
         except PdrGateError:
             return whole_machine()  # why is told by its own check, or when the testbed is set up
 

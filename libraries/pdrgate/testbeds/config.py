@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,12 +13,19 @@ from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.errors import TestbedError, UsageError
 from pdrgate.hosts.cpus import CpuPlan, plan_cpus
 from pdrgate.safety.journal import Journal
+from pdrgate.safety.locks import Resource
+from pdrgate.testbeds.contradictions import shared_cpu, wrong_knobs
 from pdrgate.testbeds.protocol import Testbed
+from pdrgate.testbeds.yaml_lines import Key
 from pdrgate.traffic.trex.trex_config import TRexConfig
 
 if TYPE_CHECKING:
     from pdrgate.safety.sut_lock import SutLock
     from pdrgate.traffic.embedded import Engine
+
+
+TREX = "trex"
+"""The kind of generator that is a TRex server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +48,7 @@ class Claim:
     """The locks of other machines that a run holds, from its first boot to its last; see `TestbedConfig.claimed`."""
 
     sut: SutLock | None = None
-    """None where the SUT is on this machine, whose lock is among `pdrgate.testbeds.resources`."""
+    """The lock of the SUT's machine; None where that is this one, whose lock is among `TestbedConfig.resources`."""
     station: SutLock | None = None
 
 
@@ -83,6 +90,29 @@ class TestbedConfig(ABC):
             TestbedError: not root, one CPU only, missing tools or kernel features, no way to the SUT; what was made is
                 removed again.
         """
+
+    def resources(self) -> frozenset[Resource]:
+        """What a run with this testbed has to hold, from the file alone: no other run can use it at the same time.
+
+        Where the SUT is on this machine it holds that too, so that nobody who has it for a SUT changes what is
+        measured.
+
+        Raises:
+            TestbedError: the CPUs that the file asks for cannot be had.
+        """
+        return frozenset((Resource("host", self.name),))
+
+    @classmethod
+    def contradictions(cls, content: Mapping[str, Any]) -> Iterator[tuple[Key, str]]:
+        """What no schema can say of a file of this kind that follows it: key and problem."""
+        yield from shared_cpu(content)
+        yield from wrong_knobs(content)
+
+    @classmethod
+    def own_keys(cls, source: Path, content: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields that only this kind has, of a file without faults: the schema has the types and ranges."""
+        own = cls.__dataclass_fields__.keys() - TestbedConfig.__dataclass_fields__.keys()
+        return {key: value for key, value in content.get("sut", {}).items() if key in own}
 
     def claimed(self) -> contextlib.AbstractContextManager[Claim]:
         """Keep other controllers from the machines that are reached by SSH. Raises TestbedError when one has them."""
@@ -138,3 +168,8 @@ class TestbedConfig(ABC):
     def with_password(self, password: str) -> TestbedConfig:
         """The same with a password for the SUT's host. Raises TestbedError when that is not reached by SSH."""
         raise TestbedError(f"testbed {self.name} needs no password: its SUT is not reached by SSH; leave it out")
+
+
+def named_file(source: Path, name: str) -> Path:
+    """A file that a testbed file names: relative ones lie next to it."""
+    return source.absolute().parent / Path(name).expanduser()

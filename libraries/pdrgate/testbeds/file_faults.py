@@ -14,12 +14,8 @@ from typing import Any
 
 import jsonschema
 
-from pdrgate.knobs import contradictions, sysctls
-from pdrgate.testbeds.kinds import LocalVm, Rack
+from pdrgate.testbeds.kinds import KINDS
 from pdrgate.testbeds.yaml_lines import Key, brief, shown
-
-TREX = "trex"
-"""The kind of generator that is a TRex server."""
 
 _UNKNOWN = "unknown key"
 
@@ -40,55 +36,10 @@ def _faults(content: Mapping[str, Any], lines: Mapping[Key, int]) -> Iterator[tu
             full = (*key, *part)
             yield _line(full, lines), shown(full), problem
     if not faulty:
-        yield from _contradictions(content, lines)
-
-
-def _contradictions(content: Mapping[str, Any], lines: Mapping[Key, int]) -> Iterator[tuple[int, str, str]]:
-    """What no schema can say of a file that follows it."""
-    cpu, cpus = content["generator"].get("cpu", "auto"), content.get("sut", {}).get("cpus", "auto")
-    # A SUT reached by SSH has CPUs of its own.
-    if cpus != "auto" and cpu in cpus and content["sut"].get("host", {}).get("kind") != "ssh":
-        yield (
-            _line(("sut", "cpus"), lines),
-            "sut.cpus",
-            f"CPU {cpu} is the generator's too (generator.cpu); the two must not share one",
-        )
-    yield from _rack_contradictions(content, lines)
-    whole_machine = content["kind"] == Rack.kind and "namespace" not in content["sut"]["host"]
-    section = content.get("sut", {}).get("knobs", {})
-    problems = list(contradictions(section))
-    if not whole_machine:
-        wrong = {key[-1] for key, _ in problems}
-        for name in sysctls(section):
-            if name not in wrong and not name.startswith(("net.", "net/")):
-                where = (name,) if name in section else ("sysctls", name)
-                problem = f"{name} is a setting of the whole machine; only those of net. belong to the SUT's namespace"
-                problems.append((where, problem))
-    if content["kind"] == LocalVm.kind and "rings" in section.get("ports", {}):
-        problems.append((("ports", "rings"), "a guest's rings are made when it boots; write sut.ring"))
-    for key, problem in problems:
-        # A sysctl's name is in the problem, and has dots of its own.
-        plain = [part for part in key if "." not in part and "/" not in part]
-        yield _line(("sut", "knobs", *key), lines), shown(("sut", "knobs", *plain)), problem
-
-
-def _rack_contradictions(content: Mapping[str, Any], lines: Mapping[Key, int]) -> Iterator[tuple[int, str, str]]:
-    if content["kind"] != Rack.kind:
-        return
-    for index, port in enumerate(content["sut"]["ports"]):
-        key: Key = ("sut", "ports", index)
-        if len(named := [name for name in ("interface", "mac", "pci") if name in port]) != 1:
-            problem = f"is named by {' and '.join(named) or 'nothing'}; name it by one of interface, mac and pci"
-            yield _line(key, lines), shown(key), problem
-        if content["generator"]["kind"] == TREX and "faces" not in port:
-            problem = "the key faces is missing; write the MAC address of TRex's port at the other end"
-            yield _line(key, lines), shown(key), problem
-    for part in ("sut", "station"):
-        host = content.get(part, {}).get("host", {})
-        for within, one in (((), host), (("jump",), host.get("jump", {}))):
-            if "key" in one and "password_env" in one:
-                full = (part, "host", *within, "password_env")
-                yield _line(full, lines), shown(full), "there is a key too; keep the key, or the password"
+        for key, problem in KINDS[content["kind"]].contradictions(content):
+            # The name of a sysctl has dots of its own, and the problem tells it.
+            told = tuple(part for part in key if not re.search("[./]", str(part)))
+            yield _line(key, lines), shown(told), problem
 
 
 def _problems(error: jsonschema.ValidationError) -> Iterator[tuple[Key, str]]:

@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from pdrgate.errors import TestbedError
-from pdrgate.guests.metering import CpuSpeed
-from pdrgate.hosts.ssh_target import SshTarget
-from pdrgate.testbeds.config import GeneratorConfig, TestbedConfig
-from pdrgate.testbeds.file_faults import TREX, faults
-from pdrgate.testbeds.kinds import KINDS, HostConfig, PortConfig, Rack, StationConfig
+from pdrgate.testbeds.config import TREX, GeneratorConfig, TestbedConfig, named_file
+from pdrgate.testbeds.file_faults import faults
+from pdrgate.testbeds.kinds import KINDS
 from pdrgate.testbeds.yaml_lines import parse
 from pdrgate.traffic.trex.trex_config import TRexConfig
 
@@ -45,7 +43,7 @@ def load_testbed(path: Path | str) -> TestbedConfig:
         line, key, problem = wrong[0]
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
         raise TestbedError(f"{source}:{line}: {key}: {problem}{more}")
-    return _made(source, content)
+    return _made(source, _whole(content))
 
 
 def _made(source: Path, content: Mapping[str, Any]) -> TestbedConfig:
@@ -60,28 +58,16 @@ def _made(source: Path, content: Mapping[str, Any]) -> TestbedConfig:
         **{key: sut[key] for key in ("isolate", "knobs") if key in sut},
     }
     kind = KINDS[content["kind"]]
-    if kind is Rack:
-        sut = {**sut, "host": _host(source, sut["host"]), "ports": tuple(map(_port, sut["ports"]))}
-        if "station" in content:
-            sut["station"] = _station(source, content["station"])
-    if "cpu_speed" in sut:
-        sut = {**sut, "cpu_speed": _speed(sut["cpu_speed"])}
-    own = kind.__dataclass_fields__.keys() - TestbedConfig.__dataclass_fields__.keys()
-    return kind(**shared, **{key: _whole(value) for key, value in sut.items() if key in own})
-
-
-def _speed(value: int | str) -> CpuSpeed:
-    """Instructions/s; the schema has let through nothing else."""
-    match value:
-        case "auto" | "full" | int():
-            return value
-        case _:
-            return int(value.removesuffix("MIPS")) * 1_000_000
+    return kind(**shared, **kind.own_keys(source, content))
 
 
 def _whole(value: Any) -> Any:
-    """To the schema 2.0 is an integer; no value of a SUT itself is a fraction."""
-    return int(value) if isinstance(value, float) else value
+    """The same with 2 for 2.0, which the schema lets through for an integer."""
+    if isinstance(value, dict):
+        return {key: _whole(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_whole(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _generator(source: Path, generator: Mapping[str, Any]) -> GeneratorConfig:
@@ -96,41 +82,11 @@ def _generator(source: Path, generator: Mapping[str, Any]) -> GeneratorConfig:
     )
 
 
-def _host(source: Path, host: Mapping[str, Any], alias: str = "sut") -> HostConfig:
-    ssh = _ssh(source, {"alias": alias, **host}) if host["kind"] == "ssh" else None
-    return HostConfig(host["kind"], ssh, host.get("namespace"))
-
-
-def _station(source: Path, station: Mapping[str, Any]) -> StationConfig:
-    cpu = station.get("cpu", "auto")
-    host = _host(source, station["host"], alias="station")
-    return StationConfig(host, station["interface"], None if cpu == "auto" else int(cpu))
-
-
-def _port(port: Mapping[str, str]) -> PortConfig:
-    # The kernel writes addresses in small letters.
-    return PortConfig(**{key: value if key == "interface" else value.lower() for key, value in port.items()})
-
-
-def _ssh(source: Path, host: Mapping[str, Any]) -> SshTarget:
-    alias = host["alias"]
-    made = {key: host[key] for key in SshTarget.__dataclass_fields__ if key in host}
-    made |= {key: _file(source, host[key]) for key in ("key", "known_hosts") if key in host}
-    if "jump" in host:
-        made["jump"] = _ssh(source, {"alias": f"{alias}-jump", **host["jump"]})
-    return SshTarget(**made | {"alias": alias})
-
-
 def _trex(source: Path, generator: Mapping[str, Any]) -> TRexConfig:
     made = {key: generator[key] for key in TRexConfig.__dataclass_fields__ if key in generator}
-    made |= {key: _file(source, generator[key]) for key in ("client", "interpreter") if key in generator}
-    made["pcap"] = tuple(_file(source, name) for name in generator.get("pcap", ()))
+    made |= {key: named_file(source, generator[key]) for key in ("client", "interpreter") if key in generator}
+    made["pcap"] = tuple(named_file(source, name) for name in generator.get("pcap", ()))
     return TRexConfig(**made | {"ports": tuple(generator.get("ports", (0, 1)))})
-
-
-def _file(source: Path, name: str) -> Path:
-    """A file that a testbed file names: relative ones lie next to it."""
-    return source.absolute().parent / Path(name).expanduser()
 
 
 def _knobs_by_text(content: Mapping[str, Any]) -> None:

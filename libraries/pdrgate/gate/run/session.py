@@ -21,7 +21,7 @@ from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease
 from pdrgate.safety.recovery import NotUndone, recover_stale, undo
 from pdrgate.safety.state_folder import STATE_DIR
-from pdrgate.testbeds import Booting, Testbed, TestbedConfig, resources
+from pdrgate.testbeds import Booting, Testbed, TestbedConfig
 from pdrgate.testbeds.config import Claim
 
 
@@ -81,7 +81,7 @@ class Session:
     def take(self) -> None:
         """Take what the testbed needs of this machine, and undo what earlier runs left."""
         self._introduce("")
-        self._lease = Lease.acquire(resources(self.config), self._state, self.options.wait, self.observer.said)
+        self._lease = Lease.acquire(self.config.resources(), self._state, self.options.wait, self.observer.said)
         with self._closed_on_error():
             for sentence in recover_stale(self._state, lease=self._lease):
                 self.observer.said(sentence)

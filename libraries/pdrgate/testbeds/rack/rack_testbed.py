@@ -48,9 +48,9 @@ from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.sut_lock import SutLock
 from pdrgate.testbeds.drop_watch import AnyDropReasons, DropWatch, drop_reasons_here, drop_reasons_of
-from pdrgate.testbeds.kinds import PortConfig
 from pdrgate.testbeds.processor_counting import CountedByProcessor
 from pdrgate.testbeds.protocol import Pinning, first_cpus
+from pdrgate.testbeds.rack.rack_keys import PortConfig
 from pdrgate.testbeds.rack.rack_station import RackStation
 from pdrgate.testbeds.rack.traffic_source import TrafficSource, link_address
 from pdrgate.testbeds.sharing import BACKLOG

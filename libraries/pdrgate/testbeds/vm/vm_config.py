@@ -1,0 +1,129 @@
+"""What a testbed file says of a guest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.builds.named_build import named_build
+from pdrgate.cache import cache_folder
+from pdrgate.errors import TestbedError
+from pdrgate.safety.journal import Journal
+from pdrgate.safety.locks import MACHINE, Resource
+from pdrgate.testbeds.config import Claim, TestbedConfig
+from pdrgate.testbeds.sharing import cores_of
+from pdrgate.testbeds.this_machine import check_this_machine
+from pdrgate.testbeds.yaml_lines import Key
+
+# What opens a testbed is imported when one is opened: it takes a while to load, and reading a file needs none of it.
+if TYPE_CHECKING:
+    from pdrgate.guests.metering import CpuSpeed
+    from pdrgate.testbeds.vm.vm_testbed import VmTestbed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalVm(TestbedConfig):
+    """A guest of this machine that boots kernel builds."""
+
+    kind: ClassVar[str] = "local-vm"
+
+    kernel: str | None = None
+    """What is booted when no build is handed over; see `pdrgate.builds.named_build`."""
+    vcpus: int = 1
+    memory: int = 512
+    """MiB."""
+    accelerator: Literal["auto", "kvm", "tcg"] = "auto"
+    cpu_speed: CpuSpeed = "auto"
+    """At which the CPU of an emulated guest is held while a trial lasts."""
+    ring: int = 256
+    """Packets that each port's receive ring holds."""
+    cmdline: str = ""
+    """Further words for the kernel's command line."""
+
+    @property
+    def boots_builds(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def waits_for_build(self) -> bool:
+        """Where the file names no kernel."""
+        return self.kernel is None
+
+    def open(self, journal: Journal, claim: Claim | None = None) -> VmTestbed:
+        """Boot the file's kernel and wait for it; see `TestbedConfig.open`."""
+        if self.kernel is None:
+            raise TestbedError(
+                f"testbed {self.name} boots kernel builds, and none was named; write one as sut.kernel in "
+                f"{self.source}, such as linux-image-amd64, or compare two builds"
+            )
+        build = named_build(self.kernel)
+        return self.boot(build, journal, cache_folder() / "consoles", lambda step: None).ready()
+
+    def boot(
+        self,
+        build: KernelBuild,
+        journal: Journal,
+        folder: Path,
+        told: Callable[[str], None],
+        claim: Claim | None = None,
+    ) -> VmTestbed:
+        """Begin to boot ``build`` in a guest of its own, with its console's log in ``folder``; `ready` waits for it."""
+        from pdrgate.guests.guest import GuestConfig
+        from pdrgate.testbeds.vm.vm_testbed import VmTestbed
+
+        check_this_machine(self.name, "makes network namespaces")
+        cpus = self.cpu_plan()
+        return VmTestbed(
+            build,
+            cpus,
+            journal,
+            folder,
+            machine=GuestConfig(
+                cpus=cpus.sut,
+                vcpus=self.vcpus,
+                memory=self.memory,
+                accelerator=self.accelerator,
+                isolate=self.isolate,
+                cmdline=self.cmdline,
+                # The generator has nothing to do while a guest boots.
+                boot_cpus=(cpus.generator, *cpus.sut),
+            ),
+            engine=self.generator.engine,
+            speed=self.cpu_speed,
+            ring=self.ring,
+            section=self.knobs,
+        )
+
+    def with_kernel(self, build: str) -> LocalVm:
+        """The same with ``build`` to be booted by `open`."""
+        return replace(self, kernel=build)
+
+    def resources(self) -> frozenset[Resource]:
+        """A guest's knobs and buffers are its own, so it takes CPUs, and this machine."""
+        return cores_of(self.cpu_plan()) | {MACHINE}
+
+    @classmethod
+    def contradictions(cls, content: Mapping[str, Any]) -> Iterator[tuple[Key, str]]:
+        """Rings are no knob of a guest, beside what is asked of every kind."""
+        yield from super(LocalVm, cls).contradictions(content)
+        if "rings" in content.get("sut", {}).get("knobs", {}).get("ports", {}):
+            yield ("sut", "knobs", "ports", "rings"), "a guest's rings are made when it boots; write sut.ring"
+
+    @classmethod
+    def own_keys(cls, source: Path, content: Mapping[str, Any]) -> dict[str, Any]:
+        """A speed in MIPS becomes instructions/s."""
+        keys = super(LocalVm, cls).own_keys(source, content)
+        return keys | ({"cpu_speed": _speed(keys["cpu_speed"])} if "cpu_speed" in keys else {})
+
+
+def _speed(value: int | str) -> CpuSpeed:
+    """Instructions/s; the schema has let through nothing else."""
+    match value:
+        case "auto" | "full" | int():
+            return value
+        case _:
+            return int(value.removesuffix("MIPS")) * 1_000_000
