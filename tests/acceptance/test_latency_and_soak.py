@@ -12,7 +12,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from retis_server import local_retis
 
-from pdrgate.observers.retis import bindings_missing
+from pdrgate.observers.retis.events import bindings_missing
 from tests.acceptance.conftest import PDRGATE, ROOT, Ended, simulated
 
 MEASURANDS = {
@@ -93,9 +93,9 @@ def test_retis_looks_in_one_trial_more(simulated_gate, collector):
     assert (trial["phase"], trial["intended_load"]) == ("drops", entry["drops"]["load"])
     assert entry["drops"]["seen"] == 0  # they are a guest's, and of no namespace of ours
     assert (ended.folder / entry["drops"]["file"]).read_bytes() == collector.read_bytes()
-    sentence = "Retis saw the SUT's network stack drop no packet at "
+    sentence = "The SUT's network stack was seen to drop no packet at "
     assert ended.stdout.count(sentence) == 2
-    told = "<p>Retis saw the SUT&#39;s network stack drop no packet at "
+    told = "<p>The SUT&#39;s network stack was seen to drop no packet at "
     assert told in (ended.folder / "summary.html").read_text()
     assert html.escape(told) in (ended.folder / "output.xml").read_text()  # log.html is made of it
     resumed = simulated_gate("--resume", str(ended.folder))

@@ -17,7 +17,7 @@ from pdrgate.builds.bpf_build import bpf_build
 from pdrgate.data_paths.catalogue import NETWORKS, data_path
 from pdrgate.data_paths.paths.xdp_routing import XdpRouting
 from pdrgate.errors import TestbedError
-from pdrgate.gate.sut.dropped_packets import counted, namespaces
+from pdrgate.gate.sut.dropped_packets import namespaces
 from pdrgate.gate.sut.fingerprinting import fingerprint
 from pdrgate.guests.guest import GuestError
 from pdrgate.guests.metering import SpeedObserver
@@ -25,7 +25,7 @@ from pdrgate.guests.metering.function_counts import FunctionObserver
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.reading import Counter, Place, nested
-from pdrgate.observers.retis import Retis, read_events
+from pdrgate.observers.retis import Retis
 from pdrgate.observers.watching import watching
 from pdrgate.safety.recovery import recover_stale
 from pdrgate.testbeds import load_testbed
@@ -134,11 +134,10 @@ def test_what_the_guest_loses_has_a_place(shared_testbed, cloud, tmp_path):
     host.run("ip", "-6", "route", "add", "blackhole", network, "metric", "1")
     nowhere = lost(LOW)
     if shutil.which("retis"):  # no registry has the collector
-        with Retis(testbed.machine).collecting() as collection:
+        trace = Retis(testbed.machine, namespaces(testbed)).trace(tmp_path / "retis.data")
+        with watching([trace]):
             trial = generator.trial(LOW, 0.05, Frames(family=6))
-            collection.end(tmp_path / "retis.data")
-        events = read_events(tmp_path / "retis.data")
-        drops = counted(events, namespaces(testbed), trial, "", "")
+        drops = trace.drops(trial)
         assert (drops.seen, drops.places[0].function) == (trial.offered, "dst_discard_out")
         assert "ip6_sublist_rcv" in drops.places[0].way
     host.run("ip", "-6", "route", "delete", "blackhole", network, "metric", "1")

@@ -18,7 +18,7 @@ from ssh_server import SshServer
 from trex_rig import SATURATION, ideal
 from trex_server import TRexServer
 
-from pdrgate.observers.retis import bindings_missing
+from pdrgate.observers.retis.events import bindings_missing
 from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.safety.recovery import recover_stale
 from pdrgate.safety.state_folder import LASTING_DIR

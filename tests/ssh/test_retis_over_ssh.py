@@ -17,7 +17,8 @@ from ssh_server import SshServer
 
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.ssh import SshConnection, SshHost
-from pdrgate.observers.retis import Retis, bindings_missing, read_events
+from pdrgate.observers.retis.collector import Collection
+from pdrgate.observers.retis.events import bindings_missing, read_events
 
 NAMESPACE = 4_000_000_000
 """Of no network that there is."""
@@ -25,8 +26,8 @@ HOLDS = """
 import sys, time
 from pdrgate.hosts.ssh import SshConnection, SshHost
 from pdrgate.hosts.ssh_target import *
-from pdrgate.observers.retis import Retis
-collection = Retis(SshHost(SshConnection(SshTarget.from_record(eval(sys.argv[1]))))).collecting()
+from pdrgate.observers.retis.collector import Collection
+collection = Collection(SshHost(SshConnection(SshTarget.from_record(eval(sys.argv[1])))))
 print(collection._folder, collection._running._folder, flush=True)
 time.sleep(600)
 """
@@ -54,7 +55,7 @@ def in_time(is_so: Callable[[], bool]) -> bool:
 def test_what_it_has_seen_comes_here_and_is_removed_there(server: SshServer, tmp_path: Path) -> None:
     fetched = tmp_path / "fetched"
     with SshHost(SshConnection(server.target), owns=True) as host:
-        with Retis(host).collecting() as collection:
+        with Collection(host) as collection:
             there = [Path(collection._folder), Path(collection._running._folder)]  # type: ignore[union-attr]
             assert all(path.is_dir() for path in there)
             collection.end(fetched)
@@ -95,7 +96,7 @@ def running(pid: int) -> bool:
 
 
 def test_a_connection_that_breaks_meanwhile_is_told(server: SshServer, tmp_path: Path) -> None:
-    with SshHost(SshConnection(server.target), owns=True) as host, Retis(host).collecting() as collection:
+    with SshHost(SshConnection(server.target), owns=True) as host, Collection(host) as collection:
         server.drop()
         with pytest.raises(TestbedError, match=r"^`sh -c .*` on ssh:sut was ended before it was stopped: its shell"):
             collection.end(tmp_path / "fetched")

@@ -10,6 +10,7 @@ import gzip
 import re
 import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -18,10 +19,15 @@ from made_results import result, scenario
 from markupsafe import Markup
 from retis_server import local_retis
 
-from pdrgate.errors import TestbedError
-from pdrgate.gate.sut.dropped_packets import counted, events_file, lossy_load
+from pdrgate.errors import StorageError, TestbedError
+from pdrgate.gate.sut.dropped_packets import lossy_load, traced_file
 from pdrgate.hosts.host import local_host
-from pdrgate.observers.retis import LARGEST, Collected, Retis, bindings_missing, collector, events, read_events, way
+from pdrgate.observers.drop_trace import DropTracer
+from pdrgate.observers.retis import Retis, collector, events
+from pdrgate.observers.retis.collector import LARGEST, Collected, Collection, version_of
+from pdrgate.observers.retis.events import bindings_missing, read_events, way
+from pdrgate.observers.retis.tracer import counted
+from pdrgate.observers.watching import Observation, watching
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.reports.pages.scenario_parts import fragments
 from pdrgate.results.drops import DropPlace, DropsResult
@@ -56,7 +62,7 @@ def test_who_dropped_and_on_which_way(seen: tuple[events.Dropped, ...]) -> None:
     assert counted(seen, {1}, TRIAL, "v1.6.4", "").seen == 0  # another namespace's
     told = dataclasses.replace(scenario(), drops=found)
     sentence = (
-        "Retis saw the SUT's network stack drop 200 packets at 4 kpps (200 packets lost: 200 unexplained): "
+        "The SUT's network stack was seen to drop 200 packets at 4 kpps (200 packets lost: 200 unexplained): "
         "200 by dst_discard_out (NOT_SPECIFIED)"
     )
     assert f"  {sentence}" in verdict_lines(result(told))
@@ -115,11 +121,9 @@ def test_the_load_to_look_at_is_the_least_that_loses_too_much() -> None:
 
 def test_nothing_seen_and_nothing_looked_at_are_told_apart() -> None:
     assert counted((), {NAMESPACE}, TRIAL, "v1.6.4", "").sentence().startswith(
-        "Retis saw the SUT's network stack drop no packet at 4 kpps (200 packets lost"
+        "The SUT's network stack was seen to drop no packet at 4 kpps (200 packets lost"
     )  # fmt: skip
-    assert DropsResult(load=1.0, duration=1.0, failure="why").sentence() == (
-        "Retis did not look at what is dropped: why"
-    )
+    assert DropsResult(load=1.0, duration=1.0, failure="why").sentence() == ("Nobody looked at what is dropped: why")
 
 
 @pytest.fixture
@@ -138,9 +142,8 @@ def test_a_collector_is_begun_and_ended(
 ) -> None:  # fmt: skip
     fetched = tmp_path / "retis.data"
     with local_host() as host:
-        retis = Retis(host)
-        assert retis.version == "v1.6.4"
-        with retis.collecting() as collection:
+        assert version_of(host) == "v1.6.4"
+        with Collection(host) as collection:
             folder = Path(collection._folder)
             assert (folder / "asked").read_text().startswith("collect --out events --collectors skb,skb-drop,dev,ns")
             assert collection.end(fetched) == Collected()
@@ -148,7 +151,7 @@ def test_a_collector_is_begun_and_ended(
         assert not folder.exists()
         local_retis(tmp_path / "bin", error="Symbol skb:kfree_skb is not supported")
     with local_host() as host, pytest.raises(TestbedError) as error:
-        Retis(host).collecting()
+        Collection(host)
     assert str(error.value) == (
         "retis on local cannot look at this kernel: Symbol skb:kfree_skb is not supported"
     )  # fmt: skip
@@ -178,11 +181,11 @@ def test_what_the_collector_was_too_slow_for_is_told(
 ) -> None:
     says = "WARN  lost 1200 event(s) from skb:kfree_skb\nWARN  total events lost: 1200"
     local_retis(tmp_path / "bin", events=standing_in, says=says)
-    with local_host() as host, Retis(host).collecting() as collection:
+    with local_host() as host, Collection(host) as collection:
         collected = collection.end(tmp_path / "retis.data")
     assert collected == Collected(missed=1200)
     assert counted((), {NAMESPACE}, TRIAL, "", "", collected).sentence().startswith(
-        "Retis saw the SUT's network stack drop no packet (too slow for 1 200 others of the machine) at 4 kpps"
+        "The SUT's network stack was seen to drop no packet (1 200 others of the machine were missed) at 4 kpps"
     )  # fmt: skip
 
 
@@ -197,7 +200,7 @@ def test_half_a_million_dropped_packets_fill_a_file_and_no_more(
     largest = LARGEST // 4  # for it takes Python a while that counts what it has in memory
     monkeypatch.setattr(collector, "LARGEST", largest)
     fetched = tmp_path / "retis.data"
-    with local_host() as host, Retis(host).collecting() as collection:
+    with local_host() as host, Collection(host) as collection:
         written = Path(collection._folder, "events")
         collected = collection.end(fetched)
         assert written.stat().st_size == largest
@@ -214,7 +217,7 @@ def test_half_a_million_dropped_packets_fill_a_file_and_no_more(
     assert found.seen == fetched.read_bytes().count(b'"skb-drop"') > 7_500
     assert found.places[0].function == "dst_discard_out"
     assert found.sentence().startswith(
-        f"Retis saw the SUT's network stack drop {thousands(found.seen)} packets (among the first that its file has "
+        f"The SUT's network stack was seen to drop {thousands(found.seen)} packets (among the first that a trace has "
         "room for) at 4 kpps (200 packets lost"
     )  # fmt: skip
 
@@ -242,9 +245,25 @@ def test_reading_that_is_given_up_leaves_no_reader(standing_in: Path, monkeypatc
         tuple(read_events(standing_in))
 
 
+@pytest.mark.skipif(bool(bindings_missing()), reason="PyPI has wheels of retis for x86_64 only")
+def test_a_trace_is_an_observer_and_tells_of_the_trial_that_it_watched(standing_in: Path, tmp_path: Path) -> None:
+    with local_host() as host:
+        tracer: DropTracer = Retis(host, {NAMESPACE})
+        trace = tracer.trace(tmp_path / "retis.data")
+        with watching([trace]) as watch:
+            assert not (tmp_path / "retis.data").exists()
+        again = tracer.trace(tmp_path / "nowhere" / "retis.data")
+        with pytest.raises(StorageError, match=r"cannot write .*/nowhere/retis.data: No such file"), watching([again]):
+            pass
+    assert watch.observation == Observation()
+    found = trace.drops(TRIAL)
+    assert (found.seen, found.collector, found.file) == (200, "Retis v1.6.4", "retis.data")
+
+
 def test_each_look_at_a_scenario_has_a_file_of_its_own(tmp_path: Path) -> None:
+    tracer = SimpleNamespace(name="retis", version="", trace=None)
     for name in ("retis-a_b.data", "retis-a_b-2.data", "retis-a_b-3.data"):
-        file = events_file(tmp_path, "a/b")
+        file = traced_file(tmp_path, tracer, "a/b")
         assert file == tmp_path / name
         file.touch()
 
@@ -254,6 +273,6 @@ def test_what_is_missing_is_told_with_what_to_install(monkeypatch: pytest.Monkey
     with local_host() as host:
         if host.run("retis", "--version", check=False).exit_code == 127:
             with pytest.raises(TestbedError, match=r"^local has no retis that runs \(.*\); install it there \(dnf "):
-                Retis(host)
+                version_of(host)
     monkeypatch.setattr(events.importlib.util, "find_spec", lambda name: None)
     assert bindings_missing().endswith("pip install 'pdrgate[retis]'")

@@ -1,4 +1,4 @@
-"""Packets that the SUT's kernel dropped, as Retis saw each of them: what results hold of it and how it is told."""
+"""Packets that the SUT's kernel dropped, each seen by a drop trace: what results hold of it and how it is told."""
 
 from __future__ import annotations
 
@@ -51,28 +51,28 @@ class DropsResult:
     bounded: bool = False
     """Whether there were more than are looked at in one trial: ``seen`` are the first ones then."""
     missed: int = 0
-    """Dropped packets that Retis was too slow for, those of others on the SUT's machine among them."""
+    """Dropped packets that the trace was too slow for, those of others on the SUT's machine among them."""
     places: tuple[DropPlace, ...] = ()
     """The largest first."""
     example: DroppedPacket | None = None
     """Of the largest place."""
     collector: str = ""
-    """Version of Retis that collected."""
+    """Who traced, with the version; in older results the version alone."""
     file: str = ""
-    """The events, in the folder of the run: for `retis sort`, `retis print` and its Python bindings."""
+    """The trace in the folder of the run, for the tools of who traced."""
     failure: str = ""
     """Why nothing was looked at; empty where it was."""
 
     def sentence(self) -> str:
-        """``Retis saw the SUT's network stack drop 9 packets at 4 kpps (9 packets lost: …): 9 by ip_rcv (NO_ROUTE)``
+        """``The SUT's network stack was seen to drop 9 packets at 4 kpps (9 packets lost: …): 9 by ip_rcv (NO_ROUTE)``
 
         All in one line; the same where nothing was looked at, and why.
         """
         if self.losses is None:
-            return f"Retis did not look at what is dropped: {self.failure}"
+            return f"Nobody looked at what is dropped: {self.failure}"
         at = f"at {Rate(self.load)} ({self.losses.sentence()})"
         if not self.seen:
-            return f"Retis saw the SUT's network stack drop no packet{self._limits()} {at}"
+            return f"The SUT's network stack was seen to drop no packet{self._limits()} {at}"
         named = [
             f"{thousands(one.packets)} by {one.function or 'a function that is not known'} ({one.reason})"
             for one in self.places[:_NAMED]
@@ -80,12 +80,12 @@ class DropsResult:
         if further := sum(one.packets for one in self.places[_NAMED:]):
             named.append(f"{thousands(further)} by others")
         number = f"{thousands(self.seen)} packet{'s' * (self.seen != 1)}"
-        return f"Retis saw the SUT's network stack drop {number}{self._limits()} {at}: {', '.join(named)}"
+        return f"The SUT's network stack was seen to drop {number}{self._limits()} {at}: {', '.join(named)}"
 
     def _limits(self) -> str:
         told = []
         if self.bounded:
-            told.append("among the first that its file has room for")
+            told.append("among the first that a trace has room for")
         if self.missed:
-            told.append(f"too slow for {thousands(self.missed)} others of the machine")
+            told.append(f"{thousands(self.missed)} others of the machine were missed")
         return f" ({'; '.join(told)})" if told else ""

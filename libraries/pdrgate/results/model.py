@@ -582,7 +582,7 @@ class ScenarioResult:
     losses: LossResult | None = None
     """Where packets were lost, of all trials that the measurands rest on; None where nothing counted them."""
     drops: DropsResult | None = None
-    """Each packet that was dropped in one trial, where Retis was to look."""
+    """Each packet that was dropped in one trial, where drops were to be traced."""
     arrivals: tuple[ArrivalsResult, ...] = ()
     """By load, at the receivers of an end host; empty where packets do not end at the SUT."""
     frames: tuple[ForwardedFrameResult, ...] = ()

@@ -169,6 +169,11 @@ class Options:
         ),
     ] = NO_WAIT
 
+    @property
+    def traces_drops(self) -> bool:
+        """Whether a drop trace looks at each packet that the SUT's kernel drops."""
+        return self.retis
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions(Options):

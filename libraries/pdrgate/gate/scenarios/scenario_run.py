@@ -14,7 +14,7 @@ from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.load_plan import ends, further_load, grid, is_highest, overloads, past_the_pdr, round_order
 from pdrgate.gate.scenarios.replicate_samples import Measurands, Replicate, measure_in_turn, summaries
 from pdrgate.gate.scenarios.soaking import SHARE, judged_soak, slices, soaked
-from pdrgate.gate.sut.dropped_packets import events_file, look, lossy_load, retis_of
+from pdrgate.gate.sut.dropped_packets import drop_tracer, look, lossy_load, traced_file
 from pdrgate.gate.sut.open_loop_sut import OpenLoopSut, goals_of
 from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.gate.verdicts.against_baseline import AgainstBaseline, numbers
@@ -28,7 +28,7 @@ from pdrgate.gate.verdicts.packet_cost import counted
 from pdrgate.measurands import RECEIVE_RATE, Ask, LatencyTrials, PartialDropRate, Sweep
 from pdrgate.measurands.measurand import rounded
 from pdrgate.observers.accounting import total
-from pdrgate.observers.retis import Retis
+from pdrgate.observers.drop_trace import DropTracer
 from pdrgate.phase import OF_CURVE, Phase
 from pdrgate.results.drops import DropsResult
 from pdrgate.results.losses import LossResult
@@ -97,7 +97,7 @@ class ScenarioRun:
         self.drops: DropsResult | None = None
         self.disturbance = Disturbance()
         """Of the repeats."""
-        self._retis: Retis | None = None
+        self._tracer: DropTracer | None = None
         self._against = AgainstBaseline(self.subject, baselines)
         self._failure: Judgement | None = None
         """Why there is nothing to compare."""
@@ -121,8 +121,7 @@ class ScenarioRun:
         profile = self.session.profile
         self._foresee(*profile.search_time, then=(profile.repeats_time, _WAVERING * profile.repeats_time))
         self.subject.prepare()
-        if self.session.options.retis:
-            self._retis = retis_of(self.subject.testbed)
+        self._tracer = drop_tracer(self.session.options, self.subject.testbed)
 
     def measure_load(self, load: float, duration: float) -> Trial:
         """One trial that a suite asks for."""
@@ -368,16 +367,14 @@ class ScenarioRun:
         return found
 
     def _look_at_drops(self, trials: Sequence[Trial]) -> None:
-        if self._retis is None:
+        if self._tracer is None:
             return
         lossy = lossy_load(trials, self.scenario.loss_ratio)
         if lossy is None:
-            self.session.observer.said(
-                "no load lost packets while it was measured: there is nothing to look at by Retis"
-            )
+            self.session.observer.said("no load lost packets while it was measured: there are no drops to trace")
             return
-        file = events_file(self.session.record.folder, self.scenario.name)
-        self.drops = look(self.subject, self._retis, *lossy, self.session.profile.trial_duration, file)
+        file = traced_file(self.session.record.folder, self._tracer, self.scenario.name)
+        self.drops = look(self.subject, self._tracer, *lossy, self.session.profile.trial_duration, file)
         self.session.observer.said(self.drops.sentence())
 
     def _summarise(self, measurands: Measurands, replicates: list[Replicate[Ask, Trial]]) -> None:

@@ -144,8 +144,8 @@ class TransferRun:
     def prepare(self) -> None:
         """Set the SUT up for the scenario and start the programs. Raises TestbedError, and DataError as `repeat`."""
         self.subject.prepare()
-        if self.session.options.retis:
-            self.session.say_once("Retis looks at trials that lose packets; of a closed loop there are none")
+        if self.session.options.traces_drops:
+            self.session.say_once("drops are traced in trials that lose packets; a closed loop has none")
         self._against.find()
 
     def sweep(self) -> int | None:

@@ -71,33 +71,26 @@ class Collected:
     """Dropped packets, of the whole machine, that the collector was too slow for; not told where the file was full."""
 
 
-class Retis:
-    """The collector of a host.
-
-    Args:
-        machine: the host's whole machine, for a network namespace has no tracefs of its own.
-
-    Raises:
-        TestbedError: it is not installed there.
-    """
-
-    def __init__(self, machine: Host) -> None:
-        self._machine = machine
-        told = machine.run("retis", "--version", check=False)
-        if told.exit_code:
-            raise TestbedError(
-                f"{machine.name} has no retis that runs ({_last(told.stderr) or 'not found'}); {_INSTALL}; a guest "
-                "gets the one on this machine's PATH"
-            )
-        self.version = told.stdout.strip().removeprefix("retis ").partition(" ")[0]
-
-    def collecting(self) -> Collection:
-        """Begin to collect what the machine drops. Raises TestbedError when its kernel cannot be looked at."""
-        return Collection(self._machine)
+def version_of(machine: Host) -> str:
+    """The version of the collector on a host. Raises TestbedError where none is installed."""
+    told = machine.run("retis", "--version", check=False)
+    if told.exit_code:
+        raise TestbedError(
+            f"{machine.name} has no retis that runs ({_last(told.stderr) or 'not found'}); {_INSTALL}; a guest "
+            "gets the one on this machine's PATH"
+        )
+    return told.stdout.strip().removeprefix("retis ").partition(" ")[0]
 
 
 class Collection:
-    """What is dropped from `__init__` to `end`; a context manager that ends it."""
+    """What a machine drops from `__init__` to `end`; a context manager that ends it.
+
+    Args:
+        machine: the whole machine, for a network namespace has no tracefs of its own.
+
+    Raises:
+        TestbedError: its kernel cannot be looked at.
+    """
 
     def __init__(self, machine: Host) -> None:
         self._machine = machine

@@ -167,7 +167,7 @@ def _drops(scenario: ScenarioResult, of: str) -> str:
     if scenario.drops is None or not scenario.drops.places:
         return ""
     head, rows = drops_rows(scenario.drops)
-    return f"Dropped packets that Retis saw{of}:\n\n{table(head, rows, frozenset(('packets',)))}"
+    return f"Dropped packets, each seen{of}:\n\n{table(head, rows, frozenset(('packets',)))}"
 
 
 def _remarks(scenario: ScenarioResult, result: RunResult) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What Retis saw of dropped packets, in tables and lines."""
+"""What a drop trace saw, in tables and lines."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def drops_tables(found: DropsResult) -> Iterator[str]:
     ]  # fmt: skip
     if further := found.places[_ROWS:]:
         cells.append([Cell(f"{len(further)} others"), Cell(""), Cell(thousands(sum(one.packets for one in further)))])
-    yield Table(f"{found.sentence()} (Retis {found.collector}; events in {found.file})", columns, cells).html()
+    yield Table(f"{found.sentence()} (by {found.collector}; events in {found.file})", columns, cells).html()
     if (one := found.example) is not None:
         steps = [[Cell(str(number)), Cell(function)] for number, function in enumerate(one.way, start=1)]
         caption = f"One of these packets, from {one.device or 'no device'}: {one.packet} ({one.reason})"
