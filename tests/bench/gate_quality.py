@@ -75,7 +75,6 @@ from pdrgate.results.model import Side
 from pdrgate.search import mlr
 from pdrgate.search.goals import NDR, PDR, Goal
 from pdrgate.search.mlr import search
-from pdrgate.stability import TirReading
 from pdrgate.stats.intervals import change_interval, paired_change_interval, t_quantile
 from pdrgate.trial import Trial
 
@@ -208,7 +207,7 @@ def pdrgate(sut: Pairs, change: float, tolerance: float, source: random.Random) 
 def judged(ended: Ended, earlier: Sequence[Ended], change: float) -> Answer:
     shape = shape_of(
         {}, ended.values, earlier=() if ended.contradictions else [one.values for one in earlier],
-        contradictions=ended.contradictions, reading=TirReading.STRICT, loss_ratio=PDR.loss_ratio, scenario="simulated",
+        contradictions=ended.contradictions, loss_ratio=PDR.loss_ratio, scenario="simulated",
     )  # fmt: skip
     veto = shape.veto(ended.standing, {})
     told = ended.standing.changes[0]
@@ -426,7 +425,7 @@ def ill(curve: Callable[[float], LoadLoss], modes: tuple[float, ...], seed: int,
                 values[name][side] += (found[name] or 0.0,)
         standing = rule.standing(_samples(values, tolerance))
         if standing.verdict is not None:
-            shape = shape_of(trials, values, reading=TirReading.STRICT, loss_ratio=PDR.loss_ratio, scenario="simulated")
+            shape = shape_of(trials, values, loss_ratio=PDR.loss_ratio, scenario="simulated")
             veto = shape.veto(standing, dict(zip(SIDES, SIDES, strict=True)))
             return Answer(str(veto.verdict if veto else standing.verdict), number, seconds)
     raise AssertionError("the rule ends at its most pairs")

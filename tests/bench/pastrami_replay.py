@@ -36,7 +36,7 @@ from pdrgate.measurands import PartialDropRate, SaturationThroughput
 from pdrgate.replication import PairsRule, Samples
 from pdrgate.replication.samples import gravest_change
 from pdrgate.search.goals import PDR
-from pdrgate.stability import StabilityVerdict, TirReading, assess, read_experiments
+from pdrgate.stability import StabilityVerdict, assess, read_experiments
 
 PUBLISHED = Path(__file__).resolve().parents[2].parent / "shared" / "pastrami"
 NAMES = (PartialDropRate.name, SaturationThroughput.name)
@@ -88,7 +88,7 @@ def in_pairs(baseline: Runs, candidate: Runs, tolerance: float, source: random.R
         standing = rule.standing(samples)
         if standing.verdict is not None:
             values = {one.measurand: {"baseline": one.baseline, "candidate": one.candidate} for one in samples}
-            shape = shape_of({}, values, reading=TirReading.STRICT, loss_ratio=PDR.loss_ratio, scenario="replayed")  # type: ignore[arg-type]
+            shape = shape_of({}, values, loss_ratio=PDR.loss_ratio, scenario="replayed")  # type: ignore[arg-type]
             veto = shape.veto(standing, {})
             return str(veto.verdict if veto else standing.verdict), count
     raise AssertionError("the rule ends at its most pairs")

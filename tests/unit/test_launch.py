@@ -27,7 +27,6 @@ from pdrgate.launch import check, followed, listed, run_gate, running
 from pdrgate.launch.folders import mark_latest
 from pdrgate.launch.variables import variable_file
 from pdrgate.results.verdict import INTERRUPTED, Verdict
-from pdrgate.stability import TirReading
 from pdrgate.units import Duration, Ratio
 
 ROOT = Path(__file__).parents[2]
@@ -48,7 +47,6 @@ ALL_SAID = RunOptions(
     latency_tolerance=Ratio(0.5),
     baseline=Path("results"),
     require_baseline=True,
-    reading=TirReading.TOLERANT,
     wait=Duration(600),
     kernel="vmlinuz,modules=lib",
     bpf="a.o",
@@ -93,7 +91,6 @@ def test_the_options_of_a_run_are_read_back(tmp_path: Path) -> None:
             {"history": "mysql://x"},
             ": a history is a SQLite file or a postgresql:// URL, not mysql:// at `history`",
         ),
-        ({"reading": "lax"}, ": Invalid enum value at `reading`"),
         ({"profile": "slow"}, ": Invalid enum value at `profile`"),
         ({"bisect": None}, ": Expected `bool`, got `null` at `bisect`"),
         ({"colour": "red"}, ": unknown key `colour`"),
@@ -116,7 +113,7 @@ def test_options_that_cannot_be_read_name_file_and_key(tmp_path: Path, spoilt: A
 
 
 def test_a_run_of_before_options_had_types_is_read(tmp_path: Path) -> None:
-    """Texts as they were typed, some of them absent."""
+    """Texts as they were typed, some of them absent, and one that was an option then."""
     older = {
         "suites": ["robot/gate"], "testbed": "resources/testbeds/local-netns.yaml", "scenarios": ["default"],
         "profile": "quick", "tolerance": "0.02", "baseline": "results/old", "reading": "published", "wait": "10 min",
@@ -124,7 +121,7 @@ def test_a_run_of_before_options_had_types_is_read(tmp_path: Path) -> None:
     }  # fmt: skip
     (tmp_path / "run.json").write_text(json.dumps(older))
     assert RunOptions.of_run(tmp_path) == dataclasses.replace(
-        OPTIONS, baseline=Path("results/old"), reading=TirReading.PUBLISHED, wait=Duration(600), budget=Duration(540)
+        OPTIONS, baseline=Path("results/old"), wait=Duration(600), budget=Duration(540)
     )
 
 

@@ -13,7 +13,6 @@ from pdrgate.gate.run.options import Options, RunOptions
 from pdrgate.history.address import Address
 from pdrgate.keywords.library import PdrGate
 from pdrgate.launch.variables import variable_file
-from pdrgate.saturation_entry import TirReading
 from pdrgate.units import Duration, Ratio
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +46,6 @@ def failed(folder: Path, *steps: str, **robot: object) -> str:
         ("tolerance=lots", "ERROR: tolerance: 'lots' is not a ratio; write a number and a unit, such as 0.5% or"),
         ("latency=maybe", "ERROR: latency: 'maybe' is neither true nor false; write one of the two"),
         ("profile=slow", "ERROR: profile: 'slow' is none; choose one of smoke, quick, standard, pastrami"),
-        ("reading=lax", "ERROR: reading: 'lax' is none; choose one of strict, tolerant, published"),
         ("history=postgresql://ci:secret@host/runs", "ERROR: history: the history's URL holds a password"),
         ("smoke", "Keyword 'PdrGate.Open Testbed' expected 1 non-named argument, got 2."),
     ],
@@ -79,11 +77,11 @@ def test_the_chosen_testbed_is_opened_with_the_variables_of_the_run(tmp_path: Pa
 def test_texts_of_a_suite_are_values_of_the_declared_types() -> None:
     texts = {
         "profile": "smoke", "tolerance": "7%", "cost_tolerance": "None", "latency": "True", "spike_in": "no",
-        "baseline": "", "history": "runs.db", "noise": ".", "reading": "TOLERANT", "wait": "10 min", "retis": True,
+        "baseline": "", "history": "runs.db", "noise": ".", "wait": "10 min", "retis": True,
     }  # fmt: skip
     assert Options(**values(Options, texts)) == Options(
         profile="smoke", tolerance=Ratio(0.07), latency=True, history=Address.parse("runs.db"),
-        reading=TirReading.TOLERANT, wait=Duration(600), retis=True,
+        wait=Duration(600), retis=True,
     )  # fmt: skip
 
 

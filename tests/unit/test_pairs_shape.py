@@ -14,7 +14,6 @@ from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape, shape_of
 from pdrgate.replication import Contradiction, PairsRule, Samples, Standing
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.stability import TirReading
 from pdrgate.stability.series_checks import one_level_each, one_level_within
 from pdrgate.trial import Trial
 
@@ -41,7 +40,7 @@ def judged(
             values[side].append(own[-1].forwarding_rate)
     names = ("PDR", "saturation throughput")
     samples = {name: {side: tuple(values[side]) for side in SIDES} for name in names}
-    shape = shape_of(trials, samples, reading=TirReading.STRICT, loss_ratio=0.005, scenario="s")
+    shape = shape_of(trials, samples, loss_ratio=0.005, scenario="s")
     standing = PairsRule().standing(
         [
             Samples(name, "packets/s", "higher", 0.02, own["baseline"], own["candidate"])
@@ -146,7 +145,7 @@ def over_boots(baseline: Sequence[float], candidate: Sequence[float]) -> Judgeme
         name: {"baseline": tuple(1e6 * value for value in baseline), "candidate": tuple(1e6 * v for v in candidate)}
         for name in ("PDR", "saturation throughput")
     }
-    shape = shape_of({}, samples, reading=TirReading.STRICT, loss_ratio=0.005, scenario="s")  # type: ignore[arg-type]
+    shape = shape_of({}, samples, loss_ratio=0.005, scenario="s")  # type: ignore[arg-type]
     return shape.veto(Standing((), Verdict.PASS), LABELS)
 
 
@@ -184,7 +183,7 @@ def test_a_ratio_that_drifts_is_no_number_however_far_from_the_tolerance() -> No
         name: {"baseline": (1e6,) * 16, "candidate": tuple(1e6 * (0.95 - 0.004 * number) for number in range(16))}
         for name in ("PDR", "saturation throughput")
     }
-    shape = shape_of({}, samples, reading=TirReading.STRICT, loss_ratio=0.005, scenario="s")  # type: ignore[arg-type]
+    shape = shape_of({}, samples, loss_ratio=0.005, scenario="s")  # type: ignore[arg-type]
     found = shape.veto(Standing((), Verdict.REGRESSION), LABELS)
     assert found is not None
     assert found.verdict is Verdict.UNSTABLE

@@ -1,6 +1,5 @@
 """Floor 3: PASTRAMI's analysis. Can the PDR of these trials be trusted, and if not, which number says so?"""
 
-from pdrgate.saturation_entry import TirReading
 from pdrgate.stability.assessment import Assessment, StabilityVerdict, assess
 from pdrgate.stability.checks import Bounds, StabilityCheck
 from pdrgate.stability.curve import LoadLossCurve, LoadPoint, PdrEstimate
@@ -8,6 +7,7 @@ from pdrgate.stability.drift import Repeats
 from pdrgate.stability.throughput_increase import (
     Label,
     Saturation,
+    TirReading,
     detect_saturation,
     throughput_increase_ratios,
 )

@@ -16,7 +16,6 @@ from pdrgate.results.model import (
     LoadResult,
     SaturationResult,
 )
-from pdrgate.saturation_entry import TirReading
 from pdrgate.stability import checks as _checks
 from pdrgate.stability.checks import Bounds, StabilityCheck
 from pdrgate.stability.curve import LoadLossCurve, LoadPoint, PdrEstimate, first_past
@@ -27,6 +26,7 @@ from pdrgate.stability.throughput_increase import (
     DEFAULT_PLR_THRESHOLD,
     Label,
     Saturation,
+    TirReading,
     detect_saturation,
 )
 from pdrgate.trial import Trial

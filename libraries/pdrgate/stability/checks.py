@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from pdrgate.saturation_entry import TirReading
 from pdrgate.stability.curve import LoadLossCurve, LoadPoint, PdrEstimate, first_past
 from pdrgate.stability.drift import WANDER_MIN_RUNS, Repeats, RepeatScatter
-from pdrgate.stability.throughput_increase import Saturation
+from pdrgate.stability.throughput_increase import Saturation, TirReading
 from pdrgate.stats.intervals import sample_deviation, t_quantile
 from pdrgate.stats.modes import MODES_MIN_RUNS
 from pdrgate.units import Rate, Ratio

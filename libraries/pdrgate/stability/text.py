@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from statistics import median
 
 from pdrgate.data_paths.tcp_streams import size
-from pdrgate.saturation_entry import TirReading
 from pdrgate.stability.assessment import Assessment
 from pdrgate.stability.checks import StabilityCheck
 from pdrgate.stability.curve import LoadPoint, PdrEstimate
+from pdrgate.stability.throughput_increase import TirReading
 from pdrgate.stability.transfer_checks import TransfersAssessment, round_trip
 from pdrgate.units import Rate, Ratio
 

@@ -8,15 +8,28 @@ the potential saturation point is never looked at.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pdrgate.saturation_entry import TirReading
 from pdrgate.stability.curve import first_past
 
 DEFAULT_ETA = 0.1
 DEFAULT_PLR_THRESHOLD = 0.005
+_ENTRY_FACTOR = 3.0
+
+
+class TirReading(StrEnum):
+    """How the entry into saturation is tested."""
+
+    STRICT = "strict"
+    TOLERANT = "tolerant"
+    PUBLISHED = "published"
+
+    def entry_bound(self, eta: float) -> float:
+        """The TIR that the potential saturation point must stay below."""
+        return {TirReading.STRICT: eta, TirReading.TOLERANT: _ENTRY_FACTOR * eta, TirReading.PUBLISHED: math.inf}[self]
 
 
 class Label(StrEnum):

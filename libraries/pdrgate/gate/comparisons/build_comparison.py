@@ -52,8 +52,7 @@ class ComparedTrials(ComparedStretches[Trial]):
         return shape_of(
             {side: [one for one in stretches if one.side == side] for side in self.task.builds}, samples,
             earlier=earlier.samples, contradictions=earlier.contradictions,
-            reading=self.task.session.options.reading, loss_ratio=self._loss_ratio,
-            scenario=self.task.scenario.name,
+            loss_ratio=self._loss_ratio, scenario=self.task.scenario.name,
         )  # fmt: skip
 
     def progress(

@@ -46,7 +46,7 @@ from pdrgate.results.model import ChangeResult, ComparisonResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.goals import PDR
 from pdrgate.stability import StabilityVerdict as Stability
-from pdrgate.stability import TirReading, assess
+from pdrgate.stability import assess
 from pdrgate.stability.curve import LoadLossCurve, first_past
 from pdrgate.stability.transfer_checks import assess_transfers
 from pdrgate.stability.transfer_files import TransferExperiment
@@ -207,7 +207,7 @@ def _by_pairs(
     else:
         shape = shape_of(
             dict(zip(_SIDES, (first.trials, second.trials), strict=True)), of_boots,
-            reading=TirReading.STRICT, loss_ratio=loss_ratio, scenario="trials of",
+            loss_ratio=loss_ratio, scenario="trials of",
         )  # fmt: skip
     return PairsRule().told(standing, samples), shape.veto(
         standing, {side: str(one.path) for side, one in zip(_SIDES, (first, second), strict=True)}

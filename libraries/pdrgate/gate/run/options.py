@@ -19,13 +19,14 @@ import msgspec
 from pdrgate.errors import DataError, StorageError, UsageError, without_value
 from pdrgate.gate.run.declaration import EVERYBODY, By, Said, declarations, plain
 from pdrgate.history.address import HISTORY_VARIABLE, Address
-from pdrgate.saturation_entry import TirReading
 from pdrgate.tolerances import COST_TOLERANCE, LATENCY_TOLERANCE, TOLERANCE
 from pdrgate.units import Duration, Ratio
 
 OPTIONS_FILE = "run.json"
 ProfileName = Literal["smoke", "quick", "standard", "pastrami"]
 NO_WAIT = Duration(0)
+_GONE = ("reading",)
+"""Keys of older runs that nothing is asked by any more: a gate reads PASTRAMI's entry into saturation strictly."""
 
 FEWEST_BOOTS = 3
 """A curve whose loads were measured less often supports no PDR (the checks of the repeats need three of each)."""
@@ -151,14 +152,6 @@ class Options:
             "drops; of one build",
         ),
     ] = False
-    reading: Annotated[
-        TirReading,
-        Said(
-            "How PASTRAMI's entry into saturation is read.",
-            "`strict`, `tolerant` or `published`, see [method.md](method.md)",
-            form="NAME",
-        ),
-    ] = TirReading.STRICT
     wait: Annotated[
         Duration,
         Said(
@@ -284,6 +277,8 @@ class RunOptions(Options):
             raise DataError(
                 f"cannot resume {folder}: {file} is missing or damaged ({error}); start a new run"
             ) from error
+        if isinstance(record, dict):
+            record = {key: value for key, value in record.items() if key not in _GONE}
         try:
             options = msgspec.convert(record, cls, dec_hook=_typed)
         except msgspec.ValidationError as error:

@@ -195,7 +195,7 @@ class ScenarioRun:
         repeats = [trial for one in replicates for trial in one.trials if trial.phase in OF_CURVE]
         pdr = pdr_of(self.measurands)
         self.assessment = assess(
-            repeats, reading=self.session.options.reading, plr_threshold=result.goal.loss_ratio,
+            repeats, plr_threshold=result.goal.loss_ratio,
             spare_dips=True, pdr=pdr.load if pdr else None, source=self.scenario.name,
         )  # fmt: skip
         unstable = stability_failure(self.assessment, calibration)

@@ -12,7 +12,7 @@ from pdrgate.phase import OF_CURVE, Phase
 from pdrgate.replication import Contradiction, Standing
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.stability import Assessment, TirReading, assess
+from pdrgate.stability import Assessment, assess
 from pdrgate.stability import StabilityVerdict as Stability
 from pdrgate.stability.checks import ENOUGH_DATA, LIVELOCK, SATURATION, StabilityCheck
 from pdrgate.stability.drift import PACKETS
@@ -95,7 +95,6 @@ def shape_of(
     *,
     earlier: Sequence[Samples] = (),
     contradictions: Sequence[Contradiction] = (),
-    reading: TirReading,
     loss_ratio: float,
     scenario: str,
 ) -> PairsShape:
@@ -117,7 +116,7 @@ def shape_of(
     ]
     assessments = {
         side: assess(
-            [trial for trial in own if trial.phase in OF_CURVE], reading=reading, plr_threshold=loss_ratio,
+            [trial for trial in own if trial.phase in OF_CURVE], plr_threshold=loss_ratio,
             over_time=False, spare_dips=True, pdr=mean(samples[PartialDropRate.name][side]),
             source=f"{scenario} {side}",
         )
