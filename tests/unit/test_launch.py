@@ -170,7 +170,7 @@ def test_the_resource_brings_what_the_options_are_by_themselves() -> None:
         "TOLERANCE": Ratio(0.02), "PROFILE": "quick", "BOOTS": 48, "BASELINE": None, "KERNEL": "",
     }  # fmt: skip
     assert found["TESTBED"].is_file()
-    assert [one.name for one in resource.variables] == ["${RESUME}"]
+    assert [one.name for one in resource.variables] == ["${RESUME}", "${IN}", "${OUT}"]
 
 
 @pytest.mark.parametrize(

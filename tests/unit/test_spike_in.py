@@ -115,7 +115,7 @@ class Path6:
 
 @pytest.fixture(autouse=True)
 def only_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prepared_sut, "data_path", lambda *_: Path6())
+    monkeypatch.setattr(prepared_sut, "data_path", lambda *_, **__: Path6())
     have(monkeypatch, STEPPED)
 
 

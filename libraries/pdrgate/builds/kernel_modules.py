@@ -74,6 +74,13 @@ def select_modules(build: KernelBuild, required: Iterable[str], optional: Iterab
     return tuple(chosen.values())
 
 
+def module_places(build: KernelBuild) -> dict[str, str]:
+    """Where each module of a build lies below its folder of modules, by name."""
+    if build.modules is None:
+        return {}
+    return {name: str(path.relative_to(build.modules)) for name, path in _paths(build).items()}
+
+
 def module_files(build: KernelBuild) -> Iterator[tuple[str, Path]]:
     """All modules of a build and the lists that depmod needs, each with its path below ``lib/modules/RELEASE``."""
     if build.modules is None:

@@ -124,6 +124,7 @@ def _asked(**given: Any) -> RunOptions:
         UsageError: options that do not go together.
     """
     from pdrgate.builds.bpf_build import bpf_build
+    from pdrgate.gate.run.scenario_file import scenario_of
     from pdrgate.gate.verdicts.baseline import is_history, name_in_history
 
     options = RunOptions(**{name: value for name, value in given.items() if value is not None})
@@ -155,6 +156,9 @@ def _asked(**given: Any) -> RunOptions:
         raise UsageError("--spike-in plants a slowdown of twice the tolerance, and twice 0% is none; ask for more")
     if options.bisect and not options.against:
         raise UsageError("--bisect needs a build that is known to be good: --kernel BUILD --against GOOD")
+    if options.scenario_file is not None:
+        scenario_of(options.scenario_file)  # told before anything is set up
+        options = dataclasses.replace(options, scenarios=("scenario-file",))
     if options.against and options.scenarios == ("default",):
         tag = f"bpf-build-{bpf_build(options.bpf).kind}" if options.bpf else "kernel-build"
         options = dataclasses.replace(options, scenarios=(tag,))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -12,13 +12,15 @@ from pdrgate.data_paths import paths
 from pdrgate.data_paths.contract import NETWORKS, DataPath, Hop, Networks, Port, Station, segment
 from pdrgate.data_paths.path_description import Asked, PathDescription
 from pdrgate.data_paths.receivers import CALLS, MOST_RECEIVERS, Call, Receivers
+from pdrgate.data_paths.set_up import SetUp
+from pdrgate.data_paths.set_up_path import SetUpPath
 from pdrgate.data_paths.tcp_streams import CONTROLS, Direction, TcpStreams
 from pdrgate.errors import TestbedError
 from pdrgate.knobs import ChangeLog
 
 __all__ = [
-    "CALLS", "CONTROLS", "DATA_PATHS", "MOST_RECEIVERS", "NETWORKS", "Call", "DataPath", "Direction", "Hop",
-    "Networks", "PathDescription", "Port", "Receivers", "Station", "TcpStreams", "data_path", "segment",
+    "CALLS", "CONTROLS", "DATA_PATHS", "MOST_RECEIVERS", "NETWORKS", "UNDER_STEPS", "Call", "DataPath", "Direction",
+    "Hop", "Networks", "PathDescription", "Port", "Receivers", "SetUp", "Station", "TcpStreams", "data_path", "segment",
 ]  # fmt: skip
 
 
@@ -31,12 +33,20 @@ DATA_PATHS: dict[str, PathDescription] = {one.name: one for one in _found()}
 """By the names that suites may use."""
 
 
+UNDER_STEPS = next(one.name for one in DATA_PATHS.values() if one.under_steps)
+"""What a scenario's own steps stand on, where they name no other."""
+
+
 def data_path(
     name: str,
     program: BpfBuild | Path | None = None,
     receivers: Receivers | None = None,
     streams: TcpStreams | None = None,
     changes: ChangeLog | None = None,
+    *,
+    set_up: SetUp | None = None,
+    stays: bool = True,
+    told: Callable[[str], None] = lambda line: None,
 ) -> DataPath:
     """A new data path of that name.
 
@@ -45,6 +55,9 @@ def data_path(
         receivers: who receives, where packets end at the SUT.
         streams: of TCP, where it talks that.
         changes: where what it sets of TCP is noted first, for no testbed knows of that; None: it ends with the hosts.
+        set_up: what a user's own steps do on top of it.
+        stays: whether the hosts outlive the path, so that what the steps made is taken away.
+        told: gets lines of what those steps printed.
 
     Raises:
         BpfBuildError: the object holds no program for this data path, or the data path runs none.
@@ -58,4 +71,5 @@ def data_path(
         raise BpfBuildError(f"{path.title} runs no eBPF program; builds of one can be measured by {able}")
     if program is not None:
         program = bpf_build(program, path.program)
-    return path.make(Asked(program, receivers or Receivers(), streams or TcpStreams(), changes))
+    made = path.make(Asked(program, receivers or Receivers(), streams or TcpStreams(), changes))
+    return made if set_up is None else SetUpPath(made, set_up, stays=stays, told=told)

@@ -53,6 +53,9 @@ class PathDescription:
     slowdowns: tuple[Slowdown, ...] = ()
     """What can be put in its packets' way, the one that can be large first."""
 
+    under_steps: bool = False
+    """Whether a scenario's own steps stand on it, where they name no other."""
+
     @property
     def family(self) -> Literal[4, 6]:
         """The IP version of its traffic."""

@@ -39,7 +39,7 @@ MORE_MODULES = (
 
 _PROGRAMS = {"sh": "dash", "busybox": "busybox-static", "ip": "iproute2", "ethtool": "ethtool"}
 _MORE_PROGRAMS = ("tc", "bpftool", "iperf3", "retis")
-_SEARCH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PROGRAMS_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 CONTROL, SHELL, ERRORS = "pdrgate.control", "pdrgate.shell", "pdrgate.errors"
 """Names of the guest's virtio-serial ports: who shall have a shell, the shell's input and output, its complaints."""
@@ -125,7 +125,7 @@ def initramfs(build: KernelBuild) -> bytes:
         TestbedError: a program that the guest needs is not installed here.
     """
     modules = select_modules(build, GUEST_MODULES, MORE_MODULES)
-    files = _programs() | _modules(build, modules)
+    files = _programs() | installed_modules(build, modules)
     files["init"] = ArchiveEntry(stat.S_IFREG | 0o755, INIT.encode())
     files["etc/modules"] = _text("\n".join(name for name in GUEST_MODULES if name in {one.name for one in modules}))
     if (config := build.config_text()) is not None:
@@ -164,7 +164,7 @@ def _text(text: str) -> ArchiveEntry:
     return ArchiveEntry(stat.S_IFREG | 0o644, text.encode() + b"\n")
 
 
-def _modules(build: KernelBuild, modules: Iterable[Module]) -> dict[str, ArchiveEntry]:
+def installed_modules(build: KernelBuild, modules: Iterable[Module]) -> dict[str, ArchiveEntry]:
     """Modules and what modprobe(8) wants to know of them, so that the kernel finds them by itself too."""
     folder = f"lib/modules/{build.release}"
     files, dependencies, aliases = {}, [], []
@@ -187,15 +187,15 @@ def _modules(build: KernelBuild, modules: Iterable[Module]) -> dict[str, Archive
 def _programs() -> dict[str, ArchiveEntry]:
     files: dict[str, ArchiveEntry] = {}
     for name, package in _PROGRAMS.items():
-        found = shutil.which(name, path=_SEARCH)
+        found = shutil.which(name, path=PROGRAMS_PATH)
         if found is None:
             raise TestbedError(
                 f"a guest needs {name}, which is not installed; run ./ci/bootstrap, or: apt-get install {package}"
             )
-        files |= _program(name, Path(found))
+        files |= program_files(name, Path(found))
     for name in _MORE_PROGRAMS:
-        if (found := shutil.which(name, path=_SEARCH)) is not None:
-            files |= _program(name, Path(found))
+        if (found := shutil.which(name, path=PROGRAMS_PATH)) is not None:
+            files |= program_files(name, Path(found))
     parts = native.build()
     # Where they lie on this machine: so they need not be sent.
     for own in (parts.drops, parts.receiver, parts.bpf_load):
@@ -206,7 +206,7 @@ def _programs() -> dict[str, ArchiveEntry]:
     return files
 
 
-def _program(name: str, path: Path) -> Mapping[str, ArchiveEntry]:
+def program_files(name: str, path: Path) -> Mapping[str, ArchiveEntry]:
     """A program as bin/NAME, and its shared libraries where its loader looks for them."""
     return _program_since(name, path, path.stat().st_mtime_ns)
 

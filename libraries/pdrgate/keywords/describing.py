@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any, Literal
 
 from robot.api.deco import keyword
 
-from pdrgate.data_paths.catalogue import DATA_PATHS, Call, Direction
+from pdrgate.data_paths.catalogue import DATA_PATHS, UNDER_STEPS, Call, Direction, SetUp
+from pdrgate.data_paths.set_up import named_set_up, set_up_of
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.scenario_file import scenario_of
 from pdrgate.keywords.state import State
 from pdrgate.testbeds import Pinning
 from pdrgate.units import Duration, Rate, Ratio
@@ -23,6 +27,57 @@ class ScenarioKeywords:
     def set_data_path(self, name: str) -> None:
         """Chooses what the SUT does with packets."""
         self._state.describe(data_path=name)
+
+    @keyword(name="Set Up SUT")
+    def set_up_sut(
+        self, *steps: str, data_path: str | None = None, name: str = "", files: list[Path] | None = None
+    ) -> None:
+        """Runs commands on the SUT when it is set up for the scenario, on each boot and on each hop, in their order.
+
+        A step is a line for the shell. It runs as root in a folder with the ``files`` of `Put On SUT`, and finds the
+        ports in its environment: ``$IN`` and ``$OUT`` are the interfaces that forward traffic comes in at and leaves
+        by, ``$IN_MAC`` and ``$IN_PEER_MAC`` the addresses of the port and of who faces it, ``$IN_IP4``,
+        ``$IN_PEER_IP4``, ``$IN_IP6`` and ``$IN_PEER_IP6`` those of the link where the kernel routes; the same of
+        ``OUT``. ``$HOP`` counts routers from 1. A file of this machine that a step names by its absolute path is put on
+        the SUT too.
+
+        A step that fails ends the scenario, with what it printed. ``undo: COMMAND`` behind a step undoes it. A host
+        that outlives the scenario is looked at before and after: links, addresses, routes, rules, neighbours, tables
+        of nftables, queueing disciplines and IPsec that are new are taken away, and what is left is told. What else a
+        step changes, such as a sysctl, needs its undo.
+
+        The steps stand on a ``data_path``, see `Set Data Path`: IPv4 and IPv6 routing unless another was chosen, or
+        ``bare-ipv4`` and ``bare-ipv6`` for nothing but the steps. Programs that steps begin with, such as ``nft``,
+        get into a guest by themselves, and so do the modules of its kernel that words of the steps name.
+
+        What the steps are is in the scenario's ``name``: by a digest, unless they are called something.
+
+        | Set Up SUT    ip link add v0 type vxlan id 7 dstport 4789 remote $OUT_PEER_IP4 dev $OUT    ip link set v0 up
+        | Set Up SUT    nft -f ${CURDIR}/nat.nft
+        """
+        earlier = self._state.test.scenario
+        usual = earlier.data_path == Scenario().data_path
+        put = () if earlier.set_up is None else earlier.set_up.files
+        made = set_up_of(steps, files or (), put)
+        if earlier.set_up is not None:
+            made = SetUp((*earlier.set_up.steps, *made.steps), made.files, earlier.set_up.name)
+        if name:
+            made = named_set_up(name, made)
+        self._state.describe(set_up=made, data_path=data_path or (UNDER_STEPS if usual else earlier.data_path))
+
+    @keyword(name="Put On SUT")
+    def put_on_sut(self, *files: Path) -> None:
+        """Puts files of this machine into the folder on the SUT that the steps of `Set Up SUT` run in.
+
+        They keep their names and whether they are executable. They are part of what makes results comparable.
+        """
+        self.set_up_sut(files=list(files))
+
+    @keyword
+    def read_scenario(self, file: Path) -> None:
+        """Takes all that a scenario is from a YAML file, as ``--scenario-file`` does; see docs/reference.md."""
+        asked = scenario_of(file)
+        self._state.describe(**{field.name: getattr(asked, field.name) for field in dataclasses.fields(asked)})
 
     @keyword
     def pin_interrupts(self, pinning: Pinning) -> None:

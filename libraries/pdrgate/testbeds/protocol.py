@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol, runtime_checkable
 
@@ -122,6 +123,17 @@ class Tracing(Protocol):
 
     def tracing(self) -> tuple[Observer, ...]:
         """What follows calls, of a trial of its own; nothing where they cannot be. Asked after `Counting.counting`."""
+
+
+@runtime_checkable
+class Furnishing(Protocol):
+    """A testbed whose SUT has only what was put there."""
+
+    def furnish(self, programs: Collection[str], words: Collection[str]) -> None:
+        """Put programs of this machine there, and modules of the SUT's kernel for what ``words`` name.
+
+        What there is none of is left out: who needs it is told by what fails. Raises TestbedError.
+        """
 
 
 @runtime_checkable

@@ -243,6 +243,15 @@ class RunOptions(Options):
             option="scenario",
         ),
     ] = ("default",)
+    scenario_file: Annotated[
+        Path | None,
+        Said(
+            "A scenario of your own, in a YAML file.",
+            "a scenario of your own in a YAML file: [set-up of the SUT](reference.md#a-scenario-of-your-own)",
+            EVERYBODY,
+            "FILE",
+        ),
+    ] = None
     suites: Annotated[
         tuple[Path, ...],
         Said("Suites to run.", "suites to run; may be repeated", By.COMMAND, "PATH", option="suite"),

@@ -7,7 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-from pdrgate.data_paths.catalogue import CALLS, CONTROLS, DATA_PATHS, Call, PathDescription, Receivers, TcpStreams
+from pdrgate.data_paths.catalogue import (
+    CALLS,
+    CONTROLS,
+    DATA_PATHS,
+    Call,
+    PathDescription,
+    Receivers,
+    SetUp,
+    TcpStreams,
+)  # fmt: skip
 from pdrgate.errors import UsageError
 from pdrgate.testbeds.protocol import PINNINGS, Pinning
 from pdrgate.traffic.frames import Frames
@@ -52,6 +61,8 @@ _WORDS: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
 """The words of a scenario's name, what they say, and how they are read."""
 
 
+_LONGEST_STEPS = 60
+"""Characters of the steps in a title."""
 _LONGEST = 300
 """Characters of a name; numbers of thousands of digits are none."""
 
@@ -99,6 +110,8 @@ class Scenario:
     """The PDR's goal: the load holds while no more than this is lost."""
     width: float = DEFAULT_WIDTH
     """Relative width at which the search's bounds are close enough, in every profile that has the time."""
+    set_up: SetUp | None = None
+    """Steps of the scenario's own, on top of its data path."""
 
     def __post_init__(self) -> None:
         if self.data_path not in DATA_PATHS:
@@ -179,6 +192,8 @@ class Scenario:
         Other questions have other names: what is not as usual is in it.
         """
         words = [self.data_path, self.pinning.replace(" ", ""), str(self.buffer)]
+        if self.set_up is not None:
+            words.insert(1, f"set_up_{self.set_up.label}")
         if self.streams is not None:
             return "-".join(words + _words_of(self.streams) + self._batching)
         words.append("imix" if self.frame_size == "imix" else f"{self.frame_size}B")
@@ -236,6 +251,10 @@ class Scenario:
             scenario = cls(**found, tcp=TcpStreams(**streams))
             if scenario.name == name:
                 return scenario
+        if "-set_up_" in name:
+            raise UsageError(
+                f"scenario {name} has steps of its own, which its name does not tell; run its suite instead"
+            )
         raise UsageError(f"there is no scenario {name!r}; take a name from a result, such as {cls().name}")
 
     @property
@@ -244,7 +263,8 @@ class Scenario:
         if self.streams is not None:
             kind = DATA_PATHS[self.data_path].title
             return f"{kind}, {self.pinning}, buffer {self.buffer} packets, {self.streams}{self._batching_in_words}"
-        more = ", both directions" if self.directions == 2 else ""
+        more = "" if self.set_up is None else f", set up by {_shortened(str(self.set_up))}"
+        more += ", both directions" if self.directions == 2 else ""
         if self.flows != DEFAULT_FLOWS:
             more += f", {self.flows} flows"
         if self.delivery is not None:
@@ -267,6 +287,10 @@ class Scenario:
     def _batching_in_words(self) -> str:
         waits = f", ports that wait {self.wait} us for further packets" if self.wait else ""
         return (f", GRO {self.gro}" if self.gro else "") + waits
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_STEPS else f"{text[:_LONGEST_STEPS]}…"
 
 
 def _first(wanted: Callable[[PathDescription], bool]) -> str:

@@ -26,7 +26,7 @@ from pdrgate.results.fingerprint import difference, digest
 from pdrgate.results.model import ScenarioResult, Side
 from pdrgate.results.verdict import Judgement
 from pdrgate.search.patience import Patience
-from pdrgate.testbeds import Booting, Testbed
+from pdrgate.testbeds import Booting, Furnishing, Testbed
 from pdrgate.traffic.generator import in_words
 
 AnyAsk = TypeVar("AnyAsk")
@@ -139,7 +139,13 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
             testbed.ready()
         self.boot_id = self.identity.boot_id or testbed.boot_id
         changes = None if testbed.disposable else self.session.changes
-        self._path = data_path(scenario.data_path, self.identity.program, scenario.delivery, scenario.streams, changes)
+        self._path = data_path(
+            scenario.data_path, self.identity.program, scenario.delivery, scenario.streams, changes,
+            set_up=scenario.set_up, stays=not testbed.disposable or self.identity.side is None,
+            told=self.session.observer.said if self.introduce else lambda line: None,
+        )  # fmt: skip
+        if scenario.set_up is not None and isinstance(testbed, Furnishing):
+            testbed.furnish(scenario.set_up.programs, scenario.set_up.words)
         with understood(testbed.hops[0].host.name if testbed.hops else "the SUT"):
             self.environment = testbed.environment()
             self._log = _kernel_log(testbed)

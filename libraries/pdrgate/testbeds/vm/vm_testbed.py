@@ -14,7 +14,7 @@ import contextlib
 import re
 import secrets
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from ipaddress import IPv4Network, IPv6Network
@@ -25,6 +25,7 @@ from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.catalogue import NETWORKS, Hop, Port, Station, segment
 from pdrgate.errors import TestbedError, closed_on_error
 from pdrgate.guests.accelerator import AcceleratorChoice, KvmRecord, choose_accelerator
+from pdrgate.guests.furnishing import furnish
 from pdrgate.guests.guest import BOOT_PATIENCE, Guest, GuestConfig, GuestError
 from pdrgate.guests.guest_clock import GuestClock
 from pdrgate.guests.metering import CpuSpeed, SpeedChoice, SpeedObserver, SpeedRecord, VcpuMeter, unheld_speed
@@ -281,6 +282,10 @@ class VmTestbed:
         """What the guest is."""
         hop = self._hops[0]
         return capture_environment(self.guest, (hop.ingress.interface, hop.egress.interface))
+
+    def furnish(self, programs: Collection[str], words: Collection[str]) -> None:
+        """A guest has nothing of this machine but what is put there."""
+        furnish(self.guest, self._build, programs, words)
 
     def generator(self, family: int) -> Generator:
         """A generator for traffic of an IP version; the caller closes it."""

@@ -1,0 +1,116 @@
+"""What a user's commands have left on a host: links, addresses, routes, rules, neighbours, nftables, qdiscs, IPsec."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from pdrgate.errors import TestbedError
+from pdrgate.hosts.host import Host
+
+_TIMEOUT = 30.0
+_MARK = "=== pdrgate "
+_NEVER = re.compile(r"(?!)")
+_EXPIRES = re.compile(r" (expires|valid_lft|preferred_lft|used) \S+")
+_ROUTES_OF_KERNEL = re.compile(r"(local|broadcast|anycast|multicast) |.*\bproto (kernel|ra)\b")
+_LINK_LOCAL = re.compile(r"fe80:")
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """One kind of what a kernel's network has, as a command lists it line by line."""
+
+    listed: str
+    deleted: Callable[[str], str]
+    """The command that takes away what a line tells of; empty where it goes with something else."""
+    passing: re.Pattern[str] = _NEVER
+    """What a line has that changes by itself."""
+    made_by_kernel: re.Pattern[str] = _NEVER
+    """Lines of what the kernel makes by itself, and takes away with what it was made for."""
+
+
+def _link(line: str) -> str:
+    return f"ip link delete {shlex.quote(line.split()[0])}"
+
+
+def _ip(what: str, family: int = 0) -> Callable[[str], str]:
+    chosen = f"-{family} " if family else ""
+    return lambda line: f"ip {chosen}{what} delete {line}"
+
+
+def _qdisc(line: str) -> str:
+    words = line.split()
+    if "dev" not in words or ("root" not in words and not {"ingress", "clsact"} & set(words[:2])):
+        return ""
+    place = "root" if "root" in words else words[1]
+    return f"tc qdisc delete dev {words[words.index('dev') + 1]} {place}"
+
+
+_KINDS: dict[str, _Kind] = {
+    "nftables": _Kind("nft list tables", lambda line: f"nft delete {line}"),
+    "qdisc": _Kind("tc qdisc show", _qdisc, re.compile(r" (qdisc_id|refcnt) \S+")),
+    "IPsec policy": _Kind("ip -o xfrm policy", lambda line: "ip xfrm policy flush"),
+    "IPsec state": _Kind("ip -o xfrm state list nokeys | cut -d' ' -f1-8", lambda line: "ip xfrm state flush"),
+    "rule": _Kind("ip -4 rule show", lambda line: f"ip -4 rule delete {line.partition(':')[2].strip()}"),
+    "IPv6 rule": _Kind("ip -6 rule show", lambda line: f"ip -6 rule delete {line.partition(':')[2].strip()}"),
+    "route": _Kind("ip -4 route show table all", _ip("route", 4), _EXPIRES, _ROUTES_OF_KERNEL),
+    "IPv6 route": _Kind("ip -6 route show table all", _ip("route", 6), _EXPIRES, _ROUTES_OF_KERNEL),
+    "neighbour": _Kind("ip neighbour show nud permanent", lambda line: f"ip neighbour delete {line}"),
+    "address": _Kind(
+        'ip -br address show | while read -r d s a; do for one in $a; do echo "$one dev ${d%%@*}"; done; done',
+        _ip("address"),
+        made_by_kernel=_LINK_LOCAL,
+    ),
+    "set": _Kind("ipset list -n", lambda line: f"ipset destroy {shlex.quote(line)}"),
+    "link": _Kind('ip -br link show | while read -r d s a f; do echo "${d%%@*}"; done', _link),
+}
+"""What stands on another thing is before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkState:
+    """Lines by kind."""
+
+    lines: dict[str, frozenset[str]]
+
+    @classmethod
+    def of(cls, host: Host) -> NetworkState:
+        """What the host has now; what it has no tool for, nobody can have made there."""
+        script = "\n".join(f"echo '{_MARK}{name}'; {{ {kind.listed}; }} 2>/dev/null" for name, kind in _KINDS.items())
+        found: dict[str, set[str]] = {name: set() for name in _KINDS}
+        name = ""
+        for line in host.script(script, _TIMEOUT).stdout.splitlines():
+            if line.startswith(_MARK):
+                name = line.removeprefix(_MARK)
+            elif name in found and line.strip() and not _KINDS[name].made_by_kernel.match(line):
+                found[name].add(" ".join(_KINDS[name].passing.sub("", line).split()))
+        return cls({name: frozenset(lines) for name, lines in found.items()})
+
+    def new_in(self, later: NetworkState) -> Iterator[tuple[str, str]]:
+        """Kind and line of what is there later and was not."""
+        for name in _KINDS:
+            for line in sorted(later.lines[name] - self.lines[name]):
+                yield name, line
+
+
+def put_back(host: Host, earlier: NetworkState) -> list[str]:
+    """Take away what the host has new; sentences on what it still has, and on what it has no more."""
+    commands = [_KINDS[name].deleted(line) for name, line in earlier.new_in(NetworkState.of(host))]
+    for command in dict.fromkeys(filter(None, commands)):
+        host.script(f"{command} 2>/dev/null", _TIMEOUT)
+    now = NetworkState.of(host)
+    return [f"{host.name} still has the {name} `{line}`, of the scenario's set-up; take it away" for name, line
+            in earlier.new_in(now)] + [
+        f"{host.name} has no more the {name} `{line}`, which it had before the scenario's set-up; put it back"
+        for name, line in now.new_in(earlier)
+    ]  # fmt: skip
+
+
+def state_of(host: Host) -> NetworkState | None:
+    """What a host has now; None where it does not tell."""
+    try:
+        return NetworkState.of(host)
+    except TestbedError:
+        return None

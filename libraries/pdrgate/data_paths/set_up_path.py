@@ -1,0 +1,188 @@
+"""A data path that a user's own steps are on top of."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pdrgate.data_paths.contract import DataPath, Hop
+from pdrgate.data_paths.kernel_network import KernelNetwork
+from pdrgate.data_paths.network_state import NetworkState, put_back
+from pdrgate.data_paths.set_up import SetUp, SetUpStep
+from pdrgate.errors import SutError, TestbedError
+from pdrgate.hosts.host import Completed, Host
+from pdrgate.hosts.shell import last_line
+from pdrgate.traffic.closed_loop import ClosedLoop
+from pdrgate.traffic.delivery import Arrivals
+
+_TIMEOUT = 120.0
+_ERROR = re.compile(r"\berror\b", re.IGNORECASE)
+_SHOWN = 20
+"""Lines of a command's output that are told."""
+
+
+@dataclass(slots=True)
+class _OnHop:
+    """The steps on one hop."""
+
+    hop: Hop
+    number: int
+    """From 1 on."""
+    before: NetworkState | None = None
+    folder: str = ""
+    done: list[tuple[int, SetUpStep]] = field(default_factory=list)
+
+    def environment(self) -> dict[str, str]:
+        """What commands find in their environment: the ports, by direction of forward traffic, and who faces them."""
+        found = {"HOP": str(self.number)}
+        for name, port, link, side in (
+            ("IN", self.hop.ingress, self.number - 1, 2),
+            ("OUT", self.hop.egress, self.number, 1),
+        ):
+            found |= {name: port.interface, f"{name}_MAC": port.mac, f"{name}_PEER_MAC": port.peer_mac}
+            for family in (4, 6):
+                network = KernelNetwork(family)
+                found[f"{name}_IP{family}"] = network.address(link, side)
+                found[f"{name}_PEER_IP{family}"] = network.address(link, 3 - side)
+        return found
+
+    def run(self, command: str) -> Completed:
+        """One command of the user's, in the folder of the files."""
+        exports = "\n".join(f"export {name}={shlex.quote(value)}" for name, value in self.environment().items())
+        # In a shell of its own: one that a user's command breaks is not the host's.
+        script = f"cd {shlex.quote(self.folder)} || exit\n{exports}\nexec sh -c {shlex.quote(command)}"
+        return self.hop.host.script(script, _TIMEOUT)
+
+
+class SetUpPath:
+    """A data path as it is set up, and then a user's steps on every hop; satisfies `DataPath`.
+
+    What comes of a frame only the user knows: no frame is wrong by itself, only other than the other build's.
+
+    Args:
+        stays: whether the hosts outlive the scenario, so that what the steps made must be taken away.
+        told: gets lines of what commands printed, of the first hop.
+    """
+
+    def __init__(
+        self, beneath: DataPath, set_up: SetUp, *, stays: bool = True, told: Callable[[str], None] = lambda line: None
+    ) -> None:
+        self._beneath = beneath
+        self._set_up = set_up
+        self._stays = stays
+        self._told = told
+        self._hops: list[_OnHop] = []
+
+    # --- What holds of the data path beneath ---
+
+    @property
+    def name(self) -> str:
+        return self._beneath.name
+
+    @property
+    def family(self) -> Literal[4, 6]:
+        return self._beneath.family
+
+    @property
+    def mode(self) -> str:
+        return self._beneath.mode
+
+    @property
+    def by_kernel(self) -> bool:
+        return self._beneath.by_kernel
+
+    @property
+    def arrivals(self) -> Arrivals | None:
+        return self._beneath.arrivals
+
+    @property
+    def loop(self) -> ClosedLoop | None:
+        return self._beneath.loop
+
+    def redirected(self) -> int | None:
+        return self._beneath.redirected()
+
+    # --- What the steps make of it ---
+
+    @property
+    def of_user(self) -> bool:
+        return True
+
+    def forwarded(self, frame: bytes, direction: int) -> bytes | None:
+        return self._beneath.forwarded(frame, direction)
+
+    def sentence(self) -> str:
+        """The data path beneath and the number of steps, in words."""
+        count = len(self._set_up.steps)
+        return f"{self._beneath.sentence()}, with {count} step{'s' * (count != 1)} of the scenario's"
+
+    def describe(self) -> Mapping[str, str]:
+        """What the steps were made of is part of the fingerprint."""
+        return {**self._beneath.describe(), "set_up": self._set_up.digest}
+
+    def apply(self, hops: Sequence[Hop]) -> None:
+        self._beneath.apply(hops)
+        for number, hop in enumerate(hops, 1):
+            one = _OnHop(hop, number)
+            self._hops.append(one)
+            if self._stays:
+                one.before = NetworkState.of(hop.host)
+            self._put_files(one)
+            for position, step in enumerate(self._set_up.steps, 1):
+                self._run(one, position, step)
+
+    def restore(self) -> list[str]:
+        told: list[str] = []
+        while self._hops:
+            told += _undone(self._hops.pop())
+        return told + self._beneath.restore()
+
+    def _put_files(self, one: _OnHop) -> None:
+        one.folder = one.hop.host.folder("set-up")
+        for file in self._set_up.files:
+            one.hop.host.put(f"{one.folder}/{file.name}", file.content, 0o700 if file.executable else 0o600)
+
+    def _run(self, one: _OnHop, position: int, step: SetUpStep) -> None:
+        one.done.append((position, step))
+        completed = one.run(step.command)
+        output = [*completed.stdout.splitlines(), *completed.stderr.splitlines()]
+        if one.number == 1 or completed.exit_code:
+            self._told(f"step {position} on {one.hop.host.name}, exit code {completed.exit_code}: {step.command}")
+            for line in output[-_SHOWN:]:
+                self._told(f"    {line}")
+        if completed.exit_code:
+            raise SutError(_failed(one.hop.host, position, step.command, completed))
+
+
+def _failed(host: Host, position: int, command: str, completed: Completed) -> str:
+    said = completed.stderr.strip() or completed.stdout.strip()
+    why = next((line.strip() for line in said.splitlines() if _ERROR.search(line)), last_line(said))
+    short = command if len(command) <= 80 else f"{command[:77]}…"
+    hint = (
+        "is that program installed, or put on the SUT?" if completed.exit_code == 127
+        else "has this kernel what the step needs?"
+    )  # fmt: skip
+    return (
+        f"step {position} of the set-up, `{short}`, failed on {host.name} with exit code {completed.exit_code}"
+        f"{why and f': {why}'}; {hint}"
+    )
+
+
+def _undone(one: _OnHop) -> list[str]:
+    """Undo the steps on a hop, the last first; sentences on what could not be done."""
+    told: list[str] = []
+    if one.before is None:
+        return told
+    try:
+        while one.done:
+            position, step = one.done.pop()
+            if step.undo and (completed := one.run(step.undo)).exit_code:
+                told.append(_failed(one.hop.host, position, step.undo, completed))
+        told += put_back(one.hop.host, one.before)
+        one.hop.host.run("rm", "-rf", one.folder)
+    except TestbedError as error:
+        told.append(str(error))
+    return told

@@ -1,0 +1,104 @@
+"""What a guest gets once it is up: programs of this machine, and modules of its kernel that a scenario's words name."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.builds.kernel_modules import Module, module_places, select_modules
+from pdrgate.builds.named_build import GUEST_MODULES
+from pdrgate.guests.initramfs import MORE_MODULES, PROGRAMS_PATH, ArchiveEntry, cpio, installed_modules, program_files
+from pdrgate.hosts.host import CommandError, Host
+
+_TIMEOUT = 60.0
+_ARCHIVE = "/tmp/pdrgate-furnishing.cpio"
+_NETWORK = re.compile(
+    r"(^|/)(net|crypto|arch/\w+/crypto|lib/crypto|drivers/net/([^/]+\.ko|(vxlan|wireguard|bonding|team|ipvlan|geneve|ovpn)/))"
+)
+"""Where the modules lie that a path of packets may need; those of network cards are none of a guest's."""
+_FAMILIES = {
+    "nft": ("nf_", "nft_", "nfnetlink"),
+    "iptables": ("ip_tables", "iptable_", "x_tables", "xt_", "ipt_", "nf_", "nft_", "nfnetlink"),
+    "ip6tables": ("ip6_tables", "ip6table_", "x_tables", "xt_", "ip6t_", "nf_", "nft_", "nfnetlink"),
+    "ebtables": ("ebt_", "ebtable", "nft_", "nf_", "x_tables", "nfnetlink"),
+    "conntrack": ("nf_conntrack", "nf_nat", "nfnetlink"),
+    "ipset": ("ip_set", "xt_set", "em_ipset", "nfnetlink"),
+    "ipvsadm": ("ip_vs", "nf_conntrack"),
+    "tc": ("sch_", "cls_", "act_", "em_"),
+    "xfrm": ("xfrm", "esp", "ah4", "ah6", "af_key", "aes", "gcm", "ghash", "ctr", "cbc", "seqiv", "echainiv", "authenc",
+             "hmac", "sha256", "sha1", "ccm", "cryptd", "crypto_simd"),
+    "bridge": ("br_netfilter",),
+}  # fmt: skip
+"""What modules begin with that a program, or a word of ip's, has loaded as it needs them."""
+_PLUGINS = {"iptables": "xtables", "ip6tables": "xtables"}
+"""Programs that load libraries of their own, and the folder below /usr/lib/ARCHITECTURE where these lie."""
+
+
+def furnish(guest: Host, build: KernelBuild, programs: Collection[str], words: Collection[str]) -> None:
+    """Put programs into a guest that it lacks, and the modules that words name.
+
+    Raises:
+        BuildError: a module cannot be read.
+        TestbedError: the guest does not take them.
+    """
+    files = dict(_lacking(guest, programs))
+    if modules := modules_for(build, frozenset(words)):
+        files |= installed_modules(build, modules)
+    if not files:
+        return
+    guest.put(_ARCHIVE, cpio(files))
+    done = guest.run("sh", "-c", f"cd / && cpio -idmu <{_ARCHIVE}; code=$?; rm {_ARCHIVE}; exit $code",
+                     timeout=_TIMEOUT, check=False)  # fmt: skip
+    if done.exit_code:
+        raise CommandError(guest.name, "unpacking the programs that the scenario needs", done)
+
+
+@lru_cache(maxsize=8)
+def modules_for(build: KernelBuild, words: frozenset[str]) -> tuple[Module, ...]:
+    """The modules that words name, by a family, by their own name or by an alias for a kind of device, with those that
+    a guest has from the start; none where it need not have more.
+    """
+    begin = tuple(prefix for word in words for prefix in _FAMILIES.get(word, ()))
+    places = {name: place for name, place in module_places(build).items() if _NETWORK.search(place)}
+    by_name = [name for name in places if name in words or (begin and name.startswith(begin))]
+    wanted = dict.fromkeys([*by_name, *_by_alias(build, tuple(places), words)])
+    if not set(wanted) - set(GUEST_MODULES) - set(MORE_MODULES):
+        return ()
+    return select_modules(build, GUEST_MODULES, (*MORE_MODULES, *wanted))
+
+
+def _by_alias(build: KernelBuild, names: tuple[str, ...], words: Collection[str]) -> Iterator[str]:
+    """Those that the kernel asks for by the kind of a link, of a scheduler, classifier or action, or of a tunnel."""
+    kinds = {f"rtnl-link-{word}" for word in words} | {f"rtnl-lwt-{word.upper()}" for word in words}
+    kinds |= {f"net-{part}-{word}" for word in words for part in ("sch", "cls", "act")}
+    kinds |= {f"tcp_{word}" for word in words}
+    for module in _read(build, names):
+        if kinds & {module.name, *module.aliases}:
+            yield module.name
+
+
+@lru_cache(maxsize=4)  # to read them takes half a second, and each boot of a build asks
+def _read(build: KernelBuild, names: tuple[str, ...]) -> tuple[Module, ...]:
+    return select_modules(build, (), names)
+
+
+def _lacking(guest: Host, programs: Collection[str]) -> Iterator[tuple[str, ArchiveEntry]]:
+    """The programs that this machine has and the guest has not, with their libraries."""
+    here = {name: found for name in programs if (found := shutil.which(name, path=PROGRAMS_PATH)) is not None}
+    if not here:
+        return
+    asked = "; ".join(f"command -v {name} >/dev/null || echo {name}" for name in here)
+    for name in guest.script(asked).stdout.split():
+        if name in here:
+            yield from program_files(name, Path(here[name])).items()
+            yield from _plugins(name).items()
+
+
+def _plugins(name: str) -> Mapping[str, ArchiveEntry]:
+    folder = _PLUGINS.get(name)
+    found = Path("/usr/lib").glob(f"*-linux-gnu/{folder}/*.so") if folder else ()
+    return {str(path).lstrip("/"): ArchiveEntry(0o100644, path.read_bytes()) for path in found if path.is_file()}

@@ -1,0 +1,140 @@
+"""Steps of a user's own on real namespaces: they run, packets feel them, and nothing of them stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath, data_path
+from pdrgate.data_paths.network_state import NetworkState
+from pdrgate.data_paths.set_up import set_up_of
+from pdrgate.errors import SutError
+from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
+from pdrgate.trial import Trial
+
+pytestmark = pytest.mark.datapath
+
+
+@pytest.fixture(scope="module")
+def testbed(make_testbed) -> NetnsTestbed:
+    return make_testbed("packet", hops=1)
+
+
+def path_with(*steps: str, on: str = "ip-routing", told: list[str] | None = None) -> DataPath:
+    return data_path(on, set_up=set_up_of(steps), told=[].append if told is None else told.append)
+
+
+def sent(testbed: NetnsTestbed, path: DataPath) -> Trial:
+    generator = testbed.generator(4)
+    try:
+        return generator.trial(5e3, 0.1, DATA_PATHS[path.name].frames)
+    finally:
+        generator.close()
+
+
+def test_a_router_that_translates_addresses(testbed: NetnsTestbed) -> None:
+    told: list[str] = []
+    path = path_with(
+        "nft add table ip gate",
+        "nft 'add chain ip gate leaving { type nat hook postrouting priority srcnat; }'",
+        'nft "add rule ip gate leaving oifname $OUT counter masquerade"',
+        "nft list table ip gate",
+        told=told,
+    )
+    try:
+        path.apply(testbed.hops)
+        trial = sent(testbed, path)
+        own = testbed.hops[0].host.run("nft", "list", "table", "ip", "gate").stdout
+    finally:
+        assert path.restore() == []
+    assert trial.forwarded == trial.offered > 0
+    sources = {bytes.fromhex(frame.got)[26:30] for frame in trial.frames}
+    assert sources == {bytes((10, 211, 1, 1))}
+    assert "counter packets 0" not in own
+    assert any("masquerade" in line for line in told)
+    assert "table ip gate" not in testbed.hops[0].host.run("nft", "list", "tables").stdout
+
+
+def test_a_rule_that_drops_is_felt(testbed: NetnsTestbed) -> None:
+    """The planted fault."""
+    path = path_with(
+        "nft add table ip gate",
+        "nft 'add chain ip gate everything { type filter hook forward priority 0; policy drop; }'",
+    )
+    try:
+        path.apply(testbed.hops)
+        assert sent(testbed, path).forwarded == 0
+    finally:
+        assert path.restore() == []
+
+
+def test_steps_see_their_ports_and_nothing_else_is_set_up(testbed: NetnsTestbed) -> None:
+    told: list[str] = []
+    path = path_with(
+        "echo $IN $OUT $IN_MAC $OUT_PEER_MAC $OUT_IP4 $IN_PEER_IP6 $HOP; ip -br address", on="bare-ipv4", told=told
+    )
+    (hop,) = testbed.hops
+    try:
+        path.apply(testbed.hops)
+    finally:
+        assert path.restore() == []
+    assert told[1].split() == [
+        hop.ingress.interface, hop.egress.interface, hop.ingress.mac, hop.egress.peer_mac, "10.211.1.1",
+        "fd00:211:0::1", "1",
+    ]  # fmt: skip
+    assert not any("10.211." in line for line in told[2:])
+
+
+def test_what_steps_made_is_taken_away_without_their_undo(testbed: NetnsTestbed) -> None:
+    (hop,) = testbed.hops
+    before = NetworkState.of(hop.host)
+    path = path_with(
+        "ip link add gate0 type veth peer gate0p", "ip link set gate0 up", "ip address add 192.0.2.1/24 dev gate0",
+        "ip address add 192.0.2.9/32 dev $IN", "ip route add 203.0.113.0/24 dev gate0",
+        "ip -6 route add 2001:db8:7::/48 dev $OUT", "ip rule add to 203.0.113.7 table 77", "nft add table inet gate",
+        "ip neighbour add 192.0.2.77 lladdr 02:00:00:00:00:77 dev gate0 nud permanent",
+        "tc qdisc add dev $OUT clsact", "tc qdisc replace dev $IN root pfifo limit 77",
+    )  # fmt: skip
+    try:
+        path.apply(testbed.hops)
+        assert len(list(before.new_in(NetworkState.of(hop.host)))) > 10
+    finally:
+        assert path.restore() == []
+    assert NetworkState.of(hop.host) == before
+
+
+def test_an_undo_runs_and_what_is_missing_then_is_told(testbed: NetnsTestbed) -> None:
+    (hop,) = testbed.hops
+    path = path_with("sysctl -qw net.ipv4.ip_default_ttl=77", "undo: sysctl -qw net.ipv4.ip_default_ttl=64")
+    path.apply(testbed.hops)
+    assert hop.host.read("/proc/sys/net/ipv4/ip_default_ttl").strip() == "77"
+    assert path.restore() == []
+    assert hop.host.read("/proc/sys/net/ipv4/ip_default_ttl").strip() == "64"
+    hop.host.run("ip", "link", "add", "gate1", "type", "veth", "peer", "gate1p")
+    path = path_with("ip link delete gate1")
+    path.apply(testbed.hops)
+    assert path.restore()[:1] == [
+        f"{hop.host.name} has no more the link `gate1`, which it had before the scenario's set-up; put it back"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        (
+            "ip link add gate2 type nosuchkind",
+            "with exit code 2: Error: Unknown device type.; has this kernel what the step",
+        ),
+        (
+            "no-such-program",
+            "with exit code 127: no-such-program: not found; is that program installed, or put on the SUT?",
+        ),
+        ("echo ')' >&2; exit 7", "with exit code 7: )"),
+        ("( true", "with exit code 2: sh: 1: Syntax error"),
+    ],
+)
+def test_a_step_that_fails_is_told_with_what_it_said(testbed: NetnsTestbed, step: str, why: str) -> None:
+    path = path_with("true", step)
+    with pytest.raises(SutError) as raised:
+        path.apply(testbed.hops)
+    assert path.restore() == []
+    assert f"step 2 of the set-up, `{step}`, failed on {testbed.hops[0].host.name} {why}" in str(raised.value)
