@@ -17,7 +17,7 @@ import msgspec
 from pdrgate.cause import Cause
 from pdrgate.errors import without_value
 from pdrgate.phase import Phase
-from pdrgate.trial import Functions, Readings, changes, upgraded
+from pdrgate.trial import Functions, Readings, changes, upgraded_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +158,6 @@ class Transfer:
             ValueError: a key is missing, or a value has the wrong type or range.
         """
         try:
-            return msgspec.convert(upgraded(record), cls)
+            return msgspec.convert(upgraded_record(record), cls)
         except msgspec.ValidationError as error:
             raise ValueError(without_value(error)) from error

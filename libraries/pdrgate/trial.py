@@ -292,7 +292,7 @@ class Trial:
             ValueError: a key is missing, or a value has the wrong type or range.
         """
         try:
-            return msgspec.convert(upgraded(record), cls)
+            return msgspec.convert(upgraded_record(record), cls)
         except msgspec.ValidationError as error:
             raise ValueError(without_value(error)) from error
 
@@ -374,7 +374,7 @@ def placed(counters: Mapping[str, int]) -> dict[str, dict[str, int]]:
     return found
 
 
-def upgraded(record: Mapping[str, Any]) -> dict[str, Any]:
+def upgraded_record(record: Mapping[str, Any]) -> dict[str, Any]:
     """A record, of a trial or a transfer, as this version has it.
 
     Earlier ones have counters without places of their own, and in words alone what disturbed.

@@ -31,7 +31,7 @@ from pdrgate.gate.scenarios.load_plan import grid, round_order
 from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.measurands import Sweep
 from pdrgate.phase import Phase
-from pdrgate.search.goals import PDR
+from pdrgate.search.goals import PDR_GOAL
 from pdrgate.stability import Assessment, StabilityVerdict, assess
 from pdrgate.stability.checks import ENOUGH_DATA
 from pdrgate.stats.intervals import mean
@@ -101,7 +101,7 @@ def trials_of(profile: Profile, case: Case, seed: int) -> list[tuple[list[Trial]
     # The search of a SUT that flips ends somewhere between its speeds: the lower is the hardest for the checks.
     loads = grid(CAPACITY * min(case.behaviour.modes), profile.grid, 1e9)
     measurands = Measurands.at(
-        loads, PDR, profile.trial_duration, top_trials=TOP_TRIALS, width=max(0.01, profile.finest_width)
+        loads, PDR_GOAL, profile.trial_duration, top_trials=TOP_TRIALS, width=max(0.01, profile.finest_width)
     )
     expected = profile.repeats * (len(loads) + TOP_TRIALS)  # one more tells the PDR
     sut = SimulatedSut(case.curve(CAPACITY), replace(case.behaviour, drift=case.drift / expected), seed=seed)

@@ -26,7 +26,7 @@ from pdrgate.gate.verdicts.change_verdict import summarised
 from pdrgate.measurands import Cost
 from pdrgate.replication import PairsRule
 from pdrgate.results.model import ChangeResult
-from pdrgate.search.goals import PDR
+from pdrgate.search.goals import PDR_GOAL
 from pdrgate.stats.intervals import Interval
 
 DEVIATIONS = (0.01, 0.03, 0.05)
@@ -74,7 +74,7 @@ def of_others(deviation: float, tolerance: float, count: int) -> dict[str, float
         costs = [COST * (1 + source.gauss(0, COST_DEVIATION)) for _ in range(ended.pairs)]
         held["cost of boots"].append(_holds(Cost.name, Cost.unit, costs, COST))
         repeats = [CAPACITY * (1 + source.gauss(0, deviation)) for _ in range(REPEATS)]
-        held["PDR of repeats"].append(_holds(PDR.name, "packets/s", repeats, CAPACITY))
+        held["PDR of repeats"].append(_holds(PDR_GOAL.name, "packets/s", repeats, CAPACITY))
         held["stored run"].append(one_boot(Sut(deviation), 0.0, tolerance, source).holds)
     return {kind: statistics.mean(each) for kind, each in held.items()}
 

@@ -38,7 +38,7 @@ from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.measurands import Sweep
 from pdrgate.phase import Phase
 from pdrgate.search import mlr
-from pdrgate.search.goals import PDR
+from pdrgate.search.goals import PDR_GOAL
 from pdrgate.stats.intervals import mean, t_interval
 from pdrgate.trial import Trial
 
@@ -57,7 +57,7 @@ class Case:
         curve = self.curve(CAPACITY)
         if isinstance(curve, EarlyLoss):
             return curve.begins * CAPACITY
-        return float(brentq(lambda load: curve.loss_ratio(load) - PDR.loss_ratio, 0.5 * CAPACITY, 1.2 * CAPACITY))
+        return float(brentq(lambda load: curve.loss_ratio(load) - PDR_GOAL.loss_ratio, 0.5 * CAPACITY, 1.2 * CAPACITY))
 
 
 def early(level: float) -> LoadLoss:
@@ -116,7 +116,7 @@ def _repeated(
     name: str, sut: SimulatedSut, loads: tuple[float, ...], duration: float, repeats: int, top: int, width: float,
     before: list[Trial],
 ) -> dict[str, Told]:  # fmt: skip
-    measurands = Measurands.at(loads, PDR, duration, top_trials=top, width=width)
+    measurands = Measurands.at(loads, PDR_GOAL, duration, top_trials=top, width=width)
     values, trials = [], []
     for number in range(repeats):
         own: list[Trial] = []
@@ -131,7 +131,7 @@ def _repeated(
     old = Told(mean(values) if values else None, interval.low if interval else math.nan,
                interval.high if interval else math.nan, seconds)  # fmt: skip
     everything = [*before, *trials]
-    curve = fit(everything, PDR.loss_ratio)
+    curve = fit(everything, PDR_GOAL.loss_ratio)
     cost = seconds + sum(trial.sending_time for trial in before)
     new = Told(curve.pdr.value, curve.pdr.interval.low, curve.pdr.interval.high, cost) if curve else \
         Told(None, math.nan, math.nan, cost)  # fmt: skip

@@ -26,7 +26,7 @@ from pdrgate.builds.kernel_build import kernel_build
 from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath, Hop, data_path
 from pdrgate.data_paths.paths.xdp_routing import XdpRouting
 from pdrgate.errors import TestbedError
-from pdrgate.gate.sut.probe import probe
+from pdrgate.gate.sut.probe import probe_path
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
@@ -97,7 +97,7 @@ def measure(title: str, path: DataPath, testbed: Testbed, options: argparse.Name
         generator = counted_by(path.arrivals, testbed.generator(path.family))
         frames = kind.frames if kind is not None else Frames(path.family)
         try:
-            probe(path, testbed, generator, frames)
+            probe_path(path, testbed, generator, frames)
             flat = [generator.trial(flat_out, options.duration, frames) for _ in range(options.trials)]
             forwarded = statistics.median(trial.forwarding_rate for trial in flat)
             losses = [

@@ -15,7 +15,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
-from pdrgate.stats import lag1_autocorrelation, trend, two_modes
+from pdrgate.stats import lag1_autocorrelation, monotone_trend, two_modes
 
 SIZES = (8, 10, 15, 20, 30, 50)
 
@@ -68,7 +68,7 @@ def print_drift(count: int) -> None:
         random = np.random.default_rng(n)
         for name in ("normal", "t, 3 df", "log-normal"):
             sample = samples(random, (few, n))[name].tolist()
-            rising = np.mean([found is not None and found.p_value <= level for found in map(trend, sample)])
+            rising = np.mean([found is not None and found.p_value <= level for found in map(monotone_trend, sample)])
             lagged = np.mean([lag is not None and lag.significant
                               for lag in (lag1_autocorrelation(values, level) for values in sample)])  # fmt: skip
             print(f"{n:>4} {name:<12} trend {rising * 100:.3f}  lag-1 {lagged * 100:.3f}")

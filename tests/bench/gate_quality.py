@@ -58,7 +58,7 @@ from pdrgate.gate.comparisons.pairs.pairs_shape import shape_of
 from pdrgate.gate.run.profile import BOOT_GRID, BOOT_WIDTH, PROFILES, STEADY_TOP_TRIALS, TOP_TRIALS
 from pdrgate.gate.scenarios.load_plan import grid, round_order
 from pdrgate.gate.scenarios.replicate_samples import Measurands
-from pdrgate.gate.verdicts.change_verdict import CONFIDENCE, compare
+from pdrgate.gate.verdicts.change_verdict import CHANGE_CONFIDENCE, unpaired_changes
 from pdrgate.measurands import PartialDropRate, SaturationThroughput, Sweep
 from pdrgate.replication import (
     Contradiction,
@@ -73,7 +73,7 @@ from pdrgate.replication import (
 from pdrgate.replication.samples import gravest_change
 from pdrgate.results.model import Side
 from pdrgate.search import mlr
-from pdrgate.search.goals import NDR, PDR, Goal
+from pdrgate.search.goals import NDR, PDR_GOAL, Goal
 from pdrgate.search.mlr import search
 from pdrgate.stats.intervals import change_interval, paired_change_interval, t_quantile
 from pdrgate.trial import Trial
@@ -86,7 +86,7 @@ SIDES: tuple[Side, Side] = ("baseline", "candidate")
 NAMES = (PartialDropRate.name, SaturationThroughput.name)
 QUICK = PROFILES["quick"]
 CSIT_GOALS = tuple(
-    Goal(goal.name, goal.loss_ratio, 0.005, 1.0, 1.0, 21.0, 0.5, preceding_targets=2) for goal in (NDR, PDR)
+    Goal(goal.name, goal.loss_ratio, 0.005, 1.0, 1.0, 21.0, 0.5, preceding_targets=2) for goal in (NDR, PDR_GOAL)
 )
 
 
@@ -207,7 +207,7 @@ def pdrgate(sut: Pairs, change: float, tolerance: float, source: random.Random) 
 def judged(ended: Ended, earlier: Sequence[Ended], change: float) -> Answer:
     shape = shape_of(
         {}, ended.values, earlier=() if ended.contradictions else [one.values for one in earlier],
-        contradictions=ended.contradictions, loss_ratio=PDR.loss_ratio, scenario="simulated",
+        contradictions=ended.contradictions, loss_ratio=PDR_GOAL.loss_ratio, scenario="simulated",
     )  # fmt: skip
     veto = shape.veto(ended.standing, {})
     told = ended.standing.changes[0]
@@ -264,14 +264,14 @@ def one_boot(sut: Sut, change: float, tolerance: float, source: random.Random) -
         NoiseObservation(when=86400.0 * day, boots=tuple(seen[2 * day : 2 * day + 2])) for day in range(_CALIBRATED)
     ]
     floor = NoiseFloor.seen(days, 86400.0 * _CALIBRATED)
-    found = compare(_repeats(sut, change, tolerance, source), "stored", floor)
+    found = unpaired_changes(_repeats(sut, change, tolerance, source), "stored", floor)
     told = found[0]
     holds = told.lower <= change <= told.upper
     return Answer(str(gravest_change(found).verdict), 1, 2 * _RUN, told.change - change, holds)
 
 
 def repeats(sut: Sut, change: float, tolerance: float, source: random.Random) -> Answer:
-    each = 1 - (1 - CONFIDENCE) / len(NAMES)
+    each = 1 - (1 - CHANGE_CONFIDENCE) / len(NAMES)
     found = []
     for one in _repeats(sut, change, tolerance, source):
         told = change_interval(one.candidate, one.baseline, each).interval
@@ -406,7 +406,7 @@ def ill(curve: Callable[[float], LoadLoss], modes: tuple[float, ...], seed: int,
     """An unchanged build on a SUT whose boots deviate by 0.3 %; at most 8 pairs."""
     source = random.Random(seed)
     loads = grid(CAPACITY, BOOT_GRID, 1e9, highest=CAPACITY)
-    measurands = Measurands.at(loads, PDR, QUICK.boot_trial, top_trials=STEADY_TOP_TRIALS, width=BOOT_WIDTH)
+    measurands = Measurands.at(loads, PDR_GOAL, QUICK.boot_trial, top_trials=STEADY_TOP_TRIALS, width=BOOT_WIDTH)
     rule = PairsRule(most=8)
     trials: dict[Side, list[Trial]] = {side: [] for side in SIDES}
     values: dict[str, dict[Side, tuple[float, ...]]] = {name: dict.fromkeys(SIDES, ()) for name in NAMES}
@@ -425,7 +425,7 @@ def ill(curve: Callable[[float], LoadLoss], modes: tuple[float, ...], seed: int,
                 values[name][side] += (found[name] or 0.0,)
         standing = rule.standing(_samples(values, tolerance))
         if standing.verdict is not None:
-            shape = shape_of(trials, values, loss_ratio=PDR.loss_ratio, scenario="simulated")
+            shape = shape_of(trials, values, loss_ratio=PDR_GOAL.loss_ratio, scenario="simulated")
             veto = shape.veto(standing, dict(zip(SIDES, SIDES, strict=True)))
             return Answer(str(veto.verdict if veto else standing.verdict), number, seconds)
     raise AssertionError("the rule ends at its most pairs")

@@ -26,7 +26,7 @@ from postgresql_server import PostgresqlServer, programs
 from sqlalchemy import Connection, text
 
 from pdrgate.history.address import Address
-from pdrgate.history.database.baselines import LATEST_GREEN, cost, measured, pin, pins
+from pdrgate.history.database.baselines import LATEST_GREEN, measured, measured_cost, pin, pins
 from pdrgate.history.database.connection import Database
 from pdrgate.history.database.deviations import observations
 from pdrgate.history.database.importing import add
@@ -46,7 +46,7 @@ from pdrgate.history.database.tables import (
     SideRow,
     TrialRow,
 )
-from pdrgate.results.fingerprint import build, conditions, digest, series
+from pdrgate.results.fingerprint import build_digest, conditions, digest, series
 from pdrgate.results.verdict import Verdict
 
 ASKED = 20
@@ -70,7 +70,7 @@ def fingerprint_of(run: int, scenario: int) -> dict[str, str]:
 def digests(testbed: int, scenario: int, kernel: int) -> tuple[str, str, str]:
     """Of a fingerprint: its own, its build's and its series'."""
     own = fingerprint_of(kernel * TESTBEDS + testbed, scenario)
-    return digest(own), build(own), series(own)
+    return digest(own), build_digest(own), series(own)
 
 
 def fill(database: Database, results: int, trials: int) -> None:
@@ -229,7 +229,7 @@ def questions(folder: Path) -> dict[str, Callable[[Connection], object]]:
 
     def baseline(connection: Connection) -> object:
         found = measured(connection, "release")
-        return cost(connection, found[0].side)
+        return measured_cost(connection, found[0].side)
 
     return {
         "* put a run of 100 trials in": lambda connection: add(connection, next(runs)),

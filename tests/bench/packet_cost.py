@@ -23,7 +23,7 @@ from pdrgate.data_paths.catalogue import data_path
 from pdrgate.gate.run.resumed_run import Belonging
 from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.gate.sut.trial_measurer import TrialMeasurer
-from pdrgate.gate.verdicts.packet_cost import counted
+from pdrgate.gate.verdicts.packet_cost import cost_result
 from pdrgate.guests.guest import GuestConfig
 from pdrgate.history.trials import TrialFile
 from pdrgate.hosts.cpus import plan_cpus
@@ -32,7 +32,7 @@ from pdrgate.measurands.function_changes import function_changes
 from pdrgate.phase import Phase
 from pdrgate.results.model import CostResult
 from pdrgate.safety.journal import Journal
-from pdrgate.search.goals import PDR
+from pdrgate.search.goals import PDR_GOAL
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.trial import Trial
@@ -57,7 +57,9 @@ def boot_and_measure(
         if testbed.guest.meter is not None:
             testbed.guest.meter.hold(options.speed)
         belonging = Belonging("bench", "", testbed.boot_id, pair=number)
-        cost = Measurands.at([LOSSLESS, OVERLOAD], PDR, options.duration, top_trials=options.trials, width=0.02).cost
+        cost = Measurands.at(
+            [LOSSLESS, OVERLOAD], PDR_GOAL, options.duration, top_trials=options.trials, width=0.02
+        ).cost
         generator, file = testbed.generator(6), TrialFile(place / "trials.jsonl")
         try:
             measurer = TrialMeasurer(
@@ -97,7 +99,7 @@ def main() -> None:
                 own = boot_and_measure(build, number, options, journal, Path(place), rules)
                 trials[side] += own
                 values[side].append(told(build, number, own, time.monotonic() - began))
-    costs = [counted(list(replicate_of(own).values()), PDR.loss_ratio) for own in trials]
+    costs = [cost_result(list(replicate_of(own).values()), PDR_GOAL.loss_ratio) for own in trials]
     for build, cost, each in zip(builds, costs, values, strict=True):
         if cost is not None:
             spread = f", CV of boots {statistics.stdev(each) / statistics.mean(each):.2%}" if len(each) > 1 else ""
@@ -107,9 +109,11 @@ def main() -> None:
 
 def told(build: KernelBuild, number: int, trials: Sequence[Trial], took: float) -> float:
     """Print what one boot came to; its instructions per packet at saturation."""
-    each = [counted([[trial, *(one for one in trials if one.phase == "idle")]], PDR.loss_ratio) for trial in trials]
+    each = [
+        cost_result([[trial, *(one for one in trials if one.phase == "idle")]], PDR_GOAL.loss_ratio) for trial in trials
+    ]
     single = [one.instructions for one in each if one is not None]
-    whole = counted([trials], PDR.loss_ratio)
+    whole = cost_result([trials], PDR_GOAL.loss_ratio)
     assert whole is not None
     print(
         f"{build.release} boot {number}: {whole.instructions:.0f} ({min(single):.0f} to {max(single):.0f} in "

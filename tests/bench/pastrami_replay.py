@@ -31,11 +31,11 @@ from scipy.stats import ttest_ind
 
 from pdrgate.gate.comparisons.pairs.pairs_shape import shape_of
 from pdrgate.gate.judged_again.file_comparison import values_by_run
-from pdrgate.gate.verdicts.change_verdict import compare
+from pdrgate.gate.verdicts.change_verdict import unpaired_changes
 from pdrgate.measurands import PartialDropRate, SaturationThroughput
 from pdrgate.replication import PairsRule, Samples
 from pdrgate.replication.samples import gravest_change
-from pdrgate.search.goals import PDR
+from pdrgate.search.goals import PDR_GOAL
 from pdrgate.stability import StabilityVerdict, assess, read_experiments
 
 PUBLISHED = Path(__file__).resolve().parents[2].parent / "shared" / "pastrami"
@@ -66,7 +66,7 @@ def experiments() -> list[Experiment]:
     for name in json.loads(labels.read_text()) if labels.is_file() else ():
         (one,) = read_experiments(PUBLISHED / name)
         curve = assess(one.trials)
-        values = values_by_run(curve.curve, PDR.loss_ratio)
+        values = values_by_run(curve.curve, PDR_GOAL.loss_ratio)
         runs = list(zip(*(values[measurand].values() for measurand in NAMES), strict=True))
         if runs:
             found.append(Experiment(name, curve.verdict is StabilityVerdict.STABLE, runs))
@@ -88,14 +88,16 @@ def in_pairs(baseline: Runs, candidate: Runs, tolerance: float, source: random.R
         standing = rule.standing(samples)
         if standing.verdict is not None:
             values = {one.measurand: {"baseline": one.baseline, "candidate": one.candidate} for one in samples}
-            shape = shape_of({}, values, loss_ratio=PDR.loss_ratio, scenario="replayed")  # type: ignore[arg-type]
+            shape = shape_of({}, values, loss_ratio=PDR_GOAL.loss_ratio, scenario="replayed")  # type: ignore[arg-type]
             veto = shape.veto(standing, {})
             return str(veto.verdict if veto else standing.verdict), count
     raise AssertionError("the rule ends at its most pairs")
 
 
 def one_start(baseline: Runs, candidate: Runs, tolerance: float, source: random.Random) -> tuple[str, int]:
-    return str(gravest_change(compare(_samples(baseline[:REPEATS], candidate[:REPEATS], tolerance), "")).verdict), 1
+    return str(
+        gravest_change(unpaired_changes(_samples(baseline[:REPEATS], candidate[:REPEATS], tolerance), "")).verdict
+    ), 1
 
 
 def sweeps(baseline: Runs, candidate: Runs, tolerance: float, source: random.Random) -> tuple[str, int]:

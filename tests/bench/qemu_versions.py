@@ -27,7 +27,7 @@ from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.gate.run.resumed_run import Belonging
 from pdrgate.gate.sut.trial_measurer import TrialMeasurer
-from pdrgate.gate.verdicts.packet_cost import counted
+from pdrgate.gate.verdicts.packet_cost import cost_result
 from pdrgate.guests.guest import Guest, GuestConfig
 from pdrgate.guests.qemu import qemu_version
 from pdrgate.history.trials import TrialFile
@@ -36,7 +36,7 @@ from pdrgate.phase import Phase
 from pdrgate.results.model import CostResult
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
-from pdrgate.search.goals import PDR
+from pdrgate.search.goals import PDR_GOAL
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.trial import Trial
@@ -119,7 +119,7 @@ def main() -> None:
             boots.append(took)
             trials.append(own)
         fast, bare = unheld(build, journal, Path(place))
-    cost = counted(trials, PDR.loss_ratio)
+    cost = cost_result(trials, PDR_GOAL.loss_ratio)
     assert cost is not None
     sound = [one for own in trials for one in own if one.phase == Phase.SATURATION and one.sound]
     rates = [one.forwarding_rate for one in sound]
@@ -137,7 +137,7 @@ def main() -> None:
 
 def each(trials: Sequence[Sequence[Trial]]) -> list[CostResult]:
     """What each boot came to."""
-    return [cost for own in trials if (cost := counted([own], PDR.loss_ratio)) is not None]
+    return [cost for own in trials if (cost := cost_result([own], PDR_GOAL.loss_ratio)) is not None]
 
 
 def told(file: Path, build: KernelBuild, cost: CostResult) -> None:

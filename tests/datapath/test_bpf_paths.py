@@ -22,7 +22,7 @@ from pdrgate.data_paths.paths.tc_redirect import TcRedirect
 from pdrgate.data_paths.paths.xdp_routing import XdpRouting
 from pdrgate.data_paths.steering import MOST_PACKETS
 from pdrgate.errors import TestbedError
-from pdrgate.gate.sut.probe import probe
+from pdrgate.gate.sut.probe import probe_path
 from pdrgate.hosts.host import local_host, netns_host
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.reading import nested
@@ -143,7 +143,7 @@ def test_the_program_carries_every_packet(testbed: NetnsTestbed, generators, mak
         # Somebody's listener report may be redirected by tc too; the kernel's router has no part in it.
         assert HOPS * trial.forwarded <= after - counted <= HOPS * trial.forwarded + 10
         assert by_kernel(testbed) - kernel <= 10
-        probe(path, testbed, generator, Frames(path.family))
+        probe_path(path, testbed, generator, Frames(path.family))
 
 
 @every_path
@@ -353,7 +353,7 @@ def test_segments_end_on_every_hop(testbed: NetnsTestbed, generators) -> None:
         plain.apply(testbed.hops)
         assert generators(6).trial(LOAD, DURATION, Frames(6, segments=True)).forwarded == 0
         with pytest.raises(TestbedError, match=r"ipv6-routing forwards none of \d+ packets .*the kernel routes"):
-            probe(plain, testbed, generators(6), Frames(6, segments=True))
+            probe_path(plain, testbed, generators(6), Frames(6, segments=True))
     finally:
         plain.restore()
 
@@ -365,7 +365,7 @@ def test_a_build_under_test_takes_the_place_of_ours(testbed: NetnsTestbed, gener
     with applied(data_path(name, build), testbed) as path:
         assert path.sentence().endswith(f", program {build.label}")
         assert path.describe() == {"data_path_mode": path.mode}
-        probe(path, testbed, generators(path.family), Frames(path.family))
+        probe_path(path, testbed, generators(path.family), Frames(path.family))
 
 
 def test_a_program_that_lets_all_pass_is_found_out(testbed: NetnsTestbed, generators, tmp_path: Path) -> None:
@@ -373,7 +373,7 @@ def test_a_program_that_lets_all_pass_is_found_out(testbed: NetnsTestbed, genera
         assert path.redirected() is None
         assert generators(6).trial(LOAD, DURATION, Frames(6)).loss_ratio == 0
         with pytest.raises(TestbedError, match=r"the kernel's own router forwarded \d{4} of \d{4} packets, which the"):
-            probe(path, testbed, generators(6), Frames(6))
+            probe_path(path, testbed, generators(6), Frames(6))
 
 
 MAP_OF_A_USER = """
@@ -466,7 +466,7 @@ def test_a_program_that_drops_all_is_found_out(testbed: NetnsTestbed, generators
         applied(data_path("tc-redirect", compiled(tmp_path, DROPS)), testbed) as path,
         pytest.raises(TestbedError, match=r"tc-redirect forwards none of \d+ packets"),
     ):
-        probe(path, testbed, generators(6), Frames(6))
+        probe_path(path, testbed, generators(6), Frames(6))
 
 
 def test_a_program_that_the_verifier_rejects(testbed: NetnsTestbed, tmp_path: Path) -> None:

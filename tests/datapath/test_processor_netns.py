@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from pdrgate.data_paths.catalogue import data_path
-from pdrgate.gate.sut.cost_counting import uncounted
+from pdrgate.gate.sut.cost_counting import uncounted_reason
 from pdrgate.hosts.host import local_host
 from pdrgate.measurands.cost import packet_cost
 from pdrgate.observers.function_names import OTHERS
-from pdrgate.observers.processor import KERNEL, ProcessorWatch, busy
+from pdrgate.observers.processor import WHOLE_KERNEL, ProcessorWatch, busy
 from pdrgate.observers.watching import Observation, watching
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.frames import Frames
@@ -42,7 +42,7 @@ def test_packets_cost_what_their_number_says(make_testbed: Callable[[], NetnsTes
     testbed = make_testbed()
     testbed.counting()
     if told := testbed.uncounted:
-        assert uncounted(testbed) == f"the cost of a packet is not counted here: {told}"
+        assert uncounted_reason(testbed) == f"the cost of a packet is not counted here: {told}"
         assert testbed.describe().keys() >= {"hops"} and "counted" not in testbed.describe()
         pytest.skip(told)
     costs = []
@@ -73,8 +73,8 @@ def test_without_perf_the_kernel_is_one_function(machine: None, tmp_path: Path) 
         with busy(host, (cpu,)), watching(observers) as told:
             subprocess.run(("sleep", "0.2"), check=True)
         functions = told.observation.functions
-        assert functions.keys() <= {KERNEL, OTHERS, USER_SPACE}
-        assert functions[USER_SPACE][0] > functions[KERNEL][0] > 0
+        assert functions.keys() <= {WHOLE_KERNEL, OTHERS, USER_SPACE}
+        assert functions[USER_SPACE][0] > functions[WHOLE_KERNEL][0] > 0
     finally:
         watch.close()
     assert not list(Path("/tmp").glob("pdrgate-profile.*"))

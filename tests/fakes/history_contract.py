@@ -21,7 +21,7 @@ from pdrgate.data_paths.catalogue import TcpStreams
 from pdrgate.errors import DataError, PdrGateError
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.verdicts.baseline import HistoryBaselines
-from pdrgate.history.database.baselines import LATEST_GREEN, cost, measured, pin, pins, pooled, unpin
+from pdrgate.history.database.baselines import LATEST_GREEN, measured, measured_cost, pin, pins, pooled_boots, unpin
 from pdrgate.history.database.connection import Database
 from pdrgate.history.database.deviations import HistoryNoise, observations
 from pdrgate.history.database.importing import Import, add, sources
@@ -45,7 +45,7 @@ from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
 from pdrgate.history.results import write_result
 from pdrgate.replication import NoiseFloor, Try
 from pdrgate.replication.earlier_tries import LASTING
-from pdrgate.results.fingerprint import build, digest, series
+from pdrgate.results.fingerprint import build_digest, digest, series
 from pdrgate.results.verdict import Verdict
 
 SCHEMA1 = Path(__file__).parents[1] / "data" / "schema1"
@@ -100,7 +100,7 @@ class HistoryContract:
                 ("baseline", "linux-6.18.44", "6.18.44"), ("candidate", "linux-6.19", "6.19"),
             ]  # fmt: skip
             newer = FINGERPRINT | {"kernel": "6.19"}
-            assert (sides[1]["fingerprint"], sides[1]["build"]) == (digest(newer), build(newer))
+            assert (sides[1]["fingerprint"], sides[1]["build"]) == (digest(newer), build_digest(newer))
             assert {one["series"] for one in sides} == {series(FINGERPRINT)}
             assert (
                 connection.execute(
@@ -351,16 +351,16 @@ class HistoryContract:
             assert [(one.run, one.boots) for one in found] == [
                 ("b", ({"PDR": 1.1e6}, {"PDR": 0.9e6})), ("a", ()),
             ]  # fmt: skip
-            (only,), boots = pooled(found)
+            (only,), boots = pooled_boots(found)
             assert (boots, only.name, only.samples, only.value) == (3, "PDR", (1.1e6, 0.9e6, 1e6), 1e6)
             assert only.lower is not None
             assert only.lower < 0.9e6
-            (single,), boots = pooled(found[1:])
+            (single,), boots = pooled_boots(found[1:])
             assert (boots, single.samples) == (1, (1.02e6, 1.0e6, 0.98e6))
-            costed = cost(connection, found[0].side)
+            costed = measured_cost(connection, found[0].side)
             assert costed is not None
             assert (costed.instructions, costed.functions[0].name) == (5000.0, "ip6_forward")
-            assert cost(connection, found[1].side) is None
+            assert measured_cost(connection, found[1].side) is None
             assert [one.run for one in measured(connection, LATEST_GREEN) if one.green] == ["d", "a"]
             with pytest.raises(DataError, match=r"^no build is pinned as 6; there are: release; 'pdrgate hist"):
                 measured(connection, "6")

@@ -17,7 +17,7 @@ import pytest
 
 from pdrgate.builds.kernel_build import BuildError, KernelBuild, kernel_build
 from pdrgate.guests.guest import Guest, GuestConfig
-from pdrgate.guests.qemu import PROGRAM
+from pdrgate.guests.qemu import QEMU
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
@@ -45,7 +45,7 @@ def our_leftovers() -> dict[str, list[str]]:
         except OSError:
             continue
         orphan = parent not in parents or parent == 1
-        if words[0].endswith(PROGRAM.encode()) and b"pdrgate,debug-threads=on" in words and (pid in ours or orphan):
+        if words[0].endswith(QEMU.encode()) and b"pdrgate,debug-threads=on" in words and (pid in ours or orphan):
             guests.append(str(pid))
     namespaces = []
     for path in Path("/run/netns").glob("*"):
@@ -85,7 +85,7 @@ def capable() -> None:
     """This machine can run guests; the test is skipped where it cannot."""
     if os.geteuid() != 0:
         pytest.skip("guests with TAPs take root: run with sudo")
-    for tool in (PROGRAM, "busybox", "ethtool", "setpriv"):
+    for tool in (QEMU, "busybox", "ethtool", "setpriv"):
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed")
     name = f"t-guest-{os.getpid()}"  # of our own: another process of the tests asks the same

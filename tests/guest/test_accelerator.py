@@ -17,7 +17,7 @@ from pdrgate.errors import TestbedError
 from pdrgate.guests import accelerator
 from pdrgate.guests.accelerator import AcceleratorChoice, KvmRecord, choose_accelerator
 from pdrgate.guests.guest import GuestError
-from pdrgate.guests.qemu import PROGRAM
+from pdrgate.guests.qemu import QEMU
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 
@@ -68,10 +68,10 @@ class FakeQemu:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir()
-        self.real = shutil.which(PROGRAM)
+        self.real = shutil.which(QEMU)
 
     def behave(self, behaviour: str) -> None:
-        path = self.folder / PROGRAM
+        path = self.folder / QEMU
         text = WRAPPER.replace("BEHAVIOUR", behaviour).replace("FOLDER", str(self.folder))
         path.write_text(text.replace("QEMU", str(self.real)))
         path.chmod(0o755)
@@ -85,8 +85,8 @@ class FakeQemu:
 @pytest.fixture
 def fake(tmp_path, monkeypatch):
     """A QEMU with a KVM that can be made to behave, on a machine that has /dev/kvm."""
-    if shutil.which(PROGRAM) is None:
-        pytest.skip(f"{PROGRAM} is not installed")
+    if shutil.which(QEMU) is None:
+        pytest.skip(f"{QEMU} is not installed")
     fake = FakeQemu(tmp_path / "qemu")
     monkeypatch.setenv("PATH", f"{fake.folder}:{os.environ['PATH']}")
     monkeypatch.setattr(accelerator, "DEVICE", "/dev/null")

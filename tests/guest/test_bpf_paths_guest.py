@@ -12,7 +12,7 @@ from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath, Receivers, TcpStr
 from pdrgate.data_paths.paths.tcp_transfer import TcpTransfer
 from pdrgate.data_paths.paths.xdp_routing import XdpRouting
 from pdrgate.gate.sut.carried_frames import FramesSeen
-from pdrgate.gate.sut.probe import probe
+from pdrgate.gate.sut.probe import probe_path
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.delivery import counted_by
 from pdrgate.traffic.frames import Frames
@@ -46,7 +46,7 @@ def test_every_data_path_in_one_guest(shared_testbed, flavour: str, request: pyt
 def _carries(testbed: VmTestbed, path: DataPath, frames: Frames, by_program: bool) -> None:
     generator = counted_by(path.arrivals, testbed.generator(path.family))
     try:
-        probe(path, testbed, generator, frames)
+        probe_path(path, testbed, generator, frames)
         counted = path.redirected()
         trial = generator.trial(LOAD, DURATION, frames)
         assert (path.name, trial.forwarded) == (path.name, trial.offered)

@@ -60,8 +60,8 @@ def test_an_image_that_only_root_may_read_boots_all_the_same(boot, cloud, tmp_pa
 
 
 def test_a_guest_that_floods_its_console_is_ended_and_blamed(boot, cloud, monkeypatch):
-    monkeypatch.setattr(guest_console, "MOST", 1 << 20)
-    monkeypatch.setattr(guest_console, "BOUND", ("prlimit", f"--fsize={1 << 20}", "--core=0"))
+    monkeypatch.setattr(guest_console, "MOST_OUTPUT", 1 << 20)
+    monkeypatch.setattr(guest_console, "OUTPUT_BOUND", ("prlimit", f"--fsize={1 << 20}", "--core=0"))
     guest = boot(cloud)
     assert guest.check() == ()
     with pytest.raises(GuestError, match=r"wrote more than 1 MiB to its console; its console ends with: .*flood"):

@@ -43,8 +43,8 @@ def test_a_kernel_that_writes_for_ever_fills_neither_disk_nor_time(
     config: GuestConfig, journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most = 1 << 18
-    monkeypatch.setattr(guest_console, "MOST", most)
-    monkeypatch.setattr(guest_console, "BOUND", ("prlimit", f"--fsize={most}", "--core=0"))
+    monkeypatch.setattr(guest_console, "MOST_OUTPUT", most)
+    monkeypatch.setattr(guest_console, "OUTPUT_BOUND", ("prlimit", f"--fsize={most}", "--core=0"))
     build = kernel_build(hostile.hostile_kernel(tmp_path / "bzImage", then=hostile.FLOOD))
     with Guest(build, config, journal, tmp_path / "consoles") as guest:
         with pytest.raises(GuestError, match=r"wrote more than 0 MiB to its console; its console ends with: A{300}; "):

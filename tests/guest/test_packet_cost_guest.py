@@ -12,7 +12,7 @@ from pdrgate.data_paths.catalogue import DATA_PATHS, data_path
 from pdrgate.data_paths.slowdowns import Planted
 from pdrgate.gate.run.resumed_run import Belonging
 from pdrgate.gate.sut.trial_measurer import TrialMeasurer
-from pdrgate.gate.verdicts.packet_cost import counted, notice_of_calls
+from pdrgate.gate.verdicts.packet_cost import cost_result, notice_of_calls
 from pdrgate.history.trials import TrialFile
 from pdrgate.knobs import KnobSet
 from pdrgate.measurands.cost import packet_cost
@@ -100,7 +100,7 @@ def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
             knobs.apply(metered.guest, knob)
         slowed = saturate()
     assert all(per_packet(trial, "__tcf_classify")[1] == pytest.approx(1.0, abs=0.01) for trial in slowed)
-    plain, planted = counted([[first, second, third, idle]], LOSS), counted([[*slowed, idle]], LOSS)
+    plain, planted = cost_result([[first, second, third, idle]], LOSS), cost_result([[*slowed, idle]], LOSS)
     # Its program has come after the names were read, and is counted under somebody else's.
     assert any(one.change == pytest.approx(310, abs=15) for one in function_changes(plain, planted))
     assert "__tcf_classify" not in measurer.measure(OVERLOAD, DURATION, Phase.SATURATION).functions
@@ -108,9 +108,9 @@ def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
     # The first rule takes routing off its fast path, the second is walked past by each packet.
     metered.guest.run("ip", "-6", "rule", "add", "fwmark", "77", "table", "main")
     ruled = saturate()
-    before = counted([[*ruled, idle]], LOSS)
+    before = cost_result([[*ruled, idle]], LOSS)
     metered.guest.run("ip", "-6", "rule", "add", "fwmark", "78", "table", "main")
-    after = counted([[*saturate(), idle]], LOSS)
+    after = cost_result([[*saturate(), idle]], LOSS)
     found = {one.function: one for one in function_changes(before, after)}
     assert found["fib_rules_lookup"].change == pytest.approx(15, abs=5)
     # This guest is not held at a speed: beside other load its trials differ by more than they should, or are left out.
@@ -125,14 +125,14 @@ def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
     metered.guest.run("ip", "-6", "route", "add", "unreachable", "2001:db8:77::/48", "table", "77")
     metered.guest.run("ip", "-6", "rule", "add", "pref", "77", "table", "77")
     twice = saturate() + saturate()
-    fewer, more = (counted([[trial, idle] for trial in each], LOSS) for each in (ruled, twice))
+    fewer, more = (cost_result([[trial, idle] for trial in each], LOSS) for each in (ruled, twice))
     changes = {one.function: one for one in function_changes(fewer, more)}
     looked_up = changes["fib6_table_lookup"]
     assert looked_up.calls_changed
     assert looked_up.calls_before is not None
     assert looked_up.calls_after == pytest.approx(looked_up.calls_before + 1, abs=0.01)
     assert "called" in notice_of_calls([looked_up])
-    halves = (counted([[trial, idle] for trial in each], LOSS) for each in (twice[:3], twice[3:]))
+    halves = (cost_result([[trial, idle] for trial in each], LOSS) for each in (twice[:3], twice[3:]))
     assert notice_of_calls(function_changes(*halves)) == ""
 
 

@@ -11,7 +11,7 @@ import pytest
 from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath, data_path
 from pdrgate.errors import SutError, TestbedError
 from pdrgate.gate.sut.carried_frames import FramesSeen
-from pdrgate.gate.sut.probe import probe
+from pdrgate.gate.sut.probe import probe_path
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.trial import Trial
 
@@ -30,7 +30,7 @@ def sent(testbed: VmTestbed, path: DataPath, **fields: Any) -> tuple[Trial, Fram
     """A trial over the applied path, and what its frames show."""
     generator, seen = testbed.generator(4), FramesSeen()
     try:
-        probe(path, testbed, generator, FRAMES)
+        probe_path(path, testbed, generator, FRAMES)
         trial = generator.trial(10e3, 0.1, replace(FRAMES, **fields))
         seen.take(trial, path)
     finally:

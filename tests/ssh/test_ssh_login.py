@@ -16,7 +16,7 @@ from pdrgate.hosts.ssh_login import (
     SshError,
     UnreachableError,
     _keys_of,
-    fingerprint,
+    key_fingerprint,
     log_in,
     parse_host_key,
 )
@@ -33,7 +33,7 @@ def refusal(target: SshTarget) -> str:
 
 def shown(server: SshServer) -> str:
     """The fingerprint of the server's key, by ssh-keygen."""
-    return fingerprint(parse_host_key(server.public_key)[1])
+    return key_fingerprint(parse_host_key(server.public_key)[1])
 
 
 def name(server: SshServer) -> str:
@@ -76,9 +76,9 @@ def test_a_changed_key_is_refused(server: SshServer, tmp_path: Path) -> None:
     message = refusal(server.target)
     assert message == (
         f"the host key of sut (root@127.0.0.1:{server.port}) is not the expected one: it shows ssh-ed25519 "
-        f"{shown(server)}, but {server.known_hosts} has ssh-ed25519 {fingerprint(parse_host_key(other)[1])}; somebody "
-        "may be in between: only if you know that the host was installed anew, remove the old key (ssh-keygen -R "
-        f"'{name(server)}') and add the new one"
+        f"{shown(server)}, but {server.known_hosts} has ssh-ed25519 {key_fingerprint(parse_host_key(other)[1])}; "
+        "somebody may be in between: only if you know that the host was installed anew, remove the old key "
+        f"(ssh-keygen -R '{name(server)}') and add the new one"
     )
 
 
@@ -92,7 +92,7 @@ def test_a_key_of_another_type_than_the_known_one_is_refused(server: SshServer, 
 @pytest.mark.parametrize("form", ["fingerprint", "line"])
 def test_a_key_that_the_testbed_file_does_not_expect_is_refused(server: SshServer, tmp_path: Path, form: str) -> None:
     other = " ".join(make_key(tmp_path / "other").with_suffix(".pub").read_text().split()[:2])
-    expected = fingerprint(parse_host_key(other)[1])
+    expected = key_fingerprint(parse_host_key(other)[1])
     # known_hosts, where the right key stands, has no say then.
     message = refusal(server.other(host_key=other if form == "line" else expected))
     assert f"it shows ssh-ed25519 {shown(server)}, but the testbed file (host_key) expects " in message

@@ -17,7 +17,7 @@ from pdrgate.hosts.host import local_host
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.trex import TRexGenerator
 from pdrgate.traffic.trex.captured_frames import carried
-from pdrgate.traffic.trex.trex_streams import uncounted
+from pdrgate.traffic.trex.trex_streams import uncounted_streams
 
 Serve = Callable[..., TRexServer]
 Connect = Callable[..., TRexGenerator]
@@ -106,7 +106,7 @@ def test_ports_that_a_dead_worker_left_in_service_mode_are_taken_out_of_it(serve
 def test_what_a_program_changed_is_the_only_difference(
     family: Literal[4, 6], vary: Literal["ports", "addresses"]
 ) -> None:
-    sent = uncounted(Frames(family, 128, flows=100, vary=vary), paths(family), 64, 0.02)
+    sent = uncounted_streams(Frames(family, 128, flows=100, vary=vary), paths(family), 64, 0.02)
     (stream,) = sent
     (whole,) = carried(sent, [(1, stream.packet)])
     assert whole.sent == whole.got
@@ -121,7 +121,7 @@ def test_what_a_program_changed_is_the_only_difference(
 
 
 def test_each_frame_of_a_mix_is_told_by_its_size() -> None:
-    sent = uncounted(Frames(6, imix=True), paths(6), 64, 0.02)
+    sent = uncounted_streams(Frames(6, imix=True), paths(6), 64, 0.02)
     found = carried(sent, [(1, stream.packet) for stream in sent])
     assert [len(bytes.fromhex(one.sent)) for one in found] == [len(stream.packet) for stream in sent]
     assert len({len(one.sent) for one in found}) == 3

@@ -11,7 +11,13 @@ from trex_rig import paths
 
 from pdrgate.cause import causes_in_words
 from pdrgate.traffic.frames import Frames
-from pdrgate.traffic.trex.outcome import DeafStatisticsError, UntrustedCountersError, WorkerObservation, latency, trial
+from pdrgate.traffic.trex.outcome import (
+    DeafStatisticsError,
+    UntrustedCountersError,
+    WorkerObservation,
+    probe_latency,
+    trial,
+)
 from pdrgate.traffic.trex.trex_streams import streams
 from pdrgate.trial import LOOKS
 
@@ -245,25 +251,25 @@ def test_the_slower_port_counts() -> None:
 
 
 def test_percentiles_are_upper_ends_of_buckets() -> None:
-    found = latency([{10: 50, 90: 40}, {100: 8, 2000: 2}], 100)
+    found = probe_latency([{10: 50, 90: 40}, {100: 8, 2000: 2}], 100)
     assert found is not None
     assert (found.p50, found.p90, found.p99, found.max, found.count) == (20e-6, 100e-6, 3000e-6, 3000e-6, 100)
 
 
 def test_probes_that_the_histograms_leave_out_were_faster_than_their_first_bucket() -> None:
-    found = latency([{0: 10, 20: 1}, {10: 9}], 1000)
+    found = probe_latency([{0: 10, 20: 1}, {10: 9}], 1000)
     assert found is not None
     assert (found.p50, found.p90, found.p99, found.max, found.count) == (10e-6, 10e-6, 10e-6, 30e-6, 1000)
-    found = latency([{}], 5)
+    found = probe_latency([{}], 5)
     assert found is not None
     assert (found.p50, found.max, found.count) == (10e-6, 10e-6, 5)
 
 
 def test_a_latency_has_the_width_of_its_bucket() -> None:
-    found = latency([{10: 50, 90: 40}, {100: 8, 2000: 2}], 100)
+    found = probe_latency([{10: 50, 90: 40}, {100: 8, 2000: 2}], 100)
     assert found is not None
     assert found.within == (10e-6, 10e-6, 1000e-6, 1000e-6)
 
 
 def test_no_probes_no_latency() -> None:
-    assert latency([{}], 0) is None
+    assert probe_latency([{}], 0) is None

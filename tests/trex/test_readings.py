@@ -15,9 +15,9 @@ from pdrgate.traffic.trex.readings import (
     Sending,
     back_at_end,
     left_over,
-    looks,
     sending_end,
     sending_time,
+    under_way_at_looks,
     unseen,
 )
 from pdrgate.trial import LOOKS
@@ -107,14 +107,16 @@ END = [0.99, 0.995, 1.004, 1.01]
 
 
 def test_what_is_under_way_is_told_at_equal_steps_of_the_sending() -> None:
-    found = looks(COUNT, read(STEPS + END))
+    found = under_way_at_looks(COUNT, read(STEPS + END))
     assert found == pytest.approx([0.03e6 * look / LOOKS for look in range(1, LOOKS + 1)], abs=1)
 
 
 @given(st.lists(st.floats(0.01, 0.99), max_size=60), st.floats(0.5, 1.0), st.floats(0, 0.005))
 def test_it_does_not_matter_when_they_were_read(times: list[float], capacity: float, flight: float) -> None:
     each_quarter = [0.1, 0.3, 0.6, 0.9]
-    found = looks(COUNT, read([*sorted(times + each_quarter), 1.004], capacity=capacity * 1e6, flight=flight))
+    found = under_way_at_looks(
+        COUNT, read([*sorted(times + each_quarter), 1.004], capacity=capacity * 1e6, flight=flight)
+    )
     queue = (1 - capacity) * 1e6
     truth = [queue * look / LOOKS + capacity * 1e6 * flight for look in range(1, LOOKS + 1)]
     # What is in flight is, only once a first packet was.
@@ -124,18 +126,18 @@ def test_it_does_not_matter_when_they_were_read(times: list[float], capacity: fl
 
 @pytest.mark.parametrize("times", [[], [0.1, 0.3, 0.6], [0.3, 0.6, 0.9], [0.1, 0.3, 0.9]])
 def test_a_quarter_without_a_reading_is_one_in_which_nobody_looked(times: list[float]) -> None:
-    assert looks(COUNT, read([*times, 1.004, 1.01])) == ()
+    assert under_way_at_looks(COUNT, read([*times, 1.004, 1.01])) == ()
 
 
 def test_a_packet_or_two_are_not_looked_at() -> None:
-    assert looks(1, [reading(0.5, 0), reading(1.0, 1, 1)]) == ()
-    assert looks(0, []) == ()
+    assert under_way_at_looks(1, [reading(0.5, 0), reading(1.0, 1, 1)]) == ()
+    assert under_way_at_looks(0, []) == ()
 
 
 @pytest.mark.parametrize("apart", [0.0001, 0.0005])
 def test_counters_that_lie_apart_are_told_by_many_looks(apart: float) -> None:
     """Half a millisecond is as much as a goal of 0.5 % allows in trials of 0.1 s."""
-    found = looks(COUNT, read(STEPS + END, capacity=1e6, flight=0.002, apart=apart))
+    found = under_way_at_looks(COUNT, read(STEPS + END, capacity=1e6, flight=0.002, apart=apart))
     first, last = sorted(found[:4]), sorted(found[-4:])
     assert abs(sum(last[1:3]) - sum(first[1:3])) / 2 <= apart * 1e6
 
@@ -143,14 +145,14 @@ def test_counters_that_lie_apart_are_told_by_many_looks(apart: float) -> None:
 def test_no_more_had_come_back_at_the_end_than_the_first_reading_after_it_has() -> None:
     """In the last milliseconds a SUT stalls, which nobody looked at."""
     readings = [*read(STEPS, capacity=1e6), reading(1.001, COUNT, 940_000), reading(1.1, COUNT, COUNT)]
-    assert looks(COUNT, readings)[-1] == pytest.approx(60_000)
-    assert looks(COUNT, readings[:15])[-1] == 0
+    assert under_way_at_looks(COUNT, readings)[-1] == pytest.approx(60_000)
+    assert under_way_at_looks(COUNT, readings[:15])[-1] == 0
 
 
 @pytest.mark.parametrize("flight", [0.0, 0.001, 0.02])
 @pytest.mark.parametrize("capacity", [0.5e6, 0.97e6, 1e6])
 def test_what_is_under_way_from_the_beginning_is_not_left_over(capacity: float, flight: float) -> None:
-    found = looks(COUNT, read([0.03, *STEPS, *END], capacity=capacity, flight=flight))
+    found = under_way_at_looks(COUNT, read([0.03, *STEPS, *END], capacity=capacity, flight=flight))
     assert left_over(found) == pytest.approx(1e6 - capacity, abs=0.002e6)
 
 

@@ -149,7 +149,7 @@ def capture(*records: bytes, order: str = "<", link: int = 1, magic: int = 0xA1B
 def test_a_capture_is_sent_in_turn_with_our_macs(tmp_path: pathlib.Path, order: str, magic: int) -> None:
     other = PLAIN_IPV6_64 + bytes(100)
     (tmp_path / "a.pcap").write_bytes(capture(PLAIN_IPV6_64, other, order=order, magic=magic))
-    read = pcap.packets(tmp_path / "a.pcap")
+    read = pcap.captured_packets(tmp_path / "a.pcap")
     assert read == (PLAIN_IPV6_64, other)
     made = streams(Frames(6), paths(), 1001, 2.0, captures=[read])
     assert [stream.count for stream in made] == [501, 500]
@@ -183,13 +183,13 @@ def test_captures_have_no_probes_and_one_file_per_direction() -> None:
 def test_captures_of_no_use(tmp_path: pathlib.Path, content: bytes, what: str) -> None:
     (tmp_path / "a.pcap").write_bytes(content)
     with pytest.raises(DataError, match=what) as caught:
-        pcap.packets(tmp_path / "a.pcap")
+        pcap.captured_packets(tmp_path / "a.pcap")
     assert "a.pcap" in str(caught.value)
 
 
 def test_a_capture_that_is_not_there(tmp_path: pathlib.Path) -> None:
     with pytest.raises(DataError, match="No such file or directory; give a capture file"):
-        pcap.packets(tmp_path / "a.pcap")
+        pcap.captured_packets(tmp_path / "a.pcap")
 
 
 def test_frames_of_one_size_are_a_mix_of_one() -> None:

@@ -1049,7 +1049,7 @@ def ended_by_keyword(
     state = State(record=session.record)
     state.testbeds.append(OpenTestbed(session, None, "", ""))
     named = SimpleNamespace(label="a build")
-    for name, stands_for in {"named_build": lambda source: named, "identity": lambda build: "", "comparison_of":
+    for name, stands_for in {"named_build": lambda source: named, "build_identity": lambda build: "", "comparison_of":
                              lambda *asked, **test: subject}.items():  # fmt: skip
         monkeypatch.setattr(keywords, name, stands_for)
     with contextlib.closing(session), pytest.raises(AssertionError) as failed:

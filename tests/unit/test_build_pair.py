@@ -27,13 +27,13 @@ from pdrgate.gate.verdicts.build_pair import BuildPair
 from pdrgate.gate.verdicts.change_verdict import comparison
 from pdrgate.history.results import read_result, write_result
 from pdrgate.hosts.host import local_host
-from pdrgate.observers.build_options import OPTION, OPTIONS, TELL_OPTIONS, WORDS, Kind, told_options
+from pdrgate.observers.build_options import OPTION, OPTIONS, TELL_OPTIONS, WORDS, OptionKind, told_options
 from pdrgate.observers.environment import Environment, capture_environment, parse_environment
 from pdrgate.reports.ci.junit import junit
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.reports.pages.evidence import evidence_html
 from pdrgate.reports.pages.overview import evidence
-from pdrgate.reports.pages.summary import summary
+from pdrgate.reports.pages.summary import summary_page
 from pdrgate.results.model import ChangeResult, RunResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 
@@ -118,7 +118,7 @@ def test_each_option_is_named_once_and_says_why():
     names = [name for one in OPTIONS for name in (one.name, one.formerly) if name]
     assert len(set(names)) == len(names) == len(OPTION)
     assert all(one.why and not one.name.startswith("CONFIG_") for one in (*OPTIONS, *WORDS))
-    assert {one.kind for one in OPTIONS} == set(Kind) - {Kind.CPU}
+    assert {one.kind for one in OPTIONS} == set(OptionKind) - {OptionKind.CPU}
 
 
 # --- What differs ---
@@ -330,10 +330,10 @@ def test_what_differs_stands_beside_the_verdict_on_every_page_and_in_the_comment
     (one,) = run.scenarios
     assert words.replace("_", "\\_") in run_markdown(run) or words in run_markdown(run).replace("- The", "the")
     assert words in evidence_html(one)
-    assert words[1:] in summary(run, {})
+    assert words[1:] in summary_page(run, {})
     assert words in junit(run).decode()
     assert any(words in line.replace("\N{ZERO WIDTH SPACE}", "") for line in evidence(one))
-    assert "each buffer is zeroed when it is allocated" in summary(run, {})
+    assert "each buffer is zeroed when it is allocated" in summary_page(run, {})
     path = tmp_path / "result.json"
     write_result(path, run)
     read = read_result(path).scenarios[0].comparison
@@ -344,11 +344,11 @@ def test_what_differs_stands_beside_the_verdict_on_every_page_and_in_the_comment
 def test_an_unknown_configuration_stands_there_too():
     run = told_run(BuildPair(unknown=("candidate",)))
     assert "he candidate's configuration is not known" in run_markdown(run)
-    assert "he candidate&#39;s configuration is not known" in summary(run, {})
+    assert "he candidate&#39;s configuration is not known" in summary_page(run, {})
 
 
 def test_many_differences_are_told_in_one_line():
-    options = {one.name: "y" for one in OPTIONS if one.kind is Kind.HARDENING}
+    options = {one.name: "y" for one in OPTIONS if one.kind is OptionKind.HARDENING}
     found = BuildPair.of(sut(config_options={}), sut("#2", config_options=options)).weighed(SLOWER, allowed=False)
     assert f"; {len(options) - 2} more)" in found.reason
     assert len(found.reason) < 200

@@ -18,7 +18,7 @@ from pdrgate.data_paths.forwarded_frames import redirected, routed, segments_end
 from pdrgate.gate.sut.carried_frames import FramesSeen, judged_frames
 from pdrgate.hosts.host import local_host
 from pdrgate.results.verdict import Verdict
-from pdrgate.traffic.frame_fields import decoded, differences, fields, side_by_side
+from pdrgate.traffic.frame_fields import fields, frame_differences, frame_in_words, frames_side_by_side
 from pdrgate.traffic.frames import Frames, Path, Template, checksum, template, words_sum
 from pdrgate.trial import CarriedFrame, Trial
 
@@ -60,7 +60,7 @@ def test_whole_frames_are_those_that_a_parser_of_its_own_takes(
     sent_on = routed(frame, HOPS, 0)
     assert decode(sent_on).hops == 62
     assert decode(sent_on).destination_mac == HOPS[-1].egress.peer_mac
-    assert differences(frame, frame) == differences(sent_on, sent_on) == ()
+    assert frame_differences(frame, frame) == frame_differences(sent_on, sent_on) == ()
     assert decode(redirected(frame, HOPS, 1)).source_mac == HOPS[0].ingress.mac
 
 
@@ -69,9 +69,9 @@ def test_segments_end_hop_by_hop() -> None:
     at_the_end = segments_ended(frame, HOPS, 0)
     by_name = {field.name: field.text(at_the_end) for field in fields(at_the_end)}
     assert (by_name["segments left"], by_name["destination address"]) == ("0", ENDS[6][1])
-    assert differences(at_the_end, at_the_end) == ()
+    assert frame_differences(at_the_end, at_the_end) == ()
     half = segments_ended(frame, HOPS[:1], 0)
-    told = {one.name for one in differences(at_the_end, half)}
+    told = {one.name for one in frame_differences(at_the_end, half)}
     assert {"hop limit", "segments left", "destination address"} <= told
     assert "UDP checksum" not in told  # the last stop counts, wherever the frame is
 
@@ -81,16 +81,16 @@ def test_any_changed_byte_is_told(family: Literal[4, 6], at: int, by: int) -> No
     frame = routed(part(Frames(family, 200)).frame(1024), HOPS, 0)
     got = bytearray(frame)
     got[at % len(frame)] ^= by
-    assert differences(frame, bytes(got))
-    assert "^^" in "\n".join(side_by_side(frame, bytes(got)))
-    assert decoded(bytes(got)).startswith("196 bytes: ")
+    assert frame_differences(frame, bytes(got))
+    assert "^^" in "\n".join(frames_side_by_side(frame, bytes(got)))
+    assert frame_in_words(bytes(got)).startswith("196 bytes: ")
 
 
 @given(st.sampled_from([4, 6]), st.integers(0, 195))
 def test_a_frame_that_is_cut_is_told_wherever(family: Literal[4, 6], length: int) -> None:
     frame = routed(part(Frames(family, 200)).frame(1024), HOPS, 0)
-    assert differences(frame, frame[:length])[0].name == "frame length"
-    assert side_by_side(frame, frame[:length])
+    assert frame_differences(frame, frame[:length])[0].name == "frame length"
+    assert frames_side_by_side(frame, frame[:length])
 
 
 def test_a_checksum_that_is_left_to_a_card_is_right() -> None:
@@ -99,9 +99,9 @@ def test_a_checksum_that_is_left_to_a_card_is_right() -> None:
     partial = bytearray(frame)
     pseudo = words_sum(frame[22:54] + struct.pack("!HH", len(frame) - 54, 17))
     partial[60:62] = struct.pack("!H", checksum(pseudo) ^ 0xFFFF)
-    assert differences(frame, bytes(partial)) == ()
+    assert frame_differences(frame, bytes(partial)) == ()
     partial[61] ^= 1
-    (one,) = differences(frame, bytes(partial))
+    (one,) = frame_differences(frame, bytes(partial))
     assert (one.name, one.broken) == ("UDP checksum", True)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pdrgate.stats.change_points import FEWEST, change_points
+from pdrgate.stats.change_points import FEWEST_OF_A_LEVEL, change_points
 
 
 def made(*levels: tuple[int, float], deviation: float = 0.005, seed: int = 1) -> list[float]:
@@ -61,10 +61,10 @@ def test_lone_dips_are_silent_and_do_not_hide_a_step() -> None:
     assert change_points(values[:40]) == ()
 
 
-@pytest.mark.parametrize("count", range(1, FEWEST))
+@pytest.mark.parametrize("count", range(1, FEWEST_OF_A_LEVEL))
 def test_the_latest_values_tell_of_a_step_once_there_are_enough(count: int) -> None:
     assert change_points(made((30, 1e6), (count, 0.9e6))) == ()
-    assert len(change_points(made((30, 1e6), (FEWEST + 1, 0.9e6)))) == 1
+    assert len(change_points(made((30, 1e6), (FEWEST_OF_A_LEVEL + 1, 0.9e6)))) == 1
 
 
 def test_a_creep_is_one_change_though_no_step_of_it_can_be_seen() -> None:
@@ -96,7 +96,7 @@ def test_equal_values_move_nothing_and_a_step_between_them_is_found() -> None:
     assert found.change == pytest.approx(-0.02)
 
 
-@pytest.mark.parametrize("count", range(2 * FEWEST))
+@pytest.mark.parametrize("count", range(2 * FEWEST_OF_A_LEVEL))
 def test_too_few_values_say_nothing(count: int) -> None:
     assert change_points([1e6 / (number + 1) for number in range(count)]) == ()
 

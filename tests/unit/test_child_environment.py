@@ -17,7 +17,7 @@ from pdrgate.crashes import source_lines
 from pdrgate.crashes.faults import Crash
 from pdrgate.crashes.source_lines import SourceLines
 from pdrgate.guests import qemu
-from pdrgate.guests.accelerator import ProbeError, probe
+from pdrgate.guests.accelerator import ProbeError, probe_time
 from pdrgate.guests.initramfs import _applets
 from pdrgate.hosts.host import ShellHost
 from pdrgate.safety.journal import MARK, Journal
@@ -87,7 +87,7 @@ def test_what_reads_a_strangers_file_is_told_no_secret(seen: Path, tmp_path: Pat
     qemu.qemu_version()
     qemu.qemu_version.cache_clear()
     with pytest.raises(ProbeError):
-        probe("qemu-system-x86_64", "tcg", 10.0)
+        probe_time("qemu-system-x86_64", "tcg", 10.0)
     _applets()
     SourceLines(tmp_path / "vmlinux").decode([Crash("oops", "BUG", rip="a+0x1/0x2")])
     with Journal(tmp_path / "state") as journal:

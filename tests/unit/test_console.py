@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from pdrgate.crashes.faults import Crash, find_crashes, gravest, last_lines
+from pdrgate.crashes.faults import Crash, find_crashes, gravest_crash, last_lines
 from pdrgate.crashes.kernel_log import parse_warnings, taint_words
 from pdrgate.crashes.source_lines import SourceLines
 
@@ -100,7 +100,7 @@ def test_an_oops_is_told_once_and_before_the_panic_that_it_ends_in():
     assert oops.rip == "ip6_forward+0x12a/0xb30"
     assert oops.trace == ("ip6_rcv_core.isra.0+0x1b2/0x4a0", "virtnet_poll+0x2f8/0x560", "__napi_poll+0x2b/0x1b0")
     assert oops.where == ("ip6_forward", "ip6_rcv_core.isra.0", "virtnet_poll", "__napi_poll")
-    assert gravest((panic, oops)) == oops
+    assert gravest_crash((panic, oops)) == oops
 
 
 def test_other_faults_have_their_kinds():
@@ -120,7 +120,7 @@ def test_a_healthy_console_has_none():
     assert (
         find_crashes("[ 0.1] Spectre V2 : WARNING: Unprivileged eBPF is enabled with eIBRS on\n[ 0.2] PANIC=off") == ()
     )
-    assert gravest(()) is None
+    assert gravest_crash(()) is None
 
 
 def test_the_fingerprint_is_that_of_the_fault_and_not_of_the_boot():

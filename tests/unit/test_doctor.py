@@ -27,7 +27,7 @@ from pdrgate.knobs import FileKnob, KnobSet
 from pdrgate.observers.cpu_use import descendants, parse_threads, watch_cpus
 from pdrgate.observers.environment import Environment, PortEnvironment
 from pdrgate.observers.reading import Counter, Place, Reading
-from pdrgate.reports.words.findings import render, summary
+from pdrgate.reports.words.findings import findings_summary, render_findings
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, Resource, whole_machine
 from pdrgate.safety.recovery import Living, recover_stale
@@ -272,8 +272,8 @@ def test_clocks() -> None:
 
 def test_kernel() -> None:
     known = Environment(kernel_release="6.12", cpus=1, cpu_model="AMD EPYC", hypervisor=False)
-    assert told(machine.kernel(known))[:2] == ("ok", "6.12, 1 CPU, AMD EPYC")
-    assert told(machine.kernel(Environment()))[0] == "unknown"
+    assert told(machine.kernel_and_cpu(known))[:2] == ("ok", "6.12, 1 CPU, AMD EPYC")
+    assert told(machine.kernel_and_cpu(Environment()))[0] == "unknown"
 
 
 def test_reaching_a_host() -> None:
@@ -358,7 +358,7 @@ def test_guests(
     wanted: Any, found: KvmFinding, status: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pdrgate.guests.accelerator.DEVICE", "/dev/null")
-    monkeypatch.setattr("pdrgate.guests.accelerator.compare", lambda qemu: found)
+    monkeypatch.setattr("pdrgate.guests.accelerator.compare_accelerators", lambda qemu: found)
     monkeypatch.setattr("pdrgate.guests.accelerator.find_qemu", lambda: "/usr/bin/qemu")
     monkeypatch.setattr("pdrgate.doctor.here.qemu_version", lambda: "7.2")
     assert told(here.guests(wanted, tmp_path))[:2] == (status, words)
@@ -656,7 +656,7 @@ FOUND = (
 
 
 def test_a_person_can_read_it() -> None:
-    assert list(render(FOUND)) == [
+    assert list(render_findings(FOUND)) == [
         "",
         "this machine",
         "  ok       rights            root",
@@ -669,7 +669,7 @@ def test_a_person_can_read_it() -> None:
         " " * 29 + "-> look",
         "  unknown  headroom          not looked at",
     ]
-    assert max(map(len, render(FOUND))) <= 120
+    assert max(map(len, render_findings(FOUND))) <= 120
 
 
 @pytest.mark.parametrize(
@@ -684,7 +684,7 @@ def test_a_person_can_read_it() -> None:
 )
 def test_what_it_comes_to(findings: tuple[Finding, ...], status: Status, words: str) -> None:
     assert worst(findings) is status
-    assert summary(findings) == words
+    assert findings_summary(findings) == words
 
 
 @pytest.mark.parametrize(("number", "code"), [(4, 2), (2, 0), (1, 0)])
@@ -696,7 +696,7 @@ def test_the_command(
     assert main(["doctor", file]) == code
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("testbed local-netns (")
-    assert lines[-1] == summary(FOUND[:number])
+    assert lines[-1] == findings_summary(FOUND[:number])
     assert main(["doctor", file, "--format", "json"]) == code
     record = json.loads(capsys.readouterr().out)
     assert record["status"] == worst(FOUND[:number])

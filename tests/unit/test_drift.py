@@ -14,7 +14,7 @@ from scipy import stats as scipy_stats
 from pdrgate.stability.curve import LoadLossCurve
 from pdrgate.stability.dips import without_lone_dips
 from pdrgate.stability.drift import trials_past_the_pdr
-from pdrgate.stats import lag1_autocorrelation, trend, wander
+from pdrgate.stats import lag1_autocorrelation, monotone_trend, wander
 from pdrgate.stats.ranks import rank_sum_p
 from pdrgate.trial import Trial
 
@@ -25,7 +25,7 @@ distinct = st.lists(st.integers(min_value=1, max_value=10**6), min_size=4, max_s
 
 @given(distinct)
 def test_the_trend_is_scipys_theil_sen_and_exact_kendall(values: list[float]) -> None:
-    found = trend(values)
+    found = monotone_trend(values)
     assert found is not None
     slope = scipy_stats.theilslopes(values)[0]
     assert found.change == pytest.approx(slope * (len(values) - 1) / np.median(values))
@@ -36,27 +36,27 @@ def test_the_trend_is_scipys_theil_sen_and_exact_kendall(values: list[float]) ->
 
 
 def test_a_straight_rise_changes_by_its_ends_over_the_median() -> None:
-    found = trend([98.0, 99.0, 100.0, 101.0, 102.0])
+    found = monotone_trend([98.0, 99.0, 100.0, 101.0, 102.0])
     assert found is not None
     assert found.change == pytest.approx(0.04)
     assert found.p_value == found.least_p == pytest.approx(2 / 120)
 
 
 def test_one_outlier_is_no_trend() -> None:
-    found = trend([100.0] * 9 + [50.0])
+    found = monotone_trend([100.0] * 9 + [50.0])
     assert found is not None
     assert found.change == 0.0
     assert found.p_value > 0.3
 
 
 def test_no_trend_can_be_told_from_three_values_or_of_nothing() -> None:
-    assert trend([1.0, 2.0, 3.0]) is None
-    assert trend([0.0] * 10) is None
+    assert monotone_trend([1.0, 2.0, 3.0]) is None
+    assert monotone_trend([0.0] * 10) is None
 
 
 def test_a_long_series_uses_the_normal_approximation() -> None:
     values = np.random.default_rng(3).normal(100, 1, 80).tolist()
-    found = trend(values)
+    found = monotone_trend(values)
     assert found is not None
     expected = scipy_stats.kendalltau(range(80), values).pvalue
     assert found.p_value == pytest.approx(expected, rel=0.05)
@@ -68,7 +68,7 @@ def test_neighbours_alike_rise_by_themselves_and_that_is_no_trend() -> None:
     steps = random.normal(size=(rounds, runs))
     for number in range(1, runs):
         steps[:, number] = alike * steps[:, number - 1] + np.sqrt(1 - alike**2) * steps[:, number]
-    rising = sum(found is not None and found.p_value <= 0.002 for found in map(trend, (100 + steps).tolist()))
+    rising = sum(found is not None and found.p_value <= 0.002 for found in map(monotone_trend, (100 + steps).tolist()))
     # With the p-value of independent values it is 30 % of them.
     assert rising / rounds <= 0.06
 
@@ -76,7 +76,7 @@ def test_neighbours_alike_rise_by_themselves_and_that_is_no_trend() -> None:
 def test_a_trend_under_noise_keeps_nearly_all_of_its_significance() -> None:
     random = np.random.default_rng(6)
     noisy = 100 - np.linspace(0, 3, 18) + 0.3 * random.normal(size=(100, 18))
-    assert sum(found is not None and found.p_value <= 0.002 for found in map(trend, noisy.tolist())) >= 90
+    assert sum(found is not None and found.p_value <= 0.002 for found in map(monotone_trend, noisy.tolist())) >= 90
 
 
 def test_alternation_and_waves_have_the_autocorrelation_they_should() -> None:
@@ -110,7 +110,7 @@ def test_independent_heavy_tails_seldom_look_autocorrelated_or_rising(runs: int)
     rounds = 600
     series = (1 + 0.01 * random.standard_t(3, (rounds, runs))).tolist()
     lagged = sum(found is not None and found.significant for found in (lag1_autocorrelation(v, 0.01) for v in series))
-    rising = sum(found is not None and found.p_value <= 0.01 for found in map(trend, series))
+    rising = sum(found is not None and found.p_value <= 0.01 for found in map(monotone_trend, series))
     assert lagged / rounds <= 0.025
     assert rising / rounds <= 0.025
 
@@ -124,12 +124,12 @@ def test_wander_is_the_distance_of_the_parts() -> None:
 def test_a_million_values_have_a_trend_as_few_have() -> None:
     """Each with each of them are more than any memory holds."""
     count = 1_000_003
-    found = trend([1e6 + number for number in range(count)])
+    found = monotone_trend([1e6 + number for number in range(count)])
     assert found is not None
     assert found.change == pytest.approx((count - 1) / (1e6 + count / 2), rel=1e-5)  # parts differ by one value
     assert found.p_value < 1e-6
     source = np.random.default_rng(1)
-    still = trend((1e6 + source.normal(size=count)).tolist())
+    still = monotone_trend((1e6 + source.normal(size=count)).tolist())
     assert still is not None
     assert still.p_value > 0.001
 

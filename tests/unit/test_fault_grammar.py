@@ -519,7 +519,7 @@ def test_what_is_done_for_a_line_is_bounded_whatever_is_on_it(line: str, monkeyp
     reader.end()
     assert sum(given) <= size
     assert max(given) <= max(console_line.LONGEST, len(line.split("\n", 1)[0]))
-    assert reader.count <= faults.MOST + len(grammar.GRAVITY)
+    assert reader.count <= faults.MOST_REPORTS + len(grammar.GRAVITY)
     assert len(reader._rest) <= console_line.LONGEST
     assert all(len(crash.trace) <= 64 and len(crash.line) <= 300 for crash in reader.faults)
 

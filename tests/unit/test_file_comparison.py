@@ -20,7 +20,7 @@ from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.measurands import Sweep
 from pdrgate.phase import Phase
 from pdrgate.results.verdict import Verdict
-from pdrgate.search.goals import PDR
+from pdrgate.search.goals import PDR_GOAL
 from pdrgate.trial import Trial
 
 LOADS = (0.5e6, 0.7e6, 1.15e6, 1.5e6, 1.95e6)
@@ -28,7 +28,7 @@ LOADS = (0.5e6, 0.7e6, 1.15e6, 1.5e6, 1.95e6)
 
 def replicate(curve: LoadLoss, seed: int = 1, **belonging: object) -> Iterator[Trial]:
     """One repeat's or boot's trials, as the gate measures them."""
-    found = Measurands.at(LOADS, PDR, 0.25, top_trials=2, width=0.02)
+    found = Measurands.at(LOADS, PDR_GOAL, 0.25, top_trials=2, width=0.02)
     sut = SimulatedSut(curve, Behaviour(0.003), seed=seed, ceiling=Ceiling(4e6))
     trials: list[Trial] = []
     steps = found.steps(Sweep(LOADS, 0.25))
@@ -65,7 +65,7 @@ def test_repeats_of_two_runs(tmp_path: Path) -> None:
     base = written(tmp_path / "a.jsonl", repeats(IdealCurve(1e6), 1))
     for capacity, verdict in ((1e6, Verdict.PASS), (0.9e6, Verdict.REGRESSION), (1.1e6, Verdict.IMPROVEMENT)):
         found, judgement = compare_files(
-            base, written(tmp_path / "b.jsonl", repeats(IdealCurve(capacity), 20)), 0.02, PDR.loss_ratio,
+            base, written(tmp_path / "b.jsonl", repeats(IdealCurve(capacity), 20)), 0.02, PDR_GOAL.loss_ratio,
             boots_deviate=0.001,
         )  # fmt: skip
         assert judgement.verdict is verdict
@@ -77,7 +77,11 @@ def test_repeats_of_two_runs(tmp_path: Path) -> None:
 def test_loss_before_saturation_is_told_by_the_pdrs_own_trials_also_where_the_curve_is_refused(tmp_path: Path) -> None:
     base = written(tmp_path / "a.jsonl", repeats(IdealCurve(1e6), 1))
     found, judgement = compare_files(
-        base, written(tmp_path / "b.jsonl", repeats(EarlyLoss(1e6, 0.8), 20)), 0.02, PDR.loss_ratio, boots_deviate=0.001
+        base,
+        written(tmp_path / "b.jsonl", repeats(EarlyLoss(1e6, 0.8), 20)),
+        0.02,
+        PDR_GOAL.loss_ratio,
+        boots_deviate=0.001,
     )
     assert judgement.verdict in (Verdict.REGRESSION, Verdict.UNSTABLE)
     assert found is not None
@@ -89,7 +93,7 @@ def test_loss_before_saturation_is_told_by_the_pdrs_own_trials_also_where_the_cu
 def test_a_comparison_of_builds_is_judged_again_by_its_pairs(tmp_path: Path) -> None:
     """A true change of 3 % once drowned among boots that differ by 10 %, all in one pot with the other build's."""
     run = written(tmp_path / "run.jsonl", pairs([1e6, 0.9e6, 1.05e6, 0.95e6, 0.9e6, 1.1e6], 0.97))
-    found, judgement = compare_files(run, run, 0.01, PDR.loss_ratio)
+    found, judgement = compare_files(run, run, 0.01, PDR_GOAL.loss_ratio)
     assert found is not None
     assert found.pairs == 6
     assert found.change == pytest.approx(-0.03, abs=0.005)
@@ -100,7 +104,7 @@ def test_a_comparison_of_builds_is_judged_again_by_its_pairs(tmp_path: Path) -> 
 
 def test_a_run_of_pairs_against_itself_is_not_equal_by_being_itself(tmp_path: Path) -> None:
     run = written(tmp_path / "run.jsonl", pairs([1e6, 1.01e6, 0.99e6], 0.5))
-    found, _ = compare_files(run, run, 0.02, PDR.loss_ratio)
+    found, _ = compare_files(run, run, 0.02, PDR_GOAL.loss_ratio)
     assert found is not None
     assert found.change == pytest.approx(-0.5, abs=0.01)
 
@@ -111,27 +115,27 @@ def test_a_run_whose_fingerprints_cannot_be_read_is_told(tmp_path: Path) -> None
         written(tmp_path / name / "trials.jsonl", replicate(IdealCurve(1e6), repeat=1, fingerprint="known"))
     (tmp_path / "first" / "fingerprints.json").write_text("[" * 100_000)
     with pytest.raises(DataError, match=r"first/fingerprints\.json cannot be read \(maximum recursion depth exceeded"):
-        compare_files(tmp_path / "first", tmp_path / "second", 0.02, PDR.loss_ratio)
+        compare_files(tmp_path / "first", tmp_path / "second", 0.02, PDR_GOAL.loss_ratio)
 
 
 def test_a_side_that_a_file_does_not_have(tmp_path: Path) -> None:
     trials = [trial for trial in pairs([1e6, 1e6], 0.9) if trial.side == "candidate"]
     run = written(tmp_path / "run.jsonl", trials)
     with pytest.raises(DataError, match="holds trials of a build comparison, and none of its baseline; name the whole"):
-        compare_files(run, run, 0.02, PDR.loss_ratio)
+        compare_files(run, run, 0.02, PDR_GOAL.loss_ratio)
 
 
 def test_other_scenarios_and_tolerances_without_meaning(tmp_path: Path) -> None:
     one = list(replicate(IdealCurve(1e6), scenario="a", repeat=1))
     both = written(tmp_path / "x.jsonl", one + [dataclasses.replace(trial, scenario="b") for trial in one])
     with pytest.raises(DataError, match=r"holds trials of 2 scenarios \(a, b\); choose one with --scenario$"):
-        compare_files(both, both, 0.02, PDR.loss_ratio)
+        compare_files(both, both, 0.02, PDR_GOAL.loss_ratio)
     with pytest.raises(DataError, match=r"holds nothing of the scenario c, but of a, b$"):
-        compare_files(both, both, 0.02, PDR.loss_ratio, asked=WantedSet(scenario="c"))
+        compare_files(both, both, 0.02, PDR_GOAL.loss_ratio, asked=WantedSet(scenario="c"))
     with pytest.raises(UsageError, match="has no meaning"):
-        compare_files(both, both, 1.0, PDR.loss_ratio)
+        compare_files(both, both, 1.0, PDR_GOAL.loss_ratio)
     short = written(tmp_path / "y.jsonl", one)
-    judgement = compare_files(short, short, 0.02, PDR.loss_ratio)[1]
+    judgement = compare_files(short, short, 0.02, PDR_GOAL.loss_ratio)[1]
     assert judgement.verdict is Verdict.INCONCLUSIVE
     assert "1 repeat at " in judgement.reason
 
@@ -169,7 +173,7 @@ def test_odd_trials_end_in_a_verdict_or_in_a_sentence(tmp_path: Path, what: str)
     files = written(tmp_path / "odd.jsonl", odd), written(tmp_path / "sound.jsonl", sound)
     for baseline, candidate in ((0, 0), (0, 1), (1, 0)):
         try:
-            found, judgement = compare_files(files[baseline], files[candidate], 0.02, PDR.loss_ratio)
+            found, judgement = compare_files(files[baseline], files[candidate], 0.02, PDR_GOAL.loss_ratio)
         except DataError as error:
             assert "\n" not in str(error)
             continue
@@ -298,7 +302,7 @@ def test_two_scenarios_are_no_comparison(tmp_path: Path) -> None:
         for name, capacity, seed in zip(names, (1e6, 0.7e6), (1, 20), strict=True)
     )
     with pytest.raises(DataError) as caught:
-        compare_files(first, second, 0.02, PDR.loss_ratio, boots_deviate=0.001)
+        compare_files(first, second, 0.02, PDR_GOAL.loss_ratio, boots_deviate=0.001)
     assert str(caught.value) == (
         f"{first} is of the scenario {names[0]} and {second} of {names[1]}; name two runs of one"
     )

@@ -10,7 +10,7 @@ from pdrgate.gate.sut.fingerprinting import METHOD, fingerprint
 from pdrgate.observers.environment import Environment, PortEnvironment
 from pdrgate.results.fingerprint import (
     CHOSEN_BY_KERNEL,
-    KERNEL,
+    OF_THE_KERNEL,
     SET_BY_OPERATOR,
     difference,
     digest,
@@ -61,7 +61,7 @@ def test_the_machines_settings() -> None:
 
 def test_what_is_not_told_is_unknown() -> None:
     entries = of(Environment())
-    assert {entries[key] for key in KERNEL | CHOSEN_BY_KERNEL | SET_BY_OPERATOR} == {"unknown"}
+    assert {entries[key] for key in OF_THE_KERNEL | CHOSEN_BY_KERNEL | SET_BY_OPERATOR} == {"unknown"}
 
 
 def test_a_start_of_the_same_machine_changes_nothing() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from made_results import result, scenario
 
 from pdrgate.gate.verdicts.change_verdict import comparison, judged
-from pdrgate.gate.verdicts.packet_cost import counted, notice_of_calls
+from pdrgate.gate.verdicts.packet_cost import cost_result, notice_of_calls
 from pdrgate.measurands.function_changes import function_changes
 from pdrgate.measurands.renamed import renamed
 from pdrgate.phase import Phase
@@ -46,7 +46,7 @@ def boots(*paths: Path_, batch: int = 64) -> CostResult:
         ]
         for path in paths
     ]  # fmt: skip
-    found = counted(trials, 0.005)
+    found = cost_result(trials, 0.005)
     assert found is not None
     return found
 

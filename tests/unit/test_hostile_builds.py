@@ -39,7 +39,7 @@ from pdrgate.bare_metal.host_files import packed_modules
 from pdrgate.builds import bpf_build as bpf_builds
 from pdrgate.builds.bpf_build import BpfBuildError, bpf_build
 from pdrgate.builds.handed_over import BuildError
-from pdrgate.builds.identity import identity
+from pdrgate.builds.identity import build_identity
 from pdrgate.builds.kernel_build import KernelBuild, kernel_build, read_version
 from pdrgate.builds.kernel_modules import module_files, module_info, select_modules
 from pdrgate.builds.named_build import named_build
@@ -103,7 +103,7 @@ TAKEN = [(layout, path) for layout, (_, paths) in LAYOUTS.items() for path in pa
 def take_all(build: KernelBuild) -> bytes:
     """All that is ever taken of a build: into a guest, onto a SUT, and what tells it from others."""
     taken = b"".join(one.content for one in select_modules(build, ("virtio_pci", "virtio_net")))
-    taken += (build.config_text() or "").encode() + identity(build).encode()
+    taken += (build.config_text() or "").encode() + build_identity(build).encode()
     for path in filter(None, (build.image, build.config, build.symbols, build.vmlinux)):
         with build.open(path, 1 << 30) as file:
             taken += file.read()

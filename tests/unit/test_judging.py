@@ -10,7 +10,14 @@ import pytest
 from known_noise import floor
 
 from pdrgate.errors import DataError, UsageError
-from pdrgate.gate.verdicts.change_verdict import check_tolerance, compare, comparison, judged, shown, summarised
+from pdrgate.gate.verdicts.change_verdict import (
+    check_tolerance,
+    comparison,
+    judged,
+    shown_value,
+    summarised,
+    unpaired_changes,
+)
 from pdrgate.replication import NoiseFloor, Samples
 from pdrgate.results.model import Better
 from pdrgate.results.verdict import Verdict
@@ -43,7 +50,7 @@ def verdict(
     baseline: tuple[float, ...] = BASE,
     known: NoiseFloor | None = SAME_BOOT,
 ) -> Verdict:
-    return judged(compare([samples(candidate, tolerance, baseline)], "b", known)).verdict
+    return judged(unpaired_changes([samples(candidate, tolerance, baseline)], "b", known)).verdict
 
 
 @pytest.mark.parametrize(
@@ -66,7 +73,9 @@ def test_the_direction_counts(factor: float, expected: Verdict) -> None:
 
 @pytest.mark.parametrize(("factor", "expected"), [(1.1, Verdict.REGRESSION), (0.9, Verdict.IMPROVEMENT)])
 def test_where_lower_is_better_more_is_a_regression(factor: float, expected: Verdict) -> None:
-    found = judged(compare([samples(times(factor), name="cost", better="lower", unit="cycles")], "b", SAME_BOOT))
+    found = judged(
+        unpaired_changes([samples(times(factor), name="cost", better="lower", unit="cycles")], "b", SAME_BOOT)
+    )
     assert found.verdict is expected
 
 
@@ -85,7 +94,7 @@ def test_without_tolerance_equals_are_a_pass_only_when_they_are_equal() -> None:
 
 
 def test_the_reason_tells_all_numbers() -> None:
-    changes = compare([samples(times(0.9))], "old/result.json", SAME_BOOT)
+    changes = unpaired_changes([samples(times(0.9))], "old/result.json", SAME_BOOT)
     reason = str(judged(changes))
     assert reason.startswith("REGRESSION: slower: PDR 900 kpps against 1 Mpps, change -10.0% (-10.")
     assert reason.endswith("at 95% confidence), tolerance 2.0%")
@@ -105,7 +114,9 @@ def test_the_sentence_says_which_measurand_is_worse_and_what_the_other_does() ->
         (1.0, 1.0, "not slower: PDR ", "saturation throughput 1 Mpps against 1 Mpps, change +0.0%"),
     ):
         found = judged(
-            compare([samples(times(pdr)), samples(times(saturation), name="saturation throughput")], "old", SAME_BOOT)
+            unpaired_changes(
+                [samples(times(pdr)), samples(times(saturation), name="saturation throughput")], "old", SAME_BOOT
+            )
         )
         assert found.verdict is (Verdict.PASS if pdr == saturation else Verdict.REGRESSION)
         assert found.reason.startswith(leads)
@@ -114,7 +125,7 @@ def test_the_sentence_says_which_measurand_is_worse_and_what_the_other_does() ->
 
 
 def test_a_refused_change_is_stored_with_what_stands_against_it() -> None:
-    found = comparison(compare([samples(times(0.9))], "old"), "old", {}, why_not="two modes")
+    found = comparison(unpaired_changes([samples(times(0.9))], "old"), "old", {}, why_not="two modes")
     assert (found.accepted, found.why_not) == (False, "two modes")
     assert found.change == pytest.approx(-0.1)
 
@@ -137,12 +148,12 @@ def test_samples_that_cannot_be_compared(
     candidate: tuple[float, ...], baseline: tuple[float, ...], message: str
 ) -> None:
     with pytest.raises(DataError, match=f"^cannot compare with old.json: {message}"):
-        compare([samples(candidate, baseline=baseline)], "old.json")
+        unpaired_changes([samples(candidate, baseline=baseline)], "old.json")
 
 
 def test_a_baseline_that_scatters_without_bounds_is_no_error_and_tells_nothing() -> None:
     """Two boots of a round trip that lie 25 % apart: the run ended with an ERROR that nobody could mend."""
-    (found,) = compare([samples(BASE, baseline=(0.85e6, 1.15e6))], "history:v6.18", boots=(1, 2))
+    (found,) = unpaired_changes([samples(BASE, baseline=(0.85e6, 1.15e6))], "history:v6.18", boots=(1, 2))
     assert found.verdict is Verdict.INCONCLUSIVE
     assert -1 < found.lower < -0.5 < 1 < found.upper < 1e3
 
@@ -157,7 +168,7 @@ def test_a_measurand_in_words() -> None:
     assert several.lower is not None
     assert several.upper is not None
     assert several.lower < several.value == 4.0 < several.upper
-    assert (shown(1e6, "packets/s"), shown(1234.5, "cycles")) == ("1 Mpps", "1234 cycles")
+    assert (shown_value(1e6, "packets/s"), shown_value(1234.5, "cycles")) == ("1 Mpps", "1234 cycles")
 
 
 def shares(change: float, noise: float, repeats: int, tolerance: float = 0.02, rounds: int = 2000) -> Counter[Verdict]:

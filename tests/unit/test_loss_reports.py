@@ -60,8 +60,8 @@ def test_the_picture_has_a_bar_for_each_place_of_each_build():
 
 
 def test_without_losses_there_is_no_picture():
-    assert plots.losses(scenario()) is None
-    assert plots.losses(dataclasses.replace(scenario(), losses=LossResult.of(10, 10, ()))) is None
+    assert plots.lost_packets_plot(scenario()) is None
+    assert plots.lost_packets_plot(dataclasses.replace(scenario(), losses=LossResult.of(10, 10, ()))) is None
 
 
 def test_a_result_keeps_them(tmp_path):

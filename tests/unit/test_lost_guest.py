@@ -93,7 +93,7 @@ def test_a_guest_that_wrote_too_much_is_ended_and_blamed(
     guest: Guest, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended: list[bool] = []
-    monkeypatch.setattr(guest_console, "MOST", most)
+    monkeypatch.setattr(guest_console, "MOST_OUTPUT", most)
     monkeypatch.setattr(guest, "_end", lambda: ended.append(True))
     guest.console.write_text("a flood\n" * 125)
     with pytest.raises(

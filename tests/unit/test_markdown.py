@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 
 from pdrgate.cli import main
 from pdrgate.reports.ci.markdown import comparison_markdown, run_markdown
-from pdrgate.reports.markup.gfm import block, code, cut, table, text
+from pdrgate.reports.markup.gfm import block, code, cut, markdown_table, markdown_text
 from pdrgate.results.model import (
     BootResult,
     ChangeResult,
@@ -202,8 +202,10 @@ def test_a_hostile_name_is_harmless_wherever_it_stands(evil: str) -> None:
 @given(st.text(max_size=40))
 def test_any_text_is_a_text_and_any_code_is_code(told: str) -> None:
     line = " ".join(told.split())
-    shown = table(("a", "b"), [[text(told), code(told)]])
-    assert not {"html_inline", "link_open", "em_open", "strong_open", "s_open", "image"} & set(tags(f"x {text(told)}"))
+    shown = markdown_table(("a", "b"), [[markdown_text(told), code(told)]])
+    assert not {"html_inline", "link_open", "em_open", "strong_open", "s_open", "image"} & set(
+        tags(f"x {markdown_text(told)}")
+    )
     (_, row) = cells(shown)
     assert len(row) == 2
     if line.isascii() and line.isprintable():
@@ -212,9 +214,10 @@ def test_any_text_is_a_text_and_any_code_is_code(told: str) -> None:
 
 
 def test_a_mention_is_broken_and_a_word_is_not() -> None:
-    assert text("ask @torvalds about #1") == "ask @&#8203;torvalds about #&#8203;1"
+    assert markdown_text("ask @torvalds about #1") == "ask @&#8203;torvalds about #&#8203;1"
     assert (
-        text("rt_spin_lock, 6.1.0-56-rt_amd64 (+8.3 to +9.2 %)") == "rt_spin_lock, 6.1.0-56-rt_amd64 (+8.3 to +9.2 %)"
+        markdown_text("rt_spin_lock, 6.1.0-56-rt_amd64 (+8.3 to +9.2 %)")
+        == "rt_spin_lock, 6.1.0-56-rt_amd64 (+8.3 to +9.2 %)"
     )
     assert cut("x" * 300) == "x" * 99 + "…"
     assert block("a ``` b") == "````\na ``` b\n````"

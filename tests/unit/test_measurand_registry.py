@@ -11,8 +11,8 @@ from made_results import result, scenario
 
 import pdrgate
 from pdrgate.gate.verdicts.change_verdict import judged
-from pdrgate.measurands import DESCRIPTIONS, OF_TRANSFERS, OF_TRIALS, Description, Role, described, unit_of
-from pdrgate.measurands.observed import gained
+from pdrgate.measurands import DESCRIPTIONS, OF_TRANSFERS, OF_TRIALS, Description, MeasurandRole, described, unit_of
+from pdrgate.measurands.observed import gained_by_places
 from pdrgate.reports.ci.exports import open_metrics
 from pdrgate.results.model import ChangeResult, MeasurandResult
 from pdrgate.results.verdict import Verdict
@@ -26,7 +26,7 @@ ACCEPTED = {
 
 
 def test_a_run_that_asks_for_nothing_accepts_what_each_measurand_says() -> None:
-    told = {one.name: one.tolerance.accepted({}) for one in DESCRIPTIONS if one.role is not Role.TOLD}
+    told = {one.name: one.tolerance.accepted({}) for one in DESCRIPTIONS if one.role is not MeasurandRole.TOLD}
     assert told == ACCEPTED
 
 
@@ -51,7 +51,7 @@ def test_an_option_sets_the_tolerance_that_the_measurand_says_and_no_other(one: 
 def test_what_a_run_is_about_comes_first_and_no_two_have_one_name() -> None:
     assert len({one.name for one in DESCRIPTIONS}) == len(DESCRIPTIONS)
     for kinds in (OF_TRIALS, OF_TRANSFERS):
-        assert kinds[0].about.role is Role.FIRST
+        assert kinds[0].about.role is MeasurandRole.FIRST
         assert kinds[0].about.essential
 
 
@@ -105,6 +105,6 @@ def test_a_count_of_an_observer_is_told_over_all_places_of_its_kind() -> None:
     before = {"cpu0": {"kernel_cycles": 5}, "cpu1": {"kernel_cycles": 7}, "in0": {"rx_packets": 1}}
     after = {"cpu0": {"kernel_cycles": 15}, "cpu1": {"kernel_cycles": 7}, "in0": {"rx_packets": 9}}
     trial = Trial(1e3, 1.0, 10, 10, counters_before=before, counters_after=after)
-    assert gained(trial, "cpu", "kernel_cycles") == 10
-    assert gained(trial, "backlog", "kernel_cycles") is None
-    assert gained(trial, "cpu", "steal_ticks") is None
+    assert gained_by_places(trial, "cpu", "kernel_cycles") == 10
+    assert gained_by_places(trial, "backlog", "kernel_cycles") is None
+    assert gained_by_places(trial, "cpu", "steal_ticks") is None

@@ -20,7 +20,7 @@ from simulated_sut import (
 )
 
 from pdrgate.errors import UsageError
-from pdrgate.search.goals import NDR, PDR, Goal
+from pdrgate.search.goals import NDR, PDR_GOAL, Goal
 from pdrgate.search.mlr import GoalBounds, GoalOutcome, Measure, SearchOutcome, search
 from pdrgate.trial import Trial
 
@@ -45,7 +45,7 @@ def true_pdr(curve: LoadLoss, loss_ratio: float = 0.005) -> float:
 
 
 def pdr_search(measure: Measure, *goals: Goal, max_load: float = 3e6, budget: float = 1e9) -> SearchOutcome:
-    return search(measure, goals or (PDR,), min_load=1e3, max_load=max_load, budget=budget)
+    return search(measure, goals or (PDR_GOAL,), min_load=1e3, max_load=max_load, budget=budget)
 
 
 def within_goal(result: GoalBounds) -> bool:
@@ -82,7 +82,7 @@ def test_with_noise_the_bounds_are_off_by_no_more_than_the_noise(shape: str, see
 
 def test_two_goals_at_once_share_their_trials() -> None:
     measure = SimulatedSut(RealisticCurve(1e6), EXACT).measure
-    both = pdr_search(measure, NDR, PDR)
+    both = pdr_search(measure, NDR, PDR_GOAL)
     ndr, pdr = both.of("NDR"), both.of("PDR")
     assert [result.goal.name for result in both.results] == ["NDR", "PDR"]
     assert ndr.outcome is pdr.outcome is GoalOutcome.FOUND
@@ -91,7 +91,7 @@ def test_two_goals_at_once_share_their_trials() -> None:
     assert ndr.upper is not None
     assert pdr.lower is not None
     assert ndr.upper < pdr.lower
-    alone = sum(pdr_search(SimulatedSut(RealisticCurve(1e6), EXACT).measure, goal).trials for goal in (NDR, PDR))
+    alone = sum(pdr_search(SimulatedSut(RealisticCurve(1e6), EXACT).measure, goal).trials for goal in (NDR, PDR_GOAL))
     assert both.trials < alone
     with pytest.raises(KeyError, match="MRR"):
         both.of("MRR")
@@ -111,7 +111,7 @@ def test_no_upper_bound(saturation: float) -> None:
 
 @pytest.mark.parametrize("width", [0.001, 0.01, 0.1, 0.5])
 def test_the_outcome_is_found_at_any_width(width: float) -> None:
-    goal = dataclasses.replace(PDR, width=width)
+    goal = dataclasses.replace(PDR_GOAL, width=width)
     found = pdr_search(SimulatedSut(IdealCurve(1e6), EXACT).measure, goal).of("PDR")
     assert found.outcome is GoalOutcome.FOUND
     assert within_goal(found)
@@ -189,7 +189,7 @@ def test_a_trial_in_which_the_generator_missed_its_cpu_is_measured_again() -> No
 def test_a_generator_that_always_falls_short_gives_no_pdr() -> None:
     log: list[str] = []
     measure = hiccups(SimulatedSut(IdealCurve(1e6), EXACT).measure, lambda number: True)
-    result = search(measure, [PDR], min_load=1e3, max_load=3e6, budget=1e9, log=log.append)
+    result = search(measure, [PDR_GOAL], min_load=1e3, max_load=3e6, budget=1e9, log=log.append)
     found = result.of("PDR")
     assert (found.outcome, found.lower, found.upper) == (GoalOutcome.GENERATOR_LIMITED, None, None)
     assert "the generator reached 2940000 of 3000000 pps: searching below 2851800" in log
@@ -250,7 +250,7 @@ def test_what_the_measurer_raises_ends_the_search() -> None:
 )
 def test_goals_that_have_no_meaning(values: dict[str, float], message: str) -> None:
     with pytest.raises(UsageError) as error:
-        dataclasses.replace(PDR, **values)  # type: ignore[arg-type]
+        dataclasses.replace(PDR_GOAL, **values)  # type: ignore[arg-type]
     assert str(error.value) == message
 
 
@@ -262,14 +262,14 @@ def never(load: float, duration: float) -> Trial:
     ("goals", "loads", "budget", "message"),
     [
         ([], (1e3, 3e6), 10, "a search needs at least one goal, such as a loss ratio of 0.5%"),
-        ([PDR, PDR], (1e3, 3e6), 10, "two of the goals PDR, PDR ask for the same; leave one out"),
-        ([PDR], (0, 3e6), 10, "cannot search between 0 and 3000000.0 packets/s; the lower must be above 0"),
-        ([PDR], (5, 5), 10, "cannot search between 5 and 5 packets/s; the lower must be above 0"),
-        ([PDR], (math.nan, 5), 10, "cannot search between nan and 5 packets/s; the lower must be above 0"),
-        ([PDR], (1, math.nan), 10, "cannot search between 1 and nan packets/s; the lower must be above 0"),
-        ([PDR], (1, math.inf), 10, "cannot search between 1 and inf packets/s; the lower must be above 0"),
-        ([PDR], (1e3, 3e6), 0, "cannot search within 0 s; give a budget above 0"),
-        ([PDR], (1e3, 3e6), math.nan, "cannot search within nan s; give a budget above 0"),
+        ([PDR_GOAL, PDR_GOAL], (1e3, 3e6), 10, "two of the goals PDR, PDR ask for the same; leave one out"),
+        ([PDR_GOAL], (0, 3e6), 10, "cannot search between 0 and 3000000.0 packets/s; the lower must be above 0"),
+        ([PDR_GOAL], (5, 5), 10, "cannot search between 5 and 5 packets/s; the lower must be above 0"),
+        ([PDR_GOAL], (math.nan, 5), 10, "cannot search between nan and 5 packets/s; the lower must be above 0"),
+        ([PDR_GOAL], (1, math.nan), 10, "cannot search between 1 and nan packets/s; the lower must be above 0"),
+        ([PDR_GOAL], (1, math.inf), 10, "cannot search between 1 and inf packets/s; the lower must be above 0"),
+        ([PDR_GOAL], (1e3, 3e6), 0, "cannot search within 0 s; give a budget above 0"),
+        ([PDR_GOAL], (1e3, 3e6), math.nan, "cannot search within nan s; give a budget above 0"),
     ],
 )
 def test_searches_that_have_no_meaning(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from known_noise import DAY, KnownNoise, floor, observed, spread
 
 from pdrgate.errors import DataError, UsageError
-from pdrgate.gate.verdicts.change_verdict import compare, judged, remedy_of_boots
+from pdrgate.gate.verdicts.change_verdict import judged, remedy_of_boots, unpaired_changes
 from pdrgate.gate.verdicts.noise_floor import (
     check_resolvable,
     noise_floor,
@@ -29,7 +29,7 @@ from pdrgate.replication import NoiseFloor, NoiseObservation, ObservedBoot, Pair
 from pdrgate.replication.noise import HALF_LIFE
 from pdrgate.results.fingerprint import conditions
 from pdrgate.results.verdict import Verdict
-from pdrgate.stats.pooled import pooled
+from pdrgate.stats.pooled import pooled_deviation
 from pdrgate.stats.robust import dips
 
 PDR = "PDR"
@@ -39,15 +39,18 @@ PDR = "PDR"
 
 
 def test_a_pooled_deviation_is_around_the_mean_of_each_group() -> None:
-    found = pooled([[(1.0, 1.0), (3.0, 1.0)], [(101.0, 1.0), (103.0, 1.0)], [(7.0, 1.0)]])
+    found = pooled_deviation([[(1.0, 1.0), (3.0, 1.0)], [(101.0, 1.0), (103.0, 1.0)], [(7.0, 1.0)]])
     assert found is not None
     assert (found.value, found.freedom) == (pytest.approx(math.sqrt(2)), 2.0)
-    assert pooled([[(1.0, 1.0)], []]) is None
+    assert pooled_deviation([[(1.0, 1.0)], []]) is None
 
 
 @given(st.lists(st.floats(-1, 1), min_size=2, max_size=20), st.floats(0.01, 1.0))
 def test_equal_weights_change_how_well_it_is_known_and_nothing_else(values: list[float], weight: float) -> None:
-    full, less = pooled([[(one, 1.0) for one in values]]), pooled([[(one, weight) for one in values]])
+    full, less = (
+        pooled_deviation([[(one, 1.0) for one in values]]),
+        pooled_deviation([[(one, weight) for one in values]]),
+    )
     assert full is not None
     assert less is not None
     assert less.value == pytest.approx(full.value, abs=1e-9)
@@ -201,7 +204,7 @@ def one_boot_each(
             )
             for name in (PDR, "saturation throughput")
         ]  # fmt: skip
-        changes = compare(samples, "simulated", known)
+        changes = unpaired_changes(samples, "simulated", known)
         said[str(judged(changes).verdict)] += 1
         held += changes[0].lower <= change <= changes[0].upper
     return said, held / rounds
@@ -246,7 +249,7 @@ def test_until_three_days_are_seen_it_is_said_what_is_missing() -> None:
     known = seen_on(2, 0.01, random.Random(1))
     assert known.of(PDR).days_seen == 2
     equal = Samples(PDR, "packets/s", "higher", 0.02, (1e6, 1.001e6), (1e6, 1.001e6))
-    said = remedy_of_boots(compare([equal], "old", known, baseline_tells=False), known, "here.yaml")
+    said = remedy_of_boots(unpaired_changes([equal], "old", known, baseline_tells=False), known, "here.yaml")
     assert "2 of 3 days seen of one build" in said
     assert "boot the baseline's build beside this one (--kernel and --against)" in said
     assert said.endswith("on 3 days: pdrgate calibrate here.yaml")
@@ -285,12 +288,12 @@ def test_where_boots_dip_one_boot_is_never_slower() -> None:
     sound = [observed(spread(0.001), when=day * DAY) for day in range(1, 16)]
     dipping = NoiseFloor.seen([observed(levels, when=0.0), *sound], 0.0)
     slow = [Samples(PDR, "packets/s", "higher", 0.02, (1e6, 1.001e6, 1e6), (7e5, 7.01e5, 7e5))]
-    changes = compare(slow, "old", dipping)
+    changes = unpaired_changes(slow, "old", dipping)
     assert judged(changes).verdict is Verdict.INCONCLUSIVE
     assert remedy_of_boots(changes, dipping, "").startswith(
         "1 of 256 boots dip here, and boots deviate by 0.10% here: "
     )
-    assert judged(compare(slow, "old", floor(0.001))).verdict is Verdict.REGRESSION
+    assert judged(unpaired_changes(slow, "old", floor(0.001))).verdict is Verdict.REGRESSION
 
 
 # --- What is said, and what is refused ---

@@ -28,9 +28,9 @@ from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.verdicts.change_verdict import judged
-from pdrgate.gate.verdicts.packet_cost import at_odds, counted
+from pdrgate.gate.verdicts.packet_cost import at_odds, cost_result
 from pdrgate.history.results import read_result
-from pdrgate.measurands.cost import cost_in_words
+from pdrgate.measurands.cost import cost_change_in_words
 from pdrgate.measurands.function_changes import function_changes
 from pdrgate.phase import Phase
 from pdrgate.reports import plots
@@ -65,7 +65,7 @@ def trial(path: dict[str, float], forwarded: int = 1000) -> Trial:
 
 
 def cost(*paths: dict[str, float]) -> CostResult:
-    found = counted([[trial(path)] for path in paths], 0.005)
+    found = cost_result([[trial(path)] for path in paths], 0.005)
     assert found is not None
     return found
 
@@ -92,7 +92,7 @@ CHANGES = (
 
 
 def test_what_was_not_counted_has_no_cost():
-    assert counted([[]], 0.005) is None
+    assert cost_result([[]], 0.005) is None
     assert function_changes(None, cost(PLAIN)) == function_changes(cost(PLAIN), None) == ()
 
 
@@ -133,7 +133,7 @@ def test_a_path_has_each_caller_before_what_it_calls_and_the_largest_first():
         "tick;f": (4, 1),
     }  # fmt: skip
     followed = replace(trial(PLAIN, 100), phase=Phase.PATH, functions={}, stacks=stacks)
-    found = counted([[trial(PLAIN)], [followed]], 0.005)
+    found = cost_result([[trial(PLAIN)], [followed]], 0.005)
     assert found is not None
     assert [(one.function, one.caller, one.instructions, one.own, one.calls) for one in found.path] == [
         ("rx", None, 1000.0, 20.0, 0.02), ("poll", 0, 600.0, 0.0, 0.0), ("rcv", 1, 500.0, 500.0, 1.0),
@@ -170,22 +170,24 @@ def test_a_pass_by_cost_says_its_tolerance():
 
 
 def test_functions_that_go_the_other_way_or_may_be_chance_are_not_named():
-    words = cost_in_words(change("cost", -0.01, Verdict.PASS), CHANGES)
+    words = cost_change_in_words(change("cost", -0.01, Verdict.PASS), CHANGES)
     assert words == (
         "a packet costs 1.0 % fewer instructions (-1.5 to -0.5 %), the largest parts of it in _raw_spin_lock (-21)"
     )
-    assert cost_in_words(change("cost", -0.01, Verdict.PASS), CHANGES[:3]).endswith("%)")
+    assert cost_change_in_words(change("cost", -0.01, Verdict.PASS), CHANGES[:3]).endswith("%)")
     small = FunctionChange(function="f", before=1.0, after=3.25, change=2.25, sure=True)
-    assert "f (+2.2)" in cost_in_words(change("cost", 0.064, Verdict.PASS), [small])
+    assert "f (+2.2)" in cost_change_in_words(change("cost", 0.064, Verdict.PASS), [small])
 
 
 def test_a_third_function_is_named_where_two_are_not_most_of_it():
     more = [replace(CHANGES[0], function=name, change=by) for name, by in (("a", 50.0), ("b", 40.0), ("c", 30.0))]
-    assert cost_in_words(change("cost", 0.04, Verdict.REGRESSION), more).endswith(
+    assert cost_change_in_words(change("cost", 0.04, Verdict.REGRESSION), more).endswith(
         "most of it in a (+50), b (+40), c (+30)"
     )
     far = [replace(CHANGES[0], function=name, change=by) for name, by in (("a", 50.0), ("b", 4.0))]
-    assert cost_in_words(change("cost", 0.04, Verdict.REGRESSION), far).endswith("the largest parts of it in a (+50)")
+    assert cost_change_in_words(change("cost", 0.04, Verdict.REGRESSION), far).endswith(
+        "the largest parts of it in a (+50)"
+    )
 
 
 @pytest.mark.parametrize(

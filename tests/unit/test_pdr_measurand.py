@@ -24,7 +24,7 @@ from simulated_sut import (
 from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.measurands import Ask, PartialDropRate, Sweep
 from pdrgate.phase import Phase
-from pdrgate.search.goals import PDR
+from pdrgate.search.goals import PDR_GOAL
 from pdrgate.trial import Trial
 
 Measure = Callable[[float, float], Trial]
@@ -33,7 +33,7 @@ WIDTH = 0.01
 
 
 def measurands(centre: float = 1e6, width: float = WIDTH, duration: float = 1.0) -> Measurands:
-    return Measurands.at([centre * factor for factor in FACTORS], PDR, duration, top_trials=2, width=width)
+    return Measurands.at([centre * factor for factor in FACTORS], PDR_GOAL, duration, top_trials=2, width=width)
 
 
 def replicate(
@@ -60,7 +60,7 @@ def truth(curve: LoadLoss) -> float:
     low, high = 1e3, 5e6
     for _ in range(100):
         middle = (low + high) / 2
-        low, high = (middle, high) if curve.loss_ratio(middle) <= PDR.loss_ratio else (low, middle)
+        low, high = (middle, high) if curve.loss_ratio(middle) <= PDR_GOAL.loss_ratio else (low, middle)
     return low
 
 
@@ -216,7 +216,7 @@ def test_the_value_lies_between_what_held_and_what_did_not_and_next_ends(
     votes: dict[float, list[bool]] = {}
     for trial in trials:
         if trial.phase != Phase.SATURATION:
-            votes.setdefault(trial.intended_load, []).append(trial.steady_loss_ratio > PDR.loss_ratio)
+            votes.setdefault(trial.intended_load, []).append(trial.steady_loss_ratio > PDR_GOAL.loss_ratio)
     knee = found.pdr.knee(trials)
     assert knee is not None
     assert value <= knee

@@ -10,7 +10,7 @@ from causes import because
 from pdrgate.errors import UsageError
 from pdrgate.gate.run.profile import PROFILES, profile
 from pdrgate.gate.scenarios.load_plan import further_load, grid, round_order
-from pdrgate.search.goals import PDR
+from pdrgate.search.goals import PDR_GOAL
 from pdrgate.trial import Trial
 
 
@@ -64,8 +64,8 @@ def test_rounds_go_upwards_and_downwards_in_turn() -> None:
 def test_profiles_promise_what_they_take() -> None:
     for name, one in PROFILES.items():
         assert (profile(name), one.name) == (one, name)
-        assert any(goal.name == PDR.name and goal.loss_ratio == PDR.loss_ratio for goal in one.goals)
-        assert one.goals[-1].name == PDR.name  # what the repeats lie around
+        assert any(goal.name == PDR_GOAL.name and goal.loss_ratio == PDR_GOAL.loss_ratio for goal in one.goals)
+        assert one.goals[-1].name == PDR_GOAL.name  # what the repeats lie around
         assert len([factor for factor in one.grid if factor > 1]) >= 2  # a TIR needs two loads past the PDR
         assert min(one.grid) < 0.8  # and low loads show early loss
         assert one.repeats_time > one.repeats * one.trial_duration * len(one.grid)  # saturation and PDR besides

@@ -476,9 +476,9 @@ def test_latency_of_two_builds_is_in_one_picture_and_of_none_there_is_none() -> 
     full = dataclasses.replace(half, share=0.99, load=18e3, p50=5e-4, p90=8e-4, p99=1e-3, instructions=5300.0)
     plain = ScenarioResult(name="", title="IPv4 routing", verdict=Verdict.PASS, reason="")
     sides = tuple(SideResult(side=side, build="", latency=(half, full)) for side in ("baseline", "candidate"))
-    assert plots.latency(plain) is None
+    assert plots.latency_plot(plain) is None
     for shown in (dataclasses.replace(plain, latency=(half,)), dataclasses.replace(plain, sides=sides)):
-        assert (plots.latency(shown) or b"").startswith(b"\x89PNG")
+        assert (plots.latency_plot(shown) or b"").startswith(b"\x89PNG")
 
 
 def test_what_receivers_get_at_the_least_is_marked_and_said() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pdrgate.errors import TestbedError
-from pdrgate.gate.sut.probe import PROBE_DURATION, PROBE_LOAD, probe
+from pdrgate.gate.sut.probe import PROBE_DURATION, PROBE_LOAD, probe_path
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.traffic.frames import Frames
 from pdrgate.trial import Trial
@@ -49,7 +49,7 @@ class Sut:
 
 
 def look(sut: Any) -> None:
-    probe(sut, sut, sut, Frames())
+    probe_path(sut, sut, sut, Frames())
 
 
 @pytest.mark.parametrize(

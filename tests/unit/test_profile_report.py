@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pdrgate.observers.processor import shares
+from pdrgate.observers.processor import function_shares
 
 REPORT = """
  13137682   ;[k] ip6_forward
@@ -17,7 +17,7 @@ REPORT = """
 
 
 def test_each_function_has_its_share_whatever_the_compiler_made_of_it() -> None:
-    found = shares(REPORT)
+    found = function_shares(REPORT)
     assert sum(found.values()) == pytest.approx(1)
     assert found["fib6_table_lookup"] == pytest.approx(0.33)
     assert found["bpf:xdp_router"] == pytest.approx(0.01)
@@ -25,4 +25,4 @@ def test_each_function_has_its_share_whatever_the_compiler_made_of_it() -> None:
 
 
 def test_no_samples_are_no_shares() -> None:
-    assert shares("") == {}
+    assert function_shares("") == {}

@@ -20,7 +20,7 @@ from pdrgate.history.results import RESULT_FILE, read_result, write_result
 from pdrgate.reports.ci.junit import junit, retold
 from pdrgate.reports.pages.icicle import icicle
 from pdrgate.reports.pages.scenario_parts import Picture, fragments, pictures, stem
-from pdrgate.reports.pages.summary import summary
+from pdrgate.reports.pages.summary import summary_page
 from pdrgate.reports.pages.trial_chart import trial_chart
 from pdrgate.reports.whole_runs.remake import UnmadeReport, remake
 from pdrgate.reports.words.measurands import measurand_rows
@@ -277,7 +277,7 @@ def test_only_the_scenarios_own_search_is_drawn() -> None:
 
 
 def page_of(*scenarios: ScenarioResult, **changes: object) -> str:
-    return summary(result(*scenarios, **changes), {0: [Picture("p", "A picture", b"\x89PNG")]})
+    return summary_page(result(*scenarios, **changes), {0: [Picture("p", "A picture", b"\x89PNG")]})
 
 
 def test_the_page_begins_with_verdict_and_reason_and_needs_nothing_else() -> None:
@@ -341,7 +341,7 @@ def test_nothing_in_a_result_becomes_html() -> None:
         sides=tuple(dataclasses.replace(one, build=EVIL, environment={EVIL: [EVIL]}) for one in compared().sides),
         measurands=(dataclasses.replace(SATURATION, name=EVIL, unit=EVIL),),
     )  # fmt: skip
-    html = summary(
+    html = summary_page(
         result(evil, run=EVIL, reason=EVIL, profile=EVIL, command=EVIL),
         {0: [Picture(EVIL, EVIL, b"")]},
     )
@@ -362,7 +362,7 @@ def test_each_trial_is_a_mark_that_says_what_it_was_and_leads_to_its_line() -> N
         trial(4, sending_time=2.0), trial(5, scenario="another"),
     ]  # fmt: skip
     made = result(scenario(), scenario())
-    html = summary(made, {}, [trial_chart(made.scenarios[0], trials), trial_chart(made.scenarios[1], ())])
+    html = summary_page(made, {}, [trial_chart(made.scenarios[0], trials), trial_chart(made.scenarios[1], ())])
     page = Page(html)
     for number in range(1, 5):
         assert html.count(f'<a href="#trial-1-{number}" ') == html.count(f'id="trial-1-{number}"') == 1
@@ -380,7 +380,7 @@ def test_each_trial_is_a_mark_that_says_what_it_was_and_leads_to_its_line() -> N
 
 
 def test_a_run_that_came_to_nothing_has_a_page() -> None:
-    page = Page(summary(result(finished=None), {}))
+    page = Page(summary_page(result(finished=None), {}))
     assert "ERROR" in page.text and "did not come to its end" in page.text
 
 
@@ -443,4 +443,4 @@ def test_a_stored_result_makes_the_same_page_twice(tmp_path: Path) -> None:
     write_result(tmp_path / RESULT_FILE, made)
     again = read_result(tmp_path)
     assert again == made
-    assert summary(again, {}) == summary(made, {})
+    assert summary_page(again, {}) == summary_page(made, {})

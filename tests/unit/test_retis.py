@@ -24,7 +24,7 @@ from pdrgate.gate.sut.dropped_packets import lossy_load, traced_file
 from pdrgate.hosts.host import local_host
 from pdrgate.observers.drop_trace import DropTracer
 from pdrgate.observers.retis import Retis, collector, events
-from pdrgate.observers.retis.collector import LARGEST, Collected, Collection, version_of
+from pdrgate.observers.retis.collector import LARGEST_COLLECTION, Collected, Collection, version_of
 from pdrgate.observers.retis.events import bindings_missing, read_events, way
 from pdrgate.observers.retis.tracer import counted
 from pdrgate.observers.watching import Observation, watching
@@ -197,8 +197,8 @@ def test_half_a_million_dropped_packets_fill_a_file_and_no_more(
     startup, *dropped = standing_in.read_bytes().splitlines(keepends=True)
     standing_in.write_bytes(startup + b"".join(dropped) * 40)
     local_retis(tmp_path / "bin", events=standing_in, times=63)  # of 8000 events: 469 MB
-    largest = LARGEST // 4  # for it takes Python a while that counts what it has in memory
-    monkeypatch.setattr(collector, "LARGEST", largest)
+    largest = LARGEST_COLLECTION // 4  # for it takes Python a while that counts what it has in memory
+    monkeypatch.setattr(collector, "LARGEST_COLLECTION", largest)
     fetched = tmp_path / "retis.data"
     with local_host() as host, Collection(host) as collection:
         written = Path(collection._folder, "events")

@@ -13,7 +13,7 @@ from robot.utils import html_format  # type: ignore[import-untyped]
 from test_reports import EVIL, Page
 from test_reports import compared as slower
 
-from pdrgate.reports.markup.robot_text import bold, picture, table, text
+from pdrgate.reports.markup.robot_text import bold, picture, robot_table, robot_text
 from pdrgate.reports.pages.evidence import evidence_html, fold_html, scenario_html, trials_fold
 from pdrgate.reports.pages.overview import overview
 from pdrgate.reports.pages.scenario_parts import Picture, main_picture, pictures
@@ -45,9 +45,9 @@ def html(documentation: str) -> str:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_name_is_more_than_a_name_in_robots_documentation(name: str) -> None:
-    told = html(text(name))
+    told = html(robot_text(name))
     assert re.fullmatch(r"<p>[^<>]*</p>", told), told
-    assert len(Page(html(table(("a", "b"), [(name, "c")]))).tags) == 7  # table, two rows of two cells
+    assert len(Page(html(robot_table(("a", "b"), [(name, "c")]))).tags) == 7  # table, two rows of two cells
     shown = Page(html(picture("data:image/png;base64,AAAA", name)))
     assert [tag for tag in shown.tags if tag not in ("p", "img")] == []
     assert shown.links == ["data:image/png;base64,AAAA"]
@@ -55,7 +55,7 @@ def test_no_name_is_more_than_a_name_in_robots_documentation(name: str) -> None:
 
 def test_names_of_functions_stay_as_they_are() -> None:
     for name in ("__rcu_read_lock", "rt_spin_lock", "_raw_spin_lock_irqsave", "nf_hook_slow.constprop.0"):
-        assert text(name) == name
+        assert robot_text(name) == name
     assert html(bold("PASS")) == "<p><b>PASS</b></p>"
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -50,11 +51,29 @@ def test_no_two_modules_have_one_name() -> None:
     assert {name: count for name, count in names.items() if count > 1} == {}
 
 
-def test_no_two_public_classes_have_one_name() -> None:
-    """A class's name in an error, a search or an import says which thing is meant."""
-    statements = chain.from_iterable(
-        ast.parse(module.read_text()).body for module in (ROOT / "libraries/pdrgate").rglob("*.py")
-    )
-    classes = [one.name for one in statements if isinstance(one, ast.ClassDef) and not one.name.startswith("_")]
-    assert len(classes) > 500
-    assert {name: count for name, count in Counter(classes).items() if count > 1} == {}
+def test_no_two_public_things_have_one_name() -> None:
+    """A name in an error, a search or an import says which class, alias, constant or function is meant.
+
+    Some modules are called by others through a name that each must have: a program's `main`, a data path's `PATHS`,
+    what Alembic reads of a migration. A command of the command line has the name that its user types.
+    """
+    agreed = {"main", "PATHS", "upgrade", "revision", "down_revision"}
+    modules = (ROOT / "libraries/pdrgate").rglob("*.py")
+    names = Counter(chain.from_iterable(_public_names(ast.parse(module.read_text())) for module in modules))
+    assert len(names) > 1500
+    assert {name: count for name, count in names.items() if count > 1 and name not in agreed} == {}
+
+
+def _public_names(module: ast.Module) -> Iterator[str]:
+    for statement in module.body:
+        match statement:
+            case ast.FunctionDef(decorator_list=[ast.Call(ast.Attribute(ast.Name("click"), "command")), *_]):
+                continue
+            case ast.ClassDef(name) | ast.FunctionDef(name) | ast.AnnAssign(ast.Name(name)):
+                names = [name]
+            case ast.Assign(targets):
+                found = chain.from_iterable(map(ast.walk, targets))
+                names = [one.id for one in found if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
+            case _:
+                continue
+        yield from (name for name in names if not name.startswith("_"))

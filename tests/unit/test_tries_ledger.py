@@ -16,7 +16,7 @@ from fake_testbed import Watcher
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pdrgate.builds.identity import identity
+from pdrgate.builds.identity import build_identity
 from pdrgate.builds.kernel_build import BuildError, KernelBuild
 from pdrgate.gate.comparisons.pairs.tries_ledger import Tries
 from pdrgate.history.address import Address
@@ -365,7 +365,7 @@ def test_a_ledger_that_is_no_plain_file_of_ours_is_neither_read_nor_written(
     assert "it is no plain file" in refused()[0]
     path.unlink()
     path.write_bytes(content)
-    monkeypatch.setattr("pdrgate.history.lines.LARGEST", len(content) - 1)
+    monkeypatch.setattr("pdrgate.history.lines.LARGEST_NOISE_FILE", len(content) - 1)
     assert "larger than" in refused()[0]
     monkeypatch.undo()
     assert len(found(kept)[0].earlier.tries) == 1
@@ -428,14 +428,14 @@ def test_a_build_is_its_image_and_its_modules(tmp_path: Path) -> None:
     (modules / "modules.order").write_text("kernel/a.ko\nkernel/gone.ko\n")
     (modules / "kernel/a.ko").write_bytes(b"module")
     build = KernelBuild("a name", "", image, "6.1", "#1", modules)
-    first = identity(build)
-    assert identity(dataclasses.replace(build, name="another name", source="elsewhere")) == first
+    first = build_identity(build)
+    assert build_identity(dataclasses.replace(build, name="another name", source="elsewhere")) == first
     (modules / "kernel/a.ko").write_bytes(b"longer module")
-    changed = identity(build)
+    changed = build_identity(build)
     assert changed != first
-    assert identity(dataclasses.replace(build, modules=None)) not in (first, changed)
+    assert build_identity(dataclasses.replace(build, modules=None)) not in (first, changed)
     image.write_bytes(b"Kernel")
-    assert identity(build) != changed
+    assert build_identity(build) != changed
     image.unlink()
     with pytest.raises(BuildError, match=r"bzImage: cannot read it: No such file or directory$"):
-        identity(build)
+        build_identity(build)

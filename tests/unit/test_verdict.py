@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from pdrgate.results.verdict import Judgement, Verdict, gravest
+from pdrgate.results.verdict import Judgement, Verdict, gravest_verdict
 from pdrgate.stability import StabilityVerdict as Stability
 
 
@@ -39,16 +39,16 @@ def test_evidence_against_the_build_outranks_the_testbed_which_outranks_doubt() 
     ]  # fmt: skip
     assert set(order) == set(Verdict)
     for (place, one), (other_place, other) in itertools.product(enumerate(order), repeat=2):
-        assert gravest([one, other]) is order[min(place, other_place)]
+        assert gravest_verdict([one, other]) is order[min(place, other_place)]
 
 
 def test_a_run_passes_only_when_all_its_scenarios_do() -> None:
     for pair in itertools.product(Verdict, repeat=2):
-        assert gravest(pair).passes == all(verdict.passes for verdict in pair)
+        assert gravest_verdict(pair).passes == all(verdict.passes for verdict in pair)
 
 
 def test_nothing_measured_is_an_error() -> None:
-    assert gravest([]) is Verdict.ERROR
+    assert gravest_verdict([]) is Verdict.ERROR
 
 
 def test_a_judgement_begins_with_its_verdict() -> None:

@@ -34,7 +34,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory):
     return run
 
 
-@pytest.mark.parametrize(("name", "kind"), [("request", wire.Request), ("direction", wire.Direction)])
+@pytest.mark.parametrize(("name", "kind"), [("request", wire.Request), ("direction", wire.WireDirection)])
 def test_every_field_lies_where_the_compiler_puts_it(compiled, name: str, kind: type[ctypes.Structure]) -> None:
     names = [field[0] for field in kind._fields_]
     told = compiled(
@@ -54,7 +54,7 @@ def test_numbers_are_the_same_on_both_sides(compiled) -> None:
 
 
 def test_a_request_has_its_version_and_size_and_no_field_that_is_not_there() -> None:
-    request = wire.Request.of([wire.Direction(first=7)], count=3)
+    request = wire.Request.of([wire.WireDirection(first=7)], count=3)
     assert (request.version, request.size, request.count) == (wire.VERSION, len(bytes(request)), 3)
     assert (request.dir[0].first, request.dir[1].first) == (7, 0)
     with pytest.raises(AttributeError):

@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 from pdrgate.builds.decompression import MissingToolError, Part, decompressed, is_packed, most_unpacked
 from pdrgate.builds.elf_file import ElfFile
-from pdrgate.builds.handed_over import BuildError, opened
+from pdrgate.builds.handed_over import BuildError, opened_build_file
 from pdrgate.builds.kernel_build import LARGEST_IMAGE
 from pdrgate.cache import cache_folder
 
@@ -53,7 +53,10 @@ def elf_image(image: Path, cache: Path | None = None) -> Path | None:
         cache: the folder for such images; by default in `cache_folder`.
     """
     folder = cache or cache_folder() / "images"
-    with contextlib.suppress(OSError, BuildError, MissingToolError), opened(image, image, LARGEST_IMAGE) as file:
+    with (
+        contextlib.suppress(OSError, BuildError, MissingToolError),
+        opened_build_file(image, image, LARGEST_IMAGE) as file,
+    ):
         kept = folder / f"{hashlib.file_digest(file, 'sha256').hexdigest()}.elf"
         if not kept.exists() and not _unpack(file, kept):
             return None

@@ -29,7 +29,7 @@ class BuildError(SutError):
     """What was handed over is no kernel that could be booted."""
 
 
-def opened(path: Path, within: Path, largest: int) -> FileIO:
+def opened_build_file(path: Path, within: Path, largest: int) -> FileIO:
     """A regular file of a build, unbuffered; the caller closes it.
 
     Args:
@@ -56,8 +56,8 @@ def opened(path: Path, within: Path, largest: int) -> FileIO:
 
 
 def content(path: Path, within: Path, largest: int) -> bytes:
-    """What is in a file of a build. Raises as `opened` does."""
-    with opened(path, within, largest) as file:
+    """What is in a file of a build. Raises as `opened_build_file` does."""
+    with opened_build_file(path, within, largest) as file:
         return read_at_most(file, largest, path)
 
 
@@ -76,8 +76,8 @@ def read_at_most(file: FileIO, largest: int, path: Path) -> bytes:
 
 
 def real_file(path: Path, within: Path, largest: int) -> Path:
-    """Where a file of a build really lies, once it was seen to be one. Raises as `opened` does."""
-    with opened(path, within, largest) as file:
+    """Where a file of a build really lies, once it was seen to be one. Raises as `opened_build_file` does."""
+    with opened_build_file(path, within, largest) as file:
         return Path(f"/proc/self/fd/{file.fileno()}").readlink()
 
 

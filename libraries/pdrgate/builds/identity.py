@@ -11,7 +11,7 @@ from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.kernel_modules import module_files
 
 
-def identity(build: KernelBuild) -> str:
+def build_identity(build: KernelBuild) -> str:
     """A digest: builds that share it are one and the same.
 
     The image counts by its content. Modules may be gigabytes, and count by their places below ``lib/modules/RELEASE``,

@@ -16,7 +16,7 @@ from io import FileIO
 from pathlib import Path
 
 from pdrgate.builds.handed_over import BuildError as BuildError  # what kernel_build raises
-from pdrgate.builds.handed_over import content, opened, real_file, real_folder
+from pdrgate.builds.handed_over import content, opened_build_file, real_file, real_folder
 from pdrgate.builds.kernel_archives import RPM
 from pdrgate.builds.kernel_packages import PACKAGE_NAME, holds_package, unpacked_packages
 from pdrgate.cache import cache_folder
@@ -73,7 +73,7 @@ class KernelBuild:
             BuildError: it is not what it was when it was looked at: gone, a link out of the build, no regular file.
         """
         of_modules = self.modules is not None and path not in (self.image, self.config, self.symbols, self.vmlinux)
-        return opened(path, (self.folder or self.modules or path) if of_modules else path, largest)
+        return opened_build_file(path, (self.folder or self.modules or path) if of_modules else path, largest)
 
     def open_image(self) -> FileIO:
         """The image, as `open` does."""
@@ -125,7 +125,7 @@ def absolute(text: str) -> str:
 
     def one(word: str) -> str:
         name, equals, path = word.rpartition("=")
-        if equals and name in PARTS:
+        if equals and name in PARTS_OF_A_KERNEL:
             return f"{name}={Path(path).resolve()}"
         if word and Path(word).exists():
             return str(Path(word).resolve())
@@ -135,7 +135,7 @@ def absolute(text: str) -> str:
     return ",".join(map(one, text.split(",")))
 
 
-PARTS = ("modules", "vmlinux")
+PARTS_OF_A_KERNEL = ("modules", "vmlinux")
 """What may follow an image, as NAME=PATH."""
 
 
@@ -147,7 +147,7 @@ def read_version(image: Path) -> tuple[str, str]:
     Raises:
         BuildError: the file is no bzImage, or is cut off.
     """
-    with opened(image, image.resolve(), LARGEST_IMAGE) as file:
+    with opened_build_file(image, image.resolve(), LARGEST_IMAGE) as file:
         head, size = file.read(_HEADER), os.fstat(file.fileno()).st_size
     if head[0x202:0x206] != b"HdrS":
         what = "an uncompressed vmlinux" if head[:4] == b"\x7fELF" else "no x86 kernel image"

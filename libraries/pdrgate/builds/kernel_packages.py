@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
-from pdrgate.builds.handed_over import BuildError, files_below, new_place, opened
+from pdrgate.builds.handed_over import BuildError, files_below, new_place, opened_build_file
 from pdrgate.builds.kernel_archives import PackageFields, is_package, unpack_kernel
 from pdrgate.child_environment import PROXIES, child_environment
 from pdrgate.errors import StorageError
@@ -59,7 +59,7 @@ class _Package:
 
 def holds_package(path: Path) -> bool:
     """Whether a file begins like a package. Raises BuildError when it cannot be read."""
-    with opened(path, path.resolve(), _LARGEST) as file:
+    with opened_build_file(path, path.resolve(), _LARGEST) as file:
         return is_package(file.read(512))
 
 
@@ -87,7 +87,7 @@ def unpacked_packages(sources: Sequence[str], cache: Path) -> UnpackedPackages:
 
 
 def _from_file(path: Path, cache: Path) -> _Package:
-    with opened(path, path.resolve(), _LARGEST) as file:
+    with opened_build_file(path, path.resolve(), _LARGEST) as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         folder = cache / digest
         if not folder.exists():
@@ -118,7 +118,7 @@ def _from_archive(package: str, cache: Path, told: set[str]) -> list[_Package]:
         if not folder.exists():
             with _temporary(cache) as place:
                 _run(("apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", name), f"downloading {name}", place)
-                with opened(place / filename, place.resolve(), _LARGEST) as file:
+                with opened_build_file(place / filename, place.resolve(), _LARGEST) as file:
                     _unpack(file, place / filename, folder)
         found.append(_known(digest, folder))
         for needed in found[-1].fields.needs:

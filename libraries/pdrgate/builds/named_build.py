@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pdrgate.builds.decompression import MissingToolError
-from pdrgate.builds.kernel_build import PARTS, BuildError, KernelBuild, kernel_build
+from pdrgate.builds.kernel_build import PARTS_OF_A_KERNEL, BuildError, KernelBuild, kernel_build
 from pdrgate.builds.kernel_modules import select_modules
 from pdrgate.errors import StorageError
 
@@ -60,7 +60,7 @@ def _parts(text: str) -> tuple[str, list[str], dict[str, Path]]:
     further: list[str] = []
     for word in words:
         name, _, path = word.partition("=")
-        if name in PARTS and path:
+        if name in PARTS_OF_A_KERNEL and path:
             parts[name] = Path(path)
         elif Path(word).is_file() or word.endswith(".deb") or word.startswith("linux-"):
             further.append(word)

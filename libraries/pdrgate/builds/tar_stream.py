@@ -17,8 +17,8 @@ _BLOCK = 512
 _LONGEST_HEADER = 64 << 10
 """Bytes of a name or of a pax header; paths have 4096."""
 
-Kind = Literal["file", "hard link", "link", "folder", "other"]
-_KINDS: dict[bytes, Kind] = {
+MemberKind = Literal["file", "hard link", "link", "folder", "other"]
+_KINDS: dict[bytes, MemberKind] = {
     b"0": "file", b"\0": "file", b"7": "file", b"1": "hard link", b"2": "link", b"5": "folder",
 }  # fmt: skip
 
@@ -28,7 +28,7 @@ class Member:
     """What an archive says of one of its files; what is in it is to be read before the next one is asked for."""
 
     name: str
-    kind: Kind
+    kind: MemberKind
     target: str
     """The place that a link points to."""
     size: int

@@ -38,7 +38,7 @@ def assess(files: tuple[Path, ...], form: str, reading: str, loss: Ratio | None,
 
     from pdrgate.stability import TirReading, assess, expand, read_experiments
     from pdrgate.stability.goal import goal_of
-    from pdrgate.stability.text import render, render_transfers
+    from pdrgate.stability.text import render_assessments, render_transfers
     from pdrgate.stability.transfer_checks import assess_transfers
     from pdrgate.stability.transfer_files import holds_transfers, read_transfer_experiments
 
@@ -67,7 +67,7 @@ def assess(files: tuple[Path, ...], form: str, reading: str, loss: Ratio | None,
         click.echo(json.dumps({"experiments": entries}, indent=1, allow_nan=False))
     else:
         if assessments:
-            click.echo(render(assessments))
+            click.echo(render_assessments(assessments))
         if loops:
             click.echo(render_transfers(loops))
     return max([one.verdict.exit_code for one in assessments] + [one.verdict.exit_code for one in loops])

@@ -86,7 +86,7 @@ def calibrate(
     from pdrgate.gate.verdicts.noise_floor import noise_floor
     from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
     from pdrgate.launch import default_testbed, found, give_file_to_caller, give_to_caller, new_folder
-    from pdrgate.measurands import DESCRIPTIONS, Role
+    from pdrgate.measurands import DESCRIPTIONS, MeasurandRole
     from pdrgate.reports.words.noise_words import noise_lines
     from pdrgate.testbeds import load_testbed
 
@@ -125,7 +125,7 @@ def calibrate(
     if form == "json":
         click.echo(json.dumps(msgspec.to_builtins(floor), indent=1))
     else:
-        accepted = {one.name: one.tolerance.accepted({}) for one in DESCRIPTIONS if one.role is not Role.TOLD}
+        accepted = {one.name: one.tolerance.accepted({}) for one in DESCRIPTIONS if one.role is not MeasurandRole.TOLD}
         places = f"{file} and {history}" if history else str(file)
         click.echo("\n".join(["", *noise_lines(floor, accepted), f"  kept in {places}"]))
     return EXIT_PASS

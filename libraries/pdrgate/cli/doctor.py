@@ -30,7 +30,7 @@ def doctor(testbed: Path, kernel: str | None, form: str, output: Path, wait: Dur
 
     from pdrgate.doctor import Examination, Finding, Status, worst
     from pdrgate.launch import found as path_of
-    from pdrgate.reports.words.findings import render, summary
+    from pdrgate.reports.words.findings import findings_summary, render_findings
     from pdrgate.testbeds import load_testbed
 
     config = load_testbed(path_of(testbed))
@@ -52,7 +52,7 @@ def doctor(testbed: Path, kernel: str | None, form: str, output: Path, wait: Dur
         click.echo(json.dumps(record, indent=1))
     else:
         click.echo(f"testbed {config.name} ({config.source})")
-        for line in render(kept()):
+        for line in render_findings(kept()):
             click.echo(line)
-        click.echo(f"\n{summary(findings)}")
+        click.echo(f"\n{findings_summary(findings)}")
     return EXIT_FAULT if worst(findings) is Status.FAIL else EXIT_PASS

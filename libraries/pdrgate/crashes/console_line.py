@@ -58,7 +58,7 @@ class ConsoleLine:
 
 def console_lines(raw: str) -> Iterator[ConsoleLine]:
     """What a raw line says: more than one thing where the kernel spoke while a program's line was not at its end."""
-    rest = shown(raw[:LONGEST])
+    rest = shown_line(raw[:LONGEST])
     while rest:
         line = parse_line(rest)
         stamp = _STAMP.search(line.text)
@@ -87,7 +87,7 @@ def without_stamp(line: str) -> str:
     return parse_line(line).text
 
 
-def shown(text: str) -> str:
+def shown_line(text: str) -> str:
     """Text of one line that does nothing to the terminal or page that shows it."""
     text = text.strip("\0\r\n")
     return text if text.isprintable() else _CONTROL.sub("\ufffd", _ESCAPE.sub("", text))

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pdrgate.crashes.console_line import LONGEST, ConsoleLine, console_lines
-from pdrgate.crashes.grammar import FRAME, GRAVITY, Head, Kind, Role, head_of
+from pdrgate.crashes.grammar import FRAME, GRAVITY, FaultKind, Head, LineRole, head_of
 from pdrgate.crashes.untelling import tells
 
-MOST = 1000
+MOST_REPORTS = 1000
 """Faults that are kept of a console; of those beyond, only such as are of a kind that is not there yet."""
 
 _MOST_FRAMES = 64
@@ -51,7 +51,7 @@ _HEX = re.compile(r"[0-9a-fx]+")
 class Crash:
     """One fault that the kernel told of."""
 
-    kind: Kind
+    kind: FaultKind
     line: str
     """The kernel's own sentence."""
     rip: str | None = None
@@ -93,7 +93,7 @@ class FaultReader:
         self._rest = ""
         """A line that is not at its end; what is beyond its longest is not kept."""
         self._reports: list[_Report] = []
-        self._kinds: set[Kind] = set()
+        self._kinds: set[FaultKind] = set()
         self._open: dict[str, _Report] = {}
         """By who said it, the report that they are at."""
         self._stamped = False
@@ -148,10 +148,10 @@ class FaultReader:
             return
         report = _Report(head, line.text.strip().removeprefix("[ ").removesuffix(" ]")[:_LONGEST_SENTENCE])
         self._open[line.caller] = report
-        if len(self._reports) < MOST or head.kind not in self._kinds:
+        if len(self._reports) < MOST_REPORTS or head.kind not in self._kinds:
             self._kinds.add(head.kind)
             self._reports.append(report)
-        if len(self._open) > MOST:
+        if len(self._open) > MOST_REPORTS:
             self._open.pop(next(iter(self._open)))
 
     def _report_of(self, line: ConsoleLine) -> _Report | None:
@@ -168,8 +168,8 @@ class _Report:
 
     head: Head
     line: str
-    kind: Kind = field(init=False)
-    role: Role = field(init=False)
+    kind: FaultKind = field(init=False)
+    role: LineRole = field(init=False)
     place: str | None = field(init=False)
     pc: str | None = None
     trace: list[str] = field(default_factory=list)
@@ -244,7 +244,7 @@ def find_crashes(console: str) -> tuple[Crash, ...]:
     return reader.faults
 
 
-def gravest(crashes: Iterable[Crash]) -> Crash | None:
+def gravest_crash(crashes: Iterable[Crash]) -> Crash | None:
     """The one to tell: the first of the gravest kind; None when there is none."""
     return min(crashes, key=lambda crash: GRAVITY.index(crash.kind), default=None)
 

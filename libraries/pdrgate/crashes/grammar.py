@@ -12,12 +12,12 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["panic", "oops", "lockup", "hung", "oom", "taint-warning"]
+FaultKind = Literal["panic", "oops", "lockup", "hung", "oom", "taint-warning"]
 
-GRAVITY: tuple[Kind, ...] = ("oops", "panic", "lockup", "oom", "hung", "taint-warning")
+GRAVITY: tuple[FaultKind, ...] = ("oops", "panic", "lockup", "oom", "hung", "taint-warning")
 """An oops comes before the panic that it ends in: it says where."""
 
-Role = Literal["report", "fault", "check", "more"]
+LineRole = Literal["report", "fault", "check", "more"]
 """What a head is to the one before it. A ``report`` is another one's. A ``check`` says what was found ("refcount_t:
 underflow"), and belongs to the ``fault`` that is then made of it ("WARNING: ... at ...", "kernel BUG at ...", "Oops:
 0000 [#1]"), which in old kernels comes first; of deadly faults more than one line has such a head. ``more`` is said
@@ -32,8 +32,8 @@ FRAME = re.compile(_FRAME)
 class Head:
     """The begin of a report."""
 
-    kind: Kind
-    role: Role
+    kind: FaultKind
+    role: LineRole
     place: str | None = None
     """The function that the head itself names, as symbol+offset/size."""
 

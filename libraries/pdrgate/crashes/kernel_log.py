@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from pdrgate.crashes.console_line import LONGEST, shown, without_stamp
+from pdrgate.crashes.console_line import LONGEST, shown_line, without_stamp
 from pdrgate.hosts.host import Host
 
 _TAINT = "/proc/sys/kernel/tainted"
@@ -74,6 +74,6 @@ def parse_warnings(log: str) -> tuple[str, ...]:
     found = []
     for line in log.split("\n"):
         level = _LEVEL.match(line)
-        if level and int(level[1]) <= WARNING and (text := without_stamp(shown(line[:LONGEST])).strip()):
+        if level and int(level[1]) <= WARNING and (text := without_stamp(shown_line(line[:LONGEST])).strip()):
             found.append(text)
     return tuple(found)

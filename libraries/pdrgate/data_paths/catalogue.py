@@ -10,17 +10,18 @@ from pkgutil import iter_modules
 from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError, bpf_build
 from pdrgate.data_paths import paths
 from pdrgate.data_paths.contract import NETWORKS, DataPath, Hop, Networks, Port, Station, segment
-from pdrgate.data_paths.path_description import Asked, PathDescription
+from pdrgate.data_paths.path_description import PathAsked, PathDescription
 from pdrgate.data_paths.receivers import CALLS, MOST_RECEIVERS, Call, Receivers
 from pdrgate.data_paths.set_up import SetUp
 from pdrgate.data_paths.set_up_path import SetUpPath
-from pdrgate.data_paths.tcp_streams import CONTROLS, Direction, TcpStreams
+from pdrgate.data_paths.tcp_streams import CONTROLS, StreamDirection, TcpStreams
 from pdrgate.errors import TestbedError
 from pdrgate.knobs import ChangeLog
 
 __all__ = [
-    "CALLS", "CONTROLS", "DATA_PATHS", "MOST_RECEIVERS", "NETWORKS", "UNDER_STEPS", "Call", "DataPath", "Direction",
-    "Hop", "Networks", "PathDescription", "Port", "Receivers", "SetUp", "Station", "TcpStreams", "data_path", "segment",
+    "CALLS", "CONTROLS", "DATA_PATHS", "MOST_RECEIVERS", "NETWORKS", "UNDER_STEPS", "Call", "DataPath", "Hop",
+    "Networks", "PathDescription", "Port", "Receivers", "SetUp", "Station", "StreamDirection", "TcpStreams",
+    "data_path", "segment",
 ]  # fmt: skip
 
 
@@ -71,5 +72,5 @@ def data_path(
         raise BpfBuildError(f"{path.title} runs no eBPF program; builds of one can be measured by {able}")
     if program is not None:
         program = bpf_build(program, path.program)
-    made = path.make(Asked(program, receivers or Receivers(), streams or TcpStreams(), changes))
+    made = path.make(PathAsked(program, receivers or Receivers(), streams or TcpStreams(), changes))
     return made if set_up is None else SetUpPath(made, set_up, stays=stays, told=told)

@@ -95,7 +95,7 @@ class NetworkState:
                 yield name, line
 
 
-def put_back(host: Host, earlier: NetworkState) -> list[str]:
+def restore_network(host: Host, earlier: NetworkState) -> list[str]:
     """Take away what the host has new; sentences on what it still has, and on what it has no more."""
     commands = [_KINDS[name].deleted(line) for name, line in earlier.new_in(NetworkState.of(host))]
     for command in dict.fromkeys(filter(None, commands)):

@@ -19,7 +19,7 @@ Fate = Literal["forwarded", "delivered"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PathAsked:
     """What a scenario and its run ask of a data path; each path takes what is its own."""
 
     program: BpfBuild | None = None
@@ -40,7 +40,7 @@ class PathDescription:
     """What a person calls it."""
     help: str
     """One sentence on what the SUT does with packets."""
-    make: Callable[[Asked], DataPath]
+    make: Callable[[PathAsked], DataPath]
     frames: Frames
     """The frames that it takes. A scenario chooses their size, flows and directions."""
     tag: str = ""

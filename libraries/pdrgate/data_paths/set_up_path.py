@@ -10,7 +10,7 @@ from typing import Literal
 
 from pdrgate.data_paths.contract import DataPath, Hop
 from pdrgate.data_paths.kernel_network import KernelNetwork
-from pdrgate.data_paths.network_state import NetworkState, put_back
+from pdrgate.data_paths.network_state import NetworkState, restore_network
 from pdrgate.data_paths.set_up import SetUp, SetUpStep
 from pdrgate.errors import SutError, TestbedError
 from pdrgate.hosts.host import Completed, Host
@@ -181,7 +181,7 @@ def _undone(one: _OnHop) -> list[str]:
             position, step = one.done.pop()
             if step.undo and (completed := one.run(step.undo)).exit_code:
                 told.append(_failed(one.hop.host, position, step.undo, completed))
-        told += put_back(one.hop.host, one.before)
+        told += restore_network(one.hop.host, one.before)
         one.hop.host.run("rm", "-rf", one.folder)
     except TestbedError as error:
         told.append(str(error))

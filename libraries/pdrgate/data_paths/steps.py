@@ -95,19 +95,19 @@ class _Closes(Protocol):
     def close(self) -> None: ...
 
 
-Program = TypeVar("Program", bound=_Closes)
+AnyProgram = TypeVar("AnyProgram", bound=_Closes)
 
 
-class Started(Generic[Program]):
+class Started(Generic[AnyProgram]):
     """A program that runs as long as the path is applied.
 
     Args:
         start: returns it once it is known to run, else raises TestbedError.
     """
 
-    def __init__(self, start: Callable[[], Program]) -> None:
+    def __init__(self, start: Callable[[], AnyProgram]) -> None:
         self._start = start
-        self.program: Program | None = None
+        self.program: AnyProgram | None = None
 
     def apply(self) -> None:
         self.program = self._start()

@@ -7,8 +7,8 @@ from typing import Literal
 
 from pdrgate.errors import UsageError
 
-Direction = Literal["receives", "sends"]
-DIRECTIONS: tuple[Direction, ...] = ("receives", "sends")
+StreamDirection = Literal["receives", "sends"]
+DIRECTIONS: tuple[StreamDirection, ...] = ("receives", "sends")
 MOST_STREAMS = 128
 """iperf3's own limit."""
 LEAST_WINDOW, MOST_WINDOW = 16, 16384
@@ -30,7 +30,7 @@ class TcpStreams:
     """KiB that a receiver advertises to each stream, at most."""
     congestion: str = "cubic"
     """The senders' congestion control."""
-    direction: Direction = "receives"
+    direction: StreamDirection = "receives"
     """What the SUT does."""
     delay: float = 0.0
     """Seconds by which the path lengthens each round trip."""

@@ -135,7 +135,7 @@ class Examination:
 
     def _still(self, environment: Environment) -> list[Check]:
         """The checks of this machine that another run does not falsify."""
-        checks = [machine.kernel(environment)]
+        checks = [machine.kernel_and_cpu(environment)]
         tools = ["ip", "ethtool"]
         if self._guest is not None:
             tools.append("qemu-system-x86_64")
@@ -163,9 +163,9 @@ class Examination:
             planned = self._config.sut_is_here
             return () if planned else self._quiet(self._host, dict.fromkeys(testbed.sut_cpus, "the SUT"))
         if self._guest is not None:  # its CPUs are this machine's, and its tools ours
-            return [machine.kernel(dataclasses.replace(environment, hypervisor=None))]
+            return [machine.kernel_and_cpu(dataclasses.replace(environment, hypervisor=None))]
         return [
-            machine.kernel(environment),
+            machine.kernel_and_cpu(environment),
             machine.rights(host),
             machine.tools(host, ["ip", "ethtool"]),
             machine.clock(environment),

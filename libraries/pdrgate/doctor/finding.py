@@ -19,6 +19,10 @@ class Status(StrEnum):
     FAIL = "fail"
 
 
+Outcome = tuple[Status, str, str]
+"""What a check finds: status, message and remedy."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One check's result, for a person: which part of the testbed, what is so, and what to do."""
@@ -41,7 +45,7 @@ class Check:
     """A check that a part of the testbed can be given: its name, and what finds status, message and remedy."""
 
     name: str
-    look: Callable[[], tuple[Status, str, str]]
+    look: Callable[[], Outcome]
 
     def on(self, part: str) -> Finding:
         """Do it. What it cannot find out, for whatever reason of the testbed's, is a finding as well."""
@@ -51,22 +55,22 @@ class Check:
             return Finding(part, self.name, Status.UNKNOWN, f"could not be found out: {error}")
 
 
-def ok(message: str) -> tuple[Status, str, str]:
+def ok(message: str) -> Outcome:
     """Nothing to do."""
     return Status.OK, message, ""
 
 
-def warn(message: str, remedy: str = "") -> tuple[Status, str, str]:
+def warn(message: str, remedy: str = "") -> Outcome:
     """A finding that lets the testbed measure, though the numbers may suffer."""
     return Status.WARN, message, remedy
 
 
-def fail(message: str, remedy: str = "") -> tuple[Status, str, str]:
+def fail(message: str, remedy: str = "") -> Outcome:
     """A finding that lets nothing be measured, or makes the numbers mean nothing."""
     return Status.FAIL, message, remedy
 
 
-def unknown(message: str) -> tuple[Status, str, str]:
+def unknown(message: str) -> Outcome:
     """A finding that cannot be told here."""
     return Status.UNKNOWN, message, ""
 

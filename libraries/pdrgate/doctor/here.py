@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from pdrgate.doctor.finding import Check, Status, fail, ok, warn
+from pdrgate.doctor.finding import Check, Outcome, fail, ok, warn
 from pdrgate.errors import TestbedError
 from pdrgate.guests.accelerator import KvmRecord, choose_accelerator
 from pdrgate.guests.qemu import qemu_version
@@ -19,8 +19,6 @@ from pdrgate.observers.cpu_use import descendants, read_threads
 from pdrgate.observers.environment import Environment
 from pdrgate.safety.journal import NAMESPACE_PREFIX
 from pdrgate.safety.recovery import Living
-
-Outcome = tuple[Status, str, str]
 
 _LITTLE, _TOO_LITTLE = 1 << 30, 50 << 20
 """Bytes: a long run with its plots takes tens of MB, and kernels that are unpacked hundreds."""

@@ -6,14 +6,12 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from pdrgate.doctor.finding import Check, Status, fail, ok, unknown, warn
+from pdrgate.doctor.finding import Check, Outcome, fail, ok, unknown, warn
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.cpus import format_cpu_list
 from pdrgate.hosts.host import CommandError, Host
 from pdrgate.observers.cpu_use import CpuUse, watch_cpus
 from pdrgate.observers.environment import Environment
-
-Outcome = tuple[Status, str, str]
 
 _CAPABILITIES = {12: "CAP_NET_ADMIN", 13: "CAP_NET_RAW", 21: "CAP_SYS_ADMIN", 23: "CAP_SYS_NICE"}
 _BUSY, _MUCH = 0.02, 0.25
@@ -79,7 +77,7 @@ def tools(host: Host, needed: Sequence[str]) -> Check:
     return Check("tools", look)
 
 
-def kernel(environment: Environment) -> Check:
+def kernel_and_cpu(environment: Environment) -> Check:
     """Which kernel on which CPU. Nothing of it is wrong; a person may see that it is not what was meant."""
 
     def look() -> Outcome:

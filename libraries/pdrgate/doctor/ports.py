@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pdrgate.data_paths.catalogue import Hop
-from pdrgate.doctor.finding import Check, Status, fail, ok, unknown, warn
+from pdrgate.doctor.finding import Check, Outcome, fail, ok, unknown, warn
 from pdrgate.doctor.here import node_of
 from pdrgate.hosts.cpus import format_cpu_list
 from pdrgate.hosts.host import read_files
 from pdrgate.observers.environment import Environment, PortEnvironment
-
-Outcome = tuple[Status, str, str]
 
 _ERRORS = ("rx_errors", "tx_errors", "rx_crc_errors")
 

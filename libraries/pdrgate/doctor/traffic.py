@@ -8,17 +8,15 @@ from contextlib import ExitStack
 from typing import Literal
 
 from pdrgate.data_paths.catalogue import data_path
-from pdrgate.doctor.finding import Check, Finding, Status, fail, ok, unknown, warn
+from pdrgate.doctor.finding import Check, Finding, Outcome, Status, fail, ok, unknown, warn
 from pdrgate.errors import PdrGateError, UsageError
 from pdrgate.observers.reading import gained
 from pdrgate.search.calibration import calibrate
 from pdrgate.testbeds import Testbed
 from pdrgate.traffic.frames import Frames
-from pdrgate.traffic.generator import Generator, in_words
+from pdrgate.traffic.generator import Generator, generator_in_words
 from pdrgate.trial import Trial
 from pdrgate.units import Rate, Ratio
-
-Outcome = tuple[Status, str, str]
 
 PART = "traffic"
 LOW_LOAD = 10_000.0
@@ -53,7 +51,7 @@ def self_test(testbed: Testbed) -> Iterator[Finding]:
             return
         if buffer is not None:
             yield buffer
-        yield Finding(PART, "generator", Status.OK, in_words(generator.describe()))
+        yield Finding(PART, "generator", Status.OK, generator_in_words(generator.describe()))
         test = _SelfTest(testbed, generator, path.family)
         for check in (
             Check("forward", lambda: test.loses_nothing(1)),

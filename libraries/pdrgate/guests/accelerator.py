@@ -98,7 +98,7 @@ def choose_accelerator(
         if boots:
             return AcceleratorChoice("kvm", why)
         return AcceleratorChoice("tcg", f"{why}; remembered in {record.path} until this machine is restarted")
-    found = KvmFinding(False, problem) if problem is not None else compare(qemu)
+    found = KvmFinding(False, problem) if problem is not None else compare_accelerators(qemu)
     if wanted == "auto":
         return (
             AcceleratorChoice("kvm", found.why, found.patience) if found.faster else AcceleratorChoice("tcg", found.why)
@@ -122,20 +122,20 @@ class ProbeError(Exception):
 
 
 @functools.cache
-def compare(qemu: str) -> KvmFinding:
+def compare_accelerators(qemu: str) -> KvmFinding:
     """Run the probe both ways, emulation first: its time says how long KVM may take."""
     try:
-        emulated = probe(qemu, "tcg", PROBE_LIMIT)
+        emulated = probe_time(qemu, "tcg", PROBE_LIMIT)
     except ProbeError as error:
         without, limit, least, patience = str(error), PROBE_LIMIT, PROBE_LIMIT, None
     else:
         without, limit = f"took {emulated:.2f} s", max(_KVM_LEAST, _KVM_MULTIPLE * emulated)
         least, patience = emulated, max(_LEAST_PATIENCE, _PATIENCE_MULTIPLE * emulated)
     try:
-        accelerated = probe(qemu, "kvm", limit)
+        accelerated = probe_time(qemu, "kvm", limit)
         if accelerated >= least:
             # Others may have had the CPU just then.
-            accelerated = min(accelerated, probe(qemu, "kvm", limit))
+            accelerated = min(accelerated, probe_time(qemu, "kvm", limit))
     except ProbeError as error:
         return KvmFinding(False, f"{DEVICE} opens but runs nothing: a probe {error} by it and {without} by emulation")
     told = f"a probe took {accelerated:.2f} s by {DEVICE} and {without} by emulation"
@@ -144,7 +144,7 @@ def compare(qemu: str) -> KvmFinding:
     return KvmFinding(True, told, patience)
 
 
-def probe(qemu: str, accelerator: Accelerator, limit: float) -> float:
+def probe_time(qemu: str, accelerator: Accelerator, limit: float) -> float:
     """Seconds that the probe takes from QEMU's start to its end. Raises ProbeError when it does not end well."""
     code = os.memfd_create("pdrgate-probe")
     try:

@@ -27,7 +27,7 @@ from typing import Any, Literal, Protocol, Self
 
 from pdrgate.builds.boot_image import elf_image
 from pdrgate.builds.kernel_build import BuildError, KernelBuild
-from pdrgate.crashes.faults import Crash, gravest
+from pdrgate.crashes.faults import Crash, gravest_crash
 from pdrgate.crashes.source_lines import SourceLines
 from pdrgate.guests import guest_bridge, guest_console
 from pdrgate.guests.accelerator import AcceleratorChoice, choose_accelerator
@@ -405,7 +405,7 @@ class Guest:
                 sandbox=SANDBOX if sandboxes() else "",
             )  # fmt: skip
             cpus = format_cpu_list(self.config.boot_cpus or self.config.cpus)
-            before = ["setpriv", "--pdeathsig", "KILL", *guest_console.BOUND, "taskset", "-c", cpus]
+            before = ["setpriv", "--pdeathsig", "KILL", *guest_console.OUTPUT_BOUND, "taskset", "-c", cpus]
             if self.config.isolate and not self.config.metered:
                 before += ["nice", "-n", "-20"]
             if namespace is not None:
@@ -505,7 +505,7 @@ class Guest:
         if self._console.full:
             self._end()
         found = self._console.whole_faults(lambda: self.running)
-        crash = gravest(crash for crash in found if crash.kind != "taint-warning")
+        crash = gravest_crash(crash for crash in found if crash.kind != "taint-warning")
         where = f"console: {self.console}"
         if self._closed:
             raise GuestError(f"{self.build.name}: this boot of it has been ended already", self.console) from cause
@@ -519,7 +519,7 @@ class Guest:
             raise BuildError(f"{self.build.name} boots, but offers no way in: {why}; {where}") from cause
         last = f"its console ends with: {self._console.last_lines()}; {where}"
         if self._console.full:
-            most = f"{guest_console.MOST >> 20} MiB"
+            most = f"{guest_console.MOST_OUTPUT >> 20} MiB"
             raise GuestError(
                 f"{self.build.name} wrote more than {most} to its console; {last}", self.console
             ) from cause

@@ -10,7 +10,7 @@ import select
 import socket
 import sys
 
-MOST = 1 << 16
+LONGEST_ANSWER = 1 << 16
 """Bytes of a guest's answers before the one that was asked for."""
 
 
@@ -33,7 +33,7 @@ def main(sockets: str) -> int:
     answer = b""
     while f"open {token}\n".encode() not in answer:
         chunk = control.recv(4096)
-        if not chunk or len(answer) > MOST:
+        if not chunk or len(answer) > LONGEST_ANSWER:
             print("the guest has ended" if not chunk else "the guest opens no shell and says all else", file=sys.stderr)
             return 1
         answer += chunk

@@ -16,10 +16,10 @@ from pathlib import Path
 from pdrgate.crashes.faults import Crash, FaultReader, last_lines
 from pdrgate.errors import StorageError
 
-MOST = 8 << 20
+MOST_OUTPUT = 8 << 20
 """Bytes that a guest may write; a boot of a distribution's kernel has 30 to 60 kB, and to read so many takes some s."""
 
-BOUND = ("prlimit", f"--fsize={MOST}", "--core=0")
+OUTPUT_BOUND = ("prlimit", f"--fsize={MOST_OUTPUT}", "--core=0")
 """What QEMU is started by: no file that it writes gets longer, and it leaves no core."""
 
 _CHUNK = 1 << 20
@@ -63,11 +63,11 @@ class GuestConsole:
     @property
     def full(self) -> bool:
         """Whether the guest wrote more than it may."""
-        return self.length >= MOST
+        return self.length >= MOST_OUTPUT
 
     def text(self) -> str:
         """All of it."""
-        return self._bytes(0, MOST).decode(errors="replace")
+        return self._bytes(0, MOST_OUTPUT).decode(errors="replace")
 
     def last_lines(self) -> str:
         """How it ends, in one line."""

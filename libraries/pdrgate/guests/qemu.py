@@ -15,7 +15,7 @@ from pdrgate.errors import TestbedError
 
 Accelerator = Literal["kvm", "tcg"]
 
-PROGRAM = "qemu-system-x86_64"
+QEMU = "qemu-system-x86_64"
 
 RINGS = (256, 512, 1024)
 """Receive ring sizes that virtio-net takes."""
@@ -50,10 +50,10 @@ class NetworkPort:
 
 def find_qemu() -> str:
     """The path of QEMU. Raises TestbedError when it is not installed."""
-    found = shutil.which(PROGRAM)
+    found = shutil.which(QEMU)
     if found is None:
         raise TestbedError(
-            f"{PROGRAM} is not installed, and kernels are booted in it; run ./ci/bootstrap, or: "
+            f"{QEMU} is not installed, and kernels are booted in it; run ./ci/bootstrap, or: "
             "apt-get install qemu-system-x86"
         )
     return found

@@ -17,7 +17,7 @@ from pdrgate.errors import DataError, StorageError
 
 _Line = TypeVar("_Line")
 
-LARGEST = 64 << 20
+LARGEST_NOISE_FILE = 64 << 20
 """Bytes of a file that runs leave for the next ones: a line for each try or comparison, of a few kilobytes."""
 
 
@@ -25,7 +25,7 @@ def readable_lines(path: Path, holding: str, kind: type[_Line]) -> list[_Line]:
     """The lines of a file that hold a text and can be read as ``kind``, the first first; none where there is no file.
 
     A line that cannot be read, a torn one or one of another version, is passed over. What runs leave for the next ones
-    is a plain file of those who run them, and not larger than `LARGEST`.
+    is a plain file of those who run them, and not larger than `LARGEST_NOISE_FILE`.
 
     Raises:
         DataError: the file cannot be read, or is no such file.
@@ -160,8 +160,10 @@ def _refuse_others(fd: int, path: Path) -> None:
             f"{path} belongs to another user (uid {found.st_uid}), who could write anything there; name another file "
             "with --noise"
         )
-    if found.st_size > LARGEST:
-        raise DataError(f"{path} is larger than {LARGEST >> 20} MiB, which no runs leave; name another with --noise")
+    if found.st_size > LARGEST_NOISE_FILE:
+        raise DataError(
+            f"{path} is larger than {LARGEST_NOISE_FILE >> 20} MiB, which no runs leave; name another with --noise"
+        )
 
 
 def _is_object(line: bytes) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from pdrgate.errors import DataError, StorageError, without_value
-from pdrgate.history.upgrade import OLDEST, upgraded
+from pdrgate.history.upgrade import OLDEST, upgraded_result
 from pdrgate.results.file_name import as_text
 from pdrgate.results.model import SCHEMA, RunResult
 
@@ -42,7 +42,7 @@ def keep_result(path: Path, raw: bytes, source: str) -> RunResult:
         DataError: it is not a result that this version understands; what was in the file stays.
         StorageError: the file cannot be written.
     """
-    result = decoded(raw, source)
+    result = decoded_result(raw, source)
     _put(path, raw)
     return result
 
@@ -72,10 +72,10 @@ def read_result(path: Path) -> RunResult:
         raw = file.read_bytes()
     except OSError as error:
         raise DataError(f"cannot read {file}: {error.strerror}; {_ADVICE}") from error
-    return decoded(raw, str(file))
+    return decoded_result(raw, str(file))
 
 
-def decoded(raw: bytes, file: str) -> RunResult:
+def decoded_result(raw: bytes, file: str) -> RunResult:
     """The result in the content of ``file``, which is only named. Raises as `read_result` does."""
     if not raw.strip():
         raise DataError(f"{file} is empty; {_ADVICE}")
@@ -150,7 +150,7 @@ def _content(file: str, raw: bytes) -> Mapping[str, Any]:
     if version > SCHEMA:
         raise DataError(f"{file} is of schema {version}, written by a newer pdrgate; use that version")
     try:
-        return upgraded(content)
+        return upgraded_result(content)
     except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
         raise DataError(
             f"{file} is no result of schema {version}: it is damaged ({type(error).__name__}); {_ADVICE}"

@@ -15,7 +15,7 @@ OLDEST = 1
 """The oldest schema version that is read."""
 
 
-def upgraded(content: Mapping[str, Any]) -> Mapping[str, Any]:
+def upgraded_result(content: Mapping[str, Any]) -> Mapping[str, Any]:
     """The decoded result.json of any known schema version as one of this version.
 
     Raises:

@@ -28,7 +28,7 @@ from pdrgate.hosts.ssh_login import Login, SshError, UnreachableError, log_in
 from pdrgate.hosts.ssh_target import SshTarget
 
 PREFIX = "ssh:"
-PATIENCE = 20.0
+SSH_PATIENCE = 20.0
 """Seconds that a host which was connected before is tried for again: its SSH server may be restarting."""
 COMMAND_TIMEOUT = 10.0
 
@@ -64,7 +64,7 @@ class SshConnection:
     """
 
     def __init__(
-        self, target: SshTarget, login: Callable[[SshTarget], Login] = log_in, patience: float = PATIENCE
+        self, target: SshTarget, login: Callable[[SshTarget], Login] = log_in, patience: float = SSH_PATIENCE
     ) -> None:
         self.target = target
         self._login = login

@@ -213,7 +213,7 @@ class _RefuseUnknown(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]  # it
         wanted = self._target.host_key
         if wanted is None:
             raise HostKeyError(_unknown(self._target, hostname, key))
-        if wanted.rstrip("=") != fingerprint(key):
+        if wanted.rstrip("=") != key_fingerprint(key):
             raise HostKeyError(_changed(self._target, key, None))
 
 
@@ -293,7 +293,7 @@ def parse_host_key(text: str) -> tuple[str, paramiko.PKey]:
         ) from error
 
 
-def fingerprint(key: paramiko.PKey) -> str:
+def key_fingerprint(key: paramiko.PKey) -> str:
     """``SHA256:…``, as ssh-keygen -l shows it."""
     return "SHA256:" + base64.b64encode(hashlib.sha256(key.asbytes()).digest()).decode().rstrip("=")
 
@@ -311,8 +311,9 @@ def _unknown(target: SshTarget, hostname: str, key: paramiko.PKey) -> str:
     where = " and ".join(map(str, files)) or "no known_hosts file"
     verb = "have" if len(files) > 1 else "has" if files else "knows"
     return (
-        f"the host key of {target.alias} ({target.where}) is unknown: it shows {key.get_name()} {fingerprint(key)}, "
-        f"and {where} {verb} none for {hostname}; compare it on the host (ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub), "
+        f"the host key of {target.alias} ({target.where}) is unknown: it shows {key.get_name()} "
+        f"{key_fingerprint(key)}, and {where} {verb} none for {hostname}; compare it on the host "
+        "(ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub), "
         "then give it in the testbed file as host_key, or add it to known_hosts"
     )
 
@@ -321,17 +322,17 @@ def _changed(target: SshTarget, shown: paramiko.PKey, known: paramiko.PKey | Non
     if target.host_key is not None:
         expected = f"the testbed file (host_key) expects {target.host_key[:80]}"
         if known is not None:
-            expected = f"the testbed file (host_key) expects {known.get_name()} {fingerprint(known)}"
+            expected = f"the testbed file (host_key) expects {known.get_name()} {key_fingerprint(known)}"
         remedy = "correct host_key"
     else:
         assert known is not None
         where = " and ".join(map(str, _known_hosts(target)))
-        expected = f"{where} has {known.get_name()} {fingerprint(known)}"
+        expected = f"{where} has {known.get_name()} {key_fingerprint(known)}"
         name = target.address if target.port == 22 else f"[{target.address}]:{target.port}"
         remedy = f"remove the old key (ssh-keygen -R '{name}') and add the new one"
     return (
         f"the host key of {target.alias} ({target.where}) is not the expected one: it shows {shown.get_name()} "
-        f"{fingerprint(shown)}, but {expected}; somebody may be in between: only if you know that the host was "
+        f"{key_fingerprint(shown)}, but {expected}; somebody may be in between: only if you know that the host was "
         f"installed anew, {remedy}"
     )
 

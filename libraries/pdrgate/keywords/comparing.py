@@ -10,7 +10,7 @@ from typing import TypeVar
 from robot.api.deco import keyword
 
 from pdrgate.builds.bpf_build import BpfBuild, bpf_build
-from pdrgate.builds.identity import identity
+from pdrgate.builds.identity import build_identity
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import DATA_PATHS
@@ -19,6 +19,7 @@ from pdrgate.gate.comparisons.by_scenario import comparison_of
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.spike_in import spike_in
+from pdrgate.gate.run.options import FEWEST_BOOTS
 from pdrgate.keywords.log import show_scenario
 from pdrgate.keywords.state import State
 from pdrgate.results.model import Side
@@ -28,9 +29,6 @@ _Found = TypeVar("_Found")
 
 _DRAWING = "drawing what it rests on"
 """Said behind the verdict, of which a run ends seconds later."""
-
-FEWEST_BOOTS = 3
-"""Of each build: two pairs have a deviation that is anybody's guess."""
 
 
 class BuildKeywords:
@@ -71,7 +69,7 @@ class BuildKeywords:
         session = self._state.current.session
 
         def build(side: Side, named: KernelBuild) -> Build:
-            return Build(side, named.label, partial(session.boot, named), identity=identity(named))
+            return Build(side, named.label, partial(session.boot, named), identity=build_identity(named))
 
         self._compare(named_build, build, (baseline, candidate), boots, tolerance, budget)
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from robot.api.deco import keyword
 
-from pdrgate.data_paths.catalogue import DATA_PATHS, UNDER_STEPS, Call, Direction, SetUp
+from pdrgate.data_paths.catalogue import DATA_PATHS, UNDER_STEPS, Call, SetUp, StreamDirection
 from pdrgate.data_paths.set_up import named_set_up, set_up_of
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.scenario_file import scenario_of
@@ -115,7 +115,7 @@ class ScenarioKeywords:
         count: int | None = None,
         window: int | None = None,
         congestion: str | None = None,
-        direction: Direction | None = None,
+        direction: StreamDirection | None = None,
         delay: Duration | None = None,
         loss: Ratio | None = None,
     ) -> None:

@@ -17,7 +17,7 @@ from pdrgate.knobs.knob import ANY, ChangeLog, Knob, Missing
 from pdrgate.knobs.knob_set import KnobSet, Undone, put_back
 from pdrgate.knobs.neighbours import StaticNeighbours, neighbours, static_neighbours
 from pdrgate.knobs.offloads import EthtoolFeatures, offloads
-from pdrgate.knobs.plan import PlannedKnob, contradictions, knobs_text, plan_knobs, sysctls
+from pdrgate.knobs.plan import PlannedKnob, knobs_text, plan_contradictions, plan_knobs, sysctls
 from pdrgate.knobs.qdisc import RootQdisc
 from pdrgate.knobs.queues import QueueFiles, rfs_off, rps, rps_cpus, rps_knobs, rps_off, xps
 from pdrgate.knobs.records import knob_from_record, of_whole_machine
@@ -29,9 +29,9 @@ __all__ = [
     "ANY", "MOST_INSTRUCTIONS", "NO_RULES", "ChangeLog", "EgressFilter", "EthtoolFeatures", "EthtoolSettings",
     "FileKnob", "FirewallRules", "FlowHash", "Governor", "IdleLatency", "IndirectionTable", "InterruptAffinity",
     "Irqbalance", "KernelThreadNice", "Knob", "KnobSet", "Missing", "PlannedKnob", "QueueFiles", "RootQdisc",
-    "SideRoutes", "Smt", "StaticNeighbours", "Turbo", "Undone", "batching", "channels", "coalescing", "contradictions",
+    "SideRoutes", "Smt", "StaticNeighbours", "Turbo", "Undone", "batching", "channels", "coalescing",
     "device_attribute", "device_interrupts", "each", "egress_filter", "flow_hash", "idle_latency", "in_turn",
     "knob_from_record", "knobs_text", "most_side_routes", "mtu", "neighbours", "of_whole_machine", "offloads",
-    "pause_frames", "plan_knobs", "put_back", "rfs_off", "rings", "rps", "rps_cpus", "rps_knobs", "rps_off",
-    "side_routes", "static_neighbours", "sysctl", "sysctls", "threaded_napi", "xps",
+    "pause_frames", "plan_contradictions", "plan_knobs", "put_back", "rfs_off", "rings", "rps", "rps_cpus", "rps_knobs",
+    "rps_off", "side_routes", "static_neighbours", "sysctl", "sysctls", "threaded_napi", "xps",
 ]  # fmt: skip

@@ -61,7 +61,7 @@ def last_number(name: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def words(text: str) -> str:
+def shares_in_words(text: str) -> str:
     """A share or a state, for people."""
     how, _, listed = text.partition(" ")
     if how == "each" and listed == NONE:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pdrgate.hosts.cpus import format_cpu_list, parse_cpu_list
 from pdrgate.hosts.host import Host
-from pdrgate.knobs.cpu_shares import absent_cpus, is_share, last_number, shares, words
+from pdrgate.knobs.cpu_shares import absent_cpus, is_share, last_number, shares, shares_in_words
 from pdrgate.knobs.file_set_knob import FileSetKnob
 from pdrgate.knobs.states import parse_state
 
@@ -29,7 +29,7 @@ class InterruptAffinity(FileSetKnob):
     value: str
 
     def describe(self) -> str:
-        return f"interrupts of {self.device}: {words(self.value)}"
+        return f"interrupts of {self.device}: {shares_in_words(self.value)}"
 
     def lacking(self, host: Host) -> str | None:
         if self.gone(host):

@@ -60,9 +60,9 @@ def plan_knobs(section: Mapping[str, Any], ports: Sequence[str]) -> tuple[Planne
     are called, each gets all knobs of the section ``ports``.
 
     Raises:
-        TestbedError: the section contradicts itself, see `contradictions`, or names a port that the host has not.
+        TestbedError: the section contradicts itself, see `plan_contradictions`, or names a port that the host has not.
     """
-    for key, problem in contradictions(section):
+    for key, problem in plan_contradictions(section):
         raise TestbedError(f"{'.'.join(('sut', 'knobs', *key))}: {problem}")
     for port in section.get("neighbours", {}):
         if port not in ports:
@@ -79,7 +79,7 @@ def sysctls(section: Mapping[str, Any]) -> dict[str, int | str]:
     return {name: value for name, value in section.items() if _is_sysctl(name)} | dict(section.get("sysctls", {}))
 
 
-def contradictions(section: Mapping[str, Any]) -> Iterator[tuple[_Key, str]]:
+def plan_contradictions(section: Mapping[str, Any]) -> Iterator[tuple[_Key, str]]:
     """What no schema can say against a section that follows it: the key below ``sut.knobs``, and the problem."""
     for key, name, value in (
         *((("sysctls", name), name, value) for name, value in section.get("sysctls", {}).items()),

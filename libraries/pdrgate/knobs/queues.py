@@ -8,7 +8,7 @@ from typing import Literal
 
 from pdrgate.hosts.cpus import cpu_mask, format_cpu_list, parse_cpu_list, parse_cpu_mask
 from pdrgate.hosts.host import Host
-from pdrgate.knobs.cpu_shares import NONE, absent_cpus, each, is_share, shares, words
+from pdrgate.knobs.cpu_shares import NONE, absent_cpus, each, is_share, shares, shares_in_words
 from pdrgate.knobs.file_knob import FileKnob
 from pdrgate.knobs.file_set_knob import FileSetKnob, read_set
 from pdrgate.knobs.states import parse_state
@@ -32,7 +32,7 @@ class QueueFiles(FileSetKnob):
 
     def describe(self) -> str:
         flows = self.attribute == "rps_flow_cnt"
-        return f"{_WORDS[self.attribute]} of {self.device}: {self.value if flows else words(self.value)}"
+        return f"{_WORDS[self.attribute]} of {self.device}: {self.value if flows else shares_in_words(self.value)}"
 
     def lacking(self, host: Host) -> str | None:
         if self.gone(host):

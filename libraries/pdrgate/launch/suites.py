@@ -24,15 +24,15 @@ def default_testbed(builds: bool) -> tuple[Path, str]:
     Args:
         builds: whether kernel builds are handed over.
     """
-    from pdrgate.guests.qemu import PROGRAM
+    from pdrgate.guests.qemu import QEMU
 
     folder = Path("resources/testbeds")
     if builds:
         return folder / "local-vm.yaml", "testbed local-vm: the builds are booted in guests; --testbed names another"
     if platform.machine() != "x86_64":
         lacking = f"guests are x86, and this machine is {platform.machine()}"
-    elif shutil.which(PROGRAM) is None:
-        lacking = f"{PROGRAM} is not installed: ./ci/bootstrap --vm"
+    elif shutil.which(QEMU) is None:
+        lacking = f"{QEMU} is not installed: ./ci/bootstrap --vm"
     else:
         return folder / "steady-guest.yaml", (
             "testbed steady-guest: a guest of constant speed gives an answer that repeats on a machine that others use "

@@ -1,7 +1,7 @@
 """What is measured (floor 3): each measurand says which trials it needs, and what they come to."""
 
 from pdrgate.measurands.cost import Cost, PacketCost
-from pdrgate.measurands.description import Asked, Description, Role, Tolerance
+from pdrgate.measurands.description import Description, MeasurandRole, Tolerance, TolerancesAsked
 from pdrgate.measurands.latency import LatencyTrials, MedianLatency, TailLatency
 from pdrgate.measurands.measurand import (
     LATENCY,
@@ -45,48 +45,11 @@ from pdrgate.measurands.tcp import (
 from pdrgate.measurands.window_curve import WindowCurve
 
 __all__ = [
-    "DESCRIPTIONS",
-    "LATENCY",
-    "OF_TRANSFERS",
-    "OF_TRIALS",
-    "PAST_TRIALS",
-    "RECEIVE_RATE",
-    "Ask",
-    "Asked",
-    "AtRest",
-    "ByteCost",
-    "Compared",
-    "Cost",
-    "Description",
-    "LatencyTrials",
-    "LeastDelivered",
-    "LivelockThreshold",
-    "LoadedRoundTrip",
-    "Measurand",
-    "MedianLatency",
-    "OverloadThroughput",
-    "PacketCost",
-    "PartialDropRate",
-    "ReplicateStep",
-    "Role",
-    "SaturationThroughput",
-    "Setting",
-    "Sweep",
-    "TailLatency",
-    "TcpThroughput",
-    "Tolerance",
-    "TransferAsk",
-    "TransferMeasurand",
-    "TransferSetting",
-    "TransferStep",
-    "Transmissions",
-    "WindowCurve",
-    "compared_of",
-    "described",
-    "lower_is_better",
-    "of_setting",
-    "of_transfers",
-    "replicate_of",
-    "told_of",
-    "unit_of",
+    "DESCRIPTIONS", "LATENCY", "OF_TRANSFERS", "OF_TRIALS", "PAST_TRIALS", "RECEIVE_RATE", "Ask", "AtRest", "ByteCost",
+    "Compared", "Cost", "Description", "LatencyTrials", "LeastDelivered", "LivelockThreshold", "LoadedRoundTrip",
+    "Measurand", "MeasurandRole", "MedianLatency", "OverloadThroughput", "PacketCost", "PartialDropRate",
+    "ReplicateStep", "SaturationThroughput", "Setting", "Sweep", "TailLatency", "TcpThroughput", "Tolerance",
+    "TolerancesAsked", "TransferAsk", "TransferMeasurand", "TransferSetting", "TransferStep", "Transmissions",
+    "WindowCurve", "compared_of", "described", "lower_is_better", "of_setting", "of_transfers", "replicate_of",
+    "told_of", "unit_of",
 ]  # fmt: skip

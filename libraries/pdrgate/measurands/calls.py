@@ -13,7 +13,7 @@ from statistics import median
 from typing import ClassVar, Self
 
 from pdrgate.measurands.cost import idle_of, on_path, saturated
-from pdrgate.measurands.description import Description, Parts, Role
+from pdrgate.measurands.description import Description, MeasurandRole, Parts
 from pdrgate.measurands.measurand import Ask, Setting
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.results.model import Better
@@ -29,7 +29,7 @@ class Calls:
 
     about: ClassVar[Description] = Description(
         "calls", Unit("calls/packet", metric="calls_per_packet", prefixed=False), "lower",
-        "calls of functions of the SUT's kernel for a packet, at saturation", role=Role.TOLD,
+        "calls of functions of the SUT's kernel for a packet, at saturation", role=MeasurandRole.TOLD,
         parts=Parts(
             change=lambda one: (one.calls_after or 0.0) - (one.calls_before or 0.0), sure=lambda one: one.calls_changed
         ),

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Self
 
-from pdrgate.measurands.description import Description, Parts, Role, Tolerance
+from pdrgate.measurands.description import Description, MeasurandRole, Parts, Tolerance
 from pdrgate.measurands.measurand import TOLD_IN, Ask, Setting
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.phase import Phase
@@ -37,8 +37,8 @@ _ALIKE = 0.005
 INSTRUCTIONS = Unit(
     "instructions/packet", metric="instructions_per_packet", short="instr", axis="instr./packet", prefixed=False
 )  # fmt: skip
-TOLERANCE = Tolerance(COST_TOLERANCE, "cost_tolerance")
-PARTS = Parts(change=lambda one: one.change, sure=lambda one: one.sure)
+TOLERANCE_OF_COST = Tolerance(COST_TOLERANCE, "cost_tolerance")
+PARTS_OF_COST = Parts(change=lambda one: one.change, sure=lambda one: one.sure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +49,17 @@ class _MoreInstructions:
     says_worse: bool = True
 
     def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str | None:
-        return None if functions is None else cost_in_words(change, functions)
+        return None if functions is None else cost_change_in_words(change, functions)
 
 
-def cost_in_words(change: ChangeResult, functions: Sequence[FunctionChange]) -> str:
+def cost_change_in_words(change: ChangeResult, functions: Sequence[FunctionChange]) -> str:
     """``a packet costs 6.4 % more instructions (+5.9 to +6.9 %), most of it in migrate_enable (+130)``."""
     low, high = sorted((change.lower, change.upper))
     more = "more" if change.change >= 0 else "fewer"
     told = (
         f"a packet costs {100 * abs(change.change):.1f} % {more} instructions ({100 * low:+.1f} to {100 * high:+.1f} %)"
     )
-    where = PARTS.within(change.candidate - change.baseline, functions)
+    where = PARTS_OF_COST.within(change.candidate - change.baseline, functions)
     return f"{told}, {where}" if where else told
 
 
@@ -102,7 +102,7 @@ class Cost:
 
     about: ClassVar[Description] = Description(
         "cost", INSTRUCTIONS, "lower", "instructions that the SUT's kernel executes for a packet, at saturation",
-        role=Role.BESIDE, tolerance=TOLERANCE, sentence=_MoreInstructions(), parts=PARTS,
+        role=MeasurandRole.BESIDE, tolerance=TOLERANCE_OF_COST, sentence=_MoreInstructions(), parts=PARTS_OF_COST,
     )  # fmt: skip
     name: ClassVar[str] = about.name
     unit: ClassVar[str] = about.unit

@@ -12,9 +12,9 @@ from statistics import median
 from typing import ClassVar, Self
 
 from pdrgate.measurands.cost import saturated
-from pdrgate.measurands.description import Description, Role
+from pdrgate.measurands.description import Description, MeasurandRole
 from pdrgate.measurands.measurand import Ask, Setting
-from pdrgate.measurands.observed import gained
+from pdrgate.measurands.observed import gained_by_places
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.results.model import Better
 from pdrgate.trial import Trial
@@ -32,7 +32,7 @@ class Cycles:
 
     about: ClassVar[Description] = Description(
         "cycles", Unit("cycles/packet", metric="cycles_per_packet", prefixed=False), "lower",
-        "cycles that the SUT's CPUs spend in the kernel for a packet, at saturation", role=Role.TOLD,
+        "cycles that the SUT's CPUs spend in the kernel for a packet, at saturation", role=MeasurandRole.TOLD,
     )  # fmt: skip
     name: ClassVar[str] = about.name
     unit: ClassVar[str] = about.unit
@@ -46,6 +46,8 @@ class Cycles:
         return None  # the trials of the cost tell it
 
     def value(self, trials: Sequence[Trial]) -> float | None:
-        told = [(gained(one, "cpu", "kernel_cycles"), one.forwarded) for one in saturated(trials, self.loss_ratio)]
+        told = [
+            (gained_by_places(one, "cpu", "kernel_cycles"), one.forwarded) for one in saturated(trials, self.loss_ratio)
+        ]
         each = [cycles / packets for cycles, packets in told if cycles]
         return median(each) if each else None

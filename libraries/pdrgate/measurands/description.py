@@ -15,11 +15,11 @@ from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.results.model import Better, ChangeResult, FunctionChange
 from pdrgate.tolerances import TOLERANCE
 
-Asked = Mapping[str, float | None]
+TolerancesAsked = Mapping[str, float | None]
 """Tolerances by the option that asks for them. What is missing was not asked for; of None nothing is judged."""
 
 
-class Role(Enum):
+class MeasurandRole(Enum):
     """What a measurand is in a run."""
 
     FIRST = "a run can be about it"
@@ -40,13 +40,13 @@ class Tolerance:
     least_delivered: float = 0.0
     """The same where packets end at programs of the SUT."""
 
-    def accepted(self, asked: Asked, *, delivered: bool = False) -> float:
+    def accepted(self, asked: TolerancesAsked, *, delivered: bool = False) -> float:
         """The change that is accepted of a run; ``delivered`` says whether packets end at programs of the SUT."""
         found = asked.get(self.option)
         least = max(self.least, self.least_delivered) if delivered else self.least
         return max(self.default if found is None else float(found), least)
 
-    def judges(self, asked: Asked) -> bool:
+    def judges(self, asked: TolerancesAsked) -> bool:
         """Whether a run judges it; else it is told."""
         return self.option not in asked or asked[self.option] is not None
 
@@ -114,7 +114,7 @@ class Description:
     """Which direction is good."""
     about: str
     """What it is, in a clause for a reader of the documentation."""
-    role: Role = Role.FIRST
+    role: MeasurandRole = MeasurandRole.FIRST
     tolerance: Tolerance = Tolerance()
     essential: bool = False
     """Whether pairs of boots need it: it is timed, so that its values have a shape from boot to boot that is judged."""
@@ -128,9 +128,9 @@ class Description:
         """The unit as result.json has it."""
         return self.quantity.name
 
-    def judged(self, asked: Asked) -> bool:
+    def judged(self, asked: TolerancesAsked) -> bool:
         """Whether a run compares it, by the tolerances that it was asked for."""
-        return self.role is not Role.TOLD and self.tolerance.judges(asked)
+        return self.role is not MeasurandRole.TOLD and self.tolerance.judges(asked)
 
     def told(self, change: ChangeResult, functions: Sequence[FunctionChange] | None = None) -> str:
         """A change in words and numbers."""

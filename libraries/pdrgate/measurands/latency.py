@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Self
 
-from pdrgate.measurands.description import Description, Role, Tolerance, unresolved
+from pdrgate.measurands.description import Description, MeasurandRole, Tolerance, unresolved
 from pdrgate.measurands.measurand import LATENCY, Ask, Setting, rounded
 from pdrgate.measurands.unit_spelling import SECONDS
 from pdrgate.phase import Phase
@@ -39,7 +39,7 @@ _PROBES = 0.25
 """Of the packets, at most: where loads are small too, the traffic is what it is without probes."""
 
 
-TOLERANCE = Tolerance(LATENCY_TOLERANCE, "latency_tolerance")
+TOLERANCE_OF_LATENCY = Tolerance(LATENCY_TOLERANCE, "latency_tolerance")
 """See docs/method.md for what latencies of equal builds deviate by."""
 
 
@@ -94,7 +94,8 @@ class MedianLatency:
 
     about: ClassVar[Description] = Description(
         "median latency at 50% PDR", SECONDS, "lower", "the median of the probes at half of the PDR",
-        role=Role.BESIDE, tolerance=TOLERANCE, sentence=_Title("the median latency at 50 % of the PDR"),
+        role=MeasurandRole.BESIDE, tolerance=TOLERANCE_OF_LATENCY,
+        sentence=_Title("the median latency at 50 % of the PDR"),
     )  # fmt: skip
     name: ClassVar[str] = about.name
     unit: ClassVar[str] = about.unit
@@ -125,7 +126,8 @@ class TailLatency:
 
     about: ClassVar[Description] = Description(
         "p99 latency at 90% PDR", SECONDS, "lower", "the 99th percentile of the probes at 90 % of the PDR",
-        role=Role.BESIDE, tolerance=TOLERANCE, sentence=_Title("the 99th percentile of latency at 90 % of the PDR"),
+        role=MeasurandRole.BESIDE, tolerance=TOLERANCE_OF_LATENCY,
+        sentence=_Title("the 99th percentile of latency at 90 % of the PDR"),
     )  # fmt: skip
     name: ClassVar[str] = about.name
     unit: ClassVar[str] = about.unit

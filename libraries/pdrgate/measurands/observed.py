@@ -6,7 +6,7 @@ from pdrgate.observers.reading import Place, PlaceKind
 from pdrgate.trial import Trial
 
 
-def gained(trial: Trial, kind: PlaceKind, name: str) -> int | None:
+def gained_by_places(trial: Trial, kind: PlaceKind, name: str) -> int | None:
     """What a counter gained during a trial, over all places of a kind; None where no place has such a counter."""
     places = [place for place in trial.counters_before if Place.parse(place).kind == kind]
     known = [place for place in places if name in trial.counters_after.get(place, {})]

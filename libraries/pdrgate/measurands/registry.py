@@ -11,7 +11,7 @@ from typing import Final
 from pdrgate.measurands.calls import Calls
 from pdrgate.measurands.cost import Cost
 from pdrgate.measurands.cycles import Cycles
-from pdrgate.measurands.description import Description, Role
+from pdrgate.measurands.description import Description, MeasurandRole
 from pdrgate.measurands.latency import MedianLatency, TailLatency
 from pdrgate.measurands.measurand import Described, Measurand, Setting
 from pdrgate.measurands.overload import LivelockThreshold, OverloadThroughput
@@ -55,12 +55,12 @@ def of_transfers(setting: TransferSetting) -> tuple[TransferMeasurand, ...]:
 
 def compared_of(kinds: Iterable[type[Described]]) -> tuple[Description, ...]:
     """Those of some measurands that builds are compared by."""
-    return tuple(one.about for one in kinds if one.about.role is not Role.TOLD)
+    return tuple(one.about for one in kinds if one.about.role is not MeasurandRole.TOLD)
 
 
 def told_of(kinds: Iterable[type[Described]]) -> tuple[Description, ...]:
     """Those of some measurands that are told of builds, and compared with nothing."""
-    return tuple(one.about for one in kinds if one.about.role is Role.TOLD)
+    return tuple(one.about for one in kinds if one.about.role is MeasurandRole.TOLD)
 
 
 def described(name: str, unit: str = "", better: Better = "higher") -> Description:

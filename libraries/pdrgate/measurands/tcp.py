@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Protocol, Self
 
-from pdrgate.measurands.cost import TOLERANCE as COST_TOLERANCE
-from pdrgate.measurands.description import Description, Role, Tolerance
+from pdrgate.measurands.cost import TOLERANCE_OF_COST as COST_TOLERANCE
+from pdrgate.measurands.description import Description, MeasurandRole, Tolerance
 from pdrgate.measurands.measurand import Compared, Described
 from pdrgate.measurands.unit_spelling import SECONDS, Unit
 from pdrgate.phase import Phase
@@ -93,11 +93,11 @@ class TcpThroughput:
     def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
         made = [one for one in transfers if one.phase == Phase.REPEAT]
         # What the machine disturbed is made good, within bounds.
-        done = made if len(made) >= _MOST * self.count else loaded(made)
+        done = made if len(made) >= _MOST * self.count else loaded_transfers(made)
         return TransferAsk(self.window, self.duration, Phase.REPEAT) if len(done) < self.count else None
 
     def value(self, transfers: Sequence[Transfer]) -> float | None:
-        found = loaded(transfers)
+        found = loaded_transfers(transfers)
         return median(one.throughput for one in found) / 1e9 if found else None
 
 
@@ -111,7 +111,8 @@ class LoadedRoundTrip:
 
     about: ClassVar[Description] = Description(
         "round trip under load", SECONDS, "lower", "the senders' smoothed round trip time, the median",
-        role=Role.BESIDE, tolerance=Tolerance(least=0.15),  # guests of constant speed: 2 to 5 % from boot to boot
+        role=MeasurandRole.BESIDE,
+        tolerance=Tolerance(least=0.15),  # guests of constant speed: 2 to 5 % from boot to boot
     )  # fmt: skip
     name: ClassVar[str] = about.name
     unit: ClassVar[str] = about.unit
@@ -125,7 +126,7 @@ class LoadedRoundTrip:
         return None  # the transfers of the throughput tell it
 
     def value(self, transfers: Sequence[Transfer]) -> float | None:
-        told = [one.rtt for one in loaded(transfers) if one.rtt is not None]
+        told = [one.rtt for one in loaded_transfers(transfers) if one.rtt is not None]
         return median(told) if told else None
 
 
@@ -150,7 +151,7 @@ class Transmissions:
 
     about: ClassVar[Description] = Description(
         "transmissions per segment", Unit("", metric="ratio"), "lower", "segments sent for each that arrives",
-        role=Role.BESIDE,
+        role=MeasurandRole.BESIDE,
         # Of the segments, that may be sent again besides, whatever is accepted of the throughput.
         tolerance=Tolerance(0.005, option=""),
     )  # fmt: skip
@@ -166,7 +167,7 @@ class Transmissions:
         return None  # the transfers of the throughput tell it
 
     def value(self, transfers: Sequence[Transfer]) -> float | None:
-        found = loaded(transfers)
+        found = loaded_transfers(transfers)
         segments = sum(one.segments for one in found)
         return 1.0 + sum(one.retransmitted for one in found) / segments if segments else None
 
@@ -180,7 +181,7 @@ class ByteCost:
 
     about: ClassVar[Description] = Description(
         "cost of a byte", Unit("instructions/byte"), "lower", "instructions of the SUT's kernel for each byte",
-        role=Role.BESIDE, tolerance=COST_TOLERANCE,
+        role=MeasurandRole.BESIDE, tolerance=COST_TOLERANCE,
     )  # fmt: skip
     name: ClassVar[str] = about.name
     unit: ClassVar[str] = about.unit
@@ -194,7 +195,7 @@ class ByteCost:
         return None
 
     def value(self, transfers: Sequence[Transfer]) -> float | None:
-        costs = [cost for one in loaded(transfers) if (cost := kernel_cost(one)) is not None]
+        costs = [cost for one in loaded_transfers(transfers) if (cost := kernel_cost(one)) is not None]
         return median(costs) if costs else None
 
 
@@ -207,7 +208,7 @@ def transfers_of_replicates(transfers: Iterable[Transfer]) -> dict[tuple[str, in
     return found
 
 
-def loaded(transfers: Sequence[Transfer]) -> list[Transfer]:
+def loaded_transfers(transfers: Sequence[Transfer]) -> list[Transfer]:
     """The transfers of a replicate that tell of the SUT at the fixed window."""
     return [one for one in transfers if one.phase == Phase.REPEAT and one.sound]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class OptionKind(StrEnum):
     """What an option is for, as it is told."""
 
     HARDENING = "hardening"
@@ -28,7 +28,7 @@ class Kind(StrEnum):
     @property
     def weighty(self) -> bool:
         """Whether it is no property of the change that is measured, and alone can make a build faster."""
-        return self in (Kind.HARDENING, Kind.MITIGATIONS, Kind.CHECKS, Kind.CPU)
+        return self in (OptionKind.HARDENING, OptionKind.MITIGATIONS, OptionKind.CHECKS, OptionKind.CPU)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +36,21 @@ class BuildOption:
     """An option of a kernel's configuration, or a word of its command line."""
 
     name: str
-    kind: Kind
+    kind: OptionKind
     why: str
     """What a packet pays for it."""
     formerly: str = ""
     """Its name in older kernels."""
 
 
-def _of(kind: Kind, told: Mapping[str, str]) -> Iterator[BuildOption]:
+def _of(kind: OptionKind, told: Mapping[str, str]) -> Iterator[BuildOption]:
     for names, why in told.items():
         name, _, formerly = names.partition(" ")
         yield BuildOption(name, kind, why, formerly)
 
 
 OPTIONS: tuple[BuildOption, ...] = (
-    *_of(Kind.HARDENING, {
+    *_of(OptionKind.HARDENING, {
         "INIT_ON_ALLOC_DEFAULT_ON": "each buffer is zeroed when it is allocated",
         "INIT_ON_FREE_DEFAULT_ON": "each buffer is zeroed when it is freed",
         "INIT_STACK_ALL_ZERO": "variables on the stack are zeroed in each call",
@@ -86,14 +86,14 @@ OPTIONS: tuple[BuildOption, ...] = (
         "SECURITY_NETWORK": "security modules look at sockets and packets",
         "SECURITY_SELINUX": "packets may be labelled and checked by SELinux",
     }),
-    *_of(Kind.MITIGATIONS, {
+    *_of(OptionKind.MITIGATIONS, {
         "CPU_MITIGATIONS SPECULATION_MITIGATIONS": "whether any mitigation is built in",
         "MITIGATION_RETPOLINE RETPOLINE": "each indirect call goes through a thunk",
         "MITIGATION_RETHUNK RETHUNK": "each return goes through a thunk",
         "MITIGATION_SLS SLS": "code after each return and jump stops speculation",
         "MITIGATION_CALL_DEPTH_TRACKING CALL_DEPTH_TRACKING": "functions are padded, so that calls can be counted",
     }),
-    *_of(Kind.CHECKS, {
+    *_of(OptionKind.CHECKS, {
         "KASAN": "each access to memory is checked", "KMSAN": "each access to memory is checked",
         "KCSAN": "accesses to memory are watched for races", "UBSAN": "undefined behaviour is checked",
         "KFENCE": "some allocations are guarded by pages",
@@ -116,7 +116,7 @@ OPTIONS: tuple[BuildOption, ...] = (
         "NET_NS_REFCNT_TRACKER": "each reference to a namespace is tracked",
         "FAULT_INJECTION": "allocations ask whether they shall fail",
     }),
-    *_of(Kind.SCHEDULING, {
+    *_of(OptionKind.SCHEDULING, {
         "PREEMPT_RT": "locks of the network stack sleep, and softirqs are threads",
         "PREEMPT": "each end of a critical section asks whether to yield",
         "PREEMPT_LAZY": "how soon a thread yields", "PREEMPT_VOLUNTARY": "how soon a thread yields",
@@ -131,7 +131,7 @@ OPTIONS: tuple[BuildOption, ...] = (
         "SMP": "locks are real", "PARAVIRT": "some operations are calls into a hypervisor's code",
         "PARAVIRT_SPINLOCKS": "spinlocks are calls", "TRANSPARENT_HUGEPAGE": "programs' pages may be large",
     }),
-    *_of(Kind.TRACING, {
+    *_of(OptionKind.TRACING, {
         "FUNCTION_TRACER": "each function begins with a call or its place", "FTRACE": "tracepoints are built in",
         "DYNAMIC_FTRACE": "the calls that functions begin with are patched out", "KPROBES": "code can be patched",
         "FUNCTION_GRAPH_TRACER": "functions' ends can be traced", "TRACEPOINTS": "each tracepoint is a jump",
@@ -140,7 +140,7 @@ OPTIONS: tuple[BuildOption, ...] = (
         "FRAME_POINTER": "each function keeps a frame", "STACK_TRACER": "each function's stack is measured",
         "PERF_EVENTS": "tracepoints ask for perf", "LATENCYTOP": "waits are recorded",
     }),
-    *_of(Kind.NETWORK, {
+    *_of(OptionKind.NETWORK, {
         "NETFILTER": "hooks on each packet's way", "NETFILTER_INGRESS": "a hook where packets arrive",
         "NETFILTER_EGRESS": "a hook where packets leave", "NETFILTER_SKIP_EGRESS": "a flag on each packet",
         "BRIDGE_NETFILTER": "a reference in each packet, freed with it", "NF_CONNTRACK": "a reference in each packet",
@@ -163,7 +163,7 @@ OPTIONS: tuple[BuildOption, ...] = (
         "SKB_EXTENSIONS": "packets carry extensions that are freed with them",
         "MAX_SKB_FRAGS": "how large each packet's head is", "NET_DROP_MONITOR": "drops are told",
     }),
-    *_of(Kind.ACCOUNTING, {
+    *_of(OptionKind.ACCOUNTING, {
         "MEMCG": "allocations and sockets are charged to groups", "MEMCG_KMEM": "kernel memory is charged to groups",
         "CGROUPS": "groups of processes", "CGROUP_BPF": "programs of groups on each packet of a socket",
         "CGROUP_NET_PRIO": "priorities of groups", "CGROUP_NET_CLASSID": "classes of groups",
@@ -176,7 +176,7 @@ OPTIONS: tuple[BuildOption, ...] = (
         "SLUB_TINY": "a small and slow allocator",
         "SLAB": "the allocator", "SLUB": "the allocator", "SLUB_CPU_PARTIAL": "each CPU keeps slabs of its own",
     }),
-    *_of(Kind.COMPILER, {
+    *_of(OptionKind.COMPILER, {
         "CC_VERSION_TEXT": "other code of the same source", "CC_OPTIMIZE_FOR_SIZE": "small code is slow code",
         "CC_OPTIMIZE_FOR_PERFORMANCE": "code is made to be fast", "LTO_NONE": "no optimization across files",
         "LTO_CLANG_THIN": "optimization across files", "LTO_CLANG_FULL": "optimization across files",
@@ -190,7 +190,7 @@ OPTIONS: tuple[BuildOption, ...] = (
 """By kind, the names of options, without CONFIG_; behind a name the one that it had before."""
 
 WORDS: tuple[BuildOption, ...] = (
-    *_of(Kind.HARDENING, {
+    *_of(OptionKind.HARDENING, {
         "init_on_alloc": "each buffer is zeroed when it is allocated",
         "init_on_free": "each buffer is zeroed when it is freed",
         "page_poison": "pages are filled when they are freed", "slab_nomerge": "caches of like objects are not one",
@@ -198,7 +198,7 @@ WORDS: tuple[BuildOption, ...] = (
         "randomize_kstack_offset": "each system call begins at another depth of the stack",
         "page_alloc.shuffle": "free pages are handed out in random order", "cfi": "how indirect calls are checked",
     }),
-    *_of(Kind.MITIGATIONS, dict.fromkeys(
+    *_of(OptionKind.MITIGATIONS, dict.fromkeys(
         (
             "mitigations", "spectre_v1", "nospectre_v1", "spectre_v2", "nospectre_v2", "spectre_bhi",
             "spec_store_bypass_disable", "pti", "nopti", "retbleed", "spec_rstack_overflow", "mds", "l1tf",
@@ -207,13 +207,13 @@ WORDS: tuple[BuildOption, ...] = (
         ),
         "it chooses what is done against speculation",
     )),
-    *_of(Kind.CHECKS, {
+    *_of(OptionKind.CHECKS, {
         "slab_debug slub_debug": "objects are checked",
         "debug_pagealloc": "freed pages are unmapped", "page_owner": "each page's allocation is recorded",
         "kfence.sample_interval": "how many allocations are guarded", "kmemleak": "each allocation is recorded",
         "kasan": "each access to memory is checked",
     }),
-    *_of(Kind.SCHEDULING, {
+    *_of(OptionKind.SCHEDULING, {
         "preempt": "how soon a thread yields", "nohz": "idle CPUs tick", "nohz_full": "busy CPUs do not tick",
         "isolcpus": "CPUs without other work", "rcu_nocbs": "callbacks run elsewhere",
         "threadirqs": "interrupts are threads",

@@ -60,7 +60,7 @@ def read_counters(host: Host, interfaces: Collection[str], *, programs: bool = T
     asked = ("sh", "-c", _SCRIPT, "sh", " ".join(files), *interfaces) if programs else (*_HEADED, *files)
     texts = split_files(host.run(*asked, check=False).stdout)
     drivers = {interface: parse_driver(texts.get(f"driver {interface}", "")) for interface in interfaces}
-    return counted(HostCounters(texts, parse_qdiscs(texts.get("qdiscs", "")), drivers), interfaces, host.name)
+    return host_counters(HostCounters(texts, parse_qdiscs(texts.get("qdiscs", "")), drivers), interfaces, host.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class HostCounters:
     """By interface, what its driver counts under names of its own."""
 
 
-def counted(told: HostCounters, interfaces: Collection[str], host: str) -> dict[Counter, int]:
+def host_counters(told: HostCounters, interfaces: Collection[str], host: str) -> dict[Counter, int]:
     """The counters of what a host told. Raises TestbedError: it has no such interface.
 
     Args:

@@ -19,7 +19,7 @@ from typing import Any
 
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.network_namespace import enter_namespace
-from pdrgate.observers.counters import FILES, HostCounters, counted, summed
+from pdrgate.observers.counters import FILES, HostCounters, host_counters, summed
 from pdrgate.observers.reading import Counter
 
 _RTM_NEWQDISC, _RTM_GETQDISC, _NLMSG_ERROR, _NLMSG_DONE = 36, 38, 2, 3
@@ -74,7 +74,7 @@ class PendingCounters:
             told = self._told.result()
         except (BrokenExecutor, OSError) as error:
             raise self._gone() from error
-        return counted(told, self._interfaces, f"netns:{self._name}")
+        return host_counters(told, self._interfaces, f"netns:{self._name}")
 
     def _gone(self) -> TestbedError:
         return TestbedError(

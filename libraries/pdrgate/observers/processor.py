@@ -21,7 +21,7 @@ from pdrgate.observers.watching import Observation
 from pdrgate.traffic import native
 from pdrgate.trial import USER_SPACE
 
-KERNEL = "the kernel"
+WHOLE_KERNEL = "the kernel"
 """All of its functions, where no profile tells them apart."""
 
 _SETTLED = 0.05
@@ -128,7 +128,9 @@ class ProcessorObserver:
             shares = self._shares()
         kernel = told["kernel_instructions"]
         functions = {name: (round(share * kernel), 0) for name, share in shares.items()}
-        functions = condensed(functions or {KERNEL: (kernel, 0)}, _LEAST) | {USER_SPACE: (told["user_instructions"], 0)}
+        functions = condensed(functions or {WHOLE_KERNEL: (kernel, 0)}, _LEAST) | {
+            USER_SPACE: (told["user_instructions"], 0)
+        }
         after = {Counter(self._counts.place, name): told[name] for name in ("kernel_instructions", "kernel_cycles")}
         return Observation(dict.fromkeys(after, 0), after, functions=functions, counted=told["counted_ns"] / 1e9)
 
@@ -141,13 +143,13 @@ class ProcessorObserver:
             try:
                 sampling.stop()
                 done = self._counts.machine.run(*_REPORT, "--input", f"{self._folder}/data", check=False)
-                return shares(done.stdout) if self._counts.profiles else {}
+                return function_shares(done.stdout) if self._counts.profiles else {}
             finally:
                 self._counts.machine.run("rm", "-rf", self._folder)
         return {}
 
 
-def shares(report: str) -> dict[str, float]:
+def function_shares(report: str) -> dict[str, float]:
     """What part of all samples each function has, of the output of ``perf report``."""
     periods: dict[str, int] = {}
     for line in report.splitlines():

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from pdrgate.replication.rule import PairsRule
 from pdrgate.results.model import Better
 from pdrgate.stats.intervals import log_ratios, mean, relative
-from pdrgate.stats.pooled import Deviation, Weighed, pooled
-from pdrgate.stats.ranks import trend
-from pdrgate.stats.robust import FEWEST, dips
+from pdrgate.stats.pooled import Deviation, Weighed, pooled_deviation
+from pdrgate.stats.ranks import monotone_trend
+from pdrgate.stats.robust import FEWEST_WITH_DIPS, dips
 from pdrgate.stats.sequential import resolvable
 
 HALF_LIFE = 30 * 86400.0
@@ -203,11 +203,12 @@ def _noise(name: str, observations: Sequence[NoiseObservation], weights: Sequenc
         ]
         if len(pairs) > 1:
             ratios.append([(ratio, weight) for ratio in log_ratios(*zip(*pairs, strict=True))])
-            found = trend([math.sqrt(first * second) for first, second in pairs])
+            found = monotone_trend([math.sqrt(first * second) for first, second in pairs])
             drift = found.change if found is not None else drift
     days, days_seen = _of_days(name, observations, weights)
     return MeasurandNoise(
-        measurand=name, pairs=pooled(ratios), boots=_larger(compared, run), within=_within(within), drift=drift,
+        measurand=name, pairs=pooled_deviation(ratios), boots=_larger(compared, run), within=_within(within),
+        drift=drift,
         dips=len(dips_compared) + len(dips_run), seen=seen_compared + seen_run, days=days, days_seen=days_seen,
     )  # fmt: skip
 
@@ -225,7 +226,7 @@ def _of_days(
         [(statistics.median(value for value, _ in own), max(weight for _, weight in own)) for own in each.values()]
         for each in days.values()
     ]
-    return pooled(told), max(map(len, told), default=0)
+    return pooled_deviation(told), max(map(len, told), default=0)
 
 
 _Levels = dict[tuple[int, str], dict[str, list[Weighed]]]
@@ -247,8 +248,8 @@ def _of_boots(groups: _Levels) -> tuple[Deviation | None, set[tuple[int, str, st
         low = dict(zip(boots, dips([value for value, _ in boots.values()]), strict=True))
         left.append([each for boot, each in boots.items() if not low[boot]])
         dipped |= {(number, build, boot) for boot, dip in low.items() if dip}
-        seen += len(boots) if len(boots) >= FEWEST else 0
-    return pooled(left), dipped, seen
+        seen += len(boots) if len(boots) >= FEWEST_WITH_DIPS else 0
+    return pooled_deviation(left), dipped, seen
 
 
 def _larger(one: Deviation | None, other: Deviation | None) -> Deviation | None:

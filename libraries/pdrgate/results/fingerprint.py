@@ -11,10 +11,10 @@ from collections.abc import Mapping
 UNKNOWN = "unknown"
 """The value of an entry that the host does not tell; equal to another one."""
 
-KERNEL = frozenset({"kernel", "kernel_version", "config"})
+OF_THE_KERNEL = frozenset({"kernel", "kernel_version", "config"})
 """The entries that say which build was measured."""
 
-PROGRAM = "data_path_mode"
+PROGRAM_MODE = "data_path_mode"
 """The entry of data paths that an eBPF program forwards on."""
 
 CHOSEN_BY_KERNEL = frozenset({"mitigations", "clocksource", "frequency_driver", "idle_driver", "offloads", "sysctls"})
@@ -41,18 +41,18 @@ def series(fingerprint: Mapping[str, str]) -> str:
 
 def conditions(fingerprint: Mapping[str, str]) -> dict[str, str]:
     """The entries that make a testbed and a question what they are, whatever build is measured."""
-    return {key: value for key, value in fingerprint.items() if key not in KERNEL | CHOSEN_BY_KERNEL}
+    return {key: value for key, value in fingerprint.items() if key not in OF_THE_KERNEL | CHOSEN_BY_KERNEL}
 
 
-def build(fingerprint: Mapping[str, str], label: str = "") -> str:
+def build_digest(fingerprint: Mapping[str, str], label: str = "") -> str:
     """The digest of the build that a fingerprint was taken of.
 
     Args:
         label: what a person called the build. It counts where an eBPF program carries the packets: of that the
             fingerprint tells nothing else.
     """
-    kernel = {key: fingerprint.get(key, UNKNOWN) for key in KERNEL}
-    return digest(kernel | ({"program": label} if PROGRAM in fingerprint else {}))
+    kernel = {key: fingerprint.get(key, UNKNOWN) for key in OF_THE_KERNEL}
+    return digest(kernel | ({"program": label} if PROGRAM_MODE in fingerprint else {}))
 
 
 def may_differ(theirs: Mapping[str, str], ours: Mapping[str, str]) -> frozenset[str]:
@@ -63,10 +63,10 @@ def may_differ(theirs: Mapping[str, str], ours: Mapping[str, str]) -> frozenset[
     two kernels, does not tell of the machine's settings may differ unseen; the comparison lists it.
     """
     untold = (CHOSEN_BY_KERNEL | SET_BY_OPERATOR) - theirs.keys()
-    if all(theirs.get(key) == ours.get(key) for key in KERNEL):
-        return KERNEL | untold
+    if all(theirs.get(key) == ours.get(key) for key in OF_THE_KERNEL):
+        return OF_THE_KERNEL | untold
     silent = {key for key in SET_BY_OPERATOR if UNKNOWN in (theirs.get(key), ours.get(key))}
-    return KERNEL | untold | CHOSEN_BY_KERNEL | silent
+    return OF_THE_KERNEL | untold | CHOSEN_BY_KERNEL | silent
 
 
 def difference(theirs: str, ours: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from pdrgate.results.common_environment import in_common
 from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult, TestbedResult
-from pdrgate.results.verdict import Judgement, Verdict, gravest
+from pdrgate.results.verdict import Judgement, Verdict, gravest_verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def _scenarios(part: RunPart | LostPart, names_testbed: bool) -> Iterator[Scenar
     if result.finished is None:
         reason = f"it did not come to its end, and may lack scenarios; go on with: --resume {part.place}"
         yield replace(_without_numbers(part.place, Verdict.ERROR, reason), run=part.link)
-    elif result.verdict is not gravest(one.verdict for one in result.scenarios) or not result.scenarios:
+    elif result.verdict is not gravest_verdict(one.verdict for one in result.scenarios) or not result.scenarios:
         # Something failed before a scenario could be measured.
         yield replace(_without_numbers(part.place, result.verdict, result.reason), run=part.link)
 
@@ -93,7 +93,7 @@ def _told_apart(scenarios: Sequence[ScenarioResult]) -> list[ScenarioResult]:
 
 
 def _judged(scenarios: Sequence[ScenarioResult]) -> Judgement:
-    word = gravest(one.verdict for one in scenarios)
+    word = gravest_verdict(one.verdict for one in scenarios)
     found = [one for one in scenarios if one.verdict is word]
     if not found:
         return Judgement(word, "there is no run to merge")

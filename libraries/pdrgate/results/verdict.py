@@ -78,10 +78,10 @@ def graver(known: Judgement | None, found: Judgement | None) -> Judgement | None
     """The graver of two; of two as grave the later."""
     if known is None or found is None:
         return known or found
-    return found if gravest((known.verdict, found.verdict)) is found.verdict else known
+    return found if gravest_verdict((known.verdict, found.verdict)) is found.verdict else known
 
 
-def gravest(verdicts: Iterable[Verdict]) -> Verdict:
+def gravest_verdict(verdicts: Iterable[Verdict]) -> Verdict:
     """The verdict of a run of several scenarios; ERROR when there is none, for then nothing was measured."""
     found = set(verdicts)
     return next((verdict for verdict in _GRAVITY if verdict in found), Verdict.ERROR)

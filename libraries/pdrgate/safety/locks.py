@@ -27,7 +27,7 @@ from urllib.parse import quote
 from pdrgate.errors import HeldError, TestbedError
 from pdrgate.safety.state_folder import STATE_DIR, make, sut_lock
 
-Kind = Literal["cpu", "interface", "setting", "host", "trex", "machine", "recovery"]
+LockKind = Literal["cpu", "interface", "setting", "host", "trex", "machine", "recovery"]
 
 _POLL = 0.1
 _QUEUE = "waiting-"
@@ -48,7 +48,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
 class Resource:
     """Something of which only one run at a time can make use, or all runs of this machine, see `shared`."""
 
-    kind: Kind
+    kind: LockKind
     name: str
     """What tells it from others of its kind: ``1`` of a CPU, ``net.core.netdev_max_backlog`` of a setting."""
 

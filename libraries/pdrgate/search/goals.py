@@ -47,5 +47,5 @@ class Goal:
             raise UsageError(f"goal {self.name}: an exceed ratio of {self.exceed_ratio} has no meaning; use 0 to 0.99")
 
 
-PDR = Goal("PDR", loss_ratio=0.005)
+PDR_GOAL = Goal("PDR", loss_ratio=0.005)
 NDR = Goal("NDR", loss_ratio=0.0)

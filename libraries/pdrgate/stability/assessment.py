@@ -20,7 +20,14 @@ from pdrgate.stability import checks as _checks
 from pdrgate.stability.checks import Bounds, StabilityCheck
 from pdrgate.stability.curve import LoadLossCurve, LoadPoint, PdrEstimate, first_past
 from pdrgate.stability.dips import without_lone_dips
-from pdrgate.stability.drift import Repeats, RepeatScatter, looks, repeats_that_matter, scatters, trials_past_the_pdr
+from pdrgate.stability.drift import (
+    Repeats,
+    RepeatScatter,
+    repeats_that_matter,
+    scatters,
+    series_looked_at,
+    trials_past_the_pdr,
+)
 from pdrgate.stability.throughput_increase import (
     DEFAULT_ETA,
     DEFAULT_PLR_THRESHOLD,
@@ -207,7 +214,7 @@ def assess(
     undipped = without_lone_dips(asked, bounds.each) if spare_dips else asked
     dips = len(asked) - len(undipped)
     judged = LoadLossCurve.from_trials(undipped, confidence) if dips else outside
-    level = bounds.each / looks(outside)
+    level = bounds.each / series_looked_at(outside)
     repeats = repeats_that_matter(outside, plr_threshold, level)
     together = trials_past_the_pdr(undipped, judged, outside, plr_threshold, level)
     enough = _checks.check_enough_data(judged, plr_threshold, bounds, curve)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 
-def opened(path: Path) -> BinaryIO:
+def opened_content(path: Path) -> BinaryIO:
     """A file, from its beginning each time. Raises OSError."""
     return path.open("rb") if path.is_file() else io.BytesIO(_of_pipe(path))
 

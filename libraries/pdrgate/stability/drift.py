@@ -16,13 +16,13 @@ from pdrgate.results.model import SeriesResult
 from pdrgate.stability.curve import LoadLossCurve, first_past
 from pdrgate.stats.intervals import mean, sample_deviation
 from pdrgate.stats.modes import Modes, two_modes
-from pdrgate.stats.ranks import Autocorrelation, Trend, lag1_autocorrelation, trend, wander
+from pdrgate.stats.ranks import Autocorrelation, Trend, lag1_autocorrelation, monotone_trend, wander
 from pdrgate.trial import Trial
 from pdrgate.units import Rate
 
 MOST_SERIES = 3
 """Series of single loads that are judged at most, beside the series of all trials past the PDR."""
-PACKETS = "packets/s"
+PACKETS_PER_SECOND = "packets/s"
 WANDER_MIN_RUNS = 15
 """Values that tell a trend or wandering of one run from chance: with fewer the bound on neighbours comes near what
 neighbours can be alike, and three repeats of three loads, each relative to its median, are often in order."""
@@ -57,19 +57,24 @@ class Repeats:
     """What gave one value."""
     references: int = 0
     """The number of values that others were compared with to tell modes."""
-    unit: str = PACKETS
+    unit: str = PACKETS_PER_SECOND
     """The values'."""
 
     @classmethod
     def of(
-        cls, quantity: str, load: float | None, values: tuple[float, ...], false_alarm: float, unit: str = PACKETS
+        cls,
+        quantity: str,
+        load: float | None,
+        values: tuple[float, ...],
+        false_alarm: float,
+        unit: str = PACKETS_PER_SECOND,
     ) -> Repeats:
         """Compute everything; ``false_alarm`` is the level of the autocorrelation's bound."""
         return cls(
             quantity=quantity,
             load=load,
             values=values,
-            trend=trend(values),
+            trend=monotone_trend(values),
             autocorrelation=lag1_autocorrelation(values, false_alarm),
             modes=two_modes(values),
             wander=wander(values),
@@ -78,7 +83,7 @@ class Repeats:
 
     def shown(self, value: float) -> str:
         """A value as people read it."""
-        return str(Rate(value)) if self.unit == PACKETS else f"{value:.4g} {self.unit}"
+        return str(Rate(value)) if self.unit == PACKETS_PER_SECOND else f"{value:.4g} {self.unit}"
 
     @property
     def deviation(self) -> float | None:
@@ -121,7 +126,7 @@ def repeats_that_matter(curve: LoadLossCurve, plr_threshold: float, false_alarm:
     return tuple(_series(curve, plr_threshold, false_alarm))
 
 
-def looks(curve: LoadLossCurve) -> int:
+def series_looked_at(curve: LoadLossCurve) -> int:
     """How many series are long enough to look at neighbours: they share a level."""
     runs = max((point.runs for point in curve.points), default=0)
     return 1 + (MOST_SERIES if runs >= WANDER_MIN_RUNS else 0)
@@ -155,7 +160,7 @@ def trials_past_the_pdr(
         quantity="throughput past the PDR",
         load=None,
         values=values,
-        trend=trend(values),
+        trend=monotone_trend(values),
         autocorrelation=lag1_autocorrelation(values, false_alarm),
         # Many repeats of a load tell it by themselves, and have outliers that set the loads apart.
         modes=_modes_together(saturated, scale) if len(saturated[0]) < WANDER_MIN_RUNS else None,

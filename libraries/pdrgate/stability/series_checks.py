@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pdrgate.stability.checks import Bounds, StabilityCheck, check_autocorrelation, check_trend, check_two_modes
-from pdrgate.stability.drift import PACKETS, Repeats
+from pdrgate.stability.drift import PACKETS_PER_SECOND, Repeats
 from pdrgate.stats.intervals import mean
 from pdrgate.stats.modes import two_modes
 from pdrgate.stats.ranks import LAG1_MIN_RUNS, TREND_MIN_RUNS
@@ -25,7 +25,7 @@ def steady(quantity: str, values: tuple[float, ...]) -> tuple[StabilityCheck, ..
     )
 
 
-def one_level(quantity: str, values: tuple[float, ...], unit: str = PACKETS) -> StabilityCheck:
+def one_level(quantity: str, values: tuple[float, ...], unit: str = PACKETS_PER_SECOND) -> StabilityCheck:
     """The check that a rate does not flip between two levels, such as a build's PDR from boot to boot."""
     bounds = Bounds()
     return check_two_modes((Repeats.of(quantity, None, values, bounds.each, unit),), bounds)
@@ -46,7 +46,7 @@ def one_level_within(quantity: str, boots: Iterable[Sequence[float]]) -> Stabili
 
 
 def one_level_each(
-    quantity: str, first: Sequence[float], second: Sequence[float], unit: str = PACKETS
+    quantity: str, first: Sequence[float], second: Sequence[float], unit: str = PACKETS_PER_SECOND
 ) -> StabilityCheck:
     """The check that a rate of two builds does not flip between two levels that they have in common.
 

@@ -16,7 +16,7 @@ from pdrgate.stability.transfer_checks import TransfersAssessment, round_trip
 from pdrgate.units import Rate, Ratio
 
 
-def render(assessments: Sequence[Assessment]) -> str:
+def render_assessments(assessments: Sequence[Assessment]) -> str:
     """Text without a final newline; one experiment in full, several as a table and a count of verdicts."""
     if len(assessments) == 1:
         return "\n".join(_whole(assessments[0]))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdrgate.errors import DataError
-from pdrgate.stability.content import opened
+from pdrgate.stability.content import opened_content
 from pdrgate.stability.experiments import experiments
 from pdrgate.transfer import Transfer
 
@@ -28,7 +28,7 @@ class TransferExperiment:
 def holds_transfers(path: Path) -> bool:
     """Whether a file is one of transfers, by its first line; False of one that cannot be read."""
     try:
-        with opened(path) as stream:
+        with opened_content(path) as stream:
             record = json.loads(stream.readline().removeprefix(codecs.BOM_UTF8))
     except (OSError, ValueError, RecursionError):
         return False
@@ -42,7 +42,7 @@ def read_transfers(path: Path) -> list[Transfer]:
         DataError: the file cannot be read, or a line is no transfer.
     """
     try:
-        with opened(path) as stream:
+        with opened_content(path) as stream:
             text = stream.read().decode("utf-8-sig")
     except FileNotFoundError:
         return []

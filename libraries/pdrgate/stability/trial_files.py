@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from pdrgate.errors import DataError
 from pdrgate.phase import OF_CURVE, Phase
-from pdrgate.stability.content import opened
+from pdrgate.stability.content import opened_content
 from pdrgate.stability.experiments import experiments
 from pdrgate.stability.transfer_files import TRANSFERS_FILE
 from pdrgate.trial import GENERATOR_TOLERANCE, Trial
@@ -103,7 +103,7 @@ def is_published(file: Path) -> bool:
 def _holds_nothing(file: Path) -> bool:
     """Whether there is no whole line in it; False of one that cannot be read, for whoever reads it says so."""
     try:
-        with opened(file) as stream:
+        with opened_content(file) as stream:
             first = next((line for line in stream if line.strip()), b"")
     except OSError:
         return False
@@ -166,7 +166,7 @@ def read_file(path: Path) -> TrialsRead:
 
 def _text(path: Path) -> str:
     try:
-        with opened(path) as stream:
+        with opened_content(path) as stream:
             content = stream.read()
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; name a file of trials, or a directory of such files") from None

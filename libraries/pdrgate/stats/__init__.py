@@ -14,12 +14,12 @@ from pdrgate.stats.intervals import (
     t_quantile,
 )
 from pdrgate.stats.modes import Modes, critical_separation, two_modes
-from pdrgate.stats.pooled import Deviation, pooled
+from pdrgate.stats.pooled import Deviation, pooled_deviation
 from pdrgate.stats.ranks import (
     Autocorrelation,
     Trend,
     lag1_autocorrelation,
-    trend,
+    monotone_trend,
     wander,
 )
 from pdrgate.stats.robust import dips, winsorised
@@ -41,13 +41,13 @@ __all__ = [
     "log_likelihood_ratio",
     "log_ratios",
     "mean",
+    "monotone_trend",
     "paired_change_interval",
-    "pooled",
+    "pooled_deviation",
     "resolvable",
     "sample_deviation",
     "t_interval",
     "t_quantile",
-    "trend",
     "two_modes",
     "wander",
     "winsorised",

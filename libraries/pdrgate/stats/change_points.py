@@ -19,7 +19,7 @@ import ruptures
 
 from pdrgate.stats.intervals import relative, t_quantile
 
-FEWEST = 3
+FEWEST_OF_A_LEVEL = 3
 """Values that hold a level: two that dip in a row are rarer than builds that are slower."""
 _REACH = 3
 """Neighbours on each side that say what is usual where a value stands."""
@@ -87,10 +87,10 @@ def change_points(values: Sequence[float], least: float = 0.01, confidence: floa
     if not all(math.isfinite(value) and value > 0 for value in values):
         raise ValueError("a series of values above 0 is asked for")
     logs = np.log(np.asarray(values, dtype=np.float64))
-    if len(logs) < 2 * FEWEST:
+    if len(logs) < 2 * FEWEST_OF_A_LEVEL:
         return ()
     kept = _not_alone(logs)
-    if len(kept) < 2 * FEWEST:
+    if len(kept) < 2 * FEWEST_OF_A_LEVEL:
         return ()
     series = logs[kept]
     ends = _tested(series, _ends(series), least)
@@ -124,7 +124,7 @@ def _not_alone(logs: _Values) -> npt.NDArray[np.intp]:
 def _ends(series: _Values) -> list[int]:
     """The exclusive end of each level; the last one is the end of the series."""
     scaled = (series - series.mean()) / _deviation(series)
-    search = ruptures.KernelCPD(kernel="linear", min_size=FEWEST).fit(scaled.reshape(-1, 1))
+    search = ruptures.KernelCPD(kernel="linear", min_size=FEWEST_OF_A_LEVEL).fit(scaled.reshape(-1, 1))
     return [int(end) for end in search.predict(pen=_PENALTY)]
 
 

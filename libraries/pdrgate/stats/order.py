@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pdrgate.stats.robust import winsorised
 
-FEWEST = 6
+FEWEST_IN_ORDER = 6
 """Values, to tell what every second one is off by from chance."""
 _BY_CHANCE = 0.001
 """Samples of independent values in which every second one seems to be off."""
@@ -21,7 +21,7 @@ def order_effect(values: Sequence[float]) -> float:
     t of their difference, at a level of one of a thousand. Lone values that lie apart are pulled in before.
     """
     count = len(values)
-    if count < FEWEST or count % 2:
+    if count < FEWEST_IN_ORDER or count % 2:
         return 0.0
     pulled = winsorised(values)
     halves = pulled[::2], pulled[1::2]

@@ -28,7 +28,7 @@ class Deviation:
         return self.value * math.sqrt(self.freedom / float(chdtri(self.freedom, 1 - confidence)))
 
 
-def pooled(groups: Iterable[Sequence[Weighed]]) -> Deviation | None:
+def pooled_deviation(groups: Iterable[Sequence[Weighed]]) -> Deviation | None:
     """The deviation of values around the mean of their own group; None where no group has two.
 
     The pooled variance, sum of squares over degrees of freedom, each group having sum(w) - sum(w^2) / sum(w) of these:

@@ -46,7 +46,7 @@ class Autocorrelation:
         return self.value > self.bound
 
 
-def trend(values: Sequence[float]) -> Trend | None:
+def monotone_trend(values: Sequence[float]) -> Trend | None:
     """Theil-Sen slope times n - 1 over the median, with the two-sided p-value of Kendall's S.
 
     The p-value is exact for independent values of any distribution without ties, and too large (never too small)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-FEWEST = 8
+FEWEST_WITH_DIPS = 8
 """Values, to tell which of them lie apart."""
 _ONE_OF = 6
 """One of so many values may lie apart; of 12, two. More are no lone dips, and the deviation has to tell of them."""
@@ -29,11 +29,11 @@ def winsorised(values: Sequence[float]) -> tuple[float, ...]:
 
     The deviation is that of normal values with the same median absolute one, so that what lies apart has no say in it
     (Tukey and McLaughlin, Sankhya A 25, 1963, with bounds instead of counts). Of normal values 3 % are pulled in where
-    there are 8, 0.7 % where there are 48. Fewer than `FEWEST` values, those of which half are equal, and those of which
-    more than one of six lies apart, stay as they are.
+    there are 8, 0.7 % where there are 48. Fewer than `FEWEST_WITH_DIPS` values, those of which half are equal, and
+    those of which more than one of six lies apart, stay as they are.
     """
     found = tuple(values)
-    if len(found) < FEWEST:
+    if len(found) < FEWEST_WITH_DIPS:
         return found
     centre, deviation = deviation_about_median(found)
     reach = _REACH * deviation
@@ -46,9 +46,9 @@ def dips(values: Sequence[float]) -> tuple[bool, ...]:
     """Tell for each value whether it lies far below the others: six deviations below the median, and at least 0.05.
 
     The values are logs, so that 0.05 is 5 %. The deviation is told by the median absolute one, as for `winsorised`;
-    of fewer than `FEWEST` values nobody knows which dip.
+    of fewer than `FEWEST_WITH_DIPS` values nobody knows which dip.
     """
-    if len(values) < FEWEST:
+    if len(values) < FEWEST_WITH_DIPS:
         return (False,) * len(values)
     centre, deviation = deviation_about_median(values)
     reach = max(_DIP * deviation, _LEAST_DIP)

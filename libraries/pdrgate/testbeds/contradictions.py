@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pdrgate.knobs import contradictions, sysctls
+from pdrgate.knobs import plan_contradictions, sysctls
 from pdrgate.testbeds.yaml_lines import Key
 
 
@@ -21,7 +21,7 @@ def wrong_knobs(content: Mapping[str, Any], *, whole_machine: bool = False) -> I
     """The section of knobs makes sense, and is of the SUT's namespace alone unless that is a ``whole_machine``."""
     section = content.get("sut", {}).get("knobs", {})
     wrong = set()
-    for key, problem in contradictions(section):
+    for key, problem in plan_contradictions(section):
         wrong.add(key[-1])
         yield ("sut", "knobs", *key), problem
     for name in () if whole_machine else sysctls(section):

@@ -15,7 +15,7 @@ from typing import Any
 import jsonschema
 
 from pdrgate.testbeds.kinds import KINDS
-from pdrgate.testbeds.yaml_lines import Key, brief, shown
+from pdrgate.testbeds.yaml_lines import Key, brief, key_in_words
 
 _UNKNOWN = "unknown key"
 
@@ -34,12 +34,12 @@ def _faults(content: Mapping[str, Any], lines: Mapping[Key, int]) -> Iterator[tu
         key = tuple(error.absolute_path)
         for part, problem in _problems(error):
             full = (*key, *part)
-            yield _line(full, lines), shown(full), problem
+            yield _line(full, lines), key_in_words(full), problem
     if not faulty:
         for key, problem in KINDS[content["kind"]].contradictions(content):
             # The name of a sysctl has dots of its own, and the problem tells it.
             told = tuple(part for part in key if not re.search("[./]", str(part)))
-            yield _line(key, lines), shown(told), problem
+            yield _line(key, lines), key_in_words(told), problem
 
 
 def _problems(error: jsonschema.ValidationError) -> Iterator[tuple[Key, str]]:

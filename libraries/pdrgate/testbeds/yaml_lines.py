@@ -91,7 +91,9 @@ def _lines(source: Path, node: yaml.Node, key: Key, line: int, met: set[int]) ->
             word = str(name.value)
             full = (*key, word)
             if word in seen:
-                raise TestbedError(f"{source}:{at}: {shown(full)}: is there twice, also in line {seen[word]}; keep one")
+                raise TestbedError(
+                    f"{source}:{at}: {key_in_words(full)}: is there twice, also in line {seen[word]}; keep one"
+                )
             seen[word] = at
             yield from _lines(source, value, full, at, met)
     elif isinstance(node, yaml.SequenceNode):
@@ -99,7 +101,7 @@ def _lines(source: Path, node: yaml.Node, key: Key, line: int, met: set[int]) ->
             yield from _lines(source, value, (*key, index), value.start_mark.line + 1, met)
 
 
-def shown(key: Key) -> str:
+def key_in_words(key: Key) -> str:
     """The key in words: ``sut.ports.0``."""
     return ".".join(str(part) for part in key) or "the file"
 

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from pdrgate.errors import SutError
 from pdrgate.traffic.frames import Frames
-from pdrgate.traffic.generator import Generator, packets
+from pdrgate.traffic.generator import Generator, packets_of_trial
 from pdrgate.trial import LOOKS, Readings, Trial
 
 _MARKS = 1 << 32
@@ -84,7 +84,7 @@ class DeliveredTraffic:
 
     def trial(self, load: float, duration: float, frames: Frames) -> Trial:
         mark = next(self._marks) % _MARKS
-        self._arrivals.begin(mark, packets(load, duration), duration)
+        self._arrivals.begin(mark, packets_of_trial(load, duration), duration)
         sent = self._generator.trial(load, duration, dataclasses.replace(frames, mark=mark))
         delivered = self._arrivals.end(max(duration, sent.sending_time))
         delivered.check(sent.offered - sent.refused)

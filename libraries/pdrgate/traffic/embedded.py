@@ -31,8 +31,8 @@ from pdrgate.child_environment import child_environment
 from pdrgate.errors import GeneratorError, TestbedError, UsageError
 from pdrgate.traffic import native
 from pdrgate.traffic.frames import FCS, MARKED_PORT, PROBE_PAYLOAD, Frames, Path, Template, template
-from pdrgate.traffic.generator import packets
-from pdrgate.traffic.native.wire import Direction, Request, header
+from pdrgate.traffic.generator import packets_of_trial
+from pdrgate.traffic.native.wire import Request, WireDirection, header
 from pdrgate.trial import CarriedFrame, Latency, Trial
 
 Engine = Literal["auto", "xdp", "packet"]
@@ -115,7 +115,7 @@ class EmbeddedGenerator:
         return {"name": "embedded", "engine": self.engine, "chosen": self._why}
 
     def trial(self, load: float, duration: float, frames: Frames) -> Trial:
-        count = packets(load, duration)
+        count = packets_of_trial(load, duration)
         if frames.directions > len(self._paths):
             raise UsageError("traffic in both directions needs a testbed with two paths; this one has one")
         if frames.imix:
@@ -272,8 +272,8 @@ def _carried(
     return CarriedFrame(direction, sent.hex(), got, returned=bool(returned))
 
 
-def _direction(part: Template) -> Direction:
-    return Direction(
+def _direction(part: Template) -> WireDirection:
+    return WireDirection(
         csum_sum=part.csum_sum,
         probe_sum=part.probe_sum,
         ip_sum=part.ip_sum,

@@ -68,7 +68,7 @@ def fields(frame: bytes) -> tuple[Field, ...]:
     return tuple(_fields(frame))
 
 
-def differences(must_be: bytes, got: bytes) -> tuple[Difference, ...]:
+def frame_differences(must_be: bytes, got: bytes) -> tuple[Difference, ...]:
     """Where ``got`` is not as it must be; nothing where it is."""
     known = fields(must_be)
     found = [
@@ -97,7 +97,7 @@ def differences(must_be: bytes, got: bytes) -> tuple[Difference, ...]:
     return tuple(found)
 
 
-def side_by_side(must_be: bytes, got: bytes) -> tuple[str, ...]:
+def frames_side_by_side(must_be: bytes, got: bytes) -> tuple[str, ...]:
     """Both frames in hex, line by line, with marks under the bytes that differ."""
     lines = []
     for at in range(0, max(len(must_be), len(got)), _BYTES_A_LINE):
@@ -112,7 +112,7 @@ def side_by_side(must_be: bytes, got: bytes) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def decoded(frame: bytes) -> str:
+def frame_in_words(frame: bytes) -> str:
     """All fields in words, on one line."""
     told = ", ".join(f"{field.name} {field.text(frame)}" for field in fields(frame))
     return f"{len(frame)} bytes: {told}"

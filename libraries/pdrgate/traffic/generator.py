@@ -35,7 +35,7 @@ class Generator(Protocol):
         """Stop the generator and free what it holds; may be called twice."""
 
 
-def packets(load: float, duration: float) -> int:
+def packets_of_trial(load: float, duration: float) -> int:
     """How many packets a trial of ``load`` packets/s for ``duration`` seconds has.
 
     Raises:
@@ -51,13 +51,13 @@ def packets(load: float, duration: float) -> int:
     return count
 
 
-def in_words(about: Mapping[str, str]) -> str:
+def generator_in_words(about: Mapping[str, str]) -> str:
     """What a generator says of itself, on one line: ``trex, engine stl (server v3.08; driver net_i40e)``."""
     details = [value if key == "chosen" else f"{key} {value}" for key, value in about.items() if key not in _IDENTITY]
     return f"{about['name']}, engine {about['engine']}" + (f" ({'; '.join(details)})" if details else "")
 
 
-def identity(about: Mapping[str, str]) -> str:
+def generator_identity(about: Mapping[str, str]) -> str:
     """What a result's fingerprint has of a generator: all that may change what is sent and counted.
 
     Where it is plugged in and which library talks to it may not.

@@ -9,8 +9,8 @@ from pdrgate.results.model import FunctionChange
 from pdrgate.stats.change_points import change_points
 from pdrgate.trend.series import Point, Series
 
-LEAST = 0.01
-CONFIDENCE = 0.99
+LEAST_MOVE = 0.01
+MOVE_CONFIDENCE = 0.99
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class Move:
         return f"{span}, {number} build{'s' if number > 1 else ''} between them"
 
 
-def moves(all_series: Iterable[Series], least: float = LEAST, last: int | None = None) -> tuple[Move, ...]:
+def moves(all_series: Iterable[Series], least: float = LEAST_MOVE, last: int | None = None) -> tuple[Move, ...]:
     """All that moved, the latest first; empty where nothing did.
 
     Args:
@@ -98,6 +98,6 @@ def _of(series: Series, least: float, last: int | None) -> list[Move]:
             upper=one.upper,
             creeps=one.creeps,
         )
-        for one in change_points([point.value for point in points], least, CONFIDENCE)
+        for one in change_points([point.value for point in points], least, MOVE_CONFIDENCE)
         if one.after >= since
     ]

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from pdrgate.builds.bpf_build import bpf_build
-from pdrgate.builds.identity import identity
+from pdrgate.builds.identity import build_identity
 from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.errors import EXIT_FAULT, DataError, StorageError, TestbedError
@@ -27,11 +27,11 @@ from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.open_loop_sut import OpenLoopSut, goals_of
-from pdrgate.gate.sut.prepared_sut import Identity, differences
+from pdrgate.gate.sut.prepared_sut import Identity, fingerprint_differences
 from pdrgate.gate.verdicts.noise_floor import noise_floor
-from pdrgate.gate.verdicts.packet_cost import counted
+from pdrgate.gate.verdicts.packet_cost import cost_result
 from pdrgate.measurands import Ask, Cost
-from pdrgate.measurands.cost import cost_in_words, idle_of, on_path, saturated
+from pdrgate.measurands.cost import cost_change_in_words, idle_of, on_path, saturated
 from pdrgate.measurands.function_changes import function_changes
 from pdrgate.phase import Phase
 from pdrgate.replication import PairsRule, Samples
@@ -39,7 +39,7 @@ from pdrgate.replication.noise import KNOWN
 from pdrgate.results.fingerprint import conditions
 from pdrgate.results.model import ChangeResult, CostResult, FunctionChange, ScenarioResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.stats.pooled import Deviation, pooled
+from pdrgate.stats.pooled import Deviation, pooled_deviation
 from pdrgate.trial import Trial
 
 ENDS_FILE = "bisection.json"
@@ -90,7 +90,7 @@ class BisectionEnds:
     @property
     def deviation(self) -> Deviation:
         """What the logs of boots' costs deviate by."""
-        found = pooled([[(math.log(cost), 1.0) for cost in end.boots] for end in (self.good, self.bad)])
+        found = pooled_deviation([[(math.log(cost), 1.0) for cost in end.boots] for end in (self.good, self.bad)])
         assert found is not None  # two pairs of boots at least
         return found
 
@@ -190,7 +190,7 @@ def build_of(session: Session, asked: BisectionRequest, side: Side, source: str)
         loaded = bpf_build(source, kind)
         return Build(side, loaded.label, session.make, loaded, identity=loaded.digest)
     named = named_build(source)
-    return Build(side, named.label, partial(session.boot, named), identity=identity(named))
+    return Build(side, named.label, partial(session.boot, named), identity=build_identity(named))
 
 
 class Steps:
@@ -249,7 +249,7 @@ class Steps:
 
     def _check(self, subject: OpenLoopSut) -> None:
         """Raises DataError where anything but the build is another."""
-        told = differences(conditions(self.ends.fingerprint), conditions(subject.fingerprint))
+        told = fingerprint_differences(conditions(self.ends.fingerprint), conditions(subject.fingerprint))
         if told:
             raise DataError(
                 f"what the ends cost is no measure for {subject.identity.build}: {'; '.join(told)}; compare both ends "
@@ -258,14 +258,14 @@ class Steps:
 
     def _judged(self, build: str, replicates: Sequence[Sequence[Trial]]) -> BisectionStep:
         costs = [cost for trials in replicates for cost in costs_of(trials, self._loss_ratio)]
-        cost = counted(replicates, self._loss_ratio)
+        cost = cost_result(replicates, self._loss_ratio)
         if len(costs) < 2 or cost is None:
             why = "its trials at saturation tell no cost: it is faster than both ends, or the machine disturbed them"
             verdict = Verdict.INCONCLUSIVE
             return BisectionStep(build=build, verdict=verdict, reason=why, boots=len(replicates))
         boots = len(replicates), len(self.ends.good.boots)
         change = self.change(self.ends.good.boots, costs, boots)
-        reason = cost_in_words(change, function_changes(self.ends.good.cost, cost))
+        reason = cost_change_in_words(change, function_changes(self.ends.good.cost, cost))
         return BisectionStep(
             build=build, verdict=change.verdict, reason=reason, boots=len(replicates), costs=tuple(costs), cost=cost
         )  # fmt: skip
@@ -365,6 +365,6 @@ def bisected(builds: Sequence[str], steps: Steps) -> Bisected:
     change = steps.change(before[0], after[0], (after[2], before[2]))
     return Bisected(
         builds=tuple(builds), good=builds[good], bad=builds[bad], between=tuple(builds[good + 1 : bad]),
-        reason=cost_in_words(change, functions), change=change,
+        reason=cost_change_in_words(change, functions), change=change,
         functions=functions, steps=tuple(told.values()),
     )  # fmt: skip

@@ -17,7 +17,7 @@ from pdrgate.gate.run.progress import Estimate, Progress
 from pdrgate.gate.sut.open_loop_sut import goals_of
 from pdrgate.gate.verdicts.arrivals import arrivals
 from pdrgate.gate.verdicts.build_latency import latencies
-from pdrgate.gate.verdicts.packet_cost import counted
+from pdrgate.gate.verdicts.packet_cost import cost_result
 from pdrgate.measurands import OF_TRIALS, Description, compared_of, told_of
 from pdrgate.observers.accounting import total
 from pdrgate.phase import Phase
@@ -66,7 +66,7 @@ class ComparedTrials(ComparedStretches[Trial]):
         boots = by_boot(stretches)
         return replace(
             side,
-            cost=counted(list(boots.values()), self._loss_ratio),
+            cost=cost_result(list(boots.values()), self._loss_ratio),
             latency=latencies(boots.values()),
             losses=total([trial for trial in stretches if trial.phase != Phase.PATH]),
             arrivals=arrivals(stretches),

@@ -26,7 +26,7 @@ from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape
 from pdrgate.gate.run.progress import Estimate
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
-from pdrgate.gate.scenarios.scenario_run import pdr_of
+from pdrgate.gate.scenarios.scenario_run import pdr_result_of
 from pdrgate.gate.verdicts.baseline import besides_the_kernel, differing_entries
 from pdrgate.gate.verdicts.change_verdict import check_tolerance, summarised
 from pdrgate.gate.verdicts.disturbance import Disturbance
@@ -150,7 +150,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
             trials=found.count,
             calibration=candidate.calibration,
             search=candidate.search,
-            pdr=pdr_of(candidate.measurands),
+            pdr=pdr_result_of(candidate.measurands),
             measurands=candidate.measurands,
             assessment=candidate.assessment,
             comparison=self.comparison,

@@ -14,7 +14,7 @@ from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape, shape_of_tran
 from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.progress import Estimate
-from pdrgate.gate.scenarios.transfer_run import TransferMeasurands, in_words, transfers_result
+from pdrgate.gate.scenarios.transfer_run import TransferMeasurands, transfer_in_words, transfers_result
 from pdrgate.gate.sut.closed_loop_sut import ClosedLoopSut
 from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.measurands import OF_TRANSFERS, Description, TcpThroughput, TransferAsk, TransferStep, compared_of, told_of
@@ -86,7 +86,7 @@ class ComparedTransfers(ComparedStretches[Transfer]):
         self, one: Transfer, now: Sequence[Transfer], count: int, left: Estimate | None, *, replayed: bool
     ) -> None:
         again = ", of the run that is continued" if replayed else ""
-        self.task.session.observer.said(f"{one.side} {one.pair}, {in_words(one)}{again}")
+        self.task.session.observer.said(f"{one.side} {one.pair}, {transfer_in_words(one)}{again}")
 
     def detailed(self, result: ScenarioResult, stretches: Sequence[Transfer]) -> ScenarioResult:
         """With what TCP did in the candidate's boots."""

@@ -15,11 +15,11 @@ from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.gate.scenarios.transfer_run import TransferMeasurands
 from pdrgate.gate.verdicts.change_verdict import (
     check_tolerance,
-    compare,
     comparison,
     judged,
     remedy_of_boots,
     told,
+    unpaired_changes,
 )
 from pdrgate.gate.verdicts.noise_floor import noise_floor
 from pdrgate.history.noise_file import NoiseStore
@@ -35,7 +35,7 @@ from pdrgate.measurands import (
     replicate_of,
 )
 from pdrgate.measurands import (
-    Asked as AskedTolerances,
+    TolerancesAsked as AskedTolerances,
 )
 from pdrgate.measurands.starvation import LeastDelivered
 from pdrgate.measurands.tcp import transfers_of_replicates
@@ -44,7 +44,7 @@ from pdrgate.replication import NoiseFloor, PairsRule, Samples
 from pdrgate.results.fingerprint import conditions
 from pdrgate.results.model import ChangeResult, ComparisonResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.search.goals import PDR
+from pdrgate.search.goals import PDR_GOAL
 from pdrgate.stability import StabilityVerdict as Stability
 from pdrgate.stability import assess
 from pdrgate.stability.curve import LoadLossCurve, first_past
@@ -172,7 +172,9 @@ def compare_files(
             floor = _floor(noise, first, second)
         # What boots of one comparison deviate by is that of some minutes, and says nothing of those of another day.
         baseline_tells = one_run or not first.paired
-        changes = compare(known, str(baseline), floor, (second.boots, first.boots), baseline_tells=baseline_tells)
+        changes = unpaired_changes(
+            known, str(baseline), floor, (second.boots, first.boots), baseline_tells=baseline_tells
+        )
     found = comparison(
         changes, str(baseline), {}, pairs=len(pairs) if paired else 0, why_not=failure.reason if failure else ""
     )
@@ -285,7 +287,7 @@ def _by_replicate(trials: Sequence[Trial], plr_threshold: float) -> _Values:
     values: _Values = {one.about.name: {} for one in OF_TRIALS}
     for count, ((_, pair, _), own) in enumerate(replicate_of(trials).items(), 1):
         loads = [trial.intended_load for trial in own if trial.phase == Phase.REPEAT] or [own[0].intended_load]
-        goal = dataclasses.replace(PDR, loss_ratio=plr_threshold)
+        goal = dataclasses.replace(PDR_GOAL, loss_ratio=plr_threshold)
         measurands = Measurands.at(
             loads, goal, own[0].intended_duration, top_trials=0, width=goal.width,
             past=sorted({trial.intended_load for trial in own if trial.phase == Phase.PAST}),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from pdrgate.errors import UsageError
 from pdrgate.gate.run.options import ProfileName
-from pdrgate.search.goals import NDR, PDR, Goal
+from pdrgate.search.goals import NDR, PDR_GOAL, Goal
 from pdrgate.search.patience import Patience
 
 TOP_TRIALS, STEADY_TOP_TRIALS = 2, 3
@@ -89,7 +89,7 @@ PROFILES: dict[ProfileName, Profile] = {
         # Is everything wired up? Seconds instead of minutes, and numbers that are not worth keeping.
         Profile(
             "smoke",
-            goals=(_goal(PDR, 0.1, 0.1, 0.2),),
+            goals=(_goal(PDR_GOAL, 0.1, 0.1, 0.2),),
             search_budget=2,
             calibration_duration=0.1,
             trial_duration=0.1,
@@ -105,7 +105,7 @@ PROFILES: dict[ProfileName, Profile] = {
         ),
         Profile(
             "quick",
-            goals=(_goal(PDR, 0.5, 1.0, 3.0),),
+            goals=(_goal(PDR_GOAL, 0.5, 1.0, 3.0),),
             search_budget=40,
             calibration_duration=0.3,
             trial_duration=1.0,
@@ -115,7 +115,7 @@ PROFILES: dict[ProfileName, Profile] = {
         ),
         Profile(
             "standard",
-            goals=(_goal(NDR, 1.0, 1.0, 5.0), _goal(PDR, 1.0, 1.0, 11.0)),
+            goals=(_goal(NDR, 1.0, 1.0, 5.0), _goal(PDR_GOAL, 1.0, 1.0, 11.0)),
             search_budget=240,
             calibration_duration=0.5,
             trial_duration=2.0,
@@ -126,7 +126,7 @@ PROFILES: dict[ProfileName, Profile] = {
         # PASTRAMI section VI, Table I: 50 runs of 10 s at each load; the published grids have 8 to 16 loads.
         Profile(
             "pastrami",
-            goals=(_goal(PDR, 1.0, 1.0, 21.0),),
+            goals=(_goal(PDR_GOAL, 1.0, 1.0, 21.0),),
             search_budget=300,
             calibration_duration=1.0,
             trial_duration=10.0,

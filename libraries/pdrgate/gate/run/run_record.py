@@ -22,7 +22,7 @@ from pdrgate.history.transfers import TransferFile
 from pdrgate.history.trials import TRIALS_FILE, TrialFile
 from pdrgate.results.common_environment import in_common
 from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult, TestbedResult
-from pdrgate.results.verdict import Verdict, gravest
+from pdrgate.results.verdict import Verdict, gravest_verdict
 from pdrgate.stability import read_trials
 from pdrgate.stability.transfer_files import TRANSFERS_FILE, read_transfers
 from pdrgate.transfer import Transfer
@@ -170,7 +170,7 @@ class RunRecord:
         """What is known by now."""
         found = [(one.verdict, one.reason) for one in self._scenarios]
         found += [(Verdict.ERROR, reason) for reason in self._failures]
-        verdict = gravest(each for each, _ in found)
+        verdict = gravest_verdict(each for each, _ in found)
         reasons = [reason for each, reason in found if each is verdict]
         return RunResult(
             schema=SCHEMA,

@@ -17,14 +17,14 @@ from pdrgate.gate.scenarios.soaking import SHARE, judged_soak, slices, soaked
 from pdrgate.gate.sut.dropped_packets import drop_tracer, look, lossy_load, traced_file
 from pdrgate.gate.sut.open_loop_sut import OpenLoopSut, goals_of
 from pdrgate.gate.sut.prepared_sut import Identity
-from pdrgate.gate.verdicts.against_baseline import AgainstBaseline, numbers
+from pdrgate.gate.verdicts.against_baseline import AgainstBaseline, measurands_in_words
 from pdrgate.gate.verdicts.arrivals import arrivals
 from pdrgate.gate.verdicts.baseline import BaselineSource
 from pdrgate.gate.verdicts.build_latency import latencies, latency_trials
 from pdrgate.gate.verdicts.change_verdict import check_tolerance, summarised
 from pdrgate.gate.verdicts.disturbance import Disturbance, beyond_the_machine, remedy
 from pdrgate.gate.verdicts.interference import interference
-from pdrgate.gate.verdicts.packet_cost import counted
+from pdrgate.gate.verdicts.packet_cost import cost_result
 from pdrgate.measurands import RECEIVE_RATE, Ask, LatencyTrials, PartialDropRate, Sweep
 from pdrgate.measurands.measurand import rounded
 from pdrgate.observers.accounting import total
@@ -190,10 +190,10 @@ class ScenarioRun:
             each = max(profile.trials_time(len(self.trials) - before), time.monotonic() - began) / number
             self._foresee(*2 * (each * (profile.repeats - number),))
         self._summarise(measurands, replicates)
-        self.cost = counted([one.trials for one in replicates], result.goal.loss_ratio)
+        self.cost = cost_result([one.trials for one in replicates], result.goal.loss_ratio)
         self.latency = latencies([one.trials for one in replicates])
         repeats = [trial for one in replicates for trial in one.trials if trial.phase in OF_CURVE]
-        pdr = pdr_of(self.measurands)
+        pdr = pdr_result_of(self.measurands)
         self.assessment = assess(
             repeats, plr_threshold=result.goal.loss_ratio,
             spare_dips=True, pdr=pdr.load if pdr else None, source=self.scenario.name,
@@ -224,7 +224,7 @@ class ScenarioRun:
             TestbedError: neither is known.
             UsageError: a share or a duration makes no sense.
         """
-        pdr = pdr_of(self.measurands)
+        pdr = pdr_result_of(self.measurands)
         known, share_of = (self.lower_bound, LOWER_BOUND) if pdr is None else (pdr.load, "the PDR")
         if known is None:
             raise TestbedError("there is no PDR to soak below; search it first")
@@ -309,7 +309,7 @@ class ScenarioRun:
         self.release()
         final = judgement or self.judgement or Judgement(Verdict.ERROR, "the scenario ended before its verdict")
         if self.judgement is None and self.measurands and final.verdict is Verdict.NO_BASELINE:
-            final = Judgement(final.verdict, numbers(self.measurands)).remarked(final.reason)
+            final = Judgement(final.verdict, measurands_in_words(self.measurands)).remarked(final.reason)
         self.judgement = final = self._against.concluded(final, self.measurands)
         self._remember()
         self.session.record.add(self.result(final))
@@ -328,7 +328,7 @@ class ScenarioRun:
             trials=len(subject.trials),
             calibration=subject.calibrated(),
             search=searched(self.found) if self.found else None,
-            pdr=pdr_of(self.measurands),
+            pdr=pdr_result_of(self.measurands),
             measurands=self.measurands,
             assessment=self.assessment.result() if self.assessment else None,
             comparison=self._against.comparison,
@@ -383,7 +383,7 @@ class ScenarioRun:
 
     def _no_pdr(self, measurands: Measurands, replicates: list[Replicate[Ask, Trial]]) -> Judgement | None:
         """Where most repeats came to no PDR there is none."""
-        pdr = pdr_of(self.measurands)
+        pdr = pdr_result_of(self.measurands)
         samples = self.measurands[0].samples if pdr else ()
         if 2 * len(samples) > len(replicates):
             return None
@@ -405,7 +405,7 @@ class ScenarioRun:
         self.session.observer.measured(progress)
 
 
-def pdr_of(measurands: tuple[MeasurandResult, ...]) -> PdrResult | None:
+def pdr_result_of(measurands: tuple[MeasurandResult, ...]) -> PdrResult | None:
     """The PDR among measurands."""
     one = next((one for one in measurands if one.name == PartialDropRate.name), None)
     return None if one is None else PdrResult(load=one.value, lower=one.lower, upper=one.upper)

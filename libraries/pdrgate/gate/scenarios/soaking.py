@@ -15,7 +15,7 @@ from pdrgate.measurands.latency import told_by
 from pdrgate.observers.accounting import total
 from pdrgate.results.soak import SoakResult
 from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.stats.ranks import trend
+from pdrgate.stats.ranks import monotone_trend
 from pdrgate.trial import Trial
 
 SHARE = 0.9
@@ -84,7 +84,7 @@ def _drift(latencies: Sequence[float]) -> float | None:
 
     Not the trend's own change: of latencies that fall to a third and stay there, a line falls below 0.
     """
-    found = trend(latencies)
+    found = monotone_trend(latencies)
     if found is None or found.p_value > _BEYOND_CHANCE:
         return None
     quarter = max(1, len(latencies) // 4)

@@ -37,7 +37,7 @@ from pdrgate.measurands import (
     WindowCurve,
     of_transfers,
 )
-from pdrgate.measurands.tcp import loaded, rest_rtt
+from pdrgate.measurands.tcp import loaded_transfers, rest_rtt
 from pdrgate.phase import Phase
 from pdrgate.results.model import CheckResult, MeasurandResult, ScenarioResult, TransferResult, TransfersResult
 from pdrgate.results.verdict import Judgement, Verdict, graver
@@ -182,7 +182,7 @@ class TransferRun:
         for one in replicates:
             measure_in_turn([one])
         self.measurands = summaries(measurands.all, replicates)
-        repeats = [transfer for one in replicates for transfer in loaded(one.trials)]
+        repeats = [transfer for one in replicates for transfer in loaded_transfers(one.trials)]
         rates = [transfer.throughput / 1e9 for transfer in repeats]
         self.checks = transfer_checks(TcpThroughput.name, TcpThroughput.unit, rates)
         self._failure = self.judgement or instability(self.checks)
@@ -248,7 +248,7 @@ class TransferRun:
 
     def _told(self, transfer: Transfer, replayed: bool) -> None:
         again = ", of the run that is continued" if replayed else ""
-        self.session.observer.said(in_words(transfer) + again)
+        self.session.observer.said(transfer_in_words(transfer) + again)
 
 
 def instability(checks: Sequence[StabilityCheck]) -> Judgement | None:
@@ -297,7 +297,7 @@ def _result(one: Transfer) -> TransferResult:
     )  # fmt: skip
 
 
-def in_words(transfer: Transfer) -> str:
+def transfer_in_words(transfer: Transfer) -> str:
     """``repeat, window 1 MiB: 9.41 Gbit/s, round trip 0.21 ms, 3 of 8123 segments sent again``."""
     rtt = f", round trip {1e3 * transfer.rtt:.3g} ms" if transfer.rtt is not None else ""
     again = f", {transfer.retransmitted} of {transfer.segments} segments sent again" if transfer.retransmitted else ""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pdrgate.data_paths.catalogue import DataPath
 from pdrgate.results.model import ForwardedFrameResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.traffic.frame_fields import Difference, decoded, differences, side_by_side
+from pdrgate.traffic.frame_fields import Difference, frame_differences, frame_in_words, frames_side_by_side
 from pdrgate.trial import CarriedFrame, Trial
 
 _KEPT = 2
@@ -116,9 +116,9 @@ class FramesSeen:
     def in_lines(self) -> Iterator[str]:
         """The examples: what was sent, what must have come and what came, with the differing bytes marked."""
         for one in self.examples:
-            yield f"frame sent: {decoded(one.sent)}"
-            yield f"frame that came: {decoded(one.got)}"
-            yield from side_by_side(one.must_be, one.got)
+            yield f"frame sent: {frame_in_words(one.sent)}"
+            yield f"frame that came: {frame_in_words(one.got)}"
+            yield from frames_side_by_side(one.must_be, one.got)
 
     def results(self, side: Side | None = None, build: str = "") -> tuple[ForwardedFrameResult, ...]:
         """The examples, as result.json has them."""
@@ -172,7 +172,7 @@ def _compared(frame: CarriedFrame, path: DataPath) -> ComparedFrame | None:
     must_be = path.forwarded(sent, frame.direction)
     if must_be is None:
         return None
-    return ComparedFrame(frame.direction, sent, must_be, got, differences(must_be, got))
+    return ComparedFrame(frame.direction, sent, must_be, got, frame_differences(must_be, got))
 
 
 def _trait(difference: Difference) -> Trait:

@@ -35,7 +35,7 @@ def busy_of(testbed: Testbed) -> Callable[[], AbstractContextManager[object]]:
     return testbed.busy if isinstance(testbed, Counting) else contextlib.nullcontext
 
 
-def uncounted(testbed: Testbed) -> str:
+def uncounted_reason(testbed: Testbed) -> str:
     """Why the cost of a packet is not counted there, as a sentence; empty when it is."""
     why = testbed.uncounted if isinstance(testbed, Counting) else "the testbed has no way to"
     return f"the cost of a packet is not counted here: {why}" if why else ""

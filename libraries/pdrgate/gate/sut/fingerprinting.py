@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pdrgate.hosts.kernel_parameters import KernelParameters
 from pdrgate.observers.environment import Environment, PortEnvironment
 from pdrgate.results.fingerprint import UNKNOWN
-from pdrgate.traffic.generator import identity
+from pdrgate.traffic.generator import generator_identity
 
 _BORING_WORDS = frozenset({
     "BOOT_IMAGE", "initrd", "root", "rootfstype", "rootflags", "rootwait", "rootdelay", "ro", "rw", "init", "rdinit",
@@ -49,7 +49,7 @@ def fingerprint(
         "profile": profile,
         "testbed": testbed,
         **{f"testbed_{key}": value for key, value in testbed_facts.items()},
-        "generator": identity(generator),
+        "generator": generator_identity(generator),
         "kernel": environment.kernel_release or UNKNOWN,
         "kernel_version": environment.kernel_version or UNKNOWN,
         "config": environment.config_sha256 or UNKNOWN,

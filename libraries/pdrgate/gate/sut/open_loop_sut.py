@@ -15,7 +15,7 @@ from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.carried_frames import FramesSeen
 from pdrgate.gate.sut.cost_counting import busy_of
 from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut, Traffic
-from pdrgate.gate.sut.probe import lead_in, probe, warm_up
+from pdrgate.gate.sut.probe import lead_in, probe_path, warm_up
 from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.measurands import Ask
 from pdrgate.phase import Phase
@@ -72,7 +72,7 @@ class OpenLoopSut(PreparedSut[Ask, Trial]):
     def _begin(self, path: DataPath) -> Traffic:
         self._generator = counted_by(path.arrivals, self.testbed.generator(path.family))
         self._traffic = self._generator  # to be closed, also when nobody carries its packets
-        self._kept(probe(path, self.testbed, self._generator, self.scenario.frames))
+        self._kept(probe_path(path, self.testbed, self._generator, self.scenario.frames))
         self._check()
         if self.testbed.steady:
             warm_up(self._generator, self.scenario.frames)

@@ -16,7 +16,7 @@ from pdrgate.errors import DataError, PdrGateError, TestbedError
 from pdrgate.gate.run.resumed_run import Belonging, EarlierStretches
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
-from pdrgate.gate.sut.cost_counting import counting_of, tracing_of, uncounted
+from pdrgate.gate.sut.cost_counting import counting_of, tracing_of, uncounted_reason
 from pdrgate.gate.sut.fingerprinting import fingerprint
 from pdrgate.hosts.answers import understood
 from pdrgate.knobs import KnobSet, batching
@@ -27,7 +27,7 @@ from pdrgate.results.model import ScenarioResult, Side
 from pdrgate.results.verdict import Judgement
 from pdrgate.search.patience import Patience
 from pdrgate.testbeds import Booting, Furnishing, Testbed
-from pdrgate.traffic.generator import in_words
+from pdrgate.traffic.generator import generator_in_words
 
 AnyAsk = TypeVar("AnyAsk")
 AnyMade = TypeVar("AnyMade")
@@ -170,10 +170,10 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         self.carried = self._path.sentence()
         self.plant(self.identity.planted)
         self._begin_measuring()
-        self.uncounted = uncounted(self.testbed)
+        self.uncounted = uncounted_reason(self.testbed)
         if self.introduce:
             carried = "" if self._path.by_kernel else f" ({self.carried})"
-            generator = in_words(self._traffic.describe())
+            generator = generator_in_words(self._traffic.describe())
             self.session.observer.said(f"{self.scenario.title}{carried}; generator {generator}")
             self.session.say_once(self.uncounted)
 
@@ -265,7 +265,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         other = self._earlier().made_otherwise(belonging)
         if other is None:
             return
-        told = differences(record.fingerprint(other.fingerprint), self.fingerprint)
+        told = fingerprint_differences(record.fingerprint(other.fingerprint), self.fingerprint)
         if other.boot != belonging.boot:
             told.append(f"boot {other.boot} there, {belonging.boot} here")
         raise DataError(
@@ -283,7 +283,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
             self.session.observer.said(f"the SUT's kernel: {sentence}")
 
 
-def differences(theirs: Mapping[str, str], ours: Mapping[str, str]) -> list[str]:
+def fingerprint_differences(theirs: Mapping[str, str], ours: Mapping[str, str]) -> list[str]:
     """Where two fingerprints differ, in words; nothing where one is not known."""
     told = []
     for key in sorted(theirs.keys() | ours.keys()) if theirs else ():

@@ -26,7 +26,7 @@ _BY_KERNEL = (("ip", "ForwDatagrams"), ("ip6", "OutForwDatagrams"))
 """Kinds of places and names of what the kernel's own router forwarded."""
 
 
-def probe(path: DataPath, testbed: Testbed, generator: Generator, frames: Frames) -> Trial:
+def probe_path(path: DataPath, testbed: Testbed, generator: Generator, frames: Frames) -> Trial:
     """Send some packets through an applied data path and see who forwards them; returns what became of them.
 
     What comes back on the wrong port, or as it must not be, is in there.

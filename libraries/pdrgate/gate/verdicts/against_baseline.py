@@ -14,17 +14,17 @@ from pdrgate.gate.verdicts.baseline import Baseline, BaselineSource, besides_the
 from pdrgate.gate.verdicts.build_pair import BuildPair
 from pdrgate.gate.verdicts.change_verdict import (
     check_tolerance,
-    compare,
     comparison,
     judged,
     remedy_of_boots,
-    shown,
+    shown_value,
     told,
     tolerances_asked,
+    unpaired_changes,
 )
 from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.gate.verdicts.noise_floor import as_observed, noise_floor, remember
-from pdrgate.measurands import Role, described
+from pdrgate.measurands import MeasurandRole, described
 from pdrgate.measurands.function_changes import function_changes
 from pdrgate.replication import NoiseFloor, Samples
 from pdrgate.results.losses import LossResult, compared
@@ -145,7 +145,7 @@ class AgainstBaseline:
         if self._baseline is not None:
             why = f"{self._baseline.source} has none of these measurands by two samples or more"
         verdict = Verdict.INCONCLUSIVE if session.options.require_baseline else Verdict.NO_BASELINE
-        return Judgement(verdict, numbers(measurands)).remarked(disturbance.remark(), why)
+        return Judgement(verdict, measurands_in_words(measurands)).remarked(disturbance.remark(), why)
 
     def concluded(self, judgement: Judgement, measurands: Sequence[MeasurandResult]) -> Judgement:
         """What a scenario ends with; a baseline that was asked for in vain is told, or an ERROR where it is required.
@@ -156,7 +156,7 @@ class AgainstBaseline:
         """
         if self._gravest is not None or not judgement.verdict.passes:
             return judgement
-        only_told = bool(measurands) and all(described(one.name).role is Role.TOLD for one in measurands)
+        only_told = bool(measurands) and all(described(one.name).role is MeasurandRole.TOLD for one in measurands)
         why = f"no verdict goes by an {measurands[0].name}" if only_told else "the test asked for no comparison"
         source = f" with {self._baseline.source}" if self._baseline is not None else ""
         if judgement.verdict is Verdict.NO_BASELINE and self._session.options.require_baseline:
@@ -191,7 +191,11 @@ class AgainstBaseline:
             if about.judged(asked) and len(one.samples) > 1 and len(theirs.get(one.name, ())) > 1
         ]  # fmt: skip
         boots = (1, self._baseline.boots)
-        return compare(samples, self._baseline.source, self._floor, boots, baseline_tells=False) if samples else ()
+        return (
+            unpaired_changes(samples, self._baseline.source, self._floor, boots, baseline_tells=False)
+            if samples
+            else ()
+        )
 
     @property
     def _builds(self) -> BuildPair:
@@ -217,12 +221,12 @@ class AgainstBaseline:
 
 def so_far(measurands: Sequence[MeasurandResult]) -> Judgement:
     """What is shown of a measurement that nothing speaks against, before it is judged."""
-    return Judgement(Verdict.NO_BASELINE, "; ".join(filter(None, (numbers(measurands), "not judged yet"))))
+    return Judgement(Verdict.NO_BASELINE, "; ".join(filter(None, (measurands_in_words(measurands), "not judged yet"))))
 
 
-def numbers(measurands: Sequence[MeasurandResult]) -> str:
+def measurands_in_words(measurands: Sequence[MeasurandResult]) -> str:
     """What was measured, in a line."""
-    return ", ".join(f"{one.name} {shown(one.value, one.unit)}" for one in measurands)
+    return ", ".join(f"{one.name} {shown_value(one.value, one.unit)}" for one in measurands)
 
 
 def _as_typed(folder: Path) -> Path:

@@ -11,8 +11,8 @@ from pdrgate.errors import DataError, UsageError
 from pdrgate.gate.run.options import Options
 from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, read_result, results_below
-from pdrgate.measurands import PartialDropRate, Role, described
-from pdrgate.results.fingerprint import KERNEL, difference, may_differ
+from pdrgate.measurands import MeasurandRole, PartialDropRate, described
+from pdrgate.results.fingerprint import OF_THE_KERNEL, difference, may_differ
 from pdrgate.results.model import MeasurandResult, PdrResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import STABLE, Verdict
 
@@ -156,7 +156,7 @@ class HistoryBaselines:
     """
 
     def __init__(self, where: Address, name: str, own: Path, *, any_fingerprint: bool = False) -> None:
-        from pdrgate.history.database.baselines import cost, measured
+        from pdrgate.history.database.baselines import measured, measured_cost
         from pdrgate.history.database.connection import Database
 
         self.name = name
@@ -166,7 +166,7 @@ class HistoryBaselines:
             self._found = [one for one in found if one.source != str(own.resolve())]
             # Of each build in each series the newest; the history may be gone when it is asked for.
             newest = {(one.series, one.build): one.side for one in reversed(self._found)}
-            self._costs = {key: cost(connection, side) for key, side in newest.items()}
+            self._costs = {key: measured_cost(connection, side) for key, side in newest.items()}
 
     def find(self, fingerprint: Mapping[str, str]) -> tuple[Baseline | None, str]:
         """As `BaselineSource`; of `LATEST_GREEN` nothing is an answer, of a build that somebody pinned it is none."""
@@ -206,10 +206,10 @@ class HistoryBaselines:
         )
 
     def _pooled(self, fitting: Sequence[Measured], asked: str, fingerprint: Mapping[str, str]) -> Baseline:
-        from pdrgate.history.database.baselines import pooled
+        from pdrgate.history.database.baselines import pooled_boots
 
         newest = fitting[0]
-        measurands, boots = pooled(fitting)
+        measurands, boots = pooled_boots(fitting)
         forced = "; of another fingerprint, as was asked" if _differing(newest.fingerprint, fingerprint) else ""
         pdr = next((one for one in measurands if one.name == PartialDropRate.name), None)
         scenario = ScenarioResult(
@@ -264,7 +264,7 @@ def _in_entry(
 
 def _too_few(measurands: Sequence[MeasurandResult]) -> str:
     """That what a run is about was not repeated, in words; empty where it was. What is told beside may be missing."""
-    counts = [len(one.samples) for one in measurands if described(one.name).role is not Role.BESIDE]
+    counts = [len(one.samples) for one in measurands if described(one.name).role is not MeasurandRole.BESIDE]
     few = min(counts, default=0)
     return "" if few > 1 else f"has {few} repeats; a comparison needs two or more"
 
@@ -278,7 +278,7 @@ def _wrong(measurands: Sequence[MeasurandResult], more: Iterable[tuple[str, floa
     Args:
         more: numbers besides that are not 0, by what they are called.
     """
-    compared = [one for one in measurands if described(one.name).role is not Role.TOLD]
+    compared = [one for one in measurands if described(one.name).role is not MeasurandRole.TOLD]
     values = [(one.name, value) for one in compared for value in (*one.samples, one.value)]
     found = [(name, value) for name, value in values if not 0 <= value <= _MOST]
     found += [(name, value) for name, value in more if not _LEAST <= value <= _MOST]
@@ -314,7 +314,7 @@ def besides_the_kernel(differs: Mapping[str, tuple[str | None, str | None]]) -> 
     """A sentence on what else than the kernel is not equal, empty when nothing is: a change may come of that."""
     clauses = []
     for key, (theirs, ours) in differs.items():
-        if key not in KERNEL:
+        if key not in OF_THE_KERNEL:
             there, here = difference(theirs or "not told", ours or "not told")
             clauses.append(f"{key} {there} in the baseline, {here} here")
     return f"besides the kernel these differ: {'; '.join(clauses)}" if clauses else ""

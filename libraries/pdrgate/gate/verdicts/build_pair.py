@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pdrgate.observers.build_options import OPTIONS, WORD, BuildOption, Kind
+from pdrgate.observers.build_options import OPTIONS, WORD, BuildOption, OptionKind
 from pdrgate.results.build_differences import BuildDifference, differences_in_words, unknown_in_words
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement, Verdict
@@ -21,8 +21,8 @@ _NOT_SET = "n"
 _NAMED = 2
 """Differences of a kind that a verdict's sentence names; the line beside it has more, and the table all."""
 _CPU = {
-    "cpu_model": BuildOption("model", Kind.CPU, "another CPU"),
-    "microcode": BuildOption("microcode", Kind.CPU, "another revision of the CPU's microcode"),
+    "cpu_model": BuildOption("model", OptionKind.CPU, "another CPU"),
+    "microcode": BuildOption("microcode", OptionKind.CPU, "another revision of the CPU's microcode"),
 }
 _SPECULATION = "what the kernel does against it costs time in its entries, calls and returns"
 _SPECTRE_V2 = re.compile(r"retpoline|ibrs|lfence", re.IGNORECASE)
@@ -43,7 +43,7 @@ class BuildPair:
         found = sorted(
             (*_options(baseline, candidate), *_words(baseline, candidate), *_mitigations(baseline, candidate),
              *_cpus(baseline, candidate)),
-            key=lambda one: (not one.weighty, list(Kind).index(Kind(one.kind))),
+            key=lambda one: (not one.weighty, list(OptionKind).index(OptionKind(one.kind))),
         )  # fmt: skip
         sides: tuple[tuple[Side, Mapping[str, Any]], ...] = (("baseline", baseline), ("candidate", candidate))
         same = all(baseline.get(key) == candidate.get(key) for key in ("kernel_release", "kernel_version"))
@@ -101,7 +101,7 @@ def _mitigations(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> I
     for name in sorted({*theirs, *ours}):
         there, here = str(theirs.get(name, "not known")), str(ours.get(name, "not known"))
         if _done(there) != _done(here):
-            one = BuildOption(name, Kind.MITIGATIONS, _SPECULATION)
+            one = BuildOption(name, OptionKind.MITIGATIONS, _SPECULATION)
             yield from _difference(one, there.partition(";")[0], here.partition(";")[0])
 
 

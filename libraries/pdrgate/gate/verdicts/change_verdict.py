@@ -10,7 +10,7 @@ from pdrgate.errors import EXIT_FAULT, DataError, UsageError
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.verdicts.build_pair import BuildPair
 from pdrgate.gate.verdicts.packet_cost import at_odds, notice_of_calls, percent
-from pdrgate.measurands import DESCRIPTIONS, Asked, Description, Role, described, unit_of
+from pdrgate.measurands import DESCRIPTIONS, Description, MeasurandRole, TolerancesAsked, described, unit_of
 from pdrgate.replication import NoiseFloor, Samples
 from pdrgate.replication.noise import DAYS, KNOWN
 from pdrgate.replication.samples import gravest_change
@@ -26,7 +26,7 @@ from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stats.intervals import mean, sample_deviation, t_interval
 from pdrgate.stats.pooled import Deviation
 
-CONFIDENCE = 0.95
+CHANGE_CONFIDENCE = 0.95
 _MANY = math.log(1000)
 _LEADS = {
     Verdict.REGRESSION: "slower",
@@ -37,7 +37,7 @@ _LEADS = {
 }
 
 
-def tolerances_asked(options: Options, tolerance: float, cost: float | None) -> Asked:
+def tolerances_asked(options: Options, tolerance: float, cost: float | None) -> TolerancesAsked:
     """What a run accepts, by the option that says so.
 
     Args:
@@ -54,7 +54,7 @@ def check_tolerance(tolerance: float) -> None:
         raise UsageError(f"a tolerance of {tolerance:.1%} has no meaning; use 0% or more, and less than 100%")
 
 
-def compare(
+def unpaired_changes(
     samples: Sequence[Samples],
     source: str,
     floor: NoiseFloor | None = None,
@@ -74,7 +74,7 @@ def compare(
     Raises:
         DataError: a side has fewer than two samples, or a mean that is not positive.
     """
-    each = 1.0 - (1.0 - CONFIDENCE) / len(samples)
+    each = 1.0 - (1.0 - CHANGE_CONFIDENCE) / len(samples)
     noise = {one.measurand: (floor or NoiseFloor()).of(one.measurand) for one in samples}
     try:
         own = {one.measurand: _of_boots(one, boots[1]) for one in samples if baseline_tells}
@@ -135,7 +135,7 @@ def judged(changes: Sequence[ChangeResult], functions: Sequence[FunctionChange] 
         alike = (
             changes if decisive.verdict is Verdict.PASS else [one for one in changes if one.verdict is decisive.verdict]
         )
-        decisive = gravest_change([one for one in alike if _of(one).role is Role.FIRST] or alike)
+        decisive = gravest_change([one for one in alike if _of(one).role is MeasurandRole.FIRST] or alike)
     others = [change for change in changes if change is not decisive]
     sentence = _of(decisive).sentence
     clauses = [_decisive(decisive, functions)]
@@ -276,7 +276,7 @@ def summarised(name: str, unit: str, better: Better, samples: Sequence[float]) -
     """A measurand's mean with its 95 % interval; None without samples."""
     if not samples:
         return None
-    interval = t_interval(samples, CONFIDENCE) if len(samples) > 1 else None
+    interval = t_interval(samples, CHANGE_CONFIDENCE) if len(samples) > 1 else None
     return MeasurandResult(
         name=name, unit=unit, better=better, value=mean(samples),
         # No quantity of ours is below 0, however much its samples scatter.
@@ -285,7 +285,7 @@ def summarised(name: str, unit: str, better: Better, samples: Sequence[float]) -
     )  # fmt: skip
 
 
-def shown(value: float, unit: str) -> str:
+def shown_value(value: float, unit: str) -> str:
     """A value as people read it."""
     return unit_of(unit).said(value)
 

@@ -14,7 +14,7 @@ from pdrgate.history.noise_file import NoiseStore
 from pdrgate.measurands import SaturationThroughput, lower_is_better
 from pdrgate.phase import Phase
 from pdrgate.replication import MeasurandNoise, NoiseFloor, NoiseObservation, ObservedBoot, PairsRule, TrialScatter
-from pdrgate.results.fingerprint import build, conditions, series
+from pdrgate.results.fingerprint import build_digest, conditions, series
 from pdrgate.stats.intervals import sample_deviation
 from pdrgate.trial import Trial
 
@@ -69,7 +69,7 @@ def as_observed(
         trials: of its replicates.
     """
     return ObservedBoot(
-        build=build(fingerprint, label), boot=boot, pair=pair, values=dict(values), within=_within(trials)
+        build=build_digest(fingerprint, label), boot=boot, pair=pair, values=dict(values), within=_within(trials)
     )
 
 

@@ -20,7 +20,7 @@ _LEAST_FRAME = 0.005
 """Of all instructions, for a function in one chain of callers to be told of."""
 
 
-def counted(replicates: Sequence[Sequence[Trial]], loss_ratio: float) -> CostResult | None:
+def cost_result(replicates: Sequence[Sequence[Trial]], loss_ratio: float) -> CostResult | None:
     """What a packet costs, from the trials of all replicates of a build; None where it was not counted."""
     found: list[list[_Path]] = []
     """Of each replicate that was counted, by trial."""

@@ -12,7 +12,7 @@ from pdrgate.hosts.host import CommandError, Host
 from pdrgate.observers.function_names import condensed
 from pdrgate.observers.watching import Observation
 
-LEAST = 2e-6
+LEAST_FUNCTION = 2e-6
 """Share of a trial's instructions: a hundredth of an instruction per packet. What has less is not kept by itself."""
 
 _SETTLED = 0.05
@@ -46,7 +46,7 @@ class FunctionObserver:
         if before is None:
             return Observation()
         counted, after = time.monotonic() - self._since, self._meter.executed()
-        functions = condensed(self._symbols.functions(after.since(before)), LEAST)
+        functions = condensed(self._symbols.functions(after.since(before)), LEAST_FUNCTION)
         return Observation(functions=functions, counted=counted)
 
 

@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-BOUND = 0.030
+LATENESS_BOUND = 0.030
 """Seconds of arrears that are made good: stalls of a shared machine are shorter for the most part. What a CPU makes up
 for it does at the machine's full speed, so that more of it would show in a trial."""
 
@@ -111,7 +111,7 @@ class VcpuMeter:
         fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
         self._memory = mmap.mmap(self.fd, size)
         self._memory[:8] = _MAGIC.to_bytes(8, "little")
-        self._put(_BOUND_AT, round(BOUND * 1e9))
+        self._put(_BOUND_AT, round(LATENESS_BOUND * 1e9))
 
     def begin(self) -> None:
         """Count from when the CPU has nothing to do for the next time, see `counting`."""

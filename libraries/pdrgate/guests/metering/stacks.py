@@ -13,7 +13,7 @@ from pdrgate.observers.function_names import condensed_stacks, is_thunk, with_ca
 from pdrgate.observers.watching import Observation
 from pdrgate.trial import CALLER, USER_SPACE, Stacks
 
-LEAST = 1e-3
+LEAST_STACK = 1e-3
 """Share of all instructions, for a chain of callers to be kept by itself."""
 
 _UNCALLED = re.compile(
@@ -34,7 +34,7 @@ class StackObserver:
 
     def end(self) -> Observation:
         self._meter.follow(False)
-        return Observation(stacks=condensed_stacks(stacks(self._meter.followed(), self._symbols), LEAST))
+        return Observation(stacks=condensed_stacks(stacks(self._meter.followed(), self._symbols), LEAST_STACK))
 
 
 def stacks(followed: Followed, symbols: KernelSymbols) -> Stacks:

@@ -64,7 +64,7 @@ class Measured:
     boot: str
     """The one of a run of one build, which other results of that run may be of too; empty where it is not known."""
     side: int
-    """The number of the side's row: `cost` asks for it."""
+    """The number of the side's row: `measured_cost` asks for it."""
 
 
 # --- Names ---
@@ -179,7 +179,7 @@ def measured(connection: Connection, name: str) -> list[Measured]:
     ]  # fmt: skip
 
 
-def pooled(found: Sequence[Measured]) -> tuple[tuple[MeasurandResult, ...], int]:
+def pooled_boots(found: Sequence[Measured]) -> tuple[tuple[MeasurandResult, ...], int]:
     """What all boots of a build come to, by measurand, and how many boots there are.
 
     With two boots or more, a measurand's samples are one a boot, so that what boots deviate by is part of every
@@ -192,7 +192,7 @@ def pooled(found: Sequence[Measured]) -> tuple[tuple[MeasurandResult, ...], int]
     return tuple(_pooled(groups, one) for one in names.values()), boots
 
 
-def cost(connection: Connection, side: int) -> CostResult | None:
+def measured_cost(connection: Connection, side: int) -> CostResult | None:
     """What a packet cost in a `Measured`; None where it was not counted."""
     row = connection.execute(select(CostRow.__table__).where(CostRow.side_id == side)).mappings().first()
     if row is None:

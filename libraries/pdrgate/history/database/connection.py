@@ -18,7 +18,7 @@ from pdrgate.errors import DataError, StorageError
 from pdrgate.history.address import Address
 from pdrgate.history.database.version import bring_up_to_date
 
-PATIENCE = 30.0
+LOCK_PATIENCE = 30.0
 """Seconds to wait for another program to end what it writes."""
 _ANSWER = 10
 """Seconds for a server to take a connection."""
@@ -33,7 +33,7 @@ class Database:
     engine: Engine
 
     @classmethod
-    def open(cls, address: Address, *, create: bool = False, patience: float = PATIENCE) -> Self:
+    def open(cls, address: Address, *, create: bool = False, patience: float = LOCK_PATIENCE) -> Self:
         """Connect, and bring the tables up to date, so that an older history needs nobody.
 
         Args:

@@ -32,7 +32,7 @@ from pdrgate.history.database.tables import (
 from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
 from pdrgate.history.results import RESULT_FILE, read_result
 from pdrgate.history.trials import TRIALS_FILE
-from pdrgate.results.fingerprint import build, digest, series
+from pdrgate.results.fingerprint import build_digest, digest, series
 from pdrgate.results.model import (
     BootResult,
     ComparisonResult,
@@ -332,7 +332,7 @@ def _insert_side(connection: Connection, one: _Measured, common: Mapping[str, An
     side_id = _insert(connection, SideRow, {
         **common, "side": one.side, "label": one.label,
         "kernel": kernel or next((boot.kernel for boot in one.boots), ""),
-        "build": build(fingerprint, one.label) if fingerprint else "",
+        "build": build_digest(fingerprint, one.label) if fingerprint else "",
         "series": series(fingerprint) if fingerprint else "",
         "fingerprint": digest(fingerprint) if fingerprint else None,
         "environment": _digest(environment) if environment else None,

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from pdrgate.history.address import Address
-from pdrgate.history.database.connection import PATIENCE, Database
+from pdrgate.history.database.connection import LOCK_PATIENCE, Database
 from pdrgate.history.database.tables import AttemptRow
 from pdrgate.replication import Try
 
@@ -22,7 +22,7 @@ class HistoryLedger:
         patience: as of `Database.open`.
     """
 
-    def __init__(self, where: Address, patience: float = PATIENCE) -> None:
+    def __init__(self, where: Address, patience: float = LOCK_PATIENCE) -> None:
         self.where = where
         self.patience = patience
 

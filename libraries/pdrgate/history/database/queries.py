@@ -137,7 +137,7 @@ def points(
     return tuple(Point(**{**row, "verdict": Verdict(row["verdict"])}) for row in reversed(rows))
 
 
-def cost(connection: Connection, digest: str, point: Point) -> CostResult | None:
+def point_cost(connection: Connection, digest: str, point: Point) -> CostResult | None:
     """What a packet cost where a point of that series was measured; None where it was not counted."""
     asked = (
         select(SideRow.id, CostRow.instructions, CostRow.batch, CostRow.trials)

@@ -16,7 +16,7 @@ def kept_series(connection: Connection) -> tuple[Series, ...]:
 
 def kept_cost(connection: Connection, series: Series, point: Point) -> CostResult | None:
     """What a packet cost at a point of such a series, by function; None where it was not counted."""
-    return queries.cost(connection, series.fingerprint, point)
+    return queries.point_cost(connection, series.fingerprint, point)
 
 
 def _series(connection: Connection, known: queries.ListedSeries) -> Series:

@@ -16,7 +16,7 @@ from typing import Self
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host, HostError, Running
 
-LARGEST = 32 << 20
+LARGEST_COLLECTION = 32 << 20
 """Bytes of events at most, some 35 000 of them: a guest has them in memory, and so has who reads them."""
 
 _INSTALL = "install it there (dnf install retis; elsewhere see https://retis.readthedocs.io/en/stable/install/)"
@@ -98,14 +98,16 @@ class Collection:
         self._folder = machine.folder("retis")
         try:
             collect = ("retis", "collect", "--out", "events", *_PROBES)
-            self._running = machine.start("sh", "-c", _RUN, "sh", self._folder, str(LARGEST // _BLOCK), *collect)
+            self._running = machine.start(
+                "sh", "-c", _RUN, "sh", self._folder, str(LARGEST_COLLECTION // _BLOCK), *collect
+            )
             self._await()
         except BaseException:
             self.close()
             raise
 
     def end(self, into: Path) -> Collected:
-        """Stop, and write what was collected to a file for Retis: the first `LARGEST` bytes, in whole events.
+        """Stop, and write the first `LARGEST_COLLECTION` bytes of whole events to a file for Retis.
 
         Raises:
             TestbedError: it ended before, or what it has written cannot be had.
@@ -115,7 +117,7 @@ class Collection:
         running, self._running = self._running, None
         assert running is not None
         code = running.stop().exit_code
-        full = int(self._ask(_SIZE)) >= LARGEST
+        full = int(self._ask(_SIZE)) >= LARGEST_COLLECTION
         if code and not full:
             raise TestbedError(f"retis on {self._machine.name} ended by itself: {self._why()}")
         self._fetch(into, full)
@@ -163,7 +165,7 @@ class Collection:
             time.sleep(_PAUSE)
 
     def _fetch(self, into: Path, full: bool) -> None:
-        script = ("sh", "-c", _PACK[full], "sh", self._folder, str(LARGEST))
+        script = ("sh", "-c", _PACK[full], "sh", self._folder, str(LARGEST_COLLECTION))
         packed = self._machine.run(*script, timeout=_FETCH).stdout
         unpack = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)  # as gzip does
         with into.open("xb") as file:

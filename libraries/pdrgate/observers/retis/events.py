@@ -20,7 +20,7 @@ from pdrgate.errors import TestbedError
 _READER = Path(__file__).with_name("reader.py")
 _TIMEOUT = 300.0
 """Seconds of reading: of 17 000 events in one."""
-MOST = 200_000
+MOST_EVENTS = 200_000
 """Dropped packets that are read of a file."""
 _RAISED = re.compile(r"^\w[\w.]*(?:Error|Exception): (.+)$", re.MULTILINE)
 _FREES = re.compile(r"kfree_skb|skb_reason_drop|skb_release|skb_free")
@@ -56,7 +56,7 @@ def bindings_missing() -> str:
     return "what Retis collects is read by its Python bindings, which are missing: pip install 'pdrgate[retis]'"
 
 
-def read_events(path: Path, most: int = MOST) -> Iterator[Dropped]:
+def read_events(path: Path, most: int = MOST_EVENTS) -> Iterator[Dropped]:
     """The first dropped packets of an events file, in its order, one by one. Raises TestbedError on the way there."""
     if missing := bindings_missing():
         raise TestbedError(missing)

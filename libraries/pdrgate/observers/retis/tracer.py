@@ -11,7 +11,7 @@ from pdrgate.errors import StorageError, TestbedError
 from pdrgate.hosts.host import Host
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.retis.collector import Collected, Collection, version_of
-from pdrgate.observers.retis.events import MOST, Dropped, bindings_missing, read_events, way
+from pdrgate.observers.retis.events import MOST_EVENTS, Dropped, bindings_missing, read_events, way
 from pdrgate.observers.watching import Observation
 from pdrgate.results.drops import DroppedPacket, DropPlace, DropsResult
 from pdrgate.trial import Trial
@@ -94,6 +94,6 @@ def counted(
         example = DroppedPacket(reason=reason, packet=first.packet, device=first.device, way=most)
     return DropsResult(
         load=trial.intended_load, duration=trial.intended_duration, losses=losses(trial),
-        seen=sum(one.packets for one in places), bounded=collected.full or read >= MOST, missed=collected.missed,
+        seen=sum(one.packets for one in places), bounded=collected.full or read >= MOST_EVENTS, missed=collected.missed,
         places=tuple(places), example=example, collector=collector, file=file,
     )  # fmt: skip

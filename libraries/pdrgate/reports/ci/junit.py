@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from pdrgate.errors import EXIT_FAIL, EXIT_PASS
 from pdrgate.reports.ci.exports.figures import slug, unit
-from pdrgate.reports.pages.scenario_parts import kernel
+from pdrgate.reports.pages.scenario_parts import kernel_release
 from pdrgate.reports.words.build_words import build_lines
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
@@ -59,7 +59,7 @@ def retold(robots: bytes, result: RunResult) -> bytes:
     return _written(suite, result)
 
 
-def side_by_side(tests: Mapping[str, bytes], result: RunResult) -> bytes:
+def suites_side_by_side(tests: Mapping[str, bytes], result: RunResult) -> bytes:
     """The tests of several runs, each a suite called as its run; equal tests of two runs are told apart by it."""
     whole = ElementTree.Element("testsuites")
     for place, own in tests.items():
@@ -102,7 +102,7 @@ def _tell(case: ElementTree.Element, scenario: ScenarioResult | None) -> None:
 def _numbers(scenario: ScenarioResult) -> Iterator[tuple[str, str]]:
     yield "verdict", str(scenario.verdict)
     yield "scenario", scenario.name
-    yield from [(str(side.side), side.build) for side in scenario.sides] or [("kernel", kernel(scenario))]
+    yield from [(str(side.side), side.build) for side in scenario.sides] or [("kernel", kernel_release(scenario))]
     if scenario.comparison is not None and scenario.comparison.notice:
         yield "notice", scenario.comparison.notice
     for number, line in enumerate(build_lines(scenario), start=1):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from pdrgate.reports.markup.gfm import block, code, cut, table, text
+from pdrgate.reports.markup.gfm import block, code, cut, markdown_table, markdown_text
 from pdrgate.reports.words.build_words import build_lines
 from pdrgate.reports.words.costs import INLINED, changes_table, largest_changes, notice_lines, total_change
 from pdrgate.reports.words.drop_words import drops_lines, drops_rows
@@ -35,7 +35,7 @@ def run_markdown(result: RunResult) -> str:
     blocks = [_verdict(result.verdict, result.reason), *_others(result), _builds(result)]
     blocks += [_differences(result), _table(result.scenarios)]
     for scenario in result.scenarios:
-        of = f" ({text(cut(scenario.title))})" if len(result.scenarios) > 1 else ""
+        of = f" ({markdown_text(cut(scenario.title))})" if len(result.scenarios) > 1 else ""
         if scenario.comparison is not None:
             blocks.append(_functions(scenario.comparison, of))
         blocks += [_latency(scenario, of), _drops(scenario, of)]
@@ -52,10 +52,13 @@ def comparison_markdown(comparison: ComparisonResult | None, judgement: Judgemen
         rows = change_rows(comparison)
         blocks += [
             f"{code(cut(candidate))} against {_against(comparison)}.",
-            table(_COMPARED, [_compared(row) for row in rows], _NUMERIC),
+            markdown_table(_COMPARED, [_compared(row) for row in rows], _NUMERIC),
             _EVIDENCE if any(row.evidence for row in rows) else "",
             _functions(comparison, ""),
-            _list([f"The verdict does not rest on the change: {text(comparison.why_not)}"] * bool(comparison.why_not)),
+            _list(
+                [f"The verdict does not rest on the change: {markdown_text(comparison.why_not)}"]
+                * bool(comparison.why_not)
+            ),
         ]
     return _joined(blocks)
 
@@ -65,7 +68,7 @@ def _joined(blocks: Sequence[str]) -> str:
 
 
 def _verdict(verdict: Verdict, reason: str) -> str:
-    return f"**{verdict}:** {text(reason)}"
+    return f"**{verdict}:** {markdown_text(reason)}"
 
 
 def _others(result: RunResult) -> Iterator[str]:
@@ -87,7 +90,7 @@ def _builds(result: RunResult) -> str:
 def _differences(result: RunResult) -> str:
     """By what more than their change builds differ, once where all scenarios compared the same."""
     lines = dict.fromkeys(line for one in result.scenarios for line in build_lines(one))
-    return _list([text(line) for line in lines])
+    return _list([markdown_text(line) for line in lines])
 
 
 def _candidate(scenario: ScenarioResult) -> str:
@@ -100,7 +103,7 @@ def _against(comparison: ComparisonResult) -> str:
     others = {
         one.measurand: Ratio(one.tolerance) for one in comparison.changes if one.tolerance != comparison.tolerance
     }
-    further = f" ({', '.join(f'{text(name)} {ratio}' for name, ratio in others.items())})" if others else ""
+    further = f" ({', '.join(f'{markdown_text(name)} {ratio}' for name, ratio in others.items())})" if others else ""
     return f"{code(cut(comparison.baseline))}{pairs}, tolerance {Ratio(comparison.tolerance)}{further}"
 
 
@@ -111,11 +114,11 @@ def _table(scenarios: Sequence[ScenarioResult]) -> str:
     is_compared = any(one.comparison for one in scenarios)
     head = _COMPARED if is_compared else _MEASURED
     rows = [
-        [text(cut(scenario.title)) if number == 0 else "", *cells]
+        [markdown_text(cut(scenario.title)) if number == 0 else "", *cells]
         for scenario in scenarios
         for number, cells in enumerate(_rows(scenario, is_compared))
     ]
-    told = table(("scenario", *head), rows, _NUMERIC)
+    told = markdown_table(("scenario", *head), rows, _NUMERIC)
     evident = any(row.evidence for one in scenarios for row in measurand_rows(one))
     return f"{told}\n\n{_EVIDENCE}" if evident else told
 
@@ -123,7 +126,11 @@ def _table(scenarios: Sequence[ScenarioResult]) -> str:
 def _rows(scenario: ScenarioResult, is_compared: bool) -> Iterator[list[str]]:
     rows = measurand_rows(scenario)
     for row in rows:
-        yield _compared(row) if is_compared else [text(row.name), text(row.value), text(row.interval), scenario.verdict]
+        yield (
+            _compared(row)
+            if is_compared
+            else [*map(markdown_text, (row.name, row.value, row.interval)), scenario.verdict]
+        )
     if not rows:
         head = _COMPARED if is_compared else _MEASURED
         yield [scenario.verdict if name == "verdict" else "" for name in head]
@@ -131,7 +138,7 @@ def _rows(scenario: ScenarioResult, is_compared: bool) -> Iterator[list[str]]:
 
 def _compared(row: MeasurandLine) -> list[str]:
     cells = row.name, row.baseline, row.value, row.change, row.verdict or "", row.evidence, row.resolves
-    return [text(cut(cell)) for cell in cells]
+    return [markdown_text(cut(cell)) for cell in cells]
 
 
 def _functions(comparison: ComparisonResult, of: str) -> str:
@@ -142,7 +149,7 @@ def _functions(comparison: ComparisonResult, of: str) -> str:
     told = changes_table(largest, comparison.functions, total_change(comparison))
     functions = {one.label for one in largest}
     rows = [[code(cut(row[0])) if row[0] in functions else row[0], *row[1:]] for row in told.rows]
-    drawn = table(told.head, rows, frozenset(told.head[1:]))
+    drawn = markdown_table(told.head, rows, frozenset(told.head[1:]))
     return f"Instructions per packet by function{of}{most} ({INLINED}):\n\n{drawn}"
 
 
@@ -159,7 +166,7 @@ def _latency(scenario: ScenarioResult, of: str) -> str:
         for one in found
     ]
     head = ("", "at", "load", "median", "90 %", "99 %")
-    return f"One-way latency{of}:\n\n{table(head, rows, frozenset(head[2:]))}" if rows else ""
+    return f"One-way latency{of}:\n\n{markdown_table(head, rows, frozenset(head[2:]))}" if rows else ""
 
 
 def _drops(scenario: ScenarioResult, of: str) -> str:
@@ -167,27 +174,27 @@ def _drops(scenario: ScenarioResult, of: str) -> str:
     if scenario.drops is None or not scenario.drops.places:
         return ""
     head, rows = drops_rows(scenario.drops)
-    return f"Dropped packets, each seen{of}:\n\n{table(head, rows, frozenset(('packets',)))}"
+    return f"Dropped packets, each seen{of}:\n\n{markdown_table(head, rows, frozenset(('packets',)))}"
 
 
 def _remarks(scenario: ScenarioResult, result: RunResult) -> Iterator[str]:
     """What disturbed, what a kernel complained of, which boots failed, and what the verdict does not rest on."""
-    of = f"{text(cut(scenario.title))}: " if len(result.scenarios) > 1 else ""
+    of = f"{markdown_text(cut(scenario.title))}: " if len(result.scenarios) > 1 else ""
     comparison = scenario.comparison
     if comparison is not None and not comparison.accepted:
-        yield f"{of}the verdict does not rest on the change: {text(comparison.why_not)}"
+        yield f"{of}the verdict does not rest on the change: {markdown_text(comparison.why_not)}"
     lines = (frames_lines, notice_lines, drops_lines, soak_lines, spike_in_lines)
     for line in chain.from_iterable(told(scenario) for told in lines):
-        yield f"{of}{text(line)}"
+        yield f"{of}{markdown_text(line)}"
     if scenario.interference:
-        yield f"{of}meanwhile {text(scenario.interference)}"
+        yield f"{of}meanwhile {markdown_text(scenario.interference)}"
     for boot in scenario.boots:
         if boot.failure:
-            yield f"{of}boot {boot.pair} of the {boot.side} failed: {text(boot.failure)}"
+            yield f"{of}boot {boot.pair} of the {boot.side} failed: {markdown_text(boot.failure)}"
     for complaint in scenario.complaints:
         yield f"{of}the SUT's kernel: {code(cut(complaint))}"
     if scenario.uncounted:
-        yield f"{of}{text(scenario.uncounted)}"
+        yield f"{of}{markdown_text(scenario.uncounted)}"
 
 
 def _list(points: Sequence[str]) -> str:
@@ -196,9 +203,9 @@ def _list(points: Sequence[str]) -> str:
 
 
 def _origin(result: RunResult) -> str:
-    sentence = f" ({text(result.testbed.sentence)})" if result.testbed.sentence else ""
+    sentence = f" ({markdown_text(result.testbed.sentence)})" if result.testbed.sentence else ""
     ended = "" if result.finished is not None else ", which did not come to its end"
     return (
         f"Run {code(cut(result.run))}{ended}; testbed {code(cut(result.testbed.name))}{sentence}, profile "
-        f"{code(cut(result.profile))}, pdrgate {text(cut(result.pdrgate))}."
+        f"{code(cut(result.profile))}, pdrgate {markdown_text(cut(result.pdrgate))}."
     )

@@ -18,7 +18,7 @@ _BREAK = "&#8203;"
 """No width, and no word goes on across it."""
 
 
-def text(told: str) -> str:
+def markdown_text(told: str) -> str:
     """A text of one line in which nothing is Markdown, HTML, a mention or a link.
 
     A character reference never stands for structure (CommonMark, section 2.5).
@@ -47,7 +47,7 @@ def cut(told: str, length: int = _LONGEST) -> str:
     return line if len(line) <= length else f"{line[: length - 1]}…"
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], numeric: frozenset[str] = frozenset()) -> str:
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]], numeric: frozenset[str] = frozenset()) -> str:
     """A table of cells that are Markdown already; columns of numbers are in line at the right."""
     rule = ["---:" if name in numeric else "---" for name in head]
     # A bar ends a cell even within code, which is the only place where one can be left.

@@ -19,7 +19,7 @@ _LINK = re.compile(r"(?<=:)(?=//)")
 _BLOCK = re.compile(r"^(?=[-=|])")
 
 
-def text(told: str) -> str:
+def robot_text(told: str) -> str:
     """A text of one line in which nothing is a style, a link, a picture or a block."""
     line = printable(" ".join(told.split())).translate(_BAR)
     return _BLOCK.sub(_BREAK, _LINK.sub(_BREAK, _STYLE.sub(rf"{_BREAK}\g<0>{_BREAK}", line)))
@@ -27,20 +27,23 @@ def text(told: str) -> str:
 
 def bold(told: str) -> str:
     """The text in bold."""
-    return f"*{text(told)}*"
+    return f"*{robot_text(told)}*"
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def robot_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table of texts, of which a long one is cut: Robot's tables grow with them."""
-    lines = [[f"= {text(name)} =" if name else "" for name in head], *([text(cut(one)) for one in row] for row in rows)]
+    lines = [
+        [f"= {robot_text(name)} =" if name else "" for name in head],
+        *([robot_text(cut(one)) for one in row] for row in rows),
+    ]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def picture(address: str, title: str) -> str:
     """A picture by an address of our own making, with what it shows in words; words that end in .png are no picture."""
-    return f"[{address}|{text(title).translate({ord('['): '(', ord(']'): ')'})}{_BREAK}]"
+    return f"[{address}|{robot_text(title).translate({ord('['): '(', ord(']'): ')'})}{_BREAK}]"
 
 
 def link(address: str, words: str) -> str:
     """A link to a file of the run."""
-    return f"[{address}|{text(words)}]"
+    return f"[{address}|{robot_text(words)}]"

@@ -11,7 +11,7 @@ from pdrgate.reports.markup.html import Cell, Column, Table
 from pdrgate.reports.words.arrival_words import below
 from pdrgate.reports.words.costs import INLINED, changes_table, cost_in_words, total_change
 from pdrgate.reports.words.latencies import latency_cells, share_in_words
-from pdrgate.reports.words.measurands import in_words, measurand_rows
+from pdrgate.reports.words.measurands import measurand_rows, value_in_words
 from pdrgate.results.losses import LossResult, thousands
 from pdrgate.results.model import (
     ArrivalsResult,
@@ -112,7 +112,7 @@ def boots_table(boots: Sequence[BootResult], measurands: Sequence[MeasurandResul
     for boot in boots:
         told = [boot.failure, *(boot.crash.trace if boot.crash else ()), *boot.complaints]
         values = [
-            in_words(boot.values[name], units.get(name, described(name).unit)) if name in boot.values else ""
+            value_in_words(boot.values[name], units.get(name, described(name).unit)) if name in boot.values else ""
             for name in names
         ]
         texts = (str(boot.pair), boot.side, boot.kernel, *values, "\n".join(line for line in told if line))

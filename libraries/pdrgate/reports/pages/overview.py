@@ -7,15 +7,15 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pdrgate.reports.markup.robot_text import bold, link, picture, table, text
-from pdrgate.reports.pages.scenario_parts import Picture, kernel
+from pdrgate.reports.markup.robot_text import bold, link, picture, robot_table, robot_text
+from pdrgate.reports.pages.scenario_parts import Picture, kernel_release
 from pdrgate.reports.words.build_words import build_lines
 from pdrgate.reports.words.costs import changes_table, largest_changes, total_change
 from pdrgate.reports.words.loss_words import by_build
-from pdrgate.reports.words.measurands import PDR, measurand_rows
+from pdrgate.reports.words.measurands import PDR_ABOUT, measurand_rows
 from pdrgate.results.losses import thousands
 from pdrgate.results.model import AssessmentResult, RunResult, ScenarioResult
-from pdrgate.results.verdict import gravest
+from pdrgate.results.verdict import gravest_verdict
 
 _OUTCOMES = {False: "FAILED", None: "undecided"}
 _ALONE = "this build"
@@ -38,7 +38,7 @@ class Overview:
 def overview(result: RunResult, main: Picture | None) -> Overview:
     """Verdict, numbers and evidence of a run; ``main`` is the picture of its `gravest_scenario`."""
     decisive = gravest_scenario(result)
-    blocks = [f"{bold(result.verdict)}: {text(result.reason)}", *_numbers(result)]
+    blocks = [f"{bold(result.verdict)}: {robot_text(result.reason)}", *_numbers(result)]
     if main is not None:
         blocks.append(picture(_fitting(main.png), f"{result.verdict}: {main.title}"))
     if decisive is not None:
@@ -48,19 +48,19 @@ def overview(result: RunResult, main: Picture | None) -> Overview:
 
 def gravest_scenario(result: RunResult) -> ScenarioResult | None:
     """The scenario that the run's verdict is of; None where none was measured."""
-    word = gravest(one.verdict for one in result.scenarios)
+    word = gravest_verdict(one.verdict for one in result.scenarios)
     return next((one for one in result.scenarios if one.verdict is word), None)
 
 
 def evidence(scenario: ScenarioResult) -> Iterator[str]:
     """What the verdict of a scenario rests on: where its cost changed, where packets were lost, the checks."""
-    yield from (text(line) for line in build_lines(scenario))
+    yield from (robot_text(line) for line in build_lines(scenario))
     comparison = scenario.comparison
     largest, number = largest_changes(comparison.functions if comparison else ())
     if comparison is not None and largest:
         told = changes_table(largest, comparison.functions, total_change(comparison))
         yield f"Instructions per packet by function, the largest {len(largest)} of {number} changes:"
-        yield table(told.head, told.rows)
+        yield robot_table(told.head, told.rows)
     losses = [
         (label or _ALONE, place.where, place.hint, thousands(place.packets), f"{place.packets / found.offered:.3%}")
         for label, found in by_build(scenario)
@@ -68,7 +68,7 @@ def evidence(scenario: ScenarioResult) -> Iterator[str]:
     ]
     if losses:
         yield "Where packets were lost:"
-        yield table(("build", "place", "what it hints at", "packets", "of the offered"), losses)
+        yield robot_table(("build", "place", "what it hints at", "packets", "of the offered"), losses)
     if checks := [line for label, one in _assessments(scenario) for line in _checked(label, one)]:
         yield "Whether the curve can be trusted:"
         yield "\n".join(checks)
@@ -88,9 +88,11 @@ def _checked(label: str, assessment: AssessmentResult) -> Iterator[str]:
     """A line for the checks that passed, and one for each that did not."""
     for one in assessment.checks:
         if not one.passed:
-            yield f"- {text(label)}, {text(one.name)}: {bold(_OUTCOMES[one.passed])}: {text(one.sentence)}"
-    passed = [one.name for one in assessment.checks if one.passed]
-    yield f"- {text(label)}: {len(passed)} of {len(assessment.checks)} checks ok ({text(', '.join(passed))})"
+            told = f"{bold(_OUTCOMES[one.passed])}: {robot_text(one.sentence)}"
+            yield f"- {robot_text(label)}, {robot_text(one.name)}: {told}"
+    checks = assessment.checks
+    passed = [one.name for one in checks if one.passed]
+    yield f"- {robot_text(label)}: {len(passed)} of {len(checks)} checks ok ({robot_text(', '.join(passed))})"
 
 
 def _assessments(scenario: ScenarioResult) -> Iterator[tuple[str, AssessmentResult]]:
@@ -118,23 +120,23 @@ def _numbers(result: RunResult) -> Iterator[str]:
             told = f"{scenario.verdict}: {scenario.reason}"
             rows.append([scenario.title, told] if not measured else ["", told])
     if rows:
-        yield table(head, rows)
+        yield robot_table(head, rows)
 
 
 def _metadata(result: RunResult, decisive: ScenarioResult | None) -> Iterator[tuple[str, str]]:
     yield "Verdict", bold(result.verdict)
     sentence = f": {result.testbed.sentence}" if result.testbed.sentence else ""
-    yield "Testbed", text(f"{result.testbed.name or 'none'}{sentence}; profile {result.profile}")
+    yield "Testbed", robot_text(f"{result.testbed.name or 'none'}{sentence}; profile {result.profile}")
     yield "Whole run on one page", link("summary.html", "summary.html")
     if result.command:
-        yield "Again", text(result.command)
+        yield "Again", robot_text(result.command)
     if decisive is None:
         return
     rows = {row.name: row for row in measurand_rows(decisive)}
-    if (pdr := rows.get(PDR.name)) is not None:
-        yield "PDR", text(f"{pdr.value} ({pdr.interval})" if pdr.interval else pdr.value)
+    if (pdr := rows.get(PDR_ABOUT.name)) is not None:
+        yield "PDR", robot_text(f"{pdr.value} ({pdr.interval})" if pdr.interval else pdr.value)
     if changes := [f"{row.name} {row.change}" for row in rows.values() if row.change]:
-        yield "Change", text("; ".join(changes))
-    builds = [f"{side.side} {side.build}" for side in decisive.sides] or [kernel(decisive)]
+        yield "Change", robot_text("; ".join(changes))
+    builds = [f"{side.side} {side.build}" for side in decisive.sides] or [kernel_release(decisive)]
     if told := " against ".join(reversed([one for one in builds if one])):
-        yield "Kernel", text(told)
+        yield "Kernel", robot_text(told)

@@ -87,7 +87,7 @@ def pictures(
     if drawn is not None:
         yield Picture(f"{begin}-functions", "Instructions per packet by function", drawn)
     drawn = _once(
-        plots.latency, scenario, told_by=(scenario.title, scenario.verdict, tuple(latency_by_build(scenario)))
+        plots.latency_plot, scenario, told_by=(scenario.title, scenario.verdict, tuple(latency_by_build(scenario)))
     )
     if drawn is not None:
         yield Picture(f"{begin}-latency", "Latency at shares of the PDR", drawn)
@@ -106,7 +106,7 @@ def pictures(
     drawn = _once(plots.transfers, scenario, told_by=(scenario.title, scenario.verdict, scenario.transfers))
     if drawn is not None:
         yield Picture(f"{begin}-transfers", "Transfers", drawn)
-    drawn = _once(plots.losses, scenario, told_by=(scenario.title, tuple(by_build(scenario))))
+    drawn = _once(plots.lost_packets_plot, scenario, told_by=(scenario.title, tuple(by_build(scenario))))
     if drawn is not None:
         yield Picture(f"{begin}-losses", "Where packets were lost", drawn)
     yield from search_pictures(scenario, trials, earlier)
@@ -206,7 +206,7 @@ def further_tables(scenario: ScenarioResult) -> Iterator[str]:
         yield html_tables.boots_table(scenario.boots, scenario.measurands)
 
 
-def kernel(scenario: ScenarioResult) -> str:
+def kernel_release(scenario: ScenarioResult) -> str:
     """The release of the SUT's kernel; empty when nobody told."""
     told = scenario.environment.get("kernel_release") or scenario.fingerprint.get("kernel") or ""
     return str(told)
@@ -215,7 +215,7 @@ def kernel(scenario: ScenarioResult) -> str:
 def _parts(scenario: ScenarioResult, trials: Sequence[Trial], begin: str) -> Iterator[_Part]:
     searched = [trial for trial in trials if trial.scenario == scenario.name and trial.phase == Phase.SEARCH]
     if not scenario.sides:
-        release = kernel(scenario)
+        release = kernel_release(scenario)
         own = [trial for trial in searched if trial.boot == scenario.boot]
         yield _Part(
             "", begin, f"kernel {release}" if release else "", scenario.assessment, scenario.search, own

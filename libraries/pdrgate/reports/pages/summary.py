@@ -13,7 +13,7 @@ from markupsafe import Markup
 from pdrgate.printable import printable
 from pdrgate.reports.markup.html import rendered
 from pdrgate.reports.pages.html_tables import facts_table, measurands_table
-from pdrgate.reports.pages.scenario_parts import Picture, details, kernel
+from pdrgate.reports.pages.scenario_parts import Picture, details, kernel_release
 from pdrgate.reports.pages.trial_chart import HEAD, TrialChart, shapes
 from pdrgate.reports.words.build_words import build_lines
 from pdrgate.results.common_environment import in_common
@@ -40,7 +40,7 @@ class _Section:
     chart: TrialChart | None
 
 
-def summary(
+def summary_page(
     result: RunResult, pictures: Mapping[int, Sequence[Picture]], charts: Sequence[TrialChart | None] = ()
 ) -> str:
     """The page; ``pictures`` by the number of their scenario, from 0, and ``charts`` of the trials of each, if any."""
@@ -73,7 +73,7 @@ def _section(scenario: ScenarioResult, pictures: Sequence[Picture], chart: Trial
     }
     return _Section(
         scenario=scenario,
-        kernel=kernel(scenario),
+        kernel=kernel_release(scenario),
         beside=[printable(line) for line in build_lines(scenario)],
         measurands=Markup(measurands_table(scenario)),
         details=[Markup(fragment) for fragment in details(scenario)],

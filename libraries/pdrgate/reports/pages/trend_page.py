@@ -13,7 +13,7 @@ import numpy as np
 from markupsafe import Markup
 
 from pdrgate.reports.markup.html import Cell, Column, Table, rendered
-from pdrgate.reports.words.measurands import in_words
+from pdrgate.reports.words.measurands import value_in_words
 from pdrgate.results.verdict import Verdict
 from pdrgate.trend import LEFT_OUT, Move, Point, Series
 
@@ -221,7 +221,7 @@ def _chart(series: Series, found: Sequence[Move], pinned: Mapping[str, str]) -> 
     }
     own = [move for move in found if move.series is series]
     last = points[-1] if points else None
-    latest = f"latest {in_words(last.value, series.unit)}" if last else "never measured"
+    latest = f"latest {value_in_words(last.value, series.unit)}" if last else "never measured"
     return _Chart(
         measurand=series.measurand,
         latest=latest,
@@ -276,15 +276,15 @@ def _band(move: Move, before: float, after: float) -> _Band:
 
 
 def _value(point: Point, unit: str) -> str:
-    told = in_words(point.value, unit)
+    told = value_in_words(point.value, unit)
     if point.lower is None or point.upper is None:
         return told
-    return f"{told} ({in_words(point.lower, unit)} to {in_words(point.upper, unit)})"
+    return f"{told} ({value_in_words(point.lower, unit)} to {value_in_words(point.upper, unit)})"
 
 
 def _bare(value: float, unit: str) -> str:
     """At an axis a unit of one's own would take too much room."""
-    return in_words(value, unit).removesuffix(f" {unit}")
+    return value_in_words(value, unit).removesuffix(f" {unit}")
 
 
 def _end(point: Point) -> str:

@@ -2,9 +2,9 @@
 latency, places of loss, transfers; as PNG bytes."""
 
 from pdrgate.reports.plots.functions import functions
-from pdrgate.reports.plots.latency_shares import latency
+from pdrgate.reports.plots.latency_shares import latency_plot
 from pdrgate.reports.plots.load_loss import load_loss
-from pdrgate.reports.plots.lost_packets import losses
+from pdrgate.reports.plots.lost_packets import lost_packets_plot
 from pdrgate.reports.plots.page import Stamp
 from pdrgate.reports.plots.pairs import pairs
 from pdrgate.reports.plots.rates import rates
@@ -17,9 +17,9 @@ __all__ = [
     "PLR_FLOOR",
     "Stamp",
     "functions",
-    "latency",
+    "latency_plot",
     "load_loss",
-    "losses",
+    "lost_packets_plot",
     "pairs",
     "rates",
     "repeats",

@@ -16,7 +16,7 @@ _COLOURS = {"baseline": ORANGE, "candidate": BLUE, "": BLUE}
 _QUANTILES = (("median", "o", "-"), ("90 %", "s", "--"), ("99 %", "^", ":"))
 
 
-def latency(scenario: ScenarioResult) -> bytes | None:
+def latency_plot(scenario: ScenarioResult) -> bytes | None:
     """Median, 90 and 99 % at each share, as PNG; None where no latency was measured."""
     found = dict(latency_by_build(scenario))
     return png(_lines(scenario, found)) if found else None

@@ -15,7 +15,7 @@ _UNEXPLAINED = "unexplained"
 _COLOURS = {"baseline": ORANGE, "candidate": BLUE, "": BLUE}
 
 
-def losses(scenario: ScenarioResult) -> bytes | None:
+def lost_packets_plot(scenario: ScenarioResult) -> bytes | None:
     """A bar for each place, as long as its part of the offered packets, as PNG; None where nothing was lost."""
     found = dict(by_build(scenario))
     return png(_bars(scenario, found)) if any(one.lost for one in found.values()) else None

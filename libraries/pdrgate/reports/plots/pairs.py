@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from pdrgate.measurands import PartialDropRate, Role, described, unit_of
+from pdrgate.measurands import MeasurandRole, PartialDropRate, described, unit_of
 from pdrgate.reports.plots.page import BLUE, FAINT, INK, ORANGE, RED, Stamp, label, legend, page, png, styled
 from pdrgate.results.model import Better, BootResult, ScenarioResult
 from pdrgate.stats.intervals import paired_change_interval
@@ -75,7 +75,9 @@ def _columns(scenario: ScenarioResult) -> list[_Column]:
     columns = []
     for name in names:
         found = _in_pairs(scenario.boots, name)
-        if found and described(name).role is not Role.TOLD:  # there is no room for what is compared with nothing
+        if (
+            found and described(name).role is not MeasurandRole.TOLD
+        ):  # there is no room for what is compared with nothing
             numbers, baseline, candidate = zip(*found, strict=True)
             one = known.get(name)
             unit, better = (one.unit, one.better) if one else (described(name).unit, described(name).better)

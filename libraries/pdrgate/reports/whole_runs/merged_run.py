@@ -11,7 +11,7 @@ from pathlib import Path
 from pdrgate.errors import EXIT_FAIL, EXIT_PASS, DataError, StorageError
 from pdrgate.gate.run.options import OPTIONS_FILE
 from pdrgate.history.results import RESULT_FILE, read_result, write_result
-from pdrgate.reports.ci.junit import XUNIT_FILE, failed_besides, junit, retold, side_by_side
+from pdrgate.reports.ci.junit import XUNIT_FILE, failed_besides, junit, retold, suites_side_by_side
 from pdrgate.reports.markup.files import written
 from pdrgate.reports.whole_runs.remake import make_summaries, own_trials
 from pdrgate.results.consistency import contradictions
@@ -95,7 +95,7 @@ def merge(places: Sequence[Path], into: Path, expected: Expected | None = None) 
     for _ in make_summaries(into, result, trials):
         pass
     tests = _tests(found, result)
-    written(into / XUNIT_FILE, side_by_side(tests, result))
+    written(into / XUNIT_FILE, suites_side_by_side(tests, result))
     return Merged(result, tuple(f"{name}: {told}" for name, one in tests.items() for told in failed_besides(one)))
 
 

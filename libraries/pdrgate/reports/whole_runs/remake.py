@@ -20,7 +20,7 @@ from pdrgate.reports.ci.markdown import MARKDOWN_FILE, run_markdown
 from pdrgate.reports.markup.files import written
 from pdrgate.reports.pages.overview import Overview, gravest_scenario, overview
 from pdrgate.reports.pages.scenario_parts import Picture, main_picture, pictures
-from pdrgate.reports.pages.summary import SUMMARY_FILE, summary
+from pdrgate.reports.pages.summary import SUMMARY_FILE, summary_page
 from pdrgate.reports.pages.trial_chart import trial_chart
 from pdrgate.results.model import RunResult
 from pdrgate.stability import read_trials
@@ -99,7 +99,7 @@ def make_summaries(
         for picture in found:
             yield written(folder / PLOTS_FOLDER / f"{picture.name}.png", picture.png)
     charts = [trial_chart(one, trials.get(one.run, ())) for one in result.scenarios]
-    yield written(folder / SUMMARY_FILE, summary(result, drawn, charts).encode())
+    yield written(folder / SUMMARY_FILE, summary_page(result, drawn, charts).encode())
     yield written(folder / MARKDOWN_FILE, run_markdown(result).encode())
     return drawn
 

@@ -15,7 +15,7 @@ _STATUS, _CHECK = 9, 18
 _INDENT = " " * (2 + _STATUS + _CHECK)
 
 
-def render(findings: Iterable[Finding]) -> Iterator[str]:
+def render_findings(findings: Iterable[Finding]) -> Iterator[str]:
     """Lines as findings come: the part they are of before the first of each part, then status, check and message."""
     for part, found in groupby(findings, key=lambda finding: finding.part):
         yield ""
@@ -27,7 +27,7 @@ def render(findings: Iterable[Finding]) -> Iterator[str]:
                 yield from _wrapped(f"{_INDENT}-> ", finding.remedy)
 
 
-def summary(findings: Sequence[Finding]) -> str:
+def findings_summary(findings: Sequence[Finding]) -> str:
     """What it comes to, in one line."""
     counts = Counter(finding.status for finding in findings)
     told = [

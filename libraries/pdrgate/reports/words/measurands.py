@@ -9,7 +9,7 @@ from pdrgate.measurands import PartialDropRate, unit_of
 from pdrgate.results.model import ChangeResult, ComparisonResult, MeasurandResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
-PDR = PartialDropRate.about
+PDR_ABOUT = PartialDropRate.about
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,9 @@ def measurand_rows(scenario: ScenarioResult) -> list[MeasurandLine]:
     bases = {one.name: _number(one.value, one.unit) for one in (base.measurands if base else ())}
     bases |= {name: _number(change.baseline, change.unit) for name, change in changes.items()}
     measured = {one.name: one for one in _measurands(scenario)}
-    names = sorted({**measured, **bases, **changes}, key=lambda name: name != PDR.name)  # else as they were measured
+    names = sorted(
+        {**measured, **bases, **changes}, key=lambda name: name != PDR_ABOUT.name
+    )  # else as they were measured
     return [
         _row(name, measured.get(name), bases.get(name, ""), changes.get(name), scenario.comparison) for name in names
     ]
@@ -53,18 +55,23 @@ def change_rows(comparison: ComparisonResult) -> list[MeasurandLine]:
     return [_row(one.measurand, None, _number(one.baseline, one.unit), one, comparison) for one in comparison.changes]
 
 
-def in_words(value: float, unit: str) -> str:
+def value_in_words(value: float, unit: str) -> str:
     """A value with its unit, packets/s as 1.2 Mpps."""
     return unit_of(unit).said(value)
 
 
-def pdr_of(scenario: ScenarioResult) -> MeasurandResult | None:
+def pdr_measurand(scenario: ScenarioResult) -> MeasurandResult | None:
     """The PDR of a scenario as one of its measurands; None where it has none."""
     pdr = scenario.pdr
     if pdr is None:
         return None
     return MeasurandResult(
-        name=PDR.name, unit=PDR.unit, better=PDR.better, value=pdr.load, lower=pdr.lower, upper=pdr.upper
+        name=PDR_ABOUT.name,
+        unit=PDR_ABOUT.unit,
+        better=PDR_ABOUT.better,
+        value=pdr.load,
+        lower=pdr.lower,
+        upper=pdr.upper,
     )
 
 
@@ -74,7 +81,7 @@ def _number(value: float, unit: str) -> str:
 
 
 def _measurands(scenario: ScenarioResult) -> list[MeasurandResult]:
-    pdr, others = pdr_of(scenario), [one for one in scenario.measurands if one.name != PDR.name]
+    pdr, others = pdr_measurand(scenario), [one for one in scenario.measurands if one.name != PDR_ABOUT.name]
     return others if pdr is None else [pdr, *others]
 
 
@@ -86,14 +93,14 @@ def _row(
     comparison: ComparisonResult | None,
 ) -> MeasurandLine:
     # Results of older versions tell the PDR's change only.
-    told = change or (comparison if name == PDR.name else None)
+    told = change or (comparison if name == PDR_ABOUT.name else None)
     value = number = interval = ""
     if one is not None:
-        value, number = in_words(one.value, one.unit), _number(one.value, one.unit)
+        value, number = value_in_words(one.value, one.unit), _number(one.value, one.unit)
         if one.lower is not None and one.upper is not None:
             interval = f"{_number(one.lower, one.unit)} .. {_number(one.upper, one.unit)}"
     elif change is not None:
-        value, number = in_words(change.candidate, change.unit), _number(change.candidate, change.unit)
+        value, number = value_in_words(change.candidate, change.unit), _number(change.candidate, change.unit)
     return MeasurandLine(
         name=name,
         value=value,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from pdrgate.gate.verdicts.change_verdict import CONFIDENCE
+from pdrgate.gate.verdicts.change_verdict import CHANGE_CONFIDENCE
 from pdrgate.replication import MeasurandNoise, NoiseFloor, PairsRule
 from pdrgate.replication.noise import DAYS
 from pdrgate.stats.intervals import t_quantile
@@ -39,7 +39,7 @@ def one_boot_resolves(noise: MeasurandNoise, measurands: int) -> float | None:
     """
     if (boots := noise.known_boots) is None:
         return None
-    quantile = t_quantile(1 - (1 - CONFIDENCE) / measurands / 2, boots.freedom)
+    quantile = t_quantile(1 - (1 - CHANGE_CONFIDENCE) / measurands / 2, boots.freedom)
     return noise.as_tolerance(quantile * math.sqrt(2) * boots.value)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 
-from pdrgate.reports.markup.gfm import block, code, cut, table, text
-from pdrgate.trend import CONFIDENCE, Move, Point, Series
+from pdrgate.reports.markup.gfm import block, code, cut, markdown_table, markdown_text
+from pdrgate.trend import MOVE_CONFIDENCE, Move, Point, Series
 
 _NUMERIC = frozenset({"change (interval)"})
 _TOLD = ("scenario", "testbed", "fingerprint", "measurand", "unit", "better")
@@ -29,7 +29,8 @@ def trend_markdown(found: Sequence[Move]) -> str:
     head = ("", "measurand", "scenario", "testbed", "change (interval)", "last build before", "first build after")
     rows = [
         [
-            _word(move), text(move.series.measurand), text(cut(move.series.title)), code(cut(move.series.testbed)),
+            _word(move), markdown_text(move.series.measurand), markdown_text(cut(move.series.title)),
+            code(cut(move.series.testbed)),
             f"{'creeping, ' if move.creeps else ''}{move.change:+.1%} ({move.lower:+.1%} to {move.upper:+.1%})",
             _build(move.before), _build(move.after),
         ]
@@ -37,8 +38,11 @@ def trend_markdown(found: Sequence[Move]) -> str:
     ]  # fmt: skip
     commands = dict.fromkeys(move.command for move in found if move.worse and move.command)
     worse = sum(move.worse for move in found)
-    within = dict.fromkeys(text(f"{move.series.title}: {move.sentence}") for move in found if move.within)
-    blocks = [f"**{worse or 'Nothing'} got worse**, {len(found) - worse} got better.", table(head, rows, _NUMERIC)]
+    within = dict.fromkeys(markdown_text(f"{move.series.title}: {move.sentence}") for move in found if move.within)
+    blocks = [
+        f"**{worse or 'Nothing'} got worse**, {len(found) - worse} got better.",
+        markdown_table(head, rows, _NUMERIC),
+    ]
     return "\n\n".join([*blocks, *within, *map(block, commands)]) + "\n"
 
 
@@ -59,7 +63,7 @@ def _record(move: Move) -> dict[str, object]:
             for name, one in (("before", move.before), ("after", move.after))}  # fmt: skip
     numbers = {name: getattr(move, name) for name in ("change", "lower", "upper")}
     return told | ends | numbers | {
-        "confidence": CONFIDENCE, "worse": move.worse, "creeps": move.creeps, "builds": list(move.builds),
+        "confidence": MOVE_CONFIDENCE, "worse": move.worse, "creeps": move.creeps, "builds": list(move.builds),
         "sentence": move.sentence, "command": move.command,
         "functions": [
             {name: getattr(one, name) for name in ("function", "before", "after", "change")} for one in move.functions

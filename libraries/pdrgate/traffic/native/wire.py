@@ -12,7 +12,7 @@ HEADER_MAX = 226
 """Bytes of the longest header, with a VLAN tag, a routing header of nine segments and a probe's time stamp."""
 
 
-class Direction(ctypes.Structure):
+class WireDirection(ctypes.Structure):
     """One direction of traffic: how its frames look; see `pdrgate.traffic.frames.Template`."""
 
     __slots__ = ()  # a misspelt name is an error
@@ -56,11 +56,11 @@ class Request(ctypes.Structure):
         ("sample_every", ctypes.c_uint32),
         ("marked", ctypes.c_uint32),
         ("mark", ctypes.c_uint32),
-        ("dir", Direction * 2),
+        ("dir", WireDirection * 2),
     )
 
     @classmethod
-    def of(cls, ways: list[Direction], **fields: int) -> Request:
+    def of(cls, ways: list[WireDirection], **fields: int) -> Request:
         """A request of this version."""
         return cls(version=VERSION, size=ctypes.sizeof(cls), dir=tuple(ways), **fields)
 

@@ -14,9 +14,9 @@ from pdrgate.traffic.trex.readings import (
     Sending,
     back_at_end,
     left_over,
-    looks,
     sending_end,
     sending_time,
+    under_way_at_looks,
     unseen,
 )
 from pdrgate.traffic.trex.trex_streams import Stream
@@ -144,7 +144,7 @@ def trial(
         returned=returned,
         sending_time=max(one.seconds for one in directions),
         under_way=_under_way(directions, offered),
-        latency=latency(observation.histograms, sum(one.probes for one in directions)),
+        latency=probe_latency(observation.histograms, sum(one.probes for one in directions)),
         disturbed=_disturbed(max(one.unseen for one in directions), duration),
         counters_before=placed({f"trex.{name}": value for name, value in observation.before.items()}),
         counters_after=placed({f"trex.{name}": value for name, value in observation.after.items()}),
@@ -166,7 +166,7 @@ class _Direction:
     seconds: float
     """The seconds of sending."""
     looks: tuple[float, ...]
-    """See `looks`."""
+    """See `under_way_at_looks`."""
     back_at_end: int
     """Part of what came back that had done so when sending ended; where there were looks, in the trial's time."""
     unseen: float
@@ -206,7 +206,7 @@ def _direction(
     ]
     sending, stopped = observation.sendings[port], observation.stopped
     seconds = sending_time(count, duration, sending, readings, stopped=stopped)
-    looked = looks(sent, readings)
+    looked = under_way_at_looks(sent, readings)
     end = sending_end(seconds, sending, stopped=stopped)
     arrived = sent - round(left_over(looked)) if looked else back_at_end(sent, readings, end)
     blind = unseen(sum(sending.started) / 2, end, readings)
@@ -229,7 +229,7 @@ def _disturbed(blind: float, duration: float) -> tuple[Cause, ...]:
     return (Cause(CauseKind.UNSEEN, blind / duration, words),)
 
 
-def latency(histograms: Sequence[Mapping[int, int]], received: int) -> Latency | None:
+def probe_latency(histograms: Sequence[Mapping[int, int]], received: int) -> Latency | None:
     """Percentiles and maximum of all probes: of each the upper end of its bucket, so never too low, and its width.
 
     A server may leave those below 10 us out of its histograms, so that ``received`` less the others are these. Its own

@@ -19,7 +19,7 @@ _ETHERNET = 1
 _SHORTEST, _LONGEST = 14, 9216
 
 
-def packets(path: pathlib.Path) -> tuple[bytes, ...]:
+def captured_packets(path: pathlib.Path) -> tuple[bytes, ...]:
     """The packets of a capture, without FCS, in its order; their times are of no interest.
 
     Raises:

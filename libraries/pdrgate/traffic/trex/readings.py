@@ -103,7 +103,7 @@ def sending_end(seconds: float, sending: Sending, *, stopped: bool = False) -> f
     return min(sum(sending.started) / 2 + seconds, sending.ended[1])
 
 
-def looks(sent: int, readings: Sequence[FlowReading]) -> tuple[float, ...]:
+def under_way_at_looks(sent: int, readings: Sequence[FlowReading]) -> tuple[float, ...]:
     """Packets of ``sent`` that were under way at each of `LOOKS` equal steps of the sending; empty where it was not
     looked at in each of its quarters.
 

@@ -13,13 +13,13 @@ from typing import Any
 from pdrgate.cause import Cause, CauseKind
 from pdrgate.errors import GeneratorError, TestbedError, UsageError
 from pdrgate.traffic.frames import Frames, Path
-from pdrgate.traffic.generator import packets
+from pdrgate.traffic.generator import packets_of_trial
 from pdrgate.traffic.trex import outcome, pcap
 from pdrgate.traffic.trex.captured_frames import carried
 from pdrgate.traffic.trex.process import RefusedError, Worker, WorkerLostError
 from pdrgate.traffic.trex.readings import SHORTEST_TO_LOOK
 from pdrgate.traffic.trex.trex_config import TRexConfig
-from pdrgate.traffic.trex.trex_streams import Stream, streams, uncounted
+from pdrgate.traffic.trex.trex_streams import Stream, streams, uncounted_streams
 from pdrgate.trial import LOOKS, CarriedFrame, Trial
 
 OPENING = 45.0
@@ -63,7 +63,7 @@ class TRexGenerator:
                 )
         self._config = config
         self._paths = tuple(paths)
-        self._captures = tuple(pcap.packets(path) for path in config.pcap)
+        self._captures = tuple(pcap.captured_packets(path) for path in config.pcap)
         self._session = secrets.randbits(31)
         self._turn = 0
         self._cold = True
@@ -103,7 +103,7 @@ class TRexGenerator:
         return about
 
     def trial(self, load: float, duration: float, frames: Frames) -> Trial:
-        count = packets(load, duration)
+        count = packets_of_trial(load, duration)
         if self._closed:
             raise GeneratorError("the connection to TRex was closed; open another generator for further trials")
         self._streams(count, duration, frames)  # a mistake in what was asked is told before anything is sent
@@ -137,7 +137,7 @@ class TRexGenerator:
         if plain in self._looked:
             return ()
         self._looked.add(plain)
-        burst = uncounted(plain, self._paths, _BURST, _BURST_TIME, captures=self._captures)
+        burst = uncounted_streams(plain, self._paths, _BURST, _BURST_TIME, captures=self._captures)
         message = {
             "do": "look",
             "streams": [_message(stream) for stream in burst],

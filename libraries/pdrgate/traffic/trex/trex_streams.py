@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pdrgate.errors import UsageError
 from pdrgate.traffic.frames import FCS, Frames, Path, checksum, template
 
-PROBE_PAYLOAD = 16
+FLOW_STATS_PAYLOAD = 16
 """Bytes that a probe needs behind its UDP header."""
 GROUPS = 32
 """Flow statistics ids in use, so that a packet that is late by a trial is not counted in the next one."""
@@ -95,7 +95,7 @@ def streams(
     return tuple(made)
 
 
-def uncounted(
+def uncounted_streams(
     frames: Frames, paths: Sequence[Path], count: int, duration: float, *, captures: Sequence[Sequence[bytes]] = ()
 ) -> tuple[Stream, ...]:
     """The same frames as they are, for nobody to count: without probes, and without statistics."""
@@ -133,9 +133,9 @@ def _probes(frames: Frames, path: Path, count: int, duration: float, group: int)
 def _stream(frames: Frames, path: Path, count: int, duration: float, group: int, *, probe: bool = False) -> Stream:
     part = template(frames, path, tag=_BASE_PORT, probe_tag=_BASE_PORT)
     header = len(part.plain)
-    if probe and part.plain_size < header + PROBE_PAYLOAD + FCS:
+    if probe and part.plain_size < header + FLOW_STATS_PAYLOAD + FCS:
         # The template of a frame that is as long as a probe of TRex must be; it may be longer than one of ours.
-        frames = dataclasses.replace(frames, size=header + PROBE_PAYLOAD + FCS)
+        frames = dataclasses.replace(frames, size=header + FLOW_STATS_PAYLOAD + FCS)
         part = template(frames, path, tag=_BASE_PORT, probe_tag=_BASE_PORT)
     first = min(part.first, 0x10000 - frames.flows)
     last = frames.flows - 1

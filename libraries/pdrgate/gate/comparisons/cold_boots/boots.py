@@ -11,13 +11,13 @@ from typing import Any, Generic
 
 from pdrgate.errors import DataError, PdrGateError, TestbedError
 from pdrgate.gate.comparisons.cold_boots.boots_ahead import BootsAhead
-from pdrgate.gate.comparisons.cold_boots.one_boot import AnyAsk, Boot, BootError
+from pdrgate.gate.comparisons.cold_boots.one_boot import Boot, BootError
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.replicate_samples import NextStep, Replicate, measure_in_turn
 from pdrgate.gate.sut.cost_counting import cost_tolerance_of
-from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut, differences
+from pdrgate.gate.sut.prepared_sut import AnyAsk, Identity, PreparedSut, fingerprint_differences
 from pdrgate.gate.verdicts.disturbance import remedy
 from pdrgate.replication.replicates import Replicates, SutFacts
 from pdrgate.results.model import BootResult, Side, SideResult
@@ -271,7 +271,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
             cost_tolerance=cost_tolerance_of(testbed, self.session.options.cost_tolerance),
             sut_cpus=testbed.sut_cpus, steady=testbed.steady, remedy=remedy(testbed),
         )  # fmt: skip
-        if told := differences(self.sides[build.side].fingerprint, subject.fingerprint):
+        if told := fingerprint_differences(self.sides[build.side].fingerprint, subject.fingerprint):
             self._release(subject)
             raise DataError(
                 f"boots of the {build.side} {build.label} cannot be taken together: {'; '.join(told)}; start a new run"

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Generic
 
 from pdrgate.errors import TestbedError
-from pdrgate.gate.comparisons.cold_boots.one_boot import AnyAsk
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
-from pdrgate.gate.sut.prepared_sut import PreparedSut
+from pdrgate.gate.sut.prepared_sut import AnyAsk, PreparedSut
 from pdrgate.results.model import Side
 from pdrgate.testbeds import Booting
 from pdrgate.trial import AnyStretch

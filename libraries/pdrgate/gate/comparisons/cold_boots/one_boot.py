@@ -5,18 +5,16 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic
 
 from pdrgate.crashes.faults import Crash
 from pdrgate.errors import SutError, TestbedError
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.scenarios.replicate_samples import Replicate
-from pdrgate.gate.sut.prepared_sut import PreparedSut
+from pdrgate.gate.sut.prepared_sut import AnyAsk, PreparedSut
 from pdrgate.guests.guest import GuestError
 from pdrgate.results.model import BootResult, CrashResult, Side
 from pdrgate.trial import AnyStretch
-
-AnyAsk = TypeVar("AnyAsk")
 
 
 @dataclass

@@ -19,8 +19,8 @@ from pdrgate.gate.comparisons.pairs.resumed_pairs import resumed_pairs
 from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier, Tries
 from pdrgate.gate.run.pairs_file import StoredStep
 from pdrgate.gate.run.progress import Estimate
-from pdrgate.gate.verdicts.change_verdict import shown, tolerances_asked
-from pdrgate.measurands import Asked, Description
+from pdrgate.gate.verdicts.change_verdict import shown_value, tolerances_asked
+from pdrgate.measurands import Description, TolerancesAsked
 from pdrgate.replication import PairsRule, Samples
 from pdrgate.replication.replicates import Replicates, Replication, replicate
 from pdrgate.results.verdict import Judgement
@@ -139,7 +139,7 @@ class PairsLoop(Generic[AnyStretch]):
         rule = PairsRule(most=plan.pairs, comparisons=plan.comparisons, affordable=affordable)
         return replace(rule, fewest=rule.most, fewest_scattered=rule.most) if plan.whole else rule
 
-    def _accepts(self, tolerance: float | None = None) -> Asked:
+    def _accepts(self, tolerance: float | None = None) -> TolerancesAsked:
         asked = self._task.plan.tolerance if tolerance is None else tolerance
         return tolerances_asked(self._task.session.options, asked, self.replication.facts.cost_tolerance)
 
@@ -166,7 +166,7 @@ class PairsLoop(Generic[AnyStretch]):
         told = []
         for one in self.compared:
             baseline, candidate = (self.found.values(one.name, side)[-1] for side in SIDES)
-            ours, theirs = shown(candidate, one.unit), shown(baseline, one.unit)
+            ours, theirs = shown_value(candidate, one.unit), shown_value(baseline, one.unit)
             told.append(f"{one.name} {ours} against {theirs}{so_far.get(one.name, '')}")
         pair = f"pair {self.found.pairs} of at most {self._task.plan.pairs}"
         self._task.session.observer.said(f"{pair}: {'; '.join(told)}")

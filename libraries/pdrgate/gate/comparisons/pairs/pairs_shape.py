@@ -15,7 +15,7 @@ from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stability import Assessment, assess
 from pdrgate.stability import StabilityVerdict as Stability
 from pdrgate.stability.checks import ENOUGH_DATA, LIVELOCK, SATURATION, StabilityCheck
-from pdrgate.stability.drift import PACKETS
+from pdrgate.stability.drift import PACKETS_PER_SECOND
 from pdrgate.stability.series_checks import one_level, one_level_each, one_level_within, steady
 from pdrgate.stability.slow_boots import SlowBoots, slow_boots
 from pdrgate.stats.intervals import mean, sample_deviation
@@ -26,7 +26,7 @@ _ALIKE = 1.5
 """Times what ratios deviate by, the values of both builds do where the machine moves both alike. Where each goes its
 own way, ratios deviate by more than either."""
 
-Samples = Mapping[str, Mapping[Side, tuple[float, ...]]]
+SamplesBySide = Mapping[str, Mapping[Side, tuple[float, ...]]]
 """By measurand and side, one of each boot in the order of the pairs."""
 
 
@@ -91,9 +91,9 @@ class PairsShape:
 
 def shape_of(
     trials: Mapping[Side, Sequence[Trial]],
-    samples: Samples,
+    samples: SamplesBySide,
     *,
-    earlier: Sequence[Samples] = (),
+    earlier: Sequence[SamplesBySide] = (),
     contradictions: Sequence[Contradiction] = (),
     loss_ratio: float,
     scenario: str,
@@ -127,7 +127,7 @@ def shape_of(
 
 
 def shape_of_transfers(
-    samples: Samples, *, earlier: Sequence[Samples] = (), contradictions: Sequence[Contradiction] = ()
+    samples: SamplesBySide, *, earlier: Sequence[SamplesBySide] = (), contradictions: Sequence[Contradiction] = ()
 ) -> PairsShape:
     """The shape of a comparison of closed loops, which have no curve: of their throughput from boot to boot."""
     tries = (*earlier, samples)
@@ -137,7 +137,7 @@ def shape_of_transfers(
 
 
 def _over_boots(
-    measurands: Sequence[Description], tries: Sequence[Samples]
+    measurands: Sequence[Description], tries: Sequence[SamplesBySide]
 ) -> tuple[list[StabilityCheck], list[StabilityCheck], list[SlowBoots]]:
     """The checks on levels and on ratios of what is timed, and whose slow boots there are.
 
@@ -169,7 +169,7 @@ def _without_order(own: Mapping[Side, tuple[float, ...]]) -> Mapping[Side, tuple
 
 
 def _levels(
-    name: str, own: Mapping[Side, tuple[float, ...]], both: tuple[float, ...], unit: str = PACKETS
+    name: str, own: Mapping[Side, tuple[float, ...]], both: tuple[float, ...], unit: str = PACKETS_PER_SECOND
 ) -> tuple[list[StabilityCheck], SlowBoots | None]:
     """Whether the boots of each build have one level; none where the machine moves both builds alike.
 

@@ -10,7 +10,7 @@ from typing import Generic
 from pdrgate.errors import DataError
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.run.pairs_file import StoredStep
-from pdrgate.gate.sut.prepared_sut import differences
+from pdrgate.gate.sut.prepared_sut import fingerprint_differences
 from pdrgate.phase import Phase
 from pdrgate.results.model import BootResult, Side
 from pdrgate.trial import AnyStretch, by_boot
@@ -58,7 +58,7 @@ def resumed_pairs(
     )
     for step in steps:
         # The builds' names need not tell.
-        told = differences(_in_words(step.builds, step.identities), ours)
+        told = fingerprint_differences(_in_words(step.builds, step.identities), ours)
         if told or step.test != test:
             raise DataError(
                 f"cannot resume {folder}: its pairs of {scenario} were measured "

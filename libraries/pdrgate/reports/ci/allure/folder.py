@@ -27,7 +27,7 @@ from pdrgate.reports.ci.allure.settings import (
 )
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.reports.markup.files import written
-from pdrgate.reports.pages.scenario_parts import Picture, kernel
+from pdrgate.reports.pages.scenario_parts import Picture, kernel_release
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.trial import Trial
@@ -91,7 +91,7 @@ def _tell(test: dict[str, Any], result: RunResult, scenario: ScenarioResult, att
     baseline, candidate = (scenario.side(one) for one in ("baseline", "candidate"))
     lasting = {"testbed": result.testbed.name, "profile": result.profile, "scenario": scenario.name}
     lasting |= {"baseline": baseline.build} if baseline else {}
-    passing = {"kernel": kernel(scenario)} | ({"candidate": candidate.build} if candidate else {})
+    passing = {"kernel": kernel_release(scenario)} | ({"candidate": candidate.build} if candidate else {})
     # A build is another one each time: it must not make another history, and another testbed must.
     identity = "\n".join([str(test.get("fullName")), *lasting.values()])
     test["historyId"] = hashlib.md5(identity.encode(), usedforsecurity=False).hexdigest()

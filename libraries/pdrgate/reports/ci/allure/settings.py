@@ -10,7 +10,7 @@ from typing import Any
 from pdrgate.measurands import unit_of
 from pdrgate.printable import printable
 from pdrgate.reports.ci.exports.figures import named, slug
-from pdrgate.reports.pages.scenario_parts import kernel
+from pdrgate.reports.pages.scenario_parts import kernel_release
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
@@ -73,7 +73,7 @@ def environment(result: RunResult) -> Mapping[str, str]:
     """What was measured, and on what."""
     found = {"Verdict": str(result.verdict)}
     for scenario in result.scenarios[:1]:
-        found["Kernel"] = kernel(scenario)
+        found["Kernel"] = kernel_release(scenario)
         found |= {side.side.capitalize(): side.build for side in scenario.sides}
     found |= {
         "Testbed": result.testbed.name, "Profile": result.profile, "Run": result.run, "Command": result.command,

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pdrgate.measurands import unit_of
-from pdrgate.reports.pages.scenario_parts import kernel
-from pdrgate.reports.words.measurands import PDR, pdr_of
+from pdrgate.reports.pages.scenario_parts import kernel_release
+from pdrgate.reports.words.measurands import PDR_ABOUT, pdr_measurand
 from pdrgate.results.model import MeasurandResult, RunResult, ScenarioResult
 
 
@@ -42,7 +42,7 @@ def builds(result: RunResult) -> Iterator[BuildFigures]:
             measured = _measured(scenario) if side.side == "candidate" else side.measurands
             yield BuildFigures(name, side.side, side.build, told, measured)
         if not scenario.sides:
-            yield BuildFigures(name, "candidate", "", kernel(scenario), _measured(scenario))
+            yield BuildFigures(name, "candidate", "", kernel_release(scenario), _measured(scenario))
 
 
 def slug(name: str, gap: str = "-") -> str:
@@ -57,7 +57,7 @@ def unit(one: MeasurandResult) -> str:
 
 def _measured(scenario: ScenarioResult) -> Sequence[MeasurandResult]:
     """With the PDR as the scenario tells it."""
-    first = pdr_of(scenario)
-    samples = next((one.samples for one in scenario.measurands if one.name == PDR.name), ())
-    others = [one for one in scenario.measurands if one.name != PDR.name]
+    first = pdr_measurand(scenario)
+    samples = next((one.samples for one in scenario.measurands if one.name == PDR_ABOUT.name), ())
+    others = [one for one in scenario.measurands if one.name != PDR_ABOUT.name]
     return [*([replace(first, samples=samples)] if first is not None else []), *others]

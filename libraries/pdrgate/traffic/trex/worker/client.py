@@ -36,7 +36,7 @@ class Refusal(Exception):  # noqa: N818
         self.kind = kind
 
 
-def words(error: BaseException) -> str:
+def error_in_words(error: BaseException) -> str:
     """An error in one line. The text of an STLError must be taken from its field: its ``__str__`` raises."""
     text = getattr(error, "msg", None)
     if not isinstance(text, str):
@@ -71,14 +71,14 @@ class Client:
         try:
             self.stl.connect()
         except Exception as error:
-            raise self._explained(words(error)) from error
+            raise self._explained(error_in_words(error)) from error
         self._publishes = "get_global_stats" not in self.request("get_supported_cmds")
 
     def request(self, method: str, **parameters: Any) -> Any:
         """The result of one remote call."""
         answer = self.stl._transmit(method, params=parameters)
         if not answer:
-            raise Refusal("trex", f"{method}: {words(Exception(str(answer.err())))}")
+            raise Refusal("trex", f"{method}: {error_in_words(Exception(str(answer.err())))}")
         return answer.data()
 
     def describe(self) -> dict[str, str]:
@@ -112,7 +112,7 @@ class Client:
         """Servers before v2.42 tell their counters to subscribers only; after a barrier those are of now."""
         answer = self.stl.conn.barrier()
         if not answer:
-            raise Refusal("trex", words(Exception(str(answer.err()))))
+            raise Refusal("trex", error_in_words(Exception(str(answer.err()))))
         return dict(self.stl.conn.async_connection.get_raw_snapshot().get("trex-global") or {})
 
     def owner(self, port: int) -> str:
@@ -124,7 +124,7 @@ class Client:
         """Does the port send? Asked of the server: events may be lost."""
         answer = self.stl.ports[port].sync()
         if not answer:
-            raise Refusal("trex", words(Exception(str(answer.err()))))
+            raise Refusal("trex", error_in_words(Exception(str(answer.err()))))
         return bool(self.stl.ports[port].is_active())
 
     def _explained(self, what: str) -> Refusal:
@@ -162,8 +162,8 @@ def _imported(name: str, who: str) -> Any:
     try:
         return importlib.import_module(name)
     except Exception as error:
-        what = f"{who} cannot be loaded by {sys.executable}: {words(error)}; name a Python that can as interpreter"
-        raise Refusal("client", what) from error
+        told = f"{who} cannot be loaded by {sys.executable}: {error_in_words(error)}"
+        raise Refusal("client", f"{told}; name a Python that can as interpreter") from error
 
 
 def _few_layers() -> None:

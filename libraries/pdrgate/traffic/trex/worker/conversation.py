@@ -13,7 +13,7 @@ import select
 import sys
 from typing import Any, NoReturn
 
-from .client import Refusal, words
+from .client import Refusal, error_in_words
 from .held_connection import WorkerSession
 from .supervisor import supervised
 
@@ -39,9 +39,9 @@ class Conversation:
                 except Abandoned:
                     return
                 except Refusal as refusal:
-                    answer = {"error": {"kind": refusal.kind, "what": words(refusal)}}
+                    answer = {"error": {"kind": refusal.kind, "what": error_in_words(refusal)}}
                 except Exception as error:  # a client raises all kinds of things
-                    answer = {"error": {"kind": "trex", "what": words(error)}}
+                    answer = {"error": {"kind": "trex", "what": error_in_words(error)}}
                 self._answers.write(json.dumps(answer) + "\n")
                 self._answers.flush()
                 if message["do"] == "close":
@@ -78,7 +78,7 @@ def main() -> NoReturn:
     try:
         Conversation(answers).run()
     except BaseException as error:
-        sys.stderr.write(f"{words(error)}\n")
+        sys.stderr.write(f"{error_in_words(error)}\n")
         code = 1
     sys.stderr.flush()
     os._exit(code)  # the client's threads and sockets need no farewell, and may not give one
