@@ -34,12 +34,13 @@ _META = {
     "RUN": "results/20261101-120000", "RUN…": "results/20261101-120000", "BASELINE": "results/20261101-120000",
     "CANDIDATE": "results/20261102-120000", "FILE…": f"results/20261101-120000/{TRIALS_FILE}",
     "FILE": f"results/20261101-120000/{TRIALS_FILE}", "PATH…": "results", "RESULTS…": "results", "NAME": "v6.12",
-    "AGE": "9999d", "URL": "https://ci.example/job/net/job/gate/", "[TESTBED]": "", "$OPTIONS": "", "BUILD": "b.deb",
+    "AGE": "9999d", "URL": "https://ci.example/job/net/job/gate/", "[TESTBED]": "", "$OPTIONS": "",
+    "$HISTORY": "watched.db", "$COUNT": "3", "BUILD": "b.deb",
 }  # fmt: skip
 """What the words stand for that a page writes in place of a value."""
 _NO_COMMAND = {"OPTIONS", "ARGUMENTS", "COMMAND"}
 
-_ONLY_NAMED = {("import",)}
+_ONLY_NAMED = {("import",), ("ungated",)}
 
 READS = {"report", "assess", "compare", "merge", "trend", "history"}
 """Commands that are run here, against results that are stored."""
@@ -67,6 +68,7 @@ MEASURED = {
         "--kernel": _GUEST, "--budget": _GUEST, "--boots": _GUEST, "--tolerance": _GUEST,
         "--bpf": _BPF, "--against": _BPF,
         "--afresh": _AFRESH,
+        "--quiet": "acceptance/test_verdicts.py::test_it_runs_from_any_folder_and_finds_its_own_suites_quietly",
         "--bisect": "guest/test_bisect.py::test_the_first_slow_build_of_a_list_is_found",
         "--spike-in": "unit/test_spike_in.py::test_a_pass_that_could_have_failed_says_so",
         "--help": "ci/test_ci_scripts.py::test_help_needs_neither_root_nor_compilers",
@@ -86,11 +88,6 @@ MEASURED = {
         "--bpf": "unit/test_bisect_by_cost.py::test_a_program_is_loaded_into_the_data_path_that_runs_it",
     },
     "restore": {"": "datapath/test_knobs.py::test_restore_undoes_what_a_killed_run_left"},
-    "watch": {
-        "": "unit/test_watch.py::test_each_build_is_gated_once_and_nothing_is_said_of_those_that_pass",
-        "--against": "unit/test_watch.py::test_builds_of_a_folder_are_taken_as_their_names_count",
-        "--history": "unit/test_watch.py::test_a_trend_that_bends_is_told_though_every_build_passed",
-    },
     "fetch": {
         "": "unit/test_jenkins_builds.py::test_the_newest_that_is_kept_and_passed_is_the_pin",
         "--build": "unit/test_jenkins_builds.py::test_one_that_is_asked_for_by_name",
@@ -238,7 +235,8 @@ def test_each_that_reads_does_so(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     stored(tmp_path)
-    assert main(["history", "import", "results"]) == 0
+    for history in ((), ("--history", "watched.db")):
+        assert main(["history", "import", "results", *history]) == 0
     wrong = {}
     for one in COMMANDS:
         if one.command in READS and one.arguments:

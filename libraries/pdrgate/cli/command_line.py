@@ -23,7 +23,6 @@ from pdrgate.cli.merge import merge
 from pdrgate.cli.report import report
 from pdrgate.cli.restore import restore
 from pdrgate.cli.trend import trend
-from pdrgate.cli.watch import watch
 from pdrgate.errors import EXIT_FAULT, EXIT_PASS, EXIT_STOP, EXIT_UNTESTABLE, EXIT_USAGE, HeldError, PdrGateError
 from pdrgate.streams import outlives_its_reader
 
@@ -45,7 +44,7 @@ def cli(debug: bool) -> None:
     """
 
 
-_COMMANDS = (gate, doctor, calibrate, bisect, restore, assess, compare, report, merge, history, fetch, trend, watch)
+_COMMANDS = (gate, doctor, calibrate, bisect, restore, assess, compare, report, merge, history, fetch, trend)
 for _command in _COMMANDS:
     cli.add_command(_command)
 

@@ -122,6 +122,30 @@ def list_(form: str, where: Address, limit: int, **filters: Any) -> int:
     return EXIT_PASS
 
 
+@history.command("ungated")
+@click.argument("places", metavar="PLACE...", nargs=-1, required=True)
+@_where
+def ungated_(places: tuple[str, ...], where: Address) -> int:
+    """Print the kernels at PLACE that the history has no verdict on, one a line, as 'pdrgate gate --kernel' takes them.
+
+    PLACE is a folder that builds are put into (packages, images, build trees), or packages of the distribution, by a
+    pattern such as 'linux-image-6.1.*-amd64'. Builds are taken as their names count, 6.9 before 6.10. One that the
+    testbed kept from a verdict is printed until three runs have tried it.
+    """
+    from pdrgate.builds.found_builds import builds_at
+    from pdrgate.history.database.queries import gated_builds
+
+    builds = [build for place in places for build in builds_at(place)]
+    gated: frozenset[str] = frozenset()
+    if where.file is None or where.file.exists():
+        with _opened(where) as opened, opened.reading() as connection:
+            gated = gated_builds(connection)
+    for build in builds:
+        if build.label not in gated:
+            click.echo(build.source)
+    return EXIT_PASS
+
+
 @history.command("pin")
 @click.argument("run", metavar="RUN")
 @click.option("--name", metavar="NAME", required=True, help="What to call it: v6.12, release, main.")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, aliased
 
+from pdrgate.errors import EXIT_FAULT
 from pdrgate.history.database.tables import ChangeRow, CostRow, FunctionRow, MeasurandRow, ResultRow, RunRow, SideRow
 from pdrgate.results.fingerprint import series
 from pdrgate.results.model import Better, CostResult, FunctionResult
@@ -15,6 +16,8 @@ from pdrgate.results.verdict import Verdict
 from pdrgate.trend import Point
 
 PDR, TCP = "PDR", "TCP throughput"
+_MOST_TRIES = 3
+"""Of a build that nothing can be said of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +99,21 @@ def entries(connection: Connection, wanted: Wanted = EVERYTHING) -> list[ListedS
     )  # fmt: skip
     rows = connection.execute(asked).mappings()
     return [ListedScenario(**{**row, "verdict": row["verdict"] and Verdict(row["verdict"])}) for row in rows]
+
+
+def gated_builds(connection: Connection) -> frozenset[str]:
+    """The builds that are not to be gated again: those with a verdict of their own, and those that were tried often.
+
+    A fault of the testbed says nothing of a build, but who gates it for ever gates no other.
+    """
+    runs: dict[str, set[str]] = {}
+    settled = set()
+    for one in entries(connection):
+        if one.verdict is not None:
+            runs.setdefault(one.build, set()).add(one.run)
+            if one.verdict.exit_code != EXIT_FAULT:
+                settled.add(one.build)
+    return frozenset(settled | {build for build, tries in runs.items() if len(tries) >= _MOST_TRIES})
 
 
 def points(
