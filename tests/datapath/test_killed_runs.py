@@ -60,9 +60,9 @@ def main(folder, state, load):
         try:
             subject.prepare()
             for _ in range({TRIALS}):
-                subject.subject.measure(20e3, 0.1, "load")
-            print("worker", subject.subject._generator.pid, flush=True)
-            subject.subject.measure(float(load), 60.0, "load")
+                subject.sut.measure(20e3, 0.1, "load")
+            print("worker", subject.sut._generator.pid, flush=True)
+            subject.sut.measure(float(load), 60.0, "load")
         finally:
             subject.finish()
 

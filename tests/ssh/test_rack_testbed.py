@@ -369,9 +369,9 @@ with Session(load_testbed(file), options, record, Teller(), state=Path(state)) a
     subject = ScenarioRun(session, Scenario(buffer=777))
     subject.prepare()
     for _ in range(3):
-        subject.subject.measure(20e3, 0.1, "load")
+        subject.sut.measure(20e3, 0.1, "load")
     print("ready", flush=True)
-    subject.subject.measure(20e3, 60.0, "load")
+    subject.sut.measure(20e3, 60.0, "load")
 """
 
 

@@ -412,7 +412,7 @@ def test_the_goal_that_a_keyword_names_is_part_of_the_question(tmp_path: Path, s
     with new_session(FakeTestbed(sut()), tmp_path / "run", Watcher(), state) as session:
         subject = ScenarioRun(session, Scenario())
         subject.prepare()
-        plain = dict(subject.subject.fingerprint)
+        plain = dict(subject.sut.fingerprint)
         found = subject.search(loss_ratio=0.1, width=0.05)
         assert (found.results[-1].goal.loss_ratio, found.results[-1].goal.width) == (0.1, 0.05)
         subject.finish()

@@ -197,7 +197,7 @@ def test_a_setting_of_a_scenario_that_did_not_go_back_does_so_when_the_session_e
         subject = ScenarioRun(session, Scenario())
         subject.prepare()
         with local_host() as host:
-            subject.subject._batching.apply(host, FileKnob(str(stuck.file), "2"))
+            subject.sut._batching.apply(host, FileKnob(str(stuck.file), "2"))
         subject.finish()
         assert stuck.value == "2"
     assert stuck.value == "1"
@@ -214,8 +214,8 @@ def test_a_generator_that_does_not_end_keeps_no_setting_as_it_is(
         subject = ScenarioRun(session, Scenario())
         subject.prepare()
         with local_host() as host:
-            subject.subject._batching.apply(host, FileKnob(str(stuck.file), "2"))
-        traffic = subject.subject._traffic
+            subject.sut._batching.apply(host, FileKnob(str(stuck.file), "2"))
+        traffic = subject.sut._traffic
         assert traffic is not None
 
         def close() -> None:

@@ -231,29 +231,28 @@ class Steps:
         """The trials of a boot."""
         session, profile = self.session, self.session.profile
         testbed = session.begin(build.start)
-        subject: OpenLoopSut | None = None
+        sut: OpenLoopSut | None = None
         try:
             session.ready(testbed, introduce=False)
             identity = Identity("candidate", build.label, number, f"{testbed.boot_id}-{number}", build.program)
-            subject = OpenLoopSut(session, self._scenario, testbed, identity, introduce=False)
-            subject.prepare()
-            self._check(subject)
+            sut = OpenLoopSut(session, self._scenario, testbed, identity, introduce=False)
+            sut.prepare()
+            self._check(sut)
             asks = [Ask(self.ends.load, profile.boot_trial, Phase.SATURATION)] * _TRIALS
-            if not subject.uncounted:
+            if not sut.uncounted:
                 asks.append(Ask(0.0, Cost(self.ends.load, profile.boot_trial, self._loss_ratio).idle, Phase.IDLE))
-            return [subject.measure_patiently(ask, profile.patience) for ask in asks]
+            return [sut.measure_patiently(ask, profile.patience) for ask in asks]
         finally:
-            if subject is not None:
-                subject.release(ending=True)
+            if sut is not None:
+                sut.release(ending=True)
             session.leave([testbed])
 
-    def _check(self, subject: OpenLoopSut) -> None:
+    def _check(self, sut: OpenLoopSut) -> None:
         """Raises DataError where anything but the build is another."""
-        told = fingerprint_differences(conditions(self.ends.fingerprint), conditions(subject.fingerprint))
+        told = fingerprint_differences(conditions(self.ends.fingerprint), conditions(sut.fingerprint))
         if told:
             raise DataError(
-                f"what the ends cost is no measure for {subject.identity.build}: {'; '.join(told)}; compare both ends "
-                "again"
+                f"what the ends cost is no measure for {sut.identity.build}: {'; '.join(told)}; compare both ends again"
             )
 
     def _judged(self, build: str, replicates: Sequence[Sequence[Trial]]) -> BisectionStep:

@@ -146,7 +146,7 @@ def _tried(comparison: BuildComparison, known: Iterable[Slowdown], wanted: float
     session, build = comparison.session, comparison.builds["baseline"]
     session.observer.said(f"a boot of the baseline, {build.label}, to size a slowdown in")
     testbed = session.begin(build.start)
-    subject: OpenLoopSut | None = None
+    sut: OpenLoopSut | None = None
     larger: list[Size] = []
     why: list[str] = []
     try:
@@ -154,9 +154,9 @@ def _tried(comparison: BuildComparison, known: Iterable[Slowdown], wanted: float
         # Of a pair, and a boot of no pair: a run that is resumed sizes anew what was not sized to the end.
         boot_id = f"{testbed.boot_id}-sizing-{secrets.token_hex(4)}"
         identity = Identity("baseline", build.label, 1, boot_id, build.program, test=comparison.task.longname)
-        subject = OpenLoopSut(session, comparison.scenario, testbed, identity, introduce=False)
-        subject.prepare()
-        work = _Work(subject, max(comparison.loads))
+        sut = OpenLoopSut(session, comparison.scenario, testbed, identity, introduce=False)
+        sut.prepare()
+        work = _Work(sut, max(comparison.loads))
         for one in known:
             try:
                 steps, found = sized(lambda count, one=one: work(one, count), one.most, wanted)  # type: ignore[misc]
@@ -170,8 +170,8 @@ def _tried(comparison: BuildComparison, known: Iterable[Slowdown], wanted: float
             else:
                 why.append(f"{Planted(one, steps)}, as many as there can be, make {found:.1%} more work for a packet")
     finally:
-        if subject is not None:
-            subject.release(ending=True)
+        if sut is not None:
+            sut.release(ending=True)
         session.leave([testbed])
     if larger:
         return min(larger, key=lambda one: one.slowdown), ""
@@ -181,18 +181,18 @@ def _tried(comparison: BuildComparison, known: Iterable[Slowdown], wanted: float
 class _Work:
     """What a packet takes when it is offered more than the SUT can: instructions where they are counted, else time."""
 
-    def __init__(self, subject: OpenLoopSut, load: float) -> None:
-        self._subject = subject
+    def __init__(self, sut: OpenLoopSut, load: float) -> None:
+        self._sut = sut
         self._load = load
-        self._count = _TRIALS if subject.testbed.steady else _TRIALS_UNSTEADY
-        self._idle = None if subject.uncounted else subject.measure(0.0, _IDLE_TIME, Phase.IDLE)
+        self._count = _TRIALS if sut.testbed.steady else _TRIALS_UNSTEADY
+        self._idle = None if sut.uncounted else sut.measure(0.0, _IDLE_TIME, Phase.IDLE)
 
     def __call__(self, slowdown: Slowdown, steps: int) -> float:
         """Raises CommandError when the host does not take the slowdown."""
-        subject, profile = self._subject, self._subject.session.profile
-        subject.plant(Planted(slowdown, steps) if steps else None)
+        sut, profile = self._sut, self._sut.session.profile
+        sut.plant(Planted(slowdown, steps) if steps else None)
         ask = Ask(self._load, profile.boot_trial, Phase.SATURATION)
-        trials = [subject.measure_patiently(ask, profile.patience) for _ in range(self._count)]
+        trials = [sut.measure_patiently(ask, profile.patience) for _ in range(self._count)]
         cost = packet_cost(trials, self._idle) if self._idle is not None else None
         if cost is not None:
             return cost.instructions

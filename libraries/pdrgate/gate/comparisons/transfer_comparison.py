@@ -36,7 +36,7 @@ class TransferBoots(Boots[TransferAsk, Transfer]):
     def forget_searches(self) -> None:
         """There are none."""
 
-    def _new_subject(self, testbed: Testbed, identity: Identity, introduce: bool) -> ClosedLoopSut:
+    def _new_sut(self, testbed: Testbed, identity: Identity, introduce: bool) -> ClosedLoopSut:
         return ClosedLoopSut(self.session, self.scenario, testbed, identity, told=self._told, introduce=introduce)
 
     def _search(self, one: Boot[TransferAsk, Transfer]) -> None:

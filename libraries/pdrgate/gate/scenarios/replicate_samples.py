@@ -123,7 +123,7 @@ class Sampled(Compared, Protocol[_SoFar]):
 class Replicate(Generic[_Ask, _Made]):
     """One on the way."""
 
-    subject: PreparedSut[_Ask, _Made]
+    sut: PreparedSut[_Ask, _Made]
     steps: Sequence[NextStep[_Made, _Ask]]
     repeat: int = 0
     trials: list[_Made] = field(default_factory=list)
@@ -138,8 +138,8 @@ class Replicate(Generic[_Ask, _Made]):
         ask = self.wants()
         if ask is None:
             return False
-        patience = self.subject.session.profile.patience
-        self.trials.append(self.subject.measure_patiently(ask, patience, self.repeat))
+        patience = self.sut.session.profile.patience
+        self.trials.append(self.sut.measure_patiently(ask, patience, self.repeat))
         return True
 
 

@@ -84,7 +84,7 @@ class ScenarioRun:
         self.session = session
         self.test = test
         asks = Identity(test=longname or test)
-        self.subject = OpenLoopSut(session, scenario, session.testbed, asks, told=self._told)
+        self.sut = OpenLoopSut(session, scenario, session.testbed, asks, told=self._told)
         self.found: Search | None = None
         self.assessment: Assessment | None = None
         self.measurands: tuple[MeasurandResult, ...] = ()
@@ -98,7 +98,7 @@ class ScenarioRun:
         self.disturbance = Disturbance()
         """Of the repeats."""
         self._tracer: DropTracer | None = None
-        self._against = AgainstBaseline(self.subject, baselines)
+        self._against = AgainstBaseline(self.sut, baselines)
         self._failure: Judgement | None = None
         """Why there is nothing to compare."""
         self._ends = (0.0, 0.0)
@@ -109,23 +109,23 @@ class ScenarioRun:
     @property
     def scenario(self) -> Scenario:
         """What is asked, by now."""
-        return self.subject.scenario
+        return self.sut.scenario
 
     @property
     def trials(self) -> list[Trial]:
         """All so far."""
-        return self.subject.trials
+        return self.sut.trials
 
     def prepare(self) -> None:
         """Set the SUT up for the scenario and start the generator. Raises TestbedError."""
         profile = self.session.profile
         self._foresee(*profile.search_time, then=(profile.repeats_time, _WAVERING * profile.repeats_time))
-        self.subject.prepare()
-        self._tracer = drop_tracer(self.session.options, self.subject.testbed)
+        self.sut.prepare()
+        self._tracer = drop_tracer(self.session.options, self.sut.testbed)
 
     def measure_load(self, load: float, duration: float) -> Trial:
         """One trial that a suite asks for."""
-        return self.subject.measure_patiently(Ask(load, duration, Phase.LOAD), Patience())
+        return self.sut.measure_patiently(Ask(load, duration, Phase.LOAD), Patience())
 
     def search(self, loss_ratio: float | None = None, width: float | None = None) -> Search:
         """Find the baseline, then search for the goal's bounds; judges when there is no PDR to go on with.
@@ -138,11 +138,11 @@ class ScenarioRun:
             asked = dataclasses.replace(asked, loss_ratio=loss_ratio)
         if width is not None:
             asked = dataclasses.replace(asked, width=width)
-        self.subject.ask(asked)
+        self.sut.ask(asked)
         self._against.find()
-        self.found = self.subject.search(goals_of(self.session.profile, self.scenario))
-        assert self.subject.calibration is not None
-        failure = search_failure(self.found, self.subject.calibration)
+        self.found = self.sut.search(goals_of(self.session.profile, self.scenario))
+        assert self.sut.calibration is not None
+        failure = search_failure(self.found, self.sut.calibration)
         if failure is not None:
             self._failure = Disturbance.of(self.trials).weighed(failure, remedy(self.session.testbed))
         self.judgement = graver(self.judgement, self._failure)
@@ -152,7 +152,7 @@ class ScenarioRun:
 
     def repeat(self) -> Assessment:
         """Measure the replicates around the PDR, and judge by PASTRAMI whether it can be trusted."""
-        profile, calibration = self.session.profile, self.subject.calibration
+        profile, calibration = self.session.profile, self.sut.calibration
         if self.found is None or calibration is None:
             raise TestbedError("there is no PDR to repeat trials around; search it first")
         result = self.found.results[-1]
@@ -163,24 +163,24 @@ class ScenarioRun:
         loads = set(grid(centre, ends(profile.grid) if starves else profile.grid, calibration.max_load))
         before, began = len(self.trials), time.monotonic()
         self._foresee(profile.repeats_time, _WAVERING * profile.repeats_time)
-        first = Replicate(self.subject, (Sweep(round_order(loads, 0), profile.trial_duration),), 1)
+        first = Replicate(self.sut, (Sweep(round_order(loads, 0), profile.trial_duration),), 1)
         measure_in_turn([first])
         needs = 1 if starves else 2
         while (load := further_load(first.trials, result.goal.loss_ratio, calibration.max_load, needs)) is not None:
             loads.add(load)
             first.trials.append(
-                self.subject.measure_patiently(Ask(load, profile.trial_duration, Phase.REPEAT), profile.patience, 1)
+                self.sut.measure_patiently(Ask(load, profile.trial_duration, Phase.REPEAT), profile.patience, 1)
             )
         measurands = Measurands.at(
             loads, result.goal, profile.trial_duration, top_trials=TOP_TRIALS, width=result.goal.width,
             past=past_the_pdr(max(loads)) if starves else (),
             overloads=overloads(max(loads), self.scenario.overload, calibration.max_load),
-            latency=LatencyTrials() if self.scenario.latency else None, paths=self.subject.follows_calls,
+            latency=LatencyTrials() if self.scenario.latency else None, paths=self.sut.follows_calls,
         )  # fmt: skip
         if self.scenario.overload and measurands.overload is None:
             self.session.observer.said(f"no overload: the generator ends at {Rate(calibration.ceiling)}")
         replicates = [first]
-        replicates += [Replicate(self.subject, (), number) for number in range(2, profile.repeats + 1)]
+        replicates += [Replicate(self.sut, (), number) for number in range(2, profile.repeats + 1)]
         for number, one in enumerate(replicates, start=1):
             one.steps = measurands.steps(Sweep(round_order(loads, number - 1), profile.trial_duration))
             measure_in_turn([one])
@@ -234,7 +234,7 @@ class ScenarioRun:
         self._foresee(duration, duration)
         load, before = rounded(known * share), len(self.trials)
         for number, each in enumerate(times, start=1):
-            self.subject.measure(load, each, Phase.SOAK, repeat=number)
+            self.sut.measure(load, each, Phase.SOAK, repeat=number)
             self.soak = soaked(self.trials[before:], share, share_of, duration)
         assert self.soak is not None
         self.session.observer.said(self.soak.sentence())
@@ -261,7 +261,7 @@ class ScenarioRun:
         if count < _FEWEST_RATES:
             raise UsageError(f"{count} trials do not tell how a rate scatters; use {_FEWEST_RATES} or more, such as 10")
         self._against.find()
-        load = rounded(self.subject.calibrate().ceiling)
+        load = rounded(self.sut.calibrate().ceiling)
         self._foresee(count * duration, count * duration)
         patience, before = self.session.profile.patience, len(self.trials)
         wanted = [self._receive(load, duration, number, patience.disturbed) for number in range(1, count + 1)]
@@ -275,9 +275,9 @@ class ScenarioRun:
 
     def _receive(self, load: float, duration: float, number: int, repeats: int) -> Trial:
         """One trial of the MRR, the last of those that it takes for one that nothing disturbed."""
-        trial = self.subject.measure(load, duration, Phase.MRR, repeat=number)
+        trial = self.sut.measure(load, duration, Phase.MRR, repeat=number)
         while trial.disturbed and repeats:
-            trial, repeats = self.subject.measure(load, duration, Phase.MRR, repeat=number), repeats - 1
+            trial, repeats = self.sut.measure(load, duration, Phase.MRR, repeat=number), repeats - 1
         return trial
 
     def judge(self, tolerance: float) -> Judgement:
@@ -317,16 +317,16 @@ class ScenarioRun:
 
     def release(self) -> None:
         """Put the SUT back; may be called twice."""
-        self.subject.release()
+        self.sut.release()
 
     def result(self, judgement: Judgement | None = None) -> ScenarioResult:
         """The scenario as result.json has it, as far as it came."""
-        subject = self.subject
+        sut = self.sut
         final = judgement or self.judgement or Judgement(Verdict.ERROR, "the scenario has not ended")
         return dataclasses.replace(
-            subject.result(final, self.test),
-            trials=len(subject.trials),
-            calibration=subject.calibrated(),
+            sut.result(final, self.test),
+            trials=len(sut.trials),
+            calibration=sut.calibrated(),
             search=searched(self.found) if self.found else None,
             pdr=pdr_result_of(self.measurands),
             measurands=self.measurands,
@@ -374,7 +374,7 @@ class ScenarioRun:
             self.session.observer.said("no load lost packets while it was measured: there are no drops to trace")
             return
         file = traced_file(self.session.record.folder, self._tracer, self.scenario.name)
-        self.drops = look(self.subject, self._tracer, *lossy, self.session.profile.trial_duration, file)
+        self.drops = look(self.sut, self._tracer, *lossy, self.session.profile.trial_duration, file)
         self.session.observer.said(self.drops.sentence())
 
     def _summarise(self, measurands: Measurands, replicates: list[Replicate[Ask, Trial]]) -> None:

@@ -105,7 +105,7 @@ class TransferRun:
         self.session = session
         self.test = test
         asks = Identity(test=longname or test)
-        self.subject = ClosedLoopSut(session, scenario, session.testbed, asks, told=self._told)
+        self.sut = ClosedLoopSut(session, scenario, session.testbed, asks, told=self._told)
         self.measurands: tuple[MeasurandResult, ...] = ()
         self.judgement: Judgement | None = None
         """The gravest so far; None while nothing was judged."""
@@ -114,7 +114,7 @@ class TransferRun:
         """Of the repeats."""
         self.checks: tuple[StabilityCheck, ...] = ()
         """Of the repeats; empty before them."""
-        self._against = AgainstBaseline(self.subject, baselines)
+        self._against = AgainstBaseline(self.sut, baselines)
         self._failure: Judgement | None = None
         """Why there is nothing to compare."""
         self._curve: WindowCurve | None = None
@@ -123,7 +123,7 @@ class TransferRun:
 
     @property
     def scenario(self) -> Scenario:
-        return self.subject.scenario
+        return self.sut.scenario
 
     @property
     def trials(self) -> list[Trial]:
@@ -133,7 +133,7 @@ class TransferRun:
     @property
     def transfers(self) -> list[Transfer]:
         """All so far."""
-        return self.subject.transfers
+        return self.sut.transfers
 
     @property
     def window(self) -> int:
@@ -143,7 +143,7 @@ class TransferRun:
 
     def prepare(self) -> None:
         """Set the SUT up for the scenario and start the programs. Raises TestbedError, and DataError as `repeat`."""
-        self.subject.prepare()
+        self.sut.prepare()
         if self.session.options.traces_drops:
             self.session.say_once("drops are traced in trials that lose packets; a closed loop has none")
         self._against.find()
@@ -153,7 +153,7 @@ class TransferRun:
         profile = self.session.profile
         windows = _WINDOWS[:: profile.window_step]
         curve = self._curve = WindowCurve(windows, whole_seconds(profile.trial_duration))
-        replicate: Replicate[TransferAsk, Transfer] = Replicate(self.subject, (curve,))
+        replicate: Replicate[TransferAsk, Transfer] = Replicate(self.sut, (curve,))
         self._foresee(2 * len(windows), profile)
         measure_in_turn([replicate])
         found = curve.knee(replicate.trials)
@@ -174,7 +174,7 @@ class TransferRun:
         measurands = TransferMeasurands.at(self.window, profile.trial_duration, profile.transfers)
         self._foresee(profile.repeats * profile.transfers + 1, profile)
         replicates = [
-            Replicate[TransferAsk, Transfer](self.subject, measurands.steps, number)
+            Replicate[TransferAsk, Transfer](self.sut, measurands.steps, number)
             for number in range(1, profile.repeats + 1)
         ]
         # At rest first, so that what load leaves behind is none of its round trips'.
@@ -228,14 +228,14 @@ class TransferRun:
 
     def release(self) -> None:
         """Put the SUT back; may be called twice."""
-        self.subject.release()
+        self.sut.release()
 
     def result(self, judgement: Judgement | None = None) -> ScenarioResult:
         """The scenario as result.json has it, as far as it came."""
-        subject = self.subject
+        sut = self.sut
         final = judgement or self.judgement or Judgement(Verdict.ERROR, "the scenario has not ended")
         return replace(
-            subject.result(final, self.test),
+            sut.result(final, self.test),
             measurands=self.measurands,
             comparison=self._against.comparison,
             interference=self.interference,

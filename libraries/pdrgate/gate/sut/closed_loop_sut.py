@@ -57,7 +57,7 @@ class ClosedLoopSut(PreparedSut[TransferAsk, Transfer]):
 
     @property
     def transfers(self) -> list[Transfer]:
-        """All of this subject so far, those of the run that is resumed included."""
+        """All of this SUT so far, those of the run that is resumed included."""
         return self._measurer.made if self._measurer else []
 
     def measure_patiently(self, ask: TransferAsk, patience: Patience, repeat: int = 0) -> Transfer:

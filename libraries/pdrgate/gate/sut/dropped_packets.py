@@ -52,7 +52,7 @@ def traced_file(folder: Path, tracer: DropTracer, scenario: str) -> Path:
 
 
 def look(
-    subject: OpenLoopSut, tracer: DropTracer, load: float, loss_ratio: float, duration: float, file: Path
+    sut: OpenLoopSut, tracer: DropTracer, load: float, loss_ratio: float, duration: float, file: Path
 ) -> DropsResult:
     """Measure one more trial while its drops are traced, keep the trace, and count the packets by who dropped them.
 
@@ -62,7 +62,7 @@ def look(
     trace = tracer.trace(file)
     try:
         with watching([trace]):
-            trial = subject.measure(load, asked, Phase.DROPS)
+            trial = sut.measure(load, asked, Phase.DROPS)
         return trace.drops(trial)
     except TestbedError as error:
         return DropsResult(load=load, duration=asked, collector=tracer.version, failure=str(error))

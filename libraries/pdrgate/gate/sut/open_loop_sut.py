@@ -66,7 +66,7 @@ class OpenLoopSut(PreparedSut[Ask, Trial]):
 
     @property
     def trials(self) -> list[Trial]:
-        """All of this subject so far, those of the run that is resumed included."""
+        """All of this SUT so far, those of the run that is resumed included."""
         return self._measurer.made if self._measurer else []
 
     def _begin(self, path: DataPath) -> Traffic:

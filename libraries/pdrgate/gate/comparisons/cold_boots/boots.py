@@ -71,12 +71,12 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         self._test = test
         self._introduced: set[Side] = set()
         """Sides of which a boot has been told of in words."""
-        self._ahead: BootsAhead[AnyAsk, AnyStretch] = BootsAhead(self._subject)
+        self._ahead: BootsAhead[AnyAsk, AnyStretch] = BootsAhead(self._sut)
 
     # --- What boots are asked ---
 
     @abstractmethod
-    def _new_subject(self, testbed: Testbed, identity: Identity, introduce: bool) -> PreparedSut[AnyAsk, AnyStretch]:
+    def _new_sut(self, testbed: Testbed, identity: Identity, introduce: bool) -> PreparedSut[AnyAsk, AnyStretch]:
         """What is measured on, of a boot."""
 
     @abstractmethod
@@ -167,8 +167,8 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         side = one.build.side
         values = self._values(f"boot {number} of the {side} {one.build.label}", one.replicate.trials)
         return BootResult(
-            side=side, pair=number, boot=one.subject.boot_id, kernel=one.kernel, values=values,
-            complaints=tuple(one.subject.complaints),
+            side=side, pair=number, boot=one.sut.boot_id, kernel=one.kernel, values=values,
+            complaints=tuple(one.sut.complaints),
         )  # fmt: skip
 
     def _group(
@@ -185,12 +185,12 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
             for side in group:
                 booting += [self._begun(side, number)]  # one by one, too
             load_meanwhile()
-            for subject in booting:
-                if isinstance(subject.testbed, Booting):
-                    subject.testbed.hurry()
-            for side, subject in zip(group, booting, strict=True):
+            for sut in booting:
+                if isinstance(sut.testbed, Booting):
+                    sut.testbed.hurry()
+            for side, sut in zip(group, booting, strict=True):
                 # One by one: what was started before a failure must be released.
-                started.append(self._start(self.builds[side], subject))
+                started.append(self._start(self.builds[side], sut))
             if _unlike(started):
                 # One of them fell back to emulation: so will both the next time, and nothing was measured yet.
                 self.session.observer.said("the two guests do not run by the same accelerator: both are booted again")
@@ -199,7 +199,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
                 self.sides.update({side: replace(self.sides[side], fingerprint={}) for side in group})
                 return self._group(group, number, search_only=search_only)
             go_ahead = partial(self._ahead.go_on, wanted)
-            if all(one.subject.testbed.steady for one in started):
+            if all(one.sut.testbed.steady for one in started):
                 self._ahead.plan(group, number)
                 go_ahead()
             self._judge_packets(started)
@@ -226,8 +226,8 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         self, started: Sequence[Boot[AnyAsk, AnyStretch]], booting: Sequence[PreparedSut[AnyAsk, AnyStretch]]
     ) -> None:
         for one in reversed(started):
-            self._release(one.subject)
-        self.session.leave([subject.testbed for subject in booting])
+            self._release(one.sut)
+        self.session.leave([sut.testbed for sut in booting])
 
     def close(self) -> None:
         """Wait until nothing is set up any more beside trials; the testbeds of what was are the session's to leave."""
@@ -238,58 +238,58 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         if (ahead := self._ahead.of(side, number)) is not None:
             return ahead
         try:
-            subject = self._subject(side, number)
+            sut = self._sut(side, number)
         except TestbedError as error:
             raise BootError(side, error) from error
-        if self._together and isinstance(subject.testbed, Booting):
-            self._ahead.set_up(subject)  # both of a pair at once
-        return subject
+        if self._together and isinstance(sut.testbed, Booting):
+            self._ahead.set_up(sut)  # both of a pair at once
+        return sut
 
-    def _subject(self, side: Side, number: int) -> PreparedSut[AnyAsk, AnyStretch]:
+    def _sut(self, side: Side, number: int) -> PreparedSut[AnyAsk, AnyStretch]:
         build = self.builds[side]
         testbed = self.session.begin(build.start)
         # Namespaces made anew are a start of the SUT too, though its kernel stays; made once more they are another one.
         boot_id = "" if isinstance(testbed, Booting) else f"{testbed.boot_id}-{side}-{number}-{secrets.token_hex(4)}"
         identity = Identity(side, build.label, number, boot_id, build.program, build.planted, self._test)
-        return self._new_subject(testbed, identity, side not in self._introduced)
+        return self._new_sut(testbed, identity, side not in self._introduced)
 
-    def _start(self, build: Build, subject: PreparedSut[AnyAsk, AnyStretch]) -> Boot[AnyAsk, AnyStretch]:
-        testbed = subject.testbed
+    def _start(self, build: Build, sut: PreparedSut[AnyAsk, AnyStretch]) -> Boot[AnyAsk, AnyStretch]:
+        testbed = sut.testbed
         try:
-            self._ahead.take(subject)
+            self._ahead.take(sut)
             try:
-                self.session.ready(testbed, subject.introduce)
-                subject.prepare()
+                self.session.ready(testbed, sut.introduce)
+                sut.prepare()
             except BaseException:
-                self._release(subject)
+                self._release(sut)
                 raise
         except TestbedError as error:
-            raise BootError(build.side, error, subject.boot_id) from error
+            raise BootError(build.side, error, sut.boot_id) from error
         self._introduced.add(build.side)
         self.facts = SutFacts(
-            carried=subject.carried, uncounted=subject.uncounted, follows_calls=subject.follows_calls,
+            carried=sut.carried, uncounted=sut.uncounted, follows_calls=sut.follows_calls,
             cost_tolerance=cost_tolerance_of(testbed, self.session.options.cost_tolerance),
             sut_cpus=testbed.sut_cpus, steady=testbed.steady, remedy=remedy(testbed),
         )  # fmt: skip
-        if told := fingerprint_differences(self.sides[build.side].fingerprint, subject.fingerprint):
-            self._release(subject)
+        if told := fingerprint_differences(self.sides[build.side].fingerprint, sut.fingerprint):
+            self._release(sut)
             raise DataError(
                 f"boots of the {build.side} {build.label} cannot be taken together: {'; '.join(told)}; start a new run"
             )
         if not any(one.fingerprint for one in self.sides.values()):
             try:
-                self._known(subject.fingerprint)
+                self._known(sut.fingerprint)
             except BaseException:
-                self._release(subject)
+                self._release(sut)
                 raise
         self.sides[build.side] = replace(
-            self.sides[build.side], environment=subject.environment.to_dict(), fingerprint=subject.fingerprint
+            self.sides[build.side], environment=sut.environment.to_dict(), fingerprint=sut.fingerprint
         )
-        return Boot(build, subject, Replicate(subject, ()))
+        return Boot(build, sut, Replicate(sut, ()))
 
-    def _release(self, subject: PreparedSut[Any, Any]) -> None:
+    def _release(self, sut: PreparedSut[Any, Any]) -> None:
         try:
-            subject.release(ending=True)
+            sut.release(ending=True)
         except PdrGateError as error:
             # The guest may be gone, and with it all that was to be put back.
             self.session.observer.said(str(error))
@@ -297,4 +297,4 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
 
 def _unlike(started: Sequence[Boot[Any, Any]]) -> bool:
     """Whether guests that are to be compared run by different accelerators."""
-    return len({one.subject.testbed.describe().get("accelerator") for one in started}) > 1
+    return len({one.sut.testbed.describe().get("accelerator") for one in started}) > 1

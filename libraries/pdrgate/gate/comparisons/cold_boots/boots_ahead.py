@@ -26,9 +26,9 @@ class GivenUp:
 
     def abandon(self) -> None:
         """Wait until nothing sets them up any more: not for long once their testbeds are closed."""
-        for subject, future in self.boots:
+        for sut, future in self.boots:
             wait((future,))
-            subject.abandon()
+            sut.abandon()
 
 
 class BootsAhead(Generic[AnyAsk, AnyStretch]):
@@ -68,41 +68,41 @@ class BootsAhead(Generic[AnyAsk, AnyStretch]):
         group, number = self._to_come.pop(0)
         for side in group:
             try:
-                subject = self._begin(side, number)
+                sut = self._begin(side, number)
             except TestbedError:
                 self._to_come.clear()
                 return  # it is tried again, and told, when its turn comes
-            self.set_up(subject)
+            self.set_up(sut)
 
-    def set_up(self, subject: PreparedSut[AnyAsk, AnyStretch]) -> None:
+    def set_up(self, sut: PreparedSut[AnyAsk, AnyStretch]) -> None:
         """Set a boot up beside whatever else is done."""
-        if isinstance(subject.testbed, Booting):
-            subject.testbed.stand_back()
-        self._ahead[_which(subject)] = subject, self._meanwhile.submit(subject.set_up)
+        if isinstance(sut.testbed, Booting):
+            sut.testbed.stand_back()
+        self._ahead[_which(sut)] = sut, self._meanwhile.submit(sut.set_up)
 
-    def take(self, subject: PreparedSut[AnyAsk, AnyStretch]) -> None:
+    def take(self, sut: PreparedSut[AnyAsk, AnyStretch]) -> None:
         """Wait until a boot that was begun ahead is set up; it is none of these any more. Raises what that raised."""
-        if (ahead := self._ahead.get(_which(subject))) is None:
+        if (ahead := self._ahead.get(_which(sut))) is None:
             return
         ahead[1].result()
-        del self._ahead[_which(subject)]
-        if isinstance(subject.testbed, Booting):
-            subject.testbed.take_place()
+        del self._ahead[_which(sut)]
+        if isinstance(sut.testbed, Booting):
+            sut.testbed.take_place()
 
-    def give_up(self, subjects: Sequence[PreparedSut[AnyAsk, AnyStretch]]) -> GivenUp:
+    def give_up(self, suts: Sequence[PreparedSut[AnyAsk, AnyStretch]]) -> GivenUp:
         """Begin no further boots, and forget these."""
         self._to_come.clear()
-        given_up = [ahead for ahead in self._ahead.values() if ahead[0] in subjects]
+        given_up = [ahead for ahead in self._ahead.values() if ahead[0] in suts]
         self._ahead = {which: ahead for which, ahead in self._ahead.items() if ahead not in given_up}
         return GivenUp(given_up)
 
     def close(self) -> None:
         """Wait until nothing is set up any more."""
         self._meanwhile.shutdown(cancel_futures=True)
-        for subject, _ in self._ahead.values():
-            subject.abandon()
+        for sut, _ in self._ahead.values():
+            sut.abandon()
 
 
-def _which(subject: PreparedSut[Any, Any]) -> tuple[Side, int]:
-    assert subject.identity.side is not None
-    return subject.identity.side, subject.identity.pair
+def _which(sut: PreparedSut[Any, Any]) -> tuple[Side, int]:
+    assert sut.identity.side is not None
+    return sut.identity.side, sut.identity.pair

@@ -79,14 +79,14 @@ class CurveBoots(Boots[Ask, Trial]):
         if not self.loads:
             self._done.clear()
 
-    def _new_subject(self, testbed: Testbed, identity: Identity, introduce: bool) -> OpenLoopSut:
+    def _new_sut(self, testbed: Testbed, identity: Identity, introduce: bool) -> OpenLoopSut:
         return OpenLoopSut(self.session, self.scenario, testbed, identity, told=self._told, introduce=introduce)
 
     def _look_at_packets(self, started: Sequence[Boot[Ask, Trial]]) -> None:
         for one in started:
-            assert isinstance(one.subject, OpenLoopSut)
-            self.frames[one.build.side].add(one.subject.frames)
-            one.subject.frames = FramesSeen()
+            assert isinstance(one.sut, OpenLoopSut)
+            self.frames[one.build.side].add(one.sut.frames)
+            one.sut.frames = FramesSeen()
         self.unlike = judged_frames(self.frames)
         if self.unlike is not None:
             for side, seen in self.frames.items():
@@ -159,19 +159,19 @@ class CurveBoots(Boots[Ask, Trial]):
         side = one.build.side
         if side in self._searched or self.failure is not None:
             return
-        subject = one.subject
-        assert isinstance(subject, OpenLoopSut)
+        sut = one.sut
+        assert isinstance(sut, OpenLoopSut)
         with one.blamed():
-            found = subject.search(self._searched_goals)
-        assert subject.calibration is not None
+            found = sut.search(self._searched_goals)
+        assert sut.calibration is not None
         self._done.add(side)
-        self.sides[side] = replace(self.sides[side], search=searched(found), calibration=subject.calibrated())
-        failure = search_failure(found, subject.calibration)
+        self.sides[side] = replace(self.sides[side], search=searched(found), calibration=sut.calibrated())
+        failure = search_failure(found, sut.calibration)
         if failure is not None:
             self.failure = Judgement(failure.verdict, f"the {side} {one.build.label}: {failure.reason}")
             return
         result = found.results[-1]
-        self._most[side] = subject.calibration.max_load
+        self._most[side] = sut.calibration.max_load
         self._centres[side] = result.lower or result.upper or 0.0
 
     @property

@@ -22,7 +22,7 @@ class Boot(Generic[AnyAsk, AnyStretch]):
     """A boot that is up, with its trials or transfers. What goes wrong while it is measured is its own fault."""
 
     build: Build
-    subject: PreparedSut[AnyAsk, AnyStretch]
+    sut: PreparedSut[AnyAsk, AnyStretch]
     replicate: Replicate[AnyAsk, AnyStretch]
 
     def go_on(self) -> bool:
@@ -34,11 +34,11 @@ class Boot(Generic[AnyAsk, AnyStretch]):
         try:
             yield
         except TestbedError as error:
-            raise BootError(self.build.side, error, self.subject.boot_id, self.kernel) from error
+            raise BootError(self.build.side, error, self.sut.boot_id, self.kernel) from error
 
     @property
     def kernel(self) -> str:
-        return self.subject.environment.kernel_release or "unknown"
+        return self.sut.environment.kernel_release or "unknown"
 
 
 class BootError(Exception):
