@@ -43,14 +43,14 @@ from pdrgate.stats.pooled import Deviation, pooled_deviation
 from pdrgate.trial import Trial
 
 ENDS_FILE = "bisection.json"
-"""In the folder of the run that compared both ends, what steps of another process must know."""
+"""This file lies in the folder of the run that compared both ends; the steps of other processes read it."""
 
 MOST_BOOTS = 4
-"""Of a build, until it is passed over."""
+"""A build is passed over after so many boots."""
 _TRIALS = 3
-"""At saturation, in each boot."""
+"""Each boot has so many trials at saturation."""
 _CONFIDENCE = 0.98
-"""Of a step's interval: a build is called good or bad wrongly in one of a hundred looks at a boot."""
+"""The confidence of a step's interval: one look at a boot in a hundred calls a build good or bad wrongly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class BisectionEnds:
     good: End
     bad: End
     load: float
-    """That has saturated both, packets/s."""
+    """A load that has saturated both ends, packets/s."""
     tolerance: float
     """Growth of the cost that is no fault."""
     fingerprint: Mapping[str, str]
@@ -104,7 +104,7 @@ class BisectionEnds:
 
     @classmethod
     def kept(cls, folder: Path) -> BisectionEnds:
-        """Those of an earlier process. Raises DataError when there are none."""
+        """The ends that an earlier process kept. Raises DataError when there are none."""
         path = folder / ENDS_FILE
         try:
             return msgspec.json.decode(path.read_bytes(), type=cls)
@@ -130,7 +130,7 @@ class BisectionStep:
 
     @property
     def bad(self) -> bool | None:
-        """None: it cannot be told."""
+        """Whether the build is bad; None: it cannot be told."""
         told = {Verdict.PASS: False, Verdict.IMPROVEMENT: False, Verdict.REGRESSION: True}
         return told.get(self.verdict)
 
@@ -318,15 +318,15 @@ class Bisected:
     bad: str
     """The first that is bad."""
     between: tuple[str, ...]
-    """Those of which nothing could be told: any of them may be the first."""
+    """Builds of which nothing could be told: any of them may be the first bad one."""
     reason: str
     """How it differs from the last that is good."""
     change: ChangeResult
-    """That of a packet's cost."""
+    """The change of a packet's cost."""
     functions: tuple[FunctionChange, ...]
     """The same, by function."""
     steps: tuple[BisectionStep, ...]
-    """In measured order."""
+    """The steps in measured order."""
 
     @property
     def sentence(self) -> str:

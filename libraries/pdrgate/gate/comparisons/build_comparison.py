@@ -73,7 +73,7 @@ class ComparedTrials(ComparedStretches[Trial]):
         )
 
     def detailed(self, result: ScenarioResult, stretches: Sequence[Trial]) -> ScenarioResult:
-        """With frames that speak against a build, or against both."""
+        """The result with the frames that speak against one build or both."""
         if self._boots.unlike is None:
             return result
         seen, builds = self._boots.frames, self.task.builds.items()
@@ -90,7 +90,7 @@ class ComparedTrials(ComparedStretches[Trial]):
 
 
 class BuildComparison(PairsComparison[Trial]):
-    """One scenario over boots of two builds, by trials."""
+    """A comparison of two builds by trials, of one scenario over boots of both."""
 
     def _kind_of(self, task: ComparisonTask) -> ComparedTrials:
         return ComparedTrials(task)

@@ -1,4 +1,4 @@
-"""Which comparison of two builds a scenario takes."""
+"""The scenario decides which comparison of two builds it takes."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ def comparison_of(
     test: str = "",
     longname: str = "",
 ) -> AnyComparison:
-    """By trials where the scenario is an open loop, by transfers where it is a closed one."""
+    """The comparison of a scenario: an open loop is compared by trials, a closed one by transfers."""
     kind = BuildComparison if scenario.streams is None else TransferComparison
     return kind(session, scenario, builds, plan, test=test, longname=longname)

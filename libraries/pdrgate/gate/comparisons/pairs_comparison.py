@@ -37,7 +37,7 @@ from pdrgate.trial import AnyStretch, Trial
 
 
 class PairsComparison(ABC, Generic[AnyStretch]):
-    """One scenario over boots of two builds: `run`; or `measure`, `judge` by tolerances of one's own, and `finish`.
+    """A comparison over boots of two builds: `run` it; or `measure`, `judge` by other tolerances, and `finish`.
 
     However it ends, `finish` tells and stores the change of what was measured until then.
 

@@ -36,16 +36,16 @@ from pdrgate.results.model import SpikeInResult
 from pdrgate.results.verdict import Verdict
 
 _STARTS = 2
-"""Of the boot in which a size is found; one failure can be the machine's."""
+"""Starts of the boot in which a size is found; one failure can be the machine's."""
 _TRIALS, _TRIALS_UNSTEADY = 3, 9
-"""For each size that is tried, where the SUT's speed is constant, and elsewhere."""
+"""Trials of each size that is tried, where the SUT's speed is constant, and elsewhere."""
 _ROUNDS = 2
-"""From the first step to a size, and once more from there: the next steps may cost more than the further ones."""
+"""Rounds: one from the first step to a size, and one more from there, since the next steps may cost more."""
 _CLOSE = 0.1
-"""Of the size that is wanted: no round is made for less."""
+"""A share of the wanted size: no round is made for less."""
 _IDLE_TIME = 0.25
 _NEAR = 0.75, 1.5
-"""Of the size that is wanted: a slowdown within is as good as that one."""
+"""Shares of the wanted size: a slowdown between them is as good as that size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class Size:
     """The slowdown's."""
     steps: int
     slowdown: float
-    """By how much more work a packet takes."""
+    """How much more work a packet takes, relative."""
 
 
 def spike_in(comparison: AnyComparison) -> SpikeInResult | None:
@@ -142,7 +142,7 @@ def _found(
 
 
 def _tried(comparison: BuildComparison, known: Iterable[Slowdown], wanted: float) -> tuple[Size | None, str]:
-    """In a boot of the baseline."""
+    """Size a slowdown in a boot of the baseline; None, and why, where that fails."""
     session, build = comparison.session, comparison.builds["baseline"]
     session.observer.said(f"a boot of the baseline, {build.label}, to size a slowdown in")
     testbed = session.begin(build.start)

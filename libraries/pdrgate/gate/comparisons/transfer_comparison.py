@@ -89,7 +89,7 @@ class ComparedTransfers(ComparedStretches[Transfer]):
         self.task.session.observer.said(f"{one.side} {one.pair}, {transfer_in_words(one)}{again}")
 
     def detailed(self, result: ScenarioResult, stretches: Sequence[Transfer]) -> ScenarioResult:
-        """With what TCP did in the candidate's boots."""
+        """The result with what TCP did in the candidate's boots."""
         streams = self.task.scenario.streams
         assert streams is not None
         mine = [transfer for transfer in stretches if transfer.side == "candidate"]
@@ -97,7 +97,7 @@ class ComparedTransfers(ComparedStretches[Transfer]):
 
 
 class TransferComparison(PairsComparison[Transfer]):
-    """One scenario over boots of two builds, by transfers."""
+    """A comparison of two builds by transfers, of one scenario over boots of both."""
 
     def _kind_of(self, task: ComparisonTask) -> ComparedTransfers:
         return ComparedTransfers(task)

@@ -60,26 +60,26 @@ _Values = dict[str, dict[int, float]]
 
 @dataclass(frozen=True, slots=True)
 class _Set:
-    """One side's trials or transfers, assessed."""
+    """A side's trials or transfers, assessed."""
 
     stored: StoredSet
     failure: Judgement | None
     """Why they do not come to one number; None when they do."""
     values: _Values
-    """By measurand, the samples: by pair of boots where there are pairs, else counted from 1."""
+    """Samples by measurand, each with its pair of boots where there are pairs, else counted from 1."""
     paired: bool
     trials: tuple[Trial, ...] = ()
     transfers: tuple[Transfer, ...] = ()
-    """In place of trials."""
+    """Transfers, where the set has no trials."""
 
     @property
     def path(self) -> Path:
-        """As a person named it."""
+        """The path as a person named it."""
         return self.stored.path
 
     @property
     def boots(self) -> int:
-        """That the samples are of."""
+        """How many boots the samples are of."""
         if self.paired:
             return max(map(len, self.values.values()))
         return len(by_boot(self.trials) or by_boot(self.transfers)) or 1

@@ -1,4 +1,4 @@
-"""Which of the trials, or transfers, that files hold are compared: those of one scenario, one run and one build."""
+"""Files hold trials or transfers of several scenarios, runs and builds: those of one each are chosen and compared."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _NAMELESS = "one without a name"
 
 @dataclass(frozen=True, slots=True)
 class WantedSet:
-    """Which of several is meant, where a person says so."""
+    """What a person says of the set that is meant, where a file holds several."""
 
     scenario: str = ""
     build: str = ""
-    """Of comparisons of builds, one that has this build on either side."""
+    """A build: the comparison that is meant has it on either side."""
     test: str = ""
     """Name of the test that asked for it, with or without its suites."""
 
@@ -40,18 +40,18 @@ class StoredSet:
     """What one file holds of one scenario: of a single SUT, or of one comparison of builds."""
 
     path: Path
-    """As a person named it."""
+    """The path as a person named it."""
     file: Path
-    """Below it, or the same."""
+    """The file that was read: the path, or below it."""
     scenario: str
     builds: Mapping[str, str]
-    """By side, where builds were compared."""
+    """The builds by side, where builds were compared."""
     trials: tuple[Trial, ...] = ()
     transfers: tuple[Transfer, ...] = ()
-    """In place of trials."""
+    """Transfers, where the set has no trials."""
     published: bool = False
     drained: bool = False
-    """As `TrialsRead` has them."""
+    """Whether all trials tell what drained, see `TrialsRead`."""
 
     @property
     def made(self) -> tuple[Trial, ...] | tuple[Transfer, ...]:
@@ -85,7 +85,7 @@ class StoredSet:
         return any(trial.under_way for trial in self.trials)
 
     def of(self, made: Sequence[AnyStretch], side: Side) -> list[AnyStretch]:
-        """Of a comparison of builds those of one side; else all. Raises DataError when there is none of it."""
+        """One side's stretches of a comparison of builds; else all. Raises DataError when there is none."""
         own = [one for one in made if one.side == side] if self.builds else list(made)
         what = "transfers" if self.transfers else "trials"
         if not own:
@@ -240,7 +240,7 @@ def _of_test(found: StoredSet, test: str) -> StoredSet | None:
 
 
 def _told_apart(made: Sequence[AnyStretch]) -> list[tuple[str, dict[str, str], list[AnyStretch]]]:
-    """By scenario and comparison of builds: the scenario, the builds by side, and all of it."""
+    """Stretches by scenario and comparison of builds: the scenario, the builds by side, and all of it."""
     found: dict[tuple[str, int], list[AnyStretch]] = {}
     for one, number in zip(made, comparisons(made), strict=True):
         found.setdefault((one.scenario, number), []).append(one)

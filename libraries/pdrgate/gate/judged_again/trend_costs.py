@@ -1,4 +1,4 @@
-"""Which functions a packet began to cost more in, where a trend moved."""
+"""Where a trend moved, these functions began to cost a packet more."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _FALSE = ("false", "no", "off", "0", *_NONE)
 
 
 class By(enum.Flag):
-    """Who may set an option."""
+    """The people and programs that may set an option."""
 
     COMMAND = enum.auto()
     VARIABLE = enum.auto()
@@ -76,7 +76,7 @@ class Declaration:
     many: bool
     """Whether it may be repeated."""
     default: Any
-    """None where nothing is taken, or something that depends on other options."""
+    """The default; None where nothing is taken, or something that depends on other options."""
     said: Said
 
     @property

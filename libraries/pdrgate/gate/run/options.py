@@ -66,8 +66,8 @@ class Options:
             default=f"{COST_TOLERANCE.text} in emulated guests, elsewhere not judged",
         ),
     ] = None
-    """None: `COST_TOLERANCE` where equal packets cost equal numbers of instructions, see
-    `pdrgate.testbeds.protocol.Counting`, and else they are told and not judged."""
+    """None: the least is `COST_TOLERANCE` where equal packets cost equal numbers of instructions, see
+    `pdrgate.testbeds.protocol.Counting`; elsewhere instructions are told and not judged."""
     latency: Annotated[
         bool,
         Said(
@@ -112,7 +112,7 @@ class Options:
             default="noise.jsonl in the folder of --output, of a suite nowhere",
         ),
     ] = None
-    """Beside it is a file for the tries of builds; None: neither is kept."""
+    """The file of the tries of builds lies beside it. None: neither is kept."""
     afresh: Annotated[
         bool,
         Said(
@@ -192,7 +192,7 @@ class RunOptions(Options):
             "BUILD",
         ),
     ] = ""
-    """As a person names a build (a path with parts, or a package); empty where none is compared."""
+    """What a person calls the build: a path with parts, or a package. Empty where none is compared."""
     bpf: Annotated[
         str,
         Said(
@@ -320,7 +320,7 @@ class RunOptions(Options):
         return shlex.join(words)
 
     def written(self) -> dict[str, Any]:
-        """By name, each option as JSON has it: quantities and paths as the text that a person would write."""
+        """All options by name as JSON has them: quantities and paths are texts that a person would write."""
         return {field.name: plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
 

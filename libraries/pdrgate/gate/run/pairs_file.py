@@ -23,9 +23,9 @@ class StoredStep:
     """Long name of the test that compares; empty where no test does, and in files of earlier versions."""
     scenario: str
     builds: Mapping[str, str]
-    """By side, what a person calls the build."""
+    """What a person calls the build, by side."""
     identities: Mapping[str, str] = field(default_factory=dict)
-    """By side, what the build is, see `pdrgate.gate.comparisons.pairs.compared_builds.Build.identity`."""
+    """What the build is, by side, see `pdrgate.gate.comparisons.pairs.compared_builds.Build.identity`."""
     elapsed: float
     """Seconds that the comparison has taken by then."""
     boots: tuple[BootResult, ...]
@@ -37,7 +37,7 @@ class StoredStep:
 
     @property
     def pair(self) -> int:
-        """Its number."""
+        """The number of the pair."""
         return max((boot.pair for boot in self.boots), default=0)
 
     @property

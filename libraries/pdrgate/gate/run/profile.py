@@ -14,14 +14,14 @@ TOP_TRIALS, STEADY_TOP_TRIALS = 2, 3
 
 
 BOOT_WIDTH = 0.02
-"""To which the PDR of a boot is told."""
+"""The relative width to which the PDR of a boot is told."""
 
 _OVERHEAD = 0.08
 """Seconds that a trial takes besides its traffic, about: what is under way drains, counters are read."""
 _PDR_TRIALS = 3
-"""In a repeat, about; as many as it takes."""
+"""Trials that tell the PDR in a repeat, about; it has as many as it takes."""
 _EASY = 0.25
-"""Of its budget, what a search takes whose curve is smooth."""
+"""The share of its budget that a search takes whose curve is smooth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +34,20 @@ class Profile:
     search_budget: float
     calibration_duration: float
     trial_duration: float
-    """Of each repeat."""
+    """Seconds of each trial of a repeat."""
     repeats: int
     """K: trials at each load of the grid."""
     grid: tuple[float, ...]
     boot_trial: float
     """Duration of each trial where boots are compared: there, more boots tell more than longer trials."""
     boot_top_trials: int = 8
-    """Those at the highest load in a boot."""
+    """Trials at the highest load in a boot."""
     finest_width: float = 0.0
     """No PDR is told to less than this relative width, whatever a suite asks for."""
     patience: Patience = Patience()  # noqa: RUF009  # frozen
-    """With trials of repeats and boots that are not sound."""
+    """How often trials of repeats and boots that are not sound are measured again."""
     transfers: int = 2
-    """Of a closed loop under load, in a repeat; the trial's duration is theirs, in whole seconds."""
+    """Transfers of a closed loop under load in a repeat; each lasts the trial's duration, in whole seconds."""
     boot_transfers: int = 3
     """The same in a boot."""
     window_step: int = 1
@@ -81,7 +81,8 @@ _GRID = (0.5, 0.7, 1.15, 1.5, 1.95)
 1 or 2 % into a TIR that says nothing. Near the PDR the trials lie that tell it, see `PartialDropRate`."""
 
 BOOT_GRID = (0.5, 0.7, 1.25, 1.6, 2.0)
-"""Where boots are compared: none so near the PDR that boots of different speed fall on both sides of it."""
+"""Loads that boots are compared at, by the PDR: none is so near it that boots of different speed fall on both
+sides."""
 
 PROFILES: dict[ProfileName, Profile] = {
     profile.name: profile

@@ -29,7 +29,7 @@ class Upcoming:
     duration: float
     """Seconds."""
     side: Side | None = None
-    """Of which of two builds."""
+    """The side that comes next, where two builds are compared."""
     pair: int = 0
     """Number of the pair of boots, from 1; 0 where there are no pairs."""
     window: int = 0
@@ -38,7 +38,7 @@ class Upcoming:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a scenario stands after a trial."""
+    """How far a scenario is after a trial."""
 
     scenario: Scenario
     trial: Trial
@@ -54,7 +54,7 @@ class Progress:
 
 
 class RunObserver(Protocol):
-    """Who watches a run: a console, Robot's log."""
+    """What a console or Robot's log is told of a run."""
 
     def said(self, sentence: str) -> None:
         """Something happened that a person wants to know."""

@@ -58,7 +58,7 @@ class EarlierStretches(Generic[AnyStretch]):
         return None
 
     def made_otherwise(self, belonging: Belonging) -> AnyStretch | None:
-        """One that answered the same test's question under other conditions; None where one did under the same.
+        """A stretch that answered the same test's question under other conditions; None where one did under the same.
 
         Pairs of boots are no such answers: they are taken over as a whole, or measured anew. Earlier versions did not
         say for which test a trial was made: theirs may be any test's.

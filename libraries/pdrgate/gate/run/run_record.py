@@ -33,11 +33,11 @@ SPIKE_IN_TRIALS = "spike-in.jsonl"
 SPIKE_IN_PAIRS = "spike-in-pairs.jsonl"
 """The pairs of boots of these trials."""
 SPIKE_IN_FILE = "spike-in.json"
-"""By test and scenario, what was planted: a run that is resumed goes on with the same."""
+"""What was planted, by test and scenario: a run that is resumed goes on with the same."""
 STEPS_TRIALS = "steps.jsonl"
 """Trials of builds between the two that a bisection has compared."""
 FINGERPRINTS_FILE = "fingerprints.json"
-"""By digest, the fingerprints of a run's trials: what must be equal for a trial to stand for another."""
+"""The fingerprints of a run's trials, by digest: what must be equal for a trial to stand for another."""
 GOES_ON_FROM = (
     TRIALS_FILE, TRANSFERS_FILE, PAIRS_FILE, SPIKE_IN_TRIALS, SPIKE_IN_PAIRS, SPIKE_IN_FILE, STEPS_TRIALS,
     FINGERPRINTS_FILE,
@@ -46,7 +46,7 @@ GOES_ON_FROM = (
 
 
 class RunRecord:
-    """One run's folder; all sessions of a run share it.
+    """A run's folder, which all sessions of the run share.
 
     What the folder holds already belongs to this run only when it is resumed: it is read before anything is added, and
     answers for the test that it was measured for, once. Else it is another run's, and its files are put aside under
@@ -109,14 +109,14 @@ class RunRecord:
 
     @property
     def transfers(self) -> TransferFile:
-        """Where transfers go; made with the first of them. Raises StorageError."""
+        """The file of the transfers; the first of them makes it. Raises StorageError."""
         if self._transfers is None:
             self._transfers = TransferFile(self.folder / TRANSFERS_FILE)
         return self._transfers
 
     @property
     def pairs(self) -> PairsFile:
-        """Where pairs of boots go, and those of the run that is resumed come from; made for the first comparison.
+        """The file of the pairs of boots, with those of the run that is resumed; the first comparison makes it.
 
         Raises:
             StorageError: it cannot be written.
@@ -128,7 +128,7 @@ class RunRecord:
 
     @property
     def scenarios(self) -> tuple[ScenarioResult, ...]:
-        """Those that have ended, in the order in which they did."""
+        """The scenarios that have ended, in the order in which they did."""
         return tuple(self._scenarios)
 
     def introduce(self, testbed: TestbedResult) -> None:
@@ -257,7 +257,7 @@ def _aside(path: Path, number: int) -> Path:
 
 
 def read_fingerprints(folder: Path) -> dict[str, dict[str, str]]:
-    """By digest, the fingerprints of the trials of the run in ``folder``; nothing where there are none.
+    """The fingerprints of the run in ``folder``, by digest; nothing where it has none.
 
     Raises:
         DataError: they cannot be read.

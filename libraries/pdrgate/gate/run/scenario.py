@@ -97,7 +97,7 @@ class Scenario:
     background: int = _USUAL.background
     """Busy processes beside the receivers."""
     tcp: TcpStreams = _USUAL_STREAMS
-    """Where the data path is TCP."""
+    """The TCP streams, where the data path is TCP."""
     overload: float = 0.0
     """Times what the SUT can take that it is offered besides, to see what it forwards then; 0: what the curve needs."""
     latency: bool = False
@@ -151,7 +151,7 @@ class Scenario:
 
     @property
     def streams(self) -> TcpStreams | None:
-        """Of a closed loop, where the data path is one; it has no PDR."""
+        """The streams of a closed loop, where the data path is one; it has no PDR."""
         return self.tcp if DATA_PATHS[self.data_path].transfers else None
 
     @property

@@ -26,7 +26,7 @@ from pdrgate.testbeds.config import Claim
 
 
 class Session:
-    """One testbed file, opened; a context manager that puts everything back.
+    """A testbed file, opened; a context manager that puts everything back.
 
     A testbed whose SUT is a build that is yet to be named is only *taken*; each boot of a build is *begun* and *ready*
     in it.
@@ -145,7 +145,7 @@ class Session:
 
     @property
     def changes(self) -> ChangeLog:
-        """Where changes of the SUT are noted before they are made. Raises TestbedError when nothing is taken."""
+        """Where a change of the SUT is noted before it is made. Raises TestbedError when nothing is taken."""
         if self._journal is None:
             raise TestbedError("nothing is taken yet; begin with the keyword Open Testbed")
         return self._journal

@@ -164,7 +164,7 @@ class AgainstBaseline:
         return judgement.remarked(f"nothing was compared{source}: {why}" if source else "")
 
     def remember(self, measurands: Sequence[MeasurandResult], trials: Sequence[Trial] = ()) -> None:
-        """One more boot for what boots deviate by; of what can be trusted.
+        """Remember the boot for what boots deviate by, of what can be trusted.
 
         Args:
             trials: of the replicates, where they were trials.
@@ -213,7 +213,7 @@ class AgainstBaseline:
         return "" if self._sut.scenario.name == Scenario().name else f"--scenario {self._sut.scenario.name}"
 
     def _places(self, judgement: Judgement, losses: LossResult | None) -> str:
-        """Where both builds lose packets, in a clause; of a verdict that this explains."""
+        """A clause that names where both builds lose packets; empty unless that explains the verdict."""
         if self._baseline is None or judgement.verdict not in (Verdict.REGRESSION, Verdict.UNSTABLE):
             return ""
         return compared(self._baseline.scenario.losses, losses)
@@ -230,5 +230,5 @@ def measurands_in_words(measurands: Sequence[MeasurandResult]) -> str:
 
 
 def _as_typed(folder: Path) -> Path:
-    """As a person in the working directory would write it."""
+    """The folder as a person in the working directory would write it."""
     return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder

@@ -19,7 +19,8 @@ _LONGER = "gap_longer"
 
 
 def arrivals(trials: Iterable[Trial]) -> tuple[ArrivalsResult, ...]:
-    """By load, over all trials of a build's replicates that tell of the SUT; nothing where no packet ends there."""
+    """What arrives by load, over all trials of a build's replicates that tell of the SUT; nothing where no packet
+    ends there."""
     by_load: dict[float, list[Trial]] = {}
     for one in trials:
         if one.phase in _PHASES and one.sound and any(map(_RECEIVER.fullmatch, one.counters_after)):

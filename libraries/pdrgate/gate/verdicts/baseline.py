@@ -25,7 +25,7 @@ _SQLITE = b"SQLite format 3\0"
 _ALWAYS = ("scenario", "method")
 """Entries that are equal, or there is nothing to compare."""
 _ANCHORS = frozenset({Verdict.NO_BASELINE})
-"""Of a folder of runs, those that were compared with nothing. A run that passed against one of them is none itself:
+"""Verdicts of a folder's runs that were compared with nothing. A run that passed against one of them is no baseline:
 else each build could be a little slower than the one before it, and all of them pass."""
 
 _LEAST, _MOST = 1e-18, float(2**64)
@@ -39,11 +39,11 @@ class Baseline:
     source: str
     scenario: ScenarioResult
     boots: int = 1
-    """That its samples are of."""
+    """How many boots its samples are of."""
 
     @property
     def samples(self) -> dict[str, tuple[float, ...]]:
-        """By measurand, the samples of the baseline."""
+        """The samples of the baseline by measurand."""
         return {one.name: one.samples for one in self.scenario.measurands}
 
 
@@ -169,7 +169,7 @@ class HistoryBaselines:
             self._costs = {key: measured_cost(connection, side) for key, side in newest.items()}
 
     def find(self, fingerprint: Mapping[str, str]) -> tuple[Baseline | None, str]:
-        """As `BaselineSource`; of `LATEST_GREEN` nothing is an answer, of a build that somebody pinned it is none."""
+        """See `BaselineSource`: nothing is an answer of `LATEST_GREEN`, and none of a build that somebody pinned."""
         from pdrgate.history.database.baselines import LATEST_GREEN
 
         asked = f"{_IN_HISTORY}{self.name}"
@@ -263,7 +263,8 @@ def _in_entry(
 
 
 def _too_few(measurands: Sequence[MeasurandResult]) -> str:
-    """That what a run is about was not repeated, in words; empty where it was. What is told beside may be missing."""
+    """Words that tell that what a run is about was not repeated; empty where it was. What is told beside may be
+    missing."""
     counts = [len(one.samples) for one in measurands if described(one.name).role is not MeasurandRole.BESIDE]
     few = min(counts, default=0)
     return "" if few > 1 else f"has {few} repeats; a comparison needs two or more"

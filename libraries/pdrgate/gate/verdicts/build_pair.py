@@ -37,7 +37,8 @@ class BuildPair:
 
     @classmethod
     def of(cls, baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> BuildPair:
-        """As the environments of both SUTs tell; of one and the same kernel the configurations are equal."""
+        """The difference that the environments of both SUTs tell; one and the same kernel has equal
+        configurations."""
         if not baseline or not candidate:
             return cls()
         found = sorted(
@@ -68,7 +69,7 @@ class BuildPair:
 
 
 def _options(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> Iterator[BuildDifference]:
-    """In the order of the list; nothing where one of them is not known."""
+    """Options that differ, in the order of the list; nothing where one configuration is not known."""
     theirs, ours = baseline.get("config_options"), candidate.get("config_options")
     if theirs is None or ours is None:
         return
@@ -91,7 +92,7 @@ def _told_words(cmdline: str) -> dict[str, str]:
 
 
 def _mitigations(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> Iterator[BuildDifference]:
-    """By vulnerability, where one kernel does something about it and the other does not, or something else.
+    """Vulnerabilities against which one kernel does something and the other nothing, or something else.
 
     Each kernel has words of its own, and knows what was known when it was made.
     """

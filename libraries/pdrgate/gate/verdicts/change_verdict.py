@@ -1,4 +1,4 @@
-"""From changes with their intervals to a verdict and the sentence that gives its reason."""
+"""Changes with their intervals become a verdict and the sentence that gives its reason."""
 
 from __future__ import annotations
 

@@ -22,9 +22,9 @@ from pdrgate.trial import AnyStretch, Stretch, Trial, by_boot
 from pdrgate.units import Rate
 
 _TOO_FEW_LEFT = 0.5
-"""Of the wanted trials: where more are lost, what is left supports no verdict on the SUT."""
+"""A share of the wanted trials: where more are lost, what is left supports no verdict on the SUT."""
 _SUBSTANTIAL = 0.2
-"""Of the wanted trials: where more are lost, doubt is the machine's. Below it what scatters is the SUT's."""
+"""A share of the wanted trials: where more are lost, doubt is the machine's. Below it what scatters is the SUT's."""
 _KINDS_TOLD = 2
 _FEWEST = 4
 """Trials of one load that can show a flip of the SUT's: two of each of two speeds."""
@@ -32,7 +32,7 @@ _REMEDIES = {
     CauseKind.ALLOWANCE: "take a larger instance, or machines of your own",
     CauseKind.GENERATOR_LOST: "see on its machine why the generator's server fails or is restarted",
 }
-"""By kind, against what freeing CPUs does not help."""
+"""What helps against causes that freeing CPUs does not help against, by kind."""
 _DOUBT = (Verdict.UNSTABLE, Verdict.INCONCLUSIVE)
 _NOT_BY_TRIALS = (Verdict.ERROR, Verdict.CRASH)
 """What no trial has shown, so that no disturbed one explains it."""
@@ -40,11 +40,11 @@ _NOT_BY_TRIALS = (Verdict.ERROR, Verdict.CRASH)
 
 @dataclass(frozen=True, slots=True)
 class DisturbanceEvidence:
-    """One kind of what disturbed trials."""
+    """The evidence of one kind that trials were disturbed."""
 
     worst: Cause
     trials: int
-    """That had a cause of the kind."""
+    """The number of trials that had a cause of the kind."""
 
     def __str__(self) -> str:
         return f"{self.trials} times, at worst {self.worst.words}" if self.trials > 1 else self.worst.words
@@ -68,7 +68,7 @@ class Disturbance:
 
     @classmethod
     def of(cls, trials: Sequence[Stretch], patience: Patience = Patience()) -> Disturbance:  # noqa: B008  # frozen
-        """That of trials in measured order, of one boot or of several that were measured in turn.
+        """The disturbance of trials in measured order, of one boot or of several that were measured in turn.
 
         Args:
             patience: with which they were measured.
@@ -157,7 +157,7 @@ def remedy(testbed: Testbed) -> str:
 
 
 def beyond_the_machine(trials: Iterable[Trial], cpus: Collection[int]) -> str:
-    """Where trials of one load differ by more than a machine can hide from the heartbeat: that, as a clause.
+    """A clause that tells where trials of one load differ by more than a machine can hide from the heartbeat.
 
     Only sound trials that a heartbeat watched count, each with the share of the CPU given back that others had of it by
     the kernel's own account; where programs receive, that does not tell others from the SUT. The slowest and the
@@ -194,7 +194,7 @@ def _chains(trials: Iterable[AnyStretch], patience: Patience) -> list[list[AnySt
 
 
 def _evidence(disturbed: Sequence[Stretch]) -> tuple[DisturbanceEvidence, ...]:
-    """By kind; a trial may have several, and of one kind a cause for each CPU."""
+    """The evidence by kind; a trial may have several kinds, and of one kind a cause for each CPU."""
     found = []
     for kind in CauseKind:
         causes = [[cause for cause in trial.disturbed if cause.kind is kind] for trial in disturbed]

@@ -1,4 +1,4 @@
-"""Who else used the SUT's CPUs while it was measured: the first thing to know of a measurement that is not stable.
+"""Others use the SUT's CPUs while it is measured: the first thing to know of a measurement that is not stable.
 
 Told trial by trial: on the average of a run half a second that was lost in one trial is nothing.
 """
@@ -32,7 +32,7 @@ class Interference:
     who: str
     cpu: int
     worst: float
-    """Of the trial that was touched most."""
+    """The share in the trial that was touched most."""
     average: float
     touched: int
     """Trials in which it was more than nothing."""
@@ -54,7 +54,7 @@ def interference(trials: Sequence[Stretch], cpus: Collection[int]) -> str:
 
 
 def interferences(trials: Sequence[Stretch], cpus: Collection[int]) -> tuple[Interference, ...]:
-    """Who had what of the SUT's CPUs; of each kind only the CPU with the trial that was touched most."""
+    """What others had of the SUT's CPUs; of each kind only the CPU with the trial that was touched most."""
     found = []
     for name, who, nobodys in _WHO:
         of_cpus = [one for cpu in cpus for one in _of_cpu(trials, cpu, name, who, nobodys)]

@@ -17,7 +17,7 @@ from pdrgate.trial import CALLER, Trial
 _LEAST = 0.1
 """Instructions per packet, for a function to be told of."""
 _LEAST_FRAME = 0.005
-"""Of all instructions, for a function in one chain of callers to be told of."""
+"""The least share of all instructions that a function in one chain of callers is told for."""
 
 
 def cost_result(replicates: Sequence[Sequence[Trial]], loss_ratio: float) -> CostResult | None:
@@ -57,7 +57,7 @@ def cost_result(replicates: Sequence[Sequence[Trial]], loss_ratio: float) -> Cos
 
 
 _Path = Mapping[str, tuple[float, float]]
-"""By function, instructions and calls per packet in a trial."""
+"""Instructions and calls per packet in a trial, by function."""
 
 
 def _function(name: str, replicates: Sequence[Sequence[_Path]]) -> FunctionResult:
@@ -72,7 +72,7 @@ def _function(name: str, replicates: Sequence[Sequence[_Path]]) -> FunctionResul
 
 
 def _path(trials: Sequence[Trial]) -> tuple[FrameResult, ...]:
-    """Who called whom, per forwarded packet, each caller before what it calls and the largest first."""
+    """Callers and what they call, per forwarded packet: each caller before what it calls, the largest first."""
     stacks: dict[str, tuple[int, int]] = {}
     for trial in trials:
         for stack, (instructions, calls) in trial.stacks.items():

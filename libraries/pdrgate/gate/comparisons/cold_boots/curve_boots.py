@@ -31,7 +31,7 @@ from pdrgate.units import Rate
 _GOLDEN = 0.618034
 """Multiples of it lie evenly, modulo 1."""
 _PAST_TRIALS = 2, 1
-"""Those of a boot: there are several boots."""
+"""A boot has so many trials past the PDR at most loads: there are several boots."""
 _END_HOST = 0.5
 """Seconds that a trial of an end host's boot lasts at least."""
 _PLACING = 0.05
@@ -176,7 +176,8 @@ class CurveBoots(Boots[Ask, Trial]):
 
     @property
     def _searched_goals(self) -> tuple[Goal, ...]:
-        """Where boots' speed is constant the search is short: it places the grid, and each boot tells its own PDR."""
+        """The goals of the search. Where boots' speed is constant it is short: it places the grid, and each boot
+        tells its own PDR."""
         goals = goals_of(self.session.profile, self.scenario)
         if not self.facts.steady:
             return goals

@@ -1,4 +1,4 @@
-"""One boot of a build: what it is measured by, and how it fails."""
+"""A boot of a build is measured by one replicate, and its faults are its own."""
 
 from __future__ import annotations
 

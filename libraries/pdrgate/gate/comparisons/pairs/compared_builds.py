@@ -17,7 +17,7 @@ SIDES: tuple[Side, Side] = ("baseline", "candidate")
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """One of the two builds: what a person calls it, and how a testbed on a fresh boot of it is had."""
+    """A build that is compared: what a person calls it, and how a testbed on a fresh boot of it is had."""
 
     side: Side
     label: str

@@ -41,7 +41,7 @@ class ComparedStretches(ABC, Generic[AnyStretch]):
 
     @abstractmethod
     def known(self) -> Sequence[AnyStretch]:
-        """Those of the run that is resumed."""
+        """The stretches of the run that is resumed."""
 
     @abstractmethod
     def shape(

@@ -14,7 +14,7 @@ from pdrgate.results.model import Side
 
 @dataclass(frozen=True, slots=True)
 class ComparisonTask:
-    """One scenario of two builds, and what its comparison may cost."""
+    """What a comparison is asked: a scenario, two builds, and how much it may cost."""
 
     session: Session
     scenario: Scenario

@@ -56,7 +56,7 @@ class MeasuredPairs(Generic[AnyStretch]):
 
     @property
     def judged(self) -> list[AnyStretch]:
-        """Those of `all` that a verdict can rest on."""
+        """The stretches of `all` that a verdict can rest on."""
         return _without_searches(self.all)
 
     def values(self, measurand: str, side: Side) -> tuple[float, ...]:
@@ -68,7 +68,7 @@ class MeasuredPairs(Generic[AnyStretch]):
         return tuple(zip(*(self.values(measurand, side) for side in SIDES), strict=True))
 
     def everywhere(self, measurands: Sequence[Description]) -> tuple[Description, ...]:
-        """Those that all boots have."""
+        """The measurands that all boots have."""
         return tuple(one for one in measurands if all(one.name in boot.values for boot in self._whole))
 
     def complaints(self, side: Side) -> tuple[str, ...]:

@@ -25,19 +25,19 @@ from pdrgate.stability import StabilityVerdict as Stability
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairsSamples:
-    """One sample of each measurand per boot, by the tolerances that are asked, and the rule that judges them."""
+    """A sample of each measurand per boot, with the asked tolerances and the rule that judges them."""
 
     rule: PairsRule
     fresh: Sequence[Samples]
-    """Of the pairs of this try."""
+    """The samples of this try's pairs."""
     pairs: int
-    """Of this try."""
+    """The number of pairs of this try."""
     earlier: Earlier = field(default_factory=Earlier)
     """The tries that count besides."""
 
     @property
     def all(self) -> list[Samples]:
-        """Of all pairs that count, the ones of earlier tries first."""
+        """The samples of all pairs that count; those of earlier tries come first."""
         return [one.after(self.earlier.of(one.measurand)) for one in self.fresh]
 
     def standing(self, *, ended: bool = False) -> Standing:
@@ -76,7 +76,7 @@ class PairsContext:
         return self.disturbance.weighed(judgement, self.remedy)
 
     def places(self, verdict: Verdict) -> str:
-        """Where both builds lose packets, in a clause; empty unless that explains the verdict."""
+        """A clause that names where both builds lose packets; empty unless that explains the verdict."""
         if verdict not in (Verdict.REGRESSION, Verdict.UNSTABLE):
             return ""
         return compared(*(self.sides[side].losses for side in SIDES))

@@ -122,7 +122,7 @@ class PairsLoop(Generic[AnyStretch]):
         return self._clock.left(self._outlooks[known], self.found.pairs, self.replication.facts.steady)
 
     def _fresh(self, tolerance: float | None = None) -> list[Samples]:
-        """Those of the pairs of this try."""
+        """The samples of this try's pairs."""
         asked = self._accepts(tolerance)
         return [
             Samples(
@@ -158,7 +158,7 @@ class PairsLoop(Generic[AnyStretch]):
         self._kind.progress(one, self.found.now, self.found.count, self.left, replayed=replayed)
 
     def _tell(self) -> None:
-        """Where the comparison stands after a pair."""
+        """Tell the observer where the comparison stands after a pair."""
         so_far = {
             one.measurand: f", so far {one.change:+.1%} ({one.lower:+.1%} to {one.upper:+.1%})"
             for one in self.samples().standing().changes

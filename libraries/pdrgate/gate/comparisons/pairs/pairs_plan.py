@@ -10,7 +10,8 @@ from pdrgate.gate.run.progress import Estimate
 
 DEFAULT_BUDGET = 540.0
 STEADY_BUDGET = 100.0
-"""Where the speed is constant: what fourteen pairs of 7 s do not tell there, forty hardly do."""
+"""Seconds of a comparison where the speed is constant: what fourteen pairs of 7 s do not tell there, forty hardly
+do."""
 _FEWEST_IN_ANY_TIME = 2
 """Pairs that are measured, whatever time they take: of one nothing can be told."""
 _FEWEST_CONCLUSIVE = 6
@@ -22,7 +23,7 @@ class Plan:
     """How many pairs of boots a comparison may cost. It ends early once the rule has its answer."""
 
     pairs: int
-    """At most."""
+    """The most pairs that are measured."""
     budget: float | None
     """Seconds after which no pair is begun, once there are two; None: `STEADY_BUDGET` for guests of constant speed and
     `DEFAULT_BUDGET` for others, and time for six pairs if they take longer."""
@@ -30,7 +31,7 @@ class Plan:
     together: bool = True
     """Whether the boots of a pair are up at once and measured in turn."""
     comparisons: int = 1
-    """Of the whole run, this one included."""
+    """How many comparisons the whole run has, this one included."""
     whole: bool = False
     """Whether all pairs are measured, whatever the first ones show."""
 

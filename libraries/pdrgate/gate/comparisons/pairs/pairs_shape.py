@@ -27,7 +27,7 @@ _ALIKE = 1.5
 own way, ratios deviate by more than either."""
 
 SamplesBySide = Mapping[str, Mapping[Side, tuple[float, ...]]]
-"""By measurand and side, one of each boot in the order of the pairs."""
+"""Measurands have sides, and a side a value of each boot, in the order of the pairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,13 @@ class PairsShape:
 
     pairs: int
     assessments: Mapping[Side, Assessment]
-    """Of the load-loss curve over all boots of a build; none of a closed loop."""
+    """Assessments of each build's load-loss curve over all boots; a closed loop has none."""
     levels: tuple[StabilityCheck, ...]
-    """On each build's values from boot to boot, and within boots."""
+    """Checks of each build's values from boot to boot, and within boots."""
     ratios: tuple[StabilityCheck, ...]
-    """On the builds' ratios from pair to pair."""
+    """Checks of the builds' ratios from pair to pair."""
     contradictions: tuple[Contradiction, ...] = ()
-    """Of the ratios of earlier tries, which do not count therefore."""
+    """What the ratios of earlier tries contradict; they do not count therefore."""
     slow: tuple[SlowBoots, ...] = ()
     """A minority of one build's boots that come up slower, by measurand and try."""
 
@@ -85,7 +85,7 @@ class PairsShape:
 
     @property
     def remark(self) -> str:
-        """Which boots are slow, in a clause; empty where one build has no such minority."""
+        """A clause that names the slow boots; empty where no build has such a minority."""
         return self.slow[0].sentence if self.slow else ""
 
 
@@ -191,7 +191,7 @@ def _relative_deviation(values: Sequence[float]) -> float:
 
 
 def _at_most(trials: Sequence[Trial]) -> list[list[float]]:
-    """Of each boot, the forwarding rates at the highest load that all boots were offered."""
+    """The forwarding rates of each boot at the highest load that all boots were offered."""
     sound = [trial for trial in trials if trial.sound]
     highest = max((trial.intended_load for trial in sound if trial.phase == Phase.REPEAT), default=0.0)
     boots = by_boot([trial for trial in sound if trial.intended_load == highest])

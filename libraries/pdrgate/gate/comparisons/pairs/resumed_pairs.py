@@ -25,7 +25,7 @@ class ResumedPairs(Generic[AnyStretch]):
 
     @property
     def boots(self) -> list[BootResult]:
-        """Those of the steps, the failed ones included."""
+        """The boots of all steps, the failed ones included."""
         return [boot for step in self.steps for boot in step.boots]
 
     @property

@@ -35,32 +35,32 @@ class Earlier:
 
     @property
     def pairs(self) -> int:
-        """That are taken over."""
+        """The number of pairs that are taken over."""
         return sum(one.taken_over for one in self.tries)
 
     def of(self, measurand: str) -> list[Pairs]:
-        """By try, its pairs."""
+        """The pairs of a measurand, try by try."""
         return [one.pairs[measurand] for one in self.tries]
 
     @property
     def samples(self) -> list[dict[str, dict[Side, tuple[float, ...]]]]:
-        """By try, measurand and side, one of each boot."""
+        """A value of each boot, by try, measurand and side."""
         return [
             {name: dict(zip(SIDES, zip(*pairs, strict=True), strict=True)) for name, pairs in one.pairs.items()}
             for one in self.tries
         ]
 
     def having(self, measurands: Sequence[str]) -> Earlier:
-        """Those in which all of these were measured."""
+        """The tries in which all of these measurands were measured."""
         return Earlier(tuple(one for one in self.tries if one.pairs.keys() >= set(measurands)))
 
     def agreeing(self, fresh: Sequence[Samples]) -> Earlier:
-        """None of them where their pairs contradict the fresh ones in any measurand."""
+        """The tries; none of them where their pairs contradict the fresh ones in any measurand."""
         found = tuple(filter(None, (contradiction(one, self.of(one.measurand)) for one in fresh)))
         return Earlier(contradictions=found) if found else self
 
     def in_words(self) -> str:
-        """One sentence; empty where this is the first try."""
+        """A sentence that tells the earlier tries; empty where this is the first one."""
         if self.contradictions:
             which = ", ".join(map(str, self.contradictions))
             return f"the pairs of earlier tries of these two builds contradict these and do not count ({which})"
@@ -74,7 +74,7 @@ class Earlier:
 
 
 class Tries:
-    """Those of one comparison, in ledgers.
+    """The tries of one comparison, kept in ledgers.
 
     Args:
         ledgers: each keeps all of them; empty: tries are not kept.
@@ -130,7 +130,7 @@ class Tries:
                 self._observer.said(f"this try is not kept for a retry: {error}")
 
     def _known(self) -> list[Try]:
-        """Of all ledgers that can be read, in the order in which they ended."""
+        """The tries of all ledgers that can be read, in the order in which they ended."""
         found: dict[bytes, Try] = {}  # several may have the same
         for ledger in self._ledgers:
             try:
