@@ -29,7 +29,7 @@ from pdrgate.streams import outlives_its_reader
 _COMPLETION = "_PDRGATE_COMPLETE"
 """What a shell asks with for completions, as click names it."""
 _PASSWORD = re.compile(r"(://[^/@\s:]*:)[^\s]*@")
-"""In a URL; what an error quotes of the command line may be one that stands where none belongs."""
+"""A password in a URL; what an error quotes of the command line may be one that stands where none belongs."""
 _SHOWN = 200
 """Characters of a file's name, in an error."""
 
@@ -108,7 +108,8 @@ def _is_bisect(words: Sequence[str]) -> bool:
 
 
 def _for_bisect(words: Sequence[str], code: int) -> int:
-    """To git bisect, any other code of an error would be a bad build; a wrong command line stops it."""
+    """The exit code for git bisect: any other code of an error would be a bad build there. A wrong command line stops
+    it."""
     if not _is_bisect(words):
         return code
     return EXIT_STOP if code == EXIT_USAGE else EXIT_UNTESTABLE

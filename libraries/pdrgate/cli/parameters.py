@@ -86,7 +86,7 @@ class PathType(_FileCompletion, click.ParamType[Path]):
 
 
 class AddressType(_FileCompletion, click.ParamType[Address]):
-    """Where a history is: a file, or the URL of a server."""
+    """A type of parameters: where a history is, a file or the URL of a server."""
 
     name = "history"
 
@@ -180,7 +180,8 @@ def declared_options(**complete: _Completion) -> Callable[[_Command], _Command]:
 
 output_option = click.option("--output", metavar="FOLDER", default="results", show_default=True, type=PathType())
 PATIENT = Duration(_LONGEST)
-"""For `git bisect run`, where nobody says how long: whoever measures here is waited for, and no commit passed over."""
+"""A wait for `git bisect run`, where nobody says how long: whoever measures here is waited for, and no commit passed
+over."""
 LOSS_HELP = "The PLR that defines the PDR.  [default: what the trials were measured for, else 0.5%]"
 text_or_json = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 

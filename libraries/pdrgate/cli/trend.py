@@ -29,7 +29,7 @@ class _Seen:
     moves: Sequence[Move]
     runs: int
     baselines: Mapping[str, str] = field(default_factory=dict)
-    """By the digest of a build, the names that it is pinned by."""
+    """Names that builds are pinned by, by the digest of the build."""
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""Whose fault it is that a test failed: what a suite asserts may fail because of the build, all else may not."""
+"""A failed test is somebody's fault: what a suite asserts may fail because of the build, all else may not."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class JudgingKeywords:
         return self._state.test.check(verdict, assertion_operator, assertion_expected, "Verdict", message)
 
     def _tolerance(self, asked: Ratio | None) -> float:
-        """That of a test that says none is the one that its builds are compared by, or the run's."""
+        """The tolerance of a test: its own, else that of the comparison of its builds, else the run's."""
         if asked is not None:
             return float(asked)
         measurement = self._state.measured

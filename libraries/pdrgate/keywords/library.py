@@ -157,7 +157,7 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
         self._state.suite = data.longname.rpartition(".")[0]
 
     def close(self) -> None:
-        """When all has ended, put the run into the history: its folder is complete, so nothing of it can be lost."""
+        """Put the run into the history when all has ended: its folder is complete, so nothing of it can be lost."""
         if self._state.record is not None:
             for where in self._state.histories:
                 if untold := not_in_history(where, self._state.record.folder):

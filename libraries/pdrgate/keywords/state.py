@@ -44,11 +44,11 @@ class RunningTest:
 
     name: str = ""
     longname: str = ""
-    """With the suites that it is in: what tells it from all other tests of the run."""
+    """The test's name with its suites' names: it tells the test from all others of the run."""
     scenario: Scenario = field(default_factory=Scenario)
     measurement: ScenarioRun | TransferRun | AnyComparison | None = None
     last_trial: Trial | None = None
-    """Of the last `Measure Load`."""
+    """The trial of the last `Measure Load`."""
     failed_checks: list[Any] = field(default_factory=list)
     """Robot's results of the suite's own assertions that failed: the one failure that is no fault and no verdict."""
 
@@ -68,11 +68,11 @@ class State:
 
     record: RunRecord | None = None
     testbeds: list[OpenTestbed] = field(default_factory=list)
-    """In the order in which they were opened."""
+    """The testbeds in the order in which they were opened."""
     suite: str = ""
     """The running one, by its long name."""
     tests: int = 1
-    """Of the whole run, as many as were selected."""
+    """How many tests of the whole run were selected."""
     chosen: str = ""
     """Alias of the testbed that `Use Testbed` chose; else it is the one that was opened last."""
     test: RunningTest = field(default_factory=RunningTest)
@@ -83,7 +83,7 @@ class State:
 
     @cached_property
     def screen(self) -> Screen:
-        """Where the lines of the run go; made with the first of them."""
+        """The screen that the run's lines go to; the first line makes it."""
         return Screen(sys.__stdout__ or io.StringIO(), live=self.by_gate)
 
     @property

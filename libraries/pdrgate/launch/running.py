@@ -34,7 +34,7 @@ class Telling:
     """How a run is told."""
 
     form: Literal["text", "json"] = "text"
-    """With JSON standard output has the result, and nothing else; what people read goes to standard error."""
+    """JSON makes standard output the result and nothing else; what people read goes to standard error."""
     quiet: bool = False
     """Whether verdict and evidence are all that people read."""
 

@@ -13,7 +13,7 @@ from pdrgate.errors import UsageError
 from pdrgate.gate.run.options import RunOptions
 
 PACKAGE = Path(__file__).parents[1]
-"""Where suites and testbed files are looked for when the working directory has none: ``robot/``, ``resources/``."""
+"""Suites (``robot/``) and testbed files (``resources/``) are looked for here when the working directory has none."""
 ALL = "all"
 """The scenario that is every test."""
 

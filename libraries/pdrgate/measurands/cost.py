@@ -29,7 +29,7 @@ _TICK = "update_process_times"
 _POLLS = ("virtnet_poll", "__napi_poll")
 """What takes packets from a driver, one batch by each call; the first that is there."""
 _WHOLE = 0.97
-"""Of the largest batch: equal trials on a quiet machine lie within it."""
+"""A share of the largest batch: equal trials on a quiet machine lie within it."""
 _ALIKE = 0.005
 """Relative: trials of one boot whose costs lie within it agree; most do within half of that."""
 
@@ -70,11 +70,11 @@ class PacketCost:
     load: float
     """Offered, packets/s."""
     instructions: float
-    """Per forwarded packet."""
+    """Instructions per forwarded packet."""
     batch: float | None
     """Packets that one poll of the driver took, None where that is not known."""
     functions: Mapping[str, tuple[float, float]]
-    """By function, instructions and calls per forwarded packet."""
+    """Instructions and calls per forwarded packet, by function."""
     trials: int
 
 
@@ -88,7 +88,7 @@ class Cost:
     lossless: float
     """A load that every build holds, packets/s."""
     duration: float
-    """Of the trials there, seconds."""
+    """Seconds of each trial at saturation."""
     loss_ratio: float
     """What a trial must lose more than, to be one of saturation."""
     count: int = 1

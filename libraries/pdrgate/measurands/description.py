@@ -29,14 +29,14 @@ class MeasurandRole(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """Which change for the worse is accepted of a measurand."""
+    """The change for the worse that is accepted of a measurand."""
 
     default: float = TOLERANCE
-    """Where nothing is asked for."""
+    """The tolerance where none is asked for."""
     option: str = "tolerance"
     """The option of a run that asks for another; empty where none does."""
     least: float = 0.0
-    """It is never less, whatever is asked for."""
+    """The tolerance is never less, whatever is asked for."""
     least_delivered: float = 0.0
     """The same where packets end at programs of the SUT."""
 
@@ -61,7 +61,7 @@ class Parts:
     """Whether the function changed beyond doubt."""
 
     def within(self, change: float, functions: Sequence[FunctionChange]) -> str:
-        """Which functions a change is in, of those that surely changed the same way; empty where none did."""
+        """The functions that a change is in, of those that surely changed the same way; empty where none did."""
         same = [one for one in functions if self.sure(one) and (self.change(one) > 0) == (change > 0)]
         same.sort(key=lambda one: -abs(self.change(one)))
         same = [one for one in same if abs(self.change(one)) >= _NEGLIGIBLE * abs(self.change(same[0]))]
@@ -79,9 +79,9 @@ class Parts:
 _NAMED = 2
 """Functions in a sentence, and one more where these are not most of it."""
 _NEGLIGIBLE = 0.1
-"""Of the largest change of a function, not to be named beside it."""
+"""A share of the largest change of a function: one below it is not named beside that."""
 _MOST = 0.5
-"""Of a change, to be called most of it."""
+"""A share of a change: functions with as much are called most of it."""
 
 
 class Sentence(Protocol):
@@ -108,10 +108,10 @@ class Description:
     """Everything that is said of a measurand in the same way by all who tell of it."""
 
     name: str
-    """As it is called wherever it is told."""
+    """The name by which it is told everywhere."""
     quantity: Unit
     better: Better
-    """Which direction is good."""
+    """The direction that is good."""
     about: str
     """What it is, in a clause for a reader of the documentation."""
     role: MeasurandRole = MeasurandRole.FIRST
@@ -147,7 +147,7 @@ class Description:
 
 
 def unresolved(change: ChangeResult) -> str:
-    """Of a change that noise keeps from its tolerance, what would resolve it; else empty."""
+    """What would resolve a change that noise keeps from its tolerance; empty where noise does not."""
     if not change.unresolved or change.evidence is None:
         return ""
     return (

@@ -93,7 +93,7 @@ def _entered(one: FunctionResult) -> bool:
 
 
 def _batching(before: CostResult, after: CostResult) -> float:
-    """By what part of them calls per packet differ, of a function that is called so many times for each batch."""
+    """The share by which calls per packet differ of a function that is called so many times for each batch."""
     if not before.batch or not after.batch:
         return 0.0
     return 1.0 - min(before.batch, after.batch) / max(before.batch, after.batch)

@@ -28,15 +28,15 @@ from pdrgate.units import Duration
 
 _HALF, _BUSY, _FULL = LATENCY
 SHARES = {_HALF: 0.5, _BUSY: 0.9, _FULL: 0.99}
-"""Of the PDR, by phase."""
+"""Shares of the PDR by phase."""
 _COUNTS = {_HALF: 3, _BUSY: 3, _FULL: 1}
 """Trials in a replicate: what is judged is the median, or the least, of three."""
 _RESOLVED = 0.15
-"""Of a latency, the widest bucket in which it may lie and be judged: half of what is tolerated by default."""
+"""The widest bucket, relative to the latency in it, that is judged: half of what is tolerated by default."""
 _MOST_PROBES = 10_000.0
 """A second: what a receiver of TRex takes beside other traffic."""
 _PROBES = 0.25
-"""Of the packets, at most: where loads are small too, the traffic is what it is without probes."""
+"""The most of the packets that are probes: where loads are small too, the traffic is what it is without probes."""
 
 
 TOLERANCE_OF_LATENCY = Tolerance(LATENCY_TOLERANCE, "latency_tolerance")
@@ -55,11 +55,11 @@ class LatencyTrials:
     loads: tuple[float, ...] = ()
     """Packets/s, one for each of `SHARES`; empty while no PDR is known."""
     duration: float = 0.0
-    """Of each trial, seconds."""
+    """Seconds of each trial."""
 
     @classmethod
     def of_pdr(cls, pdr: float, duration: float) -> LatencyTrials:
-        """At shares of a PDR, packets/s."""
+        """Trials at shares of a PDR, packets/s."""
         return cls(tuple(rounded(pdr * share) for share in SHARES.values()), duration)
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:

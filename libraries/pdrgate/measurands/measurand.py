@@ -22,7 +22,7 @@ LATENCY = (Phase.LATENCY_50, Phase.LATENCY_90, Phase.LATENCY_99)
 TOLD_IN = 2
 """The first replicates, in which is measured what is told and not judged."""
 PAST_TRIALS = 3, 3
-"""Of a replicate, at each load where receivers surely starve, where they do, and at each beyond."""
+"""Trials of a replicate at each load where receivers surely starve, where they do, and at each beyond."""
 _COUNTED = frozenset((Phase.SATURATION, Phase.COST, Phase.IDLE))
 
 _OF_REPLICATES = _COUNTED | {Phase.REPEAT, Phase.PDR, Phase.PAST, Phase.OVERLOAD, *LATENCY}
@@ -42,11 +42,11 @@ class Setting:
     """What the replicates of a scenario have in common, from which each measurand chooses its trials."""
 
     loads: tuple[float, ...]
-    """Of the load-loss curve, packets/s."""
+    """Loads of the load-loss curve, packets/s."""
     duration: float
-    """Of a trial, seconds."""
+    """Seconds of a trial."""
     loss_ratio: float
-    """That a load may lose and still hold."""
+    """The loss ratio that a load may have and still hold."""
     width: float
     """Relative, of the interval that a PDR is enclosed in."""
     top_trials: int
@@ -56,7 +56,7 @@ class Setting:
     past: tuple[float, ...] = ()
     """Loads between the PDR and the highest of the curve, where programs of the SUT receive the packets."""
     past_trials: tuple[int, int] = PAST_TRIALS
-    """At each of the two lowest of these loads, and at each of the others."""
+    """Trials at each of the two lowest of these loads, and at each of the others."""
     overloads: tuple[float, ...] = ()
     """Loads far beyond saturation, rising, where they are asked for."""
     latency: bool = False
@@ -90,7 +90,7 @@ class Compared(Protocol):
 
     @property
     def better(self) -> Better:
-        """Which direction is good."""
+        """The direction that is good."""
 
 
 class Measurand(ReplicateStep, Described, Compared, Protocol):

@@ -32,7 +32,7 @@ class OverloadThroughput:
     loads: tuple[float, ...]
     """Rising, packets/s; all but the last are for `LivelockThreshold`."""
     duration: float
-    """Of each trial, seconds."""
+    """Seconds of each trial."""
     count: int = 2
     """Trials at each load in a replicate."""
 

@@ -18,11 +18,11 @@ from pdrgate.trial import Trial
 _SAG = 0.03
 """A SUT that forwards so much less at its most than at a smaller overload suffers from overload."""
 _VERIFIED = 0.8
-"""Of the width: so far below the knee lies the load that tells whether loss begins there or before."""
+"""A share of the width: so far below the knee lies the load that tells whether loss begins there or before."""
 _VERIFIED_IF_EXPECTED = 0.1
 """The same where a PDR is expected: it may lie below the knee, by less than the width."""
 _BESIDE = 0.48
-"""Of the width: so far on each side of an expected PDR lie the loads that confirm it, rounded as they are."""
+"""A share of the width: so far on each side of an expected PDR lie the loads that confirm it, rounded as they are."""
 _STEP_DOWN = 0.7
 _MAJORITY = 2
 _SPAN = 100.0

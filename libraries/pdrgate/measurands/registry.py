@@ -54,12 +54,12 @@ def of_transfers(setting: TransferSetting) -> tuple[TransferMeasurand, ...]:
 
 
 def compared_of(kinds: Iterable[type[Described]]) -> tuple[Description, ...]:
-    """Those of some measurands that builds are compared by."""
+    """Descriptions of the measurands among ``kinds`` that builds are compared by."""
     return tuple(one.about for one in kinds if one.about.role is not MeasurandRole.TOLD)
 
 
 def told_of(kinds: Iterable[type[Described]]) -> tuple[Description, ...]:
-    """Those of some measurands that are told of builds, and compared with nothing."""
+    """Descriptions of the measurands among ``kinds`` that are told of builds, and compared with nothing."""
     return tuple(one.about for one in kinds if one.about.role is MeasurandRole.TOLD)
 
 

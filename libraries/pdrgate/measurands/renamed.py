@@ -22,21 +22,22 @@ _LIKE_CODE = 0.7
 _SAME_CODE = 0.9
 """The same where nothing is like in their names."""
 _LIKE_NAME = 0.7
-"""Of `SequenceMatcher`, or one name begins with the other:"""
+"""The least ratio of `SequenceMatcher`, unless one name begins with the other."""
 _BEGINNING = 8
-"""Letters that the shorter of them must have then."""
+"""Letters that the shorter name must have where the longer begins with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a function stands: who calls it, and whom it calls, of the functions that both builds have."""
+    """The callers and callees of a function, of the functions that both builds have."""
 
     callers: frozenset[str]
     callees: frozenset[str]
 
 
 def renamed(before: CostResult, after: CostResult) -> dict[str, str]:
-    """By its name in the baseline, what the candidate calls the same function; each name once, the likest first."""
+    """Functions by their name in the baseline, with what the candidate calls them; each name once, the likest
+    first."""
     old, new = ({one.name: one for one in cost.functions} for cost in (before, after))
     gone = [one for name, one in old.items() if name not in new and _can_be_renamed(one)]
     fresh = [one for name, one in new.items() if name not in old and _can_be_renamed(one)]
@@ -94,7 +95,7 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
 
 
 def _places(cost: CostResult, both: Collection[str]) -> dict[str, _Place]:
-    """By function, its place in the chains of callers, as far as they were followed."""
+    """The place of each function in the chains of callers, as far as they were followed."""
     callers: dict[str, set[str]] = {}
     callees: dict[str, set[str]] = {}
     for caller, function in _calls(cost):

@@ -17,7 +17,7 @@ from pdrgate.trial import Trial
 _MOST: Final = 2
 """Times the count, that disturbed trials may make of it."""
 _LADDER: Final = (1.0, 1.5, 2.25, 3.4)
-"""Of the load: where a SUT is faster than it was when the load was chosen, a higher one is offered."""
+"""Multiples of the load: a SUT that is faster than when the load was chosen is offered a higher one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class SaturationThroughput:
     count: int
     """Trials at that load in a replicate, those of the curve included."""
     loss_ratio: float
-    """Where trials lose no more than this in the median, their load is no overload, and tells nothing of saturation."""
+    """A load whose trials lose no more than this in the median is no overload, and tells nothing of saturation."""
 
     about: ClassVar[Description] = Description(
         "saturation throughput", PACKETS, "higher", "what is forwarded of more than the SUT can take", essential=True

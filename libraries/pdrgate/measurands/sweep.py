@@ -1,4 +1,4 @@
-"""One pass through the loads of the load-loss curve."""
+"""A sweep passes once through the loads of the load-loss curve."""
 
 from __future__ import annotations
 

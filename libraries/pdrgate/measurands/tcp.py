@@ -46,7 +46,7 @@ class TransferSetting:
     window: int
     """Bytes for each stream."""
     duration: float
-    """Of a transfer, whole seconds."""
+    """Whole seconds of a transfer."""
     count: int
     """Transfers in a replicate."""
 

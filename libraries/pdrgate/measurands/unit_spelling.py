@@ -13,15 +13,15 @@ class Unit:
     """The unit of a measurand, with its spellings; what is left out follows from the name."""
 
     name: str
-    """As result.json has it, and benchstat; may be empty."""
+    """The unit in result.json and benchstat; may be empty."""
     older: tuple[str, ...] = ()
-    """As results of older versions have it."""
+    """The unit in results of older versions."""
     metric: str = ""
-    """As OpenMetrics ends the name of a metric; empty: letters and digits of the name."""
+    """The end of a metric's name in OpenMetrics; empty: letters and digits of the name."""
     short: str = ""
-    """As a narrow column has it, such as Allure's; empty: the name."""
+    """The unit in a narrow column, such as Allure's; empty: the name."""
     axis: str = ""
-    """As an axis of a plot has it; empty: the name."""
+    """The unit at an axis of a plot; empty: the name."""
     prefixed: bool = True
     """Whether a large number takes a prefix on an axis: there are no kiloinstructions."""
     quantity: Callable[[float], object] | None = None

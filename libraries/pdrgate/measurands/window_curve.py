@@ -11,10 +11,10 @@ from pdrgate.phase import Phase
 from pdrgate.transfer import Transfer
 
 _PLATEAU = 0.9
-"""Of the most that any window brings: the least window with as much is the knee."""
+"""A share of the most that any window brings: the least window with as much is the knee."""
 MOST_SWEEPS = 4
 _NEIGHBOURS = 2.0
-"""By which knees of two sweeps that agree may differ: windows are doubled from one to the next."""
+"""The factor by which knees of two sweeps that agree may differ: windows are doubled from one to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class WindowCurve:
     windows: tuple[int, ...]
     """Rising, each about twice the one before; bytes."""
     duration: float
-    """Of each transfer, seconds."""
+    """Seconds of each transfer."""
 
     def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
         made = [one for one in transfers if one.phase == Phase.CURVE]

@@ -27,7 +27,7 @@ _EVIDENCE = (
     "that is unchanged, or the reverse. Resolvable change: the least tolerance that as many such pairs decide."
 )
 _REMARKS = 10
-"""Of a run, at most: hundreds of lines of a kernel's log belong into its console file."""
+"""The most remarks on a run: hundreds of lines of a kernel's log belong into its console file."""
 
 
 def run_markdown(result: RunResult) -> str:
@@ -72,7 +72,7 @@ def _verdict(verdict: Verdict, reason: str) -> str:
 
 
 def _others(result: RunResult) -> Iterator[str]:
-    """Of several scenarios, what those that do not decide came to."""
+    """What the scenarios came to that do not decide, where there are several."""
     if len(result.scenarios) > 1:
         yield _list([f"{_verdict(one.verdict, f'{cut(one.title)}: {one.reason}')}" for one in result.scenarios])
 
@@ -88,7 +88,7 @@ def _builds(result: RunResult) -> str:
 
 
 def _differences(result: RunResult) -> str:
-    """By what more than their change builds differ, once where all scenarios compared the same."""
+    """What builds differ by beside their change, once where all scenarios compared the same."""
     lines = dict.fromkeys(line for one in result.scenarios for line in build_lines(one))
     return _list([markdown_text(line) for line in lines])
 

@@ -54,7 +54,7 @@ def show_verdict(result: RunResult, screen: Screen) -> None:
 
 
 def show_files(folder: Path, screen: Screen) -> None:
-    """Where the files of a run lie, those that exist."""
+    """Show where the files of a run lie, those that exist."""
     screen.line(f"results: {folder}")
     screen.line(f"  {'  '.join(name for name in _FILES if (folder / name).exists())}")
 
@@ -70,7 +70,8 @@ class _Columns:
 
     @classmethod
     def fitting(cls, rows: Sequence[MeasurandLine], width: int | None) -> _Columns:
-        """As much as fits: all, then without units, then without the value's interval, and without the baseline."""
+        """The columns that fit: all, else without units, else without the value's interval, else without the baseline
+        too."""
         names = list(_HEAD) if any(row.change for row in rows) else list(_HEAD[:3])
         columns = cls(names, rows, units=True)
         for left_out in ("", "95 % INTERVAL", "BASELINE"):

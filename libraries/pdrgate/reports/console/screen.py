@@ -15,11 +15,12 @@ _ERASE = "\r\x1b[2K"
 _HANGING = 2
 """Columns by which what goes on in a further line is set in."""
 _TONES = {0: "bold green", 1: "bold red", 2: "bold magenta"}
-"""By exit code; the word says it without colour."""
+"""Tones by exit code; the word says it without colour."""
 
 
 class Screen:
-    """Where lines go. Colour is for terminals and for who sets FORCE_COLOR, unless NO_COLOR is set.
+    """A screen that lines are written to. Colour is for terminals and for who sets FORCE_COLOR, unless NO_COLOR is
+    set.
 
     What is not a terminal gets each line as a whole, however long: a log of a CI is searched, and folded by who shows
     it. The line that changes is drawn only when something has happened, by no thread: the machine that is measured may

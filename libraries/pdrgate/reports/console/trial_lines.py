@@ -73,7 +73,7 @@ def left_in_words(left: Estimate | None) -> str:
 
 
 def _rounded(seconds: float) -> int:
-    """To what can be foreseen: 5 s, above two minutes 10 s, above ten a minute."""
+    """Seconds rounded to what can be foreseen: 5 s, above two minutes 10 s, above ten a minute."""
     step = 5 if seconds < 120 else 10 if seconds < 600 else 60
     return step * round(seconds / step)
 

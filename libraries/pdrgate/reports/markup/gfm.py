@@ -12,7 +12,7 @@ _LONGEST = 100
 _STRUCTURE = r"[&<>|`*~\[\]\\$]|(?<![^\W_])_|_(?![^\W_])"
 """What may begin HTML, a cell, code, emphasis, a link or a formula; an underscore within a word begins nothing."""
 _LINKED = r"(?<=[@#])(?=\w)|(?<=:)(?=//)|(?<=www)(?=\.)"
-"""Where GitHub and GitLab would make a mention, a reference to an issue, or a link."""
+"""Places where GitHub and GitLab would make a mention, a reference to an issue, or a link."""
 _ACTIVE = re.compile(f"{_STRUCTURE}|{_LINKED}", re.IGNORECASE)
 _BREAK = "&#8203;"
 """No width, and no word goes on across it."""

@@ -19,7 +19,7 @@ class Column:
     wraps: bool = False
     """Long text, or text of several lines, may stand here."""
     heads: bool = False
-    """Its cells name their rows."""
+    """Whether its cells name their rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from pdrgate.trial import Trial
 from pdrgate.units import Duration, Rate
 
 _COLOURS = {0: "#00795a", 1: "#b3261e", 2: "#5b5f97"}
-"""By exit code; the word says it too."""
+"""Colours by exit code; the word says it too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def scenario_html(scenario: ScenarioResult, pictures: Sequence[Picture], trials:
 
 
 def fold_html(fold: Fold) -> str:
-    """One fold, alone."""
+    """The HTML of a fold that stands alone."""
     return rendered("evidence.html.j2", verdict="", reason="", colour="", open=(), folds=[fold]).strip()
 
 

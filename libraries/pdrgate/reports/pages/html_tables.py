@@ -39,7 +39,7 @@ _TONES: dict[str, Literal["pass", "fail", "warn"]] = {
 _FUNCTIONS = 40
 """Rows of a table of functions."""
 _LEAST_DIFFERENCE = 1e-6
-"""Of two loss ratios, to be worth a column."""
+"""The least difference of two loss ratios that is worth a column."""
 
 
 def measurands_table(scenario: ScenarioResult) -> str:
@@ -121,7 +121,7 @@ def boots_table(boots: Sequence[BootResult], measurands: Sequence[MeasurandResul
 
 
 def bounds_table(search: SearchResult, of: str = "") -> str:
-    """Where the search for each goal ended: bounds, which are no PDR; ``of`` says of which build."""
+    """The bounds that the search for each goal ended at, which are no PDR; ``of`` names the build."""
     columns = (
         Column("goal", heads=True), Column("loss ratio", True), Column("width", True), Column("lower bound", True),
         Column("upper bound", True), Column("conditional throughput", True), Column("outcome"),
@@ -225,7 +225,8 @@ def arrivals_table(found: Sequence[ArrivalsResult], of: str = "") -> str:
 
 
 def function_changes_table(comparison: ComparisonResult) -> str:
-    """Where the cost of a packet changed, the largest change first, and all of it at the end."""
+    """The functions in which the cost of a packet changed, the largest change first, and the whole cost at the
+    end."""
     shown = comparison.functions[:_FUNCTIONS]
     told = changes_table(shown, comparison.functions, total_change(comparison))
     head, *numbers = told.head
@@ -289,7 +290,7 @@ def _remark(assessment: AssessmentResult, index: int) -> str:
 
 
 def _crossing(assessment: AssessmentResult) -> str:
-    """Where the PLR crosses; it is not called the PDR where a gate may tell that by other numbers too."""
+    """The load where the PLR crosses; it is not called the PDR where a gate may tell that by other numbers too."""
     pdr = assessment.pdr
     threshold = Ratio(pdr.plr_threshold)
     if pdr.load is None:

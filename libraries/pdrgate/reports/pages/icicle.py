@@ -51,7 +51,7 @@ class _Node:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """One as it is drawn."""
+    """A frame as it is drawn."""
 
     x: float
     y: int
@@ -63,7 +63,7 @@ class _Frame:
 
 
 def icicles(scenario: ScenarioResult) -> Iterator[str]:
-    """As HTML: of the candidate against the baseline where builds were compared, else of the only build."""
+    """HTML of the candidate against the baseline where builds were compared, else of the only build."""
     if not scenario.sides:
         if scenario.cost is not None and scenario.cost.path:
             yield icicle(scenario.cost)
@@ -148,7 +148,7 @@ def _tone(one: _Node) -> _Tone:
 
 
 def _clipped(function: str, told: str, letters: int) -> str:
-    """As much as fits; what has changed before the name's end."""
+    """As much text as fits; what has changed stands before the name's end."""
     room = letters - len(told) - 1 if told else letters
     name = function if len(function) <= room else f"{function[: room - 1]}…" if room > 3 else ""
     return f"{name} {told}".strip() if len(told) <= letters else ""

@@ -19,7 +19,7 @@ from pdrgate.results.verdict import gravest_verdict
 
 _OUTCOMES = {False: "FAILED", None: "undecided"}
 _ALONE = "this build"
-"""Where there is but one."""
+"""The label of a build that is the only one."""
 _PLACES = 5
 """Rows of where packets were lost, of each build."""
 _COLUMN = 660

@@ -1,4 +1,4 @@
-"""One scenario of a result as pictures and tables, the same wherever it is shown."""
+"""A scenario's result becomes pictures and tables, the same wherever it is shown."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ class _Part:
     """What is drawn and told alike of a scenario and, where builds were compared, of each of them."""
 
     label: str
-    """Of which build; empty for the only one."""
+    """The build's label; empty for the only one."""
     stem: str
     subtitle: str
     assessment: AssessmentResult | None
     search: SearchResult | None
     trials: Sequence[Trial]
-    """Of the search."""
+    """The trials of the search."""
 
     @property
     def of(self) -> str:
-        """As a picture's title says whose it is."""
+        """The end of a picture's title: whose it is."""
         return f" of the {self.label}" if self.label else ""
 
     def title(self, scenario: ScenarioResult) -> str:
@@ -163,7 +163,7 @@ def details(scenario: ScenarioResult) -> Iterator[str]:
 
 
 def key_tables(scenario: ScenarioResult) -> Iterator[str]:
-    """Those that a reader wants first: wrong frames, which functions cost more, where packets were lost, whether to
+    """Tables that a reader wants first: wrong frames, which functions cost more, where packets were lost, whether to
     trust it."""
     yield from frames_tables(scenario)
     if scenario.spike_in is not None:

@@ -34,7 +34,7 @@ class _Section:
     details: Sequence[Markup]
     facts: Sequence[Markup]
     link: str
-    """To the folder of its run, of a result that runs were merged into."""
+    """A link to the folder of its run, where runs were merged into the result."""
     pictures: Sequence[tuple[str, str]]
     """Title and data of each."""
     chart: TrialChart | None

@@ -18,11 +18,11 @@ from pdrgate.results.verdict import Verdict
 from pdrgate.trend import LEFT_OUT, Move, Point, Series
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 480.0, 190.0, 78.0, 470.0, 22.0, 162.0
-"""Of a chart, in units that are about a pixel each on a screen, and somewhat less on a telephone."""
+"""A chart's size, in units that are about a pixel each on a screen, and somewhat less on a telephone."""
 _FLATTEST = 0.02
 """A chart shows at least as much above and below the middle: what deviates by little shall look as if it did."""
 _ALONE, _ROOM = 0.02, 0.15
-"""Of the ends of intervals, those that a chart need not show; what it shows beyond the others."""
+"""A share of the ends of intervals that a chart need not show, and the room beyond the others."""
 _CROWD = 60
 """Points beyond which the marks are smaller."""
 _LONGEST = 24
@@ -55,7 +55,7 @@ _SHAPES = {
 
 @dataclass(frozen=True, slots=True)
 class _Band:
-    """Where a level changed."""
+    """A band of a chart: a level changed there."""
 
     x: float
     width: float
@@ -67,7 +67,7 @@ class _Band:
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """One point."""
+    """A point of a series as it is drawn."""
 
     x: float
     y: float
@@ -79,7 +79,7 @@ class _Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Chart:
-    """One series, in places."""
+    """A series as it is drawn."""
 
     measurand: str
     latest: str
@@ -105,7 +105,7 @@ class _Place:
     name: str
     moves: Sequence[Move]
     commands: Sequence[str]
-    """That measure again what got worse."""
+    """Commands that measure again what got worse."""
     charts: Sequence[_Chart]
 
 
@@ -119,7 +119,7 @@ class _Section:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """From values to places, upwards."""
+    """A scale takes values to places, upwards."""
 
     low: float
     high: float
@@ -199,7 +199,7 @@ def _overview(found: Sequence[Move]) -> str:
 
 
 def _grouped(found: Sequence[Move]) -> Mapping[tuple[str, str, str], Sequence[Move]]:
-    """By title, testbed and fingerprint, in the order in which they come."""
+    """Moves by title, testbed and fingerprint, in the order in which they come."""
     groups: dict[tuple[str, str, str], list[Move]] = {}
     for move in found:
         series = move.series
@@ -283,7 +283,7 @@ def _value(point: Point, unit: str) -> str:
 
 
 def _bare(value: float, unit: str) -> str:
-    """At an axis a unit of one's own would take too much room."""
+    """A value without its unit: at an axis it would take too much room."""
     return value_in_words(value, unit).removesuffix(f" {unit}")
 
 

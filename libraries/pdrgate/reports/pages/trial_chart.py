@@ -36,7 +36,7 @@ SHAPES = {
     "generator-limited": ("mark", "M0-6L6 0L0 6L-6 0Z"),
     "disturbed": ("fault", "M-5-5L5 5M-5 5L5-5"),
 }
-"""By what became of a trial, the tone and the path of its mark: the shape alone tells it."""
+"""Tone and path of a trial's mark, by what became of the trial: the shape alone tells it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class TrialChart:
     left_out: int
     ticks: Sequence[tuple[float, str]]
     boots: Sequence[tuple[float, str]]
-    """Where another boot begins, and what it is called where there is room."""
+    """Places where another boot begins, each with the boot's name where there is room."""
     marks: Sequence[Mark]
     lines: Sequence[Line]
     shapes: Sequence[str]
@@ -124,7 +124,7 @@ def trial_chart(scenario: ScenarioResult, trials: Sequence[Trial]) -> TrialChart
 
 
 def shapes() -> dict[str, tuple[str, str, str]]:
-    """By the name of a mark, its tone, its path, and what it says."""
+    """Marks by name: tone, path, and what they say."""
     return {_name(kind): (tone, path, kind) for kind, (tone, path) in SHAPES.items()}
 
 
@@ -196,7 +196,7 @@ def _ticks(high: float) -> Iterator[float]:
 
 
 def _boots(trials: Sequence[Trial], places: Sequence[float], step: float) -> Iterator[tuple[float, str]]:
-    """Where the boot is another one than before."""
+    """Places where the boot is another one than before."""
     last, room = "", 0.0
     for one, x in zip(trials, places, strict=True):
         if one.boot != last:

@@ -1,4 +1,4 @@
-"""Where the instructions of a packet are: by function, of one build, or of two beside each other."""
+"""The instructions of a packet are plotted by function, of one build, or of two beside each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where packets were lost: a bar for each place, of one build, or of two beside each other."""
+"""Lost packets are plotted with a bar for each place, of one build, or of two beside each other."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def _bars(scenario: ScenarioResult, found: dict[str, LossResult]) -> Figure:
 
 
 def _shares(found: LossResult) -> dict[str, float]:
-    """By place, its part of the offered packets; what is unexplained too, where it is not too little to matter."""
+    """The part of the offered packets that each place lost; what is unexplained too, unless it is too little to
+    matter."""
     named = {
         place.where + (f"\n({place.hint})" if place.hint else ""): place.packets / found.offered
         for place in found.places

@@ -91,7 +91,7 @@ def page(title: str, subtitle: str = "", found: AssessmentResult | None = None, 
 
 
 def legend(figure: Figure) -> None:
-    """One legend for all axes, below them; what has the same label in several axes is there once."""
+    """A legend for all axes, below them; it has a label that several axes share once."""
     entries = {
         label: handle for axes in figure.axes for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }

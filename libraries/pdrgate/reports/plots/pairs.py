@@ -21,7 +21,7 @@ _LABEL = 90
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """One measurand of all pairs whose boots both have it, in the order of the pairs."""
+    """A measurand of all pairs whose boots both have it, in the order of the pairs."""
 
     name: str
     unit: str

@@ -59,7 +59,7 @@ def search_path_figure(trials: Sequence[Trial], title: str, goals: Sequence[Goal
 
 
 def _bounds(goal: GoalResult) -> list[float]:
-    """Those that there are."""
+    """The bounds that the goal has."""
     return [bound for bound in (goal.lower, goal.upper) if bound is not None]
 
 

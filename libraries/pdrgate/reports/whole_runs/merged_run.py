@@ -38,7 +38,7 @@ class Merged:
 
     @property
     def exit_code(self) -> int:
-        """As one gate of all of it would have."""
+        """The exit code that one gate of all of it would have."""
         code = self.result.verdict.exit_code
         return EXIT_FAIL if code == EXIT_PASS and self.failed_besides else code
 
@@ -171,7 +171,7 @@ def _trials(folder: Path, result: RunResult) -> Sequence[Trial]:
 
 
 def _tests(found: Sequence[tuple[Path, RunPart | LostPart]], result: RunResult) -> Mapping[str, bytes]:
-    """By place, the tests of each run; what was lost is a test of its own."""
+    """Tests of each run by its place; what was lost is a test of its own."""
     tests = {part.place: _own_tests(folder, part.result) for folder, part in found if isinstance(part, RunPart)}
     places = {part.place for _, part in found}
     if lost := tuple(one for one in result.scenarios if one.name in places):

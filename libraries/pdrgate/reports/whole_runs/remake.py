@@ -76,7 +76,7 @@ def make_page(folder: Path, result: RunResult) -> Iterator[Path | UnmadeReport]:
 
 
 def own_trials(folder: Path, result: RunResult) -> Sequence[Trial]:
-    """Those of the run in ``folder``; none where it measured none. Raises DataError."""
+    """The trials of the run in ``folder``; none where it measured none. Raises DataError."""
     path = folder / TRIALS_FILE
     searched = any(one.search or any(side.search for side in one.sides) for one in result.scenarios)
     return read_trials(path) if searched or (path.is_file() and path.stat().st_size) else ()

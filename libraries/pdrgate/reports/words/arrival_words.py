@@ -10,7 +10,7 @@ from pdrgate.units import Duration, Rate
 
 
 def arrivals_by_build(scenario: ScenarioResult) -> Iterator[tuple[str, Sequence[ArrivalsResult]]]:
-    """Those of each build that was compared, the baseline's first; of the only one without a name."""
+    """Arrivals of each build that was compared, the baseline's first; those of the only one have no name."""
     return of_builds(scenario, lambda one: one.arrivals)
 
 

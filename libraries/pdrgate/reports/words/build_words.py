@@ -1,4 +1,4 @@
-"""By what more than their change two builds differ: a sentence that stands beside each verdict, and a table."""
+"""Two builds may differ by more than their change: a sentence beside each verdict and a table tell it."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ _Part = TypeVar("_Part")
 def of_builds(
     scenario: ScenarioResult, part: Callable[[ScenarioResult | SideResult], _Part | None]
 ) -> Iterator[tuple[str, _Part]]:
-    """Of each build that was compared, the baseline's first; of the only one without a name. What is empty is left out.
+    """A part of each build that was compared, the baseline's first; that of the only one has no name. Empty parts are
+    left out.
 
     Args:
         part: of a build that was compared, or of a scenario of one.

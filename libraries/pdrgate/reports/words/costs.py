@@ -54,7 +54,7 @@ def largest_changes(changes: Sequence[FunctionChange]) -> tuple[Sequence[Functio
 
 
 def total_change(comparison: ComparisonResult) -> ChangeResult | None:
-    """That of a packet's whole cost; None where it was not compared."""
+    """The change of a packet's whole cost; None where it was not compared."""
     return next((one for one in comparison.changes if one.measurand == Cost.name), None)
 
 

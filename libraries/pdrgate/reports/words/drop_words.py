@@ -19,7 +19,8 @@ _STEPS = 4
 
 
 def drops_tables(found: DropsResult) -> Iterator[str]:
-    """Who dropped how many for which reason and on which way, and one packet of the most; else why there is nothing."""
+    """Tables of who dropped how many for which reason and on which way, and a packet of the most; else why there is
+    nothing."""
     if found.failure or not found.places:
         yield Markup("<p>{}</p>").format(found.sentence())
         return

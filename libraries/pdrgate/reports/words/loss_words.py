@@ -1,4 +1,4 @@
-"""Where packets were lost, in words, the same for all reports."""
+"""All reports tell in the same words where packets were lost."""
 
 from __future__ import annotations
 

@@ -14,18 +14,18 @@ PDR_ABOUT = PartialDropRate.about
 
 @dataclass(frozen=True, slots=True)
 class MeasurandLine:
-    """One measurand, all in words; what is not known is empty."""
+    """A measurand in words; what is not known is empty."""
 
     name: str
     value: str
     interval: str
     baseline: str
     change: str
-    """With its interval."""
+    """The change with its interval."""
     confidence: str
-    """Of the change's interval."""
+    """The confidence of the change's interval."""
     verdict: Verdict | None
-    """Of this measurand alone."""
+    """The verdict on this measurand alone."""
     evidence: str = ""
     """What pairs say of the change: ``over 1000 : 1 worse``."""
     resolves: str = ""
@@ -76,7 +76,7 @@ def pdr_measurand(scenario: ScenarioResult) -> MeasurandResult | None:
 
 
 def _number(value: float, unit: str) -> str:
-    """Beside a value that has its unit: a rate's prefix is part of the number, a longer unit is not said again."""
+    """A number beside a value that has its unit: a rate's prefix is part of it, a longer unit is not said again."""
     return unit_of(unit).number(value)
 
 

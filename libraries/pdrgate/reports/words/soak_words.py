@@ -18,7 +18,7 @@ def soak_lines(scenario: ScenarioResult) -> list[str]:
 
 
 def soak_table(found: SoakResult) -> str:
-    """Its numbers."""
+    """A table of the soak's numbers."""
     facts = (
         ("load", str(Rate(found.load))),
         ("slices", f"{found.slices} of {Duration(found.slice)}"),

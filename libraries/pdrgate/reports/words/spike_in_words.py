@@ -8,7 +8,7 @@ from pdrgate.results.model import ScenarioResult, SpikeInResult
 
 
 def spike_in_lines(scenario: ScenarioResult) -> list[str]:
-    """One line, or none where no slowdown was asked for."""
+    """The line on the planted slowdown; none where none was asked for."""
     found = scenario.spike_in
     if found is None:
         return []

@@ -24,7 +24,7 @@ MEANINGS = {
     Verdict.GENERATOR_LIMITED: "the generator, not the SUT, was the limit",
     Verdict.ERROR: "the testbed or a tool failed",
 }
-"""Of each verdict that fails, what it says whatever its numbers are: each run had a category of its own before."""
+"""What a verdict that fails means, whatever its numbers are: else each run had a category of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def environment(result: RunResult) -> Mapping[str, str]:
 
 
 def executor(result: RunResult, variables: Mapping[str, str] = os.environ) -> Mapping[str, Any]:
-    """Who ran it: the job of a CI by what that tells its programs, else pdrgate itself."""
+    """The job of a CI that ran it, by what that tells its programs; else pdrgate itself."""
     if "JENKINS_URL" in variables and "BUILD_URL" in variables:
         kind, name, url, number = "jenkins", "Jenkins", variables["BUILD_URL"], variables.get("BUILD_NUMBER", "")
     elif variables.get("GITHUB_ACTIONS") == "true":

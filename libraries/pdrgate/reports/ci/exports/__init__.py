@@ -12,6 +12,6 @@ EXPORTS: dict[str, Callable[[RunResult], str]] = {
     "benchstat": go_benchmarks,
     "openmetrics": open_metrics,
 }
-"""By the name that the command line has for it."""
+"""The exports by the names that the command line has for them."""
 
 __all__ = ["EXPORTS", "bencher_metrics", "go_benchmarks", "open_metrics"]

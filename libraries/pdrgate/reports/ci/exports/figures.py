@@ -15,10 +15,10 @@ from pdrgate.results.model import MeasurandResult, RunResult, ScenarioResult
 
 @dataclass(frozen=True, slots=True)
 class BuildFigures:
-    """One build of a scenario, and what was measured of it."""
+    """What was measured of one build of a scenario."""
 
     scenario: str
-    """Its name, see `named`."""
+    """The scenario's name, see `named`."""
     side: str
     """``baseline`` or ``candidate``; ``candidate`` for the only one."""
     name: str
@@ -56,7 +56,7 @@ def unit(one: MeasurandResult) -> str:
 
 
 def _measured(scenario: ScenarioResult) -> Sequence[MeasurandResult]:
-    """With the PDR as the scenario tells it."""
+    """The measurands of a scenario, with the PDR as the scenario tells it."""
     first = pdr_measurand(scenario)
     samples = next((one.samples for one in scenario.measurands if one.name == PDR_ABOUT.name), ())
     others = [one for one in scenario.measurands if one.name != PDR_ABOUT.name]
