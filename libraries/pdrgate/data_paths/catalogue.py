@@ -31,7 +31,7 @@ def _found() -> Iterator[PathDescription]:
 
 
 DATA_PATHS: dict[str, PathDescription] = {one.name: one for one in _found()}
-"""By the names that suites may use."""
+"""Data paths by the names that suites may use."""
 
 
 UNDER_STEPS = next(one.name for one in DATA_PATHS.values() if one.under_steps)

@@ -37,7 +37,7 @@ class Port:
     mac: str
     peer_mac: str
     steering: Steering | None = field(default=None, compare=False)
-    """None where the SUT's CPUs take packets in by themselves."""
+    """What steers packets to CPUs; None where the SUT's CPUs take packets in by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +46,14 @@ class Station:
 
     host: Host
     port: Port
-    """Its interface; the peer is the hop."""
+    """The station's interface; its peer is the hop."""
     cpu: int | None = None
     """The CPU of its programs and its packet work; None: as its scheduler likes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One router of the SUT: forward traffic comes in at ``ingress`` and leaves by ``egress``."""
+    """A hop is a router of the SUT: forward traffic comes in at ``ingress`` and leaves by ``egress``."""
 
     host: Host
     ingress: Port
@@ -61,7 +61,7 @@ class Hop:
     cpus: tuple[int, ...] = field(default=(), kw_only=True)
     """The host's CPUs that are the SUT's, where others are not; its programs stay on them."""
     station: Station | None = field(default=None, kw_only=True)
-    """Who sends forward traffic to the first hop; None where only a generator is there."""
+    """The station that sends forward traffic to the first hop; None where only a generator is there."""
 
     @property
     def ports(self) -> tuple[Port, Port]:
@@ -70,7 +70,8 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class Networks:
-    """Where the test traffic goes. Forward traffic goes from ``reverse`` to ``forward``, the other way round back."""
+    """Networks of the test traffic. Forward traffic goes from ``reverse`` to ``forward``, the other way round
+    back."""
 
     forward: IPv4Network | IPv6Network
     reverse: IPv4Network | IPv6Network
@@ -80,7 +81,7 @@ NETWORKS: dict[int, Networks] = {
     4: Networks(IPv4Network("198.18.0.0/16"), IPv4Network("198.19.0.0/16")),
     6: Networks(IPv6Network("2001:2:0:1::/64"), IPv6Network("2001:2:0:2::/64")),
 }
-"""Of the blocks reserved for benchmarking: 198.18.0.0/15 (RFC 2544) and 2001:2::/48 (RFC 5180)."""
+"""Networks of the blocks reserved for benchmarking: 198.18.0.0/15 (RFC 2544) and 2001:2::/48 (RFC 5180)."""
 
 
 def segment(hop: int) -> IPv6Address:
@@ -107,11 +108,11 @@ class DataPath(Protocol):
 
     @property
     def arrivals(self) -> Arrivals | None:
-        """Who receives the packets where they end at the SUT; None where they come back. Known once it is applied."""
+        """What counts the packets where they end at the SUT; None where they come back. Known once it is applied."""
 
     @property
     def loop(self) -> ClosedLoop | None:
-        """Who transfers over a closed loop; None where a generator offers a load. Known once it is applied."""
+        """What transfers over a closed loop; None where a generator offers a load. Known once it is applied."""
 
     def sentence(self) -> str:
         """The mode, and why it is not a faster one, in words."""

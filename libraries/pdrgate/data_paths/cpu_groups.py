@@ -55,7 +55,7 @@ class CpuGroups:
 
 
 def _root(host: Host) -> str:
-    """Where cgroups v2 are mounted; mounts them where nothing is."""
+    """The folder where cgroups v2 are mounted; mounts them where nothing is."""
     for line in host.read("/proc/mounts").splitlines():
         _, folder, kind, *_ = line.split()
         if kind == "cgroup2":

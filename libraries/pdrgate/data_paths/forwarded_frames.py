@@ -9,11 +9,11 @@ from pdrgate.traffic.frames import complete_ipv4, network_layer
 
 _IPV6, _ROUTING = 0x86DD, 43
 _SEGMENTS = 48
-"""Where the segments begin behind the beginning of an IPv6 header, with a segment routing header right behind it."""
+"""The offset of the segments behind the beginning of an IPv6 header that a segment routing header follows."""
 
 
 def redirected(frame: bytes, hops: Sequence[Hop], direction: int) -> bytes:
-    """It leaves by the last hop's port, for who stands there; nothing else of it is touched.
+    """The frame that leaves by the last hop's port, for who stands there; nothing else of it is touched.
 
     Args:
         direction: 0 for forward traffic, 1 for the other way round.

@@ -33,7 +33,7 @@ one waits for a delayed acknowledgement, and the round trip time would be that t
 _FEWEST_BLOCKS = 40
 _NOT_READY = re.compile(r"unable to connect|control message|control socket|busy", re.IGNORECASE)
 _ATTEMPTS, _PAUSE = 40, 0.05
-"""To begin a transfer, and seconds between: the server closes its socket and opens another after each."""
+"""Attempts to begin a transfer, and seconds between: the server closes its socket and opens another after each."""
 _STARTS = 100
 """Looks at whether the server listens, 20 ms apart."""
 _LISTENS = "0A"
@@ -67,7 +67,7 @@ class Ends:
     sut: str
     station: str
     sut_cpu: int | None
-    """None: as its scheduler likes."""
+    """The SUT's CPU that runs its end; None: its scheduler chooses."""
 
 
 class Iperf:

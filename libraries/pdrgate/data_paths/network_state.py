@@ -20,7 +20,7 @@ _LINK_LOCAL = re.compile(r"fe80:")
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """One kind of what a kernel's network has, as a command lists it line by line."""
+    """A kind of what a kernel's network has, as a command lists it line by line."""
 
     listed: str
     deleted: Callable[[str], str]

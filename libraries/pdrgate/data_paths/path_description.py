@@ -39,7 +39,7 @@ class PathDescription:
     title: str
     """What a person calls it."""
     help: str
-    """One sentence on what the SUT does with packets."""
+    """A sentence that tells what the SUT does with packets."""
     make: Callable[[PathAsked], DataPath]
     frames: Frames
     """The frames that it takes. A scenario chooses their size, flows and directions."""

@@ -37,7 +37,7 @@ class Sent:
             self._uncounted = True
 
     def total(self) -> int | None:
-        """Of all programs; None where one does not count, or there is none."""
+        """Packets that all programs counted; None where one does not count, or there is none."""
         if self._uncounted or not self._counters:
             return None
         return sum(counts(host, number)[0] for host, number in self._counters)

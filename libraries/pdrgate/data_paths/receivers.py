@@ -37,7 +37,7 @@ _NS = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Receivers:
-    """Who receives at the end host, and how. Raises UsageError for what does not exist."""
+    """The programs that receive at the end host, and how. Raises UsageError for what does not exist."""
 
     count: int = 1
     """Processes; several share the port by SO_REUSEPORT, and the kernel gives each flow to one of them."""
@@ -49,7 +49,7 @@ class Receivers:
     busy_poll: int = 0
     """Microseconds for which a call looks for packets itself before it sleeps (SO_BUSY_POLL); 0: it sleeps at once."""
     shares: tuple[int, ...] = ()
-    """Of the CPU, in percent, one for each receiver: the weights of their cgroups; none: as the scheduler likes."""
+    """Percents of the CPU, one for each receiver: the weights of their cgroups. None: the scheduler decides."""
     background: int = 0
     """Further processes of the same priority that want the CPU while a trial lasts."""
 

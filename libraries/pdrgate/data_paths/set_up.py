@@ -16,7 +16,7 @@ UNDO = "undo:"
 """What begins the command that undoes the one before it."""
 _LARGEST_FILE, _MOST_STEPS = 64 << 20, 200
 _OF_THE_SYSTEM = ("/bin/", "/boot/", "/dev/", "/etc/", "/lib", "/proc/", "/run/", "/sbin/", "/sys/", "/usr/", "/var/")
-"""Where a file is the SUT's own, whatever this machine has there."""
+"""Paths below which a file is the SUT's own, whatever this machine has there."""
 _PATH = re.compile(r"(?<![\w./@:=-])(/[\w./@%+=~-]+)")
 _COMMAND = re.compile(
     r"(?:^|[;&|(\n`])[ \t]*(?:(?:if|while|until|then|do|else|elif|exec|time|!)[ \t]+)*(?:\w+=\S*[ \t]+)*([\w./+-]+)"
@@ -85,7 +85,7 @@ class SetUp:
         return frozenset(word for text in self._texts() for word in _WORD.findall(text))
 
     def __str__(self) -> str:
-        """Its name, else its commands, as a person reads them."""
+        """The name of the set-up, else its commands, as a person reads them."""
         return self.name or "; ".join(step.command for step in self.steps)
 
     def _texts(self) -> Iterator[str]:

@@ -30,7 +30,7 @@ class _OnHop:
 
     hop: Hop
     number: int
-    """From 1 on."""
+    """The number of the hop, from 1 on."""
     before: NetworkState | None = None
     folder: str = ""
     done: list[tuple[int, SetUpStep]] = field(default_factory=list)
@@ -50,7 +50,7 @@ class _OnHop:
         return found
 
     def run(self, command: str) -> Completed:
-        """One command of the user's, in the folder of the files."""
+        """Run a command of the user's in the folder of the files."""
         exports = "\n".join(f"export {name}={shlex.quote(value)}" for name, value in self.environment().items())
         # In a shell of its own: one that a user's command breaks is not the host's.
         script = f"cd {shlex.quote(self.folder)} || exit\n{exports}\nexec sh -c {shlex.quote(command)}"

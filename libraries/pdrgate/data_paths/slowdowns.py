@@ -16,7 +16,7 @@ from pdrgate.knobs import MOST_INSTRUCTIONS, Knob, egress_filter, most_side_rout
 
 @dataclass(frozen=True, slots=True)
 class Slowdown:
-    """One kind of it."""
+    """A way to slow a data path down."""
 
     name: str
     one: str
@@ -35,7 +35,7 @@ class Planted:
 
     slowdown: Slowdown
     steps: int
-    """From 1 on."""
+    """The size of the slowdown, in steps from 1 on."""
 
     def knobs(self, hop: Hop) -> tuple[Knob, ...]:
         """What plants it in a hop."""

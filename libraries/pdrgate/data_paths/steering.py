@@ -130,7 +130,7 @@ class CpuMapSteering:
                 os.setpriority(os.PRIO_PROCESS, int(thread.name), -20)
 
     def _threads(self, cpu: int) -> list[Path]:
-        """Those of a CPU: the one that works, and for a moment one that it has replaced. As /proc calls them."""
+        """Threads of a CPU, as /proc calls them: the one that works, and for a moment one that it has replaced."""
         wanted = f"cpumap/{cpu}/map:{self.number}"
         found = []
         for path in Path("/proc").glob("[0-9]*/comm"):

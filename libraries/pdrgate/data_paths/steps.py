@@ -16,7 +16,7 @@ from pdrgate.traffic.delivery import Arrivals
 
 
 class Step(Protocol):
-    """One thing that a path sets up on the SUT, once."""
+    """A step sets one thing up on the SUT, once."""
 
     def apply(self) -> None:
         """Set it up. Raises TestbedError when the host refuses."""
@@ -113,7 +113,7 @@ class Started(Generic[AnyProgram]):
         self.program = self._start()
 
     def read_back(self) -> None:
-        """It has told that it runs."""
+        """Do nothing: the program has told that it runs."""
 
     def undo(self) -> Sequence[str]:
         program, self.program = self.program, None

@@ -55,7 +55,7 @@ _IP = (
     (("InDiscards",), "discarded by IP on receipt", ""),
     (("OutDiscards",), "discarded by IP when sending", ""),
 )
-"""By counter: of several the largest; where the packets were lost, and which knob or fault it hints at."""
+"""Counters of IP, of which the largest counts: where the packets were lost, and which knob or fault each hints at."""
 
 
 _SHARE = "_permille"
@@ -97,8 +97,8 @@ _REASONS = {
     "BLACKHOLE": ("by a blackhole route", "ip route"),
     "DEV_READY": ("at a port that is down", ""),
 }
-"""By the kernel's name of a reason (include/net/dropreason-core.h; blackholes and cpumaps have none), where packets
-were lost, in the words of the places that count the same, and what it hints at."""
+"""Reasons by the kernel's name (include/net/dropreason-core.h; blackholes and cpumaps have none): where packets were
+lost, in the words of the places that count the same, and what each hints at."""
 
 
 _FUNCTIONS = {
@@ -153,7 +153,7 @@ def _reasons(gains: Gains) -> Iterator[tuple[str, str, str, int]]:
 
 
 def _generic(gains: Gains) -> dict[str, int]:
-    """By node, what the reasons say that generic XDP dropped."""
+    """Packets that generic XDP dropped by the kernel's reasons, by node."""
     found: dict[str, int] = {}
     for reason, _, node, packets in _reasons(gains):
         if reason == GENERIC:
@@ -197,7 +197,7 @@ def _by_driver(gains: Gains, left: int) -> Iterator[PlaceLoss]:
 
 
 def _driver_alone(gains: Gains, port: Place) -> Iterator[tuple[str, int]]:
-    """By kind, packets that a driver counts as lost, but for those of XDP and as many as the port's own counters have.
+    """Packets that only a driver counts as lost, by kind: those of XDP and those of the port's own counters left out.
 
     Which of a driver's statistics are in ``rx_dropped`` or ``tx_dropped`` too differs from driver to driver.
     """

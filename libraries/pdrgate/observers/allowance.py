@@ -8,7 +8,7 @@ from pdrgate.observers.gains import port_name
 from pdrgate.observers.reading import Counter, Place, Reading
 
 _PART = 1e-3
-"""Of the packets of a port: what is less tells nothing of a kernel either way."""
+"""A share of a port's packets: less tells nothing of a kernel either way."""
 
 
 def withheld(gained: Reading) -> tuple[Cause, ...]:

@@ -40,7 +40,7 @@ class BuildOption:
     why: str
     """What a packet pays for it."""
     formerly: str = ""
-    """Its name in older kernels."""
+    """The option's name in older kernels."""
 
 
 def _of(kind: OptionKind, told: Mapping[str, str]) -> Iterator[BuildOption]:
@@ -187,7 +187,7 @@ OPTIONS: tuple[BuildOption, ...] = (
         "FUNCTION_ALIGNMENT": "where functions begin", "JUMP_LABEL": "branches that are patched, not taken",
     }),
 )  # fmt: skip
-"""By kind, the names of options, without CONFIG_; behind a name the one that it had before."""
+"""Options by kind: the names without CONFIG_, each with the name that it had before."""
 
 WORDS: tuple[BuildOption, ...] = (
     *_of(OptionKind.HARDENING, {
@@ -223,7 +223,7 @@ WORDS: tuple[BuildOption, ...] = (
 """Words of the command line that set the same; behind a name the one that it had before."""
 
 OPTION: Mapping[str, BuildOption] = {name: one for one in OPTIONS for name in (one.name, one.formerly) if name}
-"""By both their names."""
+"""Options by each of their names."""
 WORD: Mapping[str, BuildOption] = {name: one for one in WORDS for name in (one.name, one.formerly) if name}
 
 _LINE = re.compile(r"^CONFIG_([A-Z0-9_]+)=([^\n]{1,200})$", re.MULTILINE)

@@ -68,11 +68,11 @@ class HostCounters:
     """What a host tells of its packets."""
 
     files: Mapping[str, str]
-    """By path, those of `FILES` and of ports that it has."""
+    """Texts of those of `FILES` and of ports' files that the host has, by path."""
     qdiscs: Sequence[Mapping[str, Any]]
-    """As ``tc -s -j qdisc show`` has them."""
+    """Queueing disciplines as ``tc -s -j qdisc show`` has them."""
     drivers: Mapping[str, Mapping[str, int]]
-    """By interface, what its driver counts under names of its own."""
+    """Statistics of each interface's driver, under names of the driver's own."""
 
 
 def host_counters(told: HostCounters, interfaces: Collection[str], host: str) -> dict[Counter, int]:
@@ -139,7 +139,7 @@ def parse_driver(text: str) -> dict[str, int]:
 
 
 def summed(statistics: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """By name; drivers such as vmxnet3 have each name once for each queue."""
+    """Sums by name; drivers such as vmxnet3 have each name once for each queue."""
     found: dict[str, int] = {}
     for name, value in statistics:
         found[name] = found.get(name, 0) + value
@@ -147,7 +147,7 @@ def summed(statistics: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 
 def driver_losses(interface: str, values: Mapping[str, int]) -> dict[Counter, int]:
-    """Of what a driver counts, lost packets."""
+    """Lost packets among what a driver counts."""
     return {
         Counter(Place.driver(interface), name.replace(" ", "_")): value
         for name, value in values.items()
@@ -165,7 +165,7 @@ def parse_qdiscs(text: str) -> list[dict[str, Any]]:
 
 
 def qdisc_drops(interfaces: Collection[str], told: Sequence[Mapping[str, Any]]) -> dict[Counter, int]:
-    """By kind, what qdiscs dropped themselves: a parent counts its children's drops too."""
+    """Drops of the qdiscs themselves, by kind: a parent counts its children's drops too."""
     found: dict[Counter, int] = {}
     for one in told:
         if one.get("dev") not in interfaces or "drops" not in one:

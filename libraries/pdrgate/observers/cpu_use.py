@@ -1,4 +1,4 @@
-"""Who has the CPUs while nothing is measured: threads by what they ran, and what the hypervisor withheld."""
+"""Somebody has the CPUs while nothing is measured: threads by what they ran, and what the hypervisor withheld."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class CpuUse:
     """What became of one CPU's time within the window; shares of it."""
 
     processes: float
-    """Of all processes but ours."""
+    """The share that all processes but ours had."""
     steal: float
     """Withheld by the hypervisor."""
     busiest: tuple[Busy, ...] = ()
@@ -131,7 +131,7 @@ def descendants(threads: Mapping[tuple[int, int], Thread], process: int) -> set[
 
 
 def _ran(before: Mapping[tuple[int, int], Thread], after: Mapping[tuple[int, int], Thread], cpu: int) -> dict[int, int]:
-    """By process, the ticks its threads ran meanwhile, of the threads that were on that CPU at the end."""
+    """Ticks that threads ran meanwhile, by process, of the threads that were on that CPU at the end."""
     ran: dict[int, int] = {}
     for key, thread in after.items():
         if thread.cpu == cpu:

@@ -63,6 +63,6 @@ def by_kind(statistics: Mapping[str, int]) -> dict[str, int]:
 
 
 def _words(name: str) -> tuple[str, ...]:
-    """In lower case and the singular."""
+    """The words of a name, in lower case and the singular."""
     words = (_PLURAL.sub("", word) for word in _WORD.findall(_CAPITALS.sub("_", name).lower()))
     return tuple(word for word in words if word not in _FILLING)

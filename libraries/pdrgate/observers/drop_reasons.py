@@ -36,18 +36,18 @@ _KIND_AT = 32
 _OF_CPUMAPS = {1: "CPUMAP_FULL", 2: "CPUMAP_PROGRAM"}
 _EXCEPTION = 4
 _XDP_KINDS = {**_OF_CPUMAPS, 3: "REDIRECT_FAILED", _EXCEPTION: "XDP_INVALID", 5: "DEVMAP_UNSENT"}
-"""As `traffic/native/drops.c` has them, and names in the style of the kernel's."""
+"""Kinds of `traffic/native/drops.c`, with names in the style of the kernel's."""
 _EXCEPTIONS = {0: "XDP_ABORTED", 3: "XDP_TX"}
-"""By what the program returned (``enum xdp_action``): what it gave up, and what could not be sent back."""
+"""Names by what the program returned (``enum xdp_action``): what it gave up, and what could not be sent back."""
 NO_PORT = "xdp"
-"""In place of a function or a port: where XDP dropped, and no more is known."""
+"""A place in the stead of a function or a port: XDP dropped there, and no more is known."""
 _ACTION = 0xFF
 _PROGRAMS = {0: "", 1: "CPUMAP_", 2: "DEVMAP_"}
-"""Whose program it was: a port's, a cpumap's, a devmap's."""
+"""Prefixes by whose program it was: a port's, a cpumap's, a devmap's."""
 
 
 def tracefs(host: Host) -> str:
-    """Where the host's tracefs is mounted; mounts it where it is not. Raises TestbedError when there is none."""
+    """The folder of the host's tracefs; mounts it where it is not. Raises TestbedError when there is none."""
     for folder in _TRACEFS:
         if host.exists(f"{folder}/{_EVENT}"):
             return folder
@@ -130,7 +130,7 @@ class KallsymsNames:
 
     @classmethod
     def of(cls, host: Host) -> KallsymsNames:
-        """Those of a host's kernel, as far as it shows them."""
+        """The reasons of a host's kernel, as far as it shows them."""
         return cls(host.run("cat", "/proc/kallsyms", timeout=_KALLSYMS_TIMEOUT).stdout)
 
     def function(self, address: int) -> str:
@@ -148,7 +148,7 @@ class KernelDrop:
     place: int
     """An address; of cpumaps their id and, in the lower half, a CPU; else of XDP the port's network namespace."""
     port: str = ""
-    """Of XDP the port; empty where the kernel does not tell."""
+    """The port of XDP; empty where the kernel does not tell."""
 
     @property
     def of_xdp(self) -> bool:
@@ -211,7 +211,8 @@ class DropProgram:
         return {KernelDrop(reason, place, *port): packets for reason, place, packets, *port in told["drops"]}
 
     def counter(self, drop: KernelDrop, node: str = "") -> Counter:
-        """As `DropReasons` says; of what XDP dropped at a port its name is in place of the function's.
+        """A counter as `DropReasons` has it; for what XDP dropped at a port, the port's name stands for the
+        function's.
 
         Args:
             node: whose port it is.

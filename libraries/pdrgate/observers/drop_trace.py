@@ -32,7 +32,7 @@ class DropTracer(Protocol):
 
     @property
     def version(self) -> str:
-        """Its name and version, as a person writes them."""
+        """The tracer's name and version, as a person writes them."""
 
     def trace(self, into: Path) -> DropTrace:
         """A trace of one trial; its file is made when the trial has ended."""

@@ -26,7 +26,7 @@ NETWORK_SYSCTLS = (
     "net.ipv4.conf.all.rp_filter", "net.ipv4.fib_multipath_hash_policy", "net.ipv4.ip_early_demux",
     "net.ipv6.fib_multipath_hash_policy", "net.netfilter.nf_conntrack_max",
 )  # fmt: skip
-"""Those that each network namespace has for itself; the last one is there only while connections are tracked."""
+"""Settings that each network namespace has for itself; the last one is there only while connections are tracked."""
 
 _CPU = "/sys/devices/system/cpu"
 _NODE = "/sys/devices/system/node"
@@ -71,15 +71,15 @@ done
 
 @dataclass(frozen=True, slots=True)
 class PortEnvironment:
-    """One port of the SUT. What driver and kernel do not tell is None."""
+    """A port of the SUT. What driver and kernel do not tell is None."""
 
     interface: str
     driver: str | None = None
     driver_version: str | None = None
-    """Of drivers that come with the kernel this is the kernel's release."""
+    """The driver's version; that of a driver that comes with the kernel is the kernel's release."""
     firmware: str | None = None
     bus: str | None = None
-    """Where it is plugged in, such as ``0000:3b:00.0``."""
+    """The bus address that it is plugged in at, such as ``0000:3b:00.0``."""
     numa_node: int | None = None
     mtu: int | None = None
     """Bytes."""
@@ -95,20 +95,21 @@ class PortEnvironment:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """One host at one time. What the host does not tell is None; nothing here is guessed."""
+    """A host at one time. What the host does not tell is None; nothing here is guessed."""
 
     kernel_release: str | None = None
-    """As ``uname -r``."""
+    """The release, as ``uname -r`` tells it."""
     kernel_version: str | None = None
-    """As ``uname -v``: build number and date."""
+    """Build number and date, as ``uname -v`` tells them."""
     architecture: str | None = None
     config_sha256: str | None = None
-    """Of the kernel's configuration text: the one that it keeps in itself, /proc/config.gz, else that in /boot."""
+    """The digest of the kernel's configuration: the text that it keeps in itself, /proc/config.gz, else that in
+    /boot."""
     config_options: dict[str, str] | None = None
-    """Of that, the options that matter to packets and are set, see `pdrgate.observers.build_options`."""
+    """Options of the configuration that matter to packets and are set, see `pdrgate.observers.build_options`."""
     cmdline: str | None = None
     mitigations: dict[str, str] | None = None
-    """By vulnerability, what the kernel does about it, in this kernel's own words."""
+    """What the kernel does about each vulnerability, in this kernel's own words."""
     cpu_model: str | None = None
     cpus: int | None = None
     """CPUs online."""
@@ -131,9 +132,9 @@ class Environment:
     """What puts idle CPUs to sleep."""
     clocksource: str | None = None
     numa_nodes: dict[str, str] | None = None
-    """By number of the node, its CPUs as a list."""
+    """CPUs of each NUMA node as a list, by the node's number."""
     sysctls: dict[str, str] | None = None
-    """Of `MACHINE_SYSCTLS` and `NETWORK_SYSCTLS`, those that the kernel has."""
+    """Values of those of `MACHINE_SYSCTLS` and `NETWORK_SYSCTLS` that the kernel has."""
     ports: tuple[PortEnvironment, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:

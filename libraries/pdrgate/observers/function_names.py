@@ -30,9 +30,8 @@ def is_thunk(name: str) -> bool:
 
 
 def condensed_stacks(stacks: Stacks, least: float) -> dict[str, tuple[int, int]]:
-    """Without the callees that have less than the share ``least`` of all instructions, with all that they call: these
-    count for their callers.
-    """
+    """Stacks without the callees that have less than the share ``least`` of all instructions, with all that they
+    call: these count for their callers."""
     inclusive = with_callees(stacks)
     enough = least * sum(instructions for instructions, _ in stacks.values())
     kept: dict[str, tuple[int, int]] = {}
@@ -53,14 +52,14 @@ def with_callees(stacks: Stacks) -> dict[str, int]:
 
 
 def with_callers(stack: str) -> Iterator[str]:
-    """It, its caller's, and so on up to the first."""
+    """The stack, its caller's, and so on up to the first."""
     while stack:
         yield stack
         stack = stack.rpartition(CALLER)[0]
 
 
 def condensed(functions: Mapping[str, tuple[int, int]], least: float) -> dict[str, tuple[int, int]]:
-    """Without the functions that have less than the share ``least`` of all instructions: these are told as one."""
+    """Functions without those that have less than the share ``least`` of all instructions: these are told as one."""
     total = sum(instructions for instructions, _ in functions.values())
     kept = {name: counted for name, counted in functions.items() if counted[0] >= least * total}
     if rest := total - sum(instructions for instructions, _ in kept.values()):

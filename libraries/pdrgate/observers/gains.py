@@ -17,7 +17,7 @@ class Gains:
     all: Mapping[Place, Mapping[str, int]]
 
     def of(self, kind: str) -> Iterator[tuple[Place, Mapping[str, int]]]:
-        """Those of a kind of places."""
+        """The gains of places of a kind."""
         for place, gains in sorted(self.all.items()):
             if place.kind == kind:
                 yield place, gains
@@ -27,7 +27,7 @@ class Gains:
         return sorted({beside(place, "interface") for place in self.all if place.kind in _PORTS})
 
     def at(self, place: Place, name: str) -> int:
-        """One of them; 0 where there is none."""
+        """The gain of one counter; 0 where there is none."""
         return self.all.get(place, {}).get(name, 0)
 
     @property

@@ -36,15 +36,16 @@ from pdrgate.traffic import native
 PERIOD = "2 ms"
 """The program's, for people."""
 MOST_WITHHELD = 0.01
-"""Of a trial's time. Twice the loss ratio that a PDR usually accepts."""
+"""A share of a trial's time: twice the loss ratio that a PDR usually accepts."""
 LONGEST_WITHHELD = 5e-3
 """Seconds. At 1 Mpps more packets than a receive buffer of 4096 bridges."""
 MOST_WAITED = 0.08
-"""Of a trial's time, that packet work waited in small parts. A quiet machine has some: beats, and what they wake."""
+"""A share of a trial's time that packet work waited in small parts. A quiet machine has some: beats, and what they
+wake."""
 SLOWEST_ARITHMETIC, SLOWEST_LOADS = 0.08, 0.12
-"""By which the median beat may be slower than the reference. Loads are a hint only: a SUT that forwards three times as
-many packets makes them slower by a tenth, for it leaves less in the caches. What slows them by a quarter takes a tenth
-of the rate or less."""
+"""Parts by which the median beat may be slower than the reference. Loads are a hint only: a SUT that forwards three
+times as many packets makes them slower by a tenth, for it leaves less in the caches. What slows them by a quarter
+takes a tenth of the rate or less."""
 _CHANCE = 4.0
 """Standard errors of a trial's median by which loads may be slower besides: beats differ by a fifth or more in what
 they find in the caches, and the best of many trials is two below what is usual."""
@@ -79,21 +80,21 @@ class Watched:
     """Sum of the times that neither a beat nor packet work could run for another thread, each of over 3 ms."""
     longest_withheld: int
     longest_wait: int
-    """Of a beat that was ready and did not run."""
+    """The longest that a beat was ready and did not run."""
     arithmetic_median: int
     arithmetic_q90: int
     loads_median: int
     loads_q90: int
     own_time: int
-    """Of the CPU, that the heartbeat took, and packet work by interrupts meanwhile."""
+    """Time of the CPU that the heartbeat took, and packet work by interrupts meanwhile."""
     packets_ran: int
-    """Of the thread that does packet work, `ksoftirqd`."""
+    """Time of the thread that does packet work, `ksoftirqd`."""
     packets_waited: int
-    """Of the same, when it was ready and did not run."""
+    """Time that `ksoftirqd` was ready and did not run."""
 
     @classmethod
     def of(cls, record: dict[str, Any]) -> Self:
-        """From the program's answer. Raises TestbedError when it is another's."""
+        """The program's answer. Raises TestbedError when it is another's."""
         try:
             return msgspec.convert(record, cls)
         except msgspec.ValidationError as error:
@@ -116,15 +117,15 @@ class Watched:
         return self.packets_ran > _BUSY * self.elapsed
 
     def reading(self, cpu: int) -> Reading:
-        """As counters of the trial that begin at 0."""
+        """The counters of a trial that begin at 0."""
         record: dict[str, int] = msgspec.to_builtins(self)
         return {Counter(Place.heartbeat(cpu), name): value for name, value in record.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class BeatSlowdown:
-    """By which parts the work of a trial's median beat took longer than at its best; 0 where it did not, or where that
-    may be chance."""
+    """Parts by which the work of a trial's median beat took longer than at its best; 0 where it did not, or where
+    that may be chance."""
 
     arithmetic: float = 0.0
     loads: float = 0.0
@@ -139,7 +140,7 @@ class Pace:
         self._loads: list[int] = []
 
     def slowdown(self, watched: Watched) -> BeatSlowdown:
-        """Of a busy trial's beats against the reference, this trial included."""
+        """The slowdown of a busy trial's beats against the reference, this trial included."""
         if watched.beats < _FEWEST_BEATS or not watched.busy:
             return BeatSlowdown()
         loads = _slower(self._loads, watched.loads_median)
@@ -150,7 +151,7 @@ class Pace:
 
 
 def _slower(known: list[int], took: int) -> float:
-    """Than the reference of what is known, which this becomes part of."""
+    """The part by which ``took`` is longer than the reference of ``known``, of which it becomes one."""
     bisect.insort(known, took)
     return max(0.0, took / max(1, known[int(_REFERENCE * len(known))]) - 1.0)
 

@@ -27,7 +27,7 @@ _REQUEST_DUMP = 0x301
 _HEADER, _TCMSG, _ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=BxxxiIII"), struct.Struct("=HH")
 _KIND, _STATS2, _STATS_QUEUE = 1, 7, 3
 _QUEUE = struct.Struct("=III")
-"""Of gnet_stats_queue the first three: queued packets, queued bytes, drops."""
+"""The first three of gnet_stats_queue: queued packets, queued bytes, drops."""
 _ROOT = 0xFFFFFFFF
 _ANSWER = 1 << 16
 
@@ -69,7 +69,8 @@ class PendingCounters:
             raise self._gone() from error
 
     def result(self) -> dict[Counter, int]:
-        """As `pdrgate.observers.counters.read_counters` has them. Raises TestbedError when the namespace is gone."""
+        """Counters as `pdrgate.observers.counters.read_counters` has them. Raises TestbedError when the namespace is
+        gone."""
         try:
             told = self._told.result()
         except (BrokenExecutor, OSError) as error:
@@ -146,7 +147,7 @@ def _qdisc(body: bytes) -> dict[str, Any]:
 
 
 def _driver_statistics(asked: socket.socket, interface: str) -> dict[str, int]:
-    """As ``ethtool -S`` has them; empty where a driver has none."""
+    """Statistics as ``ethtool -S`` has them; empty where a driver has none."""
     try:
         sets = _ethtool(asked, interface, struct.pack("=IIQI", _GSSET_INFO, 0, 1 << _STATISTICS, 0))
         number = struct.unpack_from("=I", sets, 16)[0]

@@ -135,7 +135,7 @@ class ProcessorObserver:
         return Observation(dict.fromkeys(after, 0), after, functions=functions, counted=told["counted_ns"] / 1e9)
 
     def _shares(self) -> dict[str, float]:
-        """Of each function, among all samples; nothing where there are none."""
+        """The share of each function among all samples; nothing where there are none."""
         sampling, self._sampling = self._sampling, None
         if sampling is None:
             return {}

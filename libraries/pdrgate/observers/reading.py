@@ -25,14 +25,14 @@ _CPU = re.compile(r"(v?cpu|receiver)(\d+)(?:/(\w+))?")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """Where something is counted: an interface, the wire into it, its qdiscs or its driver; a CPU, its backlog or
-    heartbeat; a guest's CPU; a layer of a host's protocols; a program that receives."""
+    """A place where something is counted: an interface, the wire into it, its qdiscs or its driver; a CPU, its
+    backlog or heartbeat; a guest's CPU; a layer of a host's protocols; a program that receives."""
 
     kind: PlaceKind
     name: str = ""
     """The interface, or the number of the CPU or the receiver."""
     node: str = ""
-    """Whose it is, where a testbed has several: ``hop2``, ``tg``. Empty for the SUT's machine."""
+    """The machine of the place, where a testbed has several: ``hop2``, ``tg``. Empty for the SUT's."""
 
     @classmethod
     def interface(cls, name: str) -> Self:
@@ -66,7 +66,7 @@ class Place:
 
     @classmethod
     def backlog(cls, number: int) -> Self:
-        """Where packets wait for a CPU."""
+        """The place where packets wait for a CPU."""
         return cls("backlog", str(number))
 
     @classmethod
@@ -123,7 +123,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Counter:
-    """One counter of a place. It grows from some start on; only differences mean anything."""
+    """A counter of a place. It grows from some start on; only differences mean anything."""
 
     place: Place
     name: str

@@ -35,7 +35,7 @@ _WORDS = {
     "REDIRECT_FAILED": ("by a failed redirect of XDP{on}", "xdp:xdp_redirect_err"),
     _UNSENT: ("redirected by XDP and not sent{on}", "xdp:xdp_devmap_xmit"),
 }
-"""By the name of what a tracepoint tells: where packets were lost, and what it hints at."""
+"""What a tracepoint's names mean: where packets were lost, and what it hints at."""
 _NAME = re.compile(rf"(CPUMAP_|DEVMAP_)?({'|'.join(_WORDS)})")
 _GIVEN_UP = ("XDP_ABORTED", "XDP_INVALID")
 _DROPPED = re.compile(r"xdp.*(drop|aborted)")
@@ -52,7 +52,7 @@ class XdpLoss:
     """Whose program it was: a port's (empty), ``CPUMAP_``, ``DEVMAP_``."""
     node: str
     port: Place | None
-    """None: the kernel does not tell."""
+    """The port; None: the kernel does not tell."""
     packets: int
 
     def place(self, packets: int) -> PlaceLoss:
@@ -67,13 +67,13 @@ class Twice:
     """How many packets of other counters are the tracepoints' too, or each other's."""
 
     dropped: dict[Place, int] = field(default_factory=dict)
-    """By port, of those that its driver says XDP dropped."""
+    """Packets counted twice, of those that a port's driver says XDP dropped."""
     received: dict[Place, int] = field(default_factory=dict)
-    """By port, of its ``rx_dropped``."""
+    """Packets counted twice, of a port's ``rx_dropped``."""
     sent: dict[Place, int] = field(default_factory=dict)
-    """By port, of what it did not send."""
+    """Packets counted twice, of those that a port did not send."""
     reasons: dict[tuple[str, str], int] = field(default_factory=dict)
-    """By name and node, of the kernel's reasons."""
+    """Packets counted twice, of the kernel's reasons, by name and node."""
 
     def __bool__(self) -> bool:
         """Whether there are any."""
@@ -145,7 +145,7 @@ class _Shares:
         self._over = over
 
     def take(self, one: XdpLoss, packets: int) -> None:
-        """From where a driver may have counted what a tracepoint told."""
+        """Take packets that a tracepoint told from where a driver may have counted them too."""
         given_up, sure = one.what in _GIVEN_UP, self._gains.of_hops and one.port is not None
         ports = [one.port] if one.port else _own_ports(self._gains)
         if given_up or not self._gains.of_hops:
@@ -185,7 +185,7 @@ def _told(gains: Gains) -> Iterator[XdpLoss]:
 
 
 def _uncounted(gains: Gains, told: Iterable[XdpLoss], unsent: XdpLoss) -> XdpLoss:
-    """Of what was not sent, what neither a devmap's program nor the sender has counted."""
+    """Packets that were not sent and that neither a devmap's program nor the sender has counted."""
     known = sum(one.packets for one in told if one.program == "DEVMAP_" and one.port == unsent.port)
     for port in [unsent.port] if unsent.port else _own_ports(gains):
         if gains.of_hops:

@@ -77,7 +77,8 @@ class _SegmentEnd:
 
 
 def _ends_segments(route: Mapping[str, Any]) -> bool:
-    """Of iproute2 6.1 what is encapsulated stands beside the rest of a route, of 6.15 below ``encap``."""
+    """Whether a route ends segments: what is encapsulated stands beside the rest in iproute2 6.1, below ``encap`` in
+    6.15."""
     encap = route.get("encap")
     told = encap if isinstance(encap, Mapping) else {"encap_type": encap, "action": route.get("action")}
     return (told.get("encap_type"), told.get("action")) == ("seg6local", "End")

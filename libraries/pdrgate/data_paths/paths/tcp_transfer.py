@@ -30,7 +30,7 @@ _PATH_LIMIT = 100_000
 
 @dataclass(frozen=True, slots=True)
 class _Receiver:
-    """Whose window decides: its host, the interface, and the address that it faces."""
+    """A receiver, whose window decides: its host, the interface, and the address that it faces."""
 
     host: Host
     interface: str
@@ -110,7 +110,7 @@ class TcpTransfer(SteppedPath):
         yield self._started
 
     def _end(self, host: Host, port: Port, side: int) -> Iterator[Step]:
-        """One of the two that talk."""
+        """An end of the connection, on ``host``."""
         if self.family == 6:
             yield self._setting(host, sysctl(f"net/ipv6/conf/{port.interface}/disable_ipv6", 0))
         yield from self._network.connected(host, port, link=0, side=side)

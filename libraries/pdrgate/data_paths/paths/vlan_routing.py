@@ -19,7 +19,7 @@ from pdrgate.traffic.frames import Frames
 _NAME = "vlan-ipv4-routing"
 _VLAN = 7
 _INTERFACES = ("pdrvlan-in", "pdrvlan-out")
-"""On each hop: of the ingress, and of the egress."""
+"""Interfaces of each hop: those of the ingress and of the egress."""
 
 
 class VlanRouting(SteppedPath):

@@ -45,8 +45,8 @@ _MISSED = re.compile(r"\btotal events lost: (\d+)")
 _BUSY = """read -r pid <"$1/pid" && cut -d ' ' -f 14,15 "/proc/$pid/stat"; stat -c %s "$1/events" 2>/dev/null"""
 """Ticks of CPU time that it has used, and bytes that it has written."""
 _IDLE, _QUIET = 1, 4
-"""Of these, at most, between looks when it only waits; and so many such looks, for it looks at the kernel's events
-now and then."""
+"""The most ticks from one look to the next while it only waits, and so many such looks: now and then it looks at the
+kernel's events."""
 _PAUSE, _LOOKS = 0.2, 300
 """Seconds between looks at whether it collects, and looks: it reads the kernel's types first, which takes an emulated
 guest 5 s."""
@@ -56,7 +56,7 @@ _PACK = {
     # The last line has no end.
     True: """head -c "$2" "$1/events" | sed '$d' | gzip -c | base64""",
 }
-"""By whether the file was full."""
+"""Commands that pack the events, by whether the file was full."""
 _FETCH = 120.0
 _CHUNK = 1 << 20
 

@@ -31,12 +31,12 @@ _FRAMES = 10
 _BELOW = frozenset(
     ("net_rx_action", "__do_softirq", "handle_softirqs", "do_softirq", "__softirqentry_text_start", "do_syscall_64")
 )
-"""Where a packet's way through the kernel begins."""
+"""Functions where a packet's way through the kernel begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """One packet that the kernel dropped."""
+    """A packet that the kernel dropped."""
 
     reason: str
     """The kernel's own, as NO_SOCKET; NOT_SPECIFIED where it has none."""
@@ -45,7 +45,7 @@ class Dropped:
     netns: int | None
     """The network namespace's inode number."""
     packet: str
-    """Its headers in a line."""
+    """The packet's headers in a line."""
     device: str
 
 

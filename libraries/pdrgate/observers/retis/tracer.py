@@ -39,7 +39,7 @@ class Retis:
         self.version = f"Retis {version_of(machine)}"
 
     def trace(self, into: Path) -> RetisTrace:
-        """One trial that is traced."""
+        """Trace a trial."""
         return RetisTrace(self._machine, self._namespaces, into, self.version)
 
 
