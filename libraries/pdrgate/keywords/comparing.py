@@ -46,25 +46,27 @@ class BuildKeywords:
         tolerance: Ratio | None = None,
         budget: Duration | None = None,
     ) -> None:
-        """Boots two kernel builds in pairs, at most ``boots`` times each, and measures the scenario in every boot.
+        """Boots two kernel builds in pairs, ``boots`` times each at most, and measures the scenario in every boot.
 
-        A build is a .deb, a bzImage, a kernel build tree, or the name of a distribution package, which is downloaded
-        and unpacked; ``,modules=FOLDER`` and ``,vmlinux=FILE`` may follow it; ``running`` is the running kernel's. On
-        the testbed of virtual machines both boots of a pair are up at once, and their trials alternate. On a rack the
-        build is installed beside the SUT's kernels, started once, and removed after the boot's trials, see
-        docs/bare-metal.md. From the fourth pair on the comparison ends as soon as an unchanged build can be told from
-        one that is worse by twice the ``tolerance`` (that of `Open Testbed`), in PDR, saturation throughput and (with a
-        tolerance of its own) the cost of a packet; after ``budget`` no boot is begun. Without one that is 100 s for
-        guests of constant speed, 9 minutes for others, or what six pairs take.
+        ``candidate`` and ``baseline`` are each a .deb, a bzImage, a kernel build tree, or the name of a distribution
+        package, which is downloaded and unpacked. ``,modules=FOLDER`` and ``,vmlinux=FILE`` may follow. ``running`` is
+        the running kernel's. Guests of both builds are up at once, and their trials alternate. On a rack a build is
+        installed beside the SUT's kernels, started once, and removed after the boot's trials, see docs/bare-metal.md.
 
-        On a testbed that was opened with ``spike_in`` a comparison that passes is followed by one of the baseline that
-        was slowed down by twice the ``tolerance`` with the baseline: it must be a REGRESSION, or the first could not
-        have failed, and is INCONCLUSIVE.
+        The comparison may end from the fourth pair on: as soon as an unchanged build can be told from one that is worse
+        by twice the ``tolerance``, in PDR, saturation throughput and, by a tolerance of its own, the cost of a packet.
+        Without a ``tolerance`` it is that of `Open Testbed`. No boot begins after ``budget``. Without one it is 100 s
+        for guests of constant speed and 9 minutes for others, and never less than six pairs take.
+
+        The option ``spike_in`` of `Open Testbed` shows of a comparison that passes that it could have failed: the
+        baseline, slowed down by twice the ``tolerance``, is compared with itself. That must be a REGRESSION; else the
+        comparison is INCONCLUSIVE.
 
         Fails with CRASH when two boots of the candidate fail (a panic, a hang, no answer) and none of the baseline, and
-        with ERROR when the baseline's fail, too. `Measurement Should Be Stable` then judges the trials of both builds.
-        `PDR Should Not Have Regressed` compares what their boots came to: by a tolerance of its own where it names one,
-        and no longer by this one.
+        with ERROR when the baseline's fail too. `Measurement Should Be Stable` then judges the trials of both builds,
+        and `PDR Should Not Have Regressed` the change, by a tolerance of its own where it names one.
+
+        | Compare Kernel Builds    candidate=../linux    baseline=linux-image-6.1.0-18-amd64    boots=24
         """
         session = self._state.current.session
 
@@ -82,10 +84,13 @@ class BuildKeywords:
         tolerance: Ratio | None = None,
         budget: Duration | None = None,
     ) -> None:
-        """Loads two eBPF objects in turn on one kernel and measures with each; see `Compare Kernel Builds`.
+        """Loads two eBPF objects in turn on one kernel, and measures with each; see `Compare Kernel Builds`.
 
-        An object holds one program of the kind that the data path runs, for XDP or tc. Each is loaded anew, on a
-        testbed set up anew, at most ``boots`` times: where code and maps come to lie is part of what is compared.
+        ``candidate`` and ``baseline`` are files, or ``FILE:PROGRAM`` where an object has several programs of the kind
+        that the data path runs, for XDP or tc. Each is loaded anew, on a testbed set up anew, at most ``boots`` times:
+        where code and maps come to lie is part of what is compared.
+
+        | Compare EBPF Builds    candidate=new.o    baseline=old.o    tolerance=1%
         """
         session = self._state.current.session
         data_path = self._state.test.scenario.data_path

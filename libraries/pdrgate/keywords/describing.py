@@ -75,29 +75,35 @@ class ScenarioKeywords:
 
     @keyword
     def read_scenario(self, file: Path) -> None:
-        """Takes all that a scenario is from a YAML file, as ``--scenario-file`` does; see docs/reference.md."""
+        """Takes the whole scenario from a YAML ``file``, as the option ``--scenario-file`` does.
+
+        Its keys are those of docs/reference.md. Keywords that follow change what they name.
+        """
         asked = scenario_of(file)
         self._state.describe(**{field.name: getattr(asked, field.name) for field in dataclasses.fields(asked)})
 
     @keyword
     def pin_interrupts(self, pinning: Pinning) -> None:
-        """Chooses the CPUs of the SUT's packet work: ``unpinned``, ``1 cpu`` or ``2 cpus``."""
+        """Chooses the CPUs that do the SUT's packet work: ``unpinned``, ``1 cpu`` (if not called) or ``2 cpus``."""
         self._state.describe(pinning=pinning)
 
     @keyword
     def set_receive_buffers(self, packets: int) -> None:
-        """Sets how many packets wait at the SUT's receive side before they are dropped.
+        """Sets how many packets wait at the SUT's receive side before they are dropped (4096 if not called).
 
-        On namespaces that is the backlog of a CPU, on a network card its receive ring.
+        A namespace has them in the backlog of a CPU, a network card in its receive ring.
         """
         self._state.describe(buffer=packets)
 
     @keyword
     def set_receivers(self, count: int = 1, call: Call = "recvmsg", busy_poll: Duration = Duration(0)) -> None:  # noqa: B008
-        """Sets who receives where the data path delivers UDP: 1 to 8 programs, which share a port by SO_REUSEPORT.
+        """Sets the programs that receive where the data path delivers UDP.
 
-        ``call`` is the system call that they make: ``recvmsg`` for one packet, ``recvmmsg`` for as many as wait. With
-        ``busy_poll``, such as ``50 us``, it looks for packets itself before it sleeps.
+        ``count`` programs, 1 to 8, share a port by SO_REUSEPORT. ``call`` is their system call: ``recvmsg`` takes one
+        packet, ``recvmmsg`` as many as wait. ``busy_poll`` is how long a call looks for packets itself before it sleeps
+        (SO_BUSY_POLL), such as ``50 us``; with ``0 s`` it sleeps at once.
+
+        | Set Receivers    4    recvmmsg    busy_poll=50 us
         """
         self._state.describe(receivers=count, call=call, busy_poll=round(busy_poll * 1e6))
 
@@ -105,7 +111,10 @@ class ScenarioKeywords:
     def share_cpu(self, *percent: int, background: int = 0) -> None:
         """Gives each receiver a share of the CPU in percent, by the weights of cgroups (v2).
 
-        ``background`` is how many further processes of the same priority want the CPU while a trial lasts.
+        Name one ``percent`` for each program of `Set Receivers`. ``background`` further processes of the same priority
+        want the CPU while a trial lasts.
+
+        | Share CPU    60    20    background=2
         """
         self._state.describe(cpu_shares=percent, background=background)
 
@@ -119,12 +128,17 @@ class ScenarioKeywords:
         delay: Duration | None = None,
         loss: Ratio | None = None,
     ) -> None:
-        """Sets what moves where the data path is TCP; what is not given stays as it is.
+        """Sets the streams where the data path is TCP; an argument that is not given stays as it is.
 
-        ``count`` streams (1) between the SUT, which ``receives`` (or ``sends``, by ``direction``), and the generator's
-        machine. ``window`` is what a receiver advertises to each at most, in KiB (1024), ``congestion`` the senders'
-        congestion control (cubic). The path may have a ``delay``, such as ``10 ms``, and a ``loss``, such as ``0.1%``,
-        by netem where a kernel has that.
+        | =Argument= | =Value= | =If never set= |
+        | ``count`` | streams between the SUT and the generator's machine | 1 |
+        | ``window`` | KiB (1024 bytes) that a receiver advertises to each stream, at most | 1024 |
+        | ``congestion`` | the senders' congestion control, such as ``reno`` or ``bbr`` | cubic |
+        | ``direction`` | whether the SUT ``receives`` or ``sends`` | receives |
+        | ``delay`` | time that the path adds to each round trip, at most 1 s, such as ``10 ms`` | 0 s |
+        | ``loss`` | part of the senders' packets that the path loses, such as ``0.1%`` | 0 % |
+
+        Delay and loss are made by netem; a kernel without it fails with ERROR.
         """
         given: dict[str, Any] = {
             "count": count, "window": window, "congestion": congestion, "direction": direction,
@@ -135,19 +149,19 @@ class ScenarioKeywords:
 
     @keyword
     def set_socket_buffers(self, size: float) -> None:
-        """Sets the bytes that are asked for each receiver's socket buffer, in MiB.
+        """Sets the bytes that each receiver asks for its socket buffer, in MiB (2 if not called).
 
-        The kernel doubles them, and charges each packet what it takes in memory, which is more than its bytes.
+        The kernel doubles them. It charges each packet what it takes in memory, which is more than its bytes.
         """
         self._state.describe(socket_buffer=round(size * 1024))
 
     @keyword
     def set_batching(self, gro: Literal["on", "off"] | None = None, wait: Duration | None = None) -> None:
-        """Sets how packets are batched on receipt; what is not given stays as it is.
+        """Sets how the SUT batches packets on receipt; an argument that is not given stays as it is.
 
-        ``gro`` is whether the SUT's ports put packets of a flow together (generic receive offload). With ``wait``, such
-        as ``1 ms``, interrupts stay off for so long after a poll (``napi_defer_hard_irqs``, ``gro_flush_timeout``), so
-        that each poll finds more packets and the first of them has waited longer.
+        ``gro`` says whether the SUT's ports put packets of a flow together (generic receive offload). ``wait``, such as
+        ``1 ms``, keeps interrupts off for so long after a poll (``napi_defer_hard_irqs``, ``gro_flush_timeout``): each
+        poll finds more packets, and the first of them has waited longer. Never set, both are as the ports have them.
         """
         if gro is not None:
             self._state.describe(gro=gro)
@@ -156,44 +170,44 @@ class ScenarioKeywords:
 
     @keyword
     def offer_overload(self, factor: float) -> None:
-        """Offers loads far beyond saturation besides, doubling up to ``factor`` times what the SUT can take.
+        """Offers loads far beyond saturation too, doubling up to ``factor`` (2.5 to 1000) times what the SUT can take.
 
-        So two more things are measured and judged by the PDR's tolerance: the overload throughput, forwarded at the
-        highest of them, and the livelock threshold, the load at which half of the most is forwarded.
+        Two more measurands are judged by the PDR's tolerance. The overload throughput is forwarded at the highest of
+        these loads. The livelock threshold is the load at which half of the most is forwarded.
         """
         self._state.describe(overload=factor)
 
     @keyword
     def take_latency(self) -> None:
-        """Measures latency at 50, 90 and 99 % of the PDR besides, with probes among the packets of trials of their own.
+        """Measures latency too, at 50, 90 and 99 % of the PDR, by probes in trials of their own.
 
-        Two more things are judged, by a tolerance of their own (``latency_tolerance`` of `Open Testbed`): the median at
-        50 % and the 99th percentile at 90 %. Where builds or runs are compared, both are offered the same loads: shares
-        of the baseline's PDR.
+        Two more measurands are judged, by the option ``latency_tolerance`` of `Open Testbed`: the median at 50 % and
+        the 99th percentile at 90 %. Compared builds or runs are offered the same loads: shares of the baseline's PDR.
         """
         self._state.describe(latency=True)
 
     @keyword
     def set_frame_size(self, size: int | Literal["imix"]) -> None:
-        """Sets the frame size in bytes with FCS (RFC 2544), 64 to 1518. 64 means 66 with IPv6.
+        """Sets the frame size in bytes with FCS (RFC 2544), 64 to 1518 (64 if not called); 64 means 66 with IPv6.
 
-        ``imix`` is the simple Internet mix: of twelve frames seven have 64 bytes, four 570 and one 1518 (TRex only).
+        ``imix`` is the simple Internet mix: of twelve frames seven have 64 bytes, four 570 and one 1518. Only TRex
+        sends it.
         """
         self._state.describe(frame_size=size)
 
     @keyword
     def set_flows(self, flows: int) -> None:
-        """Sets how many flows the traffic has, told apart by UDP source port."""
+        """Sets how many flows the traffic has, 1 to 16384 (256 if not called), told apart by UDP source port."""
         self._state.describe(flows=flows)
 
     @keyword
     def send_in_both_directions(self) -> None:
-        """Sends packets through the SUT both ways, half of the load each."""
+        """Sends packets through the SUT both ways, half of the load each. If not called they go one way."""
         self._state.describe(directions=2)
 
     @keyword
     def send_latency_probes(self, rate: Rate = Rate(1000)) -> None:  # noqa: B008 - a frozen number
-        """Makes ``rate`` of the packets latency probes, for `Get Latency`."""
+        """Makes ``rate`` packets/s of the traffic latency probes, for `Get Latency`. If not called there are none."""
         self._state.describe(probe_rate=float(rate))
 
 

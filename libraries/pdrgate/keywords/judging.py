@@ -26,14 +26,14 @@ class JudgingKeywords:
 
     @keyword
     def measurement_should_be_stable(self) -> None:
-        """Repeats trials below, at and beyond the PDR and fails unless PASTRAMI's checks say the PDR can be trusted.
+        """Repeats trials around the PDR, and fails unless PASTRAMI's checks say that the PDR can be trusted.
 
-        Of transfers, after `Measure Transfers`: their throughput at the fixed window must stay one number.
+        Call it after `Search Partial Drop Rate`. After `Measure Transfers` it asks whether their throughput at the
+        fixed window stays one number. After `Compare Kernel Builds` the trials are there already: it fails for a build
+        whose curve supports no comparison.
 
-        After `Compare Kernel Builds` the trials are there already: a build whose curve supports no comparison fails.
-
-        A failure says which check failed, with its number and its bound: ``UNSTABLE: TIR 0.46 after PDR 701 kpps,
-        needs < 0.10``.
+        A failure tells the check with its number and its bound: ``UNSTABLE: TIR 0.46 after PDR 701 kpps, needs <
+        0.10``.
         """
         measurement = self._state.measured
         if not isinstance(measurement, PairsComparison):
@@ -50,12 +50,16 @@ class JudgingKeywords:
 
     @keyword(name="PDR Should Not Have Regressed")
     def pdr_should_not_have_regressed(self, tolerance: Ratio | None = None) -> str:
-        """Compares PDR and saturation throughput with the baseline's; fails when one is lower by over ``tolerance``.
+        """Compares all measurands with the baseline's, and fails when one is worse by more than its tolerance.
 
-        Fails with REGRESSION when the whole interval of a change is below, and with INCONCLUSIVE when it spans the
-        tolerance. Without a baseline the verdict is NO_BASELINE and the test passes. Returns the verdict. May be asked
-        several times; the test's verdict is the gravest. Where none is named the tolerance is that of `Compare Kernel
-        Builds`, of which one SUT has none: then that of `Open Testbed`.
+        ``tolerance`` is that of PDR and saturation throughput. Without one it is that of `Compare Kernel Builds`, else
+        that of `Open Testbed`. Other measurands have tolerances of their own.
+
+        Fails with REGRESSION when the whole interval of a change lies beyond the tolerance, and with INCONCLUSIVE when
+        the interval spans it. Without a baseline the verdict is NO_BASELINE and the test passes. Returns the verdict. A
+        test may ask several times; its verdict is the gravest.
+
+        | PDR Should Not Have Regressed    tolerance=2%
         """
         judgement = self._state.measured.judge(self._tolerance(tolerance))
         _fail_with_evidence(self._state.measured, judgement)
@@ -63,19 +67,19 @@ class JudgingKeywords:
 
     @keyword(name="TCP Should Not Have Regressed")
     def tcp_should_not_have_regressed(self, tolerance: Ratio | None = None) -> str:
-        """Compares transfers with the baseline's; fails when they are worse by over their tolerances.
+        """Compares transfers with the baseline's, and fails when they are worse by more than their tolerances.
 
-        ``tolerance`` is of the throughput at the fixed window. Round trips under load have that of 15 % at least,
-        retransmissions one of half a percent of all segments. Otherwise as `PDR Should Not Have Regressed`.
+        ``tolerance`` is that of the throughput at the fixed window. Round trips under load have at least 15 %,
+        retransmissions half a percent of all segments. All else is as in `PDR Should Not Have Regressed`.
         """
         return str(self.pdr_should_not_have_regressed(tolerance))
 
     @keyword
     def soak_should_have_lost_at_most(self, loss: Ratio = Ratio(0.0)) -> None:  # noqa: B008 - a frozen number
-        """Fails when the test's `Soak` lost more than ``loss`` of its packets; nothing, for an NDR.
+        """Fails when the test's `Soak` lost more than ``loss`` of its packets. With 0 % its load is an NDR.
 
-        With UNSTABLE where only the SUT can be the reason, with DISTURBED where all of it was lost while the machine
-        was disturbed, by evidence other than the loss.
+        Fails with UNSTABLE where only the SUT can be the reason. Fails with DISTURBED where all of it was lost while
+        the machine was disturbed, by evidence other than the loss.
         """
         measurement = self._state.measured
         if not isinstance(measurement, ScenarioRun):
@@ -89,7 +93,10 @@ class JudgingKeywords:
         assertion_expected: Any = None,
         message: str | None = None,
     ) -> Any:
-        """Returns the verdict so far, and checks it: ``Get Verdict    ==    PASS``."""
+        """Returns the verdict so far, and checks it.
+
+        | Get Verdict    ==    PASS
+        """
         judgement = self._state.test.measurement.judgement if self._state.test.measurement else None
         if judgement is None:
             raise TestbedError("there is no verdict yet; search the PDR and judge it first")

@@ -29,11 +29,13 @@ class MeasuringKeywords:
 
     @keyword
     def search_partial_drop_rate(self, loss: Ratio | None = None, width: Ratio | None = None) -> Rate:
-        """Searches for the PDR with MLRsearch (RFC 9971) and returns its relevant lower bound.
+        """Searches the PDR with MLRsearch (RFC 9971) and returns its relevant lower bound, a rate.
 
-        ``loss`` is the loss ratio that counts as holding (0.5%), ``width`` the relative width at which the bounds are
-        close enough (1%). Fails with GENERATOR_LIMITED, DISTURBED, UNSTABLE or INCONCLUSIVE when there is no PDR to
-        find, and with ERROR, before anything is measured, when the baseline that was named cannot serve.
+        ``loss`` is the loss ratio up to which a load holds, 0.5% if none is given. ``width`` is the relative width at
+        which the bounds are close enough, 1% if none is given.
+
+        Fails with GENERATOR_LIMITED, DISTURBED, UNSTABLE or INCONCLUSIVE where there is no PDR to find. Fails with
+        ERROR, before anything is measured, where the baseline that was named cannot serve.
         """
         measurement = self._state.begun()
         found = measurement.search(None if loss is None else float(loss), None if width is None else float(width))
@@ -51,9 +53,12 @@ class MeasuringKeywords:
         assertion_expected: Any = None,
         message: str | None = None,
     ) -> Any:
-        """Returns what `Search Partial Drop Rate` found, and checks it: ``Get Relevant Lower Bound    >=    1 Mpps``.
+        """Returns the bound that `Search Partial Drop Rate` found, and checks it.
 
-        It is the highest load that the search knows to hold the goal, and near the PDR, which repeats tell: `Get PDR`.
+        It is the highest load that the search knows to hold the goal. The PDR lies near it, and repeats tell that, see
+        `Get PDR`.
+
+        | Get Relevant Lower Bound    >=    1 Mpps
         """
         measurement = self._state.test.measurement
         bound = measurement.lower_bound if isinstance(measurement, ScenarioRun) else None
@@ -65,10 +70,10 @@ class MeasuringKeywords:
 
     @keyword
     def measure_window_curve(self) -> int | None:
-        """Finds the knee of the window curve of TCP: the least window with nine tenths of the most throughput, in KiB.
+        """Finds the knee of TCP's window curve, the least window with 90 % of the most throughput; returns it in KiB.
 
-        Sweeps go over windows from 16 KiB to 4 MiB until two in a row agree on the knee, four at most; fails with
-        UNSTABLE when none do. The knee is told and not compared: it moves in steps.
+        Sweeps go over windows from 16 KiB to 4 MiB until two in a row agree on the knee, four at most. Fails with
+        UNSTABLE when no two agree. The knee is told and not compared: it moves in steps.
         """
         measurement = self._state.transferring()
         found = measurement.sweep()
@@ -78,11 +83,11 @@ class MeasuringKeywords:
 
     @keyword
     def measure_transfers(self) -> None:
-        """Repeats transfers by TCP, at rest and at the window that `Set TCP Streams` fixes.
+        """Repeats transfers by TCP, at rest and at the window of `Set TCP Streams`.
 
-        A closed loop offers what it gets acknowledged, so it has no PDR. What is compared in its place is the
-        throughput at the fixed window, how many times the round trip at rest one under load takes, how many segments
-        are sent for each that arrives, and, where that is counted, what a byte costs the SUT's kernel.
+        A closed loop offers what is acknowledged, so it has no PDR. These are compared in its place: the throughput at
+        the fixed window; round trips under load, as a multiple of those at rest; segments sent for each that arrives;
+        and, where it is counted, what a byte costs the SUT's kernel.
         """
         measurement = self._state.transferring()
         measurement.repeat()
@@ -90,7 +95,14 @@ class MeasuringKeywords:
 
     @keyword
     def measure_load(self, load: Rate, duration: Duration = Duration(1)) -> dict[str, Any]:  # noqa: B008
-        """Offers ``load`` for ``duration`` and returns the trial: offered, forwarded, loss_ratio and so on."""
+        """Offers ``load`` for ``duration`` and returns the trial, a dictionary.
+
+        Its keys are those of a line of trials.jsonl, such as ``offered``, ``forwarded`` and ``latency``, and besides
+        ``loss_ratio``, ``forwarding_rate`` and ``generator_limited``. Counts are packets, times are seconds.
+
+        | ${trial}    Measure Load    500 kpps    duration=2 s
+        | Should Be True    $trial['loss_ratio'] < 0.001
+        """
         trial = self._state.test.last_trial = self._state.begun().measure_load(float(load), float(duration))
         return dataclasses.asdict(trial) | {
             "loss_ratio": Ratio(trial.loss_ratio),
@@ -102,8 +114,8 @@ class MeasuringKeywords:
     def soak(self, duration: Duration = Duration(3600), share: Ratio = Ratio(0.9)) -> None:  # noqa: B008
         """Offers a ``share`` of the PDR for ``duration``, or of the search's lower bound where no repeats told the PDR.
 
-        In slices of a 360th, of a second at least, each on disk before the next: a run that was killed goes on with
-        ``resume``. Told are the packets that were lost, when and where, and how latency drifts.
+        A slice lasts a 360th of the duration, a second at least, and is on disk before the next begins: a run that was
+        killed goes on with ``resume``. Results tell how many packets were lost, when and where, and how latency drifts.
         """
         measurement = self._state.begun()
         measurement.measure_soak(float(duration), float(share))
@@ -111,13 +123,15 @@ class MeasuringKeywords:
 
     @keyword
     def measure_maximum_receive_rate(self, trials: int = 10, duration: Duration | None = None) -> Rate:
-        """Measures the MRR as CSIT has it, and returns it: what is forwarded of all that the generator can offer.
+        """Measures the MRR and returns it: the rate that is forwarded of all that the generator can offer.
 
-        The mean of ``trials`` of ``duration`` each, whatever is lost; if none is given, of the profile's length, a
-        second of ``quick``. Where CSIT offers what the link carries, offered is what `Search Partial Drop Rate` calls
-        the ceiling: all that the generator has. It is told beside all other measurands, and no verdict goes by it.
-        Trials that the machine disturbed are repeated; fails with DISTURBED when that leaves less than half of them,
-        and with ERROR, before anything is measured, when the baseline that was named cannot serve.
+        The maximum receive rate is the mean of ``trials`` of ``duration`` each, whatever is lost. Without a duration a
+        trial lasts as long as the profile's: one second in ``quick``. CSIT offers what the link carries; here the
+        generator's ceiling is offered, as the search found it. Reports tell the MRR beside all other measurands, and no
+        verdict rests on it.
+
+        Trials that the machine disturbed are repeated. Fails with DISTURBED when less than half of them are left, and
+        with ERROR, before anything is measured, where the baseline that was named cannot serve.
         """
         measurement = self._state.begun()
         length = measurement.session.profile.trial_duration if duration is None else float(duration)
@@ -134,7 +148,10 @@ class MeasuringKeywords:
         assertion_expected: Any = None,
         message: str | None = None,
     ) -> Any:
-        """Returns what `Measure Maximum Receive Rate` found, and checks it: ``Get MRR    >=    1 Mpps``."""
+        """Returns the rate that `Measure Maximum Receive Rate` found, and checks it.
+
+        | Get MRR    >=    1 Mpps
+        """
         measurement = self._state.test.measurement
         found = measurement.result().measurand(RECEIVE_RATE.name) if isinstance(measurement, ScenarioRun) else None
         if found is None:
@@ -149,7 +166,12 @@ class MeasuringKeywords:
         assertion_expected: Any = None,
         message: str | None = None,
     ) -> Any:
-        """Returns the loss ratio of the test's last `Measure Load`, and checks it: ``Get Loss Ratio    <=    0.1%``."""
+        """Returns the loss ratio of the test's last `Measure Load`, and checks it.
+
+        Fails with GENERATOR_LIMITED or DISTURBED where the trial tells nothing of the SUT.
+
+        | Get Loss Ratio    <=    0.1%
+        """
         trial = self._require_trial()
         if trial.generator_limited:
             raise AssertionError(
@@ -170,7 +192,10 @@ class MeasuringKeywords:
         assertion_expected: Any = None,
         message: str | None = None,
     ) -> Any:
-        """Returns a latency of the test's last `Measure Load`, and checks it: ``Get Latency    p99    <    1 ms``."""
+        """Returns a latency of the test's last `Measure Load`, and checks it. `Send Latency Probes` must come first.
+
+        | Get Latency    p99    <    1 ms
+        """
         trial = self._require_trial()
         if trial.latency is None:
             raise UsageError("the last trial had no latency probes; begin with the keyword Send Latency Probes")
@@ -185,10 +210,12 @@ class MeasuringKeywords:
         assertion_expected: Any = None,
         message: str | None = None,
     ) -> Any:
-        """Returns the PDR, and checks it: ``Get PDR    >=    1 Mpps``.
+        """Returns the PDR that all reports tell, and checks it.
 
-        It is the PDR as all reports tell it: of `Measurement Should Be Stable`, or of two builds the candidate's. A
-        search alone has none, but the `Get Relevant Lower Bound`.
+        `Measurement Should Be Stable` tells it; of two builds it is the candidate's. A search alone has no PDR, but a
+        `Get Relevant Lower Bound`.
+
+        | Get PDR    >=    1 Mpps
         """
         measurement = self._state.test.measurement
         pdr = measurement.result().pdr if measurement is not None else None

@@ -50,16 +50,18 @@ class TestbedKeywords:
     ) -> None:
         """Sets up the testbed that the file ``testbed`` describes, and puts it back when the suite ends.
 
-        A suite may open several, each under an ``alias`` of its own; `Use Testbed` chooses between them. Until then
-        the one that was opened last is used.
+        A suite may open several, each under an ``alias`` of its own. Keywords use the one that was opened last, until
+        `Use Testbed` chooses another.
 
         Where the SUT is reached by SSH and the suite imports SSHLibrary, that library's keywords can use the same
-        connection: `Switch Connection` to the alias of the SUT's host in the testbed file, which is ``sut`` by default.
+        connection: `Switch Connection` to the alias of the SUT's host in the testbed file, ``sut`` by default.
         ``password`` is for a SUT over SSH that takes no key.
 
         A testbed of virtual machines without a kernel of its own boots nothing yet, see `Compare Kernel Builds`.
 
         ``resume`` says that the trials in the output directory are this run's, and need not be made again.
+
+        | Open Testbed    testbed.yaml    profile=standard    tolerance=1%
         """
         self._open(testbed, alias, password, resume, options)
 
@@ -131,14 +133,14 @@ class TestbedKeywords:
 
     @keyword
     def use_testbed(self, alias: str) -> None:
-        """Chooses the testbed that keywords of the running suite use from here on, of those that are open."""
+        """Chooses the open testbed ``alias`` for all keywords of the running suite that follow."""
         self._state.use(alias)
 
     @keyword
     def close_testbed(self, alias: str = "") -> None:
-        """Puts everything back and lets the next run begin. Done at the end of the suite if not before.
+        """Puts everything back on the testbed ``alias``, else on all of the running suite, and lets others run.
 
-        Without ``alias`` it closes all that the running suite has opened.
+        The end of a suite does so by itself.
         """
         mine = [one for one in self._state.testbeds if one.suite == self._state.suite]
         self._close([one for one in mine if not alias or one.alias == alias])
