@@ -32,7 +32,8 @@ from pdrgate.errors import TestbedError
 from pdrgate.gate.sut.cost_counting import counting_of
 from pdrgate.guests.guest import GuestConfig
 from pdrgate.hosts.cpus import plan_cpus
-from pdrgate.knobs import KnobSet, rps_knobs, threaded_napi
+from pdrgate.knobs import KnobSet, rps_knobs
+from pdrgate.knobs.file_knob import threaded_napi
 from pdrgate.measurands.tcp import kernel_cost
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.reading import nested

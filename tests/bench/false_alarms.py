@@ -15,7 +15,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
-from pdrgate.stats import lag1_autocorrelation, monotone_trend, two_modes
+from pdrgate.stats.modes import two_modes
+from pdrgate.stats.ranks import lag1_autocorrelation, monotone_trend
 
 SIZES = (8, 10, 15, 20, 30, 50)
 

@@ -237,8 +237,7 @@ def questions(folder: Path) -> dict[str, Callable[[Connection], object]]:
         "* baseline latest-green": lambda connection: measured(connection, LATEST_GREEN),
         "* what boots of a testbed came to, the newest 500": lambda connection: observations(connection, noise),
         "* tries of two builds": lambda connection: tries(connection, "compared-77"),
-        "* points of a trend, the newest 500": lambda connection: points(connection, asked, limit=500),
-        "points of a trend, all 5,000": lambda connection: points(connection, asked),
+        "* points of a trend, all 5,000": lambda connection: points(connection, asked),
         "names of baselines": pins,
         "list: the newest 50": lambda connection: entries(connection, Wanted(limit=50)),
         "list: 50 of a scenario and verdict": lambda connection: entries(

@@ -25,7 +25,8 @@ from trex_server import TRexServer
 
 from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.traffic.frames import Frames
-from pdrgate.traffic.trex import TRexConfig, TRexGenerator
+from pdrgate.traffic.trex import TRexGenerator
+from pdrgate.traffic.trex.trex_config import TRexConfig
 
 DURATIONS = (0.25, 1.0, 4.0)
 LOADS = (0.9, 1.03, 2.0)

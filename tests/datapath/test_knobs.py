@@ -19,34 +19,29 @@ from pdrgate.errors import EXIT_FAULT, EXIT_PASS, TestbedError
 from pdrgate.hosts.host import ShellHost, local_host, netns_host
 from pdrgate.knobs import (
     MOST_INSTRUCTIONS,
-    FirewallRules,
     InterruptAffinity,
-    Irqbalance,
     Knob,
     KnobSet,
     RootQdisc,
-    channels,
-    coalescing,
     device_interrupts,
     each,
     egress_filter,
-    flow_hash,
     in_turn,
     most_side_routes,
-    mtu,
-    neighbours,
     offloads,
-    pause_frames,
     plan_knobs,
-    rfs_off,
     rings,
     rps,
     side_routes,
     sysctl,
-    threaded_napi,
-    xps,
 )
-from pdrgate.knobs.queues import QueueFiles
+from pdrgate.knobs.ethtool import channels, coalescing, pause_frames
+from pdrgate.knobs.file_knob import mtu, threaded_napi
+from pdrgate.knobs.firewall import FirewallRules
+from pdrgate.knobs.irqbalance import Irqbalance
+from pdrgate.knobs.neighbours import neighbours
+from pdrgate.knobs.queues import QueueFiles, rfs_off, xps
+from pdrgate.knobs.rss import flow_hash
 
 pytestmark = [pytest.mark.datapath, pytest.mark.usefixtures("machine")]
 

@@ -11,7 +11,8 @@ import pytest
 from pdrgate.builds.bpf_build import own_build
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host, netns_host
-from pdrgate.knobs import ANY, KnobSet, knob_from_record
+from pdrgate.knobs import KnobSet, knob_from_record
+from pdrgate.knobs.knob import ANY
 from pdrgate.knobs.port_network import PortNetwork
 
 pytestmark = pytest.mark.datapath

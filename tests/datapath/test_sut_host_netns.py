@@ -8,7 +8,9 @@ import pytest
 
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import HostError, local_host, netns_host
-from pdrgate.knobs import FileKnob, KnobSet, device_attribute, offloads, rps_cpus, rps_knobs, sysctl, threaded_napi
+from pdrgate.knobs import KnobSet, offloads, rps_knobs, sysctl
+from pdrgate.knobs.file_knob import FileKnob, device_attribute, threaded_napi
+from pdrgate.knobs.queues import rps_cpus
 from pdrgate.observers.counters import read_counters
 from pdrgate.observers.environment import capture_environment
 from pdrgate.observers.namespace_counters import NamespaceCounters

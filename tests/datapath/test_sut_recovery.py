@@ -12,7 +12,8 @@ from scripted_child import scripted_children
 
 from pdrgate.errors import StorageError, TestbedError
 from pdrgate.hosts.host import local_host, netns_host
-from pdrgate.knobs import FileKnob, KnobSet, sysctl
+from pdrgate.knobs import KnobSet, sysctl
+from pdrgate.knobs.file_knob import FileKnob
 from pdrgate.safety import processes
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, Resource

@@ -293,8 +293,6 @@ class HistoryContract:
             ]  # fmt: skip
             assert (found[1].value, found[1].lower, found[1].upper) == (1e6, 0.99e6, 1.01e6)
             assert len({one.digest for one in found}) == 3
-            assert points(connection, FINGERPRINT, limit=1) == found[-1:]
-            assert points(connection, FINGERPRINT, since=1.0) == found[1:]
             assert points(connection, FINGERPRINT, "cost") == ()
             assert points(connection, FINGERPRINT | {"testbed": "rack"}) == ()
             listed = all_series(connection, Wanted(scenario="ipv6*"))

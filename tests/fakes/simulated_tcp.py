@@ -89,7 +89,7 @@ class SimulatedTcp(TcpTransfer):
 
 def of_loops(choose: Callable[[], SimulatedLoop]) -> Callable[..., SimulatedTcp]:
     """What stands for `data_path`: the path around the loop that is chosen each time."""
-    return lambda *_: SimulatedTcp(choose())
+    return lambda *_, **__: SimulatedTcp(choose())
 
 
 def transferred(

@@ -9,7 +9,7 @@ from simulated_sut import Behaviour, Ceiling, IdealCurve, SimulatedSut
 from trex_server import TRexServer
 
 from pdrgate.traffic.frames import Path
-from pdrgate.traffic.trex import TRexConfig
+from pdrgate.traffic.trex.trex_config import TRexConfig
 
 SATURATION = 1e6
 """Packets/s that the SUT forwards unless a test says otherwise."""

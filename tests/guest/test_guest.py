@@ -87,7 +87,7 @@ def test_a_distribution_kernel_boots_and_is_a_host(booted, expendable, request, 
     assert read_kernel_log(guest).taint == 0
     assert guest.check() == ()
     assert int(Path(f"/proc/{guest.pid}/statm").read_text().split()[1]) * resource.getpagesize() < 1 << 30
-    assert "Linux version" in guest.console_text()
+    assert "Linux version" in guest._console.text()
     # Programs lie at the same addresses each time, so that an emulator need not translate them anew.
     maps = [guest.run("cat", "/proc/self/maps").stdout for _ in range(2)]
     assert maps[0] == maps[1]
@@ -193,7 +193,7 @@ def test_a_kernel_that_hangs_is_told_with_the_end_of_its_console(booting, cloud,
         for _ in range(100):  # a busy machine may be silent for as long on its way there
             with pytest.raises(GuestError, match=r"no sign of life within 2 s of its .*does not answer; ") as error:
                 guest.wait(2)
-            if "Run /bin/cat as init process" in guest.console_text():
+            if "Run /bin/cat as init process" in guest._console.text():
                 break
     assert re.search(r" of its last word and .* its console ends with: ", str(error.value))
     assert error.value.crash is None

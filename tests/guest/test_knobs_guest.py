@@ -16,27 +16,22 @@ from pdrgate.errors import TestbedError
 from pdrgate.guests.guest import Guest, GuestConfig
 from pdrgate.guests.qemu import NetworkPort
 from pdrgate.knobs import (
-    FlowHash,
-    IndirectionTable,
     InterruptAffinity,
-    Irqbalance,
     Knob,
     KnobSet,
     RootQdisc,
-    Smt,
-    channels,
-    coalescing,
     device_interrupts,
     each,
-    flow_hash,
-    idle_latency,
     in_turn,
-    pause_frames,
     plan_knobs,
     rings,
     rps,
-    xps,
 )
+from pdrgate.knobs.cpu import Smt, idle_latency
+from pdrgate.knobs.ethtool import channels, coalescing, pause_frames
+from pdrgate.knobs.irqbalance import Irqbalance
+from pdrgate.knobs.queues import xps
+from pdrgate.knobs.rss import FlowHash, IndirectionTable, flow_hash
 from pdrgate.safety.journal import Journal
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]

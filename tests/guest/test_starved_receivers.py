@@ -8,7 +8,8 @@ import pytest
 from configurations import NAMESPACES, as_it_is, compared, fair
 
 from pdrgate.gate.run.scenario import Scenario
-from pdrgate.measurands import LeastDelivered, PartialDropRate
+from pdrgate.measurands import PartialDropRate
+from pdrgate.measurands.starvation import LeastDelivered
 from pdrgate.results.verdict import Verdict
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("capable", "nothing_left_by_runs")]

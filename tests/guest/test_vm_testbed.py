@@ -289,7 +289,7 @@ def begun():
     return VmTestbed(kernel_build(sys.argv[2]), cpus, journal, Path(sys.argv[1]), machine=machine)
 one = begun().ready()
 two = begun()
-while not two.guest.console_text():
+while not two.guest._console.text():
     time.sleep(0.05)
 print(one.guest.pid, two.guest.pid, flush=True)
 sys.stdin.readline()

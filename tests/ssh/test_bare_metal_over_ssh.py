@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from ssh_server import SshServer
 
-from pdrgate.bare_metal import FileSink, RestartError, wait_for_boot
-from pdrgate.bare_metal.host_files import put_checked
+from pdrgate.bare_metal.booting import RestartError, wait_for_boot
+from pdrgate.bare_metal.host_files import FileSink, put_checked
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.ssh import SshConnection, SshHost
 

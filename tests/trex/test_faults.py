@@ -26,7 +26,8 @@ import pdrgate.traffic.trex.trex_generator as generator_module
 from pdrgate.cause import CauseKind
 from pdrgate.errors import GeneratorError, TestbedError
 from pdrgate.traffic.frames import Frames
-from pdrgate.traffic.trex import TRexConfig, TRexGenerator
+from pdrgate.traffic.trex import TRexGenerator
+from pdrgate.traffic.trex.trex_config import TRexConfig
 
 Serve = Callable[..., TRexServer]
 Connect = Callable[..., TRexGenerator]

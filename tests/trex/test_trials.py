@@ -18,7 +18,8 @@ from pdrgate.errors import GeneratorError, UsageError
 from pdrgate.search.goals import Goal
 from pdrgate.search.mlr import GoalOutcome, search
 from pdrgate.traffic.frames import Frames
-from pdrgate.traffic.trex import TRexConfig, TRexGenerator
+from pdrgate.traffic.trex import TRexGenerator
+from pdrgate.traffic.trex.trex_config import TRexConfig
 from pdrgate.trial import Trial
 
 Serve = Callable[..., TRexServer]

@@ -10,18 +10,14 @@ from pathlib import Path
 import pytest
 from fake_machine import DEFAULT, FakeMachine, FullSink, TornSink
 
-from pdrgate.bare_metal import (
-    BareMetal,
-    InstallError,
-    Layout,
-    LoaderError,
-    LoaderName,
-    RestartError,
-    choose_loader,
-    wait_for_boot,
-)
+from pdrgate.bare_metal import BareMetal
+from pdrgate.bare_metal.booting import RestartError, wait_for_boot
+from pdrgate.bare_metal.choice import choose_loader
 from pdrgate.bare_metal.grub import MenuEntry, parse_config
 from pdrgate.bare_metal.host_files import packed_modules
+from pdrgate.bare_metal.installation import InstallError
+from pdrgate.bare_metal.layout import Layout
+from pdrgate.bare_metal.loader import LoaderError, LoaderName
 from pdrgate.builds.kernel_build import BuildError, KernelBuild, kernel_build
 from pdrgate.errors import TestbedError
 

@@ -17,7 +17,9 @@ from simulated_sut import (
 )
 
 from pdrgate.phase import Phase
-from pdrgate.stability import Assessment, Bounds, Label, StabilityCheck, StabilityVerdict, TirReading, assess
+from pdrgate.stability import Assessment, StabilityVerdict, TirReading, assess
+from pdrgate.stability.checks import Bounds, StabilityCheck
+from pdrgate.stability.throughput_increase import Label
 from pdrgate.trial import Trial
 
 MPPS = 1e6

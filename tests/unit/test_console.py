@@ -7,8 +7,9 @@ import subprocess
 from dataclasses import replace
 
 import pytest
+from console_faults import find_crashes
 
-from pdrgate.crashes.faults import Crash, find_crashes, gravest_crash, last_lines
+from pdrgate.crashes.faults import Crash, gravest_crash, last_lines
 from pdrgate.crashes.kernel_log import parse_warnings, taint_words
 from pdrgate.crashes.source_lines import SourceLines
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pdrgate.stability import LoadLossCurve
-from pdrgate.stability.curve import crossing, first_past
+from pdrgate.stability.curve import LoadLossCurve, crossing, first_past
 from pdrgate.trial import LOOKS, Trial
 
 

@@ -28,7 +28,8 @@ from pdrgate.reports.ci.junit import junit
 from pdrgate.results.model import ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.patience import Patience
-from pdrgate.stability import LoadLossCurve, assess
+from pdrgate.stability import assess
+from pdrgate.stability.curve import LoadLossCurve
 from pdrgate.trial import Trial
 
 STALLED = "stalls of CPU 1, the longest of 38.2 ms, 9 % of the trial"

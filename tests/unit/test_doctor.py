@@ -23,7 +23,8 @@ from pdrgate.errors import GeneratorError, TestbedError, closed_on_error
 from pdrgate.guests.accelerator import KvmFinding, KvmRecord
 from pdrgate.hosts.cpus import CpuPlan
 from pdrgate.hosts.host import CommandError, Completed, HostError, local_host
-from pdrgate.knobs import FileKnob, KnobSet
+from pdrgate.knobs import KnobSet
+from pdrgate.knobs.file_knob import FileKnob
 from pdrgate.observers.cpu_use import descendants, parse_threads, watch_cpus
 from pdrgate.observers.environment import Environment, PortEnvironment
 from pdrgate.observers.reading import Counter, Place, Reading

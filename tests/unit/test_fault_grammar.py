@@ -12,9 +12,10 @@ import re._parser as parser
 from collections.abc import Callable, Iterator
 
 import pytest
+from console_faults import find_crashes
 
 from pdrgate.crashes import console_line, faults, grammar, kernel_log, untelling
-from pdrgate.crashes.faults import Crash, FaultReader, find_crashes, last_lines
+from pdrgate.crashes.faults import Crash, FaultReader, last_lines
 from pdrgate.crashes.kernel_log import KernelLog, parse_warnings, read_kernel_log
 from pdrgate.crashes.untelling import tells
 from pdrgate.hosts.host import Completed

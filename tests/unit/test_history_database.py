@@ -116,7 +116,7 @@ WITH_PASSWORD = (
     "words",
     [
         ("gate",), ("calibrate",), ("trend",), ("history", "list"), ("history", "import", "x"),
-        ("history", "baselines"), ("watch", "x", "--against", "y"),
+        ("history", "baselines"), ("history", "ungated", "x"),
     ],
 )  # fmt: skip
 def test_a_password_on_the_command_line_is_refused_and_not_told(

@@ -28,7 +28,8 @@ from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.session import Session
 from pdrgate.hosts.host import local_host
-from pdrgate.knobs import FileKnob, KnobSet
+from pdrgate.knobs import KnobSet
+from pdrgate.knobs.file_knob import FileKnob
 from simulated_sut import Behaviour, IdealCurve, SimulatedSut
 
 ROBOT_LIBRARY_SCOPE = "GLOBAL"

@@ -9,17 +9,17 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from pdrgate.stats import (
+from pdrgate.stats.intervals import (
     Interval,
     change_interval,
     delta_ucl,
     mean,
     paired_change_interval,
+    relative,
     sample_deviation,
     t_interval,
     t_quantile,
 )
-from pdrgate.stats.intervals import relative
 
 values = st.floats(min_value=-1e6, max_value=1e6).map(lambda value: round(value, 3))
 samples = st.lists(values, min_size=2, max_size=30)

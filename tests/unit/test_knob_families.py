@@ -9,43 +9,34 @@ from fake_host import CPU, FakeHost, ToolError, machine
 
 from pdrgate.errors import TestbedError
 from pdrgate.knobs import (
-    ANY,
-    FirewallRules,
-    FlowHash,
-    Governor,
-    IndirectionTable,
     InterruptAffinity,
-    Irqbalance,
     Knob,
     KnobSet,
-    QueueFiles,
     RootQdisc,
-    Smt,
-    Turbo,
-    Undone,
-    channels,
-    coalescing,
     device_interrupts,
     each,
     egress_filter,
-    flow_hash,
-    idle_latency,
     in_turn,
     knob_from_record,
-    mtu,
-    neighbours,
     of_whole_machine,
     offloads,
-    pause_frames,
     put_back,
-    rfs_off,
     rings,
     rps,
     side_routes,
     sysctl,
-    xps,
 )
+from pdrgate.knobs.cpu import Governor, Smt, Turbo, idle_latency
 from pdrgate.knobs.cpu_shares import last_number
+from pdrgate.knobs.ethtool import channels, coalescing, pause_frames
+from pdrgate.knobs.file_knob import mtu
+from pdrgate.knobs.firewall import FirewallRules
+from pdrgate.knobs.irqbalance import Irqbalance
+from pdrgate.knobs.knob import ANY
+from pdrgate.knobs.knob_set import Undone
+from pdrgate.knobs.neighbours import neighbours
+from pdrgate.knobs.queues import QueueFiles, rfs_off, xps
+from pdrgate.knobs.rss import FlowHash, IndirectionTable, flow_hash
 
 MAC = "02:00:00:00:00:01"
 RULES = "table inet t {\n\tchain c {\n\t\tudp dport 53 counter packets 7 bytes 99 drop\n\t}\n}\n"

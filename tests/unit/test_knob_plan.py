@@ -16,33 +16,28 @@ from knob_snapshot import snapshot
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import HostError
 from pdrgate.knobs import (
-    FirewallRules,
-    Governor,
-    Irqbalance,
     Knob,
     KnobSet,
     PlannedKnob,
     RootQdisc,
-    Smt,
-    Turbo,
-    channels,
-    coalescing,
     each,
-    idle_latency,
     in_turn,
     knob_from_record,
     knobs_text,
-    mtu,
-    neighbours,
     offloads,
-    pause_frames,
     plan_knobs,
     put_back,
     rings,
     rps,
     sysctl,
-    xps,
 )
+from pdrgate.knobs.cpu import Governor, Smt, Turbo, idle_latency
+from pdrgate.knobs.ethtool import channels, coalescing, pause_frames
+from pdrgate.knobs.file_knob import mtu
+from pdrgate.knobs.firewall import FirewallRules
+from pdrgate.knobs.irqbalance import Irqbalance
+from pdrgate.knobs.neighbours import neighbours
+from pdrgate.knobs.queues import xps
 from pdrgate.testbeds.testbed_file import load_testbed
 
 FULL = """\

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from pdrgate.gate.verdicts.build_latency import latencies, latency_trials
 from pdrgate.gate.verdicts.change_verdict import told
-from pdrgate.measurands import LATENCY, Ask, LatencyTrials, MedianLatency, TailLatency
-from pdrgate.measurands.latency import probe_rate
+from pdrgate.measurands import LATENCY, Ask, LatencyTrials
+from pdrgate.measurands.latency import MedianLatency, TailLatency, probe_rate
 from pdrgate.measurands.measurand import is_counted
 from pdrgate.reports.words.latencies import latency_cells, latency_lines
 from pdrgate.results.model import ChangeResult, LatencyResult, PdrResult, ScenarioResult

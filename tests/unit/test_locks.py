@@ -20,8 +20,10 @@ from pdrgate.hosts.ssh_target import SshTarget
 from pdrgate.safety.locks import MACHINE, Lease, Resource, whole_machine
 from pdrgate.safety.processes import ProcessId
 from pdrgate.safety.state_folder import sut_lock
-from pdrgate.testbeds import LocalNetns, LocalVm, Rack, sharing
+from pdrgate.testbeds import LocalVm, sharing
 from pdrgate.testbeds.config import GeneratorConfig
+from pdrgate.testbeds.netns.netns_config import LocalNetns
+from pdrgate.testbeds.rack.rack_config import Rack
 from pdrgate.testbeds.rack.rack_host import HostConfig
 from pdrgate.testbeds.rack.rack_keys import PortConfig
 from pdrgate.traffic.trex.trex_config import TRexConfig

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pdrgate.stats import critical_separation, two_modes
+from pdrgate.stats.modes import critical_separation, two_modes
 
 
 def flipping(random: np.random.Generator, runs: int, noise: float) -> list[float]:

@@ -8,7 +8,8 @@ import pytest
 from causes import because
 
 from pdrgate.gate.scenarios.load_plan import overloads
-from pdrgate.measurands import Ask, LivelockThreshold, OverloadThroughput
+from pdrgate.measurands import Ask, OverloadThroughput
+from pdrgate.measurands.overload import LivelockThreshold
 from pdrgate.phase import Phase
 from pdrgate.trial import Trial
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from pdrgate.stability import Assessment, Experiment, StabilityVerdict, TirReading, assess, read_experiments
+from pdrgate.stability import Assessment, StabilityVerdict, TirReading, assess, read_experiments
+from pdrgate.stability.trial_files import Experiment
 
 PUBLISHED = Path(__file__).resolve().parents[2].parent / "shared" / "pastrami"
 needs_the_data = pytest.mark.skipif(

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from pdrgate.errors import TestbedError
-from pdrgate.testbeds import Rack, load_testbed
+from pdrgate.testbeds import load_testbed
 from pdrgate.testbeds.config import Claim
+from pdrgate.testbeds.rack.rack_config import Rack
 from pdrgate.testbeds.rack.rack_host import HostConfig
 from pdrgate.testbeds.rack.rack_testbed import RackTestbed
 

@@ -7,7 +7,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from simulated_sut import IdealCurve
 
-from pdrgate.stability import Label, TirReading, detect_saturation, throughput_increase_ratios
+from pdrgate.stability import TirReading
+from pdrgate.stability.throughput_increase import Label, detect_saturation, throughput_increase_ratios
 
 LOADS = [1.0, 2.0, 3.0, 4.0, 5.0]
 

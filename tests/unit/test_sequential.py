@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pdrgate.stats import log_likelihood_ratio, resolvable, sample_deviation, winsorised
+from pdrgate.stats.intervals import sample_deviation
 from pdrgate.stats.order import order_effect, without_order
-from pdrgate.stats.sequential import ALIKE, drifting_likelihood_ratio
+from pdrgate.stats.robust import winsorised
+from pdrgate.stats.sequential import ALIKE, drifting_likelihood_ratio, log_likelihood_ratio, resolvable
 
 VALUES = st.lists(st.floats(-1.0, 1.0), min_size=2, max_size=30)
 

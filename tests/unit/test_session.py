@@ -16,7 +16,8 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.scenario_run import ScenarioRun
 from pdrgate.hosts.host import Host, local_host
-from pdrgate.knobs import FileKnob, KnobSet
+from pdrgate.knobs import KnobSet
+from pdrgate.knobs.file_knob import FileKnob
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease
 from pdrgate.safety.recovery import recover_stale

@@ -68,7 +68,7 @@ def test_modes_are_visited_about_equally() -> None:
 
 @pytest.mark.parametrize("heavy", [False, True])
 def test_noise_has_the_deviation_asked_for(heavy: bool) -> None:
-    from pdrgate.stats import sample_deviation
+    from pdrgate.stats.intervals import sample_deviation
 
     sut = SimulatedSut(IdealCurve(1e6), Behaviour(0.02, heavy_tails=heavy), seed=3)
     rates = [sut.measure(2e6, 1.0).forwarding_rate for _ in range(3000)]
@@ -76,7 +76,7 @@ def test_noise_has_the_deviation_asked_for(heavy: bool) -> None:
 
 
 def test_correlated_noise_is_alike_from_trial_to_trial() -> None:
-    from pdrgate.stats import lag1_autocorrelation
+    from pdrgate.stats.ranks import lag1_autocorrelation
 
     sut = SimulatedSut(IdealCurve(1e6), Behaviour(0.02, correlation=0.9), seed=3)
     found = lag1_autocorrelation([sut.measure(2e6, 1.0).forwarding_rate for _ in range(300)])

@@ -15,8 +15,9 @@ import pytest
 
 from pdrgate.cause import Cause, CauseKind, causes_in_words
 from pdrgate.errors import TestbedError
-from pdrgate.guests.metering import Counts, Executed, SpeedObserver, SpeedRecord, VcpuMeter, plugin
+from pdrgate.guests.metering import SpeedObserver, SpeedRecord, VcpuMeter, plugin
 from pdrgate.guests.metering import plugin as built
+from pdrgate.guests.metering.meter import Counts, Executed
 from pdrgate.guests.metering.speed import starvation
 from pdrgate.observers.reading import Counter, Place
 

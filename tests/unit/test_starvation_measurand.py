@@ -9,7 +9,8 @@ from causes import because
 
 from pdrgate.gate.run.profile import BOOT_GRID
 from pdrgate.gate.scenarios.load_plan import ends, past_the_pdr
-from pdrgate.measurands import Ask, LeastDelivered
+from pdrgate.measurands import Ask
+from pdrgate.measurands.starvation import LeastDelivered
 from pdrgate.phase import Phase
 from pdrgate.trial import LOOKS, Trial
 

@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 
 from pdrgate.errors import EXIT_FAULT, TestbedError
-from pdrgate.testbeds import LocalNetns, load_testbed
+from pdrgate.testbeds import load_testbed
 from pdrgate.testbeds.config import GeneratorConfig
+from pdrgate.testbeds.netns.netns_config import LocalNetns
 
 SHIPPED = Path(__file__).parents[2] / "resources/testbeds/local-netns.yaml"
 DEEP = 2 * sys.getrecursionlimit()

@@ -9,9 +9,10 @@ import pytest
 
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.ssh_target import SshTarget
-from pdrgate.testbeds import Rack, TestbedConfig, load_testbed
+from pdrgate.testbeds import TestbedConfig, load_testbed
 from pdrgate.testbeds.config import GeneratorConfig
 from pdrgate.testbeds.kinds import KINDS
+from pdrgate.testbeds.rack.rack_config import Rack
 from pdrgate.testbeds.rack.rack_host import HostConfig
 from pdrgate.testbeds.rack.rack_keys import PortConfig, StationConfig
 from pdrgate.traffic.trex.trex_config import TRexConfig

@@ -34,7 +34,8 @@ from pdrgate.gate.scenarios.transfer_run import TransferRun, station_limited
 from pdrgate.gate.verdicts.baseline import Baselines, BaselineSource, HistoryBaselines, name_in_history
 from pdrgate.history.address import Address
 from pdrgate.history.noise_file import NoiseStore
-from pdrgate.measurands import ByteCost, LoadedRoundTrip, TcpThroughput, Transmissions, WindowCurve
+from pdrgate.measurands import TcpThroughput, WindowCurve
+from pdrgate.measurands.tcp import ByteCost, LoadedRoundTrip, Transmissions
 from pdrgate.phase import Phase
 from pdrgate.reports.pages.scenario_parts import fragments, pictures
 from pdrgate.results.model import ScenarioResult
@@ -478,7 +479,7 @@ def test_two_configurations_in_pairs(
 ) -> None:
     loops = {"baseline": SimulatedLoop(), "candidate": candidate}
 
-    def path(name: str, program: Path | None, *_: object) -> SimulatedTcp:
+    def path(name: str, program: Path | None, *_: object, **__: object) -> SimulatedTcp:
         return SimulatedTcp(loops[str(program)])
 
     monkeypatch.setattr("pdrgate.gate.sut.prepared_sut.data_path", path)

@@ -5,23 +5,6 @@ systemd-boot's one-shot entry) or it is started by kexec, so that any further re
 the default kernel back. docs/bare-metal.md says what a host needs, and what of this has never run on hardware.
 """
 
-from pdrgate.bare_metal.booting import BareMetal, RestartError, wait_for_boot
-from pdrgate.bare_metal.choice import choose_loader
-from pdrgate.bare_metal.host_files import FileSink
-from pdrgate.bare_metal.installation import InstallError
-from pdrgate.bare_metal.layout import InstalledKernel, Layout
-from pdrgate.bare_metal.loader import BootLoader, LoaderError, LoaderName
+from pdrgate.bare_metal.booting import BareMetal
 
-__all__ = [
-    "BareMetal",
-    "BootLoader",
-    "FileSink",
-    "InstallError",
-    "InstalledKernel",
-    "Layout",
-    "LoaderError",
-    "LoaderName",
-    "RestartError",
-    "choose_loader",
-    "wait_for_boot",
-]  # fmt: skip
+__all__ = ["BareMetal"]

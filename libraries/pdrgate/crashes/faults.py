@@ -236,14 +236,6 @@ class _Report:
         return Crash(self.kind, self.line, self.place or self.pc, tuple(self.trace), tuple(sorted(self.locks)))
 
 
-def find_crashes(console: str) -> tuple[Crash, ...]:
-    """All faults on a console, in the order they were told."""
-    reader = FaultReader()
-    reader.read(console)
-    reader.end()
-    return reader.faults
-
-
 def gravest_crash(crashes: Iterable[Crash]) -> Crash | None:
     """The one to tell: the first of the gravest kind; None when there is none."""
     return min(crashes, key=lambda crash: GRAVITY.index(crash.kind), default=None)

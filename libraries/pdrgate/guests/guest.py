@@ -321,10 +321,6 @@ class Guest:
         if awake is not None:
             awake.close()
 
-    def console_text(self) -> str:
-        """All that the guest wrote to its console so far."""
-        return self._console.text()
-
     def crashes(self) -> tuple[Crash, ...]:
         """The faults on the console so far, with source lines when the build has a vmlinux."""
         return self._lines.decode(self._console.faults())

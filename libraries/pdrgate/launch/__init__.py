@@ -2,9 +2,9 @@
 
 from pdrgate.launch.folders import followed, give_file_to_caller, give_to_caller, new_folder
 from pdrgate.launch.running import Telling, run_gate
-from pdrgate.launch.suites import Listed, check, default_testbed, found, listed
+from pdrgate.launch.suites import check, default_testbed, found, listed
 
 __all__ = [
-    "Listed", "Telling", "check", "default_testbed", "followed", "found", "give_file_to_caller", "give_to_caller",
-    "listed", "new_folder", "run_gate",
+    "Telling", "check", "default_testbed", "followed", "found", "give_file_to_caller", "give_to_caller", "listed",
+    "new_folder", "run_gate",
 ]  # fmt: skip

@@ -1,8 +1,8 @@
 """What is measured (floor 3): each measurand says which trials it needs, and what they come to."""
 
-from pdrgate.measurands.cost import Cost, PacketCost
-from pdrgate.measurands.description import Description, MeasurandRole, Tolerance, TolerancesAsked
-from pdrgate.measurands.latency import LatencyTrials, MedianLatency, TailLatency
+from pdrgate.measurands.cost import Cost
+from pdrgate.measurands.description import Description, MeasurandRole, TolerancesAsked
+from pdrgate.measurands.latency import LatencyTrials
 from pdrgate.measurands.measurand import (
     LATENCY,
     PAST_TRIALS,
@@ -13,7 +13,7 @@ from pdrgate.measurands.measurand import (
     Setting,
     replicate_of,
 )
-from pdrgate.measurands.overload import LivelockThreshold, OverloadThroughput
+from pdrgate.measurands.overload import OverloadThroughput
 from pdrgate.measurands.pdr import PartialDropRate
 from pdrgate.measurands.receive_rate import RECEIVE_RATE
 from pdrgate.measurands.registry import (
@@ -29,27 +29,14 @@ from pdrgate.measurands.registry import (
     unit_of,
 )
 from pdrgate.measurands.saturation import SaturationThroughput
-from pdrgate.measurands.starvation import LeastDelivered
 from pdrgate.measurands.sweep import Sweep
-from pdrgate.measurands.tcp import (
-    AtRest,
-    ByteCost,
-    LoadedRoundTrip,
-    TcpThroughput,
-    TransferAsk,
-    TransferMeasurand,
-    TransferSetting,
-    TransferStep,
-    Transmissions,
-)
+from pdrgate.measurands.tcp import AtRest, TcpThroughput, TransferAsk, TransferMeasurand, TransferSetting, TransferStep
 from pdrgate.measurands.window_curve import WindowCurve
 
 __all__ = [
-    "DESCRIPTIONS", "LATENCY", "OF_TRANSFERS", "OF_TRIALS", "PAST_TRIALS", "RECEIVE_RATE", "Ask", "AtRest", "ByteCost",
-    "Compared", "Cost", "Description", "LatencyTrials", "LeastDelivered", "LivelockThreshold", "LoadedRoundTrip",
-    "Measurand", "MeasurandRole", "MedianLatency", "OverloadThroughput", "PacketCost", "PartialDropRate",
-    "ReplicateStep", "SaturationThroughput", "Setting", "Sweep", "TailLatency", "TcpThroughput", "Tolerance",
-    "TolerancesAsked", "TransferAsk", "TransferMeasurand", "TransferSetting", "TransferStep", "Transmissions",
-    "WindowCurve", "compared_of", "described", "lower_is_better", "of_setting", "of_transfers", "replicate_of",
-    "told_of", "unit_of",
+    "DESCRIPTIONS", "LATENCY", "OF_TRANSFERS", "OF_TRIALS", "PAST_TRIALS", "RECEIVE_RATE", "Ask", "AtRest", "Compared",
+    "Cost", "Description", "LatencyTrials", "Measurand", "MeasurandRole", "OverloadThroughput", "PartialDropRate",
+    "ReplicateStep", "SaturationThroughput", "Setting", "Sweep", "TcpThroughput", "TolerancesAsked", "TransferAsk",
+    "TransferMeasurand", "TransferSetting", "TransferStep", "WindowCurve", "compared_of", "described",
+    "lower_is_better", "of_setting", "of_transfers", "replicate_of", "told_of", "unit_of",
 ]  # fmt: skip

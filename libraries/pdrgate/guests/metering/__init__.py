@@ -1,10 +1,7 @@
 """A guest's virtual CPU counted, and held at a constant speed: a plugin for QEMU, and its memory's reader."""
 
-from pdrgate.guests.metering.meter import Counts, Executed, VcpuMeter
+from pdrgate.guests.metering.meter import VcpuMeter
 from pdrgate.guests.metering.plugin import plugin
 from pdrgate.guests.metering.speed import CpuSpeed, SpeedChoice, SpeedObserver, SpeedRecord, unheld_speed
 
-__all__ = [
-    "Counts", "CpuSpeed", "Executed", "SpeedChoice", "SpeedObserver", "SpeedRecord", "VcpuMeter", "plugin",
-    "unheld_speed",
-]  # fmt: skip
+__all__ = ["CpuSpeed", "SpeedChoice", "SpeedObserver", "SpeedRecord", "VcpuMeter", "plugin", "unheld_speed"]

@@ -120,9 +120,6 @@ def points(
     connection: Connection,
     fingerprint: Mapping[str, str] | str,
     measurand: str = PDR,
-    *,
-    since: float | None = None,
-    limit: int | None = None,
 ) -> tuple[Point, ...]:
     """The values of a measurand over builds and time, the oldest first.
 
@@ -133,8 +130,6 @@ def points(
         fingerprint: of the scenario as it is measured now, or the digest of a `ListedSeries`. What a build has a say in
             (its kernel, first of all) may differ; all else, testbed and profile included, is equal in all points.
         measurand: ``PDR``, ``saturation throughput``, ``cost``.
-        since: seconds of the epoch.
-        limit: the newest so many.
     """
     digest = fingerprint if isinstance(fingerprint, str) else series(fingerprint)
     asked = (
@@ -147,12 +142,10 @@ def points(
         .join(RunRow, RunRow.id == ResultRow.run_id)
         .where(SideRow.series == digest, SideRow.side != "baseline", MeasurandRow.name == measurand)
         .where(ResultRow.verdict.is_not(None))
-        .order_by(SideRow.started.desc(), SideRow.id.desc())
+        .order_by(SideRow.started, SideRow.id)
     )  # fmt: skip
-    if since is not None:
-        asked = asked.where(SideRow.started >= since)
-    rows = connection.execute(asked.limit(limit)).mappings().all()
-    return tuple(Point(**{**row, "verdict": Verdict(row["verdict"])}) for row in reversed(rows))
+    rows = connection.execute(asked).mappings()
+    return tuple(Point(**{**row, "verdict": Verdict(row["verdict"])}) for row in rows)
 
 
 def point_cost(connection: Connection, digest: str, point: Point) -> CostResult | None:

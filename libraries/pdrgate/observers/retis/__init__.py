@@ -4,6 +4,6 @@ The collector (https://retis.readthedocs.io) is a program of its own on the SUT'
 by its Python bindings, in a process of their own: both are GPL-2.0.
 """
 
-from pdrgate.observers.retis.tracer import Retis, RetisTrace
+from pdrgate.observers.retis.tracer import Retis
 
-__all__ = ["Retis", "RetisTrace"]
+__all__ = ["Retis"]

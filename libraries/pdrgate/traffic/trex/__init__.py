@@ -4,7 +4,6 @@
 how some of it came back, all without I/O; `process` runs `worker`, the one program that loads a TRex client.
 """
 
-from pdrgate.traffic.trex.trex_config import TRexConfig
 from pdrgate.traffic.trex.trex_generator import TRexGenerator
 
-__all__ = ["TRexConfig", "TRexGenerator"]
+__all__ = ["TRexGenerator"]
