@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pdrgate.results.verdict import Verdict
 
 Pairs = tuple[tuple[float, float], ...]
-"""Of one measurand, what the baseline's and the candidate's boot of each pair came to, in measured order."""
+"""What the baseline's and the candidate's boot of each pair came to in one measurand, in measured order."""
 
 LASTING = 7 * 86400.0
 """Seconds that a try counts for: a retry comes sooner, and later on a machine may be another one unseen."""
@@ -19,7 +19,7 @@ _LONGEST = 1000
 _MOST = 1000
 """Pairs of one try."""
 _REACH = 1e30
-"""Of values, and of their inverses: all units that anything is measured in stay far within."""
+"""The largest value, and the largest inverse of one: all units that anything is measured in stay far within."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +29,10 @@ class Try:
     run: str
     """What tells it from others."""
     when: float
-    """When it ended, seconds of the epoch."""
+    """When the try ended, seconds of the epoch."""
     verdict: str
     pairs: Mapping[str, Pairs]
-    """By measurand."""
+    """The pairs of each measurand."""
     afresh: bool = False
     """Whether it was asked to forget those before it."""
     resumed: bool = False
@@ -56,7 +56,7 @@ class Try:
 
 
 def counting(tries: Iterable[Try], now: float) -> tuple[Try, ...]:
-    """Those that the next one goes on with, oldest first: all since the last that began afresh, of the last week.
+    """The tries that the next one goes on with, oldest first: all since the last that began afresh, of the last week.
 
     Pairs of one run that stand there twice count once. What is no try, or is told of the future, counts for nothing,
     and forgets no other one.

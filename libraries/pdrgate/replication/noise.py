@@ -23,15 +23,15 @@ KNOWN = 2.0
 DAYS = 3
 """Days on which one build was measured, from which on what a day adds is known."""
 _DAYS_FREEDOM = 1.5
-"""And degrees of freedom of the days' values: those of three days, until a fortnight later."""
+"""Degrees of freedom of the days' values: those of three days, until a fortnight later."""
 _DAY = 86400.0
 _STATED = 1e6
-"""Those of a deviation that needs no measuring."""
+"""Degrees of freedom of a deviation that needs no measuring."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialScatter:
-    """Of trials within a boot: the deviation of their logs, and how many there are."""
+    """The deviation of the logs of trials within a boot, and how many there are."""
 
     deviation: float
     count: int
@@ -46,11 +46,11 @@ class ObservedBoot:
     boot: str
     """What tells the boot from others."""
     pair: int = 0
-    """Which it is one of; 0: none."""
+    """The number of its pair; 0: it is of none."""
     values: Mapping[str, float]
-    """By measurand."""
+    """Values by measurand."""
     within: Mapping[str, TrialScatter] = field(default_factory=dict)
-    """By measurand, where a boot's trials tell."""
+    """Scatter by measurand, where a boot's trials tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,20 +65,21 @@ class NoiseObservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurandNoise:
-    """Of one measurand; deviations are of logs. None is what is not known."""
+    """What is known of one measurand's noise; deviations are of logs. None is what is not known."""
 
     measurand: str
     better: Better = "higher"
     pairs: Deviation | None = None
-    """Of pairs' ratios, those of boots that dip left out, lone ones that lie apart pulled in as a comparison does."""
+    """The deviation of pairs' ratios: boots that dip are left out, lone ratios that lie apart pulled in as in a
+    comparison."""
     boots: Deviation | None = None
-    """From boot to boot of a build, boots that dip left out."""
+    """The deviation from boot to boot of a build; boots that dip are left out."""
     days: Deviation | None = None
-    """From day to day of a build: of the median of each day's boots."""
+    """The deviation from day to day of a build, of the median of each day's boots."""
     days_seen: int = 0
     """Days on which one build was measured, of the build that was on most."""
     within: Deviation | None = None
-    """From trial to trial within a boot."""
+    """The deviation from trial to trial within a boot."""
     drift: float | None = None
     """Relative change from the first to the last pair of the newest comparison."""
     dips: int = 0
@@ -124,13 +125,13 @@ class MeasurandNoise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseFloor:
-    """Of one testbed."""
+    """What the boots of one testbed deviate by."""
 
     measurands: Mapping[str, MeasurandNoise] = field(default_factory=dict)
     pairs: int = 0
-    """That it rests on."""
+    """How many pairs it rests on."""
     boots: int = 0
-    """Those of pairs included."""
+    """How many boots it rests on, those of pairs included."""
     measured: float | None = None
     """When the newest observation was made, seconds of the epoch; None: there is none."""
 
@@ -140,7 +141,7 @@ class NoiseFloor:
 
     @classmethod
     def stated(cls, measurands: Iterable[str], boots_deviate: float) -> NoiseFloor:
-        """One that a person states: what the logs of boots deviate by, of all these measurands."""
+        """The floor that a person states: what the logs of boots deviate by, in all these measurands."""
         known = Deviation(boots_deviate, _STATED)
         no_more = Deviation(0.0, _STATED)
         return cls(
@@ -230,7 +231,7 @@ def _of_days(
 
 
 _Levels = dict[tuple[int, str], dict[str, list[Weighed]]]
-"""By observation and build, the logs of each boot."""
+"""The logs of each boot, by observation and build."""
 
 
 def _of_boots(groups: _Levels) -> tuple[Deviation | None, set[tuple[int, str, str]], int]:
@@ -253,7 +254,7 @@ def _of_boots(groups: _Levels) -> tuple[Deviation | None, set[tuple[int, str, st
 
 
 def _larger(one: Deviation | None, other: Deviation | None) -> Deviation | None:
-    """Of two that are known the larger; else the one that is known better."""
+    """The larger of two deviations that are known; else the one that is known better."""
     found = [each for each in (one, other) if each is not None]
     known = [each for each in found if each.freedom >= KNOWN]
     if known:
@@ -270,7 +271,7 @@ def _within(scatters: Sequence[tuple[TrialScatter, float]]) -> Deviation | None:
 
 
 def _pairs(observation: NoiseObservation) -> list[tuple[ObservedBoot, ObservedBoot]]:
-    """Those that are whole, in measured order."""
+    """The pairs that are whole, in measured order."""
     found: dict[int, list[ObservedBoot]] = defaultdict(list)
     for boot in observation.boots:
         if boot.pair:

@@ -24,7 +24,7 @@ class Replicates(Generic[Stretch_co]):
     """What one step of a replication came to."""
 
     results: Sequence[BootResult] = ()
-    """One of each build, or the one that failed; empty where there is nothing to compare."""
+    """Results of a boot of each build, or of the one that failed; empty where there is nothing to compare."""
     stretches: Sequence[Stretch_co] = ()
     """What was measured of both builds."""
 
@@ -40,7 +40,7 @@ class SutFacts:
     follows_calls: bool = False
     """Whether it can be told who calls whom."""
     cost_tolerance: float | None = None
-    """By how much the cost of a packet may rise; None where it is not judged."""
+    """How much the cost of a packet may rise, relative; None where it is not judged."""
     sut_cpus: tuple[int, ...] = ()
     """CPUs of this machine that it runs on."""
     steady: bool = False
@@ -94,7 +94,7 @@ class Replication(Protocol[Stretch_co]):
 
 
 class Asks(Protocol[Stretch_contra]):
-    """Who asks a replication, and takes what it has measured."""
+    """What asks a replication, and takes what it has measured."""
 
     def next_number(self) -> int | None:
         """The pair to measure next; None where no further one is wanted. Raises what ends the comparison."""

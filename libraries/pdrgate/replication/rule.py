@@ -1,4 +1,4 @@
-"""When a comparison in pairs ends, and what it says then: one rule for both."""
+"""A rule ends a comparison in pairs, and says what it came to."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pdrgate.stats.robust import deviation_about_median
 from pdrgate.stats.sequential import pairs_to_resolve, stopping_bias
 
 _LOOKED_AT = 4.0
-"""By which the doubt of an interval is divided where pairs were looked at more than once: by two it holds too seldom,
+"""The doubt of an interval is divided by this where pairs were looked at more than once: by two it holds too seldom,
 by as many as there were looks it is wider than it need be."""
 
 _SURELY = 0.99
-"""That pairs deviate by no less, before a measurand is given up."""
+"""How sure it must be that pairs deviate by no less, before a measurand is given up."""
 _LEANS = 10.0
 """Odds of a slower build, at which a measurand counts that the noise keeps from its tolerance."""
 _NOTHING = 1e-9
@@ -30,10 +30,10 @@ _SLOWER = 3
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a comparison stands after some pairs."""
+    """How far a comparison is after some pairs."""
 
     changes: tuple[ChangeResult, ...]
-    """Of each measurand; empty below two pairs."""
+    """Changes of each measurand; empty below two pairs."""
     verdict: Verdict | None
     """What the pairs so far say; None while another pair is wanted."""
 
@@ -51,16 +51,18 @@ class PairsRule:
     most: int = 48
     """Pairs of one try, at most."""
     fewest: int = 4
-    """Before the comparison may end early: of fewer, the deviation is anybody's guess."""
+    """The fewest pairs that may end a comparison early: of fewer, the deviation is anybody's guess."""
     fewest_scattered: int = 8
     """The same of a measurand in which a build's own boots deviate by more than half its tolerance: from here on flips
     between two levels can be told from noise, and a dip from the rest. Others need not wait for it."""
     fewest_again: int = 2
-    """Of a retry that goes on with as many pairs of earlier tries: it measures in any case, whatever those say."""
+    """The fewest pairs of a retry that goes on with as many pairs of earlier tries: it measures in any case, whatever
+    those say."""
     pass_odds: float = 100.0
-    """Of an unchanged build against one slower by twice the tolerance, before PASS is said."""
+    """Odds of an unchanged build against one slower by twice the tolerance that PASS needs."""
     regression_odds: float = 200.0
-    """Of the latter against the former, before REGRESSION is said: more, for few pairs make a deviation look small."""
+    """Odds of a build slower by twice the tolerance against an unchanged one that REGRESSION needs: more, for few
+    pairs make a deviation look small."""
     regression_odds_if_drifting: float = 100.0
     """The same where neighbouring pairs may be alike: few boots of a machine that drifts lie beside each other and look
     like a change."""
@@ -73,9 +75,10 @@ class PairsRule:
     fewest_hopeless: int = 12
     """The same of the one that the comparison is about: from here on boots that come up at two levels show it."""
     comparisons: int = 1
-    """Of the run: any of them may be the one that calls a REGRESSION wrongly, and PASS needs all of them."""
+    """Comparisons of the run: any of them may be the one that calls a REGRESSION wrongly, and PASS needs all of
+    them."""
     confidence: float = 0.95
-    """Of the intervals, for all measurands together."""
+    """The confidence of the intervals, for all measurands together."""
 
     def wants(self, pair: int, earlier: int = 0) -> bool:
         """Whether that pair is measured in any case, whatever the ones before it show; ``earlier`` as in `standing`."""

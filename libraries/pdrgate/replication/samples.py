@@ -25,16 +25,16 @@ from pdrgate.stats.robust import winsorised
 from pdrgate.stats.sequential import drifting_likelihood_ratio, likely_correlation, log_likelihood_ratio, resolvable
 
 NARROW = 0.2
-"""Of the tolerance, that an interval may reach to either side of a change of which nothing is left to learn."""
+"""A share of the tolerance: nothing is left to learn of a change whose interval reaches no further to either side."""
 _FEWEST_NARROW = 6
 """Pairs, to say that: fewer may lie beside each other by chance."""
 _THE_SAME = Deviation(0.0, 1.0)
-"""Of boots that add nothing to what their values deviate by."""
+"""The deviation of boots that add nothing to what their values deviate by."""
 
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """One measurand of two builds: a sample per replicate, in measured order, and the change that is tolerated."""
+    """A sample of one measurand per replicate of two builds, in measured order, and the change that is tolerated."""
 
     measurand: str
     unit: str

@@ -1,4 +1,4 @@
-"""By what more than their change two builds differ, as it is stored, and in words."""
+"""Two builds may differ by more than their change: what is stored of that, and how it is told."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NAMED = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildDifference:
-    """One option, mitigation or property of the CPU in which two builds differ."""
+    """An option, mitigation or property of the CPU in which two builds differ."""
 
     kind: str
     """``hardening``, ``mitigations``, ``debugging``, ``scheduling`` and so on."""

@@ -19,5 +19,5 @@ def in_common(scenarios: Iterable[ScenarioResult]) -> dict[str, Any]:
 
 
 def _environments(scenario: ScenarioResult) -> list[Mapping[str, Any]]:
-    """Of both builds where two were compared: that of the scenario is the candidate's then."""
+    """Environments of both builds where two were compared: that of the scenario is the candidate's then."""
     return [side.environment for side in scenario.sides] if scenario.sides else [scenario.environment]

@@ -12,7 +12,7 @@ from pdrgate.results.verdict import Verdict
 _CLAIMS = (Verdict.PASS, Verdict.IMPROVEMENT)
 """Verdicts that say something of a comparison."""
 _FAILED_BOOTS = 2
-"""Of one build, which no comparison passes with."""
+"""So many failed boots of one build no comparison passes with."""
 
 
 def contradictions(result: RunResult) -> Iterator[str]:
@@ -59,7 +59,7 @@ def _least(change: ChangeResult) -> float:
 
 
 def _beyond(change: ChangeResult) -> Iterator[str]:
-    """That the change is worse than its tolerance, or its evidence rather for that than against."""
+    """Whether the change is worse than its tolerance, or its evidence rather for that than against."""
     if change.change <= -1 or _gain(math.log1p(change.change), change) < _least(change):
         yield f"its {change.measurand} changed by {change.change:+.1%}, tolerance {change.tolerance:.1%}"
     if change.evidence is not None and change.evidence.slower > 0:
@@ -67,7 +67,7 @@ def _beyond(change: ChangeResult) -> Iterator[str]:
 
 
 def _boots_beyond(scenario: ScenarioResult, change: ChangeResult) -> Iterator[str]:
-    """That the boots' own values are worse than the tolerance, by mean and median."""
+    """Whether the boots' own values are worse than the tolerance, by mean and median."""
     values: dict[int, dict[str, float]] = {}
     for boot in scenario.boots:
         if change.measurand in boot.values and not boot.failure:

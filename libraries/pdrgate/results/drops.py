@@ -27,11 +27,11 @@ class DropPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DroppedPacket:
-    """One of them."""
+    """A packet that the kernel dropped."""
 
     reason: str
     packet: str
-    """Its headers in a line."""
+    """The packet's headers in a line."""
     device: str
     way: tuple[str, ...]
 
@@ -45,7 +45,7 @@ class DropsResult:
     duration: float
     """Seconds."""
     losses: LossResult | None = None
-    """Where its packets were lost by all that counts; None where nothing was looked at."""
+    """What became of its packets by all that counts; None where nothing was looked at."""
     seen: int = 0
     """Packets that the SUT's kernel was seen to drop."""
     bounded: bool = False
@@ -55,9 +55,9 @@ class DropsResult:
     places: tuple[DropPlace, ...] = ()
     """The largest first."""
     example: DroppedPacket | None = None
-    """Of the largest place."""
+    """A packet of the largest place."""
     collector: str = ""
-    """Who traced, with the version; in older results the version alone."""
+    """The tracer's name and version; in older results the version alone."""
     file: str = ""
     """The trace in the folder of the run, for the tools of who traced."""
     failure: str = ""

@@ -1,4 +1,4 @@
-"""Where packets were lost, in numbers and in words: what results hold of it and how it is told."""
+"""Results hold how many packets were lost and where, and tell it in words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class PlaceLoss:
     """Packets that were lost at one place."""
 
     where: str
-    """As a sentence goes on after their number: ``in the backlog of CPU 1``, ``without a route``."""
+    """The words that follow their number in a sentence: ``in the backlog of CPU 1``, ``without a route``."""
     hint: str = ""
     """The knob or the fault that it hints at: ``netdev_max_backlog``."""
     packets: int
@@ -36,7 +36,7 @@ class LossResult:
 
     @classmethod
     def of(cls, offered: int, forwarded: int, places: Iterable[PlaceLoss], set_back: Iterable[str] = ()) -> LossResult:
-        """With what is unexplained; places of the same words are one."""
+        """The losses with what is unexplained; places of the same words are one."""
         merged: dict[tuple[str, str], int] = {}
         for place in places:
             key = (place.where, place.hint)
@@ -51,7 +51,7 @@ class LossResult:
 
     @classmethod
     def summed(cls, parts: Sequence[LossResult]) -> LossResult:
-        """That of several trials together."""
+        """The losses of several trials together."""
         return cls.of(
             sum(part.offered for part in parts),
             sum(part.forwarded for part in parts),
@@ -107,12 +107,12 @@ class LossResult:
 
     @property
     def most(self) -> PlaceLoss | None:
-        """Where most were lost; None where nothing was, or nobody counted."""
+        """The place that lost most; None where none did, or nobody counted."""
         return self.places[0] if self.lost and self.places else None
 
 
 def compared(baseline: LossResult | None, candidate: LossResult | None) -> str:
-    """Where two builds lose, in a clause; empty where one of them tells of no loss."""
+    """A clause that tells where two builds lose; empty where one of them tells of no loss."""
     one, other = (found.most if found else None for found in (baseline, candidate))
     if baseline is None or candidate is None or one is None or other is None:
         return ""

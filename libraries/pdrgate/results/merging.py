@@ -17,7 +17,7 @@ class RunPart:
     """A run that left a result."""
 
     place: str
-    """Where it lies, as a person is told."""
+    """The place of the run, as a person is told."""
     link: str
     """The same, as a page beside the merged result links to it."""
     result: RunResult
@@ -32,7 +32,7 @@ class LostPart:
 
 
 def merged(name: str, parts: Sequence[RunPart | LostPart]) -> RunResult:
-    """One result of them all: the gravest verdict is its verdict, and no number is another one.
+    """A result of all runs: the gravest verdict is its verdict, and no number is another one.
 
     What was lost is a scenario that is an ERROR: it costs itself, and no scenario of another run. So is what a run
     still had before it when it was killed.
@@ -87,7 +87,7 @@ def _without_numbers(place: str, verdict: Verdict, reason: str) -> ScenarioResul
 
 
 def _told_apart(scenarios: Sequence[ScenarioResult]) -> list[ScenarioResult]:
-    """Those of equal titles named by their runs as well."""
+    """The scenarios; those of equal titles are named by their runs as well."""
     known = Counter(one.title for one in scenarios)
     return [replace(one, title=f"{one.title} ({one.run})") if known[one.title] > 1 else one for one in scenarios]
 
@@ -104,7 +104,7 @@ def _judged(scenarios: Sequence[ScenarioResult]) -> Judgement:
 
 
 def _last(runs: Sequence[RunResult]) -> float | None:
-    """When the last of them ended; None where one did not."""
+    """When the last run ended; None where one did not."""
     ends = [math.nan if run.finished is None else run.finished for run in runs]
     last = max(ends, default=math.nan)
     return None if any(map(math.isnan, ends)) or math.isnan(last) else last

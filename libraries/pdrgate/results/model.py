@@ -26,7 +26,7 @@ Side = Literal["baseline", "candidate"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurandResult:
-    """One measurand of one build: what was measured, with its 95 % interval and the samples that it rests on."""
+    """A measurand of one build: what was measured, with its 95 % interval and the samples that it rests on."""
 
     name: str
     """``PDR``, ``saturation throughput``, …: what it is called wherever it is told."""
@@ -36,7 +36,7 @@ class MeasurandResult:
     lower: float | None = None
     upper: float | None = None
     samples: tuple[float, ...] = ()
-    """One per repeat, or per boot where builds are compared, in measured order."""
+    """A sample per repeat, or per boot where builds are compared, in measured order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,15 +59,15 @@ class Evidence:
     """The same of a build better by twice the tolerance, against one that is not better at all."""
     pairs: int
     deviation: float
-    """Of the logs of the pairs' ratios."""
+    """The deviation of the logs of the pairs' ratios."""
     resolves: float
     """The least tolerance that as many such pairs decide, in some 95 of 100 comparisons of equal builds."""
     apart: int = 0
     """Pairs that lie so far from the others that they count for less than they are."""
     slower_if_drifting: float | None = None
-    """As ``slower``, where neighbouring pairs may be alike; None in results of before that was asked."""
+    """The same as ``slower``, where neighbouring pairs may be alike; older results have None."""
     faster_if_drifting: float | None = None
-    """As ``faster``, the same."""
+    """The same as ``faster``, where neighbouring pairs may be alike; older results have None."""
     narrow: bool = False
     """Whether the interval reaches no further from the change than a fifth of the tolerance: nothing that matters is
     left to learn, and where the odds do not decide the side does on which the change lies."""
@@ -84,7 +84,7 @@ class ChangeResult:
     lower: float
     upper: float
     confidence: float
-    """Of the interval; more is asked of each of several measurands."""
+    """The confidence of the interval; more is asked of each of several measurands."""
     tolerance: float
     baseline: float
     """The measurand's value there, in its unit."""
@@ -94,10 +94,10 @@ class ChangeResult:
     verdict: Verdict
     """PASS, IMPROVEMENT, REGRESSION or INCONCLUSIVE, of this measurand alone; NO_BASELINE where it is not judged."""
     evidence: Evidence | None = None
-    """Of changes that were measured in pairs."""
+    """The evidence for changes that were measured in pairs."""
     boots_deviate: float | None = None
-    """Of changes that were not: what logs of boots deviate by, which the interval holds too; None: nobody knows, and it
-    is that of the repeats alone."""
+    """What logs of boots deviate by, which the interval of a change that was not measured in pairs holds too; None:
+    nobody knows, and the interval is that of the repeats alone."""
 
     @property
     def unresolved(self) -> bool:
@@ -111,13 +111,13 @@ class FunctionResult:
 
     name: str
     instructions: float
-    """Per forwarded packet; functions that were inlined into it included."""
+    """Instructions per forwarded packet; functions that were inlined into it included."""
     calls: float
-    """Per forwarded packet."""
+    """Calls per forwarded packet."""
     deviation: float | None = None
-    """Of the instructions, from trial to trial; None with one trial."""
+    """The deviation of the instructions from trial to trial; None with one trial."""
     fewest_calls: float | None = None
-    """Of the replicates' medians, per forwarded packet; None with one replicate."""
+    """The least of the replicates' medians, calls per forwarded packet; None with one replicate."""
     most_calls: float | None = None
 
 
@@ -129,11 +129,11 @@ class FrameResult:
     caller: int | None
     """The number of its caller's frame, which stands before it; None of one that nobody called."""
     instructions: float
-    """Per forwarded packet, with all that it calls."""
+    """Instructions per forwarded packet, with all that it calls."""
     own: float
-    """Those of the function itself, and of callees too small to be told."""
+    """Instructions of the function itself, and of callees too small to be told."""
     calls: float
-    """Per forwarded packet; 0 of a function that was on its way all the time."""
+    """Calls per forwarded packet; 0 of a function that was on its way all the time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,19 +141,19 @@ class CostResult:
     """What a packet costs, in instructions per forwarded packet: medians over the trials of all replicates."""
 
     instructions: float
-    """At saturation."""
+    """Instructions per packet at saturation."""
     batch: float | None
     """Packets that one poll of the driver took there; None where that is not known."""
     trials: int
-    """At saturation."""
+    """Trials at saturation."""
     functions: tuple[FunctionResult, ...]
-    """Of saturation, the largest first, without those of hardly any instructions."""
+    """Functions at saturation, the largest first, without those of hardly any instructions."""
     lossless_load: float | None = None
     """A load that leaves the kernel time, so that its batches are small; None where it was not measured."""
     lossless_instructions: float | None = None
     lossless_batch: float | None = None
     path: tuple[FrameResult, ...] = ()
-    """Who called whom, the frames that have half a percent of all instructions or more; empty where nobody told."""
+    """Frames of callers and callees that have half a percent of all instructions or more; empty where nobody told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,16 +165,16 @@ class LatencyResult:
     """Packets/s: the same for both builds of a comparison, by the PDR of the baseline."""
     trials: int
     probes: int
-    """That came back."""
+    """Probes that came back."""
     p50: float
     p90: float
     p99: float
     longest: float
-    """Of all trials."""
+    """The longest latency of all trials."""
     within: tuple[float, ...] = ()
-    """By how much median, 90 %, 99 % and the longest may be less, where the generator counts latencies in buckets."""
+    """How much less median, 90 %, 99 % and the longest may be, where the generator counts latencies in buckets."""
     instructions: float | None = None
-    """That a packet costs there; None where it is not counted."""
+    """Instructions that a packet costs there; None where they are not counted."""
     batch: float | None = None
     """Packets that one poll of the driver takes."""
 
@@ -191,9 +191,9 @@ class ArrivalsResult:
     """Packets/s."""
     trials: int
     gaps: int
-    """That were timed."""
+    """Gaps that were timed."""
     p50: float | None
-    """None where the gaps are longer than all classes, or none was timed."""
+    """The median gap; None where gaps are longer than all classes, or none was timed."""
     p90: float | None
     p99: float | None
     packets_per_call: float | None
@@ -206,7 +206,7 @@ class FunctionChange:
     """How many instructions and calls per packet a function had in the baseline and has now."""
 
     function: str
-    """As the candidate calls it; of one that it does not have, as the baseline does."""
+    """The candidate's name of the function; the baseline's, where the candidate has no such function."""
     before: float
     after: float
     change: float
@@ -214,7 +214,7 @@ class FunctionChange:
     sure: bool
     """Whether it is more than the trials of either build differ among themselves."""
     calls_before: float | None = None
-    """Per packet; None where calls are not counted."""
+    """Calls per packet; None where they are not counted."""
     calls_after: float | None = None
     calls_changed: bool = False
     """Whether it is called more or less often by more than boots differ in and batches explain."""
@@ -223,7 +223,7 @@ class FunctionChange:
 
     @property
     def label(self) -> str:
-        """Its name, both where it has two."""
+        """The function's name, both where it has two."""
         return f"{self.renamed_from} -> {self.function}" if self.renamed_from else self.function
 
 
@@ -255,7 +255,7 @@ class ComparisonResult:
     notice: str = ""
     """What surely changed below a tolerance, in a sentence: it is told, and not judged."""
     build_differences: tuple[BuildDifference, ...] = ()
-    """By what more than their change the builds differ, what matters most first."""
+    """What the builds differ by beside their change, what matters most first."""
     unknown_configs: tuple[Side, ...] = ()
     """The builds whose configuration is not known."""
 
@@ -270,17 +270,17 @@ class SpikeInResult:
     """Whether a comparison that passed could have failed: the baseline, slowed down on purpose, against itself."""
 
     wanted: float
-    """By how much more work a packet was to take: what makes it slower by twice the tolerance."""
+    """How much more work a packet was to take, relative: what makes it slower by twice the tolerance."""
     planted: str = ""
     """What was put into the packets' way, in words; empty where nothing could be."""
     slowdown: float | None = None
-    """By how much more work a packet took, as trials of one boot told; None where nothing was planted."""
+    """How much more work a packet took, relative, as trials of one boot told; None where nothing was planted."""
     verdict: Verdict | None = None
-    """Of that comparison; None where there was none."""
+    """The verdict of that comparison; None where there was none."""
     reason: str
-    """Of that verdict; else why nothing was planted."""
+    """The reason of that verdict; else why nothing was planted."""
     comparison: ComparisonResult | None = None
-    """None where it came to no change."""
+    """The change that was found; None where it came to none."""
     trials: int = 0
 
     @property
@@ -291,7 +291,7 @@ class SpikeInResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoalResult:
-    """Where the search for one goal ended (RFC 9971): bounds, and never the PDR itself."""
+    """Bounds that the search for one goal ended at (RFC 9971); they are never the PDR itself."""
 
     name: str
     loss_ratio: float
@@ -304,7 +304,7 @@ class GoalResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """One search."""
+    """A search for all goals of a scenario."""
 
     goals: tuple[GoalResult, ...]
     trials: int
@@ -322,7 +322,7 @@ class CalibrationResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """One check: passed, failed, or undecided (None), with the number that decided and its bound."""
+    """A check passed, failed, or is undecided (None), with the number that decided and its bound."""
 
     name: str
     passed: bool | None
@@ -344,7 +344,7 @@ class LoadResult:
     delta_ucl: float | None
     throughput: float
     tir: float | None
-    """Of the step that ends here; None at the first load."""
+    """The TIR of the step that ends here; None at the first load."""
     steady_plr: float | None = None
     """What the load would lose if its trials went on (`Trial.steady_loss_ratio`): the loss that a PDR is told by."""
     surplus: float = 0.0
@@ -355,12 +355,12 @@ class LoadResult:
     throughputs: tuple[float, ...] = ()
     """Packets/s of each repeat that came back while sending went on."""
     least: float | None = None
-    """Between the PDR and twice it, of an end host: the least packets/s that were delivered in half of a trial."""
+    """The least packets/s that were delivered in half of a trial between the PDR and twice it, of an end host."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurvePdr:
-    """Where the PLR of a curve's loads crosses the threshold, interpolated; ``bracket`` are its neighbours."""
+    """The load where the PLR of a curve crosses the threshold, interpolated; ``bracket`` are its neighbours."""
 
     load: float | None
     lower: float | None
@@ -426,14 +426,14 @@ class AssessmentResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferResult:
-    """One transfer of TCP. Rates are bits/s, times seconds, sizes bytes."""
+    """A transfer of TCP. Rates are bits/s, times seconds, sizes bytes."""
 
     phase: Phase
     """Why it was made: rest, curve, repeat."""
     window: int
-    """That receivers advertised to each stream, at most."""
+    """The most that receivers advertised to each stream."""
     throughput: float
-    """That the receiving program read."""
+    """The rate that the receiving program read."""
     rtt: float | None
     """The median of the senders' smoothed round trip times."""
     retransmitted: int
@@ -447,7 +447,7 @@ class TransferResult:
     sut_cpu: float = 0.0
     """CPU time of the program at the SUT."""
     rtts: tuple[float, ...] = ()
-    """Over time, at equal steps."""
+    """Round trip times at equal steps."""
     rates: tuple[float, ...] = ()
     """The same of what was sent."""
     disturbed: str = ""
@@ -464,7 +464,7 @@ class TransfersResult:
     knee: int | None = None
     """The least window that brings nine tenths of the most; None where none was looked for, or sweeps do not agree."""
     knees: tuple[int, ...] = ()
-    """Of each sweep of the window curve."""
+    """Knees of each sweep of the window curve."""
     transfers: tuple[TransferResult, ...] = ()
     checks: tuple[CheckResult, ...] = ()
 
@@ -485,7 +485,7 @@ class ForwardedFrameResult:
     """A frame that is not what a router makes of the one that was sent; all without FCS, in hex."""
 
     side: Side | None = None
-    """Whose, where builds were compared."""
+    """The side of the build, where builds were compared."""
     build: str = ""
     direction: int
     """0 forward, 1 reverse."""
@@ -494,19 +494,19 @@ class ForwardedFrameResult:
     """What a data path of its name makes of it."""
     got: str
     differences: tuple[str, ...]
-    """Of fields, in words."""
+    """Fields that differ, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootResult:
-    """One boot of a build; without values where it did not come to them, as ``failure`` says."""
+    """A boot of a build; without values where it did not come to them, as ``failure`` says."""
 
     side: Side
     pair: int
     boot: str
     kernel: str
     values: Mapping[str, float] = field(default_factory=dict)
-    """By measurand, in its unit."""
+    """Values by measurand, in its unit."""
     failure: str = ""
     sut_failed: bool = False
     """Whether it was the SUT that failed: it did not come up, died, did not answer or was refused; else a tool did."""
@@ -516,12 +516,13 @@ class BootResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideResult:
-    """One build of a comparison: what it is, what it ran on, and what was measured of it."""
+    """A build of a comparison: what it is, what it ran on, and what was measured of it."""
 
     side: Side
     build: str
     digest: str = ""
-    """Of the build's content, SHA-256 in hexadecimal; empty where nobody tells, and in results of older versions."""
+    """The digest of the build's content, SHA-256 in hexadecimal; empty where nobody tells, and in results of older
+    versions."""
     environment: Mapping[str, Any] = field(default_factory=dict)
     """The SUT under this build, see `pdrgate.observers.environment.Environment`."""
     fingerprint: Mapping[str, str] = field(default_factory=dict)
@@ -533,14 +534,15 @@ class SideResult:
     cost: CostResult | None = None
     latency: tuple[LatencyResult, ...] = ()
     losses: LossResult | None = None
-    """Where its packets were lost, of all trials that the measurands rest on; None where nothing counted them."""
+    """Places where its packets were lost, of all trials that the measurands rest on; None where nothing counted
+    them."""
     arrivals: tuple[ArrivalsResult, ...] = ()
-    """By load, at the receivers of an end host."""
+    """Arrivals by load, at the receivers of an end host."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioResult:
-    """One scenario of a run. Where builds were compared, what is measured here is the candidate's."""
+    """A scenario of a run. Where builds were compared, what is measured here is the candidate's."""
 
     name: str
     title: str
@@ -564,9 +566,9 @@ class ScenarioResult:
     assessment: AssessmentResult | None = None
     comparison: ComparisonResult | None = None
     spike_in: SpikeInResult | None = None
-    """Of a comparison of builds that passed, where that was asked for."""
+    """What was planted into a comparison of builds that passed, where that was asked for."""
     interference: str = ""
-    """Who else had the SUT's CPUs meanwhile; empty when nobody did."""
+    """The others that had the SUT's CPUs meanwhile; empty when nobody did."""
     complaints: tuple[str, ...] = ()
     sides: tuple[SideResult, ...] = ()
     """Baseline and candidate, where builds were compared."""
@@ -576,28 +578,28 @@ class ScenarioResult:
     uncounted: str = ""
     """Why it was not, in a sentence."""
     latency: tuple[LatencyResult, ...] = ()
-    """By share of the PDR; empty where it was not asked for."""
+    """Latencies by share of the PDR; empty where they were not asked for."""
     soak: SoakResult | None = None
     """A long load below the PDR, where that was asked for."""
     losses: LossResult | None = None
-    """Where packets were lost, of all trials that the measurands rest on; None where nothing counted them."""
+    """Places where packets were lost, of all trials that the measurands rest on; None where nothing counted them."""
     drops: DropsResult | None = None
     """Each packet that was dropped in one trial, where drops were to be traced."""
     arrivals: tuple[ArrivalsResult, ...] = ()
-    """By load, at the receivers of an end host; empty where packets do not end at the SUT."""
+    """Arrivals by load, at the receivers of an end host; empty where packets do not end at the SUT."""
     frames: tuple[ForwardedFrameResult, ...] = ()
     """Some that are not what a router makes of them; empty where all that were looked at are."""
     transfers: TransfersResult | None = None
-    """Of a closed loop; None where trials were measured."""
+    """Transfers of a closed loop; None where trials were measured."""
     run: str = ""
-    """Of a result that runs were merged into, the folder of its run, as seen from there."""
+    """The folder of its run, as seen from a result that runs were merged into; empty in a run's own."""
 
     def measurand(self, name: str) -> MeasurandResult | None:
         """The measurand of that name; None when it was not measured."""
         return next((one for one in self.measurands if one.name == name), None)
 
     def side(self, name: Side) -> SideResult | None:
-        """That build of the comparison; None where none was made."""
+        """A build of the comparison; None where none was made."""
         return next((one for one in self.sides if one.side == name), None)
 
 
@@ -615,7 +617,7 @@ class TestbedResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """One run of the gate: result.json."""
+    """A run of the gate, stored as result.json."""
 
     schema: int
     pdrgate: str
@@ -635,6 +637,6 @@ class RunResult:
     command: str = ""
     """What to type to run it again."""
     commit: str = ""
-    """Of the change that it judges, as whoever started it said; empty where nobody did."""
+    """The commit of the change that it judges, as whoever started it said; empty where nobody did."""
     held: bool = False
     """Whether others had what it needs: it says nothing of any build then."""

@@ -15,7 +15,7 @@ class SoakResult:
     load: float
     """Packets/s."""
     share: float
-    """Of ``share_of``."""
+    """The load as a share of ``share_of``."""
     asked: float
     """Seconds."""
     seconds: float
@@ -44,9 +44,10 @@ class SoakResult:
     """Relative change of the median latency from the first quarter of the slices to the last, where it is beyond
     chance."""
     losses: LossResult | None
-    """Where packets were lost, of all slices."""
+    """Places where packets were lost, of all slices."""
     share_of: str = "the PDR"
-    """Or the lower bound of a search, where no repeats have told the PDR. Older versions called both so."""
+    """What ``share`` is of: the PDR, or the lower bound of a search, where no repeats have told the PDR. Older
+    versions called both so."""
 
     @property
     def sound_lost(self) -> int:
@@ -55,7 +56,7 @@ class SoakResult:
 
     @property
     def loss_ratio(self) -> float:
-        """Of what the machine did not disturb, in the whole of what was offered."""
+        """The loss ratio of what the machine did not disturb, in the whole of what was offered."""
         return self.sound_lost / self.offered if self.offered else 0.0
 
     def sentence(self) -> str:

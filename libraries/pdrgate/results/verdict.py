@@ -32,7 +32,7 @@ class Verdict(StrEnum):
 
     @property
     def bisect_code(self) -> int:
-        """For ``git bisect run``: 0 good, 1 bad, 125 cannot be told."""
+        """The exit code for ``git bisect run``: 0 good, 1 bad, 125 cannot be told."""
         if self in (Verdict.PASS, Verdict.IMPROVEMENT):
             return EXIT_PASS
         return EXIT_FAIL if self is Verdict.REGRESSION else EXIT_UNTESTABLE
@@ -46,7 +46,7 @@ class Verdict(StrEnum):
 STABLE = frozenset({
     Verdict.PASS, Verdict.IMPROVEMENT, Verdict.NO_BASELINE, Verdict.REGRESSION, Verdict.INCONCLUSIVE
 })  # fmt: skip
-"""Those of measurements that can be trusted, whatever they came to."""
+"""Verdicts of measurements that can be trusted, whatever they came to."""
 
 # Evidence against the build outranks a fault of the testbed, which outranks doubt.
 _GRAVITY = (
