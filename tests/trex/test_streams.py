@@ -18,9 +18,9 @@ from trex_rig import paths
 from trex_server import packets
 
 from pdrgate.errors import DataError, UsageError
+from pdrgate.traffic.chosen.capture_file import captured_packets
 from pdrgate.traffic.frames import MAX_FLOWS, Frames
-from pdrgate.traffic.trex import pcap
-from pdrgate.traffic.trex.trex_streams import GROUPS, Stream, split, streams
+from pdrgate.traffic.trex.trex_streams import GROUPS, MOST_FRAME_STREAMS, Stream, split, streams
 
 families = st.sampled_from([4, 6])
 
@@ -149,7 +149,7 @@ def capture(*records: bytes, order: str = "<", link: int = 1, magic: int = 0xA1B
 def test_a_capture_is_sent_in_turn_with_our_macs(tmp_path: pathlib.Path, order: str, magic: int) -> None:
     other = PLAIN_IPV6_64 + bytes(100)
     (tmp_path / "a.pcap").write_bytes(capture(PLAIN_IPV6_64, other, order=order, magic=magic))
-    read = pcap.captured_packets(tmp_path / "a.pcap")
+    read = captured_packets(tmp_path / "a.pcap")
     assert read == (PLAIN_IPV6_64, other)
     made = streams(Frames(6), paths(), 1001, 2.0, captures=[read])
     assert [stream.count for stream in made] == [501, 500]
@@ -171,7 +171,7 @@ def test_captures_have_no_probes_and_one_file_per_direction() -> None:
     ("content", "what"),
     [
         (b"", "is no pcap file; convert it"),
-        (b"\x0a\x0d\x0d\x0a" + bytes(40), "is no pcap file; convert it"),
+        (b"\x0a\x0d\x0d\x0a" + bytes(40), "is a damaged pcapng file"),
         (capture(), "holds no packets"),
         (capture(PLAIN_IPV6_64, link=113), "link type 113"),
         (capture(PLAIN_IPV6_64)[:-1], "packet 1 was cut off"),
@@ -183,13 +183,13 @@ def test_captures_have_no_probes_and_one_file_per_direction() -> None:
 def test_captures_of_no_use(tmp_path: pathlib.Path, content: bytes, what: str) -> None:
     (tmp_path / "a.pcap").write_bytes(content)
     with pytest.raises(DataError, match=what) as caught:
-        pcap.captured_packets(tmp_path / "a.pcap")
+        captured_packets(tmp_path / "a.pcap", MOST_FRAME_STREAMS)
     assert "a.pcap" in str(caught.value)
 
 
 def test_a_capture_that_is_not_there(tmp_path: pathlib.Path) -> None:
     with pytest.raises(DataError, match="No such file or directory; give a capture file"):
-        pcap.captured_packets(tmp_path / "a.pcap")
+        captured_packets(tmp_path / "a.pcap", MOST_FRAME_STREAMS)
 
 
 def test_frames_of_one_size_are_a_mix_of_one() -> None:

@@ -12,14 +12,15 @@ from typing import Any
 
 from pdrgate.cause import Cause, CauseKind
 from pdrgate.errors import GeneratorError, TestbedError, UsageError
+from pdrgate.traffic.chosen.capture_file import captured_packets
 from pdrgate.traffic.frames import Frames, Path
 from pdrgate.traffic.generator import packets_of_trial
-from pdrgate.traffic.trex import outcome, pcap
+from pdrgate.traffic.trex import outcome
 from pdrgate.traffic.trex.captured_frames import carried
 from pdrgate.traffic.trex.process import RefusedError, Worker, WorkerLostError
 from pdrgate.traffic.trex.readings import SHORTEST_TO_LOOK
 from pdrgate.traffic.trex.trex_config import TRexConfig
-from pdrgate.traffic.trex.trex_streams import Stream, streams, uncounted_streams
+from pdrgate.traffic.trex.trex_streams import MOST_FRAME_STREAMS, Stream, streams, uncounted_streams
 from pdrgate.trial import LOOKS, CarriedFrame, Trial
 
 OPENING = 45.0
@@ -63,7 +64,7 @@ class TRexGenerator:
                 )
         self._config = config
         self._paths = tuple(paths)
-        self._captures = tuple(pcap.captured_packets(path) for path in config.pcap)
+        self._captures = tuple(captured_packets(path, MOST_FRAME_STREAMS) for path in config.pcap)
         self._session = secrets.randbits(31)
         self._turn = 0
         self._cold = True

@@ -20,6 +20,9 @@ FLOW_STATS_PAYLOAD = 16
 GROUPS = 32
 """Flow statistics ids in use, so that a packet that is late by a trial is not counted in the next one."""
 
+MOST_FRAME_STREAMS = 1000
+"""Each captured or chosen frame becomes a stream of its own; a server takes some thousands."""
+
 _BASE_PORT = 0x8000
 _UDP = 8
 _MACS = 12

@@ -1,0 +1,81 @@
+"""What of a testbed chosen frames are made with: its networks, its MAC addresses, its segments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pdrgate.errors import UsageError
+from pdrgate.traffic.chosen.spans import Addresses, Span, SutSide
+from pdrgate.traffic.frames import Path
+
+_SIDE_BITS = 16
+"""Last bits of an address that tell hosts of a side's network apart; see `Path`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Of the direction that packets of one side take."""
+
+    version: Literal[4, 6]
+    """The IP version of the testbed's addresses."""
+    networks: tuple[int, int]
+    """First addresses of the network of the side that sends, and of the other one."""
+    sends: SutSide
+    source_mac: bytes
+    sut_mac: bytes
+    far_mac: bytes | None
+    """Of the station behind the SUT; None where nothing is known of it."""
+    segments: tuple[int, ...]
+
+    @classmethod
+    def of(cls, paths: Sequence[Path], origin: SutSide) -> Surroundings:
+        """Those of the paths of a generator. Raises UsageError when it has none that begins there."""
+        number = 1 if origin == "out" else 0
+        if number >= len(paths):
+            raise UsageError("traffic from=out needs a testbed with two paths; this one has one")
+        path = paths[number]
+        other = paths[1 - number] if len(paths) > 1 else None
+        return cls(
+            version=path.source.version,
+            networks=(_first(int(path.source)), _first(int(path.destination))),
+            sends=origin,
+            source_mac=_mac(path.source_mac),
+            sut_mac=_mac(path.destination_mac),
+            far_mac=None if other is None else _mac(other.source_mac),
+            segments=tuple(int(one) for one in path.segments),
+        )
+
+    def span(self, asked: Addresses | None, version: int, *, source: bool) -> Span:
+        """The addresses that are asked for; where none are, one of the testbed's network. Raises UsageError."""
+        if asked is not None and asked.side is None:
+            return asked.span
+        if version != self.version:
+            raise UsageError(
+                f"the testbed has no IPv{version} address for the data path, which is IPv{self.version}'s; "
+                "give src and dst, or choose another data path"
+            )
+        side = asked.side if asked is not None and asked.side else self.sends if source else _OTHER[self.sends]
+        first = self.networks[0 if side == self.sends else 1]
+        wanted = Span(1, 1) if asked is None else asked.span
+        return Span(first + wanted.low, first + wanted.high)
+
+    def mac(self, side: SutSide) -> bytes:
+        """Of the station on that side. Raises UsageError when it is not known."""
+        if side == self.sends:
+            return self.source_mac
+        if self.far_mac is None:
+            raise UsageError("the testbed has no station behind the SUT; give dmac as a MAC address")
+        return self.far_mac
+
+
+_OTHER: dict[SutSide, SutSide] = {"in": "out", "out": "in"}
+
+
+def _first(address: int) -> int:
+    return address >> _SIDE_BITS << _SIDE_BITS
+
+
+def _mac(text: str) -> bytes:
+    return bytes.fromhex(text.replace(":", ""))
