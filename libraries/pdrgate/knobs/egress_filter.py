@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
+from pdrgate.knobs.device_knob import DeviceKnob
 from pdrgate.knobs.states import includes, mixture, parse_state, state_text
 
 MOST_INSTRUCTIONS = 1500
@@ -19,7 +20,7 @@ _LOAD, _NO_MATCH = "0 0 0 0", "6 0 0 0"
 
 
 @dataclass(frozen=True, slots=True)
-class EgressFilter:
+class EgressFilter(DeviceKnob):
     """A classifier of so many BPF instructions for all that leaves by a device: ``clsact=yes filter=300``.
 
     The qdisc clsact, which such filters hang on, is added where it is not there, and taken away with them again.
@@ -31,20 +32,8 @@ class EgressFilter:
     def describe(self) -> str:
         return f"filter at the egress of {self.device}: {self.value}"
 
-    def lacking(self, host: Host) -> str | None:
-        return f"{host.name} has no interface {self.device}" if self.gone(host) else None
-
-    def gone(self, host: Host) -> bool:
-        return not host.exists(f"/sys/class/net/{self.device}")
-
     def read(self, host: Host) -> str:
         return state_text(self._read(host))
-
-    def apply(self, host: Host) -> None:
-        self._set(host, self.value)
-
-    def restore(self, host: Host, old: str) -> None:
-        self._set(host, old)
 
     def holds(self, actual: str, wanted: str) -> bool:
         return includes(parse_state(actual), parse_state(wanted))
@@ -63,23 +52,23 @@ class EgressFilter:
         lengths = [one["options"]["bytecode"]["length"] for one in known if "bytecode" in one.get("options", {})]
         return {"clsact": "yes", "filter": str(lengths[0]) if lengths else _NONE}
 
-    def _set(self, host: Host, text: str) -> None:
-        now, wanted = self._read(host), parse_state(text)
+    def _set(self, host: Host, wanted: str) -> None:
+        now, parts = self._read(host), parse_state(wanted)
         hook = ("dev", self.device, "egress")
-        if now["filter"] not in (_NONE, wanted["filter"]):
+        if now["filter"] not in (_NONE, parts["filter"]):
             host.run("tc", "filter", "delete", *hook, *_PLACE)
-        if (now["clsact"], wanted["clsact"]) == ("no", "yes"):
+        if (now["clsact"], parts["clsact"]) == ("no", "yes"):
             host.run("tc", "qdisc", "add", "dev", self.device, "clsact")
-        if wanted["filter"] not in (_NONE, now["filter"]):
-            program = ",".join([wanted["filter"], *[_LOAD] * (int(wanted["filter"]) - 1), _NO_MATCH])
+        if parts["filter"] not in (_NONE, now["filter"]):
+            program = ",".join([parts["filter"], *[_LOAD] * (int(parts["filter"]) - 1), _NO_MATCH])
             host.run(
                 "tc", "filter", "add", *hook, "protocol", "all", *_PLACE, "handle", "1", "bpf", "bytecode", program
             )
-        if (now["clsact"], wanted["clsact"]) == ("yes", "no"):
+        if (now["clsact"], parts["clsact"]) == ("yes", "no"):
             host.run("tc", "qdisc", "delete", "dev", self.device, "clsact")
-        if not includes(back := self._read(host), wanted):
+        if not includes(back := self._read(host), parts):
             raise TestbedError(
-                f"set the filter at the egress of {self.device} on {host.name} to {text}, but it reads back "
+                f"set the filter at the egress of {self.device} on {host.name} to {wanted}, but it reads back "
                 f"{state_text(back)}; does a service there set tc filters?"
             )
 

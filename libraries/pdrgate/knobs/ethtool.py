@@ -12,6 +12,7 @@ from typing import Literal
 
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import CommandError, Completed, Host
+from pdrgate.knobs.device_knob import DeviceKnob
 from pdrgate.knobs.states import includes, parse_state, state_text
 
 Family = Literal["rings", "channels", "coalescing", "pause"]
@@ -27,7 +28,7 @@ _ADAPTIVE = ("rx", "tx")
 
 
 @dataclass(frozen=True, slots=True)
-class EthtoolSettings:
+class EthtoolSettings(DeviceKnob):
     """Some settings of a family; ``value`` is text such as ``rx=512 tx=512`` with the names that ethtool takes."""
 
     device: str
@@ -37,9 +38,7 @@ class EthtoolSettings:
     def describe(self) -> str:
         return f"{_WORDS[self.family]} of {self.device}: {self.value}"
 
-    def lacking(self, host: Host) -> str | None:
-        if self.gone(host):
-            return f"{host.name} has no interface {self.device}"
+    def _lacking(self, host: Host) -> str | None:
         told = self._ask(host)
         if told.exit_code != 0:
             return f"{self.device} on {host.name} has no {_WORDS[self.family]} that can be set ({_reason(told)})"
@@ -52,9 +51,6 @@ class EthtoolSettings:
                 return f"{self.device} on {host.name} takes at most {name}={limit} of {_WORDS[self.family]}"
         return None
 
-    def gone(self, host: Host) -> bool:
-        return not host.exists(f"/sys/class/net/{self.device}")
-
     def read(self, host: Host) -> str:
         told = self._ask(host)
         if told.exit_code != 0:
@@ -64,14 +60,8 @@ class EthtoolSettings:
     def apply(self, host: Host) -> None:
         self._set(host, self.value, "does the driver round or bound it?")
 
-    def restore(self, host: Host, old: str) -> None:
-        self._set(host, old, f"set it by hand with ethtool -{_FLAGS[self.family].upper()} {self.device}")
-
     def holds(self, actual: str, wanted: str) -> bool:
         return includes(parse_state(actual), self._binding(parse_state(wanted)))
-
-    def halfway(self, actual: str, old: str, wanted: str) -> bool:
-        return False  # one command sets all of it
 
     def to_record(self) -> dict[str, str]:
         return {"kind": "ethtool", "device": self.device, "family": self.family}
@@ -81,7 +71,8 @@ class EthtoolSettings:
         moving = tuple(f"{side}-" for side in _ADAPTIVE if parts.get(f"adaptive-{side}") == "on")
         return {name: value for name, value in parts.items() if not (moving and name.startswith(moving))}
 
-    def _set(self, host: Host, wanted: str, remedy: str) -> None:
+    def _set(self, host: Host, wanted: str, remedy: str = "") -> None:
+        remedy = remedy or f"set it by hand with ethtool -{_FLAGS[self.family].upper()} {self.device}"
         have, parts = parse_state(self.read(host)), parse_state(wanted)
         # Only what differs: drivers refuse a command that names what they lack, or that changes nothing.
         words = [word for name, value in parts.items() if have.get(name) != value for word in (name, value)]

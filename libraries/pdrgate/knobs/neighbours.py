@@ -8,13 +8,14 @@ from ipaddress import ip_address
 
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
+from pdrgate.knobs.device_knob import DeviceKnob
 from pdrgate.knobs.states import includes, mixture, parse_state, state_text
 
 _NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
-class StaticNeighbours:
+class StaticNeighbours(DeviceKnob):
     """MAC addresses by IP address, ``192.0.2.1=02:00:00:00:00:01``; ``none`` where no static one is.
 
     What the kernel learned about such an address is forgotten: it learns it again. Neighbours not named stay as they
@@ -27,21 +28,9 @@ class StaticNeighbours:
     def describe(self) -> str:
         return f"static neighbours of {self.device}: {self.value}"
 
-    def lacking(self, host: Host) -> str | None:
-        return f"{host.name} has no interface {self.device}" if self.gone(host) else None
-
-    def gone(self, host: Host) -> bool:
-        return not host.exists(f"/sys/class/net/{self.device}")
-
     def read(self, host: Host) -> str:
         known = static_neighbours(host, self.device)
         return state_text({address: known.get(address, _NONE) for address in parse_state(self.value)})
-
-    def apply(self, host: Host) -> None:
-        self._set(host, self.value)
-
-    def restore(self, host: Host, old: str) -> None:
-        self._set(host, old)
 
     def holds(self, actual: str, wanted: str) -> bool:
         return includes(parse_state(actual), parse_state(wanted))

@@ -10,6 +10,7 @@ from typing import Any
 
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
+from pdrgate.knobs.device_knob import DeviceKnob
 
 _SHORT_NAMES = {
     "rx": "rx-checksumming", "tx": "tx-checksumming", "sg": "scatter-gather", "tso": "tcp-segmentation-offload",
@@ -36,7 +37,7 @@ class _Feature:
 
 
 @dataclass(frozen=True, slots=True)
-class EthtoolFeatures:
+class EthtoolFeatures(DeviceKnob):
     """Offloads of a device, as ``ethtool -K`` sets them; ``value`` is text such as ``gro=off tso=off``.
 
     What is read and restored is what was *requested* of each single feature: switching checksums off takes TSO with
@@ -49,9 +50,7 @@ class EthtoolFeatures:
     def describe(self) -> str:
         return f"offloads of {self.device}: {self.value}"
 
-    def lacking(self, host: Host) -> str | None:
-        if not host.exists(f"/sys/class/net/{self.device}"):
-            return f"{host.name} has no interface {self.device}"
+    def _lacking(self, host: Host) -> str | None:
         features = self._query(host)
         for name, on in _states(self.value).items():
             members = _members(name, features)
@@ -64,9 +63,6 @@ class EthtoolFeatures:
                 return f"{name} of {self.device} on {host.name} is fixed at {_word(not on)} by its driver"
         return None
 
-    def gone(self, host: Host) -> bool:
-        return not host.exists(f"/sys/class/net/{self.device}")
-
     def read(self, host: Host) -> str:
         features = self._query(host)
         return " ".join(
@@ -75,7 +71,7 @@ class EthtoolFeatures:
         )
 
     def apply(self, host: Host) -> None:
-        self._request(host, self.value)
+        self._set(host, self.value)
         features = self._query(host)
         for name, on in _states(self.value).items():
             wrong = [m for m in _members(name, features) if not features[m].fixed and features[m].active != on]
@@ -86,7 +82,7 @@ class EthtoolFeatures:
                 )
 
     def restore(self, host: Host, old: str) -> None:
-        self._request(host, old)
+        self._set(host, old)
         if not self.holds(self.read(host), old):
             raise TestbedError(f"offloads of {self.device} on {host.name} do not go back; see ethtool -k {self.device}")
 
@@ -100,13 +96,10 @@ class EthtoolFeatures:
             for member in _members(name, have)
         )
 
-    def halfway(self, actual: str, old: str, wanted: str) -> bool:
-        return False
-
     def to_record(self) -> dict[str, str]:
         return {"kind": "ethtool-features", "device": self.device}
 
-    def _request(self, host: Host, wanted: str) -> None:
+    def _set(self, host: Host, wanted: str) -> None:
         features = self._query(host)
         words: list[str] = []
         for name, on in _states(wanted).items():

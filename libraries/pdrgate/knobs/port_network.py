@@ -7,6 +7,7 @@ from typing import Any
 
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
+from pdrgate.knobs.device_knob import DeviceKnob
 from pdrgate.knobs.knob import ANY
 from pdrgate.knobs.neighbours import static_neighbours
 
@@ -17,7 +18,7 @@ _XDP_MODES = {1: "xdpdrv", 2: "xdpgeneric", 3: "xdpoffload"}
 
 
 @dataclass(frozen=True, slots=True)
-class PortNetwork:
+class PortNetwork(DeviceKnob):
     """The network set-up of a port, on a host that outlives the run.
 
     Data paths undo what they do, but not when they are killed. Applied before them, with the value `ANY`, this knob has
@@ -31,32 +32,12 @@ class PortNetwork:
     def describe(self) -> str:
         return f"network set-up of {self.device}: {', '.join(self.value.splitlines()) or 'none'}"
 
-    def lacking(self, host: Host) -> str | None:
-        return f"{host.name} has no interface {self.device}" if self.gone(host) else None
-
-    def gone(self, host: Host) -> bool:
-        return not host.exists(f"/sys/class/net/{self.device}")
-
     def read(self, host: Host) -> str:
         return "\n".join(sorted(self._lines(host)))
 
     def apply(self, host: Host) -> None:
         if self.value != ANY:
-            self.restore(host, self.value)
-
-    def restore(self, host: Host, old: str) -> None:
-        wanted, now = set(old.splitlines()), set(self.read(host).splitlines())
-        # Programs and routes go before the addresses that they need, and come back after these.
-        for line in sorted(now - wanted, reverse=True):
-            self._change(host, line, "delete")
-        for line in sorted(wanted - set(self.read(host).splitlines())):
-            self._change(host, line, "add")
-        if (back := self.read(host)) != old:
-            differing = sorted(set(back.splitlines()) ^ wanted)
-            raise TestbedError(
-                f"the network set-up of {self.device} on {host.name} does not go back: {', '.join(differing)}; see "
-                f"ip address, ip route and ip link of {self.device}, and does a service there set it?"
-            )
+            self._set(host, self.value)
 
     def holds(self, actual: str, wanted: str) -> bool:
         return wanted in (ANY, actual)
@@ -66,6 +47,20 @@ class PortNetwork:
 
     def to_record(self) -> dict[str, str]:
         return {"kind": "port-network", "device": self.device}
+
+    def _set(self, host: Host, wanted: str) -> None:
+        lines, now = set(wanted.splitlines()), set(self.read(host).splitlines())
+        # Programs and routes go before the addresses that they need, and come back after these.
+        for line in sorted(now - lines, reverse=True):
+            self._change(host, line, "delete")
+        for line in sorted(lines - set(self.read(host).splitlines())):
+            self._change(host, line, "add")
+        if (back := self.read(host)) != wanted:
+            differing = sorted(set(back.splitlines()) ^ lines)
+            raise TestbedError(
+                f"the network set-up of {self.device} on {host.name} does not go back: {', '.join(differing)}; see "
+                f"ip address, ip route and ip link of {self.device}, and does a service there set it?"
+            )
 
     def _lines(self, host: Host) -> list[str]:
         lines = [

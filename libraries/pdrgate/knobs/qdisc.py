@@ -8,6 +8,7 @@ from typing import Any
 
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
+from pdrgate.knobs.device_knob import DeviceKnob
 
 _DEFAULT = "default"
 _SIMPLE = frozenset({"noqueue", "mq", "pfifo_fast", "pfifo", "bfifo"})
@@ -22,7 +23,7 @@ _TAKEN = {
 
 
 @dataclass(frozen=True, slots=True)
-class RootQdisc:
+class RootQdisc(DeviceKnob):
     """A kind and its options as tc takes them, in plain numbers: ``fq limit 1000``.
 
     The state ``default KIND`` is what the kernel gives by itself; it comes back when another one is deleted. A tree of
@@ -35,9 +36,7 @@ class RootQdisc:
     def describe(self) -> str:
         return f"qdisc of {self.device}: {self.value}"
 
-    def lacking(self, host: Host) -> str | None:
-        if self.gone(host):
-            return f"{host.name} has no interface {self.device}"
+    def _lacking(self, host: Host) -> str | None:
         tree = self._tree(host)
         root = _root(tree)
         if root["handle"] == "0:" or self.holds(_state(tree), self.value):
@@ -49,17 +48,8 @@ class RootQdisc:
             )
         return None
 
-    def gone(self, host: Host) -> bool:
-        return not host.exists(f"/sys/class/net/{self.device}")
-
     def read(self, host: Host) -> str:
         return _state(self._tree(host))
-
-    def apply(self, host: Host) -> None:
-        self._set(host, self.value)
-
-    def restore(self, host: Host, old: str) -> None:
-        self._set(host, old)
 
     def holds(self, actual: str, wanted: str) -> bool:
         if wanted.startswith(_DEFAULT):
@@ -67,9 +57,6 @@ class RootQdisc:
             return actual.startswith(_DEFAULT)
         (kind, options), (other, asked) = _parts(actual), _parts(wanted)
         return kind == other and all(options.get(name, number) == number for name, number in asked.items())
-
-    def halfway(self, actual: str, old: str, wanted: str) -> bool:
-        return False
 
     def to_record(self) -> dict[str, str]:
         return {"kind": "qdisc", "device": self.device}

@@ -9,6 +9,7 @@ from itertools import accumulate
 
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import CommandError, Completed, Host
+from pdrgate.knobs.device_knob import DeviceKnob
 from pdrgate.knobs.states import includes, parse_state, state_text
 
 DEFAULT = "default"
@@ -23,7 +24,7 @@ _NO_FIELDS, _DISCARD = "none", "r"
 
 
 @dataclass(frozen=True, slots=True)
-class IndirectionTable:
+class IndirectionTable(DeviceKnob):
     """The receive queue of each hash value; ``value`` is ``default``, ``equal=4`` or ``weight=3,1``.
 
     A state has the table in the same words, as short as they can be, with the number of receive queues and of entries.
@@ -36,9 +37,7 @@ class IndirectionTable:
     def describe(self) -> str:
         return f"RSS table of {self.device}: {self.value}"
 
-    def lacking(self, host: Host) -> str | None:
-        if self.gone(host):
-            return f"{host.name} has no interface {self.device}"
+    def _lacking(self, host: Host) -> str | None:
         told = self._ask(host)
         if (table := _Table.parse(told.stdout)) is None:
             return f"{self.device} on {host.name} has no RSS indirection table"
@@ -50,9 +49,6 @@ class IndirectionTable:
         if self.value != DEFAULT and max(_entries(self.value, table)) >= table.rings:
             return f"{self.device} on {host.name} has {table.rings} receive queues, too few for {self.value}"
         return None
-
-    def gone(self, host: Host) -> bool:
-        return not host.exists(f"/sys/class/net/{self.device}")
 
     def read(self, host: Host) -> str:
         table = _Table.parse(self._ask(host).stdout)
@@ -75,9 +71,6 @@ class IndirectionTable:
         have = parse_state(actual)
         table = _Table(int(have["rings"]), (0,) * int(have["entries"]))
         return _entries(actual, table) == _entries(wanted, table)
-
-    def halfway(self, actual: str, old: str, wanted: str) -> bool:
-        return False  # one command sets all of it
 
     def to_record(self) -> dict[str, str]:
         return {"kind": "rss-table", "device": self.device}
@@ -152,7 +145,7 @@ def _weighted(weights: Sequence[int], size: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class FlowHash:
+class FlowHash(DeviceKnob):
     """The header fields that choose a queue, by kind of traffic; ``value`` is text such as ``udp4=sdfn udp6=sd``.
 
     The letters are ethtool's: ``s`` and ``d`` for the addresses, ``f`` and ``n`` for the ports.
@@ -164,18 +157,13 @@ class FlowHash:
     def describe(self) -> str:
         return f"RSS hash of {self.device}: {self.value}"
 
-    def lacking(self, host: Host) -> str | None:
-        if self.gone(host):
-            return f"{host.name} has no interface {self.device}"
+    def _lacking(self, host: Host) -> str | None:
         for flow in parse_state(self.value):
             told = self._ask(host, flow)
             if told.exit_code != 0:
                 reason = (told.stderr.strip().splitlines() or ["ethtool does not say why"])[-1]
                 return f"{self.device} on {host.name} has no RSS hash of {flow} ({reason})"
         return None
-
-    def gone(self, host: Host) -> bool:
-        return not host.exists(f"/sys/class/net/{self.device}")
 
     def read(self, host: Host) -> str:
         found = {}
@@ -185,12 +173,6 @@ class FlowHash:
                 raise CommandError(host.name, f"`{' '.join(told.argv)}`", told)
             found[flow] = _letters(told.stdout)
         return state_text(found)
-
-    def apply(self, host: Host) -> None:
-        self._set(host, self.value)
-
-    def restore(self, host: Host, old: str) -> None:
-        self._set(host, old)
 
     def holds(self, actual: str, wanted: str) -> bool:
         have = {flow: "".join(sorted(fields)) for flow, fields in parse_state(actual).items()}

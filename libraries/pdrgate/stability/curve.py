@@ -165,11 +165,6 @@ class LoadLossCurve:
         return tuple(point.load for point in self.points)
 
     @property
-    def plrs(self) -> tuple[float, ...]:
-        """Mean PLR per load."""
-        return tuple(point.plr for point in self.points)
-
-    @property
     def steady_plrs(self) -> tuple[float, ...]:
         """Mean steady loss ratio per load: whatever asks where the curve passes a threshold asks these."""
         return tuple(point.steady.plr for point in self.points)
