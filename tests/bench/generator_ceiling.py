@@ -67,12 +67,12 @@ def embedded(
 
 def trafgen(testbed: NetnsTestbed, frames: Frames, duration: float, cpu: int) -> Callable[[float], Sample]:
     """The same for trafgen."""
-    path = testbed._paths(frames.family)[0]
+    path = testbed.chain.paths(frames.family)[0]
     part = template(frames, path, tag=9, probe_tag=10)
     frame = bytearray(part.plain) + bytes(frames.wire_size - 4 - len(part.plain))
     config = Path(tempfile.mkstemp(suffix=".trafgen")[1])
     config.write_text("{ " + ", ".join(f"0x{byte:02x}" for byte in frame) + " }\n")
-    host = netns_host(testbed._tg_namespace)
+    host = netns_host(testbed.chain.tg)
 
     def counters() -> tuple[int, int]:
         def read(device: str, name: str) -> int:

@@ -100,7 +100,7 @@ def in_namespaces(options: argparse.Namespace) -> None:
         generator = testbed.generator(6)
         stack.callback(generator.close)
         namespaces = [hop.host.name.removeprefix("netns:") for hop in testbed.hops]
-        generators = inode(testbed._tg_namespace)
+        generators = inode(testbed.chain.tg)
         machine = local_host()
         stack.callback(machine.close)
         around: list[float] = []
@@ -174,7 +174,7 @@ def of_one_packet(options: argparse.Namespace) -> None:
         unspecified = next(number for number, name in reason_names(machine).items() if name == "NOT_SPECIFIED")
         with loaded(machine, own_build("drop_reasons"), "tp_btf/kfree_skb") as program:
             back = map_fd(program.maps["received"].number)
-            map_update(back, struct.pack("=I", 0), struct.pack("=II", inode(testbed._tg_namespace), unspecified))
+            map_update(back, struct.pack("=I", 0), struct.pack("=II", inode(testbed.chain.tg), unspecified))
             os.close(back)
             ours = program_fd(program.number)
         with loaded(machine, nothing(stack), "tp_btf/kfree_skb") as program:
@@ -289,7 +289,7 @@ def in_a_guest(options: argparse.Namespace) -> None:
             more = (DropObserver(reasons),) if reasons else ()
             try:
                 before = testbed.counters()
-                with watching((*more, *plain, Settled(), *testbed.counting())) as watch:
+                with watching((*more, *plain, Settled(), *testbed.executed.counting())) as watch:
                     trial = generator.trial(FLAT_OUT["guest"], options.duration, frames)
                 after = testbed.counters()
             finally:

@@ -64,7 +64,7 @@ def boot_and_measure(
         try:
             measurer = TrialMeasurer(
                 generator, Frames(6, 64), testbed.observers(), file, belonging, check=testbed.check,
-                counting=testbed.counting(), busy=testbed.busy,
+                counting=testbed.executed.counting(), busy=testbed.executed.busy,
             )  # fmt: skip
             for _ in range(options.trials):
                 measurer.measure(OVERLOAD, options.duration, Phase.SATURATION)

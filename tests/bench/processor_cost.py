@@ -56,7 +56,7 @@ def rules(testbed: NetnsTestbed, number: int) -> Iterator[None]:
 
 
 def measured(testbed: NetnsTestbed, generator: Generator, load: float, duration: float, counting: bool) -> Counted:
-    with watching(testbed.counting() if counting else ()) as watch:
+    with watching(testbed.executed.counting() if counting else ()) as watch:
         trial = generator.trial(load, duration, Frames(6))
     if not counting:
         return Counted(trial.forwarding_rate)
@@ -86,9 +86,9 @@ def main() -> None:
         path = data_path("ipv6-routing", None)
         path.apply(testbed.hops)
         testbed.pin("1 cpu")
-        testbed.counting()
-        if testbed.uncounted:
-            sys.exit(f"the processor does not count here: {testbed.uncounted}")
+        testbed.executed.counting()
+        if testbed.executed.uncounted:
+            sys.exit(f"the processor does not count here: {testbed.executed.uncounted}")
         generator = testbed.generator(6)
         stack.callback(generator.close)
         capacity = max(generator.trial(20e6, 0.3, Frames(6)).forwarding_rate for _ in range(3))

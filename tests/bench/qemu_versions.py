@@ -62,7 +62,7 @@ def held(build: KernelBuild, trials: int, journal: Journal, place: Path) -> tupl
         try:
             measurer = TrialMeasurer(
                 generator, Frames(6), testbed.observers(), file, Belonging("bench", "", testbed.boot_id, pair=1),
-                counting=testbed.counting(), check=testbed.check, busy=testbed.busy,
+                counting=testbed.executed.counting(), check=testbed.check, busy=testbed.executed.busy,
             )  # fmt: skip
             for _ in range(trials):
                 measurer.measure(OVERLOAD, DURATION, Phase.SATURATION)

@@ -166,7 +166,7 @@ while select.select([back], [], [], 0.3)[0]:
 
 def frames_to_send(testbed: NetnsTestbed, family: Literal[4, 6], hops: int, count: int) -> list[bytes]:
     """Frames with a hop limit, whose IPv4 header checksums take many values."""
-    way = testbed._paths(family)[0]
+    way = testbed.chain.paths(family)[0]
     part = template(Frames(family), way, tag=4000, probe_tag=4001)
     made = []
     for number in range(count):
@@ -186,8 +186,8 @@ def test_the_program_does_to_a_packet_what_a_router_does(
     testbed: NetnsTestbed, no_generator, family: Literal[4, 6]
 ) -> None:
     no_generator()  # its receiving program would keep the frames from us
-    way = testbed._paths(family)[0]
-    with applied(XdpRouting(family, mode="generic"), testbed) as path, netns_host(testbed._tg_namespace) as host:
+    way = testbed.chain.paths(family)[0]
+    with applied(XdpRouting(family, mode="generic"), testbed) as path, netns_host(testbed.chain.tg) as host:
 
         def through(hops: int, count: int) -> list[Decoded]:
             frames = [frame.hex() for frame in frames_to_send(testbed, family, hops, count)]
@@ -235,7 +235,7 @@ def test_native_is_taken_where_it_can_be_had(testbed: NetnsTestbed) -> None:
 @pytest.mark.parametrize("where", ["at the edge", "in the middle"])
 def test_generic_is_the_way_out_and_says_why(testbed: NetnsTestbed, generators, where: str) -> None:
     # Native XDP wants frames that fit into a page, and the veth looks at what its peer may send.
-    namespace, peer = (testbed._tg_namespace, "t0") if where == "at the edge" else (testbed._sut_namespaces[2], "in0")
+    namespace, peer = (testbed.chain.tg, "t0") if where == "at the edge" else (testbed.chain.suts[2], "in0")
     with netns_host(namespace) as host:
         host.run("ip", "link", "set", peer, "mtu", "9000")
         try:
@@ -322,7 +322,7 @@ def test_what_is_redirected_and_not_sent_is_counted_once(testbed: NetnsTestbed, 
     """The kernel tells it of the redirect, and the veth of what its peer does not take."""
     with applied(XdpRouting(6, mode="native"), testbed):
         generators(6)
-        with netns_host(testbed._tg_namespace) as host:
+        with netns_host(testbed.chain.tg) as host:
             host.run("ip", "link", "set", "t1", "mtu", "1280")
             try:
                 account = lose(Frames(6, size=1518))

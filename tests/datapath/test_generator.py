@@ -359,7 +359,7 @@ while time.monotonic() < end:
 def test_the_longest_latency_of_a_trial_is_told_however_many_probes_follow(rig: Rig) -> None:
     """Early in the trial some probes come back that were sent 2 s ago, in its middle and end none."""
     tag = rig.generator._templates(rig.frames())[0].tag + 4  # the next trial's
-    path = rig.testbed._paths(rig.family)[0]
+    path = rig.testbed.chain.paths(rig.family)[0]
     destination = type(path.destination)(int(path.destination) >> 16 << 16 | rig.generator.cookie)
     own = dataclasses.replace(path, destination=destination)
     late = template(rig.frames(), own, tag=tag, probe_tag=tag + 1).probe

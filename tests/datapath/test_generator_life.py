@@ -175,21 +175,21 @@ def test_a_namespace_that_is_not_there(testbed: NetnsTestbed) -> None:
     with pytest.raises(
         TestbedError, match=r"^the traffic generator does not start in namespace pdrgate-nope: .*No such file"
     ) as error:
-        EmbeddedGenerator("pdrgate-nope", 0, testbed._paths(6))
+        EmbeddedGenerator("pdrgate-nope", 0, testbed.chain.paths(6))
     one_line(error.value)
 
 
 def test_a_port_that_is_not_there(testbed: NetnsTestbed) -> None:
-    paths = [testbed._paths(6)[0]]
+    paths = [testbed.chain.paths(6)[0]]
     absent = [type(path)("t9", path.source_mac, path.destination_mac, path.source, path.destination) for path in paths]
-    namespace = testbed._tg_namespace
+    namespace = testbed.chain.tg
     with pytest.raises(TestbedError, match=r": the traffic generator: t9: No such device$"):
         EmbeddedGenerator(namespace, 0, absent)
 
 
 def test_a_cpu_that_is_not_there(testbed: NetnsTestbed) -> None:
     with pytest.raises(TestbedError, match=r"pinning the generator to its CPU: Invalid argument$"):
-        EmbeddedGenerator(testbed._tg_namespace, 1000, [testbed._paths(6)[0]])
+        EmbeddedGenerator(testbed.chain.tg, 1000, [testbed.chain.paths(6)[0]])
 
 
 def test_the_worker_runs_on_its_cpu_alone_and_first(testbed: NetnsTestbed, generator: EmbeddedGenerator) -> None:
@@ -200,7 +200,7 @@ def test_the_worker_runs_on_its_cpu_alone_and_first(testbed: NetnsTestbed, gener
 
 def test_who_waits_for_packets_asleep_leaves_its_cpu_to_others(testbed: NetnsTestbed) -> None:
     with contextlib.closing(
-        EmbeddedGenerator(testbed._tg_namespace, testbed._cpus.generator, testbed._paths(6), asleep=True)
+        EmbeddedGenerator(testbed.chain.tg, testbed._cpus.generator, testbed.chain.paths(6), asleep=True)
     ) as generator:
         assert generator.engine == "packet"
         trials = [generator.trial(load, 0.5, IPV6) for load in (10e3, 20e3)]
@@ -252,7 +252,7 @@ from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.frames import Frames
 testbed = NetnsTestbed(1, plan_cpus(None, None), Journal.begin(Path(sys.argv[1])))
 generator = testbed.generator(6)
-print(generator.pid, testbed._tg_namespace, flush=True)
+print(generator.pid, testbed.chain.tg, flush=True)
 generator.trial(float(sys.argv[2]), 60.0, Frames())
 """
 

@@ -30,7 +30,7 @@ def counted(testbed: NetnsTestbed, load: float) -> tuple[Trial, Observation]:
     testbed.pin("1 cpu")
     generator = testbed.generator(6)
     try:
-        with watching(testbed.counting()) as watch:
+        with watching(testbed.executed.counting()) as watch:
             trial = generator.trial(load, 0.4, Frames(6))
     finally:
         generator.close()
@@ -40,8 +40,8 @@ def counted(testbed: NetnsTestbed, load: float) -> tuple[Trial, Observation]:
 
 def test_packets_cost_what_their_number_says(make_testbed: Callable[[], NetnsTestbed]) -> None:
     testbed = make_testbed()
-    testbed.counting()
-    if told := testbed.uncounted:
+    testbed.executed.counting()
+    if told := testbed.executed.uncounted:
         assert uncounted_reason(testbed) == f"the cost of a packet is not counted here: {told}"
         assert testbed.describe().keys() >= {"hops"} and "counted" not in testbed.describe()
         pytest.skip(told)

@@ -24,6 +24,7 @@ class CountingTestbed(FakeTestbed):
 
     def __init__(self, sut: SimulatedSut, path: Callable[[], Mapping[str, float]], **more: str) -> None:
         super().__init__(sut, **more)
+        self.executed = self
         self._path = path
         self.uncounted = ""
         self.exact = True
@@ -37,6 +38,9 @@ class CountingTestbed(FakeTestbed):
             return self._last
 
         sut.measure = remembered  # type: ignore[method-assign]
+
+    def tracing(self) -> tuple[Observer, ...]:
+        return ()
 
     @contextlib.contextmanager
     def busy(self):

@@ -27,6 +27,7 @@ from pdrgate.results.verdict import Judgement
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import Pinning, Testbed, TestbedConfig
 from pdrgate.testbeds.config import Claim, GeneratorConfig
+from pdrgate.testbeds.protocol import Counting
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
 from pdrgate.trial import Latency, Trial
@@ -55,6 +56,7 @@ class FakeTestbed:
         self.sut_cpus: tuple[int, ...] = ()
         self.steady = False
         self.disposable = False
+        self.executed: Counting | None = None
         self.kernel = kernel
         self.hops: tuple[Hop, ...] = ()
         self.calls: list[tuple[float, float]] = []

@@ -41,8 +41,8 @@ def measurer(metered: VmTestbed, tmp_path: Path) -> Iterator[TrialMeasurer]:
     generator, file = metered.generator(6), TrialFile(tmp_path / "trials.jsonl")
     belonging = Belonging("cost", "", metered.boot_id, pair=1)
     yield TrialMeasurer(
-        generator, Frames(6, 64), metered.observers(), file, belonging, counting=metered.counting(),
-        tracing=metered.tracing(), busy=metered.busy,
+        generator, Frames(6, 64), metered.observers(), file, belonging, counting=metered.executed.counting(),
+        tracing=metered.executed.tracing(), busy=metered.executed.busy,
     )  # fmt: skip
     generator.close()
     file.close()
@@ -63,7 +63,7 @@ def per_packet(trial: Trial, name: str) -> tuple[float, float]:
 def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
     metered: VmTestbed, measurer: TrialMeasurer, saturate: Callable[[], list[Trial]]
 ) -> None:
-    assert metered.uncounted == ""
+    assert metered.executed.uncounted == ""
     first, second, third = saturate()
     for name in ("ip6_forward", "ip6_rcv_core", "start_xmit"):
         instructions = [per_packet(trial, name)[0] for trial in (first, second, third)]

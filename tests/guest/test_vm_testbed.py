@@ -184,7 +184,7 @@ def test_what_a_guests_xdp_program_is_at_fault_for_is_counted_once(
 
 def test_a_guest_that_is_not_metered_says_why_nothing_is_counted(shared_testbed, cloud):
     testbed = shared_testbed(cloud)
-    assert "sut.cpu_speed" in testbed.uncounted
+    assert "sut.cpu_speed" in testbed.executed.uncounted
     assert not any(isinstance(one, FunctionObserver | SpeedObserver) for one in testbed.observers())
 
 

@@ -56,7 +56,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         testbed = object.__new__(RackTestbed)
         testbed._afterwards = []
         parts: dict[str, Any] = {
-            "_drops": closing("counts no more"), "_executed": closing("nor instructions"),
+            "_drops": closing("counts no more"), "_counting": closing("nor instructions"),
             "_knobs": closing("puts knobs back"),
             "_source": closing("ends the generator"), "_router": closing("leaves"), "_machine": closing("leaves"),
             "_station": None,

@@ -1,34 +1,53 @@
-"""Testbeds whose SUT's kernel runs on a processor that may count what it executes."""
+"""What the SUT's kernel executes, counted by a processor that may do so."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 
+from pdrgate.hosts.host import Host
 from pdrgate.observers.processor import ProcessorWatch, busy
 from pdrgate.observers.watching import Observer
 
 
-class CountedByProcessor:
-    """What a testbed of namespaces and a rack have in common; satisfies `Counting`."""
+class ProcessorCounting:
+    """The counting of a SUT that is no guest; satisfies `Counting`.
 
-    _executed: ProcessorWatch
-    _steered: tuple[int, ...]
-    """The CPUs that forward as things are."""
+    Args:
+        machine: the machine whose processor counts.
+        forwarding: tells the CPUs that forward as things are.
+    """
+
+    def __init__(self, machine: Host, forwarding: Callable[[], tuple[int, ...]]) -> None:
+        self._watch = ProcessorWatch(machine)
+        self._forwarding = forwarding
 
     def counting(self) -> tuple[Observer, ...]:
-        """What the kernel executes on the CPUs that forward, by function."""
-        return self._executed.observers(self._steered)
+        """What counts the kernel on the CPUs that forward, by function."""
+        return self._watch.observers(self._forwarding())
+
+    def tracing(self) -> tuple[Observer, ...]:
+        """Nothing: a processor follows no calls."""
+        return ()
 
     @property
     def uncounted(self) -> str:
-        """Why that is not counted; empty when it is."""
-        return self._executed.missing
+        """Why the kernel is not counted; empty when it is."""
+        return self._watch.missing
 
     @property
     def exact(self) -> bool:
-        """A processor counts all that it is interrupted by, too."""
+        """Equal packets cost unequal numbers: a processor counts all that it is interrupted by, too."""
         return False
 
     def busy(self) -> AbstractContextManager[object]:
         """Have programs use the CPUs that forward all the time."""
-        return busy(self._executed.machine, self._steered)
+        return busy(self._watch.machine, self._forwarding())
+
+    def describe(self) -> dict[str, str]:
+        """What of the counting makes results comparable."""
+        return self._watch.describe()
+
+    def close(self) -> None:
+        """Count no longer; may be called twice."""
+        self._watch.close()

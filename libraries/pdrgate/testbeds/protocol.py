@@ -56,6 +56,10 @@ class Testbed(Protocol):
     def disposable(self) -> bool:
         """Whether the SUT ends with the testbed: nothing of it need be put back."""
 
+    @property
+    def executed(self) -> Counting | None:
+        """What may be able to count what the SUT's kernel executes; None where nothing can."""
+
     def sentence(self) -> str:
         """The testbed in words."""
 
@@ -96,12 +100,14 @@ class Testbed(Protocol):
         """Put everything back; may be called twice."""
 
 
-@runtime_checkable
 class Counting(Protocol):
-    """A testbed that may be able to count what its SUT's kernel executes."""
+    """What may be able to count what a SUT's kernel executes, and to tell who called whom in it."""
 
     def counting(self) -> tuple[Observer, ...]:
-        """What counts it, of the trials that tell the cost of a packet; nothing where it does not."""
+        """What counts it, of the trials that tell the cost of a packet; nothing where it cannot."""
+
+    def tracing(self) -> tuple[Observer, ...]:
+        """What follows calls, of a trial of its own, once `counting` was asked; nothing where they cannot be."""
 
     @property
     def uncounted(self) -> str:
@@ -115,14 +121,6 @@ class Counting(Protocol):
     def busy(self) -> AbstractContextManager[object]:
         """Have a program use the SUT's CPU all the time, so that only what the kernel does by itself comes between:
         an idle kernel stops its tick, one that forwards at saturation does not. Raises TestbedError."""
-
-
-@runtime_checkable
-class Tracing(Protocol):
-    """A testbed that may be able to tell who called whom in its SUT's kernel."""
-
-    def tracing(self) -> tuple[Observer, ...]:
-        """What follows calls, of a trial of its own; nothing where they cannot be. Asked after `Counting.counting`."""
 
 
 @runtime_checkable

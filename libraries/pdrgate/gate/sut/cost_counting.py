@@ -8,34 +8,33 @@ from contextlib import AbstractContextManager
 
 from pdrgate.observers.watching import Observer
 from pdrgate.testbeds import Testbed
-from pdrgate.testbeds.protocol import Counting, Tracing
 from pdrgate.tolerances import COST_TOLERANCE
 from pdrgate.units import Ratio
 
 
 def counting_of(testbed: Testbed) -> tuple[Observer, ...]:
     """What counts, of the trials that tell the cost of a packet; nothing where nobody can."""
-    return testbed.counting() if isinstance(testbed, Counting) else ()
+    return testbed.executed.counting() if testbed.executed is not None else ()
 
 
 def tracing_of(testbed: Testbed) -> tuple[Observer, ...]:
     """What follows calls, once `counting_of` was asked; nothing where nobody can."""
-    return testbed.tracing() if isinstance(testbed, Tracing) else ()
+    return testbed.executed.tracing() if testbed.executed is not None else ()
 
 
 def cost_tolerance_of(testbed: Testbed, asked: Ratio | None) -> Ratio | None:
     """What more a packet may cost there; None where that is told and not judged."""
     if asked is not None:
         return asked
-    return COST_TOLERANCE if isinstance(testbed, Counting) and testbed.exact else None
+    return COST_TOLERANCE if testbed.executed is not None and testbed.executed.exact else None
 
 
 def busy_of(testbed: Testbed) -> Callable[[], AbstractContextManager[object]]:
     """What has a program use the SUT's CPU, where that is needed."""
-    return testbed.busy if isinstance(testbed, Counting) else contextlib.nullcontext
+    return testbed.executed.busy if testbed.executed is not None else contextlib.nullcontext
 
 
 def uncounted_reason(testbed: Testbed) -> str:
     """Why the cost of a packet is not counted there, as a sentence; empty when it is."""
-    why = testbed.uncounted if isinstance(testbed, Counting) else "the testbed has no way to"
+    why = testbed.executed.uncounted if testbed.executed is not None else "the testbed has no way to"
     return f"the cost of a packet is not counted here: {why}" if why else ""

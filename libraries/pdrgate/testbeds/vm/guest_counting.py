@@ -1,0 +1,60 @@
+"""What a guest's kernel executes, counted by its emulator."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+from pdrgate.guests.guest import Guest
+from pdrgate.guests.metering.function_counts import BusyProgram, FunctionObserver, why_unmetered
+from pdrgate.guests.metering.stacks import StackObserver
+from pdrgate.guests.metering.symbols import KernelSymbols, read_symbols, tells_symbols
+from pdrgate.observers.watching import Observer
+
+
+class GuestCounting:
+    """The counting of a guest that is up; satisfies `Counting`.
+
+    Args:
+        program: what uses the guest's CPU when it is to be busy.
+        vcpus: how many CPUs the guest has.
+    """
+
+    def __init__(self, guest: Guest, program: BusyProgram, vcpus: int) -> None:
+        self._guest = guest
+        self._program = program
+        self._vcpus = vcpus
+        self._named = guest.meter is not None and tells_symbols(guest)
+        """Whether its kernel tells where its functions lie."""
+        self._symbols: KernelSymbols | None = None
+        """Where they lie, as of when counting was last asked for."""
+
+    def counting(self) -> tuple[Observer, ...]:
+        """What counts the guest's kernel, by function."""
+        guest = self._guest
+        if guest.meter is None or self.uncounted:
+            return ()
+        self._symbols = read_symbols(guest, guest.build.image)
+        self._program.start()
+        return (FunctionObserver(guest.meter, self._symbols),)
+
+    def tracing(self) -> tuple[Observer, ...]:
+        """What follows calls, by the names that `counting` has read."""
+        meter = self._guest.meter
+        return (StackObserver(meter, self._symbols),) if meter is not None and self._symbols is not None else ()
+
+    @property
+    def uncounted(self) -> str:
+        """Why it is not counted what the guest's kernel executes; empty when it is."""
+        guest = self._guest
+        if guest.meter is None:
+            return why_unmetered(guest.accelerator.name, self._vcpus)
+        return "" if self._named else f"{guest.build.name} tells no addresses of its functions (CONFIG_KALLSYMS)"
+
+    @property
+    def exact(self) -> bool:
+        """Equal packets cost equal numbers: an emulator sees one CPU and nothing else."""
+        return True
+
+    def busy(self) -> AbstractContextManager[object]:
+        """Have a program use the guest's CPU all the time."""
+        return self._program.runs()

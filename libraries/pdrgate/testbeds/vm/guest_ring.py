@@ -1,0 +1,29 @@
+"""The receive rings of a guest, read back as its kernel has them."""
+
+from __future__ import annotations
+
+import re
+
+from pdrgate.errors import TestbedError
+from pdrgate.guests.qemu import TX_RING
+from pdrgate.hosts.host import Host
+
+
+def check_ring(guest: Host, interface: str, packets: int) -> None:
+    """Have an interface's ring hold ``packets``. Raises TestbedError when it does not.
+
+    QEMU 10.0 offers 1024 whatever it was given; the kernel then makes a ring smaller.
+    """
+    if _told(guest, interface) == packets:
+        return
+    guest.run("ethtool", "-G", interface, "rx", str(packets), "tx", str(TX_RING), check=False)
+    if (told := _told(guest, interface)) != packets:
+        raise TestbedError(
+            f"{guest.name} was given receive rings of {packets} packets, and {interface} reads back {told or 'none'}"
+        )
+
+
+def _told(guest: Host, interface: str) -> int | None:
+    told = guest.run("ethtool", "-g", interface).stdout
+    match = re.search(r"Current hardware settings:\s+RX:\s+(\d+)", told)
+    return int(match[1]) if match else None

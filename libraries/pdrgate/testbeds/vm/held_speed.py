@@ -1,0 +1,85 @@
+"""The constant speed at which a guest's CPU is held while a trial lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+
+from pdrgate.errors import TestbedError
+from pdrgate.guests.guest import Guest, GuestConfig
+from pdrgate.guests.metering import CpuSpeed, SpeedChoice, SpeedObserver, SpeedRecord, unheld_speed
+from pdrgate.observers.watching import Observer
+
+
+def with_meter(machine: GuestConfig, wanted: CpuSpeed) -> GuestConfig:
+    """The guest with the meter that a speed takes. Raises TestbedError where it has more CPUs than can be held."""
+    if wanted != "full" and machine.vcpus == 1:
+        return replace(machine, metered=True)
+    if isinstance(wanted, int):
+        raise TestbedError(
+            f"a guest of {machine.vcpus} virtual CPUs cannot be held at a constant speed; give it one (sut.vcpus), or "
+            "leave out sut.cpu_speed"
+        )
+    return machine
+
+
+class HeldSpeed:
+    """A guest's speed: chosen once the guest is up, held in each trial, and lowered where it could not be held.
+
+    Args:
+        wanted: what the testbed file asks for; ``auto`` is ``full`` where a speed cannot be held.
+        record: what earlier guests have shown on this machine.
+    """
+
+    def __init__(self, wanted: CpuSpeed, record: SpeedRecord) -> None:
+        self._wanted: CpuSpeed = wanted
+        self._record = record
+        self._observer: SpeedObserver | None = None
+        self.choice = SpeedChoice(0, "")
+
+    @property
+    def constant(self) -> bool:
+        """Whether the guest is held at all."""
+        return self.choice.speed > 0
+
+    def choose(self, guest: Guest, busy: Callable[[], AbstractContextManager[object]]) -> None:
+        """Choose the speed of a guest that is up; ``busy`` has a program use its CPU. Raises TestbedError."""
+        meter = guest.meter
+        if meter is None:
+            if isinstance(self._wanted, int):
+                raise TestbedError(
+                    "only an emulated guest can be held at a constant speed, and this one runs by KVM; use "
+                    "accelerator: tcg in the testbed file, or cpu_speed: full"
+                )
+            return
+
+        def unheld() -> float:
+            guest.count()
+            return unheld_speed(meter, busy)
+
+        self.choice = self._record.choose(self._wanted, unheld)
+
+    def observers(self, guest: Guest) -> tuple[Observer, ...]:
+        """What holds the speed while it watches a trial; nothing where the guest is not held."""
+        meter = guest.meter
+        guest.count()
+        if meter is None or not self.constant:
+            return ()
+        self._observer = self._observer or SpeedObserver(meter, self.choice.speed, guest.go_first)
+        return (self._observer,)
+
+    def let_go(self) -> None:
+        """Hold the speed no longer in this trial: a held guest drains a queue of 4096 packets longer than it lasts."""
+        if self._observer is not None:
+            self._observer.let_go()
+
+    def sentence(self) -> str:
+        """The speed in words; empty where the guest is not held."""
+        return f"its CPU held at {self.choice} ({self.choice.why})" if self.constant else ""
+
+    def close(self) -> None:
+        """Have later guests held at a lower speed where this machine was too slow for it; may be called twice."""
+        observer, self._observer = self._observer, None
+        if observer is not None and self._wanted == "auto":
+            self._record.step_down(self.choice.speed, observer.late, observer.trials)

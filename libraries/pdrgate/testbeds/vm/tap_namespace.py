@@ -1,0 +1,109 @@
+"""The generator's side of a guest: a network namespace with a TAP for each port of the guest."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from ipaddress import IPv4Network, IPv6Network
+
+from pdrgate.data_paths.catalogue import NETWORKS, Port, Station, segment
+from pdrgate.errors import TestbedError
+from pdrgate.guests.qemu import NetworkPort
+from pdrgate.hosts.host import ShellHost, local_host, netns_host
+from pdrgate.knobs import KnobSet, sysctl
+from pdrgate.observers.namespace_counters import NamespaceCounters
+from pdrgate.observers.reading import Reading
+from pdrgate.safety.journal import NAMESPACE_PREFIX, Journal
+from pdrgate.traffic.frames import Path
+
+TAPS = ("t0", "t1")
+_TAP_MACS = ("02:70:64:72:01:00", "02:70:64:72:01:03")
+GUEST_MACS = ("02:70:64:72:01:01", "02:70:64:72:01:02")
+
+
+class TapNamespace:
+    """The namespace from `make` to `close`; QEMU makes the TAPs in it when the guest starts.
+
+    Args:
+        journal: where the namespace is noted for the case that this process is killed.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self.name = f"{NAMESPACE_PREFIX}-{secrets.token_hex(3)}-tg"
+        self._journal = journal
+        self._local = local_host()
+        self._made = False
+        """Whether the namespace is there, or may be."""
+        self._host: ShellHost | None = None
+        self._counters: NamespaceCounters | None = None
+
+    def make(self) -> None:
+        """Make the namespace. Raises TestbedError."""
+        self._journal.namespace(self.name)
+        self._made = True  # before: an interruption may come when it is just made
+        self._local.run("ip", "netns", "add", self.name)
+        self._host = netns_host(self.name)
+        self._counters = NamespaceCounters(self.name)
+        # No address of its own, no router solicitation, no listener report: only test packets on these links.
+        KnobSet().apply(self._host, sysctl("net.ipv6.conf.default.disable_ipv6", 1), missing="skip")
+
+    def network_ports(self, ring: int) -> list[NetworkPort]:
+        """The TAPs as QEMU has them, each before a receive ring of the guest's."""
+        return [NetworkPort(tap, mac, ring) for tap, mac in zip(TAPS, GUEST_MACS, strict=True)]
+
+    def guest_ports(self, interfaces: Sequence[str]) -> list[Port]:
+        """The guest's ports by the names that its kernel gave them, in the order of the TAPs."""
+        return [Port(*end) for end in zip(interfaces, GUEST_MACS, _TAP_MACS, strict=True)]
+
+    def station(self, cpu: int) -> Station:
+        """The first TAP with this machine's network stack, whose programs use ``cpu``."""
+        return Station(self._there(), Port(TAPS[0], _TAP_MACS[0], GUEST_MACS[0]), cpu)
+
+    def up(self) -> None:
+        """Give the TAPs their addresses, and set them up."""
+        for tap, mac in zip(TAPS, _TAP_MACS, strict=True):
+            self._there().run("ip", "link", "set", tap, "address", mac, "up")
+
+    def hold(self, packets: int) -> None:
+        """Set how many packets wait in the queue of each TAP."""
+        for tap in TAPS:
+            self._there().run("ip", "link", "set", tap, "txqueuelen", str(packets))
+            told = self._there().run_json("ip", "-j", "link", "show", tap)[0].get("txqlen")
+            if told != packets:
+                raise TestbedError(f"set the queue of {tap} to {packets} packets, but it reads back {told}")
+
+    def counters(self) -> Reading:
+        """The counters of the TAPs, and of this machine's CPUs."""
+        assert self._counters is not None
+        return self._counters.begin(TAPS).result()
+
+    def paths(self, family: int) -> tuple[Path, Path]:
+        """The two directions of test traffic of an IP version, for the generator."""
+        networks = NETWORKS[family]
+
+        def path(at: int, source: IPv4Network | IPv6Network, to: IPv4Network | IPv6Network) -> Path:
+            first, by = source.network_address + 1, (segment(1),) if family == 6 else ()
+            return Path(TAPS[at], _TAP_MACS[at], GUEST_MACS[at], first, to.network_address, by)
+
+        return path(0, networks.reverse, networks.forward), path(1, networks.forward, networks.reverse)
+
+    def close(self) -> None:
+        """Remove the namespace; may be called twice. Raises TestbedError when it stays."""
+        if self._counters is not None:
+            self._counters.close()
+            self._counters = None
+        if self._host is not None:
+            self._host.close()
+            self._host = None
+        if self._made:
+            try:
+                # A recovery may have been here: of a run that was interrupted while this testbed was open.
+                if self._local.exists(f"/run/netns/{self.name}"):
+                    self._local.run("ip", "netns", "delete", self.name)
+                self._made = False  # only now: what failed or was interrupted is tried once more
+            finally:
+                self._local.close()
+
+    def _there(self) -> ShellHost:
+        assert self._host is not None
+        return self._host
