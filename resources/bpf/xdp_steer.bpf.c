@@ -45,7 +45,11 @@ static __always_inline __u32 flow(void *data, void *end)
 	return bpf_ntohs(*(__u16 *)(data + 28)) + bpf_ntohs(*(__u16 *)(data + 34));
 }
 
+#ifdef FRAGS
+SEC("xdp.frags")
+#else
 SEC("xdp")
+#endif
 int xdp_steer(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;

@@ -18,13 +18,16 @@ IPv4 Routing By XDP
 Redirection By tc
     [Tags]    bpf-build-tc
                       The SUT Redirects By TC
+What A Program Lets Pass
+    [Tags]    bpf-build-beneath
+                      The SUT Carries Packets By    ${BENEATH}
 
 
 *** Keywords ***
 This Program Forwards As Fast As The Other
     [Documentation]    One scenario: both programs loaded, measured, judged.
-    [Arguments]    ${data_path}
-    Given Run Keyword    ${data_path}
+    [Arguments]    @{data_path}
+    Given Run Keyword    @{data_path}
     And Its Interrupts Are Pinned To    1 cpu
     And Its Receive Buffers Hold 4096 Packets
     When Both Programs Are Loaded In Turn

@@ -7,7 +7,6 @@ another build nor the host's, and are gone with it.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 import re
@@ -16,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pdrgate.bpf.filling import SUT_NAMES, orders
 from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.answers import understood
@@ -27,6 +27,7 @@ _TIMEOUT = 60.0
 """Seconds: the verifier of an emulated guest takes its time."""
 _LOG_LINES = 3
 _KERNEL_SAYS = "Kernel error message: "
+_OWN_WORDS = "pdrgate: "
 _NO_REASON = re.compile(r"libbpf: (failed to load (object|program)\b|elf: skipping |.*[Rr]etrying without)")
 """Lines of libbpf's that tell no reason."""
 
@@ -37,7 +38,7 @@ _MODE_NUMBERS = {"native": 1, "generic": 2}
 
 _LOAD = """\
 mount --bind "$1" /sys/fs/bpf || exit 125
-exec "$3" "$2" "$4" /sys/fs/bpf "$5"
+exec "$3" "$2" "$4" /sys/fs/bpf "$5" "$6"
 """
 _NOT_STARTED = (125, 126, 127)
 """Exit codes of what never came to load anything."""
@@ -58,6 +59,8 @@ class BpfMap:
     entries: int = 0
     memory: int = 0
     """Bytes, as the kernel accounts for it."""
+    empty: bool = False
+    """Whether it was without an element once the program was loaded; an array of numbers never is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,13 @@ class LoadedProgram:
     maps: Mapping[str, BpfMap] = field(default_factory=dict)
     """The maps by name, of which the kernel keeps 15 letters."""
     cost: LoadCost = LoadCost()
+    keeper: int = 0
+    """The process that keeps its tables of programs, which are empty without; 0 where it has none."""
+
+    def leave(self) -> None:
+        """It is attached no more; may be called twice."""
+        if self.keeper:
+            self.host.run("kill", str(self.keeper), check=False)
 
     def fill(self, name: str, key: bytes, value: bytes) -> None:
         """Set an element of a map. Raises CommandError."""
@@ -95,11 +105,15 @@ class LoadedProgram:
 
 
 @contextlib.contextmanager
-def loaded(host: Host, build: BpfBuild, kind: str) -> Iterator[LoadedProgram]:
-    """Load a build's program; within the context it is pinned, and can be attached.
+def loaded(host: Host, build: BpfBuild, kind: str, names: Mapping[str, str] = SUT_NAMES) -> Iterator[LoadedProgram]:
+    """Load a build's program and fill its maps; within the context it is pinned, and can be attached.
+
+    What has attached it calls its `leave` when it is attached no more.
 
     Args:
-        kind: libbpf's name of what it is loaded for: ``xdp``, ``xdp/cpumap``, ``classifier``.
+        kind: libbpf's name of what it is loaded for: ``xdp``, ``xdp/cpumap``, ``classifier``; empty: what its section
+            says.
+        names: what is known of the SUT, for maps that hold that.
 
     Raises:
         BpfBuildError: the host's kernel refuses it; the message ends with the verifier's last lines.
@@ -111,9 +125,10 @@ def loaded(host: Host, build: BpfBuild, kind: str) -> Iterator[LoadedProgram]:
         try:
             host.run("mkdir", "-m", "700", folder)
             loader = sent(host, native.build().bpf_load, folder, "the loader of eBPF programs")
-            host.write(f"{folder}/object.b64", base64.b64encode(build.read()).decode())
-            host.run("sh", "-c", 'base64 -d <"$1.b64" >"$1"', "sh", f"{folder}/object")
-            load = ("sh", "-c", _LOAD, "sh", bpffs, f"{folder}/object", loader, build.program, kind)
+            host.put(f"{folder}/object", build.read())
+            host.put(f"{folder}/orders", "".join(orders(build, names)).encode())
+            files = (f"{folder}/object", loader, build.program, kind, f"{folder}/orders")
+            load = ("sh", "-c", _LOAD, "sh", bpffs, *files)
             done = host.run("unshare", "-m", *load, timeout=_TIMEOUT, check=False)
         finally:
             host.run("rm", "-rf", folder, check=False)
@@ -138,13 +153,14 @@ def _told(host: Host, build: BpfBuild, pin: str, told: Mapping[str, Any]) -> Loa
             int(one["value"]),
             int(one["entries"]),
             int(one["memory"]),
+            bool(one["empty"]),
         )
         for one in told["maps"]
     }
     program = told["program"]
     memory = sum(one.memory for one in maps.values())
     cost = LoadCost(int(program["processed"]), int(program["states"]), int(program["jited"]), memory)
-    return LoadedProgram(host, build, int(program["id"]), pin, maps, cost)
+    return LoadedProgram(host, build, int(program["id"]), pin, maps, cost, int(told["keeper"]))
 
 
 @contextlib.contextmanager
@@ -176,8 +192,12 @@ def _hex(data: bytes) -> list[str]:
 
 
 def _why(done: Completed) -> str:
-    """The verifier's last lines, else the first of libbpf's that is no consequence of another, else bpftool's last."""
+    """Our loader's own line, else the verifier's last ones, else the first of libbpf's that is no consequence of
+    another, else bpftool's last.
+    """
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    if own := [line for line in lines if line.startswith(_OWN_WORDS)]:
+        return own[0].removeprefix(_OWN_WORDS)
     begins = [at for at, line in enumerate(lines) if "BEGIN PROG LOAD LOG" in line]
     ends = [at for at, line in enumerate(lines) if "END PROG LOAD LOG" in line]
     if begins and ends and begins[-1] < ends[-1]:

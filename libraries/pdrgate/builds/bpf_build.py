@@ -13,12 +13,13 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from pdrgate.builds.elf_file import BPF, EXECUTABLE, GLOBAL_FUNCTION, ElfFile
+from pdrgate.builds.elf_file import BPF, EXECUTABLE, GLOBAL_FUNCTION, WEAK_FUNCTION, ElfFile
 from pdrgate.builds.handed_over import BuildError, content
+from pdrgate.builds.program_setup import ATTACHES, ProgramSetup
 from pdrgate.cache import cache_folder
 from pdrgate.child_environment import child_environment
 from pdrgate.errors import SutError, TestbedError
@@ -81,6 +82,10 @@ class BpfBuild:
     kind: ProgramKind
     program: str = ""
     """The program's name."""
+    setup: ProgramSetup = field(default_factory=ProgramSetup)
+    """What it is set up with."""
+    programs: tuple[Program, ...] = ()
+    """All programs of the object."""
 
     def read(self) -> bytes:
         """The object. Raises BpfBuildError when it is not what it was when it was looked at."""
@@ -94,10 +99,11 @@ class BpfBuild:
 
     @property
     def digest(self) -> str:
-        """The digest of what is under test: of the object, and of the program where that was chosen."""
-        if self.name == self.path.name:
+        """The digest of what is under test: of the object, and of program and set-up where they were chosen."""
+        chosen = "" if self.name == self.path.name else self.program
+        if not chosen and not self.setup.digest:
             return self.sha256
-        return hashlib.sha256(f"{self.sha256}:{self.program}".encode()).hexdigest()
+        return hashlib.sha256(":".join(filter(None, (self.sha256, chosen, self.setup.digest))).encode()).hexdigest()
 
     @property
     def label(self) -> str:
@@ -105,11 +111,14 @@ class BpfBuild:
         return f"{self.name} ({self.sha256[:8]})"
 
 
-def bpf_build(source: BpfBuild | str | Path, kind: ProgramKind | None = None) -> BpfBuild:
+def bpf_build(
+    source: BpfBuild | str | Path, kind: ProgramKind | None = None, setup: ProgramSetup | None = None
+) -> BpfBuild:
     """The build in an object file; with ``kind``, it must be for such a data path.
 
     Args:
         source: the file; of an object with several programs ``FILE:PROGRAM``; or a build that was made of one.
+        setup: what it is set up with; whether its maps have room for that, `pdrgate.bpf.filling.check_setup` tells.
 
     Raises:
         BpfBuildError: there is no such file, it is no eBPF object, has no such program, or several to choose from.
@@ -118,6 +127,15 @@ def bpf_build(source: BpfBuild | str | Path, kind: ProgramKind | None = None) ->
         _check_kind(source.path, source.section, source.kind, kind)
         return source
     path, wanted = _named(source)
+    setup = setup or ProgramSetup()
+    if setup.attach != "auto":
+        attached = ATTACHES[setup.attach]
+        if kind is not None and kind != attached:
+            raise BpfBuildError(
+                f"{path}: {setup.attach} takes a program for {attached}, and this data path runs one for {kind}; "
+                "choose another --attach, or a data path that goes with it"
+            )
+        kind = attached
     try:
         read = content(path, path.resolve(), _LARGEST)
     except BuildError as error:
@@ -130,7 +148,7 @@ def bpf_build(source: BpfBuild | str | Path, kind: ProgramKind | None = None) ->
     _check_kind(path, program.section, found, kind)
     name = f"{path.name}:{program.name}" if wanted else path.name
     digest = hashlib.sha256(read).hexdigest()
-    return BpfBuild(name, path.resolve(), digest, program.section, found, program.name)
+    return BpfBuild(name, path.resolve(), digest, program.section, found, program.name, setup, tuple(programs))
 
 
 def _check_kind(path: Path, section: str, found: ProgramKind, kind: ProgramKind | None) -> None:
@@ -245,7 +263,7 @@ def _programs(read: bytes) -> list[Program]:
     if elf.machine != BPF:
         raise ValueError(f"it is for machine {elf.machine} and not for BPF, {BPF}")
     found = []
-    for symbol in elf.symbols(GLOBAL_FUNCTION):
+    for symbol in (*elf.symbols(GLOBAL_FUNCTION), *elf.symbols(WEAK_FUNCTION)):
         if symbol.section >= len(elf.sections):
             continue  # a reserved index, for what stands in no section
         section = elf.sections[symbol.section]

@@ -114,6 +114,19 @@ def _list(suites: Sequence[Path], patterns: Sequence[str], form: str) -> None:
             click.echo(f"  {one.test:{width}s}  {' '.join(one.tags)}")
 
 
+_OF_PROGRAMS = ("attach", "maps", "rodata", "beneath")
+"""Options of eBPF programs only."""
+_USUAL = RunOptions(testbed=Path())
+
+
+def _check_beneath(name: str) -> None:
+    from pdrgate.data_paths.catalogue import DATA_PATHS
+
+    able = [path.name for path in DATA_PATHS.values() if path.program is None and not path.transfers]
+    if name not in able:
+        raise UsageError(f"--beneath {name}: no such data path can be beneath a program; there are {', '.join(able)}")
+
+
 def _asked(**given: Any) -> RunOptions:
     """The options of a new run; what the command line leaves open is chosen by what it names.
 
@@ -124,6 +137,7 @@ def _asked(**given: Any) -> RunOptions:
         UsageError: options that do not go together.
     """
     from pdrgate.builds.bpf_build import bpf_build
+    from pdrgate.builds.program_setup import program_setup
     from pdrgate.gate.run.scenario_file import scenario_of
     from pdrgate.gate.verdicts.baseline import is_history, name_in_history
 
@@ -132,6 +146,12 @@ def _asked(**given: Any) -> RunOptions:
         raise UsageError("--kernel and --bpf do not go together: compare one of the two at a time")
     if bool(options.kernel or options.bpf) != bool(options.against):
         raise UsageError("--kernel or --bpf and --against go together: boots of both builds are compared")
+    if options.bpf:
+        setup = program_setup(options.attach, options.maps, options.rodata)
+    elif said := [f"--{name}" for name in _OF_PROGRAMS if getattr(options, name) != getattr(_USUAL, name)]:
+        raise UsageError(f"{said[0]} is for eBPF objects; name them with --bpf OBJECT --against OBJECT")
+    if options.beneath:
+        _check_beneath(options.beneath)
     if options.program and not options.bpf:
         raise UsageError("--program names a program of eBPF objects; name them with --bpf OBJECT --against OBJECT")
     if options.program:
@@ -160,7 +180,9 @@ def _asked(**given: Any) -> RunOptions:
         scenario_of(options.scenario_file)  # told before anything is set up
         options = dataclasses.replace(options, scenarios=("scenario-file",))
     if options.against and options.scenarios == ("default",):
-        tag = f"bpf-build-{bpf_build(options.bpf).kind}" if options.bpf else "kernel-build"
+        tag = "kernel-build"
+        if options.bpf:
+            tag = f"bpf-build-{'beneath' if options.beneath else bpf_build(options.bpf, setup=setup).kind}"
         options = dataclasses.replace(options, scenarios=(tag,))
     if options.retis and options.against:
         raise UsageError("--retis looks at one build; leave out --against, and look at the candidate by itself")

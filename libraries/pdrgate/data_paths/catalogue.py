@@ -7,10 +7,11 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 
-from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError, bpf_build
+from pdrgate.builds.bpf_build import BpfBuild, bpf_build
 from pdrgate.data_paths import paths
 from pdrgate.data_paths.contract import NETWORKS, DataPath, Hop, Networks, Port, Station, segment
 from pdrgate.data_paths.path_description import PathAsked, PathDescription
+from pdrgate.data_paths.program_path import ProgramBefore
 from pdrgate.data_paths.receivers import CALLS, MOST_RECEIVERS, Call, Receivers
 from pdrgate.data_paths.set_up import SetUp
 from pdrgate.data_paths.set_up_path import SetUpPath
@@ -52,7 +53,8 @@ def data_path(
     """A new data path of that name.
 
     Args:
-        program: an eBPF object to run in place of pdrgate's own, the build under test.
+        program: an eBPF object, the build under test: it runs in place of pdrgate's own program, or before the path
+            where that has none.
         receivers: who receives, where packets end at the SUT.
         streams: of TCP, where it talks that.
         changes: where what it sets of TCP is noted first, for no testbed knows of that; None: it ends with the hosts.
@@ -61,16 +63,15 @@ def data_path(
         told: gets lines of what those steps printed.
 
     Raises:
-        BpfBuildError: the object holds no program for this data path, or the data path runs none.
+        BpfBuildError: the object holds no program for this data path.
         TestbedError: there is no such data path.
     """
     if name not in DATA_PATHS:
         raise TestbedError(f"there is no data path {name!r}; there are {', '.join(DATA_PATHS)}")
     path = DATA_PATHS[name]
-    if program is not None and path.program is None:
-        able = ", ".join(other for other, known in DATA_PATHS.items() if known.program)
-        raise BpfBuildError(f"{path.title} runs no eBPF program; builds of one can be measured by {able}")
-    if program is not None:
-        program = bpf_build(program, path.program)
-    made = path.make(PathAsked(program, receivers or Receivers(), streams or TcpStreams(), changes))
-    return made if set_up is None else SetUpPath(made, set_up, stays=stays, told=told)
+    build = None if program is None else bpf_build(program, path.program)
+    own = build if path.program is not None else None
+    made = path.make(PathAsked(own, receivers or Receivers(), streams or TcpStreams(), changes))
+    if set_up is not None:
+        made = SetUpPath(made, set_up, stays=stays, told=told)
+    return made if build is None or path.program is not None else ProgramBefore(made, build)

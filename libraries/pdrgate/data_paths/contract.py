@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Address, IPv6Network
 from typing import Literal, Protocol
 
-from pdrgate.bpf.programs import BpfMap
-from pdrgate.builds.bpf_build import BpfBuild
+from pdrgate.bpf.programs import LoadedProgram
 from pdrgate.hosts.host import Host
 from pdrgate.traffic.closed_loop import ClosedLoop
 from pdrgate.traffic.delivery import Arrivals
@@ -17,8 +16,8 @@ from pdrgate.traffic.delivery import Arrivals
 class Steering(Protocol):
     """How native XDP at a port is moved to the SUT's CPUs, on a testbed where it would run on another."""
 
-    def begin(self, host: Host, interface: str, build: BpfBuild) -> Mapping[str, BpfMap]:
-        """Run ``build``'s program on the SUT's CPUs for what comes in here; its maps by name.
+    def begin(self, program: LoadedProgram, interface: str) -> None:
+        """Run a program, which was loaded for a cpumap, on the SUT's CPUs for what comes in here.
 
         Raises:
             CommandError: the interface takes no native XDP.

@@ -1,7 +1,8 @@
-"""What data paths by eBPF programs have in common: the kernel's own routing lies below them.
+"""What data paths by eBPF programs have in common, and programs in the way of any other path.
 
-So a program may ask the FIB, and what it lets pass is forwarded all the same. Whether the programs carry the traffic is
-therefore told by counters only: their own, and the kernel's, which must not count.
+Where a program forwards, the kernel's own routing lies below it. So a program may ask the FIB, and what it lets pass is
+forwarded all the same. Whether the programs carry the traffic is therefore told by counters only: their own, and the
+kernel's, which must not count.
 """
 
 from __future__ import annotations
@@ -10,48 +11,14 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from pdrgate.bpf.programs import BpfMap, counts
 from pdrgate.builds.bpf_build import BpfBuild, own_build
-from pdrgate.data_paths.contract import Hop
+from pdrgate.data_paths.attached_programs import AttachedTc, AttachedXdp, Sent, tc_hook
+from pdrgate.data_paths.contract import DataPath, Hop
 from pdrgate.data_paths.kernel_network import KernelNetwork
 from pdrgate.data_paths.steps import Step, SteppedPath
-from pdrgate.hosts.host import Host
-
-COUNTERS = "pdrgate_counts"
-"""The map whose first element, summed over CPUs, is what a program has sent on; programs under test may lack it."""
-_IS_COUNTERS = ("percpu_array", 4, 8)
-
-
-class Sent:
-    """What programs have sent on, as they count."""
-
-    def __init__(self) -> None:
-        self._counters: list[tuple[Host, int]] = []
-        self._uncounted = False
-
-    def add(self, host: Host, maps: Mapping[str, BpfMap]) -> None:
-        """Count what the program with these maps sends on, where it tells."""
-        if is_ours(maps, COUNTERS, _IS_COUNTERS):
-            self._counters.append((host, maps[COUNTERS].number))
-        else:
-            self._uncounted = True
-
-    def total(self) -> int | None:
-        """Packets that all programs counted; None where one does not count, or there is none."""
-        if self._uncounted or not self._counters:
-            return None
-        return sum(counts(host, number)[0] for host, number in self._counters)
-
-    def clear(self) -> None:
-        """There are no programs any more."""
-        self._counters.clear()
-        self._uncounted = False
-
-
-def is_ours(maps: Mapping[str, BpfMap], name: str, layout: tuple[str, int, int]) -> bool:
-    """Whether a map is pdrgate's, by its name, its kind and its sizes of key and value; else it is the program's."""
-    found = maps.get(name)
-    return found is not None and (found.kind, found.key_size, found.value_size) == layout
+from pdrgate.errors import TestbedError
+from pdrgate.traffic.closed_loop import ClosedLoop
+from pdrgate.traffic.delivery import Arrivals
 
 
 class ProgramPath(SteppedPath):
@@ -81,7 +48,7 @@ class ProgramPath(SteppedPath):
         return self._program is not None
 
     def describe(self) -> Mapping[str, str]:
-        return {"data_path_mode": self.mode}
+        return {"data_path_mode": self.mode} | set_up_with(self._program)
 
     def redirected(self) -> int | None:
         return self._sent.total()
@@ -97,3 +64,87 @@ class ProgramPath(SteppedPath):
 
     def _with(self, sentence: str) -> str:
         return f"{sentence}, program {self._program.label}" if self._program else sentence
+
+
+class ProgramBefore:
+    """A program of the user's own at the ports of every hop, and another path beneath it: what it lets pass is right.
+
+    Satisfies `DataPath`, as the path beneath does.
+    """
+
+    def __init__(self, path: DataPath, build: BpfBuild) -> None:
+        self._path = path
+        self._build = build
+        self._sent = Sent()
+        self._steps: list[AttachedXdp | AttachedTc] = []
+
+    @property
+    def name(self) -> str:
+        return self._path.name
+
+    @property
+    def family(self) -> Literal[4, 6]:
+        return self._path.family
+
+    @property
+    def mode(self) -> str:
+        return f"{self._hook()} before {self._path.mode}"
+
+    @property
+    def by_kernel(self) -> bool:
+        return True
+
+    @property
+    def arrivals(self) -> Arrivals | None:
+        return self._path.arrivals
+
+    @property
+    def loop(self) -> ClosedLoop | None:
+        return self._path.loop
+
+    @property
+    def of_user(self) -> bool:
+        return True
+
+    def sentence(self) -> str:
+        return f"{self._hook(why=True)} before {self._path.sentence()}, program {self._build.label}"
+
+    def describe(self) -> Mapping[str, str]:
+        return {**self._path.describe(), "data_path_mode": self.mode} | set_up_with(self._build)
+
+    def redirected(self) -> int | None:
+        return None
+
+    def forwarded(self, frame: bytes, direction: int) -> bytes | None:
+        return self._path.forwarded(frame, direction)
+
+    def apply(self, hops: Sequence[Hop]) -> None:
+        self._path.apply(hops)
+        steps: list[AttachedXdp | AttachedTc] = (
+            [AttachedXdp(hops, self._build, "auto", self._sent)]
+            if self._build.kind == "xdp"
+            else [AttachedTc(hop, self._build, self._sent) for hop in hops]
+        )
+        for step in steps:
+            self._steps.append(step)
+            step.apply()
+
+    def restore(self) -> list[str]:
+        told: list[str] = []
+        while self._steps:
+            try:
+                told += self._steps.pop().undo()
+            except TestbedError as error:
+                told.append(str(error))
+        return told + self._path.restore()
+
+    def _hook(self, *, why: bool = False) -> str:
+        first = self._steps[0] if self._steps else None
+        if isinstance(first, AttachedXdp):
+            return first.sentence if why else first.words
+        return "XDP" if self._build.kind == "xdp" else f"tc {tc_hook(self._build)}"
+
+
+def set_up_with(build: BpfBuild | None) -> dict[str, str]:
+    """What tells results apart by what a program was set up with; nothing where that is nothing."""
+    return {"program_setup": build.setup.digest[:16]} if build is not None and build.setup.digest else {}

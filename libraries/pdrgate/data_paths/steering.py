@@ -10,12 +10,12 @@ from __future__ import annotations
 import contextlib
 import os
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from pdrgate.bpf.programs import BpfMap, attach_xdp, detach_xdp, loaded
+from pdrgate.bpf.programs import LoadedProgram, attach_xdp, detach_xdp, loaded
 from pdrgate.bpf.syscall import map_delete, map_fd, map_update, program_fd
-from pdrgate.builds.bpf_build import BpfBuild, own_build
+from pdrgate.builds.bpf_build import own_build
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
 
@@ -68,15 +68,18 @@ class CpuMapSteering:
         self._packets = packets
         self._tell()
 
-    def begin(self, host: Host, interface: str, build: BpfBuild) -> Mapping[str, BpfMap]:
+    def begin(self, program: LoadedProgram, interface: str) -> None:
+        host = program.host
         if self.active:
             raise TestbedError(f"{interface} on {host.name} is steered already; end that first")
-        with loaded(host, own_build("xdp_steer"), "xdp") as steer, loaded(host, build, "xdp/cpumap") as worker:
+        # Programs of one cpumap are of one sort, and it is the one that hands packets over which says of which.
+        frags = ("FRAGS",) if program.build.section.removeprefix("?").startswith("xdp.frags") else ()
+        with loaded(host, own_build("xdp_steer", frags), "") as steer:
             self._packets = min(self._packets, MOST_PACKETS)  # an earlier scenario may have had more
             try:
                 self.number = steer.maps["cpus"].number
                 self._map, self._choice = map_fd(self.number), map_fd(steer.maps["choice"].number)
-                self._program = program_fd(worker.number)
+                self._program = program_fd(program.number)
                 self._at = (host, interface)
                 self._tell()
                 attach_xdp(steer, interface, "native")
@@ -84,7 +87,6 @@ class CpuMapSteering:
                 self._at = None  # nothing is attached
                 self.end()
                 raise
-            return worker.maps
 
     def end(self) -> None:
         at, self._at = self._at, None

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 from robot.api.deco import keyword
 
+from pdrgate.bpf.filling import check_setup
 from pdrgate.builds.bpf_build import BpfBuild, bpf_build
 from pdrgate.builds.identity import build_identity
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.named_build import named_build
+from pdrgate.builds.program_setup import Attach, ProgramSetup, program_setup
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.comparisons.by_scenario import comparison_of
@@ -83,26 +86,35 @@ class BuildKeywords:
         boots: int = 48,
         tolerance: Ratio | None = None,
         budget: Duration | None = None,
+        attach: Attach = "auto",
+        maps: Path | None = None,
+        rodata: tuple[str, ...] = (),
     ) -> None:
         """Loads two eBPF objects in turn on one kernel, and measures with each; see `Compare Kernel Builds`.
 
-        ``candidate`` and ``baseline`` are files, or ``FILE:PROGRAM`` where an object has several programs of the kind
-        that the data path runs, for XDP or tc. Each is loaded anew, on a testbed set up anew, at most ``boots`` times:
-        where code and maps come to lie is part of what is compared.
+        An object holds one program of the kind that the data path runs, for XDP or tc, else ``OBJECT:PROGRAM`` names
+        it. Where the data path runs none, the program is at the ports before it. Each is loaded anew, on a testbed set
+        up anew, at most ``boots`` times: where code and maps come to lie is part of what is compared.
+
+        ``attach`` is where a program is attached: ``xdp``, ``xdp-generic``, ``tc-ingress``, ``tc-egress``. ``maps`` is
+        a YAML file of what its maps hold, ``rodata`` what its global variables are (``NAME=VALUE``, or a YAML file);
+        see docs/reference.md, and `Fill EBPF Map`.
 
         | Compare EBPF Builds    candidate=new.o    baseline=old.o    tolerance=1%
         """
         session = self._state.current.session
         data_path = self._state.test.scenario.data_path
         kind = DATA_PATHS[data_path].program
-        if kind is None:
-            able = ", ".join(name for name, path in DATA_PATHS.items() if path.program)
-            raise TestbedError(f"the data path {data_path} runs no eBPF program; choose one of {able}")
+        asked, said = program_setup(attach, maps, rodata), self._state.test.setup
+        setup = ProgramSetup(asked.attach, (*asked.maps, *said.maps), (*asked.variables, *said.variables))
 
-        def build(side: Side, loaded: BpfBuild) -> Build:
-            return Build(side, loaded.label, session.make, loaded, identity=loaded.digest)
+        def loaded(source: str) -> BpfBuild:
+            return check_setup(bpf_build(source, kind, setup))
 
-        self._compare(partial(bpf_build, kind=kind), build, (baseline, candidate), boots, tolerance, budget)
+        def build(side: Side, found: BpfBuild) -> Build:
+            return Build(side, found.label, session.make, found, identity=found.digest)
+
+        self._compare(loaded, build, (baseline, candidate), boots, tolerance, budget)
 
     def _compare(
         self,

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from robot.api.deco import keyword
 
+from pdrgate.builds.program_setup import Filling, filling_of_file, variables
 from pdrgate.data_paths.catalogue import DATA_PATHS, UNDER_STEPS, Call, SetUp, StreamDirection
 from pdrgate.data_paths.set_up import named_set_up, set_up_of
 from pdrgate.gate.run.scenario import Scenario
@@ -204,6 +205,30 @@ class ScenarioKeywords:
     def send_in_both_directions(self) -> None:
         """Sends packets through the SUT both ways, half of the load each. If not called they go one way."""
         self._state.describe(directions=2)
+
+    @keyword(name="Fill EBPF Map")
+    def fill_ebpf_map(self, name: str, source: Path | None = None, **entries: str) -> None:
+        """Says what a map of the eBPF programs holds before packets come.
+
+        Its elements are those of a YAML or CSV file, or written as KEY=VALUE; docs/reference.md tells how.
+
+        | Fill EBPF Map    vip_map    ${CURDIR}/vips.yaml
+        | Fill EBPF Map    tx_port    0=@out.ifindex    1=@in.ifindex
+        """
+        of_file = source or (Path(entries.pop("from")) if "from" in entries else None)
+        told = [filling_of_file(name, of_file)] if of_file is not None else []
+        if entries:
+            told.append(Filling(name, tuple(entries.items())))
+        self._set_up_programs(maps=(*self._state.test.setup.maps, *told))
+
+    @keyword(name="Set EBPF Variables")
+    def set_ebpf_variables(self, *told: str) -> None:
+        """Says what global variables of the eBPF programs are, each as NAME=VALUE, before they are loaded."""
+        self._set_up_programs(variables=(*self._state.test.setup.variables, *variables(told)))
+
+    def _set_up_programs(self, **changes: Any) -> None:
+        self._state.describe()
+        self._state.test.setup = dataclasses.replace(self._state.test.setup, **changes)
 
     @keyword
     def send_latency_probes(self, rate: Rate = Rate(1000)) -> None:  # noqa: B008 - a frozen number

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from assertionengine import AssertionOperator, verify_assertion
 
+from pdrgate.builds.program_setup import ProgramSetup
 from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.comparisons.by_scenario import AnyComparison
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
@@ -46,6 +47,8 @@ class RunningTest:
     longname: str = ""
     """The test's name with its suites' names: it tells the test from all others of the run."""
     scenario: Scenario = field(default_factory=Scenario)
+    setup: ProgramSetup = field(default_factory=ProgramSetup)
+    """Of its eBPF programs."""
     measurement: ScenarioRun | TransferRun | AnyComparison | None = None
     last_trial: Trial | None = None
     """The trial of the last `Measure Load`."""

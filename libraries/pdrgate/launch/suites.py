@@ -73,10 +73,13 @@ def check(options: RunOptions) -> None:
         except BuildError as error:
             raise UsageError(f"--against: {error}") from error
     if options.bpf:
+        from pdrgate.bpf.filling import check_setup
         from pdrgate.builds.bpf_build import bpf_build
+        from pdrgate.builds.program_setup import program_setup
 
-        kind = bpf_build(options.bpf).kind
-        bpf_build(options.against, kind)
+        setup = program_setup(options.attach, options.maps, options.rodata)
+        kind = check_setup(bpf_build(options.bpf, setup=setup)).kind
+        check_setup(bpf_build(options.against, kind, setup))
         if config.waits_for_build:
             raise UsageError(
                 f"eBPF objects are compared on one kernel; name it as sut.kernel in {config.source}, such as "

@@ -52,5 +52,7 @@ def _anywhere(options: RunOptions) -> RunOptions:
         kernel=absolute(options.kernel),
         bpf=absolute(options.bpf),
         against=absolute(options.against),
+        maps=options.maps.resolve() if options.maps else None,
+        rodata=tuple(one if "=" in one else str(Path(one).resolve()) for one in options.rodata),
         history=options.history.absolute() if options.history else None,
     )

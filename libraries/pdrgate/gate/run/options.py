@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, Self
 
 import msgspec
 
+from pdrgate.builds.program_setup import Attach
 from pdrgate.errors import DataError, StorageError, UsageError, without_value
 from pdrgate.gate.run.declaration import EVERYBODY, By, Said, declarations, plain
 from pdrgate.history.address import HISTORY_VARIABLE, Address
@@ -210,6 +211,41 @@ class RunOptions(Options):
             "another name on each side",
             EVERYBODY,
             "NAME",
+        ),
+    ] = ""
+    attach: Annotated[
+        Attach,
+        Said(
+            "Where the eBPF programs are attached at the SUT's ports.",
+            "where the eBPF programs are attached at the SUT's ports: `xdp` (native where it can be had), "
+            "`xdp-generic`, `tc-ingress`, `tc-egress`; it tells the kind of a program whose section does not",
+            form="WHERE",
+            default="as the data path has it",
+        ),
+    ] = "auto"
+    maps: Annotated[
+        Path | None,
+        Said(
+            "What maps of the eBPF programs hold before packets come, in YAML.",
+            "what maps of the eBPF programs hold before packets come: [maps](#maps-of-ebpf-programs)",
+        ),
+    ] = None
+    rodata: Annotated[
+        tuple[str, ...],
+        Said(
+            "What a global variable of the eBPF programs is; or a YAML file of them.",
+            "what a global variable of the eBPF programs is, such as a `volatile const` one, or a YAML file of them; "
+            "may be repeated",
+            form="NAME=VALUE",
+        ),
+    ] = ()
+    beneath: Annotated[
+        str,
+        Said(
+            "The data path that takes what the eBPF programs let pass: any, such as ipv6-routing.",
+            "the data path that takes what the eBPF programs let pass: any of an open load, such as `ipv6-routing` or "
+            "`udp-delivery`. Without it, passing packets to the kernel is an error",
+            form="PATH",
         ),
     ] = ""
     against: Annotated[

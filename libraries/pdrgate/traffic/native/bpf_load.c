@@ -1,20 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Loads one program of an eBPF object, and pins it.
+/* Loads one program of an eBPF object, fills its maps, and pins it.
  *
- *   pdrgate-bpf-load OBJECT PROGRAM FOLDER KIND
+ *   pdrgate-bpf-load OBJECT PROGRAM FOLDER KIND ORDERS
  *
  * FOLDER is in a bpffs; the program is pinned there as `program`, and maps that the object wants pinned by name, too.
  * KIND is libbpf's name for what the program is loaded for, such as xdp/cpumap; empty: what its section says.
  *
- * The object's other programs are left out, for they need not load here. Where the chosen one does not load without
- * them, as with tail calls into a table that the object fills itself, all are loaded.
+ * ORDERS is a file; each of its lines is one order, bytes are in hexadecimal:
  *
- * One line of JSON tells what the kernel says of the program and its maps: {"program":{..},"maps":[..]}. Where it
- * cannot be loaded the exit code is 1, and standard error has what libbpf and the verifier say.
+ *   value NAME BYTES			what a global variable is, before it is loaded
+ *   size MAP ENTRIES			how many elements a map may have
+ *   element MAP KEY VALUE		an element, of a per-CPU map on each CPU
+ *   program MAP KEY VALUE OFFSET NAME	the same, with the descriptor of a program of the object at OFFSET
+ *
+ * The object's other programs are left out, for they need not load here, but for those that an order names. Where the
+ * chosen one does not load without them, as with tail calls into a table that the object fills itself, all are loaded.
+ *
+ * One line of JSON tells what the kernel says of the program and its maps: {"program":{..},"maps":[..],"keeper":PID}. Where it
+ * cannot be loaded the exit code is 1, and standard error has what libbpf and the verifier say; what is wrong with an
+ * order stands in a line that begins with `pdrgate: `.
  *
  * It is linked statically: it has to run wherever a kernel does.
  */
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,9 +35,13 @@
 
 #define STATISTICS 4	/* BPF_LOG_STATS */
 #define MOST_MAPS 256
+#define LONGEST_ORDER (1 << 18)
+#define LARGEST_VALUE (1 << 16)
+#define MOST_CPUS 1024
 
 static unsigned int processed, states;
 static int quiet;
+static char line[LONGEST_ORDER];	/* the order that is carried out */
 
 static int told(enum libbpf_print_level level, const char *format, va_list args)
 {
@@ -55,14 +68,187 @@ static struct bpf_program *chosen(struct bpf_object *object, const char *name)
 	return program;
 }
 
-/* The object with the program loaded; NULL where it does not load. */
-static struct bpf_object *loaded(char **argv, int alone, int level)
+/* The words of the next order that begins with `what`, at most `most`; 0 at the end. */
+static int ordered(FILE *orders, const char *what, char **words, int most)
+{
+	while (orders && fgets(line, sizeof(line), orders)) {
+		int count = 0;
+		char *rest = line, *word;
+
+		while (count < most && (word = strsep(&rest, " \n")) && *word)
+			words[count++] = word;
+		if (count && !strcmp(words[0], what))
+			return count;
+	}
+	return 0;
+}
+
+static void from_start(FILE *orders)
+{
+	if (orders)
+		rewind(orders);
+}
+
+/* Bytes from hexadecimal digits; their number, or -1. */
+static int bytes(const char *digits, unsigned char *into, int most)
+{
+	int count = 0;
+
+	for (; *digits; digits += 2, count++)
+		if (count == most || sscanf(digits, "%2hhx", into + count) != 1)
+			return -1;
+	return count;
+}
+
+static int wrong(const char *what, const char *name, const char *why)
+{
+	if (!quiet)
+		fprintf(stderr, "pdrgate: %s %s: %s\n", what, name, why);
+	return -1;
+}
+
+/* Where a global variable is, and how large; NULL where there is none. */
+static void *variable(struct bpf_object *object, const char *name, unsigned int *size)
+{
+	const struct btf *btf = bpf_object__btf(object);
+
+	for (unsigned int id = 1; btf && id < btf__type_cnt(btf); id++) {
+		const struct btf_type *section = btf__type_by_id(btf, id);
+		const struct btf_var_secinfo *one = btf_var_secinfos(section);
+
+		if (!btf_is_datasec(section))
+			continue;
+		for (int at = 0; at < btf_vlen(section); at++, one++) {
+			const struct btf_type *found = btf__type_by_id(btf, one->type);
+			struct bpf_map *map;
+			size_t whole;
+			char *data;
+
+			if (!btf_is_var(found) || strcmp(btf__name_by_offset(btf, found->name_off), name))
+				continue;
+			map = bpf_object__find_map_by_name(object, btf__name_by_offset(btf, section->name_off));
+			data = map ? (char *)bpf_map__initial_value(map, &whole) : NULL;
+			if (!data || one->offset + one->size > whole)
+				return NULL;
+			*size = one->size;
+			return data + one->offset;
+		}
+	}
+	return NULL;
+}
+
+/* What has to be there before the object is loaded. */
+static int prepared(struct bpf_object *object, FILE *orders)
+{
+	static unsigned char value[LARGEST_VALUE];
+	char *words[8];
+
+	from_start(orders);
+	while (ordered(orders, "value", words, 8) == 3) {
+		unsigned int size = 0;
+		void *at = variable(object, words[1], &size);
+
+		if (!at)
+			return wrong("variable", words[1], "the object has none of this name");
+		if (bytes(words[2], value, sizeof(value)) != (int)size)
+			return wrong("variable", words[1], "has another size");
+		memcpy(at, value, size);
+	}
+	from_start(orders);
+	while (ordered(orders, "size", words, 8) == 3) {
+		struct bpf_map *map = bpf_object__find_map_by_name(object, words[1]);
+
+		if (!map || bpf_map__set_max_entries(map, strtoul(words[2], NULL, 10)))
+			return wrong("map", words[1], "cannot have another size");
+	}
+	return 0;
+}
+
+static int per_cpu(enum bpf_map_type type)
+{
+	return type == BPF_MAP_TYPE_PERCPU_HASH || type == BPF_MAP_TYPE_PERCPU_ARRAY ||
+	       type == BPF_MAP_TYPE_LRU_PERCPU_HASH;
+}
+
+static int set(struct bpf_object *object, char **words, int descriptor, int offset)
+{
+	static unsigned char key[LARGEST_VALUE], value[LARGEST_VALUE], values[LARGEST_VALUE * 16];
+	struct bpf_map *map = bpf_object__find_map_by_name(object, words[1]);
+	int size, cpus = libbpf_num_possible_cpus();
+	char why[256];
+
+	if (!map)
+		return wrong("map", words[1], "the object has none of this name");
+	size = bytes(words[3], value, sizeof(value));
+	if (bytes(words[2], key, sizeof(key)) != (int)bpf_map__key_size(map) || size != (int)bpf_map__value_size(map))
+		return wrong("map", words[1], "has keys or values of another size");
+	if (descriptor >= 0 && offset + (int)sizeof(descriptor) <= size)
+		memcpy(value + offset, &descriptor, sizeof(descriptor));
+	if (per_cpu(bpf_map__type(map))) {
+		int each = (size + 7) / 8 * 8;
+
+		if (cpus < 1 || (long)cpus * each > (long)sizeof(values))
+			return wrong("map", words[1], "has values that are too large for so many CPUs");
+		for (int cpu = 0; cpu < cpus; cpu++)
+			memcpy(values + cpu * each, value, size);
+	} else {
+		memcpy(values, value, size);
+	}
+	if (!bpf_map_update_elem(bpf_map__fd(map), key, values, BPF_ANY))
+		return 0;
+	snprintf(why, sizeof(why), "takes no element %.64s: %s (it may have %u)", words[2], strerror(errno),
+		 bpf_map__max_entries(map));
+	return wrong("map", words[1], why);
+}
+
+/* What the maps hold when packets come. */
+static int filled(struct bpf_object *object, FILE *orders)
+{
+	char *words[8];
+
+	from_start(orders);
+	while (ordered(orders, "element", words, 8) == 4)
+		if (set(object, words, -1, 0))
+			return -1;
+	from_start(orders);
+	while (ordered(orders, "program", words, 8) == 6) {
+		struct bpf_program *program = chosen(object, words[5]);
+
+		if (!program || set(object, words, bpf_program__fd(program), atoi(words[4])))
+			return -1;
+	}
+	return 0;
+}
+
+/* Load a program as another kind than its section says. */
+static int made(struct bpf_program *program, const char *kind)
+{
+	enum bpf_attach_type attach;
+	enum bpf_prog_type type;
+
+	if (libbpf_prog_type_by_name(kind, &type, &attach))
+		return wrong("kind of program", kind, "libbpf does not know it");
+	bpf_program__set_type(program, type);
+	bpf_program__set_expected_attach_type(program, attach);
+	return 0;
+}
+
+/* Whether a program runs where the chosen one does, so that a tail call may lead to it. */
+static int beside(struct bpf_program *program, enum bpf_prog_type type)
+{
+	enum bpf_attach_type attach = bpf_program__expected_attach_type(program);
+
+	return bpf_program__type(program) == BPF_PROG_TYPE_UNSPEC ||
+	       (bpf_program__type(program) == type && attach != BPF_XDP_DEVMAP && attach != BPF_XDP_CPUMAP);
+}
+
+/* The object with the program loaded and its maps filled; NULL where it does not load. */
+static struct bpf_object *loaded(char **argv, FILE *orders, int alone, int level)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, options, .pin_root_path = argv[3]);
 	struct bpf_object *object = bpf_object__open_file(argv[1], &options);
 	struct bpf_program *program, *each;
-	enum bpf_attach_type attach;
-	enum bpf_prog_type type;
+	char *words[8];
 
 	if (!object)
 		return NULL;
@@ -73,17 +259,19 @@ static struct bpf_object *loaded(char **argv, int alone, int level)
 		if (alone)
 			bpf_program__set_autoload(each, each == program);
 	bpf_program__set_autoload(program, true);	/* a section that begins with ? is loaded when it is asked for */
-	if (*argv[4]) {
-		if (libbpf_prog_type_by_name(argv[4], &type, &attach)) {
-			if (!quiet)
-				fprintf(stderr, "libbpf: knows no kind of program %s\n", argv[4]);
+	if (*argv[4] && made(program, argv[4]))
+		goto refused;
+	from_start(orders);
+	while (ordered(orders, "program", words, 8) == 6) {
+		each = chosen(object, words[5]);
+		if (!each)
 			goto refused;
-		}
-		bpf_program__set_type(program, type);
-		bpf_program__set_expected_attach_type(program, attach);
+		bpf_program__set_autoload(each, true);
+		if (*argv[4] && beside(each, bpf_program__type(program)) && made(each, argv[4]))
+			goto refused;
 	}
 	bpf_program__set_log_level(program, level);
-	if (!bpf_object__load(object))
+	if (!prepared(object, orders) && !bpf_object__load(object) && !filled(object, orders))
 		return object;
 refused:
 	bpf_object__close(object);
@@ -93,17 +281,38 @@ refused:
 /* Bytes of memory that a map takes, as the kernel accounts for it. */
 static unsigned long long memory(int map)
 {
-	char path[64], line[128];
-	unsigned long long bytes = 0;
+	char path[64], told[128];
+	unsigned long long held = 0;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", map);
 	file = fopen(path, "r");
-	while (file && fgets(line, sizeof(line), file))
-		sscanf(line, "memlock: %llu", &bytes);
+	while (file && fgets(told, sizeof(told), file))
+		sscanf(told, "memlock: %llu", &held);
 	if (file)
 		fclose(file);
-	return bytes;
+	return held;
+}
+
+/* Whether a map has no element. Arrays always have theirs, but for those of programs and devices. */
+static int empty(int map, const struct bpf_map_info *info)
+{
+	static unsigned char key[LARGEST_VALUE], value[LARGEST_VALUE * 16];
+
+	if (info->key_size > sizeof(key) || info->value_size > LARGEST_VALUE)
+		return 0;
+	switch (info->type) {
+	case BPF_MAP_TYPE_PROG_ARRAY: case BPF_MAP_TYPE_DEVMAP: case BPF_MAP_TYPE_CPUMAP: case BPF_MAP_TYPE_XSKMAP:
+		for (unsigned int at = 0; at < info->max_entries && at < MOST_CPUS; at++)
+			if (!bpf_map_lookup_elem(map, &at, value) || errno == EOPNOTSUPP)
+				return 0;
+		return 1;
+	case BPF_MAP_TYPE_HASH: case BPF_MAP_TYPE_PERCPU_HASH: case BPF_MAP_TYPE_LRU_HASH: case BPF_MAP_TYPE_LPM_TRIE:
+	case BPF_MAP_TYPE_LRU_PERCPU_HASH: case BPF_MAP_TYPE_DEVMAP_HASH: case BPF_MAP_TYPE_HASH_OF_MAPS:
+		return bpf_map_get_next_key(map, NULL, key) && errno == ENOENT;
+	default:
+		return 0;
+	}
 }
 
 static void tell_maps(const unsigned int *ids, unsigned int count)
@@ -117,14 +326,36 @@ static void tell_maps(const unsigned int *ids, unsigned int count)
 		if (fd < 0 || bpf_obj_get_info_by_fd(fd, &map, &size))
 			continue;
 		kind = libbpf_bpf_map_type_str(map.type);
-		printf("%s{\"id\":%u,\"name\":\"%s\",\"kind\":\"%s\",\"key\":%u,\"value\":%u,\"entries\":%u,\"memory\":%llu}",
+		printf("%s{\"id\":%u,\"name\":\"%s\",\"kind\":\"%s\",\"key\":%u,\"value\":%u,\"entries\":%u,\"memory\":%llu,"
+		       "\"empty\":%s}",
 		       at ? "," : "", map.id, map.name, kind ? kind : "", map.key_size, map.value_size, map.max_entries,
-		       memory(fd));
+		       memory(fd), empty(fd, &map) ? "true" : "false");
 		close(fd);
 	}
 }
 
-static int tell(int fd)
+/* The kernel empties a table of programs when no program has it open any more, and it is pinned nowhere: one that only
+ * keeps the object open does, until it is ended. Its process id; 0 where nobody needs it. */
+static int keeper(struct bpf_object *object)
+{
+	struct bpf_map *map;
+	int needed = 0, pid;
+
+	bpf_object__for_each_map(map, object)
+		needed |= bpf_map__type(map) == BPF_MAP_TYPE_PROG_ARRAY;
+	if (!needed)
+		return 0;
+	fflush(stdout);
+	pid = fork();
+	if (pid)
+		return pid < 0 ? 0 : pid;
+	for (int fd = 0; fd < 3; fd++)
+		close(fd);
+	for (;;)
+		pause();
+}
+
+static int tell(struct bpf_object *object, int fd)
 {
 	unsigned int ids[MOST_MAPS], size = sizeof(struct bpf_prog_info);
 	struct bpf_prog_info program = { .nr_map_ids = MOST_MAPS, .map_ids = (unsigned long)ids };
@@ -136,7 +367,7 @@ static int tell(int fd)
 	printf("{\"program\":{\"id\":%u,\"name\":\"%s\",\"jited\":%u,\"processed\":%u,\"states\":%u},\"maps\":[", program.id,
 	       program.name, program.jited_prog_len, processed ? processed : program.verified_insns, states);
 	tell_maps(ids, program.nr_map_ids < MOST_MAPS ? program.nr_map_ids : MOST_MAPS);
-	printf("]}\n");
+	printf("],\"keeper\":%d}\n", keeper(object));
 	return 0;
 }
 
@@ -144,20 +375,22 @@ int main(int argc, char **argv)
 {
 	struct bpf_object *object;
 	char pin[4096];
+	FILE *orders;
 	int fd;
 
-	if (argc != 5) {
-		fprintf(stderr, "usage: pdrgate-bpf-load OBJECT PROGRAM FOLDER KIND\n");
+	if (argc != 6) {
+		fprintf(stderr, "usage: pdrgate-bpf-load OBJECT PROGRAM FOLDER KIND ORDERS\n");
 		return 64;
 	}
+	orders = fopen(argv[5], "r");
 	libbpf_set_print(told);
 	quiet = 1;
-	object = loaded(argv, 1, STATISTICS);
+	object = loaded(argv, orders, 1, STATISTICS);
 	if (!object)
-		object = loaded(argv, 0, STATISTICS);
+		object = loaded(argv, orders, 0, STATISTICS);
 	quiet = 0;
 	if (!object)
-		object = loaded(argv, 1, 0);	/* without statistics a kernel says why */
+		object = loaded(argv, orders, 1, 0);	/* without statistics a kernel says why */
 	if (!object)
 		return 1;
 	fd = bpf_program__fd(bpf_object__find_program_by_name(object, argv[2]));
@@ -166,5 +399,5 @@ int main(int argc, char **argv)
 		perror(pin);
 		return 1;
 	}
-	return tell(fd);
+	return tell(object, fd);
 }

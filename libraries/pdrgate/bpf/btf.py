@@ -1,0 +1,212 @@
+"""Types of an eBPF object (BTF, Documentation/bpf/btf.rst of the kernel): what its maps and variables are made of.
+
+The object may be a stranger's: each length is looked at before it is believed.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from pdrgate.builds.elf_file import ElfFile
+
+_MAGIC = 0xEB9F
+_LARGEST = 32 << 20
+_DEEPEST = 64
+"""Typedefs and qualifiers in a row."""
+
+(
+    _INT, _PTR, _ARRAY, _STRUCT, _UNION, _ENUM, _FWD, _TYPEDEF, _VOLATILE, _CONST, _RESTRICT, _FUNC, _FUNC_PROTO, _VAR,
+    _DATASEC, _FLOAT, _DECL_TAG, _TYPE_TAG, _ENUM64,
+) = range(1, 20)  # fmt: skip
+_PASSED_OVER = (_TYPEDEF, _VOLATILE, _CONST, _RESTRICT, _TYPE_TAG)
+_MORE = {_INT: 4, _ARRAY: 12, _VAR: 4, _DECL_TAG: 4}
+"""Bytes behind a type's head, of kinds that have a fixed number of them."""
+_EACH = {_STRUCT: 12, _UNION: 12, _ENUM: 8, _FUNC_PROTO: 8, _DATASEC: 12, _ENUM64: 12}
+"""The same for each member."""
+
+Sort = Literal["int", "array", "struct", "union", "enum", "pointer", "other"]
+_SORTS: Mapping[int, Sort] = {
+    _INT: "int", _PTR: "pointer", _ARRAY: "array", _STRUCT: "struct", _UNION: "union", _ENUM: "enum", _ENUM64: "enum",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class TypeMember:
+    """A member of a struct, union or enum."""
+
+    name: str
+    type: int = 0
+    at: int = 0
+    """In bits; of an enum its value."""
+    bits: int = 0
+    """Of a bit field; else 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypeKind:
+    """A type, without the names and qualifiers that lead to it."""
+
+    sort: Sort
+    name: str
+    size: int
+    members: tuple[TypeMember, ...] = ()
+    element: int = 0
+    """The type of an array's elements."""
+    count: int = 0
+    """Their number."""
+    network_order: bool = False
+    """Whether it is called __be16, __be32 or __be64."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Raw:
+    name: str
+    kind: int
+    flag: bool
+    number: int
+    """Size, or type."""
+    more: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class MapType:
+    """What an object says of one of its maps."""
+
+    name: str
+    kind: int
+    """BPF_MAP_TYPE_…"""
+    key: int
+    value: int
+    """Types; 0 where only the size is told."""
+    key_size: int
+    value_size: int
+
+
+class Types:
+    """The types of an object.
+
+    Raises:
+        ValueError: here and in all methods: it has none, or they are damaged.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        elf = ElfFile(io.BytesIO(content))
+        if (section := elf.section(".BTF")) is None:
+            raise ValueError("it has no types of its maps (BTF); compile it with clang -g")
+        data = elf.content(section, _LARGEST)
+        try:
+            magic, _, _, head, types, length, names, names_length = struct.unpack_from("<HBBIIIII", data)
+        except struct.error as error:
+            raise ValueError("its types (BTF) are damaged") from error
+        if magic != _MAGIC:
+            raise ValueError("its types (BTF) are of another byte order, or damaged")
+        self._names = data[head + names : head + names + names_length]
+        self._all: tuple[_Raw, ...] = (_Raw("void", 0, False, 0, b""), *self._read(data[head + types :][:length]))
+
+    def _read(self, data: bytes) -> Iterator[_Raw]:
+        at = 0
+        while at + 12 <= len(data):
+            name, info, number = struct.unpack_from("<III", data, at)
+            kind, count = info >> 24 & 0x1F, info & 0xFFFF
+            size = _MORE.get(kind, 0) + _EACH.get(kind, 0) * count
+            if at + 12 + size > len(data):
+                raise ValueError("its types (BTF) are damaged")
+            yield _Raw(self._name(name), kind, bool(info >> 31), number, data[at + 12 : at + 12 + size])
+            at += 12 + size
+
+    def _name(self, at: int) -> str:
+        end = self._names.find(b"\0", at)
+        return self._names[at : max(end, at)].decode(errors="replace")
+
+    def _raw(self, number: int) -> _Raw:
+        if not 0 <= number < len(self._all):
+            raise ValueError("its types (BTF) are damaged")
+        return self._all[number]
+
+    def kind(self, number: int) -> TypeKind:
+        """The type of this number."""
+        raw, network = self._raw(number), False
+        for _ in range(_DEEPEST):
+            if raw.kind not in _PASSED_OVER:
+                break
+            network |= raw.name in ("__be16", "__be32", "__be64")
+            raw = self._raw(raw.number)
+        sort = _SORTS.get(raw.kind, "other")
+        if sort == "array":
+            element, _, count = self._array(raw)
+            return TypeKind(sort, "", self.size(element) * count, element=element, count=count)
+        size = 8 if sort == "pointer" else raw.number
+        return TypeKind(sort, raw.name, size, tuple(self._members(raw)), network_order=network)
+
+    def size(self, number: int, depth: int = 0) -> int:
+        """Bytes that a type takes."""
+        raw = self._raw(number)
+        if depth > _DEEPEST:
+            raise ValueError("its types (BTF) are damaged")
+        if raw.kind in _PASSED_OVER:
+            return self.size(raw.number, depth + 1)
+        if raw.kind == _ARRAY:
+            element, _, count = self._array(raw)
+            return self.size(element, depth + 1) * count
+        return 8 if raw.kind == _PTR else raw.number
+
+    def _array(self, raw: _Raw) -> tuple[int, int, int]:
+        try:
+            element, index, count = struct.unpack("<III", raw.more)
+        except struct.error as error:
+            raise ValueError("its types (BTF) are damaged") from error
+        return element, index, count
+
+    def _members(self, raw: _Raw) -> Iterator[TypeMember]:
+        if raw.kind in (_STRUCT, _UNION):
+            for name, number, at in struct.iter_unpack("<III", raw.more):
+                yield TypeMember(
+                    self._name(name), number, at & 0xFFFFFF if raw.flag else at, at >> 24 if raw.flag else 0
+                )  # fmt: skip
+        elif raw.kind == _ENUM:
+            for name, value in struct.iter_unpack("<Ii" if raw.flag else "<II", raw.more):
+                yield TypeMember(self._name(name), at=value)
+        elif raw.kind == _ENUM64:
+            for name, low, high in struct.iter_unpack("<III", raw.more):
+                yield TypeMember(self._name(name), at=high << 32 | low)
+
+    def _sections(self, wanted: str) -> Iterator[_Raw]:
+        """The variables of a section, or of all that are no maps and no configuration of the kernel's."""
+        for section in self._all:
+            ours = section.name.startswith((".rodata", ".data", ".bss"))
+            if section.kind == _DATASEC and (section.name == wanted if wanted else ours):
+                for number, _, _ in struct.iter_unpack("<III", section.more):
+                    variable = self._raw(number)
+                    if variable.kind == _VAR:
+                        yield variable
+
+    @cached_property
+    def variables(self) -> Mapping[str, int]:
+        """Types of global variables by their names."""
+        return {one.name: one.number for one in self._sections("")}
+
+    @cached_property
+    def maps(self) -> Mapping[str, MapType]:
+        """The maps by their names."""
+        return {one.name: self._map(one) for one in self._sections(".maps")}
+
+    def _map(self, variable: _Raw) -> MapType:
+        told = {member.name: member.type for member in self.kind(variable.number).members}
+
+        def number(name: str) -> int:
+            return self._pointed(told[name]).count if name in told else 0
+
+        key, value = (self._raw(told[name]).number if name in told else 0 for name in ("key", "value"))
+        return MapType(
+            variable.name, number("type"), key, value,
+            self.size(key) if key else number("key_size"), self.size(value) if value else number("value_size"),
+        )  # fmt: skip
+
+    def _pointed(self, number: int) -> TypeKind:
+        """What a pointer points to; libbpf tells numbers by arrays of so many elements."""
+        return self.kind(self._raw(number).number)

@@ -1,0 +1,128 @@
+"""Orders for the loader: what the maps and variables of a program hold before packets come.
+
+Elements of program arrays name a program of the object; those of devmaps and cpumaps are an interface's number or the
+length of a queue, or a mapping of that (``ifindex``, ``qsize``) and of the ``program`` that is run there.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+
+from pdrgate.bpf.btf import MapType, Types
+from pdrgate.bpf.values import LARGEST, MOST_KEYS, MisfitError, Writer, expanded, numbered, prefix
+from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError
+from pdrgate.builds.program_setup import Filling, Plain
+
+_PROG_ARRAY, _LPM_TRIE, _DEVMAP, _CPUMAP, _XSKMAP, _DEVMAP_HASH = 3, 11, 14, 16, 17, 25
+"""Kinds of maps (enum bpf_map_type)."""
+_OF_SOCKETS = {15: "sockmap", 18: "sockhash", _XSKMAP: "xskmap", 7: "stack_trace", 12: "array_of_maps",
+               13: "hash_of_maps", 26: "struct_ops", 27: "ringbuf", 4: "perf_event_array"}  # fmt: skip
+_PLACES = {_DEVMAP: "ifindex", _DEVMAP_HASH: "ifindex", _CPUMAP: "qsize"}
+"""Maps whose value is a number and a program (struct bpf_devmap_val, struct bpf_cpumap_val), and the number's name."""
+
+SUT_NAMES: Mapping[str, str] = {
+    "@in.ifindex": "1", "@out.ifindex": "2", "@in.mac": "02:00:00:00:00:01", "@out.mac": "02:00:00:00:00:02",
+    "@in.peer.mac": "02:00:00:00:00:03", "@out.peer.mac": "02:00:00:00:00:04",
+}  # fmt: skip
+"""What is known of a SUT's ports, with examples: what has to be told before there is one."""
+
+
+def check_setup(build: BpfBuild) -> BpfBuild:
+    """The build, once what its maps shall hold is known to fit. Raises BpfBuildError."""
+    for _ in orders(build, SUT_NAMES):
+        pass
+    return build
+
+
+def orders(build: BpfBuild, names: Mapping[str, str]) -> Iterator[str]:
+    """The lines that the loader reads (see bpf_load.c).
+
+    Raises:
+        BpfBuildError: the object has no such map or variable, or what it shall hold does not fit; says which field.
+    """
+    setup = build.setup
+    if not setup.maps and not setup.variables:
+        return
+    try:
+        types = Types(build.read())
+        maps, known = types.maps, types.variables
+    except ValueError as error:
+        raise BpfBuildError(f"{build.path}: cannot fill its maps: {error}") from error
+    writer = Writer(types, names)
+    for name, value in setup.variables:
+        if name not in known:
+            has = ", ".join(known) or "none"
+            raise BpfBuildError(f"{build.path}: has no global variable {name}; it has {has}")
+        try:
+            yield f"value {name} {writer.written(known[name], value, name).hex()}\n"
+        except ValueError as error:
+            raise BpfBuildError(f"{build.path}: variable {error}") from error
+    for one in setup.maps:
+        if one.map not in maps:
+            raise BpfBuildError(
+                f"{one.source or build.path}: {build.name} has no map {one.map}; it has {', '.join(maps) or 'none'}"
+            )
+        try:
+            yield from _Filler(maps[one.map], one, writer, build).orders()
+        except ValueError as error:
+            raise BpfBuildError(f"{one.source or build.path}: map {one.map}: {error}") from error
+
+
+class _Filler:
+    """The orders of one map."""
+
+    def __init__(self, kind: MapType, filling: Filling, writer: Writer, build: BpfBuild) -> None:
+        self._kind = kind
+        self._filling = filling
+        self._writer = writer
+        self._build = build
+        self._trie = kind.kind == _LPM_TRIE
+
+    def orders(self) -> Iterator[str]:
+        if (sort := _OF_SOCKETS.get(self._kind.kind)) is not None:
+            raise MisfitError(f"a {sort} takes no elements from a file; fill it by a loader of your own (--loader)")
+        if max(self._kind.key_size, self._kind.value_size) > LARGEST:
+            raise MisfitError(f"has elements of more than {LARGEST} bytes; fill it by a loader of your own (--loader)")
+        if self._filling.max_entries:
+            yield f"size {self._filling.map} {self._filling.max_entries}\n"
+        count = 0
+        for key, value in self._filling.entries:
+            for number, one in enumerate(expanded(key, prefixes=self._trie)):
+                if (count := count + 1) > MOST_KEYS:
+                    raise MisfitError(f"its ranges come to more than {MOST_KEYS} elements; make them smaller")
+                yield self._order(self._key(one).hex(), numbered(value, number))
+
+    def _key(self, key: Plain) -> bytes:
+        kind = self._kind
+        if self._trie and isinstance(key, str) and (network := prefix(self._writer.name(key, "key"))) is not None:
+            length, address = network
+            if 4 + len(address) > kind.key_size:
+                raise MisfitError(f"key {key} has {len(address)} bytes, and the trie's addresses {kind.key_size - 4}")
+            return struct.pack("<I", length) + address.ljust(kind.key_size - 4, b"\0")
+        return self._bytes(kind.key, kind.key_size, key, "key")
+
+    def _order(self, key: str, value: Plain) -> str:
+        kind, name = self._kind, self._filling.map
+        if kind.kind == _PROG_ARRAY:
+            return f"program {name} {key} 00000000 0 {self._program(value)}\n"
+        if (number := _PLACES.get(kind.kind)) is not None:
+            told = value if isinstance(value, Mapping) else {number: value}
+            if wrong := told.keys() - {number, "program"}:
+                raise MisfitError(f"value has no field {min(wrong)}; its fields are {number}, program")
+            first = self._writer.sized(4, told.get(number, "0"), f"value.{number}").ljust(kind.value_size or 4, b"\0")
+            if "program" in told:
+                if kind.value_size < 8:
+                    raise MisfitError("value has no room for a program; the object's values have 4 bytes")
+                return f"program {name} {key} {first.hex()} 4 {self._program(told['program'])}\n"
+            return f"element {name} {key} {first.hex()}\n"
+        return f"element {name} {key} {self._bytes(kind.value, kind.value_size, value, 'value').hex()}\n"
+
+    def _program(self, value: Plain) -> str:
+        known = [one.name for one in self._build.programs]
+        if not isinstance(value, str) or value not in known:
+            raise MisfitError(f"value is a program of the object, and {value} is none; it has {', '.join(known)}")
+        return value
+
+    def _bytes(self, number: int, size: int, value: Plain, at: str) -> bytes:
+        return self._writer.written(number, value, at) if number else self._writer.sized(size, value, at)

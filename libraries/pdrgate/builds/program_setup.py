@@ -1,0 +1,179 @@
+"""What an eBPF program is set up with before packets come: where it is attached, and what its maps and variables hold.
+
+It is a part of the build under test. Files are read here, as texts in lists and mappings; what they mean is told by the
+object's types (`pdrgate.bpf.filling`).
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import yaml
+
+from pdrgate.errors import UsageError
+
+Plain: TypeAlias = "str | Sequence[Plain] | Mapping[str, Plain]"
+"""A value as a file has it: text, a list or a mapping of such."""
+Attach = Literal["auto", "xdp", "xdp-generic", "tc-ingress", "tc-egress"]
+ATTACHES: Mapping[Attach, Literal["xdp", "tc"]] = {
+    "xdp": "xdp", "xdp-generic": "xdp", "tc-ingress": "tc", "tc-egress": "tc"
+}  # fmt: skip
+"""Where a program can be attached at the SUT's ports, and of which kind it is then."""
+
+_LARGEST = 64 << 20
+_LONG_FORM = frozenset({"entries", "from", "max_entries"})
+_EXAMPLE = "vip_map: {198.18.0.1: 5}"
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """What one map holds."""
+
+    map: str
+    entries: tuple[tuple[Plain, Plain], ...]
+    """Keys and values."""
+    source: str = ""
+    """The file that says so."""
+    max_entries: int = 0
+    """How many elements the map may have; 0: as many as the object says."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramSetup:
+    """What a program is set up with."""
+
+    attach: Attach = "auto"
+    """Where it is attached; auto: where its data path has it."""
+    maps: tuple[Filling, ...] = ()
+    variables: tuple[tuple[str, Plain], ...] = ()
+    """Global variables, such as ``volatile const`` ones, and what they are before the program is loaded."""
+
+    @property
+    def digest(self) -> str:
+        """The digest of what it says; empty where it says nothing. Names of files are no part of it."""
+        if self == ProgramSetup():
+            return ""
+        told = asdict(self)
+        for one in told["maps"]:
+            del one["source"]
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def program_setup(attach: Attach, maps: Path | None, rodata: Sequence[str]) -> ProgramSetup:
+    """What a run asks for, see `fillings` and `variables`. Raises UsageError."""
+    return ProgramSetup(attach, fillings(maps) if maps is not None else (), variables(rodata))
+
+
+def fillings(path: Path) -> tuple[Filling, ...]:
+    """What a file says of maps: a YAML mapping of their names to their entries. Raises UsageError."""
+    told = _yaml(path)
+    if not isinstance(told, Mapping):
+        raise UsageError(f"{path}: has no maps by their names; write {_EXAMPLE}")
+    return tuple(filling(name, entries, path) for name, entries in told.items())
+
+
+def filling(name: str, told: Plain, source: Path) -> Filling:
+    """What is said of one map.
+
+    Args:
+        told: its elements as a mapping of keys to values, or as a list of mappings with ``key`` and ``value``; the name
+            of a CSV file beside ``source``, whose columns are ``key``, ``value``, or their fields (``key.port``); or a
+            mapping of ``entries`` or ``from`` and of ``max_entries``.
+
+    Raises:
+        UsageError: it is none of these.
+    """
+    if isinstance(told, Mapping) and told and told.keys() <= _LONG_FORM:
+        most, entries = told.get("max_entries", "0"), told.get("entries", told.get("from", ()))
+        if not isinstance(most, str) or not most.isdecimal():
+            raise UsageError(f"{source}: map {name}: max_entries is a number")
+        return Filling(name, filling(name, entries, source).entries, str(source), int(most))
+    if isinstance(told, str):
+        file = source.parent / told
+        return Filling(name, tuple(_of_csv(name, file)), str(file))
+    if isinstance(told, Mapping):
+        return Filling(name, tuple(told.items()), str(source))
+    return Filling(name, tuple(_of_list(name, told, source)), str(source))
+
+
+def filling_of_file(name: str, path: Path) -> Filling:
+    """What a file says of one map: its entries in YAML or CSV. Raises UsageError."""
+    if path.suffix == ".csv":
+        return filling(name, path.name, path)
+    return filling(name, _yaml(path), path)
+
+
+def variables(told: Iterable[str]) -> tuple[tuple[str, Plain], ...]:
+    """Global variables: each ``NAME=VALUE``, or a YAML file with a mapping of names to values. Raises UsageError."""
+    found: dict[str, Plain] = {}
+    for one in told:
+        name, equals, value = one.partition("=")
+        if equals:
+            found[name.strip()] = _parsed(value, one)
+            continue
+        values = _yaml(Path(one))
+        if not isinstance(values, Mapping):
+            raise UsageError(f"{one}: has no variables by their names; write NAME: VALUE")
+        found.update(values)
+    return tuple(found.items())
+
+
+def _of_list(name: str, told: Sequence[Plain], source: Path) -> Iterator[tuple[Plain, Plain]]:
+    for number, one in enumerate(told, start=1):
+        if not isinstance(one, Mapping) or one.keys() != {"key", "value"}:
+            raise UsageError(f"{source}: map {name}: entry {number} has no key and value; write - {{key: 1, value: 2}}")
+        yield one["key"], one["value"]
+
+
+def _of_csv(name: str, path: Path) -> Iterator[tuple[Plain, Plain]]:
+    rows = csv.reader(_text(path).splitlines(), skipinitialspace=True)
+    head = [column.strip() for column in next(rows, [])]
+    if wrong := [column for column in head if column.partition(".")[0] not in ("key", "value")] or not head:
+        raise UsageError(
+            f"{path}: map {name}: column {wrong[0] if isinstance(wrong, list) else ''} is none of a key or a value; "
+            "name columns key, value, key.FIELD or value.FIELD"
+        )
+    for row in rows:
+        if not any(row) or row[0].startswith("#"):
+            continue
+        if len(row) != len(head):
+            raise UsageError(f"{path}: line {rows.line_num} has {len(row)} columns and the first one {len(head)}")
+        made: dict[str, Any] = {"key": {}, "value": {}}
+        for column, text in zip(head, row, strict=True):
+            *way, last = column.split(".")
+            place = made
+            for part in way:
+                place = place.setdefault(part, {})
+            place[last] = text.strip()
+        yield made["key"], made["value"]
+
+
+def _yaml(path: Path) -> Plain:
+    return _parsed(_text(path), str(path))
+
+
+def _parsed(text: str, source: str) -> Plain:
+    """YAML whose scalars stay texts: 02:00:00:00:00:01 is no number of seconds, and 010 is ten. Raises UsageError."""
+    try:
+        told: Plain = yaml.load(text, Loader=yaml.BaseLoader)
+    except (yaml.YAMLError, RecursionError) as error:
+        why = " ".join(str(error).split())
+        raise UsageError(f"{source}: is no YAML: {why}") from error
+    return "" if told is None else told
+
+
+def _text(path: Path) -> str:
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise UsageError(f"{path}: is larger than {_LARGEST >> 20} MiB; write ranges, such as 10.0.0.0/16")
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; name a file of maps, such as {_EXAMPLE}") from error
+    except ValueError as error:
+        raise UsageError(f"{path}: is no text in UTF-8; write it as YAML or CSV") from error

@@ -1,0 +1,225 @@
+"""Steps that put an eBPF program in the way of packets, at the SUT's ports: by XDP, or by tc."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from pdrgate.bpf.programs import (
+    BpfMap,
+    LoadedProgram,
+    XdpMode,
+    attach_xdp,
+    counts,
+    detach_xdp,
+    driver,
+    loaded,
+    refusal,
+)
+from pdrgate.builds.bpf_build import BpfBuild
+from pdrgate.data_paths.contract import Hop, Port
+from pdrgate.errors import TestbedError
+from pdrgate.hosts.host import CommandError, Host
+
+COUNTERS = "pdrgate_counts"
+"""The map whose first element, summed over CPUs, is what a program has sent on; programs under test may lack it."""
+PORTS = "pdrgate_ports"
+"""The map that tells a tc program where packets go: an ifindex to ifindex, destination and source MAC (16 bytes)."""
+_IS_COUNTERS = ("percpu_array", 4, 8)
+_IS_PORTS = ("hash", 4, 16)
+_FILTER = ("prio", "1", "handle", "1")
+
+WantedMode = Literal["auto", "native", "generic"]
+TcHook = Literal["ingress", "egress"]
+
+
+class Sent:
+    """What programs have sent on, as they count."""
+
+    def __init__(self) -> None:
+        self._counters: list[tuple[Host, int]] = []
+        self._uncounted = False
+
+    def add(self, host: Host, maps: Mapping[str, BpfMap]) -> None:
+        """Count what the program with these maps sends on, where it tells."""
+        if is_ours(maps, COUNTERS, _IS_COUNTERS):
+            self._counters.append((host, maps[COUNTERS].number))
+        else:
+            self._uncounted = True
+
+    def total(self) -> int | None:
+        """Packets that all programs counted; None where one does not count, or there is none."""
+        if self._uncounted or not self._counters:
+            return None
+        return sum(counts(host, number)[0] for host, number in self._counters)
+
+    def clear(self) -> None:
+        """There are no programs any more."""
+        self._counters.clear()
+        self._uncounted = False
+
+
+def is_ours(maps: Mapping[str, BpfMap], name: str, layout: tuple[str, int, int]) -> bool:
+    """Whether a map is pdrgate's, by its name, its kind and its sizes of key and value; else it is the program's."""
+    found = maps.get(name)
+    return found is not None and (found.kind, found.key_size, found.value_size) == layout
+
+
+def sut_names(hop: Hop) -> dict[str, str]:
+    """What maps may hold of a hop, by the names that `pdrgate.bpf.filling.SUT_NAMES` lists."""
+    told = {}
+    for name, port in (("in", hop.ingress), ("out", hop.egress)):
+        told[f"@{name}.ifindex"] = str(_index(hop.host, port))
+        told[f"@{name}.mac"] = port.mac
+        told[f"@{name}.peer.mac"] = port.peer_mac
+    return told
+
+
+class AttachedXdp:
+    """The program is at all ports, in one mode."""
+
+    def __init__(self, hops: Sequence[Hop], build: BpfBuild, wanted: WantedMode, sent: Sent) -> None:
+        self._hops = hops
+        self._build = build
+        self._wanted: WantedMode = "generic" if build.setup.attach == "xdp-generic" else wanted
+        self._sent = sent
+        self._undo: list[Callable[[], None]] = []
+        self.mode: XdpMode = "generic"
+        self.driver = ""
+        self.why = "asked for" if self._wanted == "generic" else ""
+        """Why it is not a faster mode."""
+
+    @property
+    def words(self) -> str:
+        return f"XDP {self.mode} ({self.driver})"
+
+    @property
+    def sentence(self) -> str:
+        return f"XDP {self.mode} ({self.driver}{self.why and f': {self.why}'})"
+
+    def apply(self) -> None:
+        first = self._hops[0]
+        self.driver = driver(first.host, first.ingress.interface)
+        if self._wanted == "generic":
+            self._attach_all("generic")
+            return
+        try:
+            self._attach_all("native")
+        except CommandError as error:
+            if self._wanted == "native":
+                raise TestbedError(
+                    f"{error.host} has no native XDP for {self.driver}: {refusal(error)}; use mode auto or generic"
+                ) from error
+            self.why = refusal(error)
+            while self._undo:
+                self._undo.pop()()
+            self._sent.clear()
+            self._attach_all("generic")
+
+    def read_back(self) -> None:
+        """`attach_xdp` has done so."""
+
+    def undo(self) -> Sequence[str]:
+        told = []
+        while self._undo:
+            try:
+                self._undo.pop()()
+            except TestbedError as error:
+                told.append(str(error))
+        return told
+
+    def _attach_all(self, mode: XdpMode) -> None:
+        for hop in self._hops:
+            steered = [port for port in hop.ports if port.steering is not None and mode == "native"]
+            for kind, ports in (("xdp/cpumap", steered), ("xdp", [one for one in hop.ports if one not in steered])):
+                if not ports:
+                    continue
+                # Both ports of a hop have one program and its maps: what one of them learns the other knows.
+                with loaded(hop.host, self._build, kind, sut_names(hop)) as program:
+                    self._undo.append(program.leave)
+                    for port in ports:
+                        self._attach(program, port, mode)
+                    self._sent.add(hop.host, program.maps)
+        self.mode = mode
+
+    def _attach(self, program: LoadedProgram, port: Port, mode: XdpMode) -> None:
+        host = program.host
+        if port.steering is not None and mode == "native":
+            port.steering.begin(program, port.interface)
+            self._undo.append(port.steering.end)
+        else:
+            attach_xdp(program, port.interface, mode)
+            self._undo.append(lambda: detach_xdp(host, port.interface, mode))
+
+
+class AttachedTc:
+    """The program is at both ports of a hop, for what comes in there or for what leaves."""
+
+    def __init__(self, hop: Hop, build: BpfBuild, sent: Sent) -> None:
+        self._hop = hop
+        self._build = build
+        self._sent = sent
+        self._hook: TcHook = tc_hook(build)
+        self._at: list[str] = []
+        """Interfaces with a qdisc of ours."""
+        self._leave: Callable[[], None] = lambda: None
+
+    def apply(self) -> None:
+        hop = self._hop
+        with loaded(hop.host, self._build, "classifier", sut_names(hop)) as program:
+            self._leave = program.leave
+            if is_ours(program.maps, PORTS, _IS_PORTS):
+                for port, other in (hop.ports, hop.ports[::-1]):
+                    _tell(program, port, other)
+            for port in hop.ports:
+                self._attach(program, port.interface)
+            self._sent.add(hop.host, program.maps)
+
+    def read_back(self) -> None:
+        """`_attach` has done so."""
+
+    def undo(self) -> Sequence[str]:
+        told = []
+        while self._at:
+            try:
+                self._hop.host.run("tc", "qdisc", "delete", "dev", self._at.pop(), "clsact")
+            except TestbedError as error:
+                told.append(str(error))
+        self._leave()
+        return told
+
+    def _attach(self, program: LoadedProgram, interface: str) -> None:
+        host = program.host
+        host.run("tc", "qdisc", "add", "dev", interface, "clsact")
+        self._at.append(interface)
+        host.run(
+            "tc", "filter", "add", "dev", interface, self._hook, *_FILTER, "bpf", "direct-action",
+            "object-pinned", program.pin,
+        )  # fmt: skip
+        shown: list[dict[str, Any]] = host.run_json("tc", "-j", "filter", "show", "dev", interface, self._hook)
+        numbers = [one["options"]["prog"]["id"] for one in shown if "prog" in one.get("options", {})]
+        if numbers != [program.number]:
+            raise TestbedError(
+                f"attached tc program {program.number} to {interface} on {host.name}, but {numbers or 'none'} reads "
+                "back; does something there change its filters?"
+            )
+
+
+def tc_hook(build: BpfBuild | None) -> TcHook:
+    """Where a build's tc program is attached."""
+    return "egress" if build is not None and build.setup.attach == "tc-egress" else "ingress"
+
+
+def _tell(program: LoadedProgram, port: Port, other: Port) -> None:
+    host = program.host
+    way = struct.pack("=I", _index(host, other)) + _mac(other.peer_mac) + _mac(other.mac)
+    program.fill(PORTS, struct.pack("=I", _index(host, port)), way)
+
+
+def _index(host: Host, port: Port) -> int:
+    return int(host.read(f"/sys/class/net/{port.interface}/ifindex"))
+
+
+def _mac(text: str) -> bytes:
+    return bytes.fromhex(text.replace(":", ""))

@@ -1,0 +1,202 @@
+"""Programs as people have them, in namespaces: maps filled, tables of programs, hooks, and a path beneath them."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pdrgate.bpf.programs import loaded
+from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError, bpf_build
+from pdrgate.builds.program_setup import ProgramSetup, fillings, variables
+from pdrgate.data_paths.attached_programs import sut_names
+from pdrgate.data_paths.catalogue import DataPath, data_path
+from pdrgate.gate.sut.probe import probe
+from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
+from pdrgate.traffic.frames import Frames
+from pdrgate.traffic.generator import Generator
+
+pytestmark = pytest.mark.datapath
+
+LOAD, DURATION = 20e3, 0.1
+
+SOURCE = r"""
+#include <linux/bpf.h>
+#include <linux/pkt_cls.h>
+#include <bpf/bpf_helpers.h>
+struct way { __u32 port; __u8 to[6]; __u8 from[6]; };
+struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 8); __type(key, __u32); __type(value, struct way); }
+ways SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY); __uint(max_entries, 2); __type(key, __u32); __type(value, __u64); }
+allowed SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_PROG_ARRAY); __uint(max_entries, 4); __uint(key_size, 4); __uint(value_size, 4); }
+calls SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_DEVMAP); __uint(max_entries, 64); __uint(key_size, 4); __uint(value_size, 4); }
+ports SEC(".maps");
+volatile const __u32 step = 0;
+static int sent(void *data, void *end, __u32 port)
+{
+	struct way *way = bpf_map_lookup_elem(&ways, &port);
+	if (!way || data + 14 > end)
+		return 0;
+	__builtin_memcpy(data, way->to, 6);
+	__builtin_memcpy(data + 6, way->from, 6);
+	return way->port;
+}
+SEC("xdp.frags") int entry(struct xdp_md *ctx)
+{
+	__u32 one = 1;
+	__u64 *allows = bpf_map_lookup_elem(&allowed, &one);
+	if (!allows || *allows != 7)
+		return XDP_DROP;
+	bpf_tail_call(ctx, &calls, step);
+	return XDP_DROP;
+}
+SEC("xdp.frags") int sends(struct xdp_md *ctx)
+{
+	int port = sent((void *)(long)ctx->data, (void *)(long)ctx->data_end, ctx->ingress_ifindex);
+	return port ? bpf_redirect(port, 0) : XDP_DROP;
+}
+SEC("?xdp") int by_map(struct xdp_md *ctx)
+{
+	sent((void *)(long)ctx->data, (void *)(long)ctx->data_end, ctx->ingress_ifindex);
+	return bpf_redirect_map(&ports, ctx->ingress_ifindex, XDP_DROP);
+}
+SEC("xdp") int passes(struct xdp_md *ctx) { return XDP_PASS; }
+SEC("xdp") int drops(struct xdp_md *ctx) { return XDP_DROP; }
+__attribute__((weak)) SEC("old_section") int weak_one(struct xdp_md *ctx) { return XDP_PASS; }
+SEC("tc") int shot(struct __sk_buff *skb) { return TC_ACT_SHOT; }
+SEC("tc") int goes_on(struct __sk_buff *skb) { return TC_ACT_OK; }
+char _license[] SEC("license") = "GPL";
+"""
+WAYS = """
+ways:
+  '@in.ifindex': {port: '@out.ifindex', to: '@out.peer.mac', from: '@out.mac'}
+  '@out.ifindex': {port: '@in.ifindex', to: '@in.peer.mac', from: '@in.mac'}
+"""
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("filled")
+    (folder / "several.c").write_text(SOURCE)
+    machine = subprocess.run(("uname", "-m"), capture_output=True, text=True, check=True).stdout.strip()
+    command = ("clang", "-O2", "-g", "-target", "bpf", f"-I/usr/include/{machine}-linux-gnu", "-c", "several.c")
+    subprocess.run((*command, "-o", "several.o"), cwd=folder, check=True)
+    return folder / "several.o"
+
+
+@pytest.fixture(scope="module")
+def testbed(make_testbed) -> NetnsTestbed:
+    return make_testbed(hops=1)
+
+
+@pytest.fixture(scope="module")
+def generator(testbed: NetnsTestbed) -> Iterator[Generator]:
+    with_six = testbed.generator(6)
+    yield with_six
+    with_six.close()
+
+
+@pytest.fixture
+def build(several: Path, tmp_path: Path) -> Callable[..., BpfBuild]:
+    def made(program: str, maps: str = "", *told: str, attach: str = "auto") -> BpfBuild:
+        (tmp_path / "maps.yaml").write_text(maps)
+        filled = fillings(tmp_path / "maps.yaml") if maps else ()
+        return bpf_build(f"{several}:{program}", setup=ProgramSetup(attach, filled, variables(told)))  # type: ignore[arg-type]
+
+    return made
+
+
+@pytest.fixture
+def apply(testbed: NetnsTestbed) -> Iterator[Callable[[str, BpfBuild], DataPath]]:
+    taken: list[DataPath] = []
+
+    def applied(name: str, build: BpfBuild) -> DataPath:
+        taken.append(data_path(name, build))
+        taken[-1].apply(testbed.hops)
+        return taken[-1]
+
+    yield applied
+    assert [told for path in taken for told in path.restore()] == []
+    for port in testbed.hops[0].ports:
+        shown = testbed.hops[0].host.run_json("ip", "-j", "link", "show", "dev", port.interface)[0]
+        assert "xdp" not in shown
+        assert "clsact" not in [
+            one["kind"] for one in testbed.hops[0].host.run_json("tc", "-j", "qdisc", "show", "dev", port.interface)
+        ]
+
+
+CALLS = WAYS + "allowed: {1: 7}\ncalls: {2: sends}\n"
+
+
+@pytest.mark.parametrize("attach", ["xdp", "xdp-generic"])
+def test_a_program_forwards_by_what_its_maps_were_filled_with(generator, apply, build, attach: str) -> None:
+    path = apply("xdp-ipv6-routing", build("entry", CALLS, "step=2", attach=attach))
+    assert path.mode == ("XDP generic (veth)" if attach == "xdp-generic" else "XDP native (veth)")
+    trial = generator.trial(LOAD, DURATION, Frames(6, directions=2))
+    assert trial.forwarded == trial.offered > 0
+
+
+@pytest.mark.parametrize("lacks", ["allowed: {1: 7}", "calls: {2: sends}", "'@in.ifindex': {", "step"])
+def test_without_one_of_them_it_forwards_nothing(generator, apply, build, lacks: str) -> None:
+    maps = "\n".join(line for line in CALLS.splitlines() if lacks not in line)
+    apply("xdp-ipv6-routing", build("entry", maps, *(() if lacks == "step" else ("step=2",))))
+    assert generator.trial(LOAD, DURATION, Frames(6)).forwarded == 0
+
+
+def test_a_devmap_holds_the_suts_own_ports(generator, apply, build) -> None:
+    maps = WAYS + "ports: {'@in.ifindex': '@out.ifindex', '@out.ifindex': '@in.ifindex'}"
+    apply("xdp-ipv6-routing", build("by_map", maps))
+    trial = generator.trial(LOAD, DURATION, Frames(6, directions=2))
+    assert trial.forwarded == trial.offered > 0
+
+
+def test_both_ports_share_a_programs_maps(testbed: NetnsTestbed, apply, build) -> None:
+    host = testbed.hops[0].host
+    before = {one["id"] for one in host.run_json("bpftool", "-j", "map", "show")}
+    apply("xdp-ipv6-routing", build("entry", CALLS, "step=2"))
+    found = [one for one in host.run_json("bpftool", "-j", "map", "show") if one["id"] not in before]
+    assert [one["name"] for one in found if one["name"] == "ways"] == ["ways"]
+
+
+def test_what_is_empty_and_what_is_told_of_the_sut(testbed: NetnsTestbed, build) -> None:
+    hop = testbed.hops[0]
+    with loaded(hop.host, build("entry", WAYS + "allowed: {1: 7}"), "", sut_names(hop)) as program:
+        assert {name: one.empty for name, one in program.maps.items() if name in ("calls", "allowed")} == {
+            "calls": True, "allowed": False
+        }  # fmt: skip
+        told = hop.host.run_json("bpftool", "-j", "map", "dump", "id", str(program.maps["allowed"].number))
+        assert {value["value"][0] for value in told[1]["values"]} == {"0x07"}  # on every CPU
+
+
+def test_a_map_that_is_full_is_told(testbed: NetnsTestbed, build) -> None:
+    with (
+        pytest.raises(BpfBuildError, match=r"refuses its program entry .*: map ways: takes no element 08000000: .*may"),
+        loaded(testbed.hops[0].host, build("entry", "ways: {0..8: {port: 1}}"), ""),
+    ):
+        raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("program", "attach", "mode"),
+    [
+        ("passes", "auto", "XDP native (veth) before kernel"),
+        ("weak_one", "xdp-generic", "XDP generic (veth) before kernel"),
+        ("goes_on", "tc-egress", "tc egress before kernel"),
+    ],
+)
+def test_what_a_program_lets_pass_is_right_with_a_path_beneath(
+    testbed: NetnsTestbed, generator, apply, build, program: str, attach: str, mode: str
+) -> None:
+    path = apply("ipv6-routing", build(program, attach=attach))
+    assert path.mode == path.describe()["data_path_mode"] == mode
+    assert probe(path, testbed, generator, Frames(6)).forwarded > 0
+
+
+@pytest.mark.parametrize(("program", "attach"), [("drops", "auto"), ("shot", "tc-egress"), ("shot", "tc-ingress")])
+def test_the_program_is_really_before_it(generator, apply, build, program: str, attach: str) -> None:
+    apply("ipv6-routing", build(program, attach=attach))
+    assert generator.trial(LOAD, DURATION, Frames(6)).forwarded == 0
