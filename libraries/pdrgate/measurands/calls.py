@@ -13,15 +13,14 @@ from statistics import median
 from typing import ClassVar, Self
 
 from pdrgate.measurands.cost import idle_of, on_path, saturated
-from pdrgate.measurands.description import Description, MeasurandRole, Parts
-from pdrgate.measurands.measurand import Ask, Setting
+from pdrgate.measurands.description import Description, MeasurandRole, Parts, ToldByOthers
+from pdrgate.measurands.measurand import Setting
 from pdrgate.measurands.unit_spelling import Unit
-from pdrgate.results.model import Better
 from pdrgate.trial import Trial
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
+class Calls(ToldByOthers):
     """Calls of functions of the kernel per forwarded packet: the median of the trials that tell the cost."""
 
     loss_ratio: float
@@ -34,16 +33,10 @@ class Calls:
             change=lambda one: (one.calls_after or 0.0) - (one.calls_before or 0.0), sure=lambda one: one.calls_changed
         ),
     )  # fmt: skip
-    name: ClassVar[str] = about.name
-    unit: ClassVar[str] = about.unit
-    better: ClassVar[Better] = about.better
 
     @classmethod
     def of(cls, setting: Setting) -> Self:
         return cls(setting.loss_ratio)
-
-    def next(self, trials: Sequence[Trial]) -> Ask | None:
-        return None  # the trials of the cost tell it
 
     def value(self, trials: Sequence[Trial]) -> float | None:
         idle = idle_of(trials)

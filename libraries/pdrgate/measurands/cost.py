@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Self
 
-from pdrgate.measurands.description import Description, MeasurandRole, Parts, Tolerance
+from pdrgate.measurands.description import Description, MeasurandRole, Parts, SelfDescribed, Tolerance
 from pdrgate.measurands.measurand import TOLD_IN, Ask, Setting
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.phase import Phase
-from pdrgate.results.model import Better, ChangeResult, FunctionChange
+from pdrgate.results.model import ChangeResult, FunctionChange
 from pdrgate.tolerances import COST_TOLERANCE
 from pdrgate.trial import USER_SPACE, Functions, Trial
 
@@ -79,7 +79,7 @@ class PacketCost:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(SelfDescribed):
     """Instructions per forwarded packet at saturation, of the trials that tell the saturation throughput.
 
     Where no trial at saturation says what was executed, nothing more is asked for.
@@ -104,9 +104,6 @@ class Cost:
         "cost", INSTRUCTIONS, "lower", "instructions that the SUT's kernel executes for a packet, at saturation",
         role=MeasurandRole.BESIDE, tolerance=TOLERANCE_OF_COST, sentence=_MoreInstructions(), parts=PARTS_OF_COST,
     )  # fmt: skip
-    name: ClassVar[str] = about.name
-    unit: ClassVar[str] = about.unit
-    better: ClassVar[Better] = about.better
 
     @classmethod
     def of(cls, setting: Setting) -> Self:

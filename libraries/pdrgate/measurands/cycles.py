@@ -12,16 +12,15 @@ from statistics import median
 from typing import ClassVar, Self
 
 from pdrgate.measurands.cost import saturated
-from pdrgate.measurands.description import Description, MeasurandRole
-from pdrgate.measurands.measurand import Ask, Setting
+from pdrgate.measurands.description import Description, MeasurandRole, ToldByOthers
+from pdrgate.measurands.measurand import Setting
 from pdrgate.measurands.observed import gained_by_places
 from pdrgate.measurands.unit_spelling import Unit
-from pdrgate.results.model import Better
 from pdrgate.trial import Trial
 
 
 @dataclass(frozen=True, slots=True)
-class Cycles:
+class Cycles(ToldByOthers):
     """Cycles of the kernel per forwarded packet: the median of the trials that tell the cost.
 
     What the kernel does by itself is in it: next to nothing beside packets that have the CPU.
@@ -34,16 +33,10 @@ class Cycles:
         "cycles", Unit("cycles/packet", metric="cycles_per_packet", prefixed=False), "lower",
         "cycles that the SUT's CPUs spend in the kernel for a packet, at saturation", role=MeasurandRole.TOLD,
     )  # fmt: skip
-    name: ClassVar[str] = about.name
-    unit: ClassVar[str] = about.unit
-    better: ClassVar[Better] = about.better
 
     @classmethod
     def of(cls, setting: Setting) -> Self:
         return cls(setting.loss_ratio)
-
-    def next(self, trials: Sequence[Trial]) -> Ask | None:
-        return None  # the trials of the cost tell it
 
     def value(self, trials: Sequence[Trial]) -> float | None:
         told = [

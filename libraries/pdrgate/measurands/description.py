@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.results.model import Better, ChangeResult, FunctionChange
@@ -144,6 +144,30 @@ class Description:
             f"change {change.change:+.1%} ({change.lower:+.1%} to {change.upper:+.1%} at "
             f"{100 * change.confidence:.4g}% confidence)"
         )
+
+
+class SelfDescribed:
+    """Gives a class of measurands what its description says, under the names that results ask for."""
+
+    __slots__ = ()
+
+    about: ClassVar[Description]
+    name: ClassVar[str]
+    unit: ClassVar[str]
+    better: ClassVar[Better]
+
+    def __init_subclass__(cls) -> None:
+        if "about" in vars(cls):
+            cls.name, cls.unit, cls.better = cls.about.name, cls.about.unit, cls.about.better
+
+
+class ToldByOthers(SelfDescribed):
+    """A measurand that asks for nothing: what other measurands ask for tells it."""
+
+    __slots__ = ()
+
+    def next(self, measured: Sequence[object]) -> None:
+        return None
 
 
 def unresolved(change: ChangeResult) -> str:

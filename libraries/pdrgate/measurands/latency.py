@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Self
 
-from pdrgate.measurands.description import Description, MeasurandRole, Tolerance, unresolved
+from pdrgate.measurands.description import Description, MeasurandRole, ToldByOthers, Tolerance, unresolved
 from pdrgate.measurands.measurand import LATENCY, Ask, Setting, rounded
 from pdrgate.measurands.unit_spelling import SECONDS
 from pdrgate.phase import Phase
-from pdrgate.results.model import Better, ChangeResult, FunctionChange
+from pdrgate.results.model import ChangeResult, FunctionChange
 from pdrgate.tolerances import LATENCY_TOLERANCE
 from pdrgate.trial import Latency, Trial
 from pdrgate.units import Duration
@@ -89,7 +89,7 @@ class _Title:
 
 
 @dataclass(frozen=True, slots=True)
-class MedianLatency:
+class MedianLatency(ToldByOthers):
     """The median at half of the PDR, seconds."""
 
     about: ClassVar[Description] = Description(
@@ -97,16 +97,10 @@ class MedianLatency:
         role=MeasurandRole.BESIDE, tolerance=TOLERANCE_OF_LATENCY,
         sentence=_Title("the median latency at 50 % of the PDR"),
     )  # fmt: skip
-    name: ClassVar[str] = about.name
-    unit: ClassVar[str] = about.unit
-    better: ClassVar[Better] = about.better
 
     @classmethod
     def of(cls, setting: Setting) -> Self | None:
         return cls() if setting.latency else None
-
-    def next(self, trials: Sequence[Trial]) -> Ask | None:
-        return None  # those of `LatencyTrials` tell it
 
     def value(self, trials: Sequence[Trial]) -> float | None:
         found = _told(trials, _HALF)
@@ -117,7 +111,7 @@ class MedianLatency:
 
 
 @dataclass(frozen=True, slots=True)
-class TailLatency:
+class TailLatency(ToldByOthers):
     """The 99th percentile at 90 % of the PDR, seconds: the least of some trials.
 
     What the machine does meanwhile only adds to it, and one stall of three milliseconds is a percent of a trial; what a
@@ -129,16 +123,10 @@ class TailLatency:
         role=MeasurandRole.BESIDE, tolerance=TOLERANCE_OF_LATENCY,
         sentence=_Title("the 99th percentile of latency at 90 % of the PDR"),
     )  # fmt: skip
-    name: ClassVar[str] = about.name
-    unit: ClassVar[str] = about.unit
-    better: ClassVar[Better] = about.better
 
     @classmethod
     def of(cls, setting: Setting) -> Self | None:
         return cls() if setting.latency else None
-
-    def next(self, trials: Sequence[Trial]) -> Ask | None:
-        return None  # those of `LatencyTrials` tell it
 
     def value(self, trials: Sequence[Trial]) -> float | None:
         least = min(_told(trials, _BUSY), key=lambda one: one.p99, default=None)

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Self
 
-from pdrgate.measurands.description import Description, Tolerance
+from pdrgate.measurands.description import Description, SelfDescribed, ToldByOthers, Tolerance
 from pdrgate.measurands.measurand import Ask, Setting
 from pdrgate.measurands.unit_spelling import PACKETS
 from pdrgate.phase import Phase
-from pdrgate.results.model import Better
 from pdrgate.trial import Trial
 
 _OFFERED = 0.9
@@ -23,7 +22,7 @@ _TOLERANCE = Tolerance(least=0.1)
 
 
 @dataclass(frozen=True, slots=True)
-class OverloadThroughput:
+class OverloadThroughput(SelfDescribed):
     """T(O) of PASTRAMI Eq. 4 at the highest of some loads far beyond saturation: the median forwarding rate, packets/s.
 
     Where nothing at all was forwarded, it is less than one packet in a trial, and that is the value.
@@ -40,9 +39,6 @@ class OverloadThroughput:
         "overload throughput", PACKETS, "higher", "what is forwarded of a load far beyond saturation",
         tolerance=_TOLERANCE,
     )  # fmt: skip
-    name: ClassVar[str] = about.name
-    unit: ClassVar[str] = about.unit
-    better: ClassVar[Better] = about.better
 
     @classmethod
     def of(cls, setting: Setting) -> Self | None:
@@ -60,7 +56,7 @@ class OverloadThroughput:
 
 
 @dataclass(frozen=True, slots=True)
-class LivelockThreshold:
+class LivelockThreshold(ToldByOthers):
     """The load, packets/s, at which a SUT forwards half of the most that it can, for being offered so much.
 
     That is where f of PASTRAMI Eq. 4 is a half; between two loads the rate is taken to fall in a line, as in Eq. 5. A
@@ -73,17 +69,11 @@ class LivelockThreshold:
         "livelock threshold", PACKETS, "higher", "the load at which half of the most is forwarded",
         tolerance=_TOLERANCE,
     )  # fmt: skip
-    name: ClassVar[str] = about.name
-    unit: ClassVar[str] = about.unit
-    better: ClassVar[Better] = about.better
 
     @classmethod
     def of(cls, setting: Setting) -> Self | None:
         overload = OverloadThroughput.of(setting)
         return cls(overload) if overload is not None else None
-
-    def next(self, trials: Sequence[Trial]) -> Ask | None:
-        return None  # the trials of the overload tell it
 
     def value(self, trials: Sequence[Trial]) -> float | None:
         at: dict[float, list[float]] = {}

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Self
 
-from pdrgate.measurands.description import Description, Tolerance
+from pdrgate.measurands.description import Description, SelfDescribed, Tolerance
 from pdrgate.measurands.measurand import Ask, Setting, rounded
 from pdrgate.measurands.saturation import SaturationThroughput
 from pdrgate.measurands.unit_spelling import PACKETS
 from pdrgate.phase import Phase
-from pdrgate.results.model import Better
 from pdrgate.trial import Trial
 
 _SAG = 0.03
@@ -30,7 +29,7 @@ _SPAN = 100.0
 
 
 @dataclass(frozen=True, slots=True)
-class PartialDropRate:
+class PartialDropRate(SelfDescribed):
     """The PDR, packets/s, told by as many trials as it takes to enclose it within a relative ``width``.
 
     No SUT can hold more than its knee, T_sat / (1 - loss_ratio) (PASTRAMI Eq. 3). So a load just below the knee is
@@ -59,9 +58,6 @@ class PartialDropRate:
         # Within 2 % of its knee an end host holds a load or not by chance: whether its kernel's thread is awake.
         tolerance=Tolerance(least_delivered=0.05),
     )  # fmt: skip
-    name: ClassVar[str] = about.name
-    unit: ClassVar[str] = about.unit
-    better: ClassVar[Better] = about.better
 
     @classmethod
     def of(cls, setting: Setting) -> Self:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Final, Self
 
-from pdrgate.measurands.description import Description
+from pdrgate.measurands.description import Description, SelfDescribed
 from pdrgate.measurands.measurand import Ask, Setting, rounded
 from pdrgate.measurands.unit_spelling import PACKETS
 from pdrgate.phase import Phase
-from pdrgate.results.model import Better
 from pdrgate.trial import Trial
 
 _MOST: Final = 2
@@ -21,7 +20,7 @@ _LADDER: Final = (1.0, 1.5, 2.25, 3.4)
 
 
 @dataclass(frozen=True, slots=True)
-class SaturationThroughput:
+class SaturationThroughput(SelfDescribed):
     """T_sat of PASTRAMI Eq. 3: the median forwarding rate of some trials far beyond the PDR, packets/s.
 
     The median, because on a shared machine one trial of twenty dips by a tenth or more. Where half of the trials find
@@ -39,9 +38,6 @@ class SaturationThroughput:
     about: ClassVar[Description] = Description(
         "saturation throughput", PACKETS, "higher", "what is forwarded of more than the SUT can take", essential=True
     )
-    name: ClassVar[str] = about.name
-    unit: ClassVar[str] = about.unit
-    better: ClassVar[Better] = about.better
 
     @classmethod
     def of(cls, setting: Setting) -> Self:

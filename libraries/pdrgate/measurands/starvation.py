@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from pdrgate.measurands.description import Description, Tolerance
+from pdrgate.measurands.description import Description, SelfDescribed, Tolerance
 from pdrgate.measurands.measurand import Ask, Setting
 from pdrgate.measurands.unit_spelling import PACKETS
 from pdrgate.phase import Phase
-from pdrgate.results.model import Better
 from pdrgate.trial import Trial
 
 _DURATION = 0.25
@@ -28,7 +27,7 @@ _MOST = 2
 
 
 @dataclass(frozen=True, slots=True)
-class LeastDelivered:
+class LeastDelivered(SelfDescribed):
     """The least that is delivered in an eighth of a second at some loads between the PDR and twice it, packets/s.
 
     Of each trial it is the rate of the half in which the fewest packets are delivered: that of the whole trial tells
@@ -50,9 +49,6 @@ class LeastDelivered:
         "the least that programs get in an eighth of a second, at loads between the PDR and twice it",
         tolerance=Tolerance(least=0.25),  # a per cent of the cost of taking packets in is eight of it
     )  # fmt: skip
-    name: ClassVar[str] = about.name
-    unit: ClassVar[str] = about.unit
-    better: ClassVar[Better] = about.better
 
     @classmethod
     def of(cls, setting: Setting) -> Self | None:

@@ -12,11 +12,10 @@ from statistics import median
 from typing import ClassVar, Protocol, Self
 
 from pdrgate.measurands.cost import TOLERANCE_OF_COST as COST_TOLERANCE
-from pdrgate.measurands.description import Description, MeasurandRole, Tolerance
+from pdrgate.measurands.description import Description, MeasurandRole, SelfDescribed, ToldByOthers, Tolerance
 from pdrgate.measurands.measurand import Compared, Described
 from pdrgate.measurands.unit_spelling import SECONDS, Unit
 from pdrgate.phase import Phase
-from pdrgate.results.model import Better
 from pdrgate.transfer import Transfer
 from pdrgate.trial import USER_SPACE
 
@@ -70,7 +69,7 @@ class TransferMeasurand(TransferStep, Described, Compared, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class TcpThroughput:
+class TcpThroughput(SelfDescribed):
     """What the receiving program reads at a fixed window, Gbit/s: the median of some transfers."""
 
     window: int
@@ -82,9 +81,6 @@ class TcpThroughput:
     about: ClassVar[Description] = Description(
         "TCP throughput", Unit("Gbit/s"), "higher", "what the receiving program reads at a fixed window", essential=True
     )
-    name: ClassVar[str] = about.name
-    unit: ClassVar[str] = about.unit
-    better: ClassVar[Better] = about.better
 
     @classmethod
     def of(cls, setting: TransferSetting) -> Self:
@@ -102,7 +98,7 @@ class TcpThroughput:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedRoundTrip:
+class LoadedRoundTrip(ToldByOthers):
     """The senders' smoothed round trip time while they send as fast as it goes, seconds: the median of the transfers'.
 
     By itself, and not over what a round trip takes at rest: that is a fraction of a millisecond, of which chance moves
@@ -114,16 +110,10 @@ class LoadedRoundTrip:
         role=MeasurandRole.BESIDE,
         tolerance=Tolerance(least=0.15),  # guests of constant speed: 2 to 5 % from boot to boot
     )  # fmt: skip
-    name: ClassVar[str] = about.name
-    unit: ClassVar[str] = about.unit
-    better: ClassVar[Better] = about.better
 
     @classmethod
     def of(cls, setting: TransferSetting) -> Self:
         return cls()
-
-    def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
-        return None  # the transfers of the throughput tell it
 
     def value(self, transfers: Sequence[Transfer]) -> float | None:
         told = [one.rtt for one in loaded_transfers(transfers) if one.rtt is not None]
@@ -142,7 +132,7 @@ class AtRest:
 
 
 @dataclass(frozen=True, slots=True)
-class Transmissions:
+class Transmissions(ToldByOthers):
     """Segments that are sent for each that arrives: 1 + the part of them that is sent again.
 
     So a change of it is a change of the retransmission ratio in points, which has a meaning also where nothing was sent
@@ -155,16 +145,10 @@ class Transmissions:
         # Of the segments, that may be sent again besides, whatever is accepted of the throughput.
         tolerance=Tolerance(0.005, option=""),
     )  # fmt: skip
-    name: ClassVar[str] = about.name
-    unit: ClassVar[str] = about.unit
-    better: ClassVar[Better] = about.better
 
     @classmethod
     def of(cls, setting: TransferSetting) -> Self:
         return cls()
-
-    def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
-        return None  # the transfers of the throughput tell it
 
     def value(self, transfers: Sequence[Transfer]) -> float | None:
         found = loaded_transfers(transfers)
@@ -173,7 +157,7 @@ class Transmissions:
 
 
 @dataclass(frozen=True, slots=True)
-class ByteCost:
+class ByteCost(SelfDescribed):
     """Instructions that the SUT's kernel executes for each byte, where they are counted; see `Cost`.
 
     What the kernel does by itself is in it: next to nothing beside a transfer that has the CPU.
@@ -183,9 +167,6 @@ class ByteCost:
         "cost of a byte", Unit("instructions/byte"), "lower", "instructions of the SUT's kernel for each byte",
         role=MeasurandRole.BESIDE, tolerance=COST_TOLERANCE,
     )  # fmt: skip
-    name: ClassVar[str] = about.name
-    unit: ClassVar[str] = about.unit
-    better: ClassVar[Better] = about.better
 
     @classmethod
     def of(cls, setting: TransferSetting) -> Self:
