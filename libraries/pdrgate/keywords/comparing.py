@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -18,11 +18,14 @@ from pdrgate.builds.named_build import named_build
 from pdrgate.builds.program_setup import Attach, ProgramSetup, program_setup
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.errors import TestbedError, UsageError
-from pdrgate.gate.comparisons.by_scenario import comparison_of
+from pdrgate.gate.comparisons.by_scenario import AnyComparison, comparison_of
+from pdrgate.gate.comparisons.counted_comparison import CountedComparison
+from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.spike_in import spike_in
 from pdrgate.gate.run.options import FEWEST_BOOTS
+from pdrgate.gate.run.session import Session
 from pdrgate.keywords.log import show_scenario
 from pdrgate.keywords.state import State
 from pdrgate.results.model import Side
@@ -73,10 +76,35 @@ class BuildKeywords:
         """
         session = self._state.current.session
 
-        def build(side: Side, named: KernelBuild) -> Build:
-            return Build(side, named.label, partial(session.boot, named), identity=build_identity(named))
+        self._compare(named_build, partial(_of_kernel, session), (baseline, candidate), boots, tolerance, budget)
 
-        self._compare(named_build, build, (baseline, candidate), boots, tolerance, budget)
+    @keyword
+    def count_kernel_builds(
+        self, candidate: str, baseline: str, boots: int = 4, budget: Duration | None = None
+    ) -> None:
+        """Compares two kernel builds by the instructions that a packet costs, on guests that stay up from test to test.
+
+        The first test boots as many pairs of guests as its answer takes, at most ``boots``; each later test sets the
+        same guests up for its scenario, counts at saturation and at a light load, and puts them back. A guest that dies
+        costs its scenario, and is booted anew for the next. There is no PDR: counts do not depend on how fast a guest
+        is, and boots are needed as replicates only. `Cost Should Not Have Regressed` judges.
+
+        It takes guests whose instructions are counted; builds are named as in `Compare Kernel Builds`.
+        """
+        session = self._state.current.session
+
+        def comparison(builds: Mapping[Side, Build], plan: Plan) -> CountedComparison:
+            living = self._state.living.get(session)
+            if living is None or not living.are_of(builds):
+                if living is not None:
+                    living.close()
+                living = self._state.living[session] = LivingSuts(session, builds)
+            test = self._state.test
+            return CountedComparison(
+                session, self._state.asked, living, plan, test=test.name, longname=test.longname
+            )  # fmt: skip
+
+        self._compare(named_build, partial(_of_kernel, session), (baseline, candidate), boots, None, budget, comparison)
 
     @keyword(name="Compare EBPF Builds")
     def compare_ebpf_builds(
@@ -124,6 +152,7 @@ class BuildKeywords:
         boots: int,
         tolerance: Ratio | None,
         budget: Duration | None,
+        made: Callable[[Mapping[Side, Build], Plan], AnyComparison] | None = None,
     ) -> None:
         """Compare the builds that are ``found`` by what a user calls them, the baseline's first."""
         session = self._state.current.session
@@ -142,15 +171,23 @@ class BuildKeywords:
         seconds = None if budget is None else float(budget)
         accepted = float(session.options.tolerance if tolerance is None else tolerance)
         plan = Plan(boots, seconds, accepted, session.config.side_by_side, self._state.tests)
-        comparison = test.measurement = comparison_of(
-            session, self._state.asked, builds, plan, test=test.name, longname=test.longname
-        )
+        if made is not None:
+            comparison = made(builds, plan)
+        else:
+            comparison = comparison_of(
+                session, self._state.asked, builds, plan, test=test.name, longname=test.longname
+            )  # fmt: skip
+        test.measurement = comparison
         comparison.measure()
         if session.options.spike_in:
             comparison.prove(spike_in(comparison))
         # Nobody has to wait for pictures, which take some seconds, to know.
         session.observer.said(str(comparison.judgement))
         session.observer.said(_DRAWING)
-        show_scenario(comparison, comparison.trials)
+        show_scenario(comparison, comparison.trials, searched=made is None)
         if comparison.shape is None:
             raise AssertionError(str(comparison.judgement))
+
+
+def _of_kernel(session: Session, side: Side, named: KernelBuild) -> Build:
+    return Build(side, named.label, partial(session.boot, named), identity=build_identity(named))

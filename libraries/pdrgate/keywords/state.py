@@ -14,6 +14,7 @@ from assertionengine import AssertionOperator, verify_assertion
 from pdrgate.builds.program_setup import ProgramSetup
 from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.comparisons.by_scenario import AnyComparison
+from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
@@ -81,6 +82,8 @@ class State:
     test: RunningTest = field(default_factory=RunningTest)
     histories: list[Address] = field(default_factory=list)
     """What the run puts itself into when it ends."""
+    living: dict[Session, LivingSuts] = field(default_factory=dict)
+    """SUTs of two builds that stay up from test to test, by the session that ends them."""
     by_gate: bool = False
     """Whether ``pdrgate gate`` started Robot: it tells the verdict when all has ended, and Robot writes nothing."""
 

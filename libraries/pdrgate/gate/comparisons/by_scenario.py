@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
+from pdrgate.gate.comparisons.counted_comparison import CountedComparison
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.transfer_comparison import TransferComparison
@@ -12,7 +13,7 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.results.model import Side
 
-AnyComparison = BuildComparison | TransferComparison
+AnyComparison = BuildComparison | CountedComparison | TransferComparison
 
 
 def comparison_of(

@@ -69,6 +69,8 @@ class Session:
         """What is held of other machines."""
         self._journal: Journal | None = None
         self._testbeds: list[Testbed] = []
+        self._kept: list[Testbed] = []
+        """Of these, what stays until it is left by itself, or the session ends."""
         self._said: set[str] = set()
 
     def open(self) -> None:
@@ -107,14 +109,20 @@ class Session:
             raise TestbedError("no testbed is open; begin with the keyword Open Testbed")
         return self._own
 
-    def begin(self, opener: Callable[[Journal], Testbed]) -> Testbed:
-        """Begin to set a testbed up beside those that are open; its SUT may still be coming up, see `ready`."""
+    def begin(self, opener: Callable[[Journal], Testbed], *, kept: bool = False) -> Testbed:
+        """Begin to set a testbed up beside those that are open; its SUT may still be coming up, see `ready`.
+
+        Args:
+            kept: whether it stays when all testbeds of a scenario are left.
+        """
         if self._journal is None:
             raise TestbedError("nothing is taken yet; begin with the keyword Open Testbed")
         testbed: Testbed | None = None
         try:
             testbed = opener(self._journal)
             self._testbeds.append(testbed)
+            if kept:
+                self._kept.append(testbed)
         except BaseException as error:
             # An interruption may come when the testbed is made and not yet ours to close. Ctrl-C in a keyword is an
             # Exception, of Robot's own; only an error of ours says that the opener has cleaned up, as far as it could.
@@ -160,7 +168,7 @@ class Session:
             self.record = own
 
     def leave(self, testbeds: Collection[Testbed] | None = None) -> None:
-        """Put testbeds of its own back; None: all of them.
+        """Put testbeds of its own back; None: all of them but those that are kept.
 
         Raises:
             PdrGateError: what the first one said of those that could not be put back; what the others said is told.
@@ -179,12 +187,14 @@ class Session:
     def _left(self, testbeds: Collection[Testbed] | None = None) -> list[PdrGateError]:
         failures: list[PdrGateError] = []
         for testbed in reversed(tuple(self._testbeds)):
-            if testbeds is None or testbed in testbeds:
+            if testbed not in self._kept if testbeds is None else testbed in testbeds:
                 try:
                     testbed.close()
                 except PdrGateError as error:
                     failures.append(error)
                     continue
+                if testbed in self._kept:
+                    self._kept.remove(testbed)
                 self._testbeds.remove(testbed)  # only now: what did not close is tried once more
         if testbeds is None:
             self._own = None
@@ -192,6 +202,7 @@ class Session:
 
     def _closed(self) -> list[PdrGateError]:
         # Where this is interrupted all is ours still, and the next call goes on.
+        self._kept.clear()
         failures = self._left()
         self._testbeds.clear()  # what did not close is the journal's
         if self._journal is not None:

@@ -48,6 +48,8 @@ class Identity:
     """What slows it down, so that it is seen whether that is found."""
     test: str = ""
     """Long name of the test that asks; empty where no test does."""
+    stays: bool = True
+    """Whether other scenarios are measured on it afterwards."""
 
 
 class Traffic(Protocol):
@@ -141,7 +143,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         changes = None if testbed.disposable else self.session.changes
         self._path = data_path(
             scenario.data_path, self.identity.program, scenario.delivery, scenario.streams, changes,
-            set_up=scenario.set_up, stays=not testbed.disposable or self.identity.side is None,
+            set_up=scenario.set_up, stays=not testbed.disposable or self.identity.stays,
             told=self.session.observer.said if self.introduce else lambda line: None,
         )  # fmt: skip
         if scenario.set_up is not None and isinstance(testbed, Furnishing):

@@ -250,7 +250,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         testbed = self.session.begin(build.start)
         # Namespaces made anew are a start of the SUT too, though its kernel stays; made once more they are another one.
         boot_id = "" if isinstance(testbed, Booting) else f"{testbed.boot_id}-{side}-{number}-{secrets.token_hex(4)}"
-        identity = Identity(side, build.label, number, boot_id, build.program, build.planted, self._test)
+        identity = Identity(side, build.label, number, boot_id, build.program, build.planted, self._test, stays=False)
         return self._new_sut(testbed, identity, side not in self._introduced)
 
     def _start(self, build: Build, sut: PreparedSut[AnyAsk, AnyStretch]) -> Boot[AnyAsk, AnyStretch]:

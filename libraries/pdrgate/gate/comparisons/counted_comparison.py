@@ -1,0 +1,64 @@
+"""Two builds compared by what a packet costs, on boots that stay up from scenario to scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from pdrgate.gate.comparisons.build_comparison import ComparedTrials
+from pdrgate.gate.comparisons.living_boots.living_boots import LivingBoots
+from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
+from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
+from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape
+from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier
+from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
+from pdrgate.measurands import Cost, Description
+from pdrgate.measurands.calls import Calls
+from pdrgate.results.model import ScenarioResult
+from pdrgate.trial import Trial
+
+
+class CountedTrials(ComparedTrials):
+    """Trials at saturation and at a light load, of living boots."""
+
+    compared: ClassVar[tuple[Description, ...]] = (Cost.about,)
+    also_told: ClassVar[tuple[Description, ...]] = (Calls.about,)
+
+    def __init__(self, task: ComparisonTask, suts: LivingSuts) -> None:
+        super().__init__(task)
+        self._suts = suts
+
+    def replication(  # type: ignore[override]
+        self, told: Callable[[Trial, bool], None], known: Callable[[Mapping[str, str]], None]
+    ) -> LivingBoots:
+        task = self.task
+        self._living = LivingBoots(
+            task.session, task.scenario, self._suts, told=told, known=known, test=task.longname
+        )  # fmt: skip
+        return self._living
+
+    def shape(
+        self, samples: Mapping[str, Mapping[Any, tuple[float, ...]]], stretches: Sequence[Trial], earlier: Earlier
+    ) -> PairsShape:
+        """Counts have no curve, and do not depend on the level at which a boot comes up."""
+        pairs = len(next(iter(next(iter(samples.values())).values())))
+        return PairsShape(pairs=pairs, assessments={}, levels=(), ratios=(), contradictions=earlier.contradictions)
+
+    def detailed(self, result: ScenarioResult, stretches: Sequence[Trial]) -> ScenarioResult:
+        return result
+
+
+class CountedComparison(PairsComparison[Trial]):
+    """One scenario on living boots of two builds."""
+
+    def __init__(
+        self, session: Session, scenario: Scenario, suts: LivingSuts, plan: Plan, *, test: str = "", longname: str = ""
+    ) -> None:
+        self._suts = suts
+        super().__init__(session, scenario, suts.builds, plan, test=test, longname=longname)
+
+    def _kind_of(self, task: ComparisonTask) -> CountedTrials:
+        return CountedTrials(task, self._suts)

@@ -1,0 +1,1 @@
+"""Boots that stay up while several scenarios are measured on them, one after the other."""

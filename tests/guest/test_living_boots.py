@@ -1,0 +1,99 @@
+"""Guests stay up from scenario to scenario: equal builds cost the same, a slower one is named, a dead one replaced."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.data_paths.network_state import NetworkState
+from pdrgate.data_paths.set_up import set_up_of
+from pdrgate.data_paths.slowdowns import EGRESS_FILTER, Planted
+from pdrgate.gate.comparisons.counted_comparison import CountedComparison
+from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
+from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
+from pdrgate.gate.run.options import Options
+from pdrgate.gate.run.progress import Progress, Upcoming
+from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
+from pdrgate.results.verdict import Verdict
+from pdrgate.testbeds import load_testbed
+from pdrgate.testbeds.vm.vm_testbed import VmTestbed
+
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting", "nothing_left")]
+
+VM_FILE = Path(__file__).parents[2] / "resources/testbeds/local-vm.yaml"
+PLAIN = Scenario("ipv4-routing")
+NAT = Scenario(
+    "ip-routing",
+    set_up=set_up_of((
+        "nft 'add table ip gate; add chain ip gate leaving { type nat hook postrouting priority srcnat; }'",
+        "nft add rule ip gate leaving oifname $OUT masquerade",
+    )),
+)  # fmt: skip
+
+
+class _Silent:
+    def said(self, sentence: str) -> None:
+        print(sentence)
+
+    def measuring(self, upcoming: Upcoming) -> None:
+        pass
+
+    def measured(self, progress: Progress) -> None:
+        pass
+
+
+def test_paths_are_counted_one_after_the_other_on_the_same_guests(cloud: KernelBuild, tmp_path: Path) -> None:
+    record = RunRecord(tmp_path / "run", "smoke")
+    session = Session(load_testbed(VM_FILE), Options(profile="smoke"), record, _Silent(), state=tmp_path / "state")
+    session.take()
+    try:
+        builds = {side: Build(side, name, partial(session.boot, cloud)) for side, name in zip(SIDES, "ab", strict=True)}
+        suts = LivingSuts(session, builds)
+
+        def counted(scenario: Scenario, asked: LivingSuts = suts) -> CountedComparison:
+            # The tolerance of the cost is the run's; few pairs show what this is about.
+            made = CountedComparison(session, scenario, asked, Plan(2, 600, 0.5), test=scenario.name)
+            made.run()
+            return made
+
+        first = counted(PLAIN)
+        up = {side: suts.pair(1)[side] for side in SIDES}
+        states = {side: NetworkState.of(one.hops[0].host) for side, one in up.items()}
+        nat = counted(NAT)
+        assert {side: suts.pair(1)[side] for side in SIDES} == up
+        assert {side: NetworkState.of(one.hops[0].host) for side, one in up.items()} == states
+        last = counted(PLAIN)
+        for one in (first, nat, last):
+            assert one.judgement is not None
+            assert one.judgement.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)
+        for side in SIDES:
+            costs = [one.samples("cost", side)[0] for one in (first, nat, last)]
+            assert costs[1] > 1.1 * costs[0]
+            assert costs[2] == pytest.approx(costs[0], rel=0.02)
+        # A slower build on the same guests: the planted fault.
+        suts.builds["candidate"] = replace(suts.builds["candidate"], planted=Planted(EGRESS_FILTER, 1000))
+        slower = counted(PLAIN)
+        assert slower.judgement is not None
+        assert slower.judgement.verdict is Verdict.REGRESSION
+        assert "instructions" in slower.judgement.reason
+        suts.builds["candidate"] = builds["candidate"]
+        # One that dies costs its scenario alone.
+        dead = suts.pair(1)["candidate"]
+        assert isinstance(dead, VmTestbed)
+        os.kill(dead.guest.pid, signal.SIGKILL)
+        died = counted(PLAIN)
+        assert [one.side for one in died.boots if one.failure] == ["candidate"]
+        assert len(died.samples("cost", "candidate")) == 2
+        assert suts.pair(1)["candidate"] is not dead
+    finally:
+        session.close()
+        record.close()
