@@ -36,7 +36,7 @@ class GeneratorConfig:
     engine: Engine = "auto"
     cpu: int | None = None
     ports: tuple[str, ...] = ()
-    """On a rack: interfaces of this machine, or port numbers of a TRex server."""
+    """The ports that a rack's generator sends from: interfaces of this machine, or port numbers of a TRex server."""
     namespace: str | None = None
     """The network namespace of this machine that the ports are in."""
     trex: TRexConfig | None = None
@@ -158,15 +158,15 @@ class TestbedConfig(ABC):
         )
 
     def cpu_plan(self) -> CpuPlan:
-        """Which CPUs of this machine the generator and the SUT get. Raises TestbedError when there are too few."""
+        """The CPUs of this machine that the generator and the SUT get. Raises TestbedError when there are too few."""
         return plan_cpus(self.generator.cpu, self.cpus)
 
     def with_kernel(self, build: str) -> TestbedConfig:
-        """The same with ``build`` to be booted by `open`. Raises UsageError when it has no such choice."""
+        """This testbed with ``build`` to be booted by `open`. Raises UsageError when it has no such choice."""
         raise UsageError(f"testbed {self.name} ({self.source}) boots no kernels; leave out --kernel")
 
     def with_password(self, password: str) -> TestbedConfig:
-        """The same with a password for the SUT's host. Raises TestbedError when that is not reached by SSH."""
+        """This testbed with a password for the SUT's host. Raises TestbedError when that is not reached by SSH."""
         raise TestbedError(f"testbed {self.name} needs no password: its SUT is not reached by SSH; leave it out")
 
 

@@ -1,4 +1,4 @@
-"""Who counts why the SUT's kernel drops packets: a BPF program of ours, else the kernel itself."""
+"""The counting of why the SUT's kernel drops packets: a BPF program of ours does it, else the kernel itself."""
 
 from __future__ import annotations
 
@@ -116,10 +116,10 @@ def drop_reasons_here(
     cpumaps: Callable[[], Collection[int]] | None = None,
     generator: int = 0,
 ) -> AnyDropReasons:
-    """Of namespaces of this machine, see `NamespaceDrops`; where that is not to be had, of the whole machine.
+    """Count why namespaces of this machine drop packets, see `NamespaceDrops`; else why the whole machine does.
 
     Raises:
-        TestbedError: neither is; the message says what is missing.
+        TestbedError: neither can be counted; the message says what is missing.
     """
     try:
         return NamespaceDrops(machine, nodes, cpumaps, generator)
@@ -131,13 +131,15 @@ def drop_reasons_here(
 
 
 def drop_reasons_of(machine: Host, names: Callable[[], FunctionNames] | None = None) -> AnyDropReasons:
-    """Of a whole machine, a guest or one that is reached by SSH: by a program of ours, else by the kernel itself.
+    """Count why a whole machine drops packets, a guest or one that is reached by SSH.
+
+    A program of ours counts; where the kernel takes none, it does so itself.
 
     Args:
         names: see `DropProgram`.
 
     Raises:
-        TestbedError: neither is to be had; the message says what is missing.
+        TestbedError: neither can count; the message says what is missing.
     """
     try:
         return DropProgram(machine, names)

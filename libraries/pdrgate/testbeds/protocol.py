@@ -88,10 +88,10 @@ class Testbed(Protocol):
         """
 
     def set_buffer(self, packets: int) -> None:
-        """How many packets wait at the SUT's receive side before they are dropped."""
+        """Set how many packets wait at the SUT's receive side before they are dropped."""
 
     def pin(self, pinning: Pinning) -> None:
-        """Which CPUs do the SUT's packet work."""
+        """Choose the CPUs that do the SUT's packet work."""
 
     def generator(self, family: int) -> Generator:
         """A generator for traffic of an IP version; the caller closes it."""
@@ -111,7 +111,7 @@ class Counting(Protocol):
 
     @property
     def uncounted(self) -> str:
-        """Why it does not, in words, once `counting` was asked; empty when it does."""
+        """Why nothing is counted, in words, once `counting` was asked; empty when something is."""
 
     @property
     def exact(self) -> bool:
@@ -142,10 +142,10 @@ class Booting(Protocol):
         """Wait until it is up. Raises TestbedError when it does not come up; it is closed then."""
 
     def stand_back(self) -> None:
-        """Others are measured while it comes up and is set up: have it stay behind them until `hurry`."""
+        """Have the SUT stay behind others, which are measured while it comes up and is set up, until `hurry`."""
 
     def hurry(self) -> None:
-        """Nothing is measured any more until it is set up: have it go before whatever else runs on this machine."""
+        """Have the SUT go before whatever else runs on this machine: nothing is measured until it is set up."""
 
     def take_place(self) -> None:
-        """It is set up and will be measured: have it run where it is measured, if it stood back."""
+        """Have the SUT run where it is measured, now that it is set up, if it stood back."""

@@ -14,7 +14,7 @@ from pdrgate.errors import TestbedError
 Key = tuple[str | int, ...]
 """A key of the file by its path: ``("sut", "ports", 0)``."""
 _LARGEST = 2**64
-"""Of a number; one of thousands of digits cannot even be told."""
+"""The largest number of a file; one of thousands of digits cannot even be told."""
 
 
 class _NoValueError(yaml.MarkedYAMLError):
@@ -79,7 +79,7 @@ def _problem(error: yaml.MarkedYAMLError) -> str:
 
 
 def _lines(source: Path, node: yaml.Node, key: Key, line: int, met: set[int]) -> Iterator[tuple[Key, int]]:
-    """Where each key of the file stands. Raises TestbedError at a key given twice, where YAML would take the last."""
+    """Each key of the file with its line. Raises TestbedError at a key given twice: YAML would take the last."""
     yield key, line
     if id(node) in met:  # an alias, perhaps to what it stands in
         return

@@ -104,7 +104,7 @@ class NetnsTestbed:
 
     @property
     def machine(self) -> Host:
-        """This one."""
+        """This machine."""
         return self._local
 
     @property
@@ -151,7 +151,7 @@ class NetnsTestbed:
             steering.steer(cpus)
 
     def check(self) -> tuple[str, ...]:
-        """Nothing: with this machine's kernel this process would have died too."""
+        """Nothing goes wrong unseen: with this machine's kernel this process would have died too."""
         return ()
 
     def counters(self) -> Reading:
@@ -197,12 +197,12 @@ class NetnsTestbed:
 
     @property
     def steady(self) -> bool:
-        """Its speed is what this machine or its hardware gives it."""
+        """Never: the SUT is as fast as its hardware lets it be at that moment."""
         return False
 
     @property
     def disposable(self) -> bool:
-        """Some of its settings are this machine's."""
+        """Never: some of its settings are this machine's."""
         return False
 
     def sentence(self) -> str:

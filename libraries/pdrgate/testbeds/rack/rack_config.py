@@ -35,7 +35,7 @@ class Rack(TestbedConfig):
     side_by_side: ClassVar[bool] = False
     """There is one SUT."""
     sut_is_here: ClassVar[bool] = False
-    """Or which of its CPUs are the SUT's is known only when its ports are."""
+    """The SUT may be another machine; of this one, its CPUs are known only when its ports are."""
 
     host: HostConfig
     ports: tuple[PortConfig, PortConfig]
@@ -47,7 +47,7 @@ class Rack(TestbedConfig):
 
     @property
     def boots_builds(self) -> bool:
-        """Where the SUT is a whole machine, reached from another one, that can be restarted."""
+        """Whether the SUT is a whole machine, reached from another one, that can be restarted."""
         return self.over_ssh and self.host.namespace is None
 
     @property
@@ -125,7 +125,7 @@ class Rack(TestbedConfig):
         return plan_cpus(self.generator.cpu, None if self.over_ssh else self.cpus)
 
     def with_password(self, password: str) -> TestbedConfig:
-        """The same with a password for the SUT's host. Raises TestbedError when that is not reached by SSH."""
+        """This testbed with a password for the SUT's host. Raises TestbedError when that is not reached by SSH."""
         if self.host.ssh is None:
             return TestbedConfig.with_password(self, password)
         return replace(self, host=replace(self.host, ssh=replace(self.host.ssh, password=password)))
@@ -167,7 +167,7 @@ class Rack(TestbedConfig):
 
     @classmethod
     def own_keys(cls, source: Path, content: Mapping[str, Any]) -> dict[str, Any]:
-        """Its hosts, ports and station are values of their own."""
+        """The fields of a rack, whose hosts, ports and station are values of their own."""
         keys = super(Rack, cls).own_keys(source, content)
         keys["host"] = HostConfig.read(source, content["sut"]["host"], "sut")
         keys["ports"] = tuple(map(PortConfig.read, content["sut"]["ports"]))

@@ -1,4 +1,4 @@
-"""Who talks TCP with the SUT of a rack, where that is not the embedded generator: an interface of a host."""
+"""The station of a rack: an interface of a host that talks TCP with the SUT, where the generator cannot."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class RackStation:
     """An interface that the SUT's first port faces, from `__init__` to `close`.
 
     Args:
-        machine: the machine that it is of.
+        machine: the machine that the interface is of.
         router: the machine again, or the network namespace of it that the interface is in.
         cpu: of its programs and its packet work; None: as its scheduler likes.
         lock: that of its machine, where it has one that is not the SUT's: its holder's, and looked after with it.
@@ -52,7 +52,7 @@ class RackStation:
             self._knobs.apply(router, PortNetwork(interface))
 
     def facing(self, sut: Port) -> Station:
-        """It, at the other end of a port of the SUT."""
+        """The station at the other end of a port of the SUT."""
         return Station(self._router, Port(self._interface, self._mac, sut.mac), self._cpu)
 
     def describe(self) -> dict[str, str]:
@@ -60,7 +60,7 @@ class RackStation:
         return {"station": self._router.name}
 
     def sentence(self) -> str:
-        """It in words."""
+        """The station in words."""
         return f"TCP with {self._router.name}, port {self._interface}"
 
     def check(self) -> None:

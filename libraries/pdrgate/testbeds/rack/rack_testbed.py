@@ -163,12 +163,12 @@ class RackTestbed:
 
     @property
     def steady(self) -> bool:
-        """Its speed is what this machine or its hardware gives it."""
+        """Never: the SUT is as fast as its hardware lets it be at that moment."""
         return False
 
     @property
     def disposable(self) -> bool:
-        """It goes on without us."""
+        """Never: the SUT goes on after the run."""
         return False
 
     def sentence(self) -> str:
@@ -239,7 +239,7 @@ class RackTestbed:
         return drop_reasons_here(local, {number: ""})
 
     def check(self) -> tuple[str, ...]:
-        """Nothing, while the SUT runs on.
+        """Find nothing wrong while the SUT runs on.
 
         Raises:
             TestbedError: it was restarted, so that its settings are gone; or another controller has taken it while the

@@ -37,7 +37,7 @@ class LocalVm(TestbedConfig):
     """MiB."""
     accelerator: Literal["auto", "kvm", "tcg"] = "auto"
     cpu_speed: CpuSpeed = "auto"
-    """At which the CPU of an emulated guest is held while a trial lasts."""
+    """The speed at which the CPU of an emulated guest is held while a trial lasts."""
     ring: int = 256
     """Packets that each port's receive ring holds."""
     cmdline: str = ""
@@ -45,12 +45,12 @@ class LocalVm(TestbedConfig):
 
     @property
     def boots_builds(self) -> bool:
-        """Always."""
+        """A guest boots kernel builds."""
         return True
 
     @property
     def waits_for_build(self) -> bool:
-        """Where the file names no kernel."""
+        """Whether the file names no kernel."""
         return self.kernel is None
 
     def open(self, journal: Journal, claim: Claim | None = None) -> VmTestbed:
@@ -99,7 +99,7 @@ class LocalVm(TestbedConfig):
         )
 
     def with_kernel(self, build: str) -> LocalVm:
-        """The same with ``build`` to be booted by `open`."""
+        """This testbed with ``build`` to be booted by `open`."""
         return replace(self, kernel=build)
 
     def resources(self) -> frozenset[Resource]:

@@ -174,7 +174,7 @@ class VmTestbed:
 
     @property
     def boot_id(self) -> str:
-        """This boot of the build."""
+        """What tells this boot of the build from others."""
         return self.guest.boot_id
 
     @property
