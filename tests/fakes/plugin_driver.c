@@ -11,7 +11,7 @@ typedef void (*translates)(struct qemu_plugin_tb *, void *);
 typedef void (*translates)(uint64_t, struct qemu_plugin_tb *);
 #endif
 static translates translate;
-typedef void (*idles)(uint64_t, void *);
+typedef void (*idles)(uint64_t, unsigned);
 static idles idle;
 
 struct qemu_plugin_insn {
@@ -71,10 +71,17 @@ __attribute__((visibility("default"))) int driver_block(uint64_t address, uint64
 	return count++;
 }
 
-__attribute__((visibility("default"))) void driver_execute(int block, int times)
+__attribute__((visibility("default"))) void driver_execute(unsigned cpu, int block, int times)
 {
 	while (times--)
-		made[block].told(0, made[block].data);
+		made[block].told(cpu, made[block].data);
 }
 
-__attribute__((visibility("default"))) void driver_idle(void) { idle(0, NULL); }
+__attribute__((visibility("default"))) void driver_idle(unsigned cpu)
+{
+#if PLUGIN_API >= 7
+	((void (*)(unsigned, void *))idle)(cpu, NULL);
+#else
+	idle(1, cpu);
+#endif
+}

@@ -78,9 +78,9 @@ def test_a_busy_cpu_executes_what_it_is_held_at(busy: Guest) -> None:
     assert busy.meter is not None
     busy.meter.hold(SPEED)
     time.sleep(0.1)  # it sees the new speed when it looks next
-    before = busy.meter.counts()
+    (before,) = busy.meter.counts()
     time.sleep(1.0)
-    after = busy.meter.counts()
+    (after,) = busy.meter.counts()
     busy.meter.hold(0)
     passed = after.time - before.time
     owed = (after.lost - before.lost) + (after.arrears - before.arrears) + (after.halted - before.halted)
@@ -111,9 +111,9 @@ def test_a_program_uses_the_cpu_while_it_is_wanted_and_stands_still_else(guest: 
 
     def share() -> float:
         """Of the time, in which the CPU had something to do."""
-        before = meter.counts()
+        (before,) = meter.counts()
         time.sleep(0.5)
-        after = meter.counts()
+        (after,) = meter.counts()
         return 1 - (after.halted - before.halted) / (after.time - before.time)
 
     assert share() < 0.5
@@ -130,9 +130,9 @@ def test_a_program_uses_the_cpu_while_it_is_wanted_and_stands_still_else(guest: 
 
 def test_between_trials_it_is_as_fast_as_it_goes(busy: Guest) -> None:
     assert busy.meter is not None
-    before = busy.meter.counts()
+    (before,) = busy.meter.counts()
     time.sleep(0.5)
-    after = busy.meter.counts()
+    (after,) = busy.meter.counts()
     assert after.held == before.held
     assert after.instructions > before.instructions
 
@@ -177,7 +177,7 @@ def test_a_cpu_with_nothing_to_do_owes_nothing(guest: Guest) -> None:
     time.sleep(0.5)
     readings = []
     while len(readings) < 100 and not (readings and readings[-1].arrears == 0):  # while a tick runs, it owes a little
-        readings.append(guest.meter.counts())
+        readings += guest.meter.counts()
         time.sleep(0.01)
     assert readings[-1].arrears == 0
     assert readings[-1].halted > 0
@@ -189,9 +189,9 @@ def test_a_cpu_with_nothing_to_do_owes_nothing(guest: Guest) -> None:
 
 def test_blocks_add_up_to_all_that_was_executed(guest: Guest) -> None:
     assert guest.meter is not None
-    before, started = guest.meter.executed(), guest.meter.counts()
+    before, (started,) = guest.meter.executed(), guest.meter.counts()
     guest.run("seq", "10000")
-    ended, after = guest.meter.counts(), guest.meter.executed()
+    (ended,), after = guest.meter.counts(), guest.meter.executed()
     ran = after.since(before)
     told = int((ran.length * ran.executions).sum())
     # Read one after the other, while the guest goes on: no less than between the inner two.

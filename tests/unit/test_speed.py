@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -18,7 +19,7 @@ from pdrgate.errors import TestbedError
 from pdrgate.guests.metering import SpeedObserver, SpeedRecord, VcpuMeter, plugin
 from pdrgate.guests.metering import plugin as built
 from pdrgate.guests.metering.meter import Counts, Executed
-from pdrgate.guests.metering.speed import starvation
+from pdrgate.guests.metering.speed import starvation, unheld_speed
 from pdrgate.observers.reading import Counter, Place
 
 
@@ -131,8 +132,41 @@ class _Meter(VcpuMeter):
         super().__init__()
         self._readings = list(readings)
 
-    def counts(self) -> Counts:
+    def counts(self) -> tuple[Counts, ...]:
+        return (self._readings.pop(0),)
+
+
+class _TwoCpus(VcpuMeter):
+    """The same of two CPUs."""
+
+    def __init__(self, *readings: tuple[Counts, Counts]) -> None:
+        super().__init__(2)
+        self._readings = list(readings)
+
+    def counts(self) -> tuple[Counts, ...]:
         return self._readings.pop(0)
+
+
+def test_of_two_cpus_the_one_that_fell_behind_is_named_and_each_is_read() -> None:
+    before = (counts(5e6, time=10.0), counts(7e6, time=10.0))
+    after = (counts(55e6, time=10.5), counts(37e6, halted=0.15, lost=0.05, time=10.5))
+    with _TwoCpus(before, after) as meter:
+        observer = SpeedObserver(meter, 100_000_000)
+        observer.begin()
+        seen = observer.end()
+    assert causes_in_words(seen.disturbed) == "the guest's CPU 1 was late by 50 of 500 ms"
+    assert (observer.trials, observer.late) == (1, 1)
+    executed = [
+        seen.after[one] - seen.before[one] for one in (Counter(Place.vcpu(cpu), "instructions") for cpu in (0, 1))
+    ]
+    assert executed == [50_000_000, 30_000_000]
+
+
+def test_a_guest_is_as_fast_as_the_slowest_of_its_cpus() -> None:
+    """Each is held at the same speed."""
+    before = (counts(1e6, time=10.0), counts(2e6, time=10.0))
+    with _TwoCpus(before, (counts(101e6, time=10.5), counts(52e6, time=10.5))) as meter:
+        assert unheld_speed(meter, contextlib.nullcontext) == pytest.approx(100e6)
 
 
 @pytest.mark.parametrize(("lost", "disturbed"), [(0.0, ""), (0.0009, ""), (0.03, "late by 30 of 500 ms")])
@@ -227,13 +261,13 @@ def test_times_without_a_cpu_are_read_from_the_shared_memory() -> None:
     ns = [round(1e9 * (now + at)) for at in (-3.0, -2.9, -2.0, -1.5)]
     with VcpuMeter() as meter:
         assert meter.starved(0.0) == ()
-        meter._memory[-256 * 16 : -256 * 16 + 32] = struct.pack("<4Q", *ns)
-        meter._put(17 * 8, 2)
+        meter._memory[128 : 128 + 32] = struct.pack("<4Q", *ns)
+        meter._put("gaps", 2)
         first, second = meter.starved(0.0)
         assert first == pytest.approx((now - 3.0, now - 2.9))
         assert second == pytest.approx((now - 2.0, now - 1.5))
         assert meter.starved(now - 2.5) == (second,)
-        meter._put(18 * 8, round(1e9 * (now - 0.5)))  # when it wanted to run; it has not come yet
+        meter._put("next_beat", round(1e9 * (now - 0.5)))  # when it wanted to run; it has not come yet
         ((begin, end),) = meter.starved(now - 1.0)
     assert begin == pytest.approx(now - 0.5)
     assert end >= now
@@ -279,7 +313,7 @@ def test_without_a_compiler_it_says_what_to_install(tmp_path: Path, monkeypatch:
 def test_whatever_is_in_the_shared_memory_reading_it_is_bounded() -> None:
     """QEMU writes it, in which a guest may have got: a table ends where it ends, and nobody can make it shorter."""
     with VcpuMeter() as meter:
-        meter._memory[8:152] = b"\xff" * 144
+        meter._memory[8:] = b"\xff" * (len(meter._memory) - 8)
         assert len(meter.executed().address) == 1 << 18
         assert len(meter.followed().address) == 1 << 16
         assert len(meter.starved(0.0)) <= 1 << 8

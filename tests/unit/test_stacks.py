@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -32,8 +33,19 @@ class Cpu:
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
+        self.number = 0
         self._blocks: dict[tuple[str, int, bytes], int] = {}
         self.begun = 0
+
+    def beside(self, number: int) -> Cpu:
+        """Another CPU of the same guest, which executes the same code."""
+        other = Cpu(self._library)
+        other.number, other._blocks = number, self._blocks
+        return other
+
+    def often(self, function: str, times: int) -> None:
+        """Execute a block that was executed before; other threads go on meanwhile."""
+        self._library.driver_execute(self.number, self._blocks[function, 0, JUMP], times)
 
     def __call__(self, function: str, offset: int = 0, ends: bytes = JUMP) -> None:
         key = (function, offset, ends)
@@ -45,12 +57,12 @@ class Cpu:
                 ctypes.c_uint64(address), ctypes.c_uint64(10), last, ends, ctypes.c_size_t(len(ends))
             )
             self._blocks[key] = made
-        self._library.driver_execute(self._blocks[key], 1)
+        self._library.driver_execute(self.number, self._blocks[key], 1)
         self.begun += bool(function) and offset == 0
 
 
 @pytest.fixture(scope="module", params=[1, 3, 7])
-def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """By the version of QEMU's interface: instructions are handed out in two ways, and told in two."""
     if shutil.which("gcc") is None:
         pytest.skip("gcc is not installed")
@@ -59,7 +71,18 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         ("gcc", "-O2", "-w", "-shared", "-fPIC", "-fvisibility=hidden", f"-DPLUGIN_API={request.param}",
          str(SOURCE), str(DRIVER), "-o", str(made)), check=True,
     )  # fmt: skip
-    return ctypes.CDLL(str(made))
+    return made
+
+
+@pytest.fixture(scope="module")
+def library(built: Path) -> ctypes.CDLL:
+    return ctypes.CDLL(str(built))
+
+
+@pytest.fixture
+def library_of_its_own(built: Path, tmp_path: Path) -> ctypes.CDLL:
+    """The plugin has one memory for as long as it is loaded; a file of another name is loaded anew."""
+    return ctypes.CDLL(str(shutil.copy(built, tmp_path / "plugin.so")))
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +94,7 @@ def found(library: ctypes.CDLL) -> Iterator[Callable[[Callable[[Cpu], None]], di
         for begins in (False, True):
             if begins:
                 meter.begin()
-            library.driver_idle()
+            library.driver_idle(0)
             assert meter.counting == begins
         cpu = Cpu(library)
 
@@ -181,20 +204,90 @@ def test_what_runs_while_it_is_read_is_left_out(
     found: Callable[[Callable[[Cpu], None]], dict[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A CPU that halted when it was told to follow no longer goes on, and makes calls that were not seen before."""
-    head = VcpuMeter._head.fget  # type: ignore[attr-defined]
+    head = VcpuMeter._cpu_head
 
     def run(cpu: Cpu) -> None:
-        def read(meter: VcpuMeter) -> tuple[int, ...]:
-            told: tuple[int, ...] = head(meter)
+        def read(meter: VcpuMeter, number: int) -> dict[str, int]:
+            told = head(meter, number)
             cpu("net_rx_action", 0x20, CALL)
             cpu("ip6_output", 0x40, RET)
             cpu("net_rx_action", 0x30)
             return told
 
         cpu("net_rx_action", 0)
-        monkeypatch.setattr(VcpuMeter, "_head", property(read))
+        monkeypatch.setattr(VcpuMeter, "_cpu_head", read)
 
     assert found(run) == {"net_rx_action": 10}
+
+
+@pytest.fixture
+def two(library_of_its_own: ctypes.CDLL) -> Iterator[tuple[VcpuMeter, Cpu, Cpu]]:
+    """A guest of two CPUs, which run the same code."""
+    with VcpuMeter(2) as meter:
+        option = ctypes.c_char_p(f"memory=/proc/self/fd/{meter.fd}".encode())
+        assert library_of_its_own.qemu_plugin_install(ctypes.c_uint64(1), None, 1, ctypes.byref(option)) == 0
+        meter.begin()
+        library_of_its_own.driver_idle(0)
+        first = Cpu(library_of_its_own)
+        yield meter, first, first.beside(1)
+
+
+def test_each_cpu_counts_for_itself_what_it_executes(two: tuple[VcpuMeter, Cpu, Cpu]) -> None:
+    meter, first, second = two
+    for cpu, times in ((first, 3), (second, 5)):
+        for _ in range(times):
+            cpu("ip6_rcv", 0)
+    second("kfree", 0)
+    assert [one.instructions for one in meter.counts()] == [30, 60]
+    assert [SYMBOLS.functions(meter.executed_by(cpu)) for cpu in meter.cpus] == [
+        {"ip6_rcv": (30, 3)}, {"ip6_rcv": (50, 5), "kfree": (10, 1)},
+    ]  # fmt: skip
+    assert SYMBOLS.functions(meter.executed()) == {"ip6_rcv": (80, 8), "kfree": (10, 1)}
+
+
+def test_threads_that_run_at_once_lose_no_count(two: tuple[VcpuMeter, Cpu, Cpu]) -> None:
+    """QEMU has a thread for each CPU; counts that both wrote were lost by the thousand."""
+    meter, first, second = two
+    times = 2_000_000
+    first("ip6_rcv", 0)
+    second("ip6_rcv", 0)
+    threads = [threading.Thread(target=cpu.often, args=("ip6_rcv", times)) for cpu in (first, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [one.instructions for one in meter.counts()] == [10 * (times + 1)] * 2
+    assert SYMBOLS.functions(meter.executed()) == {"ip6_rcv": (20 * (times + 1), 2 * (times + 1))}
+
+
+def test_calls_are_followed_on_each_cpu_by_itself(two: tuple[VcpuMeter, Cpu, Cpu]) -> None:
+    """What one calls between the other's call and return is none of it."""
+    meter, first, second = two
+    meter.follow(True)
+    for cpu in (first, second):
+        for _ in range(20_000):
+            cpu("", 0)  # it looks now and then
+    first("net_rx_action", 0, CALL)
+    second("kthread", 0, CALL)
+    first("ip6_rcv", 0, RET)
+    second("kfree", 0, RET)
+    first("net_rx_action", 0x10)
+    second("kthread", 0x10)
+    told = {stack: found for stack, (found, _) in stacks(meter.followed(), SYMBOLS).items()}
+    assert told == {"net_rx_action": 20, "net_rx_action;ip6_rcv": 10, "kthread": 20, "kthread;kfree": 10}
+
+
+def test_a_cpu_that_slept_while_calls_were_followed_tells_none_of_those_before(
+    two: tuple[VcpuMeter, Cpu, Cpu],
+) -> None:
+    meter, first, second = two
+    for follows, those in ((True, (first, second)), (False, (first,)), (True, (first,))):
+        meter.follow(follows)
+        for cpu in those:
+            for _ in range(20_000):
+                cpu("", 0)
+            cpu("ip6_rcv" if cpu is first else "kfree", 0)
+    assert stacks(meter.followed(), SYMBOLS) == {"ip6_rcv": (10, 1)}
 
 
 def test_calls_of_one_function_by_itself_are_told_once() -> None:

@@ -83,7 +83,7 @@ class GuestConfig:
     pvh: bool = True
     """Whether the ELF image in the bzImage is booted where it can be, see `pdrgate.builds.boot_image`."""
     metered: bool = False
-    """Whether what its CPU executes is counted, and its speed can be held; by emulation only, and with one CPU."""
+    """Whether what its CPUs execute is counted, and their speed can be held; by emulation only."""
     boot_cpus: tuple[int, ...] = ()
     """CPUs that QEMU runs on until the guest is up, so that two guests can boot at once; none: only ``cpus``."""
 
@@ -149,7 +149,7 @@ class Guest:
         """What tells this boot from all others."""
         self._console = GuestConsole(folder, self.boot_id)
         self.console = self._console.path
-        self.meter = VcpuMeter() if config.metered and self.accelerator.name == "tcg" else None
+        self.meter = VcpuMeter(config.vcpus) if config.metered and self.accelerator.name == "tcg" else None
         """Where the guest is metered: what it executes, and how fast."""
         self.boot_time: float | None = None
         """Seconds from QEMU's start to a shell; None until `wait` has returned."""

@@ -1,4 +1,4 @@
-"""A guest's virtual CPU counted, and held at a constant speed: a plugin for QEMU, and its memory's reader."""
+"""A guest's virtual CPUs counted, and held at a constant speed: a plugin for QEMU, and its memory's reader."""
 
 from pdrgate.guests.metering.meter import VcpuMeter
 from pdrgate.guests.metering.plugin import plugin

@@ -25,7 +25,7 @@ echo $!"""
 
 
 class FunctionObserver:
-    """Reads what the guest's CPU has executed before and after each trial, which costs the guest nothing.
+    """Reads what all CPUs of the guest have executed before and after each trial, which costs the guest nothing.
 
     Args:
         symbols: of the guest once its data path is set up; BPF programs that come later are code without a name.
@@ -92,5 +92,5 @@ def why_unmetered(accelerator: str, vcpus: int) -> str:
     if accelerator != "tcg":
         return f"the guest runs by {accelerator.upper()}, and only emulated ones show what they execute"
     if vcpus > 1:
-        return f"the guest has {vcpus} virtual CPUs, and only one can be counted"
+        return f"the guest has {vcpus} virtual CPUs, and only the counts of one are judged; give it one (sut.vcpus)"
     return "the testbed file does not ask for it, see sut.cpu_speed"

@@ -1,11 +1,10 @@
-"""The memory that is shared with the plugin: what the guest's CPU has executed, and how fast it may."""
+"""The memory that is shared with the plugin: what each of the guest's CPUs has executed, and how fast it may."""
 
 from __future__ import annotations
 
 import fcntl
 import mmap
 import os
-import struct
 import time
 from dataclasses import dataclass
 from typing import Self
@@ -17,20 +16,31 @@ LATENESS_BOUND = 0.030
 """Seconds of arrears that are made good: stalls of a shared machine are shorter for the most part. What a CPU makes up
 for it does at the machine's full speed, so that more of it would show in a trial."""
 
-_MAGIC = 0x34726574656D7076
-_CAPACITY = 1 << 18
-_HEAD = struct.Struct("<19Q")
-_CHAINS, _STEPS, _GAPS = 1 << 16, 1 << 18, 1 << 8
+_MAGIC = 0x35726574656D7076
+_CAPACITY, _CHAINS, _STEPS, _GAPS = 1 << 18, 1 << 16, 1 << 18, 1 << 8
 _BLOCK = np.dtype([("address", "<u8"), ("length", "<u8"), ("executions", "<u8")])
 _CHAIN = np.dtype([("address", "<u8"), ("caller", "<u4"), ("from", "<u4")])
 _STEP = np.dtype([("chain", "<u4"), ("block", "<u4"), ("executions", "<u8")])
 _GAP = np.dtype([("begin", "<u8"), ("end", "<u8")])
-_CHAINS_AT = _HEAD.size + _CAPACITY * _BLOCK.itemsize
-_STEPS_AT = _CHAINS_AT + _CHAINS * _CHAIN.itemsize
-_GAPS_AT = _STEPS_AT + _STEPS * _STEP.itemsize
-_SPEED_AT, _BOUND_AT, _TRACED_AT, _COUNTING_AT = 8, 16, 80, 120
-_TRACING, _CHAINS_TAKEN, _COUNTING, _HALTED_SINCE, _GAPS_TAKEN, _NEXT_BEAT = 11, 12, 15, 16, 17, 18
-"""Fields of the head."""
+_HEAD = np.dtype(
+    [(name, "<u8") for name in ("magic", "cpus", "speed", "bound", "blocks", "traced", "counting", "gaps", "next_beat")]
+    + [("unused", "<u8", 7), ("gap", _GAP, _GAPS)]
+)
+"""What all CPUs have in common."""
+_CPU_HEAD = np.dtype(
+    [
+        (name, "<u8")
+        for name in (
+            "instructions", "next_stop", "halted", "halts", "held", "lost", "arrears", "halted_since", "tracing",
+            "chains", "steps", "untold",
+        )
+    ]
+    + [("unused", "<u8", 4)]
+)  # fmt: skip
+_CPU = np.dtype(
+    [("head", _CPU_HEAD), ("block", _BLOCK, _CAPACITY), ("chain", _CHAIN, _CHAINS), ("step", _STEP, _STEPS)]
+)
+"""What a CPU has to itself. Each has the same blocks in the same order."""
 _WANTED, _COUNTS = 1, 2
 """Whether it counts: what it is told, and what it says when it does."""
 _NOTICED = 0.002
@@ -43,7 +53,7 @@ _HEEDED = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What has happened since counting began; times are seconds."""
+    """What has happened on one CPU since counting began; times are seconds."""
 
     instructions: int
     halted: float
@@ -101,94 +111,141 @@ class VcpuMeter:
     """The memory of one guest's plugin, which dies with it. Reading costs the guest nothing.
 
     The guest comes up without being counted, for that would slow its boot down.
+
+    Args:
+        cpus: how many virtual CPUs the guest has.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, cpus: int = 1) -> None:
+        self.cpus = range(cpus)
+        """The guest's CPUs by number."""
         self.fd = os.memfd_create("pdrgate-vcpu-meter", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        size = _GAPS_AT + _GAPS * _GAP.itemsize
+        size = _HEAD.itemsize + cpus * _CPU.itemsize
         os.ftruncate(self.fd, size)
         # Whoever made it shorter while we read would end us by SIGBUS.
         fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
         self._memory = mmap.mmap(self.fd, size)
-        self._memory[:8] = _MAGIC.to_bytes(8, "little")
-        self._put(_BOUND_AT, round(LATENESS_BOUND * 1e9))
+        self._put("magic", _MAGIC)
+        self._put("cpus", cpus)
+        self._put("bound", round(LATENESS_BOUND * 1e9))
 
     def begin(self) -> None:
-        """Count from when the CPU has nothing to do for the next time, see `counting`."""
+        """Count from when a CPU has nothing to do for the next time, see `counting`."""
         if not self.counting:
-            self._put(_COUNTING_AT, _WANTED)
+            self._put("counting", _WANTED)
 
     @property
     def counting(self) -> bool:
-        """Whether the plugin counts, and can hold the CPU."""
-        return self._head[_COUNTING] == _COUNTS
+        """Whether the plugin counts, and can hold the CPUs."""
+        return self._get("counting") == _COUNTS
 
     @property
     def speed(self) -> int:
-        """Instructions/s at which the CPU is held; 0 when it is as fast as it can."""
-        return int.from_bytes(self._memory[_SPEED_AT : _SPEED_AT + 8], "little")
+        """Instructions/s at which each CPU is held; 0 when it is as fast as it can."""
+        return self._get("speed")
 
     def hold(self, speed: int) -> None:
-        """Hold the CPU at so many instructions/s from now on; 0 lets it run as fast as it can."""
-        self._put(_SPEED_AT, speed)
+        """Hold each CPU at so many instructions/s from now on; 0 lets it run as fast as it can."""
+        self._put("speed", speed)
 
-    def counts(self) -> Counts:
-        """The sums now."""
+    def counts(self) -> tuple[Counts, ...]:
+        """The sums now, by CPU."""
         now = time.monotonic()
-        _, _, _, instructions, halted, halts, held, lost, arrears, *_, since, _, _ = self._head
-        if since:  # it has nothing to do at this moment
+        return tuple(self._counts(cpu, now) for cpu in self.cpus)
+
+    def _counts(self, cpu: int, now: float) -> Counts:
+        head = self._cpu_head(cpu)
+        halted = head["halted"]
+        if since := head["halted_since"]:  # it has nothing to do at this moment
             halted += max(0, round(now * 1e9) - since)
-        return Counts(instructions, halted / 1e9, halts, held / 1e9, lost / 1e9, arrears / 1e9, now)
+        return Counts(
+            head["instructions"], halted / 1e9, head["halts"], head["held"] / 1e9, head["lost"] / 1e9,
+            head["arrears"] / 1e9, now,
+        )  # fmt: skip
 
     def starved(self, since: float) -> tuple[tuple[float, float], ...]:
         """When, from ``since`` on, QEMU wanted to run and for 2 ms or more had no CPU: from and to, in order.
 
         Seconds of this machine's monotonic clock; at most the last 256 times, and the one that lasts still.
         """
-        now, head = time.monotonic(), self._head
-        gaps = np.frombuffer(self._memory, _GAP, min(head[_GAPS_TAKEN], _GAPS), _GAPS_AT).copy()
+        now, beat = time.monotonic(), self._get("next_beat")
+        gaps = self._table(_offset(_HEAD, "gap"), _GAP, min(self._get("gaps"), _GAPS))
         times = {(int(begin) / 1e9, int(end) / 1e9) for begin, end in gaps}
-        if head[_NEXT_BEAT] and now - head[_NEXT_BEAT] / 1e9 > _NOTICED:
-            times.add((head[_NEXT_BEAT] / 1e9, now))
+        if beat and now - beat / 1e9 > _NOTICED:
+            times.add((beat / 1e9, now))
         return tuple(sorted(one for one in times if one[1] > since))
 
     def rest(self, patience: float) -> None:
-        """Wait until the CPU has nothing to do, for so many seconds at most."""
+        """Wait until no CPU has anything to do, for so many seconds at most."""
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
-            since = self._head[_HALTED_SINCE]
-            if since and time.monotonic() - since / 1e9 > _RESTS:
+            halted = [self._cpu_head(cpu)["halted_since"] for cpu in self.cpus]
+            if all(halted) and time.monotonic() - max(halted) / 1e9 > _RESTS:
                 return
             time.sleep(0.001)
 
     def executed(self) -> Executed:
-        """What each block was executed now."""
-        blocks = min(self._head[9], _CAPACITY)  # QEMU wrote it, in which a guest may have got
-        found = np.frombuffer(self._memory, _BLOCK, blocks, _HEAD.size).copy()
+        """What each block was executed now, by all CPUs together."""
+        of_each = [self.executed_by(cpu) for cpu in self.cpus]
+        blocks = min(len(one.address) for one in of_each)  # a CPU may have had code translated meanwhile
+        executions = of_each[0].executions[:blocks]
+        for one in of_each[1:]:
+            executions += one.executions[:blocks]
+        return Executed(of_each[0].address[:blocks], of_each[0].length[:blocks], executions)
+
+    def executed_by(self, cpu: int) -> Executed:
+        """What each block was executed now by one CPU."""
+        blocks = min(self._get("blocks"), _CAPACITY)  # QEMU wrote it, in which a guest may have got
+        found = self._table_of(cpu, "block", _BLOCK, blocks)
         return Executed(found["address"], found["length"], found["executions"])
 
     def follow(self, calls: bool) -> None:
-        """Follow calls and returns from now on, which begins anew, or no longer; it makes the CPU slower."""
-        self._put(_TRACED_AT, calls)
+        """Follow calls and returns from now on, which begins anew, or no longer; it makes the CPUs slower."""
+        wanted = self._get("traced")
+        if calls or wanted % 2:  # an odd number follows calls, and each time has one of its own
+            wanted = (wanted + 1 + (calls == wanted % 2)) % (1 << 64)
+            self._put("traced", wanted)
         deadline = time.monotonic() + _HEEDED
-        while (head := self._head)[_TRACING] != calls and not head[_HALTED_SINCE] and time.monotonic() < deadline:
-            time.sleep(0.001)  # a CPU that halts heeds it when it goes on
+        for cpu in self.cpus:
+            while (head := self._cpu_head(cpu))["tracing"] != wanted and not head["halted_since"]:
+                if time.monotonic() >= deadline:
+                    return
+                time.sleep(0.001)  # a CPU that halts heeds it when it goes on
 
     def followed(self) -> Followed:
-        """The calls that were followed last."""
-        # A CPU that halted when it was told to follow no longer may go on meanwhile: each step's chain and block are
-        # there before the step is, and so they are read after it.
-        steps = np.frombuffer(self._memory, _STEP, _STEPS, _STEPS_AT).copy()
-        steps = steps[steps["executions"] > 0]
-        chains = np.frombuffer(self._memory, _CHAIN, min(self._head[_CHAINS_TAKEN], _CHAINS), _CHAINS_AT).copy()
+        """The calls that were followed last, on all CPUs: their chains one CPU after the other."""
+        chains, steps = [np.zeros(1, _CHAIN)], [np.zeros(0, _STEP)]
+        taken, latest = 1, self._get("traced")
+        for cpu in self.cpus:
+            # A CPU that halted when it was told to follow no longer may go on meanwhile: each step's chain and block
+            # are there before the step is, and so they are read after it.
+            ran = self._table_of(cpu, "step", _STEP, _STEPS)
+            ran = ran[ran["executions"] > 0]
+            head = self._cpu_head(cpu)
+            if head["tracing"] not in (latest, latest - 1 + latest % 2):
+                continue  # it slept all the time
+            called = self._table_of(cpu, "chain", _CHAIN, min(head["chains"], _CHAINS))
+            called = called[1:]  # the first chain is nobody's on each CPU
+            for numbers in (called["caller"], ran["chain"]):
+                numbers[numbers > 0] += taken - 1
+            taken += len(called)
+            chains.append(called)
+            steps.append(ran)
+        chain, step = np.concatenate(chains), np.concatenate(steps)
         return Followed(
-            chains["address"], chains["caller"].astype(np.int64), chains["from"].astype(np.int64),
-            steps["chain"].astype(np.int64), steps["block"].astype(np.int64), steps["executions"], self.executed(),
+            chain["address"], chain["caller"].astype(np.int64), chain["from"].astype(np.int64),
+            step["chain"].astype(np.int64), step["block"].astype(np.int64), step["executions"], self.executed(),
         )  # fmt: skip
 
-    @property
-    def _head(self) -> tuple[int, ...]:
-        return _HEAD.unpack(self._memory[: _HEAD.size])
+    def _cpu_head(self, cpu: int) -> dict[str, int]:
+        (values,) = self._table(_HEAD.itemsize + cpu * _CPU.itemsize, _CPU_HEAD, 1)
+        return dict(zip(_CPU_HEAD.names or (), values.tolist(), strict=True))
+
+    def _table_of(self, cpu: int, name: str, kind: np.dtype[np.void], count: int) -> npt.NDArray[np.void]:
+        return self._table(_HEAD.itemsize + cpu * _CPU.itemsize + _offset(_CPU, name), kind, count)
+
+    def _table(self, at: int, kind: np.dtype[np.void], count: int) -> npt.NDArray[np.void]:
+        return np.frombuffer(self._memory, kind, count, at).copy()
 
     def close(self) -> None:
         """Let go of it; may be called twice."""
@@ -203,5 +260,17 @@ class VcpuMeter:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _put(self, at: int, value: int) -> None:
+    def _get(self, name: str) -> int:
+        at = _offset(_HEAD, name)
+        return int.from_bytes(self._memory[at : at + 8], "little")
+
+    def _put(self, name: str, value: int) -> None:
+        at = _offset(_HEAD, name)
         self._memory[at : at + 8] = value.to_bytes(8, "little")
+
+
+def _offset(kind: np.dtype[np.void], name: str) -> int:
+    """Where a field begins."""
+    fields = kind.fields
+    assert fields is not None
+    return fields[name][1]

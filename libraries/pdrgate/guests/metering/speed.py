@@ -1,4 +1,4 @@
-"""The constant speed of a guest's CPU: how fast this machine can hold one, and whether it did.
+"""The constant speed of a guest's CPUs: how fast this machine can hold each, and whether it did.
 
 On a shared machine an emulated CPU is as fast as what others leave of the machine, and its throughput scatters by 15 %.
 Held at a speed that the machine sustains with margin, it repeats to a few tenths of a percent.
@@ -128,66 +128,76 @@ class SpeedRecord:
 
 
 def unheld_speed(meter: VcpuMeter, busy: Callable[[], AbstractContextManager[object]]) -> float:
-    """Instructions/s of a guest that is not held, while ``busy`` gives it always something to do."""
+    """Instructions/s of the slowest CPU of a guest that is not held, while ``busy`` gives each something to do."""
     with busy():
         before = meter.counts()
         time.sleep(_SHOWN)
         after = meter.counts()
-    return (after.instructions - before.instructions) / (after.time - before.time)
+    return min(
+        (then.instructions - first.instructions) / (then.time - first.time)
+        for first, then in zip(before, after, strict=True)
+    )
 
 
 class SpeedObserver:
-    """Holds a guest's CPU while a trial lasts, and says whether that could be; in between it is as fast as it goes.
+    """Holds a guest's CPUs while a trial lasts, and says whether that could be; in between they are as fast as they go.
 
-    What drains after a trial is in no rate: there the CPU may be let go before the observation ends.
+    What drains after a trial is in no rate: there the CPUs may be let go before the observation ends.
 
     Args:
-        go_first: has the CPU run before all else of this machine, while it is held, or take turns.
+        go_first: has the CPUs run before all else of this machine, while they are held, or take turns.
     """
 
     def __init__(self, meter: VcpuMeter, speed: int, go_first: Callable[[bool], None] = lambda first: None) -> None:
         self._meter = meter
         self._speed = speed
         self._go_first = go_first
-        self._before: Counts | None = None
-        self._after: Counts | None = None
-        """When it was let go."""
+        self._before: tuple[Counts, ...] = ()
+        self._after: tuple[Counts, ...] = ()
+        """When they were let go."""
         self.trials = 0
         self.late = 0
-        """Of the trials, those in which it could not be held."""
+        """Of the trials, those in which a CPU could not be held."""
 
     def begin(self) -> None:
         self._meter.hold(self._speed)
         self._go_first(True)
-        self._before, self._after = self._meter.counts(), None
+        self._before, self._after = self._meter.counts(), ()
 
     def let_go(self) -> None:
-        """Sending has ended: let the CPU run as fast as it can from here on."""
+        """Sending has ended: let the CPUs run as fast as they can from here on."""
         self._after = self._meter.counts()
         self._go_first(False)
         self._meter.hold(0)
 
     def end(self) -> Observation:
-        if self._after is None:
+        if not self._before:
+            return Observation()
+        if not self._after:
             self.let_go()
         before, after = self._before, self._after
-        if before is None or after is None:
-            return Observation()
-        self._before = self._after = None
+        self._before = self._after = ()
+        began, sent = before[0].time, after[0].time
+        found = [
+            _cause(CauseKind.LATE, f"the guest's {name} was late by", late, sent - began)
+            for name, late in zip(_names(len(before)), map(self._late, before, after), strict=True)
+            if late
+        ]
+        self.trials += 1
+        self.late += bool(found)
+        if gaps := self._meter.starved(began):
+            if missing := starvation(gaps, began, sent):
+                found.append(_cause(CauseKind.STARVED, "QEMU had no CPU for", missing, sent - began))
+            if gaps[-1][1] > sent:
+                self._meter.rest(_PATIENCE)  # what the generator gave up must not come into the next trial
+        return Observation(_reading(before), _reading(after), disturbed=tuple(found))
+
+    def _late(self, before: Counts, after: Counts) -> float:
+        """Seconds that a CPU was late by; 0 where they do not matter."""
         lost, passed = after.lost - before.lost, after.time - before.time
         executed = (after.instructions - before.instructions) / self._speed
         behind = passed - (after.halted - before.halted) - executed
-        late = lost > _LATE * passed or behind > _BEHIND * passed
-        lost = max(lost, behind)
-        self.trials += 1
-        self.late += late
-        found = [_cause(CauseKind.LATE, "the guest's CPU was late by", lost, passed)] if late else []
-        if gaps := self._meter.starved(before.time):
-            if missing := starvation(gaps, before.time, after.time):
-                found.append(_cause(CauseKind.STARVED, "QEMU had no CPU for", missing, passed))
-            if gaps[-1][1] > after.time:
-                self._meter.rest(_PATIENCE)  # what the generator gave up must not come into the next trial
-        return Observation(_reading(before), _reading(after), disturbed=tuple(found))
+        return max(lost, behind) if lost > _LATE * passed or behind > _BEHIND * passed else 0.0
 
 
 def starvation(gaps: Sequence[tuple[float, float]], began: float, sent: float) -> float:
@@ -215,11 +225,18 @@ def _cause(kind: CauseKind, what: str, missing: float, passed: float) -> Cause:
     return Cause(kind, missing / passed, f"{what} {missing * 1e3:.0f} of {passed * 1e3:.0f} ms")
 
 
-def _reading(counts: Counts) -> Reading:
-    place = Place.vcpu(0)
-    return {
-        Counter(place, "instructions"): counts.instructions,
-        Counter(place, "halted_us"): round(counts.halted * 1e6),
-        Counter(place, "held_us"): round(counts.held * 1e6),
-        Counter(place, "lost_us"): round(counts.lost * 1e6),
-    }
+def _names(cpus: int) -> tuple[str, ...]:
+    """What a guest's CPUs are called; its only one has no number."""
+    return ("CPU",) if cpus == 1 else tuple(f"CPU {cpu}" for cpu in range(cpus))
+
+
+def _reading(by_cpu: Sequence[Counts]) -> Reading:
+    reading: dict[Counter, int] = {}
+    for place, counts in zip(map(Place.vcpu, range(len(by_cpu))), by_cpu, strict=True):
+        reading |= {
+            Counter(place, "instructions"): counts.instructions,
+            Counter(place, "halted_us"): round(counts.halted * 1e6),
+            Counter(place, "held_us"): round(counts.held * 1e6),
+            Counter(place, "lost_us"): round(counts.lost * 1e6),
+        }
+    return reading

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A plugin for QEMU's TCG: counts what the one virtual CPU of a guest executes, by block of code, and can hold it to a
- * constant number of instructions a second. It is built on the machine that runs QEMU, against QEMU's documented plugin
- * interface (declared below; no package ships its header), and loaded by `-plugin FILE,memory=PATH`, where PATH is the
- * memory it shares with who reads the counts and sets the speed; meter.py has its layout too.
+ * A plugin for QEMU's TCG: counts what each virtual CPU of a guest executes, by block of code, and can hold each of them
+ * to a constant number of instructions a second. It is built on the machine that runs QEMU, against QEMU's documented
+ * plugin interface (declared below; no package ships its header), and loaded by `-plugin FILE,memory=PATH`, where PATH is
+ * the memory it shares with who reads the counts and sets the speed; meter.py has its layout too.
  *
- * Holding: the CPU is due to have executed n instructions n / speed seconds after it was held. When it is ahead of that
+ * QEMU runs each virtual CPU in a thread of its own. Each has its own head, its own counts and its own calls, which only
+ * its thread writes: no count takes an atomic instruction. What the code is, is one for all, and is written under a lock.
+ *
+ * Holding: a CPU is due to have executed n instructions n / speed seconds after it was held. When it is ahead of that
  * it sleeps; when it is behind, it runs as fast as it can until it has made up for it. Arrears are bounded: short stalls
  * of the machine are made good, what is beyond the bound is given up and counted as lost. A halted CPU owes nothing.
  *
@@ -22,6 +25,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -70,7 +74,7 @@ EXPORTED int qemu_plugin_version = PLUGIN_API;
 
 /* --- The shared memory --------------------------------------------------------------------------------------------- */
 
-#define MAGIC 0x34726574656d7076ULL /* "vpmeter4" */
+#define MAGIC 0x35726574656d7076ULL /* "vpmeter5" */
 #define CAPACITY (1u << 18)
 #define CHAINS (1u << 16)
 #define STEPS (1u << 18)
@@ -104,35 +108,58 @@ struct gap {
 	uint64_t begin, end;
 };
 
-struct meter {
-	uint64_t magic;
-	_Atomic uint64_t speed; /* instructions/s; 0: as fast as it can. Set by the reader, at any time. */
-	_Atomic uint64_t bound; /* ns of arrears that are made good. Set by the reader. */
+/* What a virtual CPU did. Its own thread writes it, and nobody else but where a block is noted. */
+struct cpu {
 	uint64_t instructions;
+	uint64_t next_stop; /* instructions at which it does more than count */
 	uint64_t halted; /* ns */
 	uint64_t halts;
 	uint64_t held; /* ns slept to be no faster */
 	uint64_t lost; /* ns of arrears that were given up */
 	uint64_t arrears; /* ns, now */
-	uint64_t blocks;
-	_Atomic uint64_t traced; /* whether calls are to be followed. Set by the reader. */
-	_Atomic uint64_t tracing; /* whether they are */
+	_Atomic uint64_t halted_since; /* ns of the monotonic clock; 0: it is not */
+	_Atomic uint64_t tracing; /* which value of `traced` it has heeded */
 	uint64_t chains, steps; /* steps: those that are taken, anywhere in the table */
 	uint64_t untold; /* executions that had no place there */
-	_Atomic uint64_t counting; /* one of enum counting. Set by the reader, but for the last of them. */
-	uint64_t halted_since; /* ns of the monotonic clock; 0: it is not */
-	_Atomic uint64_t gaps; /* so far: the table has the last of them */
-	_Atomic uint64_t next_beat; /* ns of the monotonic clock: when QEMU wants to run again, see watch() */
-	struct block block[CAPACITY];
+	uint64_t unused[4];
+	struct block block[CAPACITY]; /* the same blocks in the same order for each CPU */
 	struct chain chain[CHAINS];
 	struct step step[STEPS];
+};
+
+struct meter {
+	uint64_t magic;
+	uint64_t cpus; /* how many the guest has */
+	_Atomic uint64_t speed; /* instructions/s of each; 0: as fast as it can. Set by the reader, at any time. */
+	_Atomic uint64_t bound; /* ns of arrears that are made good. Set by the reader. */
+	_Atomic uint64_t blocks;
+	_Atomic uint64_t traced; /* odd: calls are to be followed; each time has a number of its own. Set by the reader. */
+	_Atomic uint64_t counting; /* one of enum counting. Set by the reader, but for the last of them. */
+	_Atomic uint64_t gaps; /* so far: the table has the last of them */
+	_Atomic uint64_t next_beat; /* ns of the monotonic clock: when QEMU wants to run again, see watch() */
+	uint64_t unused[7];
 	struct gap gap[GAPS];
+	struct cpu cpu[];
+};
+
+enum { DEPTH = 128, SOUGHT = 16, SEARCHED = 64 };
+
+/* What the plugin keeps of a CPU for itself. */
+struct own {
+	uint64_t speed, counted_at, next_look, due, heeded;
+	int tracing;
+	uint32_t chain_at[2 * CHAINS]; /* number of a chain; 0: none */
+	struct {
+		uint64_t returns_to;
+		uint32_t chain; /* the caller's */
+	} stack[DEPTH];
+	uint32_t depth, chain, last;
 };
 
 static struct meter *meter;
+static struct cpu *cpus; /* meter->cpu */
+static struct own *own_of;
 static plugin_id self;
-static uint64_t speed, counted_at, next_look, next_stop, due;
-static int tracing;
 
 enum { SECOND = 1000000000, SLICES = 2000 /* a second */, UNHELD_LOOK = 100000 /* instructions */ };
 
@@ -151,26 +178,24 @@ static void sleep_until(uint64_t when)
 }
 
 /* Moves `due` on by what was executed since. */
-static void settle(void)
+static void settle(struct cpu *cpu, struct own *own)
 {
-	due += (meter->instructions - counted_at) * SECOND / speed;
-	counted_at = meter->instructions;
+	own->due += (cpu->instructions - own->counted_at) * SECOND / own->speed;
+	own->counted_at = cpu->instructions;
 }
 
-static void owe(uint64_t arrears)
+static void owe(struct cpu *cpu, struct own *own, uint64_t arrears)
 {
 	uint64_t bound = atomic_load_explicit(&meter->bound, memory_order_relaxed);
 	if (arrears > bound) {
-		meter->lost += arrears - bound;
-		due += arrears - bound;
+		cpu->lost += arrears - bound;
+		own->due += arrears - bound;
 		arrears = bound;
 	}
-	meter->arrears = arrears;
+	cpu->arrears = arrears;
 }
 
 /* --- Calls and returns ---------------------------------------------------------------------------------------------- */
-
-enum { DEPTH = 128, SOUGHT = 16, SEARCHED = 64 };
 
 /* How a block ends. */
 enum flow { GOES_ON, CALLS, RETURNS };
@@ -180,12 +205,6 @@ static struct {
 } flow_of[CAPACITY];
 
 static uint64_t return_point[1u << 18]; /* where calls return to, as far as they were seen */
-static uint32_t chain_at[2 * CHAINS]; /* number of a chain; 0: none */
-static struct {
-	uint64_t returns_to;
-	uint32_t chain; /* the caller's */
-} stack[DEPTH];
-static uint32_t depth, chain, last;
 
 static uint64_t hash(uint64_t one, uint64_t other)
 {
@@ -207,187 +226,215 @@ static int known_return_point(uint64_t address, int add)
 	return 0;
 }
 
-static uint32_t called(uint32_t caller, uint32_t from, uint64_t address)
+static uint32_t called(struct cpu *cpu, struct own *own, uint32_t caller, uint32_t from, uint64_t address)
 {
 	uint32_t slot = hash(address, (uint64_t)caller << 32 | from) >> (64 - 17);
 	for (;; slot = (slot + 1) % (2 * CHAINS)) {
-		struct chain *found = &meter->chain[chain_at[slot]];
-		if (chain_at[slot] == 0)
+		struct chain *found = &cpu->chain[own->chain_at[slot]];
+		if (own->chain_at[slot] == 0)
 			break;
 		if (found->address == address && found->caller == caller && found->from == from)
-			return chain_at[slot];
+			return own->chain_at[slot];
 	}
-	if (meter->chains == CHAINS)
+	if (cpu->chains == CHAINS)
 		return caller;
-	meter->chain[meter->chains] = (struct chain){ .address = address, .caller = caller, .from = from };
-	return chain_at[slot] = meter->chains++;
+	cpu->chain[cpu->chains] = (struct chain){ .address = address, .caller = caller, .from = from };
+	return own->chain_at[slot] = cpu->chains++;
 }
 
-/* Begins anew, or ends. */
-static void trace(int on)
+/* Begins anew, or ends. A CPU that slept all the time in which calls were followed has followed none. */
+static void trace(struct cpu *cpu, struct own *own, uint64_t wanted)
 {
-	if (on) {
-		memset(meter->chain, 0, sizeof meter->chain);
-		memset(meter->step, 0, sizeof meter->step);
-		memset(chain_at, 0, sizeof chain_at);
-		meter->chains = 1;
-		meter->steps = meter->untold = 0;
-		depth = chain = last = 0;
+	own->tracing = wanted & 1;
+	if (own->tracing || own->heeded + 1 != wanted) {
+		memset(cpu->chain, 0, sizeof cpu->chain);
+		memset(cpu->step, 0, sizeof cpu->step);
+		memset(own->chain_at, 0, sizeof own->chain_at);
+		cpu->chains = 1;
+		cpu->steps = cpu->untold = 0;
+		own->depth = own->chain = own->last = 0;
 	}
-	tracing = on;
-	atomic_store_explicit(&meter->tracing, on, memory_order_release);
+	own->heeded = wanted;
+	atomic_store_explicit(&cpu->tracing, wanted, memory_order_release);
 }
 
-static void lose_track(uint64_t address)
+static void lose_track(struct cpu *cpu, struct own *own, uint64_t address)
 {
-	depth = 0;
-	chain = called(0, 0, address);
+	own->depth = 0;
+	own->chain = called(cpu, own, 0, 0, address);
 }
 
 /* Interrupts need nothing here: one comes in the chain that it interrupts, returns from all that it calls, and ends. */
-static void follow(struct block *block)
+static void follow(struct cpu *cpu, struct own *own, struct block *block)
 {
-	uint32_t number = block - meter->block;
+	uint32_t number = block - cpu->block;
 	if (block->address == 0) { /* of a program: what comes next is called by it */
-		depth = chain = 0;
-		last = number;
+		own->depth = own->chain = 0;
+		own->last = number;
 		return;
 	}
-	if (flow_of[last].flow == CALLS) {
-		if (depth == DEPTH)
-			lose_track(block->address);
-		stack[depth].returns_to = flow_of[last].end;
-		stack[depth++].chain = chain;
-		chain = called(chain, last, block->address);
-	} else if (flow_of[last].flow == RETURNS) {
-		uint32_t back = depth, least = depth > SOUGHT ? depth - SOUGHT : 0;
-		while (back > least && stack[back - 1].returns_to != block->address)
+	if (flow_of[own->last].flow == CALLS) {
+		if (own->depth == DEPTH)
+			lose_track(cpu, own, block->address);
+		own->stack[own->depth].returns_to = flow_of[own->last].end;
+		own->stack[own->depth++].chain = own->chain;
+		own->chain = called(cpu, own, own->chain, own->last, block->address);
+	} else if (flow_of[own->last].flow == RETURNS) {
+		uint32_t back = own->depth, least = back > SOUGHT ? back - SOUGHT : 0;
+		while (back > least && own->stack[back - 1].returns_to != block->address)
 			back--;
 		if (back > least) {
-			depth = back - 1;
-			chain = stack[depth].chain;
+			own->depth = back - 1;
+			own->chain = own->stack[own->depth].chain;
 		} else if (known_return_point(block->address, 0)) {
-			lose_track(block->address); /* of another thread */
+			lose_track(cpu, own, block->address); /* of another thread */
 		} /* else it was a jump by a return, as retpolines are */
 	}
-	last = number;
-	uint32_t slot = hash(number, chain) >> (64 - 18);
+	own->last = number;
+	uint32_t slot = hash(number, own->chain) >> (64 - 18);
 	for (uint32_t tried = 0; tried < SEARCHED; tried++, slot = (slot + 1) % STEPS) {
-		struct step *step = &meter->step[slot];
+		struct step *step = &cpu->step[slot];
 		if (step->executions == 0) {
-			*step = (struct step){ .chain = chain, .block = number };
-			meter->steps++;
+			*step = (struct step){ .chain = own->chain, .block = number };
+			cpu->steps++;
 		}
-		if (step->chain == chain && step->block == number) {
+		if (step->chain == own->chain && step->block == number) {
 			step->executions++;
 			return;
 		}
 	}
-	meter->untold++;
+	cpu->untold++;
 }
 
-static void trace_as_asked(void)
+static void trace_as_asked(struct cpu *cpu, struct own *own)
 {
-	if (tracing == (int)atomic_load_explicit(&meter->traced, memory_order_relaxed))
+	uint64_t wanted = atomic_load_explicit(&meter->traced, memory_order_relaxed);
+	if (own->heeded == wanted)
 		return;
-	trace(!tracing);
-	next_stop = 0;
+	trace(cpu, own, wanted);
+	cpu->next_stop = 0;
 }
 
-static void look(void)
+static void look(struct cpu *cpu, struct own *own)
 {
 	uint64_t wanted = atomic_load_explicit(&meter->speed, memory_order_relaxed), time = now();
-	trace_as_asked();
-	if (wanted != speed) {
-		speed = wanted;
-		counted_at = meter->instructions;
-		due = time;
-		meter->arrears = 0;
+	trace_as_asked(cpu, own);
+	if (wanted != own->speed) {
+		own->speed = wanted;
+		own->counted_at = cpu->instructions;
+		own->due = time;
+		cpu->arrears = 0;
 		prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	}
-	if (speed == 0) {
-		next_look = meter->instructions + UNHELD_LOOK;
+	if (own->speed == 0) {
+		own->next_look = cpu->instructions + UNHELD_LOOK;
 		return;
 	}
-	settle();
-	next_look = meter->instructions + speed / SLICES;
-	if (due <= time) {
-		owe(time - due);
+	settle(cpu, own);
+	own->next_look = cpu->instructions + own->speed / SLICES;
+	if (own->due <= time) {
+		owe(cpu, own, time - own->due);
 		return;
 	}
-	meter->arrears = 0;
-	meter->held += due - time;
-	sleep_until(due);
+	cpu->arrears = 0;
+	cpu->held += own->due - time;
+	sleep_until(own->due);
 }
 
-/* All that is not done after each block, so that nothing of it costs one a branch. */
-static void stop(struct block *block)
+/* All that is not done after each block. It is a function of its own, so that counting saves no registers for it. */
+static __attribute__((noinline)) void stop(struct cpu *cpu, struct block *block)
 {
-	if (tracing)
-		follow(block);
-	if (meter->instructions >= next_look)
-		look();
-	next_stop = tracing ? 0 : next_look;
+	struct own *own = &own_of[cpu - cpus];
+	if (own->tracing)
+		follow(cpu, own, block);
+	if (cpu->instructions >= own->next_look)
+		look(cpu, own);
+	cpu->next_stop = own->tracing ? 0 : own->next_look;
 }
 
-static void executed(unsigned cpu, void *data)
+static inline void count(struct cpu *cpu, struct block *block)
 {
-	struct block *block = data;
-	(void)cpu;
 	block->executions++;
-	meter->instructions += block->length;
-	if (meter->instructions >= next_stop)
-		stop(block);
+	cpu->instructions += block->length;
+	if (cpu->instructions >= cpu->next_stop)
+		stop(cpu, block);
 }
 
-static void halts(void)
+static void executed(unsigned number, void *data)
 {
+	/* `data` is the first CPU's block; each CPU has the same one as far behind its head. */
+	struct cpu *cpu = &cpus[number];
+	count(cpu, (struct block *)((char *)data + number * sizeof *cpu));
+}
+
+/* The same where there is one CPU. To find a CPU's own block made each instruction some 7 % slower. */
+static void executed_by_only(unsigned number, void *data)
+{
+	(void)number;
+	count(cpus, data);
+}
+
+static void halts_uncounted(unsigned number)
+{
+	atomic_store_explicit(&cpus[number].halted_since, now(), memory_order_relaxed);
+}
+
+static void halts(unsigned number)
+{
+	struct cpu *cpu = &cpus[number];
+	struct own *own = &own_of[number];
 	uint64_t time = now();
-	meter->halted_since = time;
-	meter->halts++;
-	if (speed != 0) {
-		settle();
+	atomic_store_explicit(&cpu->halted_since, time, memory_order_relaxed);
+	cpu->halts++;
+	if (own->speed != 0) {
+		settle(cpu, own);
 		/* All that there was to do is done, late or not. */
-		if (due < time)
-			owe(time - due);
-		meter->arrears = 0;
+		if (own->due < time)
+			owe(cpu, own, time - own->due);
+		cpu->arrears = 0;
 	}
 }
 
-static void resumes(void)
+static void resumes(unsigned number)
 {
-	uint64_t time = now();
-	if (meter->halted_since == 0)
+	struct cpu *cpu = &cpus[number];
+	struct own *own = &own_of[number];
+	uint64_t time = now(), since = atomic_load_explicit(&cpu->halted_since, memory_order_relaxed);
+	if (since == 0)
 		return;
-	meter->halted += time - meter->halted_since;
-	meter->halted_since = 0;
-	if (due < time)
-		due = time;
+	cpu->halted += time - since;
+	atomic_store_explicit(&cpu->halted_since, 0, memory_order_relaxed);
+	if (own->due < time)
+		own->due = time;
 	/* One that was ahead when it halted still is, for a while. */
-	trace_as_asked(); /* it was asked for while there was nothing to do: the first packets count too */
+	trace_as_asked(cpu, own); /* it was asked for while there was nothing to do: the first packets count too */
 }
 
 /* --- Blocks, by address and length: code is translated more than once ---------------------------------------------- */
 
+static pthread_mutex_t translating = PTHREAD_MUTEX_INITIALIZER; /* each CPU has its own code translated */
 static uint32_t found_at[2 * CAPACITY]; /* index of a block + 1 */
 
+/* The first CPU's block; the others have theirs at the same place. Call it with `translating` locked. */
 static struct block *block_at(uint64_t address, uint64_t length)
 {
-	uint64_t hash = (address * 31 + length) * 0x9e3779b97f4a7c15ULL;
+	uint64_t hash = (address * 31 + length) * 0x9e3779b97f4a7c15ULL, known = meter->blocks;
 	uint32_t slot = hash >> (64 - 19);
 	for (;; slot = (slot + 1) % (2 * CAPACITY)) {
 		struct block *block;
 		if (found_at[slot] == 0)
 			break;
-		block = &meter->block[found_at[slot] - 1];
+		block = &cpus->block[found_at[slot] - 1];
 		if (block->address == address && block->length == length)
 			return block;
 	}
-	if (meter->blocks == CAPACITY)
+	if (known == CAPACITY)
 		return NULL;
-	meter->block[meter->blocks] = (struct block){ .address = address, .length = length };
-	found_at[slot] = ++meter->blocks;
-	return &meter->block[meter->blocks - 1];
+	for (uint64_t number = 0; number < meter->cpus; number++)
+		cpus[number].block[known] = (struct block){ .address = address, .length = length };
+	found_at[slot] = known + 1;
+	atomic_store_explicit(&meter->blocks, known + 1, memory_order_release);
+	return &cpus->block[known];
 }
 
 /* How x86 code goes on after an instruction. */
@@ -415,7 +462,7 @@ static enum flow flow_after(const uint8_t *code, size_t size)
 static void note_flow(struct qemu_plugin_tb *tb, struct block *block, size_t length)
 {
 	const struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, length - 1);
-	size_t size = qemu_plugin_insn_size(insn), number = block - meter->block;
+	size_t size = qemu_plugin_insn_size(insn), number = block - cpus->block;
 #if PLUGIN_API >= 3
 	uint8_t code[16];
 	size = qemu_plugin_insn_data(insn, code, sizeof code);
@@ -434,13 +481,16 @@ static void translated(struct qemu_plugin_tb *tb)
 	struct block *block;
 	if (address < FIRST_KERNEL_ADDRESS)
 		address = 0; /* programs: counted together */
+	pthread_mutex_lock(&translating);
 	block = block_at(address, length);
 	if (block == NULL)
 		block = block_at(0, length); /* made when the plugin was loaded */
 	if (block != NULL && block->address != 0)
 		note_flow(tb, block, length);
+	pthread_mutex_unlock(&translating);
 	if (block != NULL)
-		qemu_plugin_register_vcpu_tb_exec_cb(tb, executed, NO_REGISTERS, block);
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, meter->cpus == 1 ? executed_by_only : executed, NO_REGISTERS,
+						     block);
 }
 
 /* --- Whether QEMU has a CPU ----------------------------------------------------------------------------------------- */
@@ -485,32 +535,48 @@ static int begin_to_watch(void)
 
 static void reset(void);
 
-/* Only the CPU's own thread may have the translated code thrown away, and here it comes by while nothing is counted. */
+/* Only a CPU's own thread may have the translated code thrown away, and here it comes by while nothing is counted. */
 static void begin_if_wanted(void)
 {
-	static int begun;
-	if (begun || atomic_load_explicit(&meter->counting, memory_order_relaxed) != WANTED)
-		return;
-	begun = 1;
-	reset();
+	static atomic_flag begun = ATOMIC_FLAG_INIT;
+	if (atomic_load_explicit(&meter->counting, memory_order_relaxed) == WANTED && !atomic_flag_test_and_set(&begun))
+		reset();
+}
+
+/* When a CPU halted is noted from the start: others halt for long when counting begins. */
+static void idle_uncounted(unsigned number)
+{
+	halts_uncounted(number);
+	begin_if_wanted();
+}
+
+static void resume_uncounted(unsigned number)
+{
+	atomic_store_explicit(&cpus[number].halted_since, 0, memory_order_relaxed);
 }
 
 #if PLUGIN_API >= 7
 static void on_translation(struct qemu_plugin_tb *tb, void *data) { (void)data; translated(tb); }
-static void on_idle(unsigned cpu, void *data) { (void)cpu; (void)data; halts(); }
-static void on_resume(unsigned cpu, void *data) { (void)cpu; (void)data; resumes(); }
-static void on_idle_uncounted(unsigned cpu, void *data) { (void)cpu; (void)data; begin_if_wanted(); }
+static void on_idle(unsigned cpu, void *data) { (void)data; halts(cpu); }
+static void on_resume(unsigned cpu, void *data) { (void)data; resumes(cpu); }
+static void on_idle_uncounted(unsigned cpu, void *data) { (void)data; idle_uncounted(cpu); }
+static void on_resume_uncounted(unsigned cpu, void *data) { (void)data; resume_uncounted(cpu); }
 #define TELL(what, told) qemu_plugin_register_vcpu_##what##_cb(self, told, NULL)
 #else
 static void on_translation(plugin_id id, struct qemu_plugin_tb *tb) { (void)id; translated(tb); }
-static void on_idle(plugin_id id, unsigned cpu) { (void)id; (void)cpu; halts(); }
-static void on_resume(plugin_id id, unsigned cpu) { (void)id; (void)cpu; resumes(); }
-static void on_idle_uncounted(plugin_id id, unsigned cpu) { (void)id; (void)cpu; begin_if_wanted(); }
+static void on_idle(plugin_id id, unsigned cpu) { (void)id; halts(cpu); }
+static void on_resume(plugin_id id, unsigned cpu) { (void)id; resumes(cpu); }
+static void on_idle_uncounted(plugin_id id, unsigned cpu) { (void)id; idle_uncounted(cpu); }
+static void on_resume_uncounted(plugin_id id, unsigned cpu) { (void)id; resume_uncounted(cpu); }
 #define TELL(what, told) qemu_plugin_register_vcpu_##what##_cb(self, told)
 #endif
 
+/* While all CPUs stand still. */
 static void begin(void)
 {
+	for (uint64_t number = 0; number < meter->cpus; number++)
+		if (cpus[number].halted_since != 0)
+			halts_uncounted(number); /* what it halted before is not counted */
 	TELL(tb_trans, on_translation);
 	TELL(idle, on_idle);
 	TELL(resume, on_resume);
@@ -538,10 +604,21 @@ EXPORTED int qemu_plugin_install(plugin_id id, const void *info, int argc, char 
 		perror("vcpu_meter");
 		return 1;
 	}
-	meter = mmap(NULL, sizeof *meter, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	struct stat about = { 0 };
+	size_t least = sizeof(struct meter) + sizeof(struct cpu);
+	fstat(file, &about);
+	meter = (size_t)about.st_size < least ? MAP_FAILED
+					      : mmap(NULL, about.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	close(file);
-	if (meter == MAP_FAILED || meter->magic != MAGIC) {
+	if (meter == MAP_FAILED || meter->magic != MAGIC || meter->cpus == 0 ||
+	    (size_t)about.st_size != sizeof(struct meter) + meter->cpus * sizeof(struct cpu)) {
 		fprintf(stderr, "vcpu_meter: %s is no memory of this version\n", argv[0] + strlen(option));
+		return 1;
+	}
+	cpus = meter->cpu;
+	own_of = calloc(meter->cpus, sizeof *own_of);
+	if (own_of == NULL) {
+		fprintf(stderr, "vcpu_meter: no memory for %u virtual CPUs\n", (unsigned)meter->cpus);
 		return 1;
 	}
 	for (uint64_t length = 1; length <= 512; length++)
@@ -552,5 +629,6 @@ EXPORTED int qemu_plugin_install(plugin_id id, const void *info, int argc, char 
 	}
 	self = id;
 	TELL(idle, on_idle_uncounted);
+	TELL(resume, on_resume_uncounted);
 	return 0;
 }

@@ -18,8 +18,8 @@ def with_meter(machine: GuestConfig, wanted: CpuSpeed) -> GuestConfig:
         return replace(machine, metered=True)
     if isinstance(wanted, int):
         raise TestbedError(
-            f"a guest of {machine.vcpus} virtual CPUs cannot be held at a constant speed; give it one (sut.vcpus), or "
-            "leave out sut.cpu_speed"
+            f"a guest of {machine.vcpus} virtual CPUs is not held at a constant speed, for one that waits for the "
+            "other's lock executes instructions meanwhile; give it one (sut.vcpus), or leave out sut.cpu_speed"
         )
     return machine
 
