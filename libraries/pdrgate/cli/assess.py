@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pdrgate.cli.parameters import LOSS_HELP, PathType, RatioType, note, text_or_json
+from pdrgate.cli.parameters import LOSS_HELP, PathType, RatioType, echo_json, note, text_or_json
 from pdrgate.units import Ratio
 
 
@@ -32,10 +32,6 @@ def assess(files: tuple[Path, ...], form: str, reading: str, loss: Ratio | None,
     Exits with 0 when every experiment is STABLE, with 1 when one is not, with 2 when a FILE is no trials or the
     generator was the limit.
     """
-    import json
-
-    import msgspec
-
     from pdrgate.stability import TirReading, assess, expand, read_experiments
     from pdrgate.stability.goal import goal_of
     from pdrgate.stability.text import render_assessments, render_transfers
@@ -63,8 +59,7 @@ def assess(files: tuple[Path, ...], form: str, reading: str, loss: Ratio | None,
         for experiment in read_transfer_experiments(path)
     ]
     if form == "json":
-        entries = [msgspec.to_builtins(one.result()) for one in assessments] + [one.result() for one in loops]
-        click.echo(json.dumps({"experiments": entries}, indent=1, allow_nan=False))
+        echo_json({"experiments": [*(one.result() for one in assessments), *(one.result() for one in loops)]})
     else:
         if assessments:
             click.echo(render_assessments(assessments))

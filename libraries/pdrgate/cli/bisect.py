@@ -15,6 +15,7 @@ from pdrgate.cli.parameters import (
     PathType,
     RatioType,
     declared,
+    echo_json,
     output_option,
     text_or_json,
 )
@@ -141,26 +142,21 @@ def _all(session: Session, asked: BisectionRequest, builds: Sequence[str], toler
 
 def _one(session: Session, ends: BisectionEnds, build: str, form: str) -> int:
     """Judge one build, for git."""
-    import json
-
-    import msgspec
-
     from pdrgate.gate.comparisons.bisection import Steps
 
     step = Steps(session, ends).judge(build)
-    click.echo(json.dumps(msgspec.to_builtins(step), indent=1) if form == "json" else f"{step.verdict}: {step.reason}")
+    if form == "json":
+        echo_json(step)
+    else:
+        click.echo(f"{step.verdict}: {step.reason}")
     return step.verdict.bisect_code
 
 
 def _tell(found: Bisected, form: str) -> None:
-    import json
-
-    import msgspec
-
     from pdrgate.reports.words.costs import change_lines
 
     if form == "json":
-        click.echo(json.dumps(msgspec.to_builtins(found), indent=1))
+        echo_json(found)
         return
     click.echo("")
     click.echo("\n  ".join([found.sentence, *change_lines(found.functions, found.change)]))

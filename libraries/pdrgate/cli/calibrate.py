@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import click
 
 from pdrgate.cli.parameters import (
-    AddressType,
     BuildType,
     PathType,
     declared,
+    echo_json,
+    history_option,
     output_option,
     text_or_json,
 )
 from pdrgate.cli.sentences import Sentences
 from pdrgate.errors import EXIT_PASS
-from pdrgate.history.address import HISTORY_VARIABLE
 from pdrgate.units import Duration
 
 if TYPE_CHECKING:
@@ -44,13 +44,7 @@ if TYPE_CHECKING:
     type=PathType(),
     help="Where it is kept.  [default: noise.jsonl in the folder of --output]",
 )
-@click.option(
-    "--history",
-    metavar="FILE_OR_URL",
-    type=AddressType(),
-    envvar=HISTORY_VARIABLE,
-    help="A database to keep it in as well: a SQLite file, or postgresql://user@host/database.",
-)
+@history_option(help="A database to keep it in as well: a SQLite file, or postgresql://user@host/database.")
 @text_or_json
 @declared("wait")
 def calibrate(
@@ -73,10 +67,6 @@ def calibrate(
 
     Exits with 0 when it is known, with 2 when the testbed or the machine kept it from being measured.
     """
-    import json
-
-    import msgspec
-
     from pdrgate.gate.comparisons.equal_builds import compare_with_itself
     from pdrgate.gate.run.options import Options
     from pdrgate.gate.run.profile import profile as named_profile
@@ -123,7 +113,7 @@ def calibrate(
         console.said(f"the two sides are one build, and yet: {judgement}")
     floor = noise_floor(session.noise, comparison.result().fingerprint)
     if form == "json":
-        click.echo(json.dumps(msgspec.to_builtins(floor), indent=1))
+        echo_json(floor)
     else:
         accepted = {one.name: one.tolerance.accepted({}) for one in DESCRIPTIONS if one.role is not MeasurandRole.TOLD}
         places = f"{file} and {history}" if history else str(file)

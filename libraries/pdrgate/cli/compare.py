@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pdrgate.cli.parameters import LOSS_HELP, PathType, RatioType, declared, note
+from pdrgate.cli.parameters import LOSS_HELP, PathType, RatioType, declared, echo_json, forms, note
 from pdrgate.units import Ratio
 
 
@@ -32,7 +32,7 @@ from pdrgate.units import Ratio
     type=RatioType(),
     help="What boots are known to deviate by, where no file tells.",
 )
-@click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
+@forms("text", "json", "markdown")
 def compare(
     baseline: Path,
     candidate: Path,
@@ -57,10 +57,6 @@ def compare(
     Trials of one run do not show what the next one gives: where what boots deviate by is not known, boots that are no
     pairs are never a REGRESSION.
     """
-    import json
-
-    import msgspec
-
     from pdrgate.gate.judged_again.file_comparison import compare_files
     from pdrgate.gate.judged_again.sets_of_trials import WantedSet
     from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
@@ -72,8 +68,7 @@ def compare(
         boots_deviate=None if boots_deviate is None else float(boots_deviate),
     )  # fmt: skip
     if form == "json":
-        record = {"verdict": judgement.verdict, "reason": judgement.reason}
-        click.echo(json.dumps(record | {"comparison": msgspec.to_builtins(comparison)}, indent=1))
+        echo_json({"verdict": judgement.verdict, "reason": judgement.reason, "comparison": comparison})
     elif form == "markdown":
         from pdrgate.reports.ci.markdown import comparison_markdown
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from pdrgate.cli.parameters import BuildType, PathType, declared, output_option, text_or_json
+from pdrgate.cli.parameters import BuildType, PathType, declared, echo_json, output_option, text_or_json
 from pdrgate.errors import EXIT_FAULT, EXIT_PASS
 from pdrgate.units import Duration
 
@@ -26,8 +26,6 @@ def doctor(testbed: Path, kernel: str | None, form: str, output: Path, wait: Dur
 
     Exits with 0 when it is fit to measure, if need be with warnings, and with 2 when a check fails.
     """
-    import json
-
     from pdrgate.doctor import Examination, Finding, Status, worst
     from pdrgate.launch import found as path_of
     from pdrgate.reports.words.findings import findings_summary, render_findings
@@ -49,7 +47,7 @@ def doctor(testbed: Path, kernel: str | None, form: str, output: Path, wait: Dur
         record: dict[str, object] = {"testbed": config.name, "source": str(config.source)}
         record["findings"] = [finding.to_dict() for finding in kept()]
         record["status"] = worst(findings)
-        click.echo(json.dumps(record, indent=1))
+        echo_json(record)
     else:
         click.echo(f"testbed {config.name} ({config.source})")
         for line in render_findings(kept()):

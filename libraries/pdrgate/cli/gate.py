@@ -13,6 +13,7 @@ from pdrgate.cli.parameters import (
     PATIENT,
     PathType,
     declared_options,
+    echo_json,
     output_option,
 )
 from pdrgate.errors import EXIT_PASS, UsageError
@@ -98,14 +99,13 @@ def gate(
 
 def _list(suites: Sequence[Path], patterns: Sequence[str], form: str) -> None:
     """Print the tests that there are, by suite, with the tags that choose them."""
-    import json
     from itertools import groupby
 
     from pdrgate.launch import listed
 
     tests = listed(suites, patterns)
     if form == "json":
-        click.echo(json.dumps([dataclasses.asdict(one) for one in tests], indent=1))
+        echo_json(tests)
         return
     width = max(len(one.test) for one in tests)
     for (name, about), found in groupby(tests, key=lambda one: (one.suite, one.about)):

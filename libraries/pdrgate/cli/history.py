@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import click
 
-from pdrgate.cli.parameters import AddressType, DurationType, PathType, text_or_json
+from pdrgate.cli.parameters import DurationType, PathType, echo_json, forms, history_option, text_or_json
 from pdrgate.errors import EXIT_FAULT, EXIT_PASS, DataError, StorageError, UsageError
-from pdrgate.history.address import HISTORY_VARIABLE, Address
+from pdrgate.history.address import Address
 from pdrgate.results.verdict import Verdict
 from pdrgate.units import Duration
 
@@ -23,15 +23,8 @@ if TYPE_CHECKING:
 
 _DATE = "%Y-%m-%d"
 
-_where = click.option(
-    "--history",
-    "where",
-    metavar="FILE_OR_URL",
-    type=AddressType(),
-    envvar=HISTORY_VARIABLE,
-    default="results/history.db",
-    show_default=True,
-    help="A SQLite file, or postgresql://user@host/database.",
+_where = history_option(
+    "where", default="results/history.db", show_default=True, help="A SQLite file, or postgresql://user@host/database."
 )
 
 
@@ -104,17 +97,13 @@ def import_(paths: tuple[Path, ...], where: Address) -> int:
 @_where
 def list_(form: str, where: Address, limit: int, **filters: Any) -> int:
     """Print what the history holds, the newest first."""
-    import json
-
-    import msgspec
-
     from pdrgate.history.database.queries import entries
     from pdrgate.reports.words.run_lines import entries_table
 
     with _opened(where) as opened, opened.reading() as connection:
         found = entries(connection, _wanted(filters, limit))
     if form == "json":
-        click.echo(json.dumps({"results": msgspec.to_builtins(found)}, indent=1))
+        echo_json({"results": found})
     elif found:
         click.echo("\n".join(entries_table(found)))
     else:
@@ -191,16 +180,12 @@ def unpin_(name: str, where: Address) -> int:
 @_where
 def baselines_(form: str, where: Address) -> int:
     """Print the names, and the builds that they stand for."""
-    import json
-
-    import msgspec
-
     from pdrgate.history.database.baselines import pins
 
     with _opened(where) as opened, opened.reading() as connection:
         found = pins(connection)
     if form == "json":
-        click.echo(json.dumps({"baselines": msgspec.to_builtins(found)}, indent=1))
+        echo_json({"baselines": found})
     elif found:
         click.echo("\n".join(f"{one.name}  {one.label}  (run {one.run})" for one in found))
     else:
@@ -225,7 +210,7 @@ def prune_(older_than: Duration, where: Address) -> int:
 
 @history.command("export")
 @_filters
-@click.option("--format", "form", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True)
+@forms("csv", "parquet")
 @click.option(
     "--what",
     type=click.Choice(["measurands", "trials"]),

@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem
 from pdrgate.errors import UnitError, UsageError
 from pdrgate.gate.run.declaration import By, declarations, plain
 from pdrgate.gate.run.options import RunOptions
-from pdrgate.history.address import Address
+from pdrgate.history.address import HISTORY_VARIABLE, Address
 from pdrgate.units import Duration, Ratio
 
 _LONGEST = 36525 * 86400.0
@@ -183,7 +183,30 @@ PATIENT = Duration(_LONGEST)
 """A wait for `git bisect run`, where nobody says how long: whoever measures here is waited for, and no commit passed
 over."""
 LOSS_HELP = "The PLR that defines the PDR.  [default: what the trials were measured for, else 0.5%]"
-text_or_json = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+
+
+def history_option(*names: str, **more: Any) -> Callable[[_Command], _Command]:
+    """The option ``--history``, with what a command says of it."""
+    return click.option(
+        "--history", *names, metavar="FILE_OR_URL", type=AddressType(), envvar=HISTORY_VARIABLE, **more
+    )  # fmt: skip
+
+
+def forms(*names: str) -> Callable[[_Command], _Command]:
+    """The option ``--format``, whose first form is the default."""
+    return click.option("--format", "form", type=click.Choice(names), default=names[0], show_default=True)
+
+
+text_or_json = forms("text", "json")
+
+
+def echo_json(told: object) -> None:
+    """Print it as JSON: a value of the standard types, a dataclass, or a msgspec struct."""
+    import json
+
+    import msgspec
+
+    click.echo(json.dumps(msgspec.to_builtins(told), indent=1))
 
 
 def note(sentence: str) -> None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pdrgate.cli.parameters import AddressType, PathType, RatioType
+from pdrgate.cli.parameters import PathType, RatioType, echo_json, forms, history_option
 from pdrgate.errors import EXIT_FAIL, EXIT_PASS, DataError, UsageError
-from pdrgate.history.address import HISTORY_VARIABLE, Address
+from pdrgate.history.address import Address
 from pdrgate.units import Ratio
 
 if TYPE_CHECKING:
@@ -34,19 +34,12 @@ class _Seen:
 
 @click.command()
 @click.argument("folders", metavar="RESULTS...", nargs=-1, type=PathType())
-@click.option(
-    "--history",
-    "where",
-    metavar="FILE_OR_URL",
-    type=AddressType(),
-    envvar=HISTORY_VARIABLE,
-    help="Look at a history instead, a SQLite file or postgresql://user@host/database.",
-)
+@history_option("where", help="Look at a history instead, a SQLite file or postgresql://user@host/database.")
 @click.option("--least", type=RatioType(), default="1%", show_default=True, help="Smaller changes are not told.")
 @click.option(
     "--last", metavar="N", type=click.IntRange(1), help="Tell only what moved within the last N runs of its series."
 )
-@click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
+@forms("text", "json", "markdown")
 @click.option("--page", metavar="FILE", type=PathType(), help="Draw all of it on one HTML page.")
 @click.pass_context
 def trend(
@@ -66,8 +59,6 @@ def trend(
 
     Exits with 0 when nothing got worse, with 1 when something did, with 2 when there is no result.
     """
-    import json
-
     from pdrgate.gate.judged_again.trend_costs import with_functions
     from pdrgate.reports.words.trend_lines import trend_lines, trend_markdown, trend_record
     from pdrgate.trend import moves
@@ -88,7 +79,7 @@ def trend(
 
         written(page, trend_page(series, found, seen.runs, seen.baselines).encode())
     if form == "json":
-        click.echo(json.dumps(trend_record(series, found), indent=1, allow_nan=False))
+        echo_json(trend_record(series, found))
     elif form == "markdown":
         click.echo(trend_markdown(found), nl=False)
     else:

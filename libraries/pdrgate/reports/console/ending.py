@@ -10,6 +10,7 @@ from rich.text import Text
 
 from pdrgate.printable import printable
 from pdrgate.reports.console.screen import Screen, verdict_text
+from pdrgate.reports.markup.columns import in_line, widths_of
 from pdrgate.reports.words.arrival_words import arrivals_lines, starved_lines
 from pdrgate.reports.words.build_words import build_lines
 from pdrgate.reports.words.costs import cost_lines
@@ -65,8 +66,7 @@ class _Columns:
     def __init__(self, names: Sequence[str], rows: Sequence[MeasurandLine], *, units: bool) -> None:
         self._names = names
         self._units = units
-        cells = [names, *(self._cells(row) for row in rows)]
-        self._widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        self._widths = widths_of([names, *(self._cells(row) for row in rows)])
 
     @classmethod
     def fitting(cls, rows: Sequence[MeasurandLine], width: int | None) -> _Columns:
@@ -88,11 +88,7 @@ class _Columns:
     def lines(self, rows: Sequence[MeasurandLine]) -> Iterator[str]:
         """The head, and a line per row; nothing without rows."""
         for cells in (self._names, *map(self._cells, rows)) if rows else ():
-            told = (
-                f"{cell:{'>' if number else '<'}{width}s}"
-                for number, (cell, width) in enumerate(zip(cells, self._widths, strict=True))
-            )
-            yield f"{' ' * _MARGIN}{(' ' * _GAP).join(told)}".rstrip()
+            yield in_line(cells, self._widths, indent=" " * _MARGIN)
 
     def _cells(self, row: MeasurandLine) -> list[str]:
         value = row.value if self._units else row.number

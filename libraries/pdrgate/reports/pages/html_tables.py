@@ -17,6 +17,7 @@ from pdrgate.results.model import (
     ArrivalsResult,
     AssessmentResult,
     BootResult,
+    CheckResult,
     ComparisonResult,
     CostResult,
     LatencyResult,
@@ -80,11 +81,9 @@ def losses_table(losses: LossResult, of: str = "") -> str:
 
 def checks_table(assessment: AssessmentResult, of: str = "") -> str:
     """Each check: ok, failed or undecided, and its sentence; ``of`` says of which build."""
-    rows = [[Cell(check.name), _OUTCOMES[check.passed], Cell(check.sentence)] for check in assessment.checks]
     reason = f": {assessment.reason}" if assessment.reason else ""
     label = f"{assessment.labels.get(assessment.reading, 'no label')} in the {assessment.reading} reading"
-    caption = _begun(of, f"{assessment.verdict}{reason} ({label})")
-    return Table(caption, (Column("check", heads=True), Column("outcome"), Column("why", wraps=True)), rows).html()
+    return _outcomes(_begun(of, f"{assessment.verdict}{reason} ({label})"), assessment.checks)
 
 
 def loads_table(assessment: AssessmentResult, of: str = "") -> str:
@@ -164,9 +163,7 @@ def transfers_table(found: TransfersResult) -> str:
 
 def transfer_checks_table(found: TransfersResult) -> str:
     """Whether the throughput of the repeats is one number."""
-    rows = [[Cell(check.name), _OUTCOMES[check.passed], Cell(check.sentence)] for check in found.checks]
-    columns = (Column("check", heads=True), Column("outcome"), Column("why", wraps=True))
-    return Table("The throughput of the repeats", columns, rows).html()
+    return _outcomes("The throughput of the repeats", found.checks)
 
 
 def cost_table(cost: CostResult, of: str = "") -> str:
@@ -240,6 +237,11 @@ def facts_table(caption: str, facts: Mapping[str, Any]) -> str:
     """Names and what is known under them; what lies deeper as ``place.name``."""
     rows = [[Cell(name), Cell(text)] for name, text in _flat(facts)]
     return Table(caption, (Column("", heads=True), Column("", wraps=True)), rows).html()
+
+
+def _outcomes(caption: str, checks: Sequence[CheckResult]) -> str:
+    rows = [[Cell(check.name), _OUTCOMES[check.passed], Cell(check.sentence)] for check in checks]
+    return Table(caption, (Column("check", heads=True), Column("outcome"), Column("why", wraps=True)), rows).html()
 
 
 def _begun(of: str, caption: str) -> str:

@@ -81,16 +81,13 @@ def pictures(
     labels = [(side.side, side.build, side.measurands) for side in scenario.sides]
     shown = (scenario.title, scenario.verdict, labels, scenario.boots, scenario.measurands, scenario.comparison)
     drawn = _once(plots.pairs, scenario, told_by=shown)
-    if drawn is not None:
-        yield Picture(f"{begin}-pairs", "Pairs of boots", drawn)
+    yield from _picture(f"{begin}-pairs", "Pairs of boots", drawn)
     drawn = _once(plots.functions, scenario, told_by=(scenario.title, scenario.comparison, scenario.cost))
-    if drawn is not None:
-        yield Picture(f"{begin}-functions", "Instructions per packet by function", drawn)
+    yield from _picture(f"{begin}-functions", "Instructions per packet by function", drawn)
     drawn = _once(
         plots.latency_plot, scenario, told_by=(scenario.title, scenario.verdict, tuple(latency_by_build(scenario)))
     )
-    if drawn is not None:
-        yield Picture(f"{begin}-latency", "Latency at shares of the PDR", drawn)
+    yield from _picture(f"{begin}-latency", "Latency at shares of the PDR", drawn)
     parts = list(_parts(scenario, trials, begin))
     # A build's own assessment stands for itself; the only one's is what the verdict rests on.
     judged = plots.Stamp(scenario.verdict, scenario.reason) if not scenario.sides else None
@@ -104,17 +101,21 @@ def pictures(
             yield Picture(f"{part.stem}-load-loss", f"Load-loss curve{part.of}", curve)
             yield Picture(f"{part.stem}-rates", f"Rates{part.of}", _once(plots.rates, found, **words, judged=stable))
     drawn = _once(plots.transfers, scenario, told_by=(scenario.title, scenario.verdict, scenario.transfers))
-    if drawn is not None:
-        yield Picture(f"{begin}-transfers", "Transfers", drawn)
+    yield from _picture(f"{begin}-transfers", "Transfers", drawn)
     drawn = _once(plots.lost_packets_plot, scenario, told_by=(scenario.title, tuple(by_build(scenario))))
-    if drawn is not None:
-        yield Picture(f"{begin}-losses", "Where packets were lost", drawn)
+    yield from _picture(f"{begin}-losses", "Where packets were lost", drawn)
     yield from search_pictures(scenario, trials, earlier)
     for part in parts:
         found = part.assessment
         if found is not None and any(point.throughputs for point in found.loads):
             drawn = _once(plots.repeats, found, title=part.title(scenario), judged=stable)
             yield Picture(f"{part.stem}-repeats", f"Repeats{part.of}", drawn)
+
+
+def _picture(name: str, title: str, drawn: bytes | None) -> Iterator[Picture]:
+    """The picture; nothing where there is nothing to draw."""
+    if drawn is not None:
+        yield Picture(name, title, drawn)
 
 
 def search_pictures(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -12,8 +11,11 @@ from typing import Literal
 import numpy as np
 from markupsafe import Markup
 
+from pdrgate.reports.markup.gfm import cut
 from pdrgate.reports.markup.html import Cell, Column, Table, rendered
+from pdrgate.reports.pages.round_values import round_values
 from pdrgate.reports.words.measurands import value_in_words
+from pdrgate.reports.words.trend_lines import day, measuring_again
 from pdrgate.results.verdict import Verdict
 from pdrgate.trend import LEFT_OUT, Move, Point, Series
 
@@ -178,8 +180,12 @@ def _by_place(members: Sequence[Series], found: Sequence[Move], pinned: Mapping[
     for (testbed, fingerprint), group in itertools.groupby(members, key=lambda one: (one.testbed, one.fingerprint)):
         own = list(group)
         moved = [move for move in found if any(move.series is one for one in own)]
-        commands = list(dict.fromkeys(move.command for move in moved if move.worse and move.command))
-        yield _Place(f"Testbed {testbed} ({fingerprint})", moved, commands, [_chart(one, found, pinned) for one in own])
+        yield _Place(
+            f"Testbed {testbed} ({fingerprint})",
+            moved,
+            measuring_again(moved),
+            [_chart(one, found, pinned) for one in own],
+        )
 
 
 def _overview(found: Sequence[Move]) -> str:
@@ -194,7 +200,7 @@ def _overview(found: Sequence[Move]) -> str:
             tone: Literal["", "pass", "fail"] = "" if not own else "fail" if own[0].worse else "pass"
             earlier = f", {len(own) - 1} more" if len(own) > 1 else ""
             cells.append(Cell(f"{_arrow(own[0])}{earlier}" if own else "", tone))
-        rows.append([*cells, Cell(_day(group[0].after)), Cell(testbed)])
+        rows.append([*cells, Cell(day(group[0].after)), Cell(testbed)])
     return Table("", columns, rows).html()
 
 
@@ -227,7 +233,7 @@ def _chart(series: Series, found: Sequence[Move], pinned: Mapping[str, str]) -> 
         latest=latest,
         alternative=f"{series.measurand} of {len(points)} runs, {latest}. "
         + ("; ".join(move.sentence for move in own) or "It did not move") + ".",
-        ticks=[(scale.y(value), _bare(value, series.unit)) for value in _ticks(scale)],
+        ticks=[(scale.y(value), _bare(value, series.unit)) for value in round_values(scale.low, scale.high, 4)],
         bands=[_band(move, places[id(move.before)], places[id(move.after)]) for move in own],
         intervals="".join(
             f"M{places[id(one)]} {scale.y(one.lower)}V{scale.y(one.upper)}"
@@ -235,7 +241,7 @@ def _chart(series: Series, found: Sequence[Move], pinned: Mapping[str, str]) -> 
         ),
         marks=[
             _Mark(places[id(one)], scale.y(one.value), one.verdict,
-                  f"{one.build}, {_day(one)}: {_value(one, series.unit)}, {one.verdict}"
+                  f"{one.build}, {day(one)}: {_value(one, series.unit)}, {one.verdict}"
                   + (f"; baseline {pinned[one.digest]}" if one.digest in pinned else ""),
                   one.digest in pinned)
             for one in points
@@ -258,17 +264,6 @@ def _scale(points: Sequence[Point]) -> _Scale:
     return _Scale(low, high) if low < high else _Scale(low, low + 1.0)
 
 
-def _ticks(scale: _Scale) -> Iterator[float]:
-    """Three to six round values."""
-    rough = (scale.high - scale.low) / 4
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
-    value = math.ceil(scale.low / step) * step
-    while value <= scale.high:
-        yield value
-        value += step
-
-
 def _band(move: Move, before: float, after: float) -> _Band:
     middle = (before + after) / 2
     anchor = "start" if middle < _LEFT + 30 else "end" if middle > _RIGHT - 30 else "middle"
@@ -289,11 +284,5 @@ def _bare(value: float, unit: str) -> str:
 
 def _end(point: Point) -> str:
     """What stands below an end of a chart; two of them side by side."""
-    whole = f"{point.build}, {_day(point)}"
-    if len(whole) <= _LONGEST:
-        return whole
-    return point.build if len(point.build) <= _LONGEST else f"{point.build[: _LONGEST - 1]}…"
-
-
-def _day(point: Point) -> str:
-    return time.strftime("%Y-%m-%d", time.localtime(point.time))
+    whole = f"{point.build}, {day(point)}"
+    return whole if len(whole) <= _LONGEST else cut(point.build, _LONGEST)

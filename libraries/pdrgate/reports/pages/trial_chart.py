@@ -6,7 +6,6 @@ have: no script, so that it works in a mail, on a phone, and where a CI server f
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pdrgate.cause import causes_in_words
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.reading import Place
 from pdrgate.phase import Phase
+from pdrgate.reports.pages.round_values import round_values
 from pdrgate.reports.words.latencies import latency_in_words
 from pdrgate.results.losses import thousands
 from pdrgate.results.model import ScenarioResult
@@ -114,7 +114,7 @@ def trial_chart(scenario: ScenarioResult, trials: Sequence[Trial]) -> TrialChart
         + ", ".join(f"{kinds.count(kind)} {kind}" for kind in SHAPES if kind in kinds)
         + ". The table below has them all.",
         left_out=len(own) - len(shown),
-        ticks=[(round(_BOTTOM - one / high * (_BOTTOM - _TOP), 1), str(Rate(one))) for one in _ticks(high)],
+        ticks=[(round(_BOTTOM - one / high * (_BOTTOM - _TOP), 1), str(Rate(one))) for one in round_values(0, high, 5)],
         boots=list(_boots(shown, places, step)),
         marks=marks,
         lines=lines,
@@ -185,14 +185,6 @@ def _told(trial: Trial) -> Iterator[str]:
             longest = counted.get("longest_wait", 0) / 1e6
             missed = f", {thousands(missed)} missed" if (missed := counted.get("missed", 0)) else ""
             yield f"CPU {place.name}: {thousands(counted['beats'])} beats{missed}, the latest by {longest:.1f} ms"
-
-
-def _ticks(high: float) -> Iterator[float]:
-    """Three to six round values from 0."""
-    rough = high / 5
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
-    return (number * step for number in range(math.floor(high / step) + 1))
 
 
 def _boots(trials: Sequence[Trial], places: Sequence[float], step: float) -> Iterator[tuple[float, str]]:

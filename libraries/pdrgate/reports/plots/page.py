@@ -14,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from pdrgate.printable import printable
+from pdrgate.reports.markup.gfm import cut
 from pdrgate.results.model import AssessmentResult
 
 INK, FAINT = "#1f2328", "#59636e"
@@ -75,14 +75,14 @@ def page(title: str, subtitle: str = "", found: AssessmentResult | None = None, 
     """
     figure = Figure(figsize=(_WIDTH, _HEIGHT), dpi=_DPI)
     FigureCanvasAgg(figure)  # what is laid out and what is drawn share a renderer: texts are measured once
-    top = _line(figure, _TOP, _cut(title, 80), INK, size=_TITLE_SIZE, weight="bold")
+    top = _line(figure, _TOP, cut(title, 80), INK, size=_TITLE_SIZE, weight="bold")
     if judged is None and found is not None:
         judged = Stamp(found.verdict, found.reason)
     if judged is not None:
         grade = f" · {found.labels.get(found.reading, '')} ({found.reading} reading)" if found is not None else ""
         _badge(figure, top, judged.verdict, grade if judged.verdict not in _NOT_OF_THE_SUT else "")
     if subtitle or judged is not None:
-        top = _line(figure, top, _cut(subtitle, 80), FAINT)
+        top = _line(figure, top, cut(subtitle, 80), FAINT)
     if judged is not None and judged.reason:
         for line in textwrap.wrap(f"{judged.verdict}: {judged.reason}", 132, max_lines=2, placeholder=" …"):
             top = _line(figure, top, line, _VERDICT_COLOURS.get(judged.verdict, INK))
@@ -129,9 +129,4 @@ def _badge(figure: Figure, top: float, verdict: str, further: str = "") -> None:
 
 def label(name: str, length: int = 60) -> str:
     """A name as a legend or an axis has room for it; a dollar in it begins no formula."""
-    return _cut(name, length).replace("$", r"\$")
-
-
-def _cut(text: str, length: int) -> str:
-    line = printable(text)
-    return line if len(line) <= length else f"{line[: length - 1]}…"
+    return cut(name, length).replace("$", r"\$")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pdrgate.reports.words.builds import of_builds
-from pdrgate.results.model import ArrivalsResult, ScenarioResult
+from pdrgate.reports.words.builds import lines_by_build, of_builds
+from pdrgate.results.model import ArrivalsResult, AssessmentResult, ScenarioResult
 from pdrgate.units import Duration, Rate
 
 
@@ -17,29 +17,28 @@ def arrivals_by_build(scenario: ScenarioResult) -> Iterator[tuple[str, Sequence[
 def arrivals_lines(scenario: ScenarioResult) -> list[str]:
     """A sentence for each build, of its lowest and its highest load: ``arrivals: half of the gaps below 64 µs, 99 %
     below 128 µs at 7.5 kpps (1 packet a call); …``."""
-    lines = []
-    for label, found in arrivals_by_build(scenario):
-        told = "; ".join(_in_words(one) for one in dict.fromkeys((found[0], found[-1])))
-        lines.append(f"{f'{label}: ' if label else ''}arrivals: {told}")
-    return lines
+    return lines_by_build(
+        scenario,
+        lambda one: one.arrivals,
+        lambda found: [f"arrivals: {'; '.join(map(_in_words, dict.fromkeys((found[0], found[-1]))))}"],
+    )
 
 
 def starved_lines(scenario: ScenarioResult) -> list[str]:
     """A sentence for each build, of the loads past the PDR: ``delivered at the least past the PDR: 6.1 kpps of 17.9
     kpps, …``."""
-    lines = []
-    for label, assessment in of_builds(scenario, lambda one: one.assessment):
-        told = ", ".join(
-            f"{Rate(point.least)} of {Rate(point.load)}" for point in assessment.loads if point.least is not None
-        )
-        if told:
-            lines.append(f"{f'{label}: ' if label else ''}delivered at the least past the PDR: {told}")
-    return lines
+    return lines_by_build(scenario, lambda one: one.assessment, _starved)
 
 
 def below(bound: float | None) -> str:
     """A class of gaps: ``< 64 µs``."""
     return "longer" if bound is None else f"< {Duration(bound)}"
+
+
+def _starved(assessment: AssessmentResult) -> Iterator[str]:
+    told = [f"{Rate(point.least)} of {Rate(point.load)}" for point in assessment.loads if point.least is not None]
+    if told:
+        yield f"delivered at the least past the PDR: {', '.join(told)}"
 
 
 def _in_words(one: ArrivalsResult) -> str:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from pdrgate.results.model import ScenarioResult, SideResult
 
 _Part = TypeVar("_Part")
+
+
+def lines_by_build(
+    scenario: ScenarioResult,
+    part: Callable[[ScenarioResult | SideResult], _Part | None],
+    told: Callable[[_Part], Iterable[str]],
+) -> list[str]:
+    """What is told of a part of each build, behind the build's name where two were compared."""
+    return [f"{label}: {line}" if label else line for label, found in of_builds(scenario, part) for line in told(found)]
 
 
 def of_builds(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pdrgate.measurands import Cost
+from pdrgate.reports.markup.columns import aligned
 from pdrgate.results.model import ChangeResult, ComparisonResult, CostResult, FunctionChange, ScenarioResult
 from pdrgate.units import Rate
 
@@ -44,7 +45,9 @@ def change_lines(changes: Sequence[FunctionChange], total: ChangeResult | None =
         return []
     what = "function" if number == 1 else f"{number} functions"
     most = f", the largest {len(largest)} changes" if number > len(largest) else ""
-    return [f"instructions per packet changed in {what}{most}:", *_columns(changes_table(largest, changes, total))]
+    table = changes_table(largest, changes, total)
+    rows = [tuple(name.upper() for name in table.head), *table.rows]
+    return [f"instructions per packet changed in {what}{most}:", *aligned(rows, indent="  ")]
 
 
 def largest_changes(changes: Sequence[FunctionChange]) -> tuple[Sequence[FunctionChange], int]:
@@ -92,15 +95,6 @@ def _calls(one: FunctionChange) -> str:
     """``2, was 1`` where it surely changed, else how often it is called."""
     before, after = (f"{calls or 0.0:.3g}" for calls in (one.calls_before, one.calls_after))
     return f"{after}, was {before}" if one.calls_changed else after
-
-
-def _columns(table: ChangesTable) -> list[str]:
-    rows = [tuple(name.upper() for name in table.head), *table.rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  " + "  ".join(f"{cell:{'<' if at == 0 else '>'}{widths[at]}s}" for at, cell in enumerate(row)).rstrip()
-        for row in rows
-    ]
 
 
 def _batch(packets: float | None) -> str:

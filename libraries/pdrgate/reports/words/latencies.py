@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pdrgate.reports.words.builds import of_builds
+from pdrgate.reports.words.builds import lines_by_build, of_builds
 from pdrgate.results.model import LatencyResult, ScenarioResult
 from pdrgate.units import Duration, Rate
 
@@ -16,17 +16,7 @@ def latency_by_build(scenario: ScenarioResult) -> Iterator[tuple[str, Sequence[L
 
 def latency_lines(scenario: ScenarioResult) -> list[str]:
     """A sentence for each build: ``latency, median and 99 %: 120 µs, 310 µs at 50 % of the PDR (9.3 kpps); …``."""
-    lines = []
-    for label, found in latency_by_build(scenario):
-        told = []
-        for one in found:
-            middle, _, tail, _ = latency_cells(one)
-            told.append(f"{middle}, {tail} at {share_in_words(one)} ({Rate(one.load)})")
-        buckets = (
-            " (the generator's buckets; what is within 15 % is judged)" if any(one.within for one in found) else ""
-        )
-        lines.append(f"{f'{label}: ' if label else ''}latency, median and 99 %: {'; '.join(told)}{buckets}")
-    return lines
+    return lines_by_build(scenario, lambda one: one.latency, _sentence)
 
 
 def latency_cells(one: LatencyResult) -> tuple[str, str, str, str]:
@@ -45,3 +35,12 @@ def latency_in_words(latency: float, within: float = 0.0) -> str:
 def share_in_words(one: LatencyResult) -> str:
     """``90 % of the PDR``."""
     return f"{100 * one.share:g} % of the PDR"
+
+
+def _sentence(found: Sequence[LatencyResult]) -> Iterator[str]:
+    told = []
+    for one in found:
+        middle, _, tail, _ = latency_cells(one)
+        told.append(f"{middle}, {tail} at {share_in_words(one)} ({Rate(one.load)})")
+    buckets = " (the generator's buckets; what is within 15 % is judged)" if any(one.within for one in found) else ""
+    yield f"latency, median and 99 %: {'; '.join(told)}{buckets}"

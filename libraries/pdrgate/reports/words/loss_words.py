@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pdrgate.reports.words.builds import of_builds
+from pdrgate.reports.words.builds import lines_by_build, of_builds
 from pdrgate.results.losses import LossResult
 from pdrgate.results.model import ScenarioResult
 
@@ -16,8 +16,4 @@ def by_build(scenario: ScenarioResult) -> Iterator[tuple[str, LossResult]]:
 
 def loss_lines(scenario: ScenarioResult) -> list[str]:
     """A sentence for each build, and one more where its account does not add up."""
-    lines = []
-    for label, found in by_build(scenario):
-        head = f"{label}: " if label else ""
-        lines += [head + told for told in (found.sentence(), found.fault) if told]
-    return lines
+    return lines_by_build(scenario, lambda one: one.losses, lambda found: filter(None, (found.sentence(), found.fault)))

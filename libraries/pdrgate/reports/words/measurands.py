@@ -41,7 +41,7 @@ def measurand_rows(scenario: ScenarioResult) -> list[MeasurandLine]:
     base = scenario.side("baseline")
     bases = {one.name: _number(one.value, one.unit) for one in (base.measurands if base else ())}
     bases |= {name: _number(change.baseline, change.unit) for name, change in changes.items()}
-    measured = {one.name: one for one in _measurands(scenario)}
+    measured = {one.name: one for one in measurands_of(scenario)}
     names = sorted(
         {**measured, **bases, **changes}, key=lambda name: name != PDR_ABOUT.name
     )  # else as they were measured
@@ -60,29 +60,22 @@ def value_in_words(value: float, unit: str) -> str:
     return unit_of(unit).said(value)
 
 
-def pdr_measurand(scenario: ScenarioResult) -> MeasurandResult | None:
-    """The PDR of a scenario as one of its measurands; None where it has none."""
-    pdr = scenario.pdr
-    if pdr is None:
-        return None
-    return MeasurandResult(
-        name=PDR_ABOUT.name,
-        unit=PDR_ABOUT.unit,
-        better=PDR_ABOUT.better,
-        value=pdr.load,
-        lower=pdr.lower,
-        upper=pdr.upper,
-    )
+def measurands_of(scenario: ScenarioResult) -> list[MeasurandResult]:
+    """The measurands of a scenario, first the PDR as the scenario tells it."""
+    others = [one for one in scenario.measurands if one.name != PDR_ABOUT.name]
+    if (pdr := scenario.pdr) is None:
+        return others
+    samples = next((one.samples for one in scenario.measurands if one.name == PDR_ABOUT.name), ())
+    first = MeasurandResult(
+        name=PDR_ABOUT.name, unit=PDR_ABOUT.unit, better=PDR_ABOUT.better, value=pdr.load, lower=pdr.lower,
+        upper=pdr.upper, samples=samples,
+    )  # fmt: skip
+    return [first, *others]
 
 
 def _number(value: float, unit: str) -> str:
     """A number beside a value that has its unit: a rate's prefix is part of it, a longer unit is not said again."""
     return unit_of(unit).number(value)
-
-
-def _measurands(scenario: ScenarioResult) -> list[MeasurandResult]:
-    pdr, others = pdr_measurand(scenario), [one for one in scenario.measurands if one.name != PDR_ABOUT.name]
-    return others if pdr is None else [pdr, *others]
 
 
 def _row(

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pdrgate.gate.verdicts.change_verdict import CHANGE_CONFIDENCE
 from pdrgate.replication import MeasurandNoise, NoiseFloor, PairsRule
 from pdrgate.replication.noise import DAYS
+from pdrgate.reports.markup.columns import aligned
 from pdrgate.stats.intervals import t_quantile
 from pdrgate.stats.pooled import Deviation
 
@@ -24,10 +25,8 @@ def noise_lines(floor: NoiseFloor, tolerances: Mapping[str, float]) -> list[str]
         tolerances: by measurand, what is accepted.
     """
     known = [floor.of(name) for name in tolerances if name in floor.measurands]
-    rows = [_HEAD, *map(_row, known)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     title = f"{floor.pairs} pairs, {floor.boots} boots; what they deviate by, and the tolerance that pairs resolve"
-    lines = [f"  {' '.join(_justified(row, widths))}".rstrip() for row in rows]
+    lines = aligned([_HEAD, *map(_row, known)], indent="  ")
     return [title, *lines, *(f"  {_needed(one, tolerances[one.measurand])}" for one in known)]
 
 
@@ -65,8 +64,3 @@ def _needed(one: MeasurandNoise, tolerance: float) -> str:
 
 def _percent(deviation: Deviation | None) -> str:
     return _UNKNOWN if deviation is None else f"{deviation.value:.2%}"
-
-
-def _justified(row: tuple[str, ...], widths: list[int]) -> list[str]:
-    first, *others = row
-    return [first.ljust(widths[0]), *(cell.rjust(width + 1) for cell, width in zip(others, widths[1:], strict=True))]

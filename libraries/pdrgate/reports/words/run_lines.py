@@ -6,24 +6,16 @@ import time
 from collections.abc import Sequence
 
 from pdrgate.history.database.queries import ListedScenario
+from pdrgate.reports.markup.columns import aligned
 from pdrgate.units import Rate
 
-_MAIN = "PDR OR TCP"
-_HEAD = ("STARTED", "RUN", "SCENARIO", "BUILD", "VERDICT", _MAIN, "CHANGE")
-_NUMBERS = (_MAIN, "CHANGE")
+_HEAD = ("STARTED", "RUN", "SCENARIO", "BUILD", "VERDICT", "PDR OR TCP", "CHANGE")
+_NUMBERS = (5, 6)
 
 
 def entries_table(entries: Sequence[ListedScenario]) -> list[str]:
     """A line for each scenario of a run."""
-    rows = [_HEAD, *map(_cells, entries)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            f"{cell:{'>' if name in _NUMBERS else '<'}{width}s}"
-            for cell, width, name in zip(row, widths, _HEAD, strict=True)
-        ).rstrip()
-        for row in rows
-    ]
+    return aligned([_HEAD, *map(_cells, entries)], numeric=_NUMBERS)
 
 
 def moment(seconds: float) -> str:

@@ -36,14 +36,18 @@ def trend_markdown(found: Sequence[Move]) -> str:
         ]
         for move in found
     ]  # fmt: skip
-    commands = dict.fromkeys(move.command for move in found if move.worse and move.command)
     worse = sum(move.worse for move in found)
     within = dict.fromkeys(markdown_text(f"{move.series.title}: {move.sentence}") for move in found if move.within)
     blocks = [
         f"**{worse or 'Nothing'} got worse**, {len(found) - worse} got better.",
         markdown_table(head, rows, _NUMERIC),
     ]
-    return "\n\n".join([*blocks, *within, *map(block, commands)]) + "\n"
+    return "\n\n".join([*blocks, *within, *map(block, measuring_again(found))]) + "\n"
+
+
+def measuring_again(found: Sequence[Move]) -> list[str]:
+    """Commands that measure again what got worse, each once."""
+    return list(dict.fromkeys(move.command for move in found if move.worse and move.command))
 
 
 def trend_record(series: Sequence[Series], found: Sequence[Move]) -> dict[str, object]:
@@ -80,7 +84,7 @@ def _where(move: Move) -> str:
     counted = [point for point in series.points if point.counts]
     before, since = counted.index(move.before) + 1, len(counted) - counted.index(move.after)
     return (
-        f"{series.title} on {series.testbed} ({series.fingerprint}); {_day(move.before)} to {_day(move.after)}, "
+        f"{series.title} on {series.testbed} ({series.fingerprint}); {day(move.before)} to {day(move.after)}, "
         f"{before} runs before, {since} since"
     )
 
@@ -92,8 +96,9 @@ def _next(move: Move) -> str:
 
 
 def _build(point: Point) -> str:
-    return f"{code(cut(point.build))}, {_day(point)}"
+    return f"{code(cut(point.build))}, {day(point)}"
 
 
-def _day(point: Point) -> str:
+def day(point: Point) -> str:
+    """The day of a run in local time."""
     return time.strftime("%Y-%m-%d", time.localtime(point.time))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pdrgate.measurands import unit_of
 from pdrgate.reports.pages.scenario_parts import kernel_release
-from pdrgate.reports.words.measurands import PDR_ABOUT, pdr_measurand
+from pdrgate.reports.words.measurands import measurands_of
 from pdrgate.results.model import MeasurandResult, RunResult, ScenarioResult
 
 
@@ -39,10 +39,10 @@ def builds(result: RunResult) -> Iterator[BuildFigures]:
     for name, scenario in named(result):
         for side in scenario.sides:
             told = str(side.environment.get("kernel_release") or side.fingerprint.get("kernel") or "")
-            measured = _measured(scenario) if side.side == "candidate" else side.measurands
+            measured = measurands_of(scenario) if side.side == "candidate" else side.measurands
             yield BuildFigures(name, side.side, side.build, told, measured)
         if not scenario.sides:
-            yield BuildFigures(name, "candidate", "", kernel_release(scenario), _measured(scenario))
+            yield BuildFigures(name, "candidate", "", kernel_release(scenario), measurands_of(scenario))
 
 
 def slug(name: str, gap: str = "-") -> str:
@@ -53,11 +53,3 @@ def slug(name: str, gap: str = "-") -> str:
 def unit(one: MeasurandResult) -> str:
     """The unit in full: packets/s, instructions/packet."""
     return unit_of(one.unit).name
-
-
-def _measured(scenario: ScenarioResult) -> Sequence[MeasurandResult]:
-    """The measurands of a scenario, with the PDR as the scenario tells it."""
-    first = pdr_measurand(scenario)
-    samples = next((one.samples for one in scenario.measurands if one.name == PDR_ABOUT.name), ())
-    others = [one for one in scenario.measurands if one.name != PDR_ABOUT.name]
-    return [*([replace(first, samples=samples)] if first is not None else []), *others]
