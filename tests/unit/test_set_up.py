@@ -69,6 +69,15 @@ def test_two_files_of_one_name_are_told(tmp_path: Path) -> None:
         set_up_of([], [tmp_path / "a/x.nft", tmp_path / "b/x.nft"])
 
 
+def test_what_was_done_is_recorded(tmp_path: Path) -> None:
+    (tmp_path / "nat.nft").write_text("table ip a { }")
+    recorded = set_up_of(["nft -f nat.nft", "true", "undo: false"], [tmp_path / "nat.nft"]).recorded()
+    assert recorded == {
+        "step 1": "nft -f nat.nft", "step 2": "true (undo: false)",
+        "nat.nft": "SHA-256 fb7b28b50b62731bba771da0b013ec4781976a32f475b3d801b0796f220e2549",
+    }  # fmt: skip
+
+
 def test_it_is_in_the_name_and_the_title_of_a_scenario() -> None:
     plain = set_up_of(["nft -f nat.nft"])
     scenario = Scenario("ip-routing", set_up=plain)

@@ -72,6 +72,14 @@ class SetUp:
         """A word for it: its name, else its digest."""
         return self.name or self.digest
 
+    def recorded(self) -> dict[str, str]:
+        """What result.json has of it: steps by their numbers, files by their names."""
+        steps = {
+            f"step {number}": f"{step.command}{step.undo and f' ({UNDO} {step.undo})'}"
+            for number, step in enumerate(self.steps, 1)
+        }
+        return steps | {file.name: f"SHA-256 {hashlib.sha256(file.content).hexdigest()}" for file in self.files}
+
     @property
     def programs(self) -> tuple[str, ...]:
         """The programs that commands and scripts begin with."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -42,6 +42,8 @@ class BuildKeywords:
 
     def __init__(self, state: State) -> None:
         self._state = state
+        self._named_build = cache(named_build)
+        """Each build is looked for once, which takes apt a second."""
 
     @keyword
     def compare_kernel_builds(
@@ -76,7 +78,7 @@ class BuildKeywords:
         """
         session = self._state.current.session
 
-        self._compare(named_build, partial(_of_kernel, session), (baseline, candidate), boots, tolerance, budget)
+        self._compare(self._named_build, partial(_of_kernel, session), (baseline, candidate), boots, tolerance, budget)
 
     @keyword
     def count_kernel_builds(
@@ -104,7 +106,9 @@ class BuildKeywords:
                 session, self._state.asked, living, plan, test=test.name, longname=test.longname
             )  # fmt: skip
 
-        self._compare(named_build, partial(_of_kernel, session), (baseline, candidate), boots, None, budget, comparison)
+        self._compare(
+            self._named_build, partial(_of_kernel, session), (baseline, candidate), boots, None, budget, comparison
+        )
 
     @keyword(name="Compare EBPF Builds")
     def compare_ebpf_builds(

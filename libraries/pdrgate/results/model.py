@@ -591,6 +591,8 @@ class ScenarioResult:
     """Some that are not what a router makes of them; empty where all that were looked at are."""
     transfers: TransfersResult | None = None
     """Transfers of a closed loop; None where trials were measured."""
+    set_up: Mapping[str, str] = field(default_factory=dict)
+    """Steps of the scenario's own by their numbers, and its files by name with their SHA-256."""
     run: str = ""
     """The folder of its run, as seen from a result that runs were merged into; empty in a run's own."""
 

@@ -249,6 +249,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         return ScenarioResult(
             name=self.scenario.name,
             title=self.scenario.title,
+            set_up={} if self.scenario.set_up is None else self.scenario.set_up.recorded(),
             verdict=judgement.verdict,
             reason=judgement.reason,
             test=test,

@@ -203,6 +203,8 @@ def further_tables(scenario: ScenarioResult) -> Iterator[str]:
             yield html_tables.loads_table(part.assessment, part.label)
         if part.search is not None:
             yield html_tables.bounds_table(part.search, part.label)
+    if scenario.set_up:
+        yield html_tables.facts_table("The scenario's own set-up", scenario.set_up)
     if scenario.boots:
         yield html_tables.boots_table(scenario.boots, scenario.measurands)
 
