@@ -54,7 +54,7 @@ from odd_machines import Drifts, HeavyTails, Ordered, Shifts, SlowBoots
 from pastrami_replay import table
 from simulated_sut import Behaviour, IdealCurve, LoadLoss, SimulatedSut
 
-from pdrgate.gate.comparisons.pairs.pairs_shape import shape_of
+from pdrgate.gate.comparisons.pairs.pairs_shape import BuildsCurves, shape_of
 from pdrgate.gate.run.profile import BOOT_GRID, BOOT_WIDTH, PROFILES, STEADY_TOP_TRIALS, TOP_TRIALS
 from pdrgate.gate.scenarios.load_plan import grid, round_order
 from pdrgate.gate.scenarios.replicate_samples import Measurands
@@ -83,7 +83,8 @@ WITHIN = 0.003
 """Deviation of a trial from its boot's level."""
 HISTORY = 20
 SIDES: tuple[Side, Side] = ("baseline", "candidate")
-NAMES = (PartialDropRate.name, SaturationThroughput.name)
+TIMED = (PartialDropRate.about, SaturationThroughput.about)
+NAMES = tuple(one.name for one in TIMED)
 QUICK = PROFILES["quick"]
 CSIT_GOALS = tuple(
     Goal(goal.name, goal.loss_ratio, 0.005, 1.0, 1.0, 21.0, 0.5, preceding_targets=2) for goal in (NDR, PDR_GOAL)
@@ -206,8 +207,8 @@ def pdrgate(sut: Pairs, change: float, tolerance: float, source: random.Random) 
 
 def judged(ended: Ended, earlier: Sequence[Ended], change: float) -> Answer:
     shape = shape_of(
-        {}, ended.values, earlier=() if ended.contradictions else [one.values for one in earlier],
-        contradictions=ended.contradictions, loss_ratio=PDR_GOAL.loss_ratio, scenario="simulated",
+        TIMED, ended.values, earlier=() if ended.contradictions else [one.values for one in earlier],
+        contradictions=ended.contradictions,
     )  # fmt: skip
     veto = shape.veto(ended.standing, {})
     told = ended.standing.changes[0]
@@ -425,7 +426,7 @@ def ill(curve: Callable[[float], LoadLoss], modes: tuple[float, ...], seed: int,
                 values[name][side] += (found[name] or 0.0,)
         standing = rule.standing(_samples(values, tolerance))
         if standing.verdict is not None:
-            shape = shape_of(trials, values, loss_ratio=PDR_GOAL.loss_ratio, scenario="simulated")
+            shape = shape_of(TIMED, values, trials=trials, curves=BuildsCurves(PDR_GOAL.loss_ratio, "simulated"))
             veto = shape.veto(standing, dict(zip(SIDES, SIDES, strict=True)))
             return Answer(str(veto.verdict if veto else standing.verdict), number, seconds)
     raise AssertionError("the rule ends at its most pairs")

@@ -32,7 +32,7 @@ from scipy.stats import ttest_ind
 from pdrgate.gate.comparisons.pairs.pairs_shape import shape_of
 from pdrgate.gate.judged_again.file_comparison import values_by_run
 from pdrgate.gate.verdicts.change_verdict import unpaired_changes
-from pdrgate.measurands import PartialDropRate, SaturationThroughput
+from pdrgate.measurands import OF_TRIALS, PartialDropRate, SaturationThroughput, compared_of
 from pdrgate.replication import PairsRule, Samples
 from pdrgate.replication.samples import gravest_change
 from pdrgate.search.goals import PDR_GOAL
@@ -88,7 +88,7 @@ def in_pairs(baseline: Runs, candidate: Runs, tolerance: float, source: random.R
         standing = rule.standing(samples)
         if standing.verdict is not None:
             values = {one.measurand: {"baseline": one.baseline, "candidate": one.candidate} for one in samples}
-            shape = shape_of({}, values, loss_ratio=PDR_GOAL.loss_ratio, scenario="replayed")  # type: ignore[arg-type]
+            shape = shape_of(compared_of(OF_TRIALS), values)
             veto = shape.veto(standing, {})
             return str(veto.verdict if veto else standing.verdict), count
     raise AssertionError("the rule ends at its most pairs")

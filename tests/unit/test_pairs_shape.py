@@ -10,7 +10,9 @@ import pytest
 from curves import EarlyLoss, Livelock
 from simulated_sut import Behaviour, IdealCurve, LoadLoss, SimulatedSut
 
-from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape, shape_of
+from pdrgate.gate.comparisons.pairs.pairs_shape import BuildsCurves, PairsShape, shape_of
+from pdrgate.measurands import OF_TRIALS, Cost, SaturationThroughput, compared_of
+from pdrgate.phase import Phase
 from pdrgate.replication import Contradiction, PairsRule, Samples, Standing
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement, Verdict
@@ -20,6 +22,7 @@ from pdrgate.trial import Trial
 LOADS = (50e3, 70e3, 125e3, 160e3, 200e3)
 LABELS = {"baseline": "a.deb", "candidate": "b.deb"}
 SIDES: tuple[Side, Side] = ("baseline", "candidate")
+COMPARED = compared_of(OF_TRIALS)
 
 Curves = dict[Side, Callable[[float], LoadLoss]]
 
@@ -40,7 +43,7 @@ def judged(
             values[side].append(own[-1].forwarding_rate)
     names = ("PDR", "saturation throughput")
     samples = {name: {side: tuple(values[side]) for side in SIDES} for name in names}
-    shape = shape_of(trials, samples, loss_ratio=0.005, scenario="s")
+    shape = shape_of(COMPARED, samples, trials=trials, curves=BuildsCurves(0.005, "s"))
     standing = PairsRule().standing(
         [
             Samples(name, "packets/s", "higher", 0.02, own["baseline"], own["candidate"])
@@ -145,7 +148,7 @@ def over_boots(baseline: Sequence[float], candidate: Sequence[float]) -> Judgeme
         name: {"baseline": tuple(1e6 * value for value in baseline), "candidate": tuple(1e6 * v for v in candidate)}
         for name in ("PDR", "saturation throughput")
     }
-    shape = shape_of({}, samples, loss_ratio=0.005, scenario="s")  # type: ignore[arg-type]
+    shape = shape_of(COMPARED, samples)
     return shape.veto(Standing((), Verdict.PASS), LABELS)
 
 
@@ -183,8 +186,81 @@ def test_a_ratio_that_drifts_is_no_number_however_far_from_the_tolerance() -> No
         name: {"baseline": (1e6,) * 16, "candidate": tuple(1e6 * (0.95 - 0.004 * number) for number in range(16))}
         for name in ("PDR", "saturation throughput")
     }
-    shape = shape_of({}, samples, loss_ratio=0.005, scenario="s")  # type: ignore[arg-type]
+    shape = shape_of(COMPARED, samples)
     found = shape.veto(Standing((), Verdict.REGRESSION), LABELS)
     assert found is not None
     assert found.verdict is Verdict.UNSTABLE
     assert "relative to the baseline's changes by -6" in found.reason
+
+
+# --- Without a PDR: guests that stay up are judged by cost, and by what they forward at saturation ---
+
+
+def at_saturation(flips: Sequence[float] = (1.0,), candidate: Sequence[float] = (1.0,), boots: int = 8) -> PairsShape:
+    """The shape of boots that were offered one overload, three times each, and counted.
+
+    Args:
+        flips: what a boot's trials are relative to its level, in turn.
+        candidate: the levels of its boots, in turn.
+    """
+    source = random.Random(5)
+    trials: dict[Side, list[Trial]] = {side: [] for side in SIDES}
+    rates: dict[Side, list[float]] = {side: [] for side in SIDES}
+    for number in range(boots):
+        for side in SIDES:
+            level = source.gauss(100e3, 200.0) * (candidate[number % len(candidate)] if side == "candidate" else 1.0)
+            own = [level * flips[(3 * number + each) % len(flips)] * source.gauss(1, 0.001) for each in range(3)]
+            trials[side] += [
+                Trial(
+                    200e3, 1.0, 200_000, int(rate), sending_time=1.0, phase=Phase.SATURATION,
+                    boot=f"{side}-{number}", side=side, pair=number + 1,
+                )
+                for rate in own
+            ]  # fmt: skip
+            rates[side].append(max(own))
+    samples = {
+        SaturationThroughput.name: {side: tuple(rates[side]) for side in SIDES},
+        Cost.name: dict.fromkeys(SIDES, (1000.0,) * boots),
+    }
+    return shape_of((SaturationThroughput.about, Cost.about), samples, trials=trials)
+
+
+def test_boots_without_a_pdr_have_a_shape_and_no_curve() -> None:
+    shape = at_saturation()
+    assert shape.pairs == 8
+    assert shape.assessments == {}
+    assert {check.passed for check in shape.levels} == {True}
+    assert not any("PDR" in check.sentence for check in (*shape.levels, *shape.ratios))
+    assert shape.veto(Standing((), Verdict.PASS), LABELS) is None
+
+
+def test_trials_that_flip_within_boots_are_seen_without_a_curve() -> None:
+    found = at_saturation(flips=(1.0, 0.8, 1.0, 0.8, 1.0)).veto(Standing((), Verdict.PASS), LABELS)
+    assert found is not None
+    assert found.verdict is Verdict.UNSTABLE
+    assert "saturation throughput within its boots" in found.reason
+
+
+def test_a_build_that_comes_up_at_two_levels_is_seen_without_a_curve() -> None:
+    shape = at_saturation(candidate=(1.0, 0.9, 1.0, 1.0, 0.9, 0.9, 1.0, 0.9), boots=16)
+    found = shape.veto(Standing((), Verdict.PASS), LABELS)
+    assert found is not None
+    assert found.verdict is Verdict.UNSTABLE
+    assert "saturation throughput" in found.reason
+
+
+def test_cost_alone_has_no_shape_that_time_could_spoil() -> None:
+    samples = {Cost.name: dict.fromkeys(SIDES, (1000.0, 1001.0))}
+    assert shape_of((Cost.about,), samples) == PairsShape(2, {}, (), ())
+
+
+def test_loads_that_only_some_boots_were_offered_tell_nothing_within_boots() -> None:
+    """A boot that is faster than its load is offered more: its trials are of two loads, and of two rates."""
+    one = Trial(100e3, 1.0, 100_000, 90_000, sending_time=1.0, phase=Phase.SATURATION, side="baseline")
+    more = dataclasses.replace(one, intended_load=150e3, offered=150_000)
+    trials = [dataclasses.replace(trial, boot=str(boot)) for boot in range(4) for trial in (one, one, one)]
+    trials += [dataclasses.replace(more, forwarded=count, boot="0") for count in (90_000, 60_000, 90_000, 60_000)]
+    samples = {SaturationThroughput.name: dict.fromkeys(SIDES, (90000.0,) * 4)}
+    shape = shape_of((SaturationThroughput.about,), samples, trials={"baseline": trials})
+    assert shape.levels[-1].passed is True  # of the trials that all boots have, and not too few
+    assert shape.veto(Standing((), Verdict.PASS), LABELS) is None

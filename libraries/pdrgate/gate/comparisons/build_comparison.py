@@ -10,7 +10,7 @@ from pdrgate.gate.comparisons.cold_boots.curve_boots import CurveBoots
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.comparisons.pairs.compared_stretches import ComparedStretches
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
-from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape, shape_of
+from pdrgate.gate.comparisons.pairs.pairs_shape import BuildsCurves, PairsShape, shape_of
 from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.progress import Estimate, Progress
@@ -50,9 +50,10 @@ class ComparedTrials(ComparedStretches[Trial]):
         self, samples: Mapping[str, Mapping[Any, tuple[float, ...]]], stretches: Sequence[Trial], earlier: Earlier
     ) -> PairsShape:
         return shape_of(
-            {side: [one for one in stretches if one.side == side] for side in self.task.builds}, samples,
+            self.compared, samples,
+            trials={side: [one for one in stretches if one.side == side] for side in self.task.builds},
+            curves=BuildsCurves(self._loss_ratio, self.task.scenario.name),
             earlier=earlier.samples, contradictions=earlier.contradictions,
-            loss_ratio=self._loss_ratio, scenario=self.task.scenario.name,
         )  # fmt: skip
 
     def progress(

@@ -10,7 +10,7 @@ from pdrgate.gate.comparisons.cold_boots.boots import Boots
 from pdrgate.gate.comparisons.cold_boots.one_boot import Boot
 from pdrgate.gate.comparisons.pairs.compared_stretches import ComparedStretches
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
-from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape, shape_of_transfers
+from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape, shape_of
 from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.progress import Estimate
@@ -80,7 +80,9 @@ class ComparedTransfers(ComparedStretches[Transfer]):
     def shape(
         self, samples: Mapping[str, Mapping[Any, tuple[float, ...]]], stretches: Sequence[Transfer], earlier: Earlier
     ) -> PairsShape:
-        return shape_of_transfers(samples, earlier=earlier.samples, contradictions=earlier.contradictions)
+        return shape_of(
+            self.compared, samples, earlier=earlier.samples, contradictions=earlier.contradictions
+        )  # fmt: skip
 
     def progress(
         self, one: Transfer, now: Sequence[Transfer], count: int, left: Estimate | None, *, replayed: bool

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 
 from pdrgate.errors import DataError
-from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape, shape_of, shape_of_transfers
+from pdrgate.gate.comparisons.pairs.pairs_shape import BuildsCurves, shape_of
 from pdrgate.gate.judged_again.sets_of_trials import StoredSet, WantedSet, check_comparable, goal_of_sets, stored_set
 from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.gate.scenarios.transfer_run import TransferMeasurands
@@ -203,14 +203,12 @@ def _by_pairs(
     of_boots: dict[str, Mapping[Side, tuple[float, ...]]] = {
         one.measurand: {"baseline": one.baseline, "candidate": one.candidate} for one in samples
     }
-    shape: PairsShape
-    if first.transfers:
-        shape = shape_of_transfers(of_boots)
-    else:
-        shape = shape_of(
-            dict(zip(_SIDES, (first.trials, second.trials), strict=True)), of_boots,
-            loss_ratio=loss_ratio, scenario="trials of",
-        )  # fmt: skip
+    trials: dict[Side, Sequence[Trial]] = dict(zip(_SIDES, (first.trials, second.trials), strict=True))
+    shape = shape_of(
+        first.compared, of_boots,
+        trials=None if first.transfers else trials,
+        curves=None if first.transfers else BuildsCurves(loss_ratio, "trials of"),
+    )  # fmt: skip
     return PairsRule().told(standing, samples), shape.veto(
         standing, {side: str(one.path) for side, one in zip(_SIDES, (first, second), strict=True)}
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from pdrgate.measurands import OF_TRANSFERS, OF_TRIALS, Description, PartialDropRate, TcpThroughput, compared_of
+from pdrgate.measurands import Description, PartialDropRate
 from pdrgate.phase import OF_CURVE, Phase
 from pdrgate.replication import Contradiction, Standing
 from pdrgate.results.model import Side
@@ -89,51 +89,59 @@ class PairsShape:
         return self.slow[0].sentence if self.slow else ""
 
 
+@dataclass(frozen=True, slots=True)
+class BuildsCurves:
+    """The load-loss curves of two builds, which a PDR is told by."""
+
+    loss_ratio: float
+    """The PDR's."""
+    scenario: str
+    """What a reason calls the curves by."""
+
+    def assessed(
+        self, trials: Mapping[Side, Sequence[Trial]], pdrs: Mapping[Side, Sequence[float]]
+    ) -> Mapping[Side, Assessment]:
+        """Each build's curve over all its boots, judged by PASTRAMI."""
+        return {
+            side: assess(
+                [trial for trial in own if trial.phase in OF_CURVE], plr_threshold=self.loss_ratio,
+                over_time=False, spare_dips=True, pdr=mean(pdrs[side]), source=f"{self.scenario} {side}",
+            )
+            for side, own in trials.items()
+        }  # fmt: skip
+
+
 def shape_of(
-    trials: Mapping[Side, Sequence[Trial]],
+    measurands: Sequence[Description],
     samples: SamplesBySide,
     *,
+    trials: Mapping[Side, Sequence[Trial]] | None = None,
+    curves: BuildsCurves | None = None,
     earlier: Sequence[SamplesBySide] = (),
     contradictions: Sequence[Contradiction] = (),
-    loss_ratio: float,
-    scenario: str,
 ) -> PairsShape:
-    """The shape of a comparison.
+    """The shape of a comparison, by the measurands that its boots were measured for.
 
     Args:
-        trials: of all whole pairs, by side.
-        samples: of the PDR and the saturation throughput, at least.
-        earlier: the same of earlier tries. Ratios are one series over all tries; the levels of boots are told by each
-            try for itself, for the machine may have another speed in each.
+        measurands: those that are compared. The essential ones have a shape; all boots have the first.
+        samples: of the first and of the essential ones, at least.
+        trials: of all whole pairs, by side; None where transfers were measured.
+        curves: what is asked of the trials' load-loss curves; None where no PDR was measured. One needs the PDR's
+            samples.
+        earlier: the samples of earlier tries. Ratios are one series over all tries; the levels of boots are told by
+            each try for itself, for the machine may have another speed in each.
         contradictions: of earlier tries that do not count.
-        loss_ratio: the PDR's.
     """
     tries = (*earlier, samples)
-    levels, ratios, slow = _over_boots(compared_of(OF_TRIALS), tries)
+    trials = trials or {}
+    levels, ratios, slow = _over_boots(measurands, tries)
     levels += [
         one_level_within(f"{side}'s saturation throughput within its boots", _at_most(own))
         for side, own in trials.items()
     ]
-    assessments = {
-        side: assess(
-            [trial for trial in own if trial.phase in OF_CURVE], plr_threshold=loss_ratio,
-            over_time=False, spare_dips=True, pdr=mean(samples[PartialDropRate.name][side]),
-            source=f"{scenario} {side}",
-        )
-        for side, own in trials.items()
-    }  # fmt: skip
-    pairs = sum(len(one[PartialDropRate.name]["baseline"]) for one in tries)
+    assessments = curves.assessed(trials, samples[PartialDropRate.name]) if curves is not None else {}
+    pairs = sum(len(one[measurands[0].name]["baseline"]) for one in tries)
     return PairsShape(pairs, assessments, tuple(levels), tuple(ratios), tuple(contradictions), tuple(slow))
-
-
-def shape_of_transfers(
-    samples: SamplesBySide, *, earlier: Sequence[SamplesBySide] = (), contradictions: Sequence[Contradiction] = ()
-) -> PairsShape:
-    """The shape of a comparison of closed loops, which have no curve: of their throughput from boot to boot."""
-    tries = (*earlier, samples)
-    levels, ratios, slow = _over_boots(compared_of(OF_TRANSFERS), tries)
-    pairs = sum(len(one[TcpThroughput.name]["baseline"]) for one in tries)
-    return PairsShape(pairs, {}, tuple(levels), tuple(ratios), tuple(contradictions), tuple(slow))
 
 
 def _over_boots(
@@ -193,6 +201,14 @@ def _relative_deviation(values: Sequence[float]) -> float:
 def _at_most(trials: Sequence[Trial]) -> list[list[float]]:
     """The forwarding rates of each boot at the highest load that all boots were offered."""
     sound = [trial for trial in trials if trial.sound]
-    highest = max((trial.intended_load for trial in sound if trial.phase == Phase.REPEAT), default=0.0)
+    offered = {trial.intended_load for trial in sound if trial.phase == Phase.REPEAT} or _of_saturation(sound)
+    highest = max(offered, default=0.0)
     boots = by_boot([trial for trial in sound if trial.intended_load == highest])
     return [[trial.forwarding_rate for trial in own] for own in boots.values()]
+
+
+def _of_saturation(trials: Sequence[Trial]) -> set[float]:
+    """The loads that all boots were offered to saturate them; of a curve there are higher ones that only some were."""
+    boots = by_boot([trial for trial in trials if trial.phase == Phase.SATURATION]).values()
+    each = [{trial.intended_load for trial in own} for own in boots]
+    return set.intersection(*each) if each else set()
