@@ -24,7 +24,7 @@ SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=de
 
 _KVM = Path("/dev/kvm")
 _UIDS = range(61184, 65520)
-"""Those that systemd gives to services without a user of theirs: no file and no person has one."""
+"""systemd gives these uids to services without a user of their own: no file and no person has one."""
 _SETGID, _SETUID = 6, 7
 """Bits of capabilities(7)."""
 
@@ -96,7 +96,7 @@ def _closed_to_others(program: Path) -> Path | None:
 
 
 def _free_uid() -> int | None:
-    """One that this user namespace has, and nobody bears."""
+    """Return a uid that this user namespace maps and that no user has."""
     known = [range(int(first), int(first) + int(count)) for first, _, count in map(str.split, _maps())]
     for _ in range(20):
         uid = secrets.choice(_UIDS)

@@ -88,7 +88,7 @@ class GuestConsole:
         return self._reader.count
 
     def faults(self) -> tuple[Crash, ...]:
-        """Those on it so far. Only what is new is read."""
+        """Return the faults on the console so far. Only what is new is read."""
         while chunk := self._bytes(self._read, _CHUNK):
             self._read += len(chunk)
             self._reader.read(self._decoder.decode(chunk))

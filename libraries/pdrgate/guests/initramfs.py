@@ -151,7 +151,7 @@ def cpio(files: Mapping[str, ArchiveEntry]) -> bytes:
 
 
 def _with_parents(files: Mapping[str, ArchiveEntry]) -> dict[str, ArchiveEntry]:
-    """With every folder on the way; sorting puts it before what is in it."""
+    """Add every parent folder; sorting puts a folder before what is in it."""
     full = dict(files)
     for name in files:
         for parent in PurePosixPath(name).parents:

@@ -21,7 +21,7 @@ _START = """\
 sh -c 'kill -STOP $$; while :; do :; done' >/dev/null 2>&1 &
 until grep -q '^State:.T' /proc/$!/status; do :; done
 echo $!"""
-"""By itself it stands still only once its program is there."""
+"""The program stops itself; the script returns only once it has stopped."""
 
 
 class FunctionObserver:

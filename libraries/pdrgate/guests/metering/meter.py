@@ -57,14 +57,14 @@ class Counts:
 
     instructions: int
     halted: float
-    """In which the CPU had nothing to do."""
+    """Time in which the CPU had nothing to do."""
     halts: int
     held: float
-    """In which it waited, to be no faster than its speed."""
+    """Time in which the plugin kept the CPU waiting, so that it was no faster than its speed."""
     lost: float
-    """In which it should have run and did not, beyond what is made good."""
+    """Time in which the CPU should have run and did not, beyond what is made good."""
     arrears: float
-    """By which it is behind now; it will make up for that at full speed."""
+    """Time by which the CPU is behind now. It makes up for that at full speed."""
     time: float
     """When these counts were read, on this machine's monotonic clock."""
 
@@ -94,13 +94,13 @@ class Followed:
     """
 
     address: npt.NDArray[np.uint64]
-    """By chain, what was called, or where one was first seen whose caller nobody knows."""
+    """Address that each chain's call went to, or where a chain was first seen whose caller is not known."""
     caller: npt.NDArray[np.int64]
-    """By chain, the one before it."""
+    """Number of each chain's calling chain."""
     called_from: npt.NDArray[np.int64]
-    """By chain, the block of that one that made the call."""
+    """Number of the block that made each chain's call."""
     chain: npt.NDArray[np.int64]
-    """By step, in which chain a block ran."""
+    """Number of the chain in which each step's block ran."""
     block: npt.NDArray[np.int64]
     executions: npt.NDArray[np.uint64]
     blocks: Executed
@@ -270,7 +270,7 @@ class VcpuMeter:
 
 
 def _offset(kind: np.dtype[np.void], name: str) -> int:
-    """Where a field begins."""
+    """Return at which byte of a record a field begins."""
     fields = kind.fields
     assert fields is not None
     return fields[name][1]

@@ -28,7 +28,7 @@ STEPS = (25_000_000, 100_000_000, 400_000_000)
 the same from one hour to the next."""
 
 _SHARE = 0.4
-"""Of what it did unheld; a step asks for no more, so that others can have the machine too."""
+"""Largest share of the unheld speed that a step asks for. Others need the rest of the machine."""
 
 _SHOWN = 0.5
 """Seconds in which a guest shows how fast it is."""
@@ -40,7 +40,7 @@ _BUSY = 3600.0
 """Seconds after which a machine that was too busy for a speed is looked at once more."""
 
 _RUNS = 32
-"""Of which it is remembered at what speed their guests run: more than can be under way at once."""
+"""Number of runs whose speed is remembered: more than can be under way at once."""
 
 _LATE = 0.002
 """Share of a trial that its CPU may lose: what it forwards is wrong by as much."""

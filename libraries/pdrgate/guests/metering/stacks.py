@@ -19,7 +19,7 @@ LEAST_STACK = 1e-3
 _UNCALLED = re.compile(
     r"asm_|irq_entries_start$|common_interrupt|error_entry$|paranoid_|handle_softirqs$|__do_softirq$|do_softirq_own_stack$"
 )
-"""Where interrupts enter, and what is done after them: whoever ran then has not asked for it."""
+"""Functions that enter an interrupt or do the work after one. The code that it interrupted did not call them."""
 
 
 class StackObserver:
@@ -71,7 +71,7 @@ def stacks(followed: Followed, symbols: KernelSymbols) -> Stacks:
 
 
 def _rooted(found: Stacks) -> Stacks:
-    """With those whose caller is not known put to where the same function was called most."""
+    """Put each stack whose caller is not known to where the same function was called most."""
     inclusive = with_callees(found)
     most: dict[str, str] = {}
     for whole in sorted(inclusive, key=inclusive.__getitem__):

@@ -44,14 +44,14 @@ _NO_ENTRY = re.compile(r"\.(?:part|cold)\b")
 
 @dataclass(frozen=True, slots=True, order=True)
 class KernelSymbol:
-    """Where a piece of code begins, and its name as the kernel has it."""
+    """A symbol is the address where a piece of code begins, and the kernel's name for it."""
 
     address: int
     name: str
 
 
 class KernelSymbols:
-    """Where the functions of a kernel that runs lie."""
+    """Addresses and names of the functions of a running kernel."""
 
     def __init__(self, symbols: Iterable[KernelSymbol]) -> None:
         chosen: dict[int, str] = {}
@@ -93,7 +93,7 @@ class KernelSymbols:
 
     @classmethod
     def load(cls, path: Path, base: int) -> Self:
-        """Those that `save` wrote, of a kernel that begins at ``base``."""
+        """Load the symbols that `save` wrote, for a kernel that begins at ``base``."""
         found = cls(())
         with np.load(path) as kept:
             found._address = np.concatenate((found._address, kept["offset"] + np.uint64(base)))
@@ -116,13 +116,13 @@ class KernelSymbols:
         return [self._names[number] for number in self._numbers(addresses)]
 
     def begin(self, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-        """Of each address, whether a function begins there, so that to go there is to call it."""
+        """Tell for each address whether a function begins there, so that to go there is to call it."""
         at = np.searchsorted(self._address, addresses, side="right") - 1
         found: npt.NDArray[np.bool_] = (self._address[at] == addresses) & self._entry[at]
         return found
 
     def _numbers(self, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        """Of each address, the number of its function's name."""
+        """Return for each address the number of its function's name."""
         at = np.searchsorted(self._address, addresses, side="right") - 1
         beyond = addresses - self._address[at] >= _LARGEST
         found: npt.NDArray[np.int64] = np.where(addresses == 0, 1, np.where(beyond, 0, self._function[at]))
@@ -155,7 +155,7 @@ def tells_symbols(guest: Host) -> bool:
 
 
 def _base(guest: Host) -> int:
-    """Where the kernel's code begins; 0 when it does not say."""
+    """Return the address where the kernel's code begins; 0 when the kernel does not tell it."""
     # Debian's kernels show root all of it as they are; others may not.
     guest.run("sh", "-c", "echo 0 >/proc/sys/kernel/kptr_restrict", check=False)
     told = guest.run("grep", "-m", "1", " T _text$", "/proc/kallsyms", check=False).stdout.split()
@@ -203,7 +203,7 @@ def _kernel(guest: Host, image: Path, base: int, cache: Path) -> Path:
 
 @lru_cache(maxsize=8)
 def _digest(image: Path, changed: int, size: int) -> str:
-    """Of the file's content, read once; ``changed`` and ``size`` are of the file that it was asked of."""
+    """Return the digest of a file's content. ``changed`` and ``size`` make the cache forget a file that changed."""
     with image.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -224,5 +224,5 @@ def _later(guest: Host) -> list[KernelSymbol]:
 
 
 def _rank(name: str) -> tuple[bool, int, int, str]:
-    """Of several names for one address the one that people use: the lowest. Marks of the linker are no functions."""
+    """Rank the names of one address: people use the lowest. Marks of the linker are no functions."""
     return _MARK.search(name) is not None, len(name) - len(name.lstrip("_")), len(name), name
