@@ -12,6 +12,7 @@ import msgspec
 
 from pdrgate.cause import Cause, of_an_earlier_version
 from pdrgate.errors import without_value
+from pdrgate.fate import Fate
 from pdrgate.phase import Phase
 
 STANDING, STANDING_SHARE = 128, 0.05
@@ -88,7 +89,8 @@ class Trial:
     offered: int
     """Packets the generator really put in front of the SUT, refused ones included."""
     forwarded: int
-    """This trial's own packets that came back, drained ones included."""
+    """This trial's own packets that were handled, as its fate says: that came back, where they are to be forwarded.
+    Drained ones are included."""
     drained: int = 0
     """Part of the forwarded packets that came back only after sending had ended."""
     unsent: int = 0
@@ -98,7 +100,12 @@ class Trial:
     stray: int = 0
     """Packets seen at the receiver that are not this trial's: kept apart, never counted as forwarded."""
     returned: int = 0
-    """This trial's own packets that came back on the port that they were sent from: sent back, not forwarded."""
+    """This trial's own packets that came back on a port that does not count: on the one that they were sent from, where
+    they are to be forwarded; on the other one, where they are to be returned."""
+    left: int = 0
+    """Where packets are counted as the SUT takes them in: those that came back all the same, by any port."""
+    fate: Fate = "forwarded"
+    """What counts as handled."""
     looked_at: int = 0
     """Frames that came back and were compared with what the data path must make of them."""
     frames: tuple[CarriedFrame, ...] = ()
@@ -147,7 +154,18 @@ class Trial:
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0):
                 raise ValueError(f"{name} is {value!r}: it must be finite and not negative")
-        for name in ("offered", "forwarded", "drained", "unsent", "refused", "stray", "returned", "pair", "repeat"):
+        for name in (
+            "offered",
+            "forwarded",
+            "drained",
+            "unsent",
+            "refused",
+            "stray",
+            "returned",
+            "left",
+            "pair",
+            "repeat",
+        ):
             value = getattr(self, name)
             if value < 0:
                 raise ValueError(f"{name} is {value!r}: a count cannot be negative")

@@ -109,7 +109,7 @@ def test_every_field_of_a_question_is_in_its_name() -> None:
     other = {
         "data_path": "ipv4-routing", "pinning": "2 cpus", "frame_size": 128, "directions": 2, "receivers": 2,
         "socket_buffer": 4096, "call": "recvmmsg", "overload": 8, "gro": "off",
-        "cpu_shares": (50,), "background": 2, "tcp": TcpStreams(2), "set_up": set_up_of(["true"]),
+        "cpu_shares": (50,), "background": 2, "fate": "dropped", "tcp": TcpStreams(2), "set_up": set_up_of(["true"]),
     }  # fmt: skip
     for field in dataclasses.fields(Scenario):
         delivers = field.name in ("receivers", "socket_buffer", "call", "busy_poll", "cpu_shares", "background")

@@ -20,6 +20,7 @@ from pdrgate.bpf.programs import (
 from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.data_paths.contract import Hop, Port
 from pdrgate.errors import TestbedError
+from pdrgate.fate import Fate
 from pdrgate.hosts.host import CommandError, Host
 
 COUNTERS = "pdrgate_counts"
@@ -77,9 +78,16 @@ def sut_names(hop: Hop) -> dict[str, str]:
 
 
 class AttachedXdp:
-    """The program is at all ports, in one mode."""
+    """The program is at all ports, in one mode.
 
-    def __init__(self, hops: Sequence[Hop], build: BpfBuild, wanted: WantedMode, sent: Sent) -> None:
+    Args:
+        fate: of packets. A cpumap, which steers native XDP in namespaces, drops what its program sends back, and tells
+            nobody how much waits in it: ``auto`` leaves what is neither forwarded nor delivered to generic XDP there.
+    """
+
+    def __init__(
+        self, hops: Sequence[Hop], build: BpfBuild, wanted: WantedMode, sent: Sent, fate: Fate = "forwarded"
+    ) -> None:
         self._hops = hops
         self._build = build
         self._wanted: WantedMode = "generic" if build.setup.attach == "xdp-generic" else wanted
@@ -89,6 +97,9 @@ class AttachedXdp:
         self.driver = ""
         self.why = "asked for" if self._wanted == "generic" else ""
         """Why it is not a faster mode."""
+        steered = any(port.steering for hop in hops for port in hop.ports)
+        if self._wanted == "auto" and steered and fate not in ("forwarded", "delivered"):
+            self._wanted, self.why = "generic", "a cpumap can only forward"
 
     @property
     def words(self) -> str:

@@ -17,6 +17,7 @@ from pdrgate.data_paths.set_up import SetUp
 from pdrgate.data_paths.set_up_path import SetUpPath
 from pdrgate.data_paths.tcp_streams import CONTROLS, StreamDirection, TcpStreams
 from pdrgate.errors import TestbedError
+from pdrgate.fate import Fate
 from pdrgate.knobs import ChangeLog
 
 __all__ = [
@@ -46,6 +47,7 @@ def data_path(
     streams: TcpStreams | None = None,
     changes: ChangeLog | None = None,
     *,
+    fate: Fate = "forwarded",
     set_up: SetUp | None = None,
     stays: bool = True,
     told: Callable[[str], None] = lambda line: None,
@@ -57,6 +59,7 @@ def data_path(
             where that has none.
         receivers: who receives, where packets end at the SUT.
         streams: of TCP, where it talks that.
+        fate: what counts as handled, where that makes a difference to how it is set up.
         changes: where what it sets of TCP is noted first, for no testbed knows of that; None: it ends with the hosts.
         set_up: what a user's own steps do on top of it.
         stays: whether the hosts outlive the path, so that what the steps made is taken away.
@@ -71,7 +74,7 @@ def data_path(
     path = DATA_PATHS[name]
     build = None if program is None else bpf_build(program, path.program)
     own = build if path.program is not None else None
-    made = path.make(PathAsked(own, receivers or Receivers(), streams or TcpStreams(), changes))
+    made = path.make(PathAsked(own, receivers or Receivers(), streams or TcpStreams(), fate, changes))
     if set_up is not None:
         made = SetUpPath(made, set_up, stays=stays, told=told)
-    return made if build is None or path.program is not None else ProgramBefore(made, build)
+    return made if build is None or path.program is not None else ProgramBefore(made, build, fate)

@@ -11,11 +11,9 @@ from pdrgate.data_paths.contract import DataPath
 from pdrgate.data_paths.receivers import Receivers
 from pdrgate.data_paths.slowdowns import Slowdown
 from pdrgate.data_paths.tcp_streams import TcpStreams
+from pdrgate.fate import Fate
 from pdrgate.knobs import ChangeLog
 from pdrgate.traffic.frames import Frames
-
-Fate = Literal["forwarded", "delivered"]
-"""What counts as handled: a packet that comes back from a router, or one that a program of the SUT's has read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +24,7 @@ class PathAsked:
     """The eBPF build under test; None: pdrgate's own, where the path runs one."""
     receivers: Receivers = field(default_factory=Receivers)
     streams: TcpStreams = field(default_factory=TcpStreams)
+    fate: Fate = "forwarded"
     changes: ChangeLog | None = None
     """Where a setting that no testbed knows of is noted before it is changed; None: it ends with the hosts."""
 

@@ -17,6 +17,7 @@ from pdrgate.data_paths.contract import DataPath, Hop
 from pdrgate.data_paths.kernel_network import KernelNetwork
 from pdrgate.data_paths.steps import Step, SteppedPath
 from pdrgate.errors import TestbedError
+from pdrgate.fate import Fate
 from pdrgate.traffic.closed_loop import ClosedLoop
 from pdrgate.traffic.delivery import Arrivals
 
@@ -72,8 +73,9 @@ class ProgramBefore:
     Satisfies `DataPath`, as the path beneath does.
     """
 
-    def __init__(self, path: DataPath, build: BpfBuild) -> None:
+    def __init__(self, path: DataPath, build: BpfBuild, fate: Fate = "forwarded") -> None:
         self._path = path
+        self._fate = fate
         self._build = build
         self._sent = Sent()
         self._steps: list[AttachedXdp | AttachedTc] = []
@@ -121,7 +123,7 @@ class ProgramBefore:
     def apply(self, hops: Sequence[Hop]) -> None:
         self._path.apply(hops)
         steps: list[AttachedXdp | AttachedTc] = (
-            [AttachedXdp(hops, self._build, "auto", self._sent)]
+            [AttachedXdp(hops, self._build, "auto", self._sent, self._fate)]
             if self._build.kind == "xdp"
             else [AttachedTc(hop, self._build, self._sent) for hop in hops]
         )

@@ -11,6 +11,7 @@ from robot.api.deco import keyword
 from pdrgate.builds.program_setup import Filling, filling_of_file, variables
 from pdrgate.data_paths.catalogue import DATA_PATHS, UNDER_STEPS, Call, SetUp, StreamDirection
 from pdrgate.data_paths.set_up import named_set_up, set_up_of
+from pdrgate.fate import Fate
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.scenario_file import scenario_of
 from pdrgate.keywords.state import State
@@ -229,6 +230,16 @@ class ScenarioKeywords:
     def _set_up_programs(self, **changes: Any) -> None:
         self._state.describe()
         self._state.test.setup = dataclasses.replace(self._state.test.setup, **changes)
+
+    @keyword
+    def what_counts_is(self, fate: Fate) -> None:
+        """Says what counts as handled, where the data path's own word for it does not hold: all else is loss.
+
+        ``forwarded``: packets that leave by the other port; ``returned``: by the port that they came in; ``dropped``:
+        that a program or a rule drops; ``passed``: that reach the SUT's own sockets, or that the kernel's router sends
+        on; ``handled``: that the SUT takes in, whatever becomes of them then.
+        """
+        self._state.describe(fate=fate)
 
     @keyword
     def send_latency_probes(self, rate: Rate = Rate(1000)) -> None:  # noqa: B008 - a frozen number

@@ -13,6 +13,7 @@ from assertionengine import AssertionOperator, verify_assertion
 
 from pdrgate.builds.program_setup import ProgramSetup
 from pdrgate.errors import TestbedError, UsageError
+from pdrgate.fate import INSIDE
 from pdrgate.gate.comparisons.by_scenario import AnyComparison
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
@@ -121,8 +122,10 @@ class State:
     @property
     def asked(self) -> Scenario:
         """The test's scenario, with what the run asks of all of them."""
-        scenario = self.test.scenario
-        takes_latency = self.current.session.options.latency and not scenario.ends_at_sut
+        options, scenario = self.current.session.options, self.test.scenario
+        if options.fate and not scenario.ends_at_sut:
+            scenario = dataclasses.replace(scenario, fate=options.fate)
+        takes_latency = options.latency and not scenario.ends_at_sut and scenario.counts not in INSIDE
         return dataclasses.replace(scenario, latency=True) if takes_latency else scenario
 
     def begun(self) -> ScenarioRun:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from pdrgate.fate import Fate
 from pdrgate.observers.driver_statistics import by_kind, of_the_cloud
 from pdrgate.observers.gains import Gains, beside, hop_name, port_name
 from pdrgate.observers.reading import Place
@@ -38,7 +39,14 @@ from pdrgate.results.losses import LossResult, PlaceLoss
 from pdrgate.trial import Trial
 
 _UNSPECIFIED = "NOT_SPECIFIED"
-_FULL = "in full socket buffers"
+_FULL, _RING, _BACKLOG, _TAP = "in full socket buffers", "in the receive ring", "in the backlog", "in the queue of TAP"
+_REFUSED = "refused by the generator's own port"
+_NEVER_GOT_THERE: Mapping[Fate, tuple[str, ...]] = {
+    "dropped": (_RING, _BACKLOG, _TAP, _REFUSED),
+    "handled": (_RING, _BACKLOG, _TAP, _REFUSED),
+    "passed": (_FULL, _RING, _BACKLOG, _TAP, _REFUSED),
+}
+"""How places begin that lose packets which are to meet their fate inside the SUT; what others drop has met one."""
 _PROGRAMS = ("clsact", "ingress")
 """Qdiscs that hold no packets, but tc programs and filters."""
 
@@ -119,6 +127,10 @@ def losses(trial: Trial) -> LossResult:
     gains = Gains({Place.parse(place): gained for place, gained in trial.counter_changes.items()})
     lost, told = trial.offered - trial.forwarded, xdp_losses(gains)
     found = _by_counters(gains, trial, Twice())
+    if begins := _NEVER_GOT_THERE.get(trial.fate):
+        found = [place for place in found if place.where.startswith(begins)]
+        found.append(PlaceLoss(where="by leaving another way", packets=trial.returned))
+        return LossResult.of(trial.offered, trial.forwarded, found, _set_back(trial))
     twice = Twice()
     if told or not gains.of_hops:
         twice = counted_twice(gains, told, _generic(gains), sum(place.packets for place in found), lost)
@@ -235,12 +247,12 @@ def _ports(gains: Gains, offered: int, refused: int, twice: Twice) -> Iterator[P
         received = max(0, received - missed - frames - twice.received.get(port, 0))
         # Of what a veth's sender could not hand over as an skb, the receiver counts what its backlog had no room for.
         if handed := frames + max(0, skbs - received):
-            where = f"in the receive ring of {port_name(port)}"
+            where = f"{_RING} of {port_name(port)}"
             yield PlaceLoss(where=where, hint="256 packets of a veth", packets=handed)
         if port.node == "tg":
             continue  # it drops what it has counted, by XDP, which some drivers count as dropped
         if missed:
-            yield PlaceLoss(where=f"in the receive ring of {port_name(port)}", hint="ethtool -G", packets=missed)
+            yield PlaceLoss(where=f"{_RING} of {port_name(port)}", hint="ethtool -G", packets=missed)
         left[port] = received
         sent = gains.at(port, "tx_dropped") + unsent_by_driver(gains, port) - twice.sent.get(port, 0)
         if not wired and sent > 0:
@@ -250,7 +262,7 @@ def _ports(gains: Gains, offered: int, refused: int, twice: Twice) -> Iterator[P
     if taps:
         yield from _tap_queues(gains, taps, offered, refused)
     elif refused and not wired:
-        yield PlaceLoss(where="refused by the generator's own port", packets=refused)
+        yield PlaceLoss(where=_REFUSED, packets=refused)
     yield from _backlogs(gains, left)
 
 
@@ -264,7 +276,7 @@ def _tap_queues(gains: Gains, taps: Sequence[Place], offered: int, refused: int)
     handed = sum(gains.at(tap, "tx_packets") for tap in taps)
     lost = max(offered - handed, refused, sum(dropped.values())) if dropped else refused
     for tap, packets in _scaled(dropped or {taps[0]: 1}, lost).items():
-        yield PlaceLoss(where=f"in the queue of TAP {tap.name}", hint="txqueuelen", packets=packets)
+        yield PlaceLoss(where=f"{_TAP} {tap.name}", hint="txqueuelen", packets=packets)
 
 
 def _backlogs(gains: Gains, left: dict[Place, int]) -> Iterator[PlaceLoss]:
@@ -277,7 +289,7 @@ def _backlogs(gains: Gains, left: dict[Place, int]) -> Iterator[PlaceLoss]:
     for place, packets in dropped.items():
         if packets:
             yield PlaceLoss(
-                where=f"in the backlog of CPU {place.name}", hint="netdev_max_backlog", packets=packets
+                where=f"{_BACKLOG} of CPU {place.name}", hint="netdev_max_backlog", packets=packets
             )  # fmt: skip
     for place, packets in (_scaled(left, rest) if rest > 0 else {}).items():
         if packets:

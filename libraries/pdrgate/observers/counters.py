@@ -37,8 +37,9 @@ _STAT_COLUMNS = {"process_ticks": (0, 1, 2), "softirq_ticks": (6,), "steal_ticks
 _IP = (
     "ForwDatagrams", "OutForwDatagrams", "InHdrErrors", "InAddrErrors", "InDiscards", "OutDiscards", "InNoRoutes",
     "OutNoRoutes", "InTooBigErrors", "InTruncatedPkts", "InUnknownProtos", "FragFails", "IPReversePathFilter",
+    "InDelivers",
 )  # fmt: skip
-"""What becomes of a packet that a router forwards or drops; IPv4 and IPv6 have some of them each."""
+"""What becomes of a packet that a router forwards, drops or takes for its own; IPv4 and IPv6 have some of them each."""
 _UDP = ("InDatagrams", "NoPorts", "InErrors", "RcvbufErrors", "MemErrors", "InCsumErrors")
 """What becomes of one that is for the host itself; RcvbufErrors and those after it are part of InErrors."""
 

@@ -40,6 +40,8 @@ Engine = Literal["auto", "xdp", "packet"]
 _BATCH_SPAN = 64e-6
 """Seconds of traffic in a batch: short enough to pace well, long enough to look at the clock rarely."""
 _MAX_BATCH = 64
+_NOT_REFILLED = 32
+"""Packets by which a full ring of virtio is not full, about: it is refilled when so many are gone (half a batch)."""
 _QUIET = 0.050
 """Seconds without a packet that end a drain: longer than a shared machine mostly takes a CPU away."""
 _DRAIN_LIMIT = 1.0
@@ -62,6 +64,7 @@ class EmbeddedGenerator:
         engine: ``auto`` takes ``xdp`` where the kernel has it.
         asleep: whether packets are waited for asleep: where others have use for its CPU, and a SUT takes tens of
             thousands of packets/s at most. ``auto`` is ``packet`` then.
+        ring: of a guest, what its receive ring holds behind the queue of a TAP.
         on_sent: called in each trial without probes when sending has ended, and what is queued begins to drain.
 
     Raises:
@@ -70,13 +73,14 @@ class EmbeddedGenerator:
 
     def __init__(
         self, netns: str | None, cpu: int, paths: Sequence[Path], engine: Engine = "auto",
-        *, asleep: bool = False, on_sent: Callable[[], None] = lambda: None,
+        *, asleep: bool = False, ring: int = 0, on_sent: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
         parts = native.build()
         self._paths = tuple(paths)
         self._cookie = secrets.randbits(16)
         self._tags: Iterator[int] = iter(())
         self._asleep = asleep
+        self._ring = max(0, ring - _NOT_REFILLED)
         self._on_sent = on_sent
         self._heard = b""
         """Of the worker's answers, what came with the last one."""
@@ -138,15 +142,20 @@ class EmbeddedGenerator:
         if "p50_ns" in result:
             p50, p90, p99, top = (result[f"{name}_ns"] / 1e9 for name in ("p50", "p90", "p99", "max"))
             latency = Latency(p50, p90, p99, top, int(result["probes_back"]))
+        looks, came, drained, left = tuple(result["under_way"]), int(result["forwarded"]), int(result["drained"]), 0
+        if frames.counted == "taken":  # what comes back is in nobody's way
+            left, outside = came + int(result["returned"]), int(result["outside"])
+            came, drained = sent - outside, max(0, looks[-1] - outside)
         return Trial(
             intended_load=load,
             intended_duration=duration,
             offered=sent,
             unsent=count - sent,
             refused=int(result["refused"]),
-            forwarded=int(result["forwarded"]),
-            drained=int(result["drained"]),
-            under_way=tuple(result["under_way"]),
+            forwarded=came,
+            drained=drained,
+            left=left,
+            under_way=looks,
             stray=int(result["stray"]),
             returned=int(result["returned"]),
             frames=tuple(_carried(frames, parts, *one) for one in result["frames"]),
@@ -215,6 +224,9 @@ class EmbeddedGenerator:
             cookie=self._cookie,
             tag=same.tag,
             sample_every=max(1, count // random.randint(_FEWEST_BETWEEN, _MOST_BETWEEN)),
+            returns=int(frames.counted == "returned"),
+            taken=int(frames.counted == "taken"),
+            ring=self._ring,
             marked=int(frames.mark is not None),
             mark=frames.mark or 0,
         )

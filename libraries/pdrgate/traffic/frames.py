@@ -33,6 +33,9 @@ IMIX = ((64, 7), (570, 4), (1518, 1))
 """Frame sizes with FCS of the simple Internet mix, and how many of twelve frames have each."""
 
 
+Counted = Literal["forwarded", "returned", "taken"]
+
+
 @dataclass(frozen=True, slots=True)
 class Frames:
     """What the frames of a trial look like.
@@ -59,6 +62,9 @@ class Frames:
     mark: int | None = None
     """What each payload begins with, 32 bits, before the packet's number of 32 bits: so whoever reads a socket tells a
     trial's packets. They go to `MARKED_PORT` then. None: nobody reads them."""
+    counted: Counted = "forwarded"
+    """Which of them count: those that come back on the other port, those that come back on the port that they were sent
+    from, or those that the SUT takes in, whether or not they come back."""
 
     def __post_init__(self) -> None:
         if self.family not in (4, 6):
@@ -75,6 +81,8 @@ class Frames:
             raise UsageError(f"probe rate {self.probe_rate} is out of range; use 0 to 50000 probes/s")
         if self.mark is not None and self.probe_rate:
             raise UsageError("packets that a receiver reads cannot be latency probes; send none")
+        if self.counted == "taken" and self.probe_rate:
+            raise UsageError("packets that need not come back cannot be latency probes; send none")
         if self.segments and self.family != 6:
             raise UsageError("IPv4 has no segment routing header; use IPv6")
         if self.vlan is not None and not 1 <= self.vlan <= 4094:

@@ -13,6 +13,7 @@ from pdrgate.data_paths.path_description import PathDescription
 from pdrgate.data_paths.program_path import ProgramPath
 from pdrgate.data_paths.slowdowns import routes_beside
 from pdrgate.data_paths.steps import Step
+from pdrgate.fate import Fate
 from pdrgate.traffic.frames import Frames
 
 
@@ -22,11 +23,19 @@ class XdpRouting(ProgramPath):
     Args:
         program: the build under test; pdrgate's own router by default.
         mode: native XDP, in the driver, or generic, behind it; ``auto`` takes native where all ports can.
+        fate: of packets, see `AttachedXdp`.
     """
 
-    def __init__(self, family: Literal[4, 6], program: BpfBuild | None = None, mode: WantedMode = "auto") -> None:
+    def __init__(
+        self,
+        family: Literal[4, 6],
+        program: BpfBuild | None = None,
+        mode: WantedMode = "auto",
+        fate: Fate = "forwarded",
+    ) -> None:
         super().__init__(_name(family), family, program, "xdp_router")
         self._wanted: WantedMode = mode
+        self._fate = fate
         self._attached: AttachedXdp | None = None
 
     @property
@@ -40,7 +49,7 @@ class XdpRouting(ProgramPath):
         return routed(frame, self._hops, direction) if self._hops else None
 
     def programs(self, hops: Sequence[Hop], build: BpfBuild) -> Iterator[Step]:
-        attached = AttachedXdp(hops, build, self._wanted, self._sent)
+        attached = AttachedXdp(hops, build, self._wanted, self._sent, self._fate)
         yield attached
         self._attached = attached
 
@@ -58,7 +67,7 @@ def _description(family: Literal[4, 6]) -> PathDescription:
         name=_name(family),
         title=f"IPv{family} routing by XDP",
         help=f"An XDP program routes IPv{family}, by the kernel's tables.",
-        make=lambda asked: XdpRouting(family, asked.program),
+        make=lambda asked: XdpRouting(family, asked.program, fate=asked.fate),
         frames=Frames(family),
         tag=f"xdp-ipv{family}",
         program="xdp",

@@ -77,6 +77,16 @@ class Options:
             "judge it: [method.md](method.md#latency)",
         ),
     ] = False
+    fate: Annotated[
+        Literal["forwarded", "returned", "dropped", "passed", "handled"] | None,
+        Said(
+            "What counts as handled: forwarded, returned, dropped, passed or handled.",
+            "what counts as handled, of every scenario of an open loop: `forwarded`, `returned`, `dropped`, `passed` "
+            "or `handled`, see [method.md](method.md#what-counts-as-handled)",
+            form="NAME",
+            default="as the data path says: mostly forwarded",
+        ),
+    ] = None
     latency_tolerance: Annotated[Ratio, Said("Growth of latency that is accepted.")] = LATENCY_TOLERANCE
     baseline: Annotated[
         Path | None,

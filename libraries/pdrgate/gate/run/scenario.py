@@ -18,6 +18,7 @@ from pdrgate.data_paths.catalogue import (
     TcpStreams,
 )  # fmt: skip
 from pdrgate.errors import UsageError
+from pdrgate.fate import FATES, INSIDE, Fate
 from pdrgate.testbeds.protocol import PINNINGS, Pinning
 from pdrgate.traffic.frames import Frames
 
@@ -27,7 +28,7 @@ _USUAL = Receivers()
 _USUAL_STREAMS = TcpStreams()
 _OVERLOADS = (2.5, 1000.0)
 _LONGEST_WAIT = 100_000
-_OF_OPEN_LOOPS = ("frame_size", "flows", "directions", "probe_rate", "overload", "loss_ratio", "width")
+_OF_OPEN_LOOPS = ("frame_size", "flows", "directions", "probe_rate", "fate", "overload", "loss_ratio", "width")
 
 
 _WORDS: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
@@ -39,6 +40,7 @@ _WORDS: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
     (re.compile(r"(bidirectional)"), "directions", lambda word: 2),
     (re.compile(r"(\d+)flows"), "flows", int),
     (re.compile(r"([\d.]+)probes"), "probe_rate", float),
+    (re.compile(rf"({'|'.join(FATES)})"), "fate", str),
     (re.compile(r"(\d+)receivers"), "receivers", int),
     (re.compile(r"(\d+)KiB"), "socket_buffer", int),
     (re.compile(rf"({'|'.join(CALLS)})"), "call", str),
@@ -85,6 +87,8 @@ class Scenario:
     directions: Literal[1, 2] = 1
     probe_rate: float = 0.0
     """Latency probes per second."""
+    fate: Fate | Literal[""] = ""
+    """What counts as handled; empty: what the data path says of itself."""
     receivers: int = _USUAL.count
     """Programs that receive, where the data path delivers; so the next five."""
     socket_buffer: int = _USUAL.buffer
@@ -133,16 +137,38 @@ class Scenario:
             raise UsageError(f"{self.data_path} has no TCP streams; use {_first(lambda path: path.transfers)}")
         if self.streams is not None and (told := [name for name in _OF_OPEN_LOOPS if self._asks(name)]):
             raise UsageError(f"{self.data_path} is a closed loop and has no {', '.join(told)}; leave that out")
+        self._check_fate()
         if self.delivery is not None and self.directions == 2:
             raise UsageError(f"{self.data_path} ends at the SUT, and nothing comes from behind it; send one way")
         if self.delivery is not None and self.latency:
             raise UsageError(f"{self.data_path} ends at the SUT, and no probe comes back that would tell its latency")
         _ = self.frames  # its own checks
 
+    def _check_fate(self) -> None:
+        if self.fate and self.fate not in FATES:
+            raise UsageError(f"there is no fate {self.fate!r}; there are {', '.join(FATES)}")
+        if self._other_fate and (self.fate == "delivered" or self.delivery is not None):
+            raise UsageError(
+                f"packets of {self.data_path} are {DATA_PATHS[self.data_path].fate}, and never {self.fate}: what is "
+                "delivered ends at receivers; use another data path or another fate"
+            )
+        if self.counts in INSIDE and (self.latency or self.probe_rate):
+            raise UsageError(f"no probe comes back of packets that are {self.counts}; leave latency out")
+
     def _asks(self, name: str) -> bool:
         """Whether a field is not as usual."""
         usual = next(field.default for field in fields(self) if field.name == name)
         return bool(getattr(self, name) != usual)
+
+    @property
+    def counts(self) -> Fate:
+        """What counts as handled."""
+        return self.fate or DATA_PATHS[self.data_path].fate
+
+    @property
+    def _other_fate(self) -> str:
+        """The fate, where it is not the data path's own: one question has one name."""
+        return "" if self.counts == DATA_PATHS[self.data_path].fate else self.counts
 
     @property
     def delivery(self) -> Receivers | None:
@@ -183,6 +209,7 @@ class Scenario:
             flows=self.flows,
             directions=self.directions,
             probe_rate=self.probe_rate,
+            counted="taken" if self.counts in INSIDE else "returned" if self.counts == "returned" else "forwarded",
         )
 
     @property
@@ -203,6 +230,8 @@ class Scenario:
             words.append(f"{self.flows}flows")
         if self.probe_rate:
             words.append(f"{self.probe_rate:g}probes")
+        if self._other_fate:
+            words.append(self._other_fate)
         if self.receivers != _USUAL.count:
             words.append(f"{self.receivers}receivers")
         if self.socket_buffer != _USUAL.buffer:
@@ -267,6 +296,8 @@ class Scenario:
         more += ", both directions" if self.directions == 2 else ""
         if self.flows != DEFAULT_FLOWS:
             more += f", {self.flows} flows"
+        if self._other_fate:
+            more += f", packets that are {self.fate} count"
         if self.delivery is not None:
             more += f", {self.delivery}"
         if self.overload:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from pdrgate.data_paths.catalogue import DataPath
+from pdrgate.fate import Fate
 from pdrgate.results.model import ForwardedFrameResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.traffic.frame_fields import Difference, frame_differences, frame_in_words, frames_side_by_side
@@ -28,6 +29,13 @@ _COMPARED = frozenset({
 })  # fmt: skip
 """Fields whose value is compared between builds. Of others, such as addresses, only whether they were changed: what
 they are changed to may depend on the flow, and on the boot."""
+
+_BACK = "sends {} back on the port that they came from"
+_ASTRAY: Mapping[Fate, str] = {
+    "forwarded": _BACK, "passed": _BACK, "handled": _BACK, "delivered": _BACK,
+    "returned": "sends {} out of the other port", "dropped": "lets {} leave",
+}  # fmt: skip
+"""What a SUT does that sends packets out of a port that does not count."""
 
 _CHANCE = 1e-4
 """Of not having seen what a build does to some of its frames."""
@@ -63,6 +71,7 @@ class FramesSeen:
     """
 
     of_user: bool = False
+    fate: Fate = "forwarded"
     looked_at: int = 0
     wrong: int = 0
     """Of these, frames that are wrong by themselves."""
@@ -76,7 +85,7 @@ class FramesSeen:
         """Look at a trial's frames. Returns it with how many there were, and only those that are not a router's."""
         looked = [one for frame in trial.frames if not frame.returned and (one := _compared(frame, path)) is not None]
         otherwise = [one for one in looked if one.differences]
-        self.of_user = path.of_user
+        self.of_user, self.fate = path.of_user, trial.fate
         self.looked_at += len(looked)
         self.wrong += sum(self._is_wrong(one) for one in otherwise)
         self.offered += trial.offered
@@ -90,7 +99,7 @@ class FramesSeen:
 
     def add(self, other: FramesSeen) -> None:
         """Take what was seen of another boot of the same build."""
-        self.of_user = other.of_user
+        self.of_user, self.fate = other.of_user, other.fate
         self.looked_at += other.looked_at
         self.wrong += other.wrong
         self.offered += other.offered
@@ -102,16 +111,23 @@ class FramesSeen:
     def fault(self) -> str:
         """What is wrong whoever forwards, as what the SUT does; empty where nothing is."""
         if self.returned > _RETURNED * self.offered:
-            return f"sends {self.returned} of {self.offered} packets back on the port that they came from"
+            return _ASTRAY[self.fate].format(f"{self.returned} of {self.offered} packets")
         if not self.wrong:
             return ""
         worst = next((one for one in self.examples if self._is_wrong(one)), self.examples[0])
         return f"makes wrong frames, {self.wrong} of {self.looked_at} looked at: {_told(worst.differences)}"
 
     @property
+    def other_fate(self) -> Fate | None:
+        """The fate that nearly all packets had in place of the one that counts; None where they had none such."""
+        if self.returned < (1.0 - _RETURNED) * self.offered:
+            return None
+        return {"forwarded": "returned", "returned": "forwarded"}.get(self.fate)  # type: ignore[return-value]
+
+    @property
     def known(self) -> bool:
         """Whether there is anything to tell from."""
-        return self.looked_at > 0 or self.returned > 0
+        return self.offered > 0
 
     def in_lines(self) -> Iterator[str]:
         """The examples: what was sent, what must have come and what came, with the differing bytes marked."""

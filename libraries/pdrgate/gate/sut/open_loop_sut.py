@@ -72,7 +72,7 @@ class OpenLoopSut(PreparedSut[Ask, Trial]):
     def _begin(self, path: DataPath) -> Traffic:
         self._generator = counted_by(path.arrivals, self.testbed.generator(path.family))
         self._traffic = self._generator  # to be closed, also when nobody carries its packets
-        self._kept(probe_path(path, self.testbed, self._generator, self.scenario.frames))
+        self._kept(probe_path(path, self.testbed, self._generator, self.scenario.frames, self.scenario.counts))
         self._check()
         if self.testbed.steady:
             warm_up(self._generator, self.scenario.frames)
@@ -94,6 +94,7 @@ class OpenLoopSut(PreparedSut[Ask, Trial]):
             assert self._path is not None
             raise SutError(
                 f"{self._path.name} {fault} ({self._path.sentence()}); what came is told above, byte by byte"
+                + (f"; is that its fate? --fate {fate}" if (fate := self.frames.other_fate) else "")
             )
 
     def _begin_measuring(self) -> None:
@@ -178,7 +179,7 @@ class OpenLoopSut(PreparedSut[Ask, Trial]):
             self._generator, self.scenario.frames, self._observers, record.trials, belonging,
             counting=self._counting, tracing=self._tracing, earlier=record.earlier, told=self._told,
             kept=self._kept, check=self._check, lead_in=self._lead_in,
-            busy=busy_of(self.testbed), can_probe=self._can_probe,
+            busy=busy_of(self.testbed), fate=self.scenario.counts, can_probe=self._can_probe,
         )  # fmt: skip
 
     def _lead_in(self, load: float, phase: Phase) -> None:
@@ -191,7 +192,7 @@ class OpenLoopSut(PreparedSut[Ask, Trial]):
     def _can_probe(self) -> bool:
         """Whether packets are the generator's own, and come back to it."""
         assert self._generator is not None
-        return self.scenario.delivery is None and "captures" not in self._generator.describe()
+        return self.scenario.counts in ("forwarded", "returned") and "captures" not in self._generator.describe()
 
 
 def goals_of(profile: Profile, scenario: Scenario) -> tuple[Goal, ...]:

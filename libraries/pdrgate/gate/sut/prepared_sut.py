@@ -143,7 +143,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         changes = None if testbed.disposable else self.session.changes
         self._path = data_path(
             scenario.data_path, self.identity.program, scenario.delivery, scenario.streams, changes,
-            set_up=scenario.set_up, stays=not testbed.disposable or self.identity.stays,
+            fate=scenario.counts, set_up=scenario.set_up, stays=not testbed.disposable or self.identity.stays,
             told=self.session.observer.said if self.introduce else lambda line: None,
         )  # fmt: skip
         if scenario.set_up is not None and isinstance(testbed, Furnishing):

@@ -6,8 +6,14 @@ before anything is measured, a few packets must be counted where they should be.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pdrgate.data_paths.catalogue import DataPath
 from pdrgate.errors import SutError
+from pdrgate.fate import Fate
+from pdrgate.observers.accounting import losses
+from pdrgate.observers.fates import by_fate
+from pdrgate.observers.reading import Reading, nested
 from pdrgate.testbeds.protocol import Testbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
@@ -22,40 +28,64 @@ _LEADING_SHARE, _LEADING_DURATION = 0.7, 0.05
 """Of a load, and seconds: an end host takes it with nothing waiting, whatever it was offered before."""
 _TOLERATED = 0.05
 """Of the packets, those that others may have sent, or that were lost on the way."""
+_DOES: dict[Fate, str] = {
+    "forwarded": "forwards",
+    "returned": "sends back",
+    "dropped": "drops",
+    "passed": "passes to its sockets or its router",
+    "delivered": "delivers",
+    "handled": "takes in",
+}
+_INSTEAD: dict[str, str] = {
+    "forwarded": "came out of the other port",
+    "returned": "came back out of the port that they went in",
+    "passed": "reached its sockets or its router",
+}
 _BY_KERNEL = (("ip", "ForwDatagrams"), ("ip6", "OutForwDatagrams"))
 """Kinds of places and names of what the kernel's own router forwarded."""
 
 
-def probe_path(path: DataPath, testbed: Testbed, generator: Generator, frames: Frames) -> Trial:
-    """Send some packets through an applied data path and see who forwards them; returns what became of them.
+def probe_path(
+    path: DataPath, testbed: Testbed, generator: Generator, frames: Frames, fate: Fate = "forwarded"
+) -> Trial:
+    """Send some packets through an applied data path and see who handles them; returns what became of them.
 
     What comes back on the wrong port, or as it must not be, is in there.
 
     Raises:
-        SutError: nobody does, or the kernel in place of the path's programs.
+        SutError: nobody does, or the kernel in place of the path's programs; the message says what happened instead.
     """
-    sent_on, by_kernel = None if path.by_kernel else path.redirected(), _forwarded_by_kernel(testbed)
-    trial = generator.trial(PROBE_LOAD, PROBE_DURATION, frames)
+    sent_on, before = None if path.by_kernel else path.redirected(), testbed.counters()
+    sent = generator.trial(PROBE_LOAD, PROBE_DURATION, frames)
+    after = testbed.counters()
+    counted = replace(
+        sent,
+        counters_before={**nested(before), **sent.counters_before},
+        counters_after={**nested(after), **sent.counters_after},
+    )
+    trial = by_fate(counted, fate)
     if trial.returned:
         return trial
     if trial.forwarded == 0:
         raise SutError(
-            f"{path.name} forwards none of {trial.offered} packets at {PROBE_LOAD:.0f} packets/s ({path.sentence()}); "
-            "do the SUT's counters say where they end? see /proc/net/snmp6 and ethtool -S there"
+            f"{path.name} {_DOES[fate]} none of {trial.offered} packets at {PROBE_LOAD:.0f} packets/s "
+            f"({path.sentence()}); {_instead(counted, generator, frames, testbed)}"
         )
+    if fate != "forwarded":
+        return trial
     if path.by_kernel:
         return trial
     crossings = trial.forwarded * max(1, len(testbed.hops))
-    if (found := _forwarded_by_kernel(testbed) - by_kernel) > _TOLERATED * crossings:
+    if (routed := _forwarded_by_kernel(after) - _forwarded_by_kernel(before)) > _TOLERATED * crossings:
         raise SutError(
-            f"{path.name}: the kernel's own router forwarded {found} of {crossings} packets, which the program let "
+            f"{path.name}: the kernel's own router forwarded {routed} of {crossings} packets, which the program let "
             f"pass ({path.sentence()}); does it redirect what the test traffic is made of?"
         )
     if sent_on is not None:
-        counted = (path.redirected() or 0) - sent_on
-        if counted < (1 - _TOLERATED) * crossings:
+        told = (path.redirected() or 0) - sent_on
+        if told < (1 - _TOLERATED) * crossings:
             raise SutError(
-                f"{path.name}: its programs count {counted} packets that they sent on, and {crossings} were forwarded "
+                f"{path.name}: its programs count {told} packets that they sent on, and {crossings} were forwarded "
                 f"({path.sentence()}); who else forwards there?"
             )
     return trial
@@ -78,7 +108,27 @@ def lead_in(generator: Generator, frames: Frames, load: float) -> None:
     generator.trial(_LEADING_SHARE * load, _LEADING_DURATION, frames)
 
 
-def _forwarded_by_kernel(testbed: Testbed) -> int:
-    return sum(
-        value for counter, value in testbed.counters().items() if (counter.place.kind, counter.name) in _BY_KERNEL
-    )
+def _instead(sent: Trial, generator: Generator, frames: Frames, testbed: Testbed) -> str:
+    """What became of packets none of which had their fate, and what to do. Others like them may be sent to tell it."""
+    if frames.mark is None and frames.counted != "taken":
+        before = testbed.counters()
+        taken = generator.trial(PROBE_LOAD, PROBE_DURATION, replace(frames, counted="taken", probe_rate=0.0))
+        sent = replace(taken, counters_before=nested(before), counters_after=nested(testbed.counters()))
+    if frames.mark is None:
+        found = {fate: by_fate(sent, fate).forwarded for fate in ("passed", "dropped")}
+        found |= {"returned": sent.returned, "forwarded": sent.left - sent.returned}
+        most = max(found, key=lambda fate: found[fate])
+        if most != "dropped" and found[most]:
+            return f"of {sent.offered} {found[most]} {_INSTEAD[most]}: --fate {most}?"
+        if found["dropped"]:
+            where = losses(replace(sent, forwarded=0)).most
+            told = f", {where.packets} of them {where.where}" if where else ""
+            return (
+                f"of {sent.offered} {found['dropped']} ended in it{told}: --fate dropped? If not, do its counters say "
+                "where they end? see /proc/net/snmp6 and ethtool -S there"
+            )
+    return "do the SUT's counters say where they end? see /proc/net/snmp6 and ethtool -S there"
+
+
+def _forwarded_by_kernel(reading: Reading) -> int:
+    return sum(value for counter, value in reading.items() if (counter.place.kind, counter.name) in _BY_KERNEL)

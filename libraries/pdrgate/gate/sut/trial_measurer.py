@@ -9,11 +9,13 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from pdrgate.errors import SutError
+from pdrgate.fate import Fate
 from pdrgate.gate.run.resumed_run import Belonging, EarlierStretches
 from pdrgate.gate.sut.measurer import Measurer
 from pdrgate.history.trials import TrialFile
 from pdrgate.measurands.latency import probe_rate
 from pdrgate.measurands.measurand import LATENCY, is_counted
+from pdrgate.observers.fates import by_fate
 from pdrgate.observers.tap_counts import taken_from_taps
 from pdrgate.observers.watching import Observer
 from pdrgate.phase import Phase
@@ -30,6 +32,7 @@ class TrialMeasurer(Measurer[Trial]):
         kept: what of a fresh trial is worth keeping: the frames that a generator took whole are many.
         lead_in: called before a fresh trial of a load, while nobody watches.
         busy: has a program use the SUT's CPU, around trials in which nothing is sent.
+        fate: what counts as handled.
         can_probe: whether packets may be latency probes, also where latency is only told.
     """
 
@@ -49,6 +52,7 @@ class TrialMeasurer(Measurer[Trial]):
         check: Callable[[], None] = lambda: None,
         lead_in: Callable[[float, Phase], None] = lambda load, phase: None,
         busy: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext,
+        fate: Fate = "forwarded",
         can_probe: bool = True,
     ) -> None:
         super().__init__(observers, file, belonging, counting=counting, earlier=earlier, told=told, check=check)
@@ -58,6 +62,7 @@ class TrialMeasurer(Measurer[Trial]):
         self._kept = kept
         self._lead_in = lead_in
         self._busy = busy
+        self._fate = fate
         self._can_probe = can_probe
 
     def measure(self, load: float, duration: float, phase: Phase, goal: str = "", repeat: int = 0) -> Trial:
@@ -86,8 +91,7 @@ class TrialMeasurer(Measurer[Trial]):
             "disturbed": () if phase == Phase.PATH else (*trial.disturbed, *observed.disturbed),
         }
         trial = dataclasses.replace(
-            self._kept(trial),
-            **seen,
+            self._kept(by_fate(dataclasses.replace(trial, **seen), self._fate)),
             stacks=observed.stacks,
             counted=observed.counted,
             phase=phase,

@@ -209,6 +209,7 @@ class VmTestbed:
             self._taps.paths(family),
             self._engine,
             asleep=self.steady,
+            ring=self._ring,
             on_sent=self._speed.let_go,
         )
 

@@ -304,7 +304,7 @@ int count(struct xdp_md *ctx)
 	returned = c->ifindex[1] && ctx->ingress_ifindex == c->ifindex[kind & DIRECTION ? 1 : 0];
 	if (!--n->until_sample)
 		keep(n, cpu, c->asked.sample_every, kind, returned, data, end);
-	if (returned) {
+	if (c->ifindex[1] && returned != c->asked.returns) {
 		n->returned++;
 		return XDP_DROP;
 	}

@@ -9,7 +9,7 @@
 
 #include "latency.h"
 
-#define WIRE_VERSION 7
+#define WIRE_VERSION 8
 #define LOOKS 16			/* looks at what is under way, at equal steps of the sending time */
 #define MAX_BATCH 64
 #define MAX_FRAME 1514			/* bytes without FCS */
@@ -64,6 +64,9 @@ struct request {
 	__u32 sample_every;		/* every n-th own packet of a CPU is kept whole, up to SAMPLES; 0: none */
 	__u32 marked;			/* each payload begins with `mark` and the packet's number; no probes then */
 	__u32 mark;
+	__u32 returns;			/* 1: packets are to come back on the port that they were sent from */
+	__u32 taken;			/* 1: the looks are at what the SUT takes in, whether or not it comes back */
+	__u32 ring;			/* packets that lie in a guest's ring while those before it wait in a TAP's queue */
 	struct direction dir[2];
 };
 
@@ -95,7 +98,7 @@ struct counts {
 	__u64 stray;
 	__u64 probes;			/* part of the own */
 	__u64 longest;			/* ns, of this trial's probes */
-	__u64 returned;			/* of this trial, and back on the port that they were sent from: not among the own */
+	__u64 returned;			/* of this trial, and back on another port than they are to: not among the own */
 	__u64 until_sample;		/* packets of the trial until the next one is kept whole */
 	__u64 pad[2];
 };

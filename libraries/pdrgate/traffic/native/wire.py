@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 
-VERSION = 7
+VERSION = 8
 HEADER_MAX = 226
 """Bytes of the longest header, with a VLAN tag, a routing header of nine segments and a probe's time stamp."""
 
@@ -56,6 +56,9 @@ class Request(ctypes.Structure):
         ("sample_every", ctypes.c_uint32),
         ("marked", ctypes.c_uint32),
         ("mark", ctypes.c_uint32),
+        ("returns", ctypes.c_uint32),
+        ("taken", ctypes.c_uint32),
+        ("ring", ctypes.c_uint32),
         ("dir", WireDirection * 2),
     )
 

@@ -11,8 +11,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/ethtool.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <pthread.h>
 #include <sched.h>
@@ -24,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -45,6 +48,16 @@ struct port {
 	const char *name;
 	unsigned int ifindex;
 	int socket;			/* packet engine only */
+	bool tap;			/* else the frames go straight to the SUT's end of a veth */
+};
+
+/* What was counted before the SUT, where it takes packets in: at the queues of TAPs, which QEMU empties, or behind veths
+ * in the backlogs of the CPUs. */
+struct intake {
+	uint64_t handed;		/* frames that QEMU has taken from a TAP */
+	uint64_t refused;		/* by a veth: frames for which its ring had no room */
+	uint64_t dropped;		/* behind a veth: frames for which a backlog had none */
+	uint64_t waiting;		/* behind a veth: frames that no CPU has looked at yet */
 };
 
 static struct port ports[2];
@@ -54,6 +67,8 @@ static struct counts *per_cpu;
 static struct samples *kept;		/* per CPU, too */
 static int send_fd = -1;
 static uint8_t frames[MAX_BATCH][MAX_FRAME];
+static struct intake at_start;
+static uint64_t waiting[LOOKS];		/* packets sent that the SUT had not taken in at each look */
 
 static void answer(const char *format, ...)
 {
@@ -98,22 +113,108 @@ static struct counts received(void)
 	return sum;
 }
 
-/* Transmit drops of our ports: frames that the SUT's end of the veth did not take (XDP engine). */
-static uint64_t port_drops(void)
+/* Frames that our ports have sent, and those that they dropped then: of a veth what its other end did not take (XDP
+ * engine). */
+static void port_counts(uint64_t *sent, uint64_t *dropped)
 {
 	FILE *file = fopen("/proc/self/net/dev", "r");
 	char line[512], name[64];
-	unsigned long long drop, sum = 0;
+	unsigned long long packets, drop;
 
+	*sent = *dropped = 0;
 	if (!file)
 		fail("/proc/self/net/dev");
 	while (fgets(line, sizeof(line), file))
-		if (sscanf(line, " %63[^:]: %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %llu", name, &drop) == 2)
+		if (sscanf(line, " %63[^:]: %*u %*u %*u %*u %*u %*u %*u %*u %*u %llu %*u %llu", name, &packets, &drop) == 3)
 			for (int i = 0; i < port_count; i++)
-				if (!strcmp(name, ports[i].name))
-					sum += drop;
+				if (!strcmp(name, ports[i].name)) {
+					*sent += packets;
+					*dropped += drop;
+				}
 	fclose(file);
-	return sum;
+}
+
+static uint64_t port_drops(void)
+{
+	uint64_t sent, dropped;
+
+	port_counts(&sent, &dropped);
+	return dropped;
+}
+
+/* The backlogs of all CPUs: /proc/net/softnet_stat has their drops second and, since Linux 5.10, their length 12th. */
+static struct intake counted_intake(void)
+{
+	struct intake found = { 0 };
+	FILE *file;
+	char line[512];
+	unsigned int drop, length;
+	int words;
+
+	port_counts(&found.handed, &found.refused);
+	if (ports[0].tap)
+		return found;
+	file = fopen("/proc/net/softnet_stat", "r");
+	if (!file)
+		fail("/proc/net/softnet_stat");
+	while (fgets(line, sizeof(line), file)) {
+		words = sscanf(line, "%*x %x %*x %*x %*x %*x %*x %*x %*x %*x %*x %x", &drop, &length);
+		found.dropped += words > 0 ? drop : 0;
+		found.waiting += words > 1 ? length : 0;
+	}
+	fclose(file);
+	return found;
+}
+
+/* Packets sent by now that the SUT has not taken in: they wait before it, or there was no room for them. `in_ring`: what is
+ * in a guest's ring waits as well. That is not counted anywhere; but QEMU leaves packets in a TAP's queue only while the
+ * ring is full. */
+static uint64_t not_taken(bool in_ring)
+{
+	uint64_t sent = ((const volatile struct control *)control)->sent;
+	struct intake now = counted_intake();
+	uint64_t taken = now.handed - at_start.handed;
+	uint64_t refused = now.refused - at_start.refused, dropped = now.dropped - at_start.dropped;
+
+	if (ports[0].tap) {
+		uint64_t outside = sent > taken ? sent - taken : 0;
+
+		if (in_ring && outside >= refused + MAX_BATCH)
+			outside += (uint64_t)control->asked.ring * control->asked.directions;
+		return outside < sent ? outside : sent;
+	}
+	/* A socket's frame that a backlog drops at once its veth counts as well (where it has no GRO). */
+	if (control->asked.live || dropped < refused)
+		dropped = control->asked.live ? dropped + refused : refused;
+	return dropped + now.waiting < sent ? dropped + now.waiting : sent;
+}
+
+static void sleep_until(uint64_t due)
+{
+	struct timespec until = { due / NS, due % NS };
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+}
+
+/* Takes the looks at what the SUT has not taken in. No BPF program could: they are at files. */
+static void *look_outside(void *unused)
+{
+	const volatile struct control *c = control;
+	int k = 0;
+
+	(void)unused;
+	while (!c->start && !c->over)
+		sleep_until(now() + WAKE);
+	for (; k < LOOKS - 1 && !c->over; k++) {
+		sleep_until(c->start + (k + 1) * c->asked.duration / LOOKS);
+		waiting[k] = not_taken(true);
+	}
+	while (!c->over)
+		sleep_until(now() + 8 * WAKE);
+	sleep_until(slot_end(control));
+	for (uint64_t last = not_taken(true); k < LOOKS; k++)
+		waiting[k] = last;
+	return NULL;
 }
 
 static int send_live(uint64_t frames, uint32_t batch)
@@ -244,13 +345,6 @@ static void run_as(int policy)
 	sched_setscheduler(0, policy, &priority);	/* where it may not be, it is best effort */
 }
 
-static void sleep_until(uint64_t due)
-{
-	struct timespec until = { due / NS, due % NS };
-
-	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
-}
-
 static int run_packets(uint64_t *refused)
 {
 	struct mmsghdr messages[2][MAX_BATCH];
@@ -298,6 +392,7 @@ static int run_packets(uint64_t *refused)
 				error = send_batch(ports[p].socket, messages[p], filled[p], refused);
 		control->sent += error ? 0 : batch;
 	}
+	control->over = 1;
 	if (asleep)
 		run_as(SCHED_OTHER);
 	if (error)
@@ -309,19 +404,22 @@ static int run_packets(uint64_t *refused)
 	return 0;
 }
 
-/* Wait until all is back, or the receive count has stood still for `quiet` ns, at most `limit` ns. */
+/* Wait until all is back, or no count has changed for `quiet` ns, at most `limit` ns. */
 static struct counts drain(struct counts before, uint64_t expected, uint64_t quiet, uint64_t limit)
 {
-	uint64_t begin = now(), changed = begin, clock;
+	uint64_t begin = now(), changed = begin, clock, outside = 0, left;
 	struct counts last = received(), current;
 	struct timespec pause = { .tv_nsec = 500000 };
 
 	while (last.own - before.own < expected && (clock = now()) - begin < limit && clock - changed < quiet) {
 		nanosleep(&pause, NULL);
 		current = received();
-		if (current.own != last.own || current.stray != last.stray || current.returned != last.returned)
+		left = control->asked.taken ? not_taken(false) : 0;
+		if (current.own != last.own || current.stray != last.stray || current.returned != last.returned ||
+		    left != outside)
 			changed = now();
 		last = current;
+		outside = left;
 	}
 	return last;
 }
@@ -349,17 +447,20 @@ static void print_samples(void)
 		}
 }
 
-static void report(struct counts back, uint64_t refused, uint64_t draining)
+static void report(struct counts back, uint64_t refused, uint64_t draining, uint64_t outside)
 {
+	const uint64_t *under_way = control->asked.taken ? waiting : (const uint64_t *)control->under_way;
+
 	printf("{\"sent\":%llu,\"refused\":%llu,\"forwarded\":%llu,\"drained\":%llu,\"returned\":%llu,\"stray\":%llu,"
-	       "\"sending_ns\":%llu,\"drain_ns\":%llu,\"probes\":%llu,\"probes_back\":%llu,\"under_way\":[",
+	       "\"sending_ns\":%llu,\"drain_ns\":%llu,\"probes\":%llu,\"probes_back\":%llu,\"outside\":%llu,"
+	       "\"under_way\":[",
 	       (unsigned long long)control->sent, (unsigned long long)refused, (unsigned long long)back.own,
 	       (unsigned long long)(back.own - control->back), (unsigned long long)back.returned,
 	       (unsigned long long)back.stray,
 	       (unsigned long long)(control->end - control->start), (unsigned long long)draining,
-	       (unsigned long long)control->probes, (unsigned long long)back.probes);
+	       (unsigned long long)control->probes, (unsigned long long)back.probes, (unsigned long long)outside);
 	for (int k = 0; k < LOOKS; k++)
-		printf(k ? ",%llu" : "%llu", (unsigned long long)control->under_way[k]);
+		printf(k ? ",%llu" : "%llu", (unsigned long long)under_way[k]);
 	printf("],\"frames\":[");
 	print_samples();
 	printf("]");
@@ -374,6 +475,7 @@ static void trial(const struct request *asked)
 {
 	struct counts before, after;
 	uint64_t refused = 0, drops, end;
+	pthread_t looker;
 	int error;
 
 	control->asked = *asked;
@@ -388,8 +490,21 @@ static void trial(const struct request *asked)
 	before = received();
 	control->before = before.own;
 	drops = port_drops();
+	if (asked->taken) {
+		at_start = counted_intake();
+		at_start.waiting = 0;
+		error = pthread_create(&looker, NULL, look_outside, NULL);
+		if (error) {
+			answer("{\"error\":\"looking at what the SUT takes in failed: %s\"}", strerror(error));
+			return;
+		}
+	}
 	error = asked->live ? run_live() : run_packets(&refused);
 	end = now();
+	if (asked->taken) {
+		control->over = 1;
+		pthread_join(looker, NULL);
+	}
 	if (error) {
 		answer("{\"error\":\"sending failed: %s\"}", strerror(-error));
 		return;
@@ -404,7 +519,7 @@ static void trial(const struct request *asked)
 		refused = port_drops() - drops;
 	if (refused > control->sent)
 		refused = control->sent;
-	report(after, refused, now() - end);
+	report(after, refused, now() - end, asked->taken ? not_taken(false) : 0);
 }
 
 /* Reads a request. Returns false at the end of the input, and, with an answer given, when nothing that follows could be
@@ -453,6 +568,15 @@ static const char *out_of_range(const struct request *asked)
 	return NULL;
 }
 
+static bool is_tap(const struct port *port)
+{
+	struct ethtool_drvinfo about = { .cmd = ETHTOOL_GDRVINFO };
+	struct ifreq asked = { .ifr_data = (void *)&about };
+
+	strncpy(asked.ifr_name, port->name, IFNAMSIZ - 1);
+	return !ioctl(port->socket, SIOCETHTOOL, &asked) && !strcmp(about.driver, "tun");
+}
+
 static void open_port(struct port *port, const char *name, struct bpf_program *program)
 {
 	struct sockaddr_ll address = { .sll_family = AF_PACKET };
@@ -465,6 +589,7 @@ static void open_port(struct port *port, const char *name, struct bpf_program *p
 	if (!bpf_program__attach_xdp(program, port->ifindex))	/* ends with this process */
 		fail("attaching the receive counter");
 	port->socket = socket(AF_PACKET, SOCK_RAW, 0);	/* protocol 0: sends only */
+	port->tap = is_tap(port);
 	address.sll_ifindex = port->ifindex;
 	if (port->socket < 0 || bind(port->socket, (struct sockaddr *)&address, sizeof(address)))
 		fail(name);

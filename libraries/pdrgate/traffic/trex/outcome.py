@@ -8,6 +8,7 @@ from typing import Any
 
 from pdrgate.cause import Cause, CauseKind
 from pdrgate.errors import GeneratorError
+from pdrgate.traffic.frames import Counted
 from pdrgate.traffic.trex.readings import (
     SHORTEST_TO_LOOK,
     FlowReading,
@@ -99,12 +100,19 @@ class WorkerObservation:
 
 
 def trial(
-    load: float, duration: float, sent: Sequence[Stream], ports: Sequence[int], observation: WorkerObservation
+    load: float,
+    duration: float,
+    sent: Sequence[Stream],
+    ports: Sequence[int],
+    observation: WorkerObservation,
+    counted: Counted = "forwarded",
 ) -> Trial:
     """The trial that the streams ``sent`` made.
 
     Args:
         ports: all ports that are ours; a direction's packets are counted on all but the one that sent them.
+        counted: ``returned``: they are counted on the port that sent them; ``taken``: all that were offered count, for
+            nothing of the server's tells what the SUT has taken in.
 
     Raises:
         UntrustedCountersError: a counter went backwards, or counts what cannot have been.
@@ -113,7 +121,7 @@ def trial(
     requested = sum(stream.count for stream in sent)
     _check_monotonic(observation.before, observation.after, "the server")
     directions = [
-        _direction([stream for stream in sent if stream.port == port], duration, ports, observation)
+        _direction([stream for stream in sent if stream.port == port], duration, ports, observation, counted)
         for port in sorted({stream.port for stream in sent})
     ]
     tx, rx = sum(one.sent for one in directions), sum(one.back for one in directions)
@@ -133,6 +141,9 @@ def trial(
     if observation.stopped:  # what came after the stop is counted by the ports alone
         late = min(stray, max(0, offered - rx))
         rx, drained, stray = rx + late, drained + late, stray - late
+    left, under_way = 0, _under_way(directions, offered)
+    if counted == "taken":
+        left, rx, drained, under_way = rx + returned, offered, 0, ()
     return Trial(
         intended_load=load,
         intended_duration=duration,
@@ -142,8 +153,9 @@ def trial(
         drained=drained,
         stray=stray,
         returned=returned,
+        left=left,
         sending_time=max(one.seconds for one in directions),
-        under_way=_under_way(directions, offered),
+        under_way=under_way,
         latency=probe_latency(observation.histograms, sum(one.probes for one in directions)),
         disturbed=_disturbed(max(one.unseen for one in directions), duration),
         counters_before=placed({f"trex.{name}": value for name, value in observation.before.items()}),
@@ -174,11 +186,18 @@ class _Direction:
 
 
 def _direction(
-    own: Sequence[Stream], duration: float, ports: Sequence[int], observation: WorkerObservation
+    own: Sequence[Stream],
+    duration: float,
+    ports: Sequence[int],
+    observation: WorkerObservation,
+    counted: Counted,
 ) -> _Direction:
     """The direction of the streams of one port."""
     port, count = own[0].port, sum(stream.count for stream in own)
-    others = [other for other in ports if other != port]
+    others: Sequence[int] = [other for other in ports if other != port]
+    elsewhere: Sequence[int] = (port,)
+    if counted == "returned":
+        others, elsewhere = elsewhere, others
     groups = sorted({stream.group for stream in own})
     sent = back = probes = returned = 0
     for group in groups:
@@ -192,7 +211,7 @@ def _direction(
         if rx > _PLAUSIBLE_SURPLUS * tx + _STRAY_ALLOWANCE:
             raise UntrustedCountersError(f"{rx} packets are said to have come back of {tx} sent by port {port}")
         sent, back = sent + tx, back + rx
-        returned += _gained(observation, observation.groups_after, group, "rx", (port,))
+        returned += _gained(observation, observation.groups_after, group, "rx", elsewhere)
         if any(stream.probe for stream in own if stream.group == group):
             probes += rx
     readings = [

@@ -165,7 +165,7 @@ class TRexGenerator:
         self._cold = False
         sent = self._streams(count, duration, frames)
         seen = self._send(worker, sent, duration)
-        return outcome.trial(load, duration, sent, self._config.ports, seen)
+        return outcome.trial(load, duration, sent, self._config.ports, seen, frames.counted)
 
     def _streams(self, count: int, duration: float, frames: Frames) -> tuple[Stream, ...]:
         self._turn += 1
