@@ -36,7 +36,7 @@ class CauseKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One cause that disturbed a trial."""
+    """A cause that disturbed a trial."""
 
     kind: CauseKind
     part: float

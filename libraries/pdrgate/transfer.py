@@ -22,12 +22,12 @@ from pdrgate.trial import Functions, Readings, changes, upgraded_record
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look at the senders' TCP_INFO. Times are seconds, sizes bytes; of several streams the sum or the median."""
+    """A look at the senders' TCP_INFO. Times are seconds, sizes bytes; of several streams the sum or the median."""
 
     end: float
-    """Since the transfer began."""
+    """Seconds since the transfer began."""
     seconds: float
-    """Since the look before."""
+    """Seconds since the look before."""
     sent: int
     """Bytes in these seconds."""
     retransmitted: int
@@ -44,7 +44,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """One transfer in one direction, between a program at the SUT and one at the station that it faces.
+    """A transfer in one direction, between a program at the SUT and one at the station that it faces.
 
     Times are seconds, sizes bytes.
 
@@ -147,7 +147,7 @@ class Transfer:
         return changes(self.counters_before, self.counters_after)
 
     def to_json(self) -> str:
-        """One line of JSON, the record that transfers.jsonl holds."""
+        """The record that transfers.jsonl holds, a line of JSON."""
         return msgspec.json.encode(self).decode()
 
     @classmethod

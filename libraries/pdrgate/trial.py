@@ -57,7 +57,7 @@ class Latency:
     max: float
     count: int
     within: tuple[float, ...] = ()
-    """By how much each of the four may be less, where the generator counts latencies in buckets; empty where it tells
+    """How much less each of the four may be, where the generator counts latencies in buckets; empty where it tells
     them exactly."""
 
 
@@ -75,7 +75,7 @@ class CarriedFrame:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One trial (RFC 2544 section 26, RFC 9971 section 4.2): a constant load for a duration, and what became of it.
+    """A trial (RFC 2544 section 26, RFC 9971 section 4.2): a constant load for a duration, and what became of it.
 
     Loads are packets/s and counts are packets, both summed over all directions; times are seconds. A packet that was
     still queued when sending ended and came back later is *forwarded* and *drained*: no loss, and no part of a rate.
@@ -109,7 +109,7 @@ class Trial:
     looked_at: int = 0
     """Frames that came back and were compared with what the data path must make of them."""
     frames: tuple[CarriedFrame, ...] = ()
-    """Of a generator, all that it kept whole; on disk, some that are not what a router makes of them."""
+    """Frames: all that the generator kept whole; on disk, some that are not what a router makes of them."""
     sending_time: float = 0.0
     """Measured time from the first packet's due time to the end of sending."""
     under_way: tuple[int, ...] = ()
@@ -290,7 +290,7 @@ class Trial:
 
     @property
     def seconds(self) -> float:
-        """Of sending: the longer of the intended and the measured time."""
+        """Seconds of sending: the longer of the intended and the measured time."""
         return max(self.intended_duration, self.sending_time)
 
     @property
@@ -299,7 +299,7 @@ class Trial:
         return self.phase, self.repeat, self.intended_load, self.intended_duration
 
     def to_json(self) -> str:
-        """One line of JSON, the record that trials.jsonl holds."""
+        """The record that trials.jsonl holds, a line of JSON."""
         return msgspec.json.encode(self).decode()
 
     @classmethod
@@ -362,7 +362,7 @@ class Stretch(Protocol):
 
     @property
     def seconds(self) -> float:
-        """That it lasted."""
+        """Seconds that it lasted."""
 
     @property
     def asked(self) -> tuple[object, ...]:

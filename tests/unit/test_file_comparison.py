@@ -130,7 +130,9 @@ def test_other_scenarios_and_tolerances_without_meaning(tmp_path: Path) -> None:
     both = written(tmp_path / "x.jsonl", one + [dataclasses.replace(trial, scenario="b") for trial in one])
     with pytest.raises(DataError, match=r"holds trials of 2 scenarios \(a, b\); choose one with --scenario$"):
         compare_files(both, both, 0.02, PDR_GOAL.loss_ratio)
-    with pytest.raises(DataError, match=r"holds nothing of the scenario c, but of a, b$"):
+    with pytest.raises(
+        DataError, match=r"holds nothing of the scenario c, but of a, b; name one of these with --scenario$"
+    ):
         compare_files(both, both, 0.02, PDR_GOAL.loss_ratio, asked=WantedSet(scenario="c"))
     with pytest.raises(UsageError, match="has no meaning"):
         compare_files(both, both, 1.0, PDR_GOAL.loss_ratio)

@@ -142,7 +142,7 @@ class Iperf:
             sut = f"{self._host.name} has {', '.join(self._controls())}"
             raise TestbedError(f"the senders used {found.congestion} where {streams.congestion} was asked for; {sut}")
         if not found.delivered:
-            raise TestbedError(f"{self._where} delivered nothing")
+            raise TestbedError(f"{self._where} delivered nothing; see that the path and its firewall let TCP through")
         if found.advertised > _TOLERATED * window:
             raise TestbedError(
                 f"a window of {window} bytes was set, and receivers between {self._station.host.name} and "

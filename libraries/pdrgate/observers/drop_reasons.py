@@ -53,7 +53,10 @@ def tracefs(host: Host) -> str:
             return folder
     host.run("mount", "-t", "tracefs", "tracefs", _TRACEFS[0], check=False)
     if not host.exists(f"{_TRACEFS[0]}/{_EVENT}"):
-        raise TestbedError(f"{host.name} does not tell why it drops packets: it has no tracepoint skb:kfree_skb")
+        raise TestbedError(
+            f"{host.name} does not tell why it drops packets: it has no tracepoint skb:kfree_skb; "
+            "a kernel with CONFIG_TRACEPOINTS does"
+        )
     return _TRACEFS[0]
 
 

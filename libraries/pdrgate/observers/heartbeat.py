@@ -98,7 +98,7 @@ class Watched:
         try:
             return msgspec.convert(record, cls)
         except msgspec.ValidationError as error:
-            raise TestbedError(f"the heartbeat's answer is not of this version: {error}") from error
+            raise TestbedError(f"the heartbeat's answer is not of this version: {error}; run ./ci/bootstrap") from error
 
     @property
     def waited(self) -> float:

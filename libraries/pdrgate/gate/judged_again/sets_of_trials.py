@@ -116,17 +116,24 @@ def stored_set(path: Path, asked: WantedSet, told_of: Callable[[str], None]) -> 
         held = _listed([test for one in found for test in one.tests or (_NAMELESS,)])
         found = [left for one in found if (left := _of_test(one, asked.test)) is not None]
         if not found:
-            raise DataError(f"{path} holds nothing of the test {asked.test}, but of {held}")
+            raise DataError(
+                f"{path} holds nothing of the test {asked.test}, but of {held}; name one of these with --test"
+            )
     if asked.scenario:
         held = _listed([one.scenario or _NAMELESS for one in found])
         found = [one for one in found if one.scenario == asked.scenario or not one.tells_scenario]
         if not found:
-            raise DataError(f"{path} holds nothing of the scenario {asked.scenario}, but of {held}")
+            raise DataError(
+                f"{path} holds nothing of the scenario {asked.scenario}, but of {held}; name one "
+                "of these with --scenario"
+            )
     if asked.build and any(one.builds for one in found):
         held = _listed([one.in_words for one in found])
         found = [one for one in found if asked.build in one.builds.values()]
         if not found:
-            raise DataError(f"{path} holds no comparison of the build {asked.build}, but {held}")
+            raise DataError(
+                f"{path} holds no comparison of the build {asked.build}, but {held}; name another with --build"
+            )
     if len(scenarios := dict.fromkeys(one.scenario or _NAMELESS for one in found)) > 1:
         kinds = ["trials"] * any(one.trials for one in found) + ["transfers"] * any(one.transfers for one in found)
         how = "choose one with --scenario" if all(one.tells_scenario for one in found) else "name one file"

@@ -141,7 +141,10 @@ class Scenario:
         if self.delivery is not None and self.directions == 2:
             raise UsageError(f"{self.data_path} ends at the SUT, and nothing comes from behind it; send one way")
         if self.delivery is not None and self.latency:
-            raise UsageError(f"{self.data_path} ends at the SUT, and no probe comes back that would tell its latency")
+            raise UsageError(
+                f"{self.data_path} ends at the SUT, and no probe comes back that would tell its latency; "
+                "leave the latency out"
+            )
         _ = self.frames  # its own checks
 
     def _check_fate(self) -> None:

@@ -50,7 +50,9 @@ def scenario_of(file: Path) -> Scenario:
     except OSError as error:
         raise UsageError(f"cannot read the scenario {file}: {error.strerror}; name a YAML file") from error
     except (yaml.YAMLError, RecursionError) as error:
-        raise UsageError(f"the scenario {file} is no YAML: {' '.join(str(error).split())}") from error
+        raise UsageError(
+            f"the scenario {file} is no YAML: {' '.join(str(error).split())}; docs/reference.md has an example"
+        ) from error
     except msgspec.ValidationError as error:
         raise UsageError(f"the scenario {file}: {without_value(error)}; see docs/reference.md for its keys") from error
     more: dict[str, Any] = {key: value for key, value in content.items() if key not in _File.__struct_fields__}
@@ -67,4 +69,7 @@ def scenario_of(file: Path) -> Scenario:
     except UsageError as error:
         raise UsageError(f"the scenario {file}: {error}") from error
     except TypeError as error:
-        raise UsageError(f"the scenario {file} has a value of a kind that makes no sense ({error})") from error
+        raise UsageError(
+            f"the scenario {file} has a value of a kind that makes no sense ({error}); "
+            "docs/reference.md says which keys take what"
+        ) from error

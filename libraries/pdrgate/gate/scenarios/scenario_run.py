@@ -158,7 +158,7 @@ class ScenarioRun:
         result = self.found.results[-1]
         centre = result.lower or result.upper
         if centre is None:
-            raise TestbedError("the search found no load to repeat trials around")
+            raise TestbedError("the search found no load to repeat trials around; its verdict says why")
         starves = self.scenario.starves
         loads = set(grid(centre, ends(profile.grid) if starves else profile.grid, calibration.max_load))
         before, began = len(self.trials), time.monotonic()

@@ -196,7 +196,8 @@ class HistoryBaselines:
         if not same:
             names = ", ".join(sorted({one.fingerprint.get("scenario", "") for one in self._found})) or "none"
             raise DataError(
-                f"the baseline cannot serve: {asked} has no stable result of this scenario (but of: {names})"
+                f"the baseline cannot serve: {asked} has no stable result of this scenario (but of: {names}); "
+                "measure it there first, or name another baseline"
             )
         near = min(same, key=lambda one: len(_differing(one.fingerprint, fingerprint)))
         differing = "; ".join(_differing(near.fingerprint, fingerprint))
