@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError, bpf_build
 from pdrgate.builds.program_setup import ProgramSetup, fillings, variables
 from pdrgate.data_paths.attached_programs import sut_names
 from pdrgate.data_paths.catalogue import DataPath, data_path
-from pdrgate.gate.sut.probe import probe
+from pdrgate.gate.sut.probe import probe_path
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
@@ -172,6 +173,31 @@ def test_what_is_empty_and_what_is_told_of_the_sut(testbed: NetnsTestbed, build)
         assert {value["value"][0] for value in told[1]["values"]} == {"0x07"}  # on every CPU
 
 
+@pytest.mark.parametrize(
+    ("program", "maps", "told"),
+    [
+        (
+            "entry",
+            WAYS + "allowed: {1: 7}",
+            r"the program returns XDP_DROP; its maps calls are empty: --maps FILE fills",
+        ),
+        (
+            "entry",
+            WAYS + "allowed: {1: 7}\ncalls: {2: sends}",
+            r"^given such a packet, the program returns XDP_REDIRECT$",
+        ),
+        ("passes", "", r"^given such a packet, the program returns XDP_PASS$"),
+    ],
+)
+def test_a_packet_that_is_not_forwarded_is_explained(generator, apply, build, program, maps, told) -> None:
+    path = apply("xdp-ipv6-routing", build(program, maps, "step=2"))
+    assert re.search(told, path.explain(generator.sample(Frames(6))))
+
+
+def test_a_tc_program_tells_its_verdict_too(generator, apply, build) -> None:
+    assert "returns TC_ACT_SHOT" in apply("tc-redirect", build("shot")).explain(generator.sample(Frames(6)))
+
+
 def test_a_map_that_is_full_is_told(testbed: NetnsTestbed, build) -> None:
     with (
         pytest.raises(BpfBuildError, match=r"refuses its program entry .*: map ways: takes no element 08000000: .*may"),
@@ -193,7 +219,7 @@ def test_what_a_program_lets_pass_is_right_with_a_path_beneath(
 ) -> None:
     path = apply("ipv6-routing", build(program, attach=attach))
     assert path.mode == path.describe()["data_path_mode"] == mode
-    assert probe(path, testbed, generator, Frames(6)).forwarded > 0
+    assert probe_path(path, testbed, generator, Frames(6)).forwarded > 0
 
 
 @pytest.mark.parametrize(("program", "attach"), [("drops", "auto"), ("shot", "tc-egress"), ("shot", "tc-ingress")])

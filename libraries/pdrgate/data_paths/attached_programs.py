@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
+from pdrgate.bpf.prog_run import packet_outcome
 from pdrgate.bpf.programs import (
     BpfMap,
     LoadedProgram,
@@ -75,6 +76,15 @@ def sut_names(hop: Hop) -> dict[str, str]:
         told[f"@{name}.mac"] = port.mac
         told[f"@{name}.peer.mac"] = port.peer_mac
     return told
+
+
+def verdict_on(hop: Hop, build: BpfBuild, packet: bytes) -> str:
+    """What a build's program makes of a packet that comes in at a hop, in words; empty where nobody can tell."""
+    names = sut_names(hop)
+    try:
+        return str(packet_outcome(hop.host, build, names, packet, int(names["@in.ifindex"])))
+    except TestbedError:
+        return ""
 
 
 class AttachedXdp:

@@ -127,6 +127,11 @@ class DataPath(Protocol):
         back. Known once it is applied.
         """
 
+    def explain(self, packet: bytes) -> str:
+        """Why such a packet of forward traffic does not come back, as far as a program of the user's own tells; else
+        empty.
+        """
+
     @property
     def of_user(self) -> bool:
         """Whether a program of the user's own forwards: it may do otherwise, which only another build of it tells."""

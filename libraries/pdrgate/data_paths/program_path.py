@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from pdrgate.builds.bpf_build import BpfBuild, own_build
-from pdrgate.data_paths.attached_programs import AttachedTc, AttachedXdp, Sent, tc_hook
+from pdrgate.data_paths.attached_programs import AttachedTc, AttachedXdp, Sent, tc_hook, verdict_on
 from pdrgate.data_paths.contract import DataPath, Hop
 from pdrgate.data_paths.kernel_network import KernelNetwork
 from pdrgate.data_paths.steps import Step, SteppedPath
@@ -54,6 +54,9 @@ class ProgramPath(SteppedPath):
     def redirected(self) -> int | None:
         return self._sent.total()
 
+    def explain(self, packet: bytes) -> str:
+        return verdict_on(self._hops[0], self._program, packet) if self._program and self._hops else ""
+
     def steps(self, hops: Sequence[Hop]) -> Iterator[Step]:
         build = self._program or own_build(self._own)
         yield from KernelNetwork(self.family).routed(hops)
@@ -79,6 +82,7 @@ class ProgramBefore:
         self._build = build
         self._sent = Sent()
         self._steps: list[AttachedXdp | AttachedTc] = []
+        self._hops: tuple[Hop, ...] = ()
 
     @property
     def name(self) -> str:
@@ -120,7 +124,11 @@ class ProgramBefore:
     def forwarded(self, frame: bytes, direction: int) -> bytes | None:
         return self._path.forwarded(frame, direction)
 
+    def explain(self, packet: bytes) -> str:
+        return verdict_on(self._hops[0], self._build, packet) if self._hops else ""
+
     def apply(self, hops: Sequence[Hop]) -> None:
+        self._hops = tuple(hops)
         self._path.apply(hops)
         steps: list[AttachedXdp | AttachedTc] = (
             [AttachedXdp(hops, self._build, "auto", self._sent, self._fate)]

@@ -102,6 +102,9 @@ class SetUpPath:
     def loop(self) -> ClosedLoop | None:
         return self._beneath.loop
 
+    def explain(self, packet: bytes) -> str:
+        return self._beneath.explain(packet)
+
     def redirected(self) -> int | None:
         return self._beneath.redirected()
 

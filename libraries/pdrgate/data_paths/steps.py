@@ -171,6 +171,9 @@ class SteppedPath(ABC):
     def forwarded(self, frame: bytes, direction: int) -> bytes | None:
         return None
 
+    def explain(self, packet: bytes) -> str:
+        return ""
+
     @property
     def of_user(self) -> bool:
         return False

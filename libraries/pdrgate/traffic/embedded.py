@@ -164,6 +164,10 @@ class EmbeddedGenerator:
             started=started,
         )
 
+    def sample(self, frames: Frames) -> bytes:
+        part = self._templates(dataclasses.replace(frames, directions=1))[0]
+        return part.frame(part.first)
+
     def close(self) -> None:
         worker = self._worker
         if worker.stdin and not worker.stdin.closed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pdrgate.errors import UsageError
 from pdrgate.traffic.frames import Frames
@@ -33,6 +33,14 @@ class Generator(Protocol):
 
     def close(self) -> None:
         """Stop the generator and free what it holds; may be called twice."""
+
+
+@runtime_checkable
+class ShowsFrames(Protocol):
+    """A generator that can tell what it sends."""
+
+    def sample(self, frames: Frames) -> bytes:
+        """A frame of forward traffic as a trial of these ``frames`` would send it, without its checksum (FCS)."""
 
 
 def packets_of_trial(load: float, duration: float) -> int:

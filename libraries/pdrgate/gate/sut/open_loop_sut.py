@@ -26,7 +26,7 @@ from pdrgate.search.mlr import SearchOutcome, search
 from pdrgate.search.patience import Patience
 from pdrgate.testbeds import Testbed
 from pdrgate.traffic.delivery import counted_by
-from pdrgate.traffic.generator import Generator
+from pdrgate.traffic.generator import Generator, ShowsFrames
 from pdrgate.trial import Trial
 from pdrgate.units import Rate
 
@@ -72,13 +72,23 @@ class OpenLoopSut(PreparedSut[Ask, Trial]):
     def _begin(self, path: DataPath) -> Traffic:
         self._generator = counted_by(path.arrivals, self.testbed.generator(path.family))
         self._traffic = self._generator  # to be closed, also when nobody carries its packets
-        self._kept(probe_path(path, self.testbed, self._generator, self.scenario.frames, self.scenario.counts))
+        try:
+            self._kept(probe_path(path, self.testbed, self._generator, self.scenario.frames, self.scenario.counts))
+        except SutError as error:
+            if why := self._why_not(path):
+                raise SutError(f"{error}; {why}") from error
+            raise
         self._check()
         if self.testbed.steady:
             warm_up(self._generator, self.scenario.frames)
         if self.scenario.latency and not self._can_probe:
             raise UsageError("packets of a capture cannot be latency probes; leave latency out, or the capture")
         return self._generator
+
+    def _why_not(self, path: DataPath) -> str:
+        """Why the path's own program sends no packet on, in words; empty where nobody can tell."""
+        source = self._generator
+        return path.explain(source.sample(self.scenario.frames)) if isinstance(source, ShowsFrames) else ""
 
     def _kept(self, trial: Trial) -> Trial:
         """Look at the frames of a fresh trial; those that are as they must be, nobody needs any more."""

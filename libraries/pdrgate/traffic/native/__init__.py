@@ -1,6 +1,6 @@
 """Builds the compiled parts from the C sources in this folder: the generator's, the heartbeat that watches a CPU,
-the counts of what one executes and of what a kernel drops, the receivers of an end host, and the loader of eBPF
-programs.
+the counts of what one executes and of what a kernel drops, the receivers of an end host, the loader of eBPF
+programs, and what runs one on a packet.
 
 The programs and the BPF object are compiled once per version of their sources, with the machine's own compilers, into a
 cache folder; nothing is compiled where no data path is measured.
@@ -39,10 +39,21 @@ class NativeParts:
     """The same."""
     bpf_load: Path
     """The same."""
+    vectors: Path
+    """The same."""
 
     @property
     def all(self) -> tuple[Path, ...]:
-        return (self.worker, self.bpf, self.heartbeat, self.receiver, self.counts, self.drops, self.bpf_load)
+        return (
+            self.worker,
+            self.bpf,
+            self.heartbeat,
+            self.receiver,
+            self.counts,
+            self.drops,
+            self.bpf_load,
+            self.vectors,
+        )
 
 
 def build(cache: Path | None = None) -> NativeParts:
@@ -56,7 +67,7 @@ def build(cache: Path | None = None) -> NativeParts:
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     folder = (cache or cache_folder()) / f"native-{digest.hexdigest()}"
-    programs = ("heartbeat", "receiver", "counts", "drops", "bpf-load")
+    programs = ("heartbeat", "receiver", "counts", "drops", "bpf-load", "vectors")
     names = ("pdrgate-traffic", "traffic.bpf.o", *(f"pdrgate-{name}" for name in programs))
     parts = NativeParts(*(folder / name for name in names))
     if all(part.exists() for part in parts.all):
@@ -88,7 +99,8 @@ def build(cache: Path | None = None) -> NativeParts:
         _compile(["gcc", "-O2", "-Wall", str(_SOURCES / "worker.c"), "-lbpf", "-pthread"], parts.worker)
         _compile(["gcc", "-O2", "-Wall", str(_SOURCES / "heartbeat.c"), "-pthread"], parts.heartbeat)
         for name, static, libraries in (
-            ("receiver.c", parts.receiver, ()), ("counts.c", parts.counts, ()), ("drops.c", parts.drops, ()),
+            ("receiver.c", parts.receiver, ()), ("counts.c", parts.counts, ()),
+            ("vectors.c", parts.vectors, ()), ("drops.c", parts.drops, ()),
             ("bpf_load.c", parts.bpf_load, _libbpf()),
         ):  # fmt: skip
             _compile(["gcc", "-Os", "-Wall", "-static", "-s", str(_SOURCES / name), *libraries], static)
