@@ -19,7 +19,7 @@ from pdrgate.errors import TestbedError
 from pdrgate.guests.metering import SpeedObserver, SpeedRecord, VcpuMeter, plugin
 from pdrgate.guests.metering import plugin as built
 from pdrgate.guests.metering.meter import Counts, Executed
-from pdrgate.guests.metering.speed import starvation, unheld_speed, unheld_speed
+from pdrgate.guests.metering.speed import starvation, unheld_speed
 from pdrgate.observers.reading import Counter, Place
 
 
