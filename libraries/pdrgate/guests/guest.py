@@ -36,10 +36,10 @@ from pdrgate.guests.guest_console import GuestConsole
 from pdrgate.guests.initramfs import CONTROL, ERRORS, SHELL, initramfs
 from pdrgate.guests.metering import VcpuMeter, plugin
 from pdrgate.guests.qemu import NetworkPort, command_line, qemu_version
+from pdrgate.guests.qemu_threads import QemuThreads
 from pdrgate.guests.taps import open_tap
 from pdrgate.hosts.cpus import format_cpu_list
 from pdrgate.hosts.host import DEFAULT_TIMEOUT, Completed, HostError, NoJsonError, NoShellError, Running, ShellHost
-from pdrgate.hosts.scheduling import Closing, go_first, stay_awake, take_short_slices, take_turns
 
 BOOT_PATIENCE = 60.0
 """Seconds for which a guest that is booting may say nothing on its console. Emulated ones are up after 3 to 6 s on a
@@ -164,12 +164,12 @@ class Guest:
         """Why no shell could be had from it any more."""
         self.stands_back = False
         """Whether others go before it, and it may run where it boots, see `stand_back`."""
-        self._vcpus: tuple[int, ...] = ()
-        """Threads that `go_first` is about."""
-        self._awake: Closing | None = None
         self._closed = False
         self._process = self._start(initramfs(build), journal, tuple(ports), namespace)
         self._started = time.monotonic()
+        self._threads = QemuThreads(self.pid, config.cpus, isolate=config.isolate, metered=config.metered)
+        if not config.metered:
+            self._threads.hurry()
 
     # --- A Host ---
 
@@ -224,7 +224,7 @@ class Guest:
             # An interruption while we wait may be of any class, and must neither be lost nor leave QEMU running.
             self._end()
             self._closed = True
-            self._let_sleep()
+            self._threads.let_sleep()
             self._shell.close()
             if self.meter is not None:
                 self.meter.close()
@@ -265,7 +265,7 @@ class Guest:
             self._fail(f"was not up {_LONGEST * patience:g} s after its start, though its console went on,")
         self.boot_time = time.monotonic() - self._started
         if not self.stands_back:
-            self._settle()
+            self._threads.settle()
         told = self.run("uname", "-r").stdout.strip()
         if told != self.build.release:
             raise BuildError(f"{self.build.name} was booted and says that it is {told}, not {self.build.release}")
@@ -291,35 +291,20 @@ class Guest:
 
     def hurry(self) -> None:
         """Have QEMU go before other processes from now on, also while the guest boots."""
-        if self.config.isolate:
-            _before_others(self.pid)
+        self._threads.hurry()
 
     def take_place(self) -> None:
         """Have a guest that stood back run on its own CPUs."""
         if self.stands_back:
             self.stands_back = False
-            self._settle()
+            self._threads.settle()
 
     def go_first(self, first: bool) -> None:
         """Have the virtual CPU run as soon as it has something to do, or, unless ``first``, take turns with others.
 
         Only of a guest that took its place, while it is held: one at full speed would leave nobody else any time.
-        QEMU's main loop takes turns all the same: if it went first, too, it would hand over packets one by one, and a
-        guest that gets fewer of them at a time pays more for each.
         """
-        self._let_sleep()
-        for thread in self._vcpus:
-            if first:
-                go_first(thread)
-            else:
-                take_turns(thread)
-        if first and self._vcpus:
-            self._awake = stay_awake()
-
-    def _let_sleep(self) -> None:
-        awake, self._awake = self._awake, None
-        if awake is not None:
-            awake.close()
+        self._threads.go_first(first)
 
     def crashes(self) -> tuple[Crash, ...]:
         """The faults on the console so far, with source lines when the build has a vmlinux."""
@@ -407,12 +392,9 @@ class Guest:
             if namespace is not None:
                 before += ["ip", "netns", "exec", namespace]
             said = stack.enter_context(self._qemu_log.open("wb"))
-            process = journal.start(
+            return journal.start(
                 [*before, *self.confinement.words, *command], stdout=said, stderr=said, pass_fds=tuple(inherited)
             )
-        if self.config.isolate and not self.config.metered:
-            _before_others(process.pid)
-        return process
 
     @property
     def _qemu_log(self) -> Path:
@@ -457,27 +439,6 @@ class Guest:
     @property
     def _last_sign(self) -> str:
         return "last word" if self._console.length else "start"
-
-    def _settle(self) -> None:
-        """Give each virtual CPU a CPU of its own, where there are as many; else they share all of them.
-
-        A guest that is metered boots behind others, one that is being measured for one, and goes before them from here
-        at the latest.
-        """
-        if first := self.config.isolate and self.config.metered:
-            _before_others(self.pid)
-        for task in Path(f"/proc/{self.pid}/task").iterdir():
-            with contextlib.suppress(OSError):
-                if self.config.isolate:
-                    os.setpriority(os.PRIO_PROCESS, int(task.name), -20)
-                    take_short_slices(int(task.name))
-                os.sched_setaffinity(int(task.name), self.config.cpus)
-                # With debug-threads=on: "CPU 0/TCG", "CPU 1/KVM".
-                words = (task / "comm").read_text().split()
-                if len(words) > 1 and words[0] == "CPU" and (number := words[1].partition("/")[0]).isdigit():
-                    self._vcpus += (int(task.name),) if first else ()
-                    own = self.config.cpus[int(number) % len(self.config.cpus)]
-                    os.sched_setaffinity(int(task.name), {own})
 
     @contextlib.contextmanager
     def _telling(self) -> Iterator[None]:
@@ -533,12 +494,6 @@ class Guest:
         except OSError:
             return ""
         return lines[-1].removeprefix("qemu-system-x86_64: ") if lines else ""
-
-
-def _before_others(pid: int) -> None:
-    """A nice value counts only within a session; between sessions their autogroups' values do."""
-    with contextlib.suppress(OSError):
-        Path(f"/proc/{pid}/autogroup").write_text("-20")
 
 
 def _in_memory(name: str, content: bytes) -> int:
