@@ -12,18 +12,19 @@ from pdrgate.gate.run.progress import Estimate, Progress
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.load_plan import ends, further_load, grid, is_highest, overloads, past_the_pdr, round_order
+from pdrgate.gate.scenarios.one_sut_run import OneSutRun
+from pdrgate.gate.scenarios.receive_rates import check_count, receive_rate
 from pdrgate.gate.scenarios.replicate_samples import Measurands, Replicate, measure_in_turn, summaries
 from pdrgate.gate.scenarios.soaking import SHARE, judged_soak, slices, soaked
 from pdrgate.gate.sut.dropped_packets import drop_tracer, look, lossy_load, traced_file
 from pdrgate.gate.sut.open_loop_sut import OpenLoopSut, goals_of
 from pdrgate.gate.sut.prepared_sut import Identity
-from pdrgate.gate.verdicts.against_baseline import AgainstBaseline, measurands_in_words
+from pdrgate.gate.verdicts.against_baseline import measurands_in_words
 from pdrgate.gate.verdicts.arrivals import arrivals
 from pdrgate.gate.verdicts.baseline import BaselineSource
 from pdrgate.gate.verdicts.build_latency import latencies, latency_trials
-from pdrgate.gate.verdicts.change_verdict import check_tolerance, summarised
+from pdrgate.gate.verdicts.change_verdict import check_tolerance
 from pdrgate.gate.verdicts.disturbance import Disturbance, beyond_the_machine, remedy
-from pdrgate.gate.verdicts.interference import interference
 from pdrgate.gate.verdicts.packet_cost import cost_result
 from pdrgate.measurands import RECEIVE_RATE, Ask, LatencyTrials, PartialDropRate, Sweep
 from pdrgate.measurands.measurand import rounded
@@ -42,7 +43,7 @@ from pdrgate.results.model import (
     SearchResult,
 )
 from pdrgate.results.soak import SoakResult
-from pdrgate.results.verdict import Judgement, Verdict, graver
+from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.bounds import known_bounds
 from pdrgate.search.calibration import Calibration
 from pdrgate.search.mlr import GoalBounds as Found
@@ -55,16 +56,13 @@ from pdrgate.stability.checks import ENOUGH_DATA, SATURATION
 from pdrgate.trial import Trial
 from pdrgate.units import Rate
 
-_FEWEST_RATES = 2
 LOWER_BOUND = "the lower bound"
 _WAVERING = 1.25
 """What repeats take at most, about, of what is planned for: a PDR takes as many trials as tell it."""
 
 
-class ScenarioRun:
+class ScenarioRun(OneSutRun[OpenLoopSut]):
     """One scenario: `prepare`, then `search`, `repeat` and `judge` in this order, then `finish`.
-
-    Each step leaves what it found behind, so that a scenario that ends early is reported as far as it came.
 
     Args:
         baselines: what to compare with; None where nothing was asked for.
@@ -81,35 +79,21 @@ class ScenarioRun:
         test: str = "",
         longname: str = "",
     ) -> None:
-        self.session = session
-        self.test = test
         asks = Identity(test=longname or test)
-        self.sut = OpenLoopSut(session, scenario, session.testbed, asks, told=self._told)
+        super().__init__(
+            session, OpenLoopSut(session, scenario, session.testbed, asks, told=self._told), baselines, test
+        )  # fmt: skip
         self.found: Search | None = None
         self.assessment: Assessment | None = None
-        self.measurands: tuple[MeasurandResult, ...] = ()
-        self.judgement: Judgement | None = None
-        """The gravest so far; None while nothing was judged."""
-        self.interference = ""
         self.cost: CostResult | None = None
         self.latency: tuple[LatencyResult, ...] = ()
         self.soak: SoakResult | None = None
         self.drops: DropsResult | None = None
-        self.disturbance = Disturbance()
-        """Of the repeats."""
         self._tracer: DropTracer | None = None
-        self._against = AgainstBaseline(self.sut, baselines)
-        self._failure: Judgement | None = None
-        """Why there is nothing to compare."""
         self._ends = (0.0, 0.0)
         """When the step that is going on ends, by the clock: at the earliest, at the latest."""
         self._after = 0.0
         """Seconds that the steps after it take at least."""
-
-    @property
-    def scenario(self) -> Scenario:
-        """What is asked, by now."""
-        return self.sut.scenario
 
     @property
     def trials(self) -> list[Trial]:
@@ -145,7 +129,7 @@ class ScenarioRun:
         failure = search_failure(self.found, self.sut.calibration)
         if failure is not None:
             self._failure = Disturbance.of(self.trials).weighed(failure, remedy(self.session.testbed))
-        self.judgement = graver(self.judgement, self._failure)
+        self._judged(self._failure)
         if self._failure is not None:  # there will be no repeats
             self._look_at_drops([trial for trial in self.trials if trial.phase == Phase.SEARCH])
         return self.found
@@ -199,19 +183,9 @@ class ScenarioRun:
             spare_dips=True, pdr=pdr.load if pdr else None, source=self.scenario.name,
         )  # fmt: skip
         unstable = stability_failure(self.assessment, calibration)
-        self._failure = self._failure or unstable or self._no_pdr(measurands, replicates)
-        cpus = self.session.testbed.sut_cpus
-        if not self.session.testbed.steady:  # else trials tell of it themselves, where it mattered
-            self.interference = interference(repeats, cpus)
-        self.disturbance = Disturbance.of(
-            [trial for trial in self.trials if trial.repeat], self.session.profile.patience
-        )
-        self._failure = self.disturbance.explained(
-            self._failure, self.interference, remedy(self.session.testbed), beyond_the_machine(repeats, cpus)
-        )
-        if self.interference and self._failure is None:
-            self.session.observer.said(f"while the repeats were measured, {self.interference}")
-        self.judgement = graver(self.judgement, self._failure)
+        failure = self._failure or unstable or self._no_pdr(measurands, replicates)
+        beyond = beyond_the_machine(repeats, self.session.testbed.sut_cpus)
+        self._explain(failure, self.trials, repeats, beyond)
         self._look_at_drops(repeats)
         return self.assessment
 
@@ -245,40 +219,27 @@ class ScenarioRun:
         if self.soak is None:
             raise TestbedError("there is no soak to judge; soak the SUT first")
         judgement = judged_soak(self.soak, tolerated)
-        self.judgement = graver(self.judgement, judgement)
+        self._judged(judgement)
         return judgement
 
     def measure_receive_rate(self, count: int, duration: float) -> MeasurandResult | None:
         """The MRR: what is forwarded of all that the generator can offer, in some trials of one length.
 
-        Judges when the machine kept it from being told. Whether the generator reached its ceiling in a trial makes no
-        difference, as long as nothing disturbed it: what it has is what is offered.
+        Judges when the machine kept it from being told.
 
         Raises:
             UsageError: one trial has no deviation.
             DataError: as `search`.
         """
-        if count < _FEWEST_RATES:
-            raise UsageError(f"{count} trials do not tell how a rate scatters; use {_FEWEST_RATES} or more, such as 10")
+        check_count(count)
         self._against.find()
         load = rounded(self.sut.calibrate().ceiling)
         self._foresee(count * duration, count * duration)
-        patience, before = self.session.profile.patience, len(self.trials)
-        wanted = [self._receive(load, duration, number, patience.disturbed) for number in range(1, count + 1)]
-        disturbance = Disturbance.of(self.trials[before:], dataclasses.replace(patience, limited=patience.disturbed))
-        self.judgement = graver(self.judgement, disturbance.weighed(None, remedy(self.session.testbed)))
-        rates = [trial.forwarding_rate for trial in wanted if not trial.disturbed]
-        found = summarised(RECEIVE_RATE.name, RECEIVE_RATE.unit, RECEIVE_RATE.better, rates)
+        found, failure = receive_rate(self.sut, load, duration, count)
+        self._judged(failure)
         if found is not None:
             self.measurands = (*self.measurands, found)
         return found
-
-    def _receive(self, load: float, duration: float, number: int, repeats: int) -> Trial:
-        """One trial of the MRR, the last of those that it takes for one that nothing disturbed."""
-        trial = self.sut.measure(load, duration, Phase.MRR, repeat=number)
-        while trial.disturbed and repeats:
-            trial, repeats = self.sut.measure(load, duration, Phase.MRR, repeat=number), repeats - 1
-        return trial
 
     def judge(self, tolerance: float) -> Judgement:
         """Compare with the baseline; each call by its own tolerance. A change that can be told is told in any case."""
@@ -289,7 +250,7 @@ class ScenarioRun:
             self.measurands, tolerance, failure=self._failure, disturbance=self.disturbance, cost=self.cost,
             losses=self._losses,
         )  # fmt: skip
-        self.judgement = graver(self.judgement, judgement)
+        self._judged(judgement)
         return judgement
 
     @property
@@ -304,29 +265,17 @@ class ScenarioRun:
         least, most = (max(0.0, end - now) for end in self._ends)
         return Estimate(max(self._after, least), max(self._after, most))
 
-    def finish(self, judgement: Judgement | None = None) -> Judgement:
-        """Put the SUT back and record the scenario; ``judgement`` is for one that ended by an error."""
-        self.release()
-        final = judgement or self.judgement or Judgement(Verdict.ERROR, "the scenario ended before its verdict")
+    def _told_in_words(self, final: Judgement) -> Judgement:
+        """The last judgement; what was measured and not judged is told first."""
         if self.judgement is None and self.measurands and final.verdict is Verdict.NO_BASELINE:
-            final = Judgement(final.verdict, measurands_in_words(self.measurands)).remarked(final.reason)
-        self.judgement = final = self._against.concluded(final, self.measurands)
-        self._remember()
-        self.session.record.add(self.result(final))
+            return Judgement(final.verdict, measurands_in_words(self.measurands)).remarked(final.reason)
         return final
 
-    def release(self) -> None:
-        """Put the SUT back; may be called twice."""
-        self.sut.release()
-
-    def result(self, judgement: Judgement | None = None) -> ScenarioResult:
-        """The scenario as result.json has it, as far as it came."""
-        sut = self.sut
-        final = judgement or self.judgement or Judgement(Verdict.ERROR, "the scenario has not ended")
+    def _detailed(self, result: ScenarioResult) -> ScenarioResult:
         return dataclasses.replace(
-            sut.result(final, self.test),
-            trials=len(sut.trials),
-            calibration=sut.calibrated(),
+            result,
+            trials=len(self.trials),
+            calibration=self.sut.calibrated(),
             search=searched(self.found) if self.found else None,
             pdr=pdr_result_of(self.measurands),
             measurands=self.measurands,
@@ -395,8 +344,7 @@ class ScenarioRun:
         return Disturbance.of(theirs, self.session.profile.patience).weighed(failure, remedy(self.session.testbed))
 
     def _remember(self) -> None:
-        """One more boot for what boots deviate by, where its curve can be trusted."""
-        if self._failure is None and self.assessment is not None:
+        if self.assessment is not None:
             self._against.remember(self.measurands, self.trials)
 
     def _told(self, trial: Trial, replayed: bool) -> None:

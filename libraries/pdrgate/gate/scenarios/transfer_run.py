@@ -19,14 +19,12 @@ from pdrgate.gate.run.profile import Profile
 from pdrgate.gate.run.progress import Estimate
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
+from pdrgate.gate.scenarios.one_sut_run import OneSutRun
 from pdrgate.gate.scenarios.replicate_samples import Replicate, measure_in_turn, summaries
 from pdrgate.gate.sut.closed_loop_sut import ClosedLoopSut
 from pdrgate.gate.sut.prepared_sut import Identity
-from pdrgate.gate.verdicts.against_baseline import AgainstBaseline
 from pdrgate.gate.verdicts.baseline import BaselineSource
 from pdrgate.gate.verdicts.change_verdict import check_tolerance
-from pdrgate.gate.verdicts.disturbance import Disturbance, remedy
-from pdrgate.gate.verdicts.interference import interference
 from pdrgate.measurands import (
     AtRest,
     TcpThroughput,
@@ -39,8 +37,8 @@ from pdrgate.measurands import (
 )
 from pdrgate.measurands.tcp import loaded_transfers, rest_rtt
 from pdrgate.phase import Phase
-from pdrgate.results.model import CheckResult, MeasurandResult, ScenarioResult, TransferResult, TransfersResult
-from pdrgate.results.verdict import Judgement, Verdict, graver
+from pdrgate.results.model import CheckResult, ScenarioResult, TransferResult, TransfersResult
+from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stability import StabilityVerdict as Stability
 from pdrgate.stability.checks import StabilityCheck
 from pdrgate.stability.transfer_checks import transfer_checks, verdict_of
@@ -79,10 +77,8 @@ def whole_seconds(duration: float) -> float:
     return float(max(1, math.ceil(duration)))
 
 
-class TransferRun:
+class TransferRun(OneSutRun[ClosedLoopSut]):
     """One scenario: `prepare`, then `sweep` where a curve is wanted, `repeat` and `judge` in this order, then `finish`.
-
-    As `ScenarioRun`, each step leaves what it found behind.
 
     Args:
         baselines: what to compare with; None where nothing was asked for.
@@ -102,28 +98,15 @@ class TransferRun:
         test: str = "",
         longname: str = "",
     ) -> None:
-        self.session = session
-        self.test = test
         asks = Identity(test=longname or test)
-        self.sut = ClosedLoopSut(session, scenario, session.testbed, asks, told=self._told)
-        self.measurands: tuple[MeasurandResult, ...] = ()
-        self.judgement: Judgement | None = None
-        """The gravest so far; None while nothing was judged."""
-        self.interference = ""
-        self.disturbance = Disturbance()
-        """Of the repeats."""
+        super().__init__(
+            session, ClosedLoopSut(session, scenario, session.testbed, asks, told=self._told), baselines, test
+        )  # fmt: skip
         self.checks: tuple[StabilityCheck, ...] = ()
         """Of the repeats; empty before them."""
-        self._against = AgainstBaseline(self.sut, baselines)
-        self._failure: Judgement | None = None
-        """Why there is nothing to compare."""
         self._curve: WindowCurve | None = None
         self._ends = 0.0
         """When the step that is going on ends, by the clock."""
-
-    @property
-    def scenario(self) -> Scenario:
-        return self.sut.scenario
 
     @property
     def trials(self) -> list[Trial]:
@@ -160,7 +143,7 @@ class TransferRun:
         knees = ", ".join(map(size, curve.knees(replicate.trials)))
         if found is None:
             untold = Judgement(Verdict.UNSTABLE, f"no two sweeps agree on the knee of the window curve: {knees}")
-            self.judgement = graver(self.judgement, untold)
+            self._judged(untold)
         else:
             beyond = ", the largest that was tried" if found == windows[-1] else ""
             self.session.observer.said(f"the knee of the window curve is {size(found)}{beyond} ({knees} by sweep)")
@@ -185,18 +168,11 @@ class TransferRun:
         repeats = [transfer for one in replicates for transfer in loaded_transfers(one.trials)]
         rates = [transfer.throughput / 1e9 for transfer in repeats]
         self.checks = transfer_checks(TcpThroughput.name, TcpThroughput.unit, rates)
-        self._failure = self.judgement or instability(self.checks)
-        if not session.testbed.steady:
-            self.interference = interference(repeats, session.testbed.sut_cpus)
-        mine = [transfer for transfer in self.transfers if transfer.repeat]
-        self.disturbance = Disturbance.of(mine, profile.patience)
+        failure = self.judgement or instability(self.checks)
         if not repeats:
-            self._failure = self._failure or Judgement(Verdict.INCONCLUSIVE, "no transfer tells of the SUT")
-        self._failure = self.disturbance.explained(self._failure, self.interference, remedy(session.testbed))
-        if self.interference and self._failure is None:
-            session.observer.said(f"while the repeats were measured, {self.interference}")
+            failure = failure or Judgement(Verdict.INCONCLUSIVE, "no transfer tells of the SUT")
+        self._explain(failure, self.transfers, repeats)
         session.say_once(station_limited(repeats))
-        self.judgement = graver(self.judgement, self._failure)
         return self.checks
 
     def judge(self, tolerance: float) -> Judgement:
@@ -207,7 +183,7 @@ class TransferRun:
         judgement = self._against.judge(
             self.measurands, tolerance, failure=self._failure, disturbance=self.disturbance
         )  # fmt: skip
-        self.judgement = graver(self.judgement, judgement)
+        self._judged(judgement)
         return judgement
 
     @property
@@ -216,26 +192,13 @@ class TransferRun:
         left = max(0.0, self._ends - time.monotonic())
         return Estimate(left, left)
 
-    def finish(self, judgement: Judgement | None = None) -> Judgement:
-        """Put the SUT back and record the scenario; ``judgement`` is for one that ended by an error."""
-        self.release()
-        final = judgement or self.judgement or Judgement(Verdict.ERROR, "the scenario ended before its verdict")
-        self.judgement = final = self._against.concluded(final, self.measurands)
-        if self._failure is None and self.checks:
+    def _remember(self) -> None:
+        if self.checks:
             self._against.remember(self.measurands)
-        self.session.record.add(self.result(final))
-        return final
 
-    def release(self) -> None:
-        """Put the SUT back; may be called twice."""
-        self.sut.release()
-
-    def result(self, judgement: Judgement | None = None) -> ScenarioResult:
-        """The scenario as result.json has it, as far as it came."""
-        sut = self.sut
-        final = judgement or self.judgement or Judgement(Verdict.ERROR, "the scenario has not ended")
+    def _detailed(self, result: ScenarioResult) -> ScenarioResult:
         return replace(
-            sut.result(final, self.test),
+            result,
             measurands=self.measurands,
             comparison=self._against.comparison,
             interference=self.interference,

@@ -1,0 +1,103 @@
+"""A scenario of one SUT, whatever is measured on it: its verdict so far, its baseline, its end."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
+from pdrgate.gate.sut.prepared_sut import PreparedSut
+from pdrgate.gate.verdicts.against_baseline import AgainstBaseline
+from pdrgate.gate.verdicts.baseline import BaselineSource
+from pdrgate.gate.verdicts.disturbance import Disturbance, remedy
+from pdrgate.gate.verdicts.interference import interference
+from pdrgate.results.model import MeasurandResult, ScenarioResult
+from pdrgate.results.verdict import Judgement, Verdict, graver
+from pdrgate.trial import Stretch
+
+AnySut = TypeVar("AnySut", bound=PreparedSut)  # type: ignore[type-arg]  # of any asks
+
+
+class OneSutRun(ABC, Generic[AnySut]):
+    """One scenario on one SUT. Each step leaves what it found behind, so that one that ends early is reported.
+
+    Args:
+        baselines: what to compare with; None where nothing was asked for.
+        test: the Robot test that asks.
+    """
+
+    def __init__(self, session: Session, sut: AnySut, baselines: BaselineSource | None, test: str) -> None:
+        self.session = session
+        self.sut = sut
+        self.test = test
+        self.measurands: tuple[MeasurandResult, ...] = ()
+        self.judgement: Judgement | None = None
+        """The gravest so far; None while nothing was judged."""
+        self.interference = ""
+        self.disturbance = Disturbance()
+        """Of the repeats."""
+        self._against = AgainstBaseline(sut, baselines)
+        self._failure: Judgement | None = None
+        """Why there is nothing to compare."""
+
+    @property
+    def scenario(self) -> Scenario:
+        """What is asked, by now."""
+        scenario: Scenario = self.sut.scenario
+        return scenario
+
+    def finish(self, judgement: Judgement | None = None) -> Judgement:
+        """Put the SUT back and record the scenario; ``judgement`` is for one that ended by an error."""
+        self.release()
+        final = judgement or self.judgement or Judgement(Verdict.ERROR, "the scenario ended before its verdict")
+        self.judgement = final = self._against.concluded(self._told_in_words(final), self.measurands)
+        if self._failure is None:
+            self._remember()
+        self.session.record.add(self.result(final))
+        return final
+
+    def release(self) -> None:
+        """Put the SUT back; may be called twice."""
+        self.sut.release()
+
+    def result(self, judgement: Judgement | None = None) -> ScenarioResult:
+        """The scenario as result.json has it, as far as it came."""
+        final = judgement or self.judgement or Judgement(Verdict.ERROR, "the scenario has not ended")
+        return self._detailed(self.sut.result(final, self.test))
+
+    def _judged(self, judgement: Judgement | None) -> None:
+        """Take a judgement into the verdict so far."""
+        self.judgement = graver(self.judgement, judgement)
+
+    def _explain(
+        self, failure: Judgement | None, made: Sequence[Stretch], repeats: Sequence[Stretch], beyond: str = ""
+    ) -> None:
+        """Judge the repeats by what speaks against them, and by what the machine did meanwhile.
+
+        Args:
+            failure: why they tell nothing; None where they do.
+            made: all that was measured.
+            beyond: as `Disturbance.explained` takes it.
+        """
+        testbed = self.session.testbed
+        if not testbed.steady:  # else each stretch tells of it itself, where it mattered
+            self.interference = interference(repeats, testbed.sut_cpus)
+        self.disturbance = Disturbance.of([one for one in made if one.repeat], self.session.profile.patience)
+        self._failure = self.disturbance.explained(failure, self.interference, remedy(testbed), beyond)
+        if self.interference and self._failure is None:
+            self.session.observer.said(f"while the repeats were measured, {self.interference}")
+        self._judged(self._failure)
+
+    def _told_in_words(self, final: Judgement) -> Judgement:
+        """The last judgement as its reader is told it."""
+        return final
+
+    @abstractmethod
+    def _remember(self) -> None:
+        """Add one more boot to what boots deviate by, where its repeats can be trusted."""
+
+    @abstractmethod
+    def _detailed(self, result: ScenarioResult) -> ScenarioResult:
+        """The result with what was measured."""

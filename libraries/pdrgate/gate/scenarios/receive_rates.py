@@ -1,0 +1,48 @@
+"""The MRR of one SUT: what is forwarded of all that the generator can offer, in some trials of one length."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from pdrgate.errors import UsageError
+from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
+from pdrgate.gate.verdicts.change_verdict import summarised
+from pdrgate.gate.verdicts.disturbance import Disturbance, remedy
+from pdrgate.measurands import RECEIVE_RATE
+from pdrgate.phase import Phase
+from pdrgate.results.model import MeasurandResult
+from pdrgate.results.verdict import Judgement
+from pdrgate.trial import Trial
+
+_FEWEST = 2
+"""Trials that tell how a rate scatters: one has no deviation."""
+
+
+def check_count(count: int) -> None:
+    """Raise UsageError where so many trials do not tell how a rate scatters."""
+    if count < _FEWEST:
+        raise UsageError(f"{count} trials do not tell how a rate scatters; use {_FEWEST} or more, such as 10")
+
+
+def receive_rate(
+    sut: OpenLoopSut, load: float, duration: float, count: int
+) -> tuple[MeasurandResult | None, Judgement | None]:
+    """The MRR at a load, and what the machine did where that kept it from being told.
+
+    Whether the generator reached its ceiling in a trial makes no difference, as long as nothing disturbed it: what it
+    has is what is offered.
+    """
+    patience, before = sut.session.profile.patience, len(sut.trials)
+    wanted = [_undisturbed(sut, load, duration, number, patience.disturbed) for number in range(1, count + 1)]
+    disturbance = Disturbance.of(sut.trials[before:], dataclasses.replace(patience, limited=patience.disturbed))
+    rates = [trial.forwarding_rate for trial in wanted if not trial.disturbed]
+    found = summarised(RECEIVE_RATE.name, RECEIVE_RATE.unit, RECEIVE_RATE.better, rates)
+    return found, disturbance.weighed(None, remedy(sut.testbed))
+
+
+def _undisturbed(sut: OpenLoopSut, load: float, duration: float, number: int, repeats: int) -> Trial:
+    """One trial of the MRR, the last of those that it takes for one that nothing disturbed."""
+    trial = sut.measure(load, duration, Phase.MRR, repeat=number)
+    while trial.disturbed and repeats:
+        trial, repeats = sut.measure(load, duration, Phase.MRR, repeat=number), repeats - 1
+    return trial
