@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
 
 _TIMEOUT = 30.0
@@ -106,11 +105,3 @@ def restore_network(host: Host, earlier: NetworkState) -> list[str]:
         f"{host.name} has no more the {name} `{line}`, which it had before the scenario's set-up; put it back"
         for name, line in now.new_in(earlier)
     ]  # fmt: skip
-
-
-def state_of(host: Host) -> NetworkState | None:
-    """What a host has now; None where it does not tell."""
-    try:
-        return NetworkState.of(host)
-    except TestbedError:
-        return None
