@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from pdrgate.cli.boots_session import boots_session
 from pdrgate.cli.parameters import (
     PATIENT,
     BuildType,
@@ -162,37 +163,19 @@ def _tell(found: Bisected, form: str) -> None:
     click.echo("\n  ".join([found.sentence, *change_lines(found.functions, found.change)]))
 
 
-@contextlib.contextmanager
 def _session(
     asked: BisectionRequest, output: Path, noise: Path, console: Sentences, wait: Duration, cost_tolerance: float | None
-) -> Iterator[Session]:
+) -> contextlib.AbstractContextManager[Session]:
     """The testbed, taken, in a new folder below ``output``."""
     from pdrgate.gate.run.options import Options
     from pdrgate.gate.run.profile import profile as named_profile
-    from pdrgate.gate.run.run_record import RunRecord
-    from pdrgate.gate.run.session import Session
     from pdrgate.history.noise_file import NoiseFile
-    from pdrgate.launch import found, give_file_to_caller, give_to_caller, new_folder
-    from pdrgate.testbeds import load_testbed
 
-    config = load_testbed(found(Path(asked.testbed)))
     options = Options(
         profile=named_profile(asked.profile).name, wait=wait, below_noise=True,
         cost_tolerance=None if cost_tolerance is None else Ratio(cost_tolerance),
     )  # fmt: skip
-    folder = new_folder(output)
-    record = RunRecord(folder, asked.profile)
-    session = Session(config, options, record, console, noise=[NoiseFile(noise)])
-    try:
-        session.take()
-        yield session
-    finally:
-        session.close()
-        if record.scenarios:
-            record.write(finished=True)
-        record.close()
-        give_to_caller(folder)
-        give_file_to_caller(noise)
+    return boots_session(Path(asked.testbed), options, output, console, [NoiseFile(noise)], [noise])
 
 
 def _scenario(program: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pdrgate.cli.boots_session import boots_session
 from pdrgate.cli.parameters import (
     BuildType,
     PathType,
@@ -70,40 +71,27 @@ def calibrate(
     from pdrgate.gate.comparisons.equal_builds import compare_with_itself
     from pdrgate.gate.run.options import Options
     from pdrgate.gate.run.profile import profile as named_profile
-    from pdrgate.gate.run.run_record import RunRecord
     from pdrgate.gate.run.scenario import Scenario
-    from pdrgate.gate.run.session import Session
     from pdrgate.gate.verdicts.noise_floor import noise_floor
     from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
-    from pdrgate.launch import default_testbed, found, give_file_to_caller, give_to_caller, new_folder
+    from pdrgate.launch import default_testbed
     from pdrgate.measurands import DESCRIPTIONS, MeasurandRole
     from pdrgate.reports.words.noise_words import noise_lines
-    from pdrgate.testbeds import load_testbed
 
     asked = Scenario.named(scenario)
-    config = load_testbed(found(testbed or default_testbed(builds=False)[0]))
     options = Options(profile=named_profile(profile).name, wait=wait, below_noise=True)
-    folder = new_folder(output)
     file = noise or output / NOISE_FILE
     stores: list[NoiseStore] = [NoiseFile(file)]
+    kept = [file]
     if history is not None:
         from pdrgate.history.database.deviations import HistoryNoise
 
         stores.append(HistoryNoise(history))
+        kept += [history.file] if history.file else []
     console = Sentences(to_stderr=form == "json")
-    record = RunRecord(folder, options.profile)
-    session = Session(config, options, record, console, noise=stores)
-    try:
-        session.take()
+    place = testbed or default_testbed(builds=False)[0]
+    with boots_session(place, options, output, console, stores, kept) as session:
         comparison = compare_with_itself(session, asked, kernel or "", pairs)
-    finally:
-        session.close()
-        record.write(finished=True)
-        record.close()
-        give_to_caller(folder)
-        for kept in (file, history.file if history else None):
-            if kept is not None:
-                give_file_to_caller(kept)
     judgement = comparison.judgement
     assert judgement is not None
     if not comparison.observed:

@@ -1,0 +1,46 @@
+"""The session of a command that measures many boots."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pdrgate.cli.sentences import Sentences
+
+if TYPE_CHECKING:
+    from pdrgate.gate.run.options import Options
+    from pdrgate.gate.run.session import Session
+    from pdrgate.history.noise_file import NoiseStore
+
+
+@contextlib.contextmanager
+def boots_session(
+    testbed: Path, options: Options, output: Path, console: Sentences, noise: Sequence[NoiseStore], kept: Sequence[Path]
+) -> Iterator[Session]:
+    """The testbed, taken; its run has a new folder below ``output``.
+
+    Args:
+        kept: files that are the caller's afterwards, as the folder is.
+    """
+    from pdrgate.gate.run.run_record import RunRecord
+    from pdrgate.gate.run.session import Session
+    from pdrgate.launch import found, give_file_to_caller, give_to_caller, new_folder
+    from pdrgate.testbeds import load_testbed
+
+    config = load_testbed(found(testbed))
+    folder = new_folder(output)
+    record = RunRecord(folder, options.profile)
+    session = Session(config, options, record, console, noise=noise)
+    try:
+        session.take()
+        yield session
+    finally:
+        session.close()
+        if record.scenarios:
+            record.write(finished=True)
+        record.close()
+        give_to_caller(folder)
+        for file in kept:
+            give_file_to_caller(file)
