@@ -5,15 +5,19 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import pytest
 from curves import EarlyLoss, Livelock
 from simulated_sut import Behaviour, IdealCurve, LoadLoss, SimulatedSut
 
+from pdrgate.gate.comparisons.counted_comparison import CountedTrials
 from pdrgate.gate.comparisons.pairs.pairs_shape import BuildsCurves, PairsShape, shape_of
+from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier
 from pdrgate.measurands import OF_TRIALS, Cost, SaturationThroughput, compared_of
 from pdrgate.phase import Phase
 from pdrgate.replication import Contradiction, PairsRule, Samples, Standing
+from pdrgate.replication.earlier_tries import Try
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stability.series_checks import one_level_each, one_level_within
@@ -264,3 +268,11 @@ def test_loads_that_only_some_boots_were_offered_tell_nothing_within_boots() -> 
     shape = shape_of((SaturationThroughput.about,), samples, trials={"baseline": trials})
     assert shape.levels[-1].passed is True  # of the trials that all boots have, and not too few
     assert shape.veto(Standing((), Verdict.PASS), LABELS) is None
+
+
+def test_pairs_of_earlier_tries_count_on_living_boots_too() -> None:
+    kind = CountedTrials(cast(Any, None), cast(Any, None))  # what it measures with tells nothing of the shape
+    pairs = {Cost.name: ((1_000.0, 1_001.0),) * 4}
+    before = Earlier((Try(run="before", when=1.0, verdict="PASS", pairs=pairs, afresh=False, resumed=False),))
+    samples = {Cost.name: dict.fromkeys(SIDES, (1000.0, 1001.0))}
+    assert kind.shape(samples, (), before) == PairsShape(6, {}, (), ())

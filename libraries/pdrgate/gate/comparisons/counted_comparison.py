@@ -10,7 +10,7 @@ from pdrgate.gate.comparisons.living_boots.living_boots import LivingBoots
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
-from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape
+from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape, shape_of
 from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.scenario import Scenario
@@ -44,8 +44,9 @@ class CountedTrials(ComparedTrials):
         self, samples: Mapping[str, Mapping[Any, tuple[float, ...]]], stretches: Sequence[Trial], earlier: Earlier
     ) -> PairsShape:
         """Counts have no curve, and do not depend on the level at which a boot comes up."""
-        pairs = len(next(iter(next(iter(samples.values())).values())))
-        return PairsShape(pairs=pairs, assessments={}, levels=(), ratios=(), contradictions=earlier.contradictions)
+        return shape_of(
+            self.compared, samples, earlier=earlier.samples, contradictions=earlier.contradictions
+        )  # fmt: skip
 
     def detailed(self, result: ScenarioResult, stretches: Sequence[Trial]) -> ScenarioResult:
         return result
