@@ -50,7 +50,7 @@ class RunningTest:
     """The test's name with its suites' names: it tells the test from all others of the run."""
     scenario: Scenario = field(default_factory=Scenario)
     setup: ProgramSetup = field(default_factory=ProgramSetup)
-    """Of its eBPF programs."""
+    """What its eBPF programs are set up with."""
     measurement: ScenarioRun | TransferRun | AnyComparison | None = None
     last_trial: Trial | None = None
     """The trial of the last `Measure Load`."""
