@@ -6,16 +6,22 @@ import struct
 from collections import Counter
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path as FilePath
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from whole_frames import layers, reassembled
 
-from pdrgate.errors import DataError, PdrGateError, UsageError
+from pdrgate.cli import main
+from pdrgate.errors import EXIT_USAGE, DataError, PdrGateError, UsageError
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.scenario_file import scenario_of
+from pdrgate.keywords.describing import ScenarioKeywords
+from pdrgate.keywords.state import State
 from pdrgate.traffic.chosen.frame_table import FrameTable, frame_table
 from pdrgate.traffic.chosen.tail_mark import MARK_ROOM, TailMark, marked
-from pdrgate.traffic.chosen.traffic_words import chosen_traffic
+from pdrgate.traffic.chosen.traffic_words import chosen_traffic, from_anywhere
 from pdrgate.traffic.frames import Path
 
 IN_MAC, SUT_MAC, OUT_MAC = "02:00:00:00:00:0a", "02:00:00:00:00:0b", "02:00:00:00:00:0c"
@@ -316,3 +322,65 @@ def test_any_captured_frame_is_sent_or_refused(
     except DataError:
         return
     assert made[-MARK_ROOM:] == bytes(MARK_ROOM)
+
+
+# --- In a scenario ---
+
+
+def test_a_scenario_with_traffic_is_another_question() -> None:
+    traffic = chosen_traffic(["udp dst=@out dport=53", "tcp flags=S from=out"])
+    scenario = Scenario("ipv4-routing", traffic=traffic)
+    assert scenario.name == f"ipv4-routing-1cpu-4096-64B-traffic_{traffic.digest}"
+    assert "64-byte frames like udp dst=@out dport=53; tcp flags=S from=out" in scenario.title
+    assert scenario.terms == {"traffic": traffic.words}
+    assert (scenario.frames.chosen, scenario.frames.directions) == (traffic, 2)
+    assert Scenario("ipv4-routing").terms == {}
+    with pytest.raises(UsageError, match="traffic of its own, which its name does not tell"):
+        Scenario.named(scenario.name)
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"data_path": "udp-delivery"}, "count pdrgate's own packets"),
+        ({"data_path": "tcp-transfer"}, "is a closed loop and has no traffic"),
+        ({"flows": 3}, "leave the scenario's flows out"),
+        ({"frame_size": "imix"}, "leave IMIX out"),
+        ({"directions": 2}, "leave directions out"),
+    ],
+)
+def test_what_does_not_go_with_chosen_traffic_is_refused(more: dict[str, Any], told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        Scenario(**{"data_path": "ipv4-routing", "traffic": chosen_traffic(["udp"]), **more})
+
+
+def test_a_scenario_file_has_traffic_and_captures_beside_it(tmp_path: FilePath) -> None:
+    (tmp_path / "some.pcap").write_bytes(classic(ARP))
+    file = tmp_path / "nat.yaml"
+    file.write_text("name: nat\ntraffic: [udp dst=@out flows=7, some.pcap weight=2]\n")
+    traffic = scenario_of(file).traffic
+    assert traffic is not None
+    assert traffic.words == "udp dst=@out flows=7; some.pcap weight=2"
+    file.write_text("name: nat\ntraffic: udp port=7\n")
+    with pytest.raises(UsageError, match=r"nat\.yaml: traffic 'udp port=7': udp has no 'port'"):
+        scenario_of(file)
+
+
+def test_the_keyword_takes_parts_and_goes_on_with_them() -> None:
+    state = State()
+    ScenarioKeywords(state).send_packets_like("udp", "dport=53", "tcp flags=S weight=2")
+    assert state.test.scenario.traffic == chosen_traffic(["udp dport=53; tcp flags=S weight=2"])
+    with pytest.raises(UsageError, match="'upd' is no word"):
+        ScenarioKeywords(state).send_packets_like("upd")
+
+
+def test_the_command_line_tells_wrong_words_before_anything_is_set_up(
+    tmp_path: FilePath, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["gate", "--traffic", "udp dport=x", "--output", str(tmp_path)]) == EXIT_USAGE
+    assert "dport: 'x' is no number" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_are_found_from_anywhere() -> None:
+    assert from_anywhere("udp dport=5; a/b.pcap weight=2") == f"udp dport=5; {FilePath('a/b.pcap').absolute()} weight=2"

@@ -13,6 +13,7 @@ from pdrgate.errors import UsageError
 from pdrgate.gate.run.profile import PROFILES
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.sut.open_loop_sut import goals_of
+from pdrgate.traffic.chosen.traffic_words import chosen_traffic
 from pdrgate.traffic.frames import Frames
 
 
@@ -110,6 +111,7 @@ def test_every_field_of_a_question_is_in_its_name() -> None:
         "data_path": "ipv4-routing", "pinning": "2 cpus", "frame_size": 128, "directions": 2, "receivers": 2,
         "socket_buffer": 4096, "call": "recvmmsg", "overload": 8, "gro": "off",
         "cpu_shares": (50,), "background": 2, "fate": "dropped", "tcp": TcpStreams(2), "set_up": set_up_of(["true"]),
+        "traffic": chosen_traffic(["udp"]),
     }  # fmt: skip
     for field in dataclasses.fields(Scenario):
         delivers = field.name in ("receivers", "socket_buffer", "call", "busy_poll", "cpu_shares", "background")

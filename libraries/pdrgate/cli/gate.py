@@ -140,6 +140,7 @@ def _asked(**given: Any) -> RunOptions:
     from pdrgate.builds.program_setup import program_setup
     from pdrgate.gate.run.scenario_file import scenario_of
     from pdrgate.gate.verdicts.baseline import is_history, name_in_history
+    from pdrgate.traffic.chosen.traffic_words import chosen_traffic
 
     options = RunOptions(**{name: value for name, value in given.items() if value is not None})
     if options.kernel and options.bpf:
@@ -176,6 +177,8 @@ def _asked(**given: Any) -> RunOptions:
         raise UsageError("--spike-in plants a slowdown of twice the tolerance, and twice 0% is none; ask for more")
     if options.bisect and not options.against:
         raise UsageError("--bisect needs a build that is known to be good: --kernel BUILD --against GOOD")
+    if options.traffic:
+        chosen_traffic([options.traffic])  # told before anything is set up
     if options.scenario_file is not None:
         scenario_of(options.scenario_file)  # told before anything is set up
         options = dataclasses.replace(options, scenarios=("scenario-file",))

@@ -16,6 +16,7 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.scenario_file import scenario_of
 from pdrgate.keywords.state import State
 from pdrgate.testbeds import Pinning
+from pdrgate.traffic.chosen.traffic_words import chosen_traffic
 from pdrgate.units import Duration, Rate, Ratio
 
 
@@ -201,6 +202,25 @@ class ScenarioKeywords:
     def set_flows(self, flows: int) -> None:
         """Sets how many flows the traffic has, 1 to 16384 (256 if not called), told apart by UDP source port."""
         self._state.describe(flows=flows)
+
+    @keyword
+    def send_packets_like(self, *words: str) -> None:
+        """Sends packets of your own choice in place of the data path's.
+
+        Arguments:
+        - ``words``: what each packet is, such as ``udp dst=198.18.0.1 dport=53 src=10.0.0.0/16 flows=1000``, or a
+          capture file. Several are mixed, by their ``weight``. See [traffic of your
+          own](reference.md#traffic-of-your-own) for all of them.
+
+        Packets are known again by their last 16 bytes, and all else of them is yours: through VLANs, IPIP, GRE, VXLAN,
+        segment routing and translation of addresses. The frame size of the scenario holds where no ``size`` is given.
+
+        Example:
+        | Send Packets Like    udp dst=@out dport=53 src=10.0.0.0/16 flows=1000    tcp flags=S dst=@out
+        | Send Packets Like    udp dst=10.1.0.1 in vxlan vni=7 dst=198.18.0.1
+        | Send Packets Like    ${CURDIR}/dns.pcap
+        """
+        self._state.describe(traffic=chosen_traffic(words))
 
     @keyword
     def send_in_both_directions(self) -> None:

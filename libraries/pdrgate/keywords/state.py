@@ -26,6 +26,7 @@ from pdrgate.gate.verdicts.baseline import BaselineSource
 from pdrgate.history.address import Address
 from pdrgate.keywords.failures import CheckError
 from pdrgate.reports.console.screen import Screen
+from pdrgate.traffic.chosen.traffic_words import chosen_traffic
 from pdrgate.trial import Trial
 
 _Run = TypeVar("_Run", ScenarioRun, TransferRun)
@@ -123,6 +124,8 @@ class State:
     def asked(self) -> Scenario:
         """The test's scenario, with what the run asks of all of them."""
         options, scenario = self.current.session.options, self.test.scenario
+        if options.traffic and not scenario.ends_at_sut:
+            scenario = dataclasses.replace(scenario, traffic=chosen_traffic([options.traffic]))
         if options.fate and not scenario.ends_at_sut:
             scenario = dataclasses.replace(scenario, fate=options.fate)
         takes_latency = options.latency and not scenario.ends_at_sut and scenario.counts not in INSIDE

@@ -41,6 +41,7 @@ def _anywhere(options: RunOptions) -> RunOptions:
     """The same with absolute paths: a suite may lie anywhere."""
     from pdrgate.builds.kernel_build import absolute
     from pdrgate.gate.verdicts.baseline import name_in_history
+    from pdrgate.traffic.chosen.traffic_words import from_anywhere
 
     baseline = options.baseline
     return dataclasses.replace(
@@ -54,5 +55,6 @@ def _anywhere(options: RunOptions) -> RunOptions:
         against=absolute(options.against),
         maps=options.maps.resolve() if options.maps else None,
         rodata=tuple(one if "=" in one else str(Path(one).resolve()) for one in options.rodata),
+        traffic=from_anywhere(options.traffic) if options.traffic else "",
         history=options.history.absolute() if options.history else None,
     )

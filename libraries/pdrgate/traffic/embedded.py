@@ -30,10 +30,13 @@ from typing import Any, Literal
 from pdrgate.child_environment import child_environment
 from pdrgate.errors import GeneratorError, TestbedError, UsageError
 from pdrgate.traffic import native
-from pdrgate.traffic.frames import FCS, MARKED_PORT, PROBE_PAYLOAD, Frames, Path, Template, template
+from pdrgate.traffic.chosen.chosen_traffic import ChosenTraffic
+from pdrgate.traffic.chosen.frame_table import FrameTable, frame_table
+from pdrgate.traffic.frames import MARKED_PORT, Frames, Path, template
 from pdrgate.traffic.generator import packets_of_trial
-from pdrgate.traffic.native.wire import Request, WireDirection, header
-from pdrgate.trial import CarriedFrame, Latency, Trial
+from pdrgate.traffic.native.wire import Request, chosen_table
+from pdrgate.traffic.sent_frames import BuiltInFrames, ChosenFrames, SentFrames
+from pdrgate.trial import Latency, Trial
 
 Engine = Literal["auto", "xdp", "packet"]
 
@@ -45,8 +48,8 @@ _NOT_REFILLED = 32
 _QUIET = 0.050
 """Seconds without a packet that end a drain: longer than a shared machine mostly takes a CPU away."""
 _DRAIN_LIMIT = 1.0
-_CHUNK, _ETHERNET = 1 << 16, 14
-"""Bytes: of one read of the worker's answer, and of an Ethernet header without a tag."""
+_CHUNK = 1 << 16
+"""Bytes of one read of the worker's answer."""
 _DIRECTION, _KINDS = 2, 4
 """See wire.h."""
 _TAGS = range(0x8000, 0x10000 - _KINDS, _KINDS)
@@ -82,6 +85,10 @@ class EmbeddedGenerator:
         self._asleep = asleep
         self._ring = max(0, ring - _NOT_REFILLED)
         self._on_sent = on_sent
+        self._chosen_cookie = secrets.randbits(32)
+        self._table: FrameTable | None = None
+        self._tabled: tuple[ChosenTraffic, int] | None = None
+        """What the table that the worker has was made of."""
         self._heard = b""
         """Of the worker's answers, what came with the last one."""
         ports = list(dict.fromkeys(path.port for path in paths))
@@ -125,9 +132,14 @@ class EmbeddedGenerator:
         if frames.imix:
             raise UsageError("the embedded generator sends frames of one size; give a frame size, or use TRex for IMIX")
         started = time.time()
-        parts = self._templates(frames)
+        sent_frames: SentFrames
+        following = b""
+        if frames.chosen is None:
+            sent_frames = self._built_in(frames)
+        else:
+            sent_frames, following = self._chosen(frames, frames.chosen)
         try:
-            self._send(self._request(count, load, duration, frames, parts))
+            self._send(self._request(count, load, duration, frames, sent_frames, len(following)), following)
             self._answer(duration + 10.0)
             if not frames.probe_rate:  # the latency of what drains is measured
                 self._on_sent()
@@ -158,14 +170,16 @@ class EmbeddedGenerator:
             under_way=looks,
             stray=int(result["stray"]),
             returned=int(result["returned"]),
-            frames=tuple(_carried(frames, parts, *one) for one in result["frames"]),
+            frames=tuple(one for kept in result["frames"] if (one := sent_frames.carried(*kept)) is not None),
             sending_time=result["sending_ns"] / 1e9,
             latency=latency,
             started=started,
         )
 
     def sample(self, frames: Frames) -> bytes:
-        part = self._templates(dataclasses.replace(frames, directions=1))[0]
+        if frames.chosen is not None:
+            return frame_table(frames.chosen, self._paths, frames.size).sent(0)
+        part = self._built_in(dataclasses.replace(frames, directions=1)).templates[0]
         return part.frame(part.first)
 
     def close(self) -> None:
@@ -184,7 +198,7 @@ class EmbeddedGenerator:
             if stream:
                 stream.close()
 
-    def _templates(self, frames: Frames) -> tuple[Template, ...]:
+    def _built_in(self, frames: Frames) -> BuiltInFrames:
         """How the next trial's frames look, by direction: its tag is theirs."""
         if frames.mark is not None:
             tags = (MARKED_PORT,) * frames.directions
@@ -196,17 +210,29 @@ class EmbeddedGenerator:
             destination = type(path.destination)(int(path.destination) >> 16 << 16 | self._cookie)
             own = dataclasses.replace(path, destination=destination)
             parts.append(template(frames, own, tag=tag, probe_tag=tag + 1))
-        return tuple(parts)
+        return BuiltInFrames(frames, tuple(parts), self._cookie)
 
-    def _request(self, count: int, load: float, duration: float, frames: Frames, parts: Sequence[Template]) -> Request:
+    def _chosen(self, frames: Frames, chosen: ChosenTraffic) -> tuple[ChosenFrames, bytes]:
+        """The next trial's frames, and the table of them where the worker has another one."""
+        following = b""
+        if self._table is None or self._tabled != (chosen, frames.size):
+            self._table = frame_table(chosen, self._paths, frames.size)
+            self._tabled = chosen, frames.size
+            following = chosen_table(self._table)
+        return ChosenFrames(self._table, self._chosen_cookie, self._tag()), following
+
+    def _request(
+        self, count: int, load: float, duration: float, frames: Frames, sent: SentFrames, table: int
+    ) -> Request:
+        """What the worker is asked; ``table`` bytes of chosen frames follow."""
         probe_every = 0
         if frames.probe_rate:
             probe_every = max(2, round(load / frames.probe_rate))
-            if frames.directions == 2:
-                probe_every |= 1  # an even number would leave one direction without probes
-        same = parts[0]
+            if frames.directions == 2 or frames.chosen is not None:
+                probe_every |= 1  # an even number would leave one direction, or some frames, without probes
         return Request.of(
-            [_direction(part) for part in parts],
+            sent.ways,
+            **sent.asked(),
             count=count,
             period_q16=round(duration * 1e9 * 65536 / count),
             duration=max(1, round(duration * 1e9)),
@@ -215,24 +241,13 @@ class EmbeddedGenerator:
             live=int(self.engine == "xdp"),
             asleep=int(self._asleep),
             batch=min(_MAX_BATCH, max(1, math.ceil(load * _BATCH_SPAN))),
-            flows=frames.flows,
             directions=frames.directions,
-            v6=int(frames.family == 6),
-            vary_offset=same.vary_offset,
-            vary_in_ip=int(same.vary_in_ip),
             probe_every=probe_every,
-            routing=same.routing,
-            vlan=same.link_header - _ETHERNET,
-            plain_len=same.plain_size - FCS,
-            probe_len=same.probe_size - FCS,
-            cookie=self._cookie,
-            tag=same.tag,
             sample_every=max(1, count // random.randint(_FEWEST_BETWEEN, _MOST_BETWEEN)),
             returns=int(frames.counted == "returned"),
             taken=int(frames.counted == "taken"),
             ring=self._ring,
-            marked=int(frames.mark is not None),
-            mark=frames.mark or 0,
+            table=table,
         )
 
     def _tag(self) -> int:
@@ -243,12 +258,12 @@ class EmbeddedGenerator:
             tag = next(self._tags)
         return tag
 
-    def _send(self, request: Request) -> None:
+    def _send(self, request: Request, following: bytes) -> None:
         assert self._worker.stdin is not None
         if self._worker.stdin.closed:
             raise GeneratorError("the traffic generator was closed; open another for further trials")
         try:
-            self._worker.stdin.write(bytes(request))
+            self._worker.stdin.write(bytes(request) + following)
             self._worker.stdin.flush()
         except BrokenPipeError as error:
             raise GeneratorError(f"the traffic generator has ended ({self._last_words()}); run again") from error
@@ -274,29 +289,6 @@ class EmbeddedGenerator:
         code = self._worker.wait()
         said = self._worker.stderr.read().decode(errors="replace").strip().splitlines() if self._worker.stderr else []
         return f"exit code {code}" + (f": {said[-1]}" if said else "")
-
-
-def _carried(
-    frames: Frames, parts: Sequence[Template], direction: int, probe: int, returned: int, got: str
-) -> CarriedFrame:
-    """A frame that was kept, and how it was sent: its flow and its probe's time it tells itself."""
-    frame = bytes.fromhex(got)
-    part = parts[min(direction, len(parts) - 1)]
-    head = len(part.probe if probe else part.plain)
-    payload = frame[head : head + PROBE_PAYLOAD] if probe or frames.mark is not None else b""
-    sent = part.frame(part.word(frame, frames.flows), probe=bool(probe), payload=payload)
-    return CarriedFrame(direction, sent.hex(), got, returned=bool(returned))
-
-
-def _direction(part: Template) -> WireDirection:
-    return WireDirection(
-        csum_sum=part.csum_sum,
-        probe_sum=part.probe_sum,
-        ip_sum=part.ip_sum,
-        plain=header(part.plain),
-        probe=header(part.probe),
-        first=part.first,
-    )
 
 
 def _choose(wanted: Engine, asleep: bool, has_xdp: bool, why_not: str) -> tuple[Literal["xdp", "packet"], str]:

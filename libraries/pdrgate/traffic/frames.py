@@ -14,6 +14,7 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Literal
 
 from pdrgate.errors import UsageError
+from pdrgate.traffic.chosen.chosen_traffic import ChosenTraffic
 
 FCS = 4
 PROBE_PAYLOAD = MARK_PAYLOAD = 8
@@ -65,6 +66,8 @@ class Frames:
     counted: Counted = "forwarded"
     """Which of them count: those that come back on the other port, those that come back on the port that they were sent
     from, or those that the SUT takes in, whether or not they come back."""
+    chosen: ChosenTraffic | None = None
+    """What is sent in place of all this, but for the rate of probes; ``size`` holds where it says none."""
 
     def __post_init__(self) -> None:
         if self.family not in (4, 6):
@@ -83,10 +86,20 @@ class Frames:
             raise UsageError("packets that a receiver reads cannot be latency probes; send none")
         if self.counted == "taken" and self.probe_rate:
             raise UsageError("packets that need not come back cannot be latency probes; send none")
+        if self.chosen is not None:
+            self._check_chosen(self.chosen)
         if self.segments and self.family != 6:
             raise UsageError("IPv4 has no segment routing header; use IPv6")
         if self.vlan is not None and not 1 <= self.vlan <= 4094:
             raise UsageError(f"VLAN {self.vlan} does not exist; use 1 to 4094")
+
+    def _check_chosen(self, chosen: ChosenTraffic) -> None:
+        if self.mark is not None:
+            raise UsageError("what a receiver reads are pdrgate's own packets; leave the chosen traffic out")
+        if self.imix:
+            raise UsageError("chosen traffic has frame sizes of its own, by weight=; leave IMIX out")
+        if self.directions != chosen.directions:
+            raise UsageError("from=out says which of the chosen packets come from behind the SUT; leave directions out")
 
     @property
     def shares(self) -> tuple[tuple[int, Frames], ...]:

@@ -87,6 +87,16 @@ class Options:
             default="as the data path says: mostly forwarded",
         ),
     ] = None
+    traffic: Annotated[
+        str,
+        Said(
+            "Packets to send, such as 'udp dst=198.18.0.1 dport=53 flows=1000', or a capture file.",
+            "packets to send in place of a scenario's own, such as `udp dst=198.18.0.1 dport=53 flows=1000`, or a "
+            "capture file: [traffic of your own](#traffic-of-your-own)",
+            EVERYBODY,
+            "WORDS",
+        ),
+    ] = ""
     latency_tolerance: Annotated[Ratio, Said("Growth of latency that is accepted.")] = LATENCY_TOLERANCE
     baseline: Annotated[
         Path | None,

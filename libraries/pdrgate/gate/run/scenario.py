@@ -20,6 +20,7 @@ from pdrgate.data_paths.catalogue import (
 from pdrgate.errors import UsageError
 from pdrgate.fate import FATES, INSIDE, Fate
 from pdrgate.testbeds.protocol import PINNINGS, Pinning
+from pdrgate.traffic.chosen.chosen_traffic import ChosenTraffic
 from pdrgate.traffic.frames import Frames
 
 DEFAULT_FLOWS = 256
@@ -28,7 +29,17 @@ _USUAL = Receivers()
 _USUAL_STREAMS = TcpStreams()
 _OVERLOADS = (2.5, 1000.0)
 _LONGEST_WAIT = 100_000
-_OF_OPEN_LOOPS = ("frame_size", "flows", "directions", "probe_rate", "fate", "overload", "loss_ratio", "width")
+_OF_OPEN_LOOPS = (
+    "frame_size",
+    "flows",
+    "directions",
+    "probe_rate",
+    "traffic",
+    "fate",
+    "overload",
+    "loss_ratio",
+    "width",
+)
 
 
 _WORDS: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
@@ -89,6 +100,8 @@ class Scenario:
     """Latency probes per second."""
     fate: Fate | Literal[""] = ""
     """What counts as handled; empty: what the data path says of itself."""
+    traffic: ChosenTraffic | None = None
+    """What is sent in place of the data path's own packets; None: those."""
     receivers: int = _USUAL.count
     """Programs that receive, where the data path delivers; so the next five."""
     socket_buffer: int = _USUAL.buffer
@@ -145,6 +158,8 @@ class Scenario:
                 f"{self.data_path} ends at the SUT, and no probe comes back that would tell its latency; "
                 "leave the latency out"
             )
+        if self.traffic is not None:
+            self._check_traffic()
         _ = self.frames  # its own checks
 
     def _check_fate(self) -> None:
@@ -157,6 +172,12 @@ class Scenario:
             )
         if self.counts in INSIDE and (self.latency or self.probe_rate):
             raise UsageError(f"no probe comes back of packets that are {self.counts}; leave latency out")
+
+    def _check_traffic(self) -> None:
+        if self.delivery is not None:
+            raise UsageError(f"receivers of {self.data_path} count pdrgate's own packets; leave the chosen traffic out")
+        if self.flows != DEFAULT_FLOWS:
+            raise UsageError("chosen traffic says by flows= how many flows it has; leave the scenario's flows out")
 
     def _asks(self, name: str) -> bool:
         """Whether a field is not as usual."""
@@ -210,10 +231,16 @@ class Scenario:
             size=64 if self.frame_size == "imix" else self.frame_size,
             imix=self.frame_size == "imix",
             flows=self.flows,
-            directions=self.directions,
+            directions=self.traffic.directions if self.traffic and self.directions == 1 else self.directions,
             probe_rate=self.probe_rate,
             counted="taken" if self.counts in INSIDE else "returned" if self.counts == "returned" else "forwarded",
+            chosen=self.traffic,
         )
+
+    @property
+    def terms(self) -> dict[str, str]:
+        """What makes results comparable beyond the name: part of the fingerprint."""
+        return {} if self.traffic is None else {"traffic": self.traffic.words}
 
     @property
     def name(self) -> str:
@@ -227,6 +254,8 @@ class Scenario:
         if self.streams is not None:
             return "-".join(words + _words_of(self.streams) + self._batching)
         words.append("imix" if self.frame_size == "imix" else f"{self.frame_size}B")
+        if self.traffic is not None:
+            words.append(f"traffic_{self.traffic.digest}")
         if self.directions == 2:
             words.append("bidirectional")
         if self.flows != DEFAULT_FLOWS:
@@ -287,6 +316,10 @@ class Scenario:
             raise UsageError(
                 f"scenario {name} has steps of its own, which its name does not tell; run its suite instead"
             )
+        if "-traffic_" in name:
+            raise UsageError(
+                f"scenario {name} has traffic of its own, which its name does not tell; run its suite instead"
+            )
         raise UsageError(f"there is no scenario {name!r}; take a name from a result, such as {cls().name}")
 
     @property
@@ -314,7 +347,8 @@ class Scenario:
             more += f", PDR at {self.loss_ratio:.3g} loss" if self.loss_ratio < 1e-4 else f", PDR@{self.loss_ratio:.2%}"
         return (
             f"{DATA_PATHS[self.data_path].title}, {self.pinning}, buffer {self.buffer} packets, "
-            f"{'IMIX' if self.frame_size == 'imix' else f'{self.frame_size}-byte'} frames{more}"
+            f"{'IMIX' if self.frame_size == 'imix' else f'{self.frame_size}-byte'} frames"
+            f"{'' if self.traffic is None else f' like {self.traffic}'}{more}"
         )
 
     @property

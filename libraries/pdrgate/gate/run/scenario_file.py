@@ -13,11 +13,12 @@ from pdrgate.data_paths.catalogue import UNDER_STEPS
 from pdrgate.data_paths.set_up import UNDO, named_set_up, set_up_of
 from pdrgate.errors import UsageError, without_value
 from pdrgate.gate.run.scenario import Scenario
+from pdrgate.traffic.chosen.traffic_words import chosen_traffic
 
 _LARGEST = 1 << 20
 _KEYS = {
     field.name for field in fields(Scenario)
-} - {"set_up", "data_path", "tcp"}  # fmt: skip
+} - {"set_up", "data_path", "tcp", "traffic"}  # fmt: skip
 """What a file may say of a scenario besides, by the same names."""
 
 
@@ -35,6 +36,7 @@ class _File(msgspec.Struct):
     set_up: list[str | _Step] = []
     files: list[str] = []
     data_path: str = UNDER_STEPS
+    traffic: str | list[str] = []
 
 
 def scenario_of(file: Path) -> Scenario:
@@ -65,7 +67,9 @@ def scenario_of(file: Path) -> Scenario:
     try:
         set_up = named_set_up(told.name, set_up_of(commands, [file.parent / name for name in told.files]))
         typed = msgspec.convert(more, dict[str, Any])
-        return Scenario(data_path=told.data_path, set_up=set_up, **typed)
+        words = [told.traffic] if isinstance(told.traffic, str) else told.traffic
+        traffic = chosen_traffic(words, beside=file.parent) if words else None
+        return Scenario(data_path=told.data_path, set_up=set_up, traffic=traffic, **typed)
     except UsageError as error:
         raise UsageError(f"the scenario {file}: {error}") from error
     except TypeError as error:

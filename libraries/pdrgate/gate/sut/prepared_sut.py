@@ -227,14 +227,18 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         """
         assert self._path is not None
         assert self._traffic is not None
-        self.fingerprint = fingerprint(
-            self.scenario.name,
-            self.session.profile.name,
-            self.session.config.name,
-            self.testbed.describe(),
-            self._traffic.describe(),
-            self.environment,
-        ) | dict(self._path.describe())
+        self.fingerprint = (
+            fingerprint(
+                self.scenario.name,
+                self.session.profile.name,
+                self.session.config.name,
+                self.testbed.describe(),
+                self._traffic.describe(),
+                self.environment,
+            )
+            | dict(self._path.describe())
+            | self.scenario.terms
+        )
         made = digest(self.fingerprint)
         belonging = Belonging(
             scenario=self.scenario.name, fingerprint=made, boot=self.boot_id, side=self.identity.side or "",

@@ -35,6 +35,11 @@ class FrameTable:
     """Packet ``i`` is the frame whose number is at ``i % len(order)``."""
 
     @property
+    def room(self) -> int:
+        """Bytes of the longest frame."""
+        return max(map(len, self.frames))
+
+    @property
     def usual_length(self) -> int:
         """Bytes that most packets have."""
         shares: Counter[int] = Counter()

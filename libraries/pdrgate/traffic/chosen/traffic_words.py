@@ -134,12 +134,13 @@ _OF_FLOWS: Mapping[str, _Read] = {
 _V4_ONLY, _V6_ONLY = ("icmp",), ("icmpv6", "srv6")
 
 
-def chosen_traffic(texts: Iterable[str]) -> ChosenTraffic:
+def chosen_traffic(texts: Iterable[str], beside: Path = Path()) -> ChosenTraffic:
     """The traffic that words mean; capture files that they name are read.
 
     Args:
         texts: each of one part or of several with ``;`` between. One that begins with ``key=value`` goes on with the
             part before it.
+        beside: the folder that relative names of capture files start from.
 
     Raises:
         UsageError: the words have no meaning; the message says which.
@@ -156,14 +157,27 @@ def chosen_traffic(texts: Iterable[str]) -> ChosenTraffic:
         raise UsageError("no traffic is chosen; say such as: udp dst=198.18.0.1 dport=53 flows=1000")
     if len(parts) > _MOST_PARTS:
         raise UsageError(f"{len(parts)} parts of traffic are too many; use {_MOST_PARTS} at most")
-    return ChosenTraffic(tuple(map(_part, parts)))
+    return ChosenTraffic(tuple(_part(part, beside) for part in parts))
 
 
-def _part(text: str) -> Flows | CapturedTraffic:
+def from_anywhere(text: str) -> str:
+    """The same words with capture files by their absolute paths."""
+    parts = [part.strip().split(" ", 1) for part in text.split(";")]
+    return "; ".join(
+        " ".join((str(Path(part[0]).expanduser().absolute()), *part[1:]) if _is_file(part[0]) else part)
+        for part in parts
+    )
+
+
+def _is_file(word: str) -> bool:
+    return word.lower().endswith(_CAPTURES)
+
+
+def _part(text: str, beside: Path) -> Flows | CapturedTraffic:
     try:
         words = shlex.split(text)
-        if words and words[0].lower().endswith(_CAPTURES):
-            return _capture(words)
+        if words and _is_file(words[0]):
+            return _capture(words, beside)
         return _flows(words)
     except ValueError as error:
         if isinstance(error, PdrGateError):
@@ -173,10 +187,10 @@ def _part(text: str) -> Flows | CapturedTraffic:
         raise UsageError(f"traffic {text!r}: {error}") from error
 
 
-def _capture(words: list[str]) -> CapturedTraffic:
+def _capture(words: list[str], beside: Path) -> CapturedTraffic:
     file, *others = words
     told = _values(others, _OF_CAPTURES, "a capture")
-    path = Path(file)
+    path = beside / Path(file).expanduser()
     return CapturedTraffic(
         name=path.name, frames=captured_packets(path), weight=told.get("weight", 1), origin=told.get("from", "in"),
         keep_macs="macs" in told, text=shlex.join([path.name, *others]),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The generator's in-kernel half: `send` fills live frames (BPF_PROG_RUN) and paces them, `count` counts what
- * comes back. Counting in XDP costs least of all the ways tried and never wakes user space.
+/* The generator's in-kernel half: `send` fills live frames (BPF_PROG_RUN) and paces them, `replay` does so with frames
+ * of the user's choice, `count` counts what comes back. Counting in XDP costs least of all the ways tried and never wakes user space.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -34,6 +34,25 @@ struct {
 	__type(key, __u32);
 	__type(value, struct samples);
 } samples SEC(".maps");
+
+/* What the worker was handed for `replay`; of both, it sets how many elements there are. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, CHOSEN_SIZE(MAX_FRAME));	/* the worker sets it to what `room` takes */
+} table SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} order SEC(".maps");
+
+const volatile __u32 room = MAX_FRAME;	/* bytes of a frame in the table, for the verifier; the worker sets it */
 
 static __always_inline __u16 fold(__u64 sum)
 {
@@ -99,6 +118,20 @@ static __always_inline int pace(struct control *c, __u64 i)
 	return !c->over;
 }
 
+/* Wait until the next packet is due. Returns 0 when there is none to send. */
+static __always_inline int is_due(struct control *c)
+{
+	__u64 i = c->sent;
+
+	if (c->over)
+		return 0;
+	if (i >= c->asked.count && c->filler) {	/* the last batch leaves when it is full */
+		c->filler--;
+		return 0;
+	}
+	return !c->asked.batch || (i < c->asked.count && i % c->asked.batch) || pace(c, i);
+}
+
 SEC("xdp")
 int send(struct xdp_md *ctx)
 {
@@ -112,15 +145,9 @@ int send(struct xdp_md *ctx)
 	__u32 which, at, routing, vlan;
 	int probe;
 
-	if (!c || c->over)
+	if (!c || !is_due(c))
 		return XDP_DROP;
 	i = c->sent;
-	if (i >= c->asked.count && c->filler) {	/* the last batch leaves when it is full */
-		c->filler--;
-		return XDP_DROP;
-	}
-	if (c->asked.batch && (i >= c->asked.count || i % c->asked.batch == 0) && !pace(c, i))
-		return XDP_DROP;
 	probe = c->asked.probe_every && i % c->asked.probe_every == 0;
 	if (probe && c->asked.probe_len != c->asked.plain_len &&
 	    bpf_xdp_adjust_tail(ctx, (int)c->asked.probe_len - (int)c->asked.plain_len))
@@ -199,6 +226,70 @@ int send(struct xdp_md *ctx)
 	*(__u16 *)(payload - 2) = bpf_htons(word);
 	c->sent++;
 	return bpf_redirect(c->ifindex[which & 1], 0);
+}
+
+SEC("xdp")
+int replay(struct xdp_md *ctx)
+{
+	__u32 zero = 0, place, which, length, direction, tag;
+	struct control *c = bpf_map_lookup_elem(&control, &zero);
+	struct tail_mark *mark;
+	struct chosen *one;
+	__u64 *number, stamp;
+	void *data, *end;
+	int grows, probe;
+
+	if (!c || !is_due(c) || !c->asked.ordered)
+		return XDP_DROP;
+	place = c->sent % c->asked.ordered;
+	number = bpf_map_lookup_elem(&order, &place);
+	if (!number)
+		return XDP_ABORTED;
+	which = *number;
+	one = bpf_map_lookup_elem(&table, &which);
+	if (!one)
+		return XDP_ABORTED;
+	length = one->length;
+	if (length < TAIL_MARK || length > room)
+		return XDP_ABORTED;
+	grows = (int)length - (int)(ctx->data_end - ctx->data);
+	if (grows && bpf_xdp_adjust_tail(ctx, grows))
+		return XDP_ABORTED;
+	if (bpf_xdp_store_bytes(ctx, 0, one->frame, length))
+		return XDP_ABORTED;
+
+	probe = c->asked.probe_every && c->sent % c->asked.probe_every == 0;
+	direction = one->direction & 1;
+	tag = c->asked.tag + (direction ? DIRECTION : 0) + (probe ? PROBE : 0);
+	stamp = probe ? bpf_ktime_get_ns() : c->sent;
+	data = (void *)(long)ctx->data;
+	end = (void *)(long)ctx->data_end;
+	mark = data + ((length - TAIL_MARK) & 2047);
+	if ((void *)(mark + 1) > end)
+		return XDP_ABORTED;
+	mark->number = bpf_cpu_to_be64(stamp);
+	mark->cookie = bpf_htonl(c->asked.cookie);
+	mark->tag = bpf_htons(tag);
+	mark->rest = bpf_htons(tail_rest(stamp, c->asked.cookie, tag));
+	c->probes += probe;
+	c->sent++;
+	return bpf_redirect(c->ifindex[direction], 0);
+}
+
+/* The same as `identify`, of chosen frames: by the mark at their end. */
+static __always_inline int identify_mark(struct control *c, void *data, void *end, void **payload)
+{
+	__u32 length = end - data, kind;
+	struct tail_mark *mark;
+
+	if (length < TAIL_MARK)
+		return -1;
+	mark = data + ((length - TAIL_MARK) & 2047);
+	if ((void *)(mark + 1) > end || mark->cookie != bpf_htonl(c->asked.cookie))
+		return -1;
+	*payload = mark;
+	kind = bpf_ntohs(mark->tag) - c->asked.tag;
+	return kind < KINDS ? kind : -1;
 }
 
 /* Bytes of the tag that an Ethernet type begins: VLAN or 0. It takes no branch: the verifier would follow all that comes
@@ -295,7 +386,7 @@ int count(struct xdp_md *ctx)
 
 	if (!c || !n)
 		return XDP_DROP;
-	kind = identify(c, data, end, &payload);
+	kind = c->asked.chosen ? identify_mark(c, data, end, &payload) : identify(c, data, end, &payload);
 	if (kind < 0) {
 		n->stray++;
 		return XDP_DROP;

@@ -9,7 +9,7 @@
 
 #include "latency.h"
 
-#define WIRE_VERSION 8
+#define WIRE_VERSION 9
 #define LOOKS 16			/* looks at what is under way, at equal steps of the sending time */
 #define MAX_BATCH 64
 #define MAX_FRAME 1514			/* bytes without FCS */
@@ -19,6 +19,9 @@
 #define ROUTING_MAX 152			/* an IPv6 routing header of nine segments: eight hops and the end */
 #define PROBE_PAYLOAD 8			/* the sending time, CLOCK_MONOTONIC ns */
 #define MARK_PAYLOAD 8			/* the trial's mark and the packet's number, 32 bits each, big-endian */
+#define TAIL_MARK 16			/* what tells chosen frames: their last bytes, see `struct tail_mark` */
+#define CHOSEN_MAX (1 << 18)		/* frames of a table */
+#define ORDER_MAX (1 << 19)		/* packets until a table's order begins again */
 #define HEADER_MAX (HEADER_V6 + VLAN + ROUTING_MAX + PROBE_PAYLOAD)
 #define SAMPLES 8			/* frames that a CPU keeps whole in a trial, at most */
 #define SAMPLE_ROOM 1520		/* bytes of a frame that are kept: a multiple of 8, no less than MAX_FRAME */
@@ -59,16 +62,39 @@ struct request {
 	__u32 routing;			/* bytes of the routing header before UDP, a multiple of 8; IPv6 only */
 	__u32 vlan;			/* bytes of the tag: VLAN, or 0 for none */
 	__u32 plain_len, probe_len;	/* bytes without FCS */
-	__u32 cookie;			/* last word of every destination address */
-	__u32 tag;			/* UDP destination port of this trial; see DIRECTION and PROBE */
+	__u32 cookie;			/* last word of every destination address; of chosen frames all of the mark's */
+	__u32 tag;			/* UDP destination port of this trial, or the mark's; see DIRECTION and PROBE */
 	__u32 sample_every;		/* every n-th own packet of a CPU is kept whole, up to SAMPLES; 0: none */
 	__u32 marked;			/* each payload begins with `mark` and the packet's number; no probes then */
 	__u32 mark;
 	__u32 returns;			/* 1: packets are to come back on the port that they were sent from */
 	__u32 taken;			/* 1: the looks are at what the SUT takes in, whether or not it comes back */
 	__u32 ring;			/* packets that lie in a guest's ring while those before it wait in a TAP's queue */
+	__u32 chosen;			/* frames of the table that is sent, see `struct chosen`; 0: those of `dir` are */
+	__u32 ordered;			/* numbers of the table's order */
+	__u32 room;			/* bytes of each frame in it: as many as the longest has */
+	__u64 table;			/* bytes of a new table that follow this request; 0: the one from before */
 	struct direction dir[2];
 };
+
+/* A frame of a table. A table is `chosen` of them, each with `room` bytes up to a multiple of 8, and `ordered` numbers of
+ * 64 bits: which frame each packet is, over and over. */
+struct chosen {
+	__u32 length;			/* bytes without FCS, the mark's included */
+	__u32 direction;		/* 0 or 1 */
+	__u8 frame[];
+};
+
+#define CHOSEN_SIZE(room) ((sizeof(struct chosen) + (room) + 7) & ~7ull)
+
+/* The last bytes of a chosen frame, big-endian. Their sum in ones' complement is zero: so each checksum that covers them
+ * is as it was computed with zeros in their place, whatever layer it is of. */
+struct tail_mark {
+	__u64 number;			/* the packet's; of a probe its sending time, CLOCK_MONOTONIC ns */
+	__u32 cookie;
+	__u16 tag;			/* this trial's; see DIRECTION and PROBE */
+	__u16 rest;
+} __attribute__((packed));
 
 /* The one element of an mmapped map. */
 struct control {
@@ -115,6 +141,17 @@ struct samples {
 		__u8 frame[SAMPLE_ROOM];
 	} of[SAMPLES];
 };
+
+/* What makes the sum of a mark zero. A sum in ones' complement is the same in either byte order. */
+static inline __u16 tail_rest(__u64 number, __u32 cookie, __u16 tag)
+{
+	__u32 sum = (number & 0xffff) + ((number >> 16) & 0xffff) + ((number >> 32) & 0xffff) + (number >> 48);
+
+	sum += (cookie & 0xffff) + (cookie >> 16) + tag;
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (__u16)~sum;
+}
 
 /* When the slot of the last packet ends, and with it sending, unless the machine comes later to it. */
 static inline __u64 slot_end(const struct control *c)

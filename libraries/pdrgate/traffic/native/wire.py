@@ -6,8 +6,13 @@ Both begin with the version and the size of what follows, so that a worker of ot
 from __future__ import annotations
 
 import ctypes
+import struct
+from array import array
+from collections.abc import Sequence
 
-VERSION = 8
+from pdrgate.traffic.chosen.frame_table import FrameTable
+
+VERSION = 9
 HEADER_MAX = 226
 """Bytes of the longest header, with a VLAN tag, a routing header of nine segments and a probe's time stamp."""
 
@@ -59,11 +64,15 @@ class Request(ctypes.Structure):
         ("returns", ctypes.c_uint32),
         ("taken", ctypes.c_uint32),
         ("ring", ctypes.c_uint32),
+        ("chosen", ctypes.c_uint32),
+        ("ordered", ctypes.c_uint32),
+        ("room", ctypes.c_uint32),
+        ("table", ctypes.c_uint64),
         ("dir", WireDirection * 2),
     )
 
     @classmethod
-    def of(cls, ways: list[WireDirection], **fields: int) -> Request:
+    def of(cls, ways: Sequence[WireDirection], **fields: int) -> Request:
         """A request of this version."""
         return cls(version=VERSION, size=ctypes.sizeof(cls), dir=tuple(ways), **fields)
 
@@ -71,3 +80,13 @@ class Request(ctypes.Structure):
 def header(data: bytes) -> ctypes.Array[ctypes.c_uint8]:
     """Header bytes as a field holds them."""
     return (ctypes.c_uint8 * HEADER_MAX)(*data)
+
+
+def chosen_table(table: FrameTable) -> bytes:
+    """What follows a request with a table: ``struct chosen`` of wire.h for each frame, and the order."""
+    room = (table.room + 7) // 8 * 8
+    frames = (
+        struct.pack("=II", len(frame), direction) + frame.ljust(room, b"\0")
+        for frame, direction in zip(table.frames, table.directions, strict=True)
+    )
+    return b"".join((*frames, array("Q", table.order).tobytes()))

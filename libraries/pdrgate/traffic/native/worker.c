@@ -66,9 +66,22 @@ static struct control *control;
 static struct counts *per_cpu;
 static struct samples *kept;		/* per CPU, too */
 static int send_fd = -1;
+static const char *programs;		/* path of the BPF object */
+static bool paced;			/* whether it can send: live frames are to be had */
 static uint8_t frames[MAX_BATCH][MAX_FRAME];
 static struct intake at_start;
 static uint64_t waiting[LOOKS];		/* packets sent that the SUT had not taken in at each look */
+
+/* The table of chosen frames, in maps, and the program that sends it. */
+static struct {
+	uint32_t chosen, ordered, room;
+	uint8_t *frames;
+	uint64_t *order;
+	size_t frames_size, order_size;	/* bytes that are mapped */
+	int frames_fd, order_fd;
+	struct bpf_object *object;
+	int replay_fd;
+} table = { .frames_fd = -1, .order_fd = -1, .replay_fd = -1 };
 
 static void answer(const char *format, ...)
 {
@@ -224,7 +237,7 @@ static int send_live(uint64_t frames, uint32_t batch)
 	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = first, .data_size_in = control->asked.plain_len,
 		    .ctx_in = &context, .ctx_size_in = sizeof(context), .repeat = (int)frames,
 		    .flags = BPF_F_TEST_XDP_LIVE_FRAMES, .batch_size = batch);
-	int error = bpf_prog_test_run_opts(send_fd, &options);
+	int error = bpf_prog_test_run_opts(control->asked.chosen ? table.replay_fd : send_fd, &options);
 
 	/* The only signal is our own, once all is sent. */
 	return error == -EINTR && control->over ? 0 : error;
@@ -314,6 +327,37 @@ static uint32_t fill(uint8_t *frame, uint64_t i)
 	return length;
 }
 
+static const struct chosen *chosen(uint64_t number)
+{
+	return (void *)(table.frames + table.order[number % table.ordered] * CHOSEN_SIZE(table.room));
+}
+
+/* The port that a packet leaves by. */
+static int leaves_by(uint64_t number)
+{
+	if (control->asked.chosen)
+		return chosen(number)->direction;
+	return control->asked.directions > 1 ? number & 1 : 0;
+}
+
+/* The same frame that `replay` writes. */
+static uint32_t fill_chosen(uint8_t *frame, uint64_t i)
+{
+	const struct chosen *one = chosen(i);
+	bool probe = control->asked.probe_every && i % control->asked.probe_every == 0;
+	uint16_t tag = control->asked.tag + (one->direction ? DIRECTION : 0) + (probe ? PROBE : 0);
+	uint64_t number = probe ? now() : i;
+	struct tail_mark mark = {
+		.number = htobe64(number), .cookie = htonl(control->asked.cookie), .tag = htons(tag),
+		.rest = htons(tail_rest(number, control->asked.cookie, tag)),
+	};
+
+	memcpy(frame, one->frame, one->length - TAIL_MARK);
+	memcpy(frame + one->length - TAIL_MARK, &mark, TAIL_MARK);
+	control->probes += probe;
+	return one->length;
+}
+
 /* Open loop: a frame the path refuses (ENOBUFS) was offered and is lost; it is never sent again. */
 static int send_batch(int socket, struct mmsghdr *messages, int count, uint64_t *refused)
 {
@@ -381,11 +425,11 @@ static int run_packets(uint64_t *refused)
 			look(control, looks_due(control, clock), received().own);
 		for (int i = 0; i < batch; i++) {
 			uint64_t number = control->sent + i;
-			int p = control->asked.directions > 1 ? number & 1 : 0;
+			int p = leaves_by(number);
 			struct iovec *vector = &vectors[p][filled[p]++];
 
 			vector->iov_base = frames[i];
-			vector->iov_len = fill(frames[i], number);
+			vector->iov_len = control->asked.chosen ? fill_chosen(frames[i], number) : fill(frames[i], number);
 		}
 		for (int p = 0; p < 2 && !error; p++)
 			if (filled[p])
@@ -522,9 +566,117 @@ static void trial(const struct request *asked)
 	report(after, refused, now() - end, asked->taken ? not_taken(false) : 0);
 }
 
+static void *mapped(int fd, size_t size)
+{
+	void *found = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (found == MAP_FAILED)
+		fail("mapping the chosen frames");
+	return found;
+}
+
+static size_t in_pages(size_t size)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+
+	return (size + page - 1) / page * page;
+}
+
+static void forget_table(void)
+{
+	if (table.object)
+		bpf_object__close(table.object);
+	if (table.frames_fd >= 0) {
+		munmap(table.frames, table.frames_size);
+		close(table.frames_fd);
+	}
+	if (table.order_fd >= 0) {
+		munmap(table.order, table.order_size);
+		close(table.order_fd);
+	}
+	memset(&table, 0, sizeof(table));
+	table.frames_fd = table.order_fd = table.replay_fd = -1;
+}
+
+/* Shares the maps that there are already with the program that sends the table. */
+static void load_replay(struct bpf_object *first)
+{
+	static const char *const shared[] = { "control", "received", "samples" };
+	struct bpf_program *program;
+	struct bpf_map *constants;
+	uint32_t *room;
+	size_t size = 0;
+
+	table.object = bpf_object__open_file(programs, NULL);
+	if (!table.object)
+		fail("opening the BPF programs");
+	bpf_object__for_each_program(program, table.object)
+		bpf_program__set_autoload(program, !strcmp(bpf_program__name(program), "replay"));
+	for (size_t i = 0; i < sizeof(shared) / sizeof(*shared); i++)
+		if (bpf_map__reuse_fd(bpf_object__find_map_by_name(table.object, shared[i]),
+				      bpf_object__find_map_fd_by_name(first, shared[i])))
+			fail(shared[i]);
+	constants = bpf_object__find_map_by_name(table.object, ".rodata");
+	room = constants ? (uint32_t *)bpf_map__initial_value(constants, &size) : NULL;
+	if (!room || size < sizeof(*room))
+		fail("the room of chosen frames");
+	*room = table.room;
+	if (bpf_map__reuse_fd(bpf_object__find_map_by_name(table.object, "table"), table.frames_fd) ||
+	    bpf_map__reuse_fd(bpf_object__find_map_by_name(table.object, "order"), table.order_fd) ||
+	    bpf_object__load(table.object))
+		fail("loading the program that sends chosen frames");
+	table.replay_fd = bpf_program__fd(bpf_object__find_program_by_name(table.object, "replay"));
+}
+
+/* Reads the table that follows a request, in place of the one before. Returns false, with an answer given, when it is
+ * none: what follows could not be understood. */
+static bool take_table(const struct request *asked, struct bpf_object *object)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
+	size_t each = CHOSEN_SIZE(asked->room), frames_bytes = each * asked->chosen, order_bytes = 8ull * asked->ordered;
+
+	if (!asked->chosen || asked->chosen > CHOSEN_MAX || !asked->ordered || asked->ordered > ORDER_MAX ||
+	    asked->room < TAIL_MARK || asked->room > MAX_FRAME || asked->table != frames_bytes + order_bytes) {
+		answer("{\"error\":\"the table of chosen frames is out of range\"}");
+		return false;
+	}
+	forget_table();
+	table.chosen = asked->chosen;
+	table.ordered = asked->ordered;
+	table.room = asked->room;
+	table.frames_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "table", 4, each, asked->chosen, &options);
+	if (table.frames_fd < 0)
+		fail("making room for chosen frames");
+	table.frames_size = in_pages(frames_bytes);
+	table.frames = mapped(table.frames_fd, table.frames_size);
+	table.order_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "order", 4, 8, asked->ordered, &options);
+	if (table.order_fd < 0)
+		fail("making room for the order of chosen frames");
+	table.order_size = in_pages(order_bytes);
+	table.order = mapped(table.order_fd, table.order_size);
+	if (fread(table.frames, frames_bytes, 1, stdin) != 1 || fread(table.order, order_bytes, 1, stdin) != 1)
+		return false;
+	for (uint64_t i = 0; i < asked->chosen; i++) {
+		const struct chosen *one = (void *)(table.frames + i * each);
+
+		if (one->length < TAIL_MARK || one->length > asked->room || one->direction >= (uint32_t)port_count) {
+			answer("{\"error\":\"a chosen frame is out of range\"}");
+			return false;
+		}
+	}
+	for (uint64_t i = 0; i < asked->ordered; i++)
+		if (table.order[i] >= asked->chosen) {
+			answer("{\"error\":\"the order of chosen frames is out of range\"}");
+			return false;
+		}
+	if (paced)
+		load_replay(object);
+	return true;
+}
+
 /* Reads a request. Returns false at the end of the input, and, with an answer given, when nothing that follows could be
  * understood. */
-static bool take(struct request *asked)
+static bool take(struct request *asked, struct bpf_object *object)
 {
 	size_t head = offsetof(struct request, count);
 
@@ -535,14 +687,17 @@ static bool take(struct request *asked)
 		       "install pdrgate again\"}", asked->version, asked->size, WIRE_VERSION, sizeof(*asked));
 		return false;
 	}
-	return fread((char *)asked + head, sizeof(*asked) - head, 1, stdin) == 1;
+	return fread((char *)asked + head, sizeof(*asked) - head, 1, stdin) == 1 &&
+	       (!asked->table || take_table(asked, object));
 }
 
 /* What would lead out of a buffer or into a division by nothing; NULL where all is well. */
 static const char *out_of_range(const struct request *asked)
 {
-	uint32_t header = header_bytes(asked);
+	uint32_t header = asked->chosen ? TAIL_MARK : header_bytes(asked);
 
+	if (asked->chosen && (asked->chosen != table.chosen || asked->ordered != table.ordered || asked->room != table.room))
+		return "table";
 	if (!asked->count || asked->count > INT32_MAX)
 		return "count";
 	if (!asked->duration)
@@ -623,8 +778,7 @@ int main(int argc, char **argv)
 	struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
 	struct sigaction action = { .sa_handler = interrupt };	/* no SA_RESTART */
 	struct bpf_object *object;
-	struct bpf_program *counter, *sender;
-	bool paced;
+	struct bpf_program *counter, *sender, *replayer;
 	struct bpf_map *counters, *samples;
 	struct request asked;
 	size_t page = sysconf(_SC_PAGESIZE), counters_size, samples_size;
@@ -656,16 +810,19 @@ int main(int argc, char **argv)
 	cpu_count = libbpf_num_possible_cpus();
 	counters_size = (cpu_count * sizeof(struct counts) + page - 1) / page * page;
 	samples_size = (cpu_count * sizeof(struct samples) + page - 1) / page * page;
-	object = bpf_object__open_file(argv[3], NULL);
+	programs = argv[3];
+	object = bpf_object__open_file(programs, NULL);
 	if (!object)
 		fail("opening the BPF programs");
 	counters = bpf_object__find_map_by_name(object, "received");
 	samples = bpf_object__find_map_by_name(object, "samples");
 	sender = bpf_object__find_program_by_name(object, "send");
+	replayer = bpf_object__find_program_by_name(object, "replay");	/* when there is something to replay */
 	/* It came with Linux 5.17. Without it there is only the other engine. */
 	paced = libbpf_probe_bpf_helper(BPF_PROG_TYPE_XDP, BPF_FUNC_loop, NULL) == 1;
 	if (bpf_map__set_max_entries(counters, cpu_count) || bpf_map__set_max_entries(samples, cpu_count) ||
-	    bpf_program__set_autoload(sender, paced) || bpf_object__load(object))
+	    bpf_program__set_autoload(sender, paced) || bpf_program__set_autoload(replayer, false) ||
+	    bpf_object__load(object))
 		fail("loading the BPF programs");
 	if (paced)
 		send_fd = bpf_program__fd(sender);
@@ -689,7 +846,7 @@ int main(int argc, char **argv)
 	answer("{\"ready\":true,\"xdp\":%s,\"why\":\"%s\"}", live_error ? "false" : "true",
 	       live_error ? strerror(-live_error) : "");
 
-	while (take(&asked)) {
+	while (take(&asked, object)) {
 		const char *wrong = out_of_range(&asked);
 
 		if (wrong)

@@ -1,0 +1,111 @@
+"""What the embedded generator's worker is told of the frames of a trial, and how a frame that came back was sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pdrgate.traffic.chosen.frame_table import FrameTable
+from pdrgate.traffic.chosen.tail_mark import MARK_ROOM, TailMark, marked
+from pdrgate.traffic.frames import FCS, PROBE_PAYLOAD, Frames, Template
+from pdrgate.traffic.native.wire import WireDirection, header
+from pdrgate.trial import CarriedFrame
+
+_ETHERNET = 14
+
+
+class SentFrames(Protocol):
+    """The frames of one trial."""
+
+    @property
+    def ways(self) -> Sequence[WireDirection]:
+        """How they look by direction, where the worker makes them."""
+
+    def asked(self) -> Mapping[str, int]:
+        """Fields of the worker's request, see wire.h."""
+
+    def carried(self, direction: int, probe: int, returned: int, got: str) -> CarriedFrame | None:
+        """A frame that was kept, its bytes in hex, beside how it was sent; None where that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltInFrames:
+    """Frames of headers that vary by one word: the worker makes them."""
+
+    frames: Frames
+    templates: tuple[Template, ...]
+    """Of each direction."""
+    cookie: int
+
+    @property
+    def ways(self) -> Sequence[WireDirection]:
+        return tuple(
+            WireDirection(
+                csum_sum=part.csum_sum,
+                probe_sum=part.probe_sum,
+                ip_sum=part.ip_sum,
+                plain=header(part.plain),
+                probe=header(part.probe),
+                first=part.first,
+            )
+            for part in self.templates
+        )
+
+    def asked(self) -> Mapping[str, int]:
+        same = self.templates[0]
+        return {
+            "flows": self.frames.flows,
+            "v6": int(self.frames.family == 6),
+            "vary_offset": same.vary_offset,
+            "vary_in_ip": int(same.vary_in_ip),
+            "routing": same.routing,
+            "vlan": same.link_header - _ETHERNET,
+            "plain_len": same.plain_size - FCS,
+            "probe_len": same.probe_size - FCS,
+            "cookie": self.cookie,
+            "tag": same.tag,
+            "marked": int(self.frames.mark is not None),
+            "mark": self.frames.mark or 0,
+        }
+
+    def carried(self, direction: int, probe: int, returned: int, got: str) -> CarriedFrame | None:
+        """The same; its flow and its probe's time a frame tells itself."""
+        frame = bytes.fromhex(got)
+        part = self.templates[min(direction, len(self.templates) - 1)]
+        head = len(part.probe if probe else part.plain)
+        payload = frame[head : head + PROBE_PAYLOAD] if probe or self.frames.mark is not None else b""
+        sent = part.frame(part.word(frame, self.frames.flows), probe=bool(probe), payload=payload)
+        return CarriedFrame(direction, sent.hex(), got, returned=bool(returned))
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenFrames:
+    """Frames of a table: the worker sends them as they are, but for their mark."""
+
+    table: FrameTable
+    cookie: int
+    tag: int
+    ways: Sequence[WireDirection] = ()
+
+    def asked(self) -> Mapping[str, int]:
+        usual = self.table.usual_length
+        return {
+            "flows": 1,
+            "plain_len": usual,
+            "probe_len": usual,
+            "cookie": self.cookie,
+            "tag": self.tag,
+            "chosen": len(self.table.frames),
+            "ordered": len(self.table.order),
+            "room": self.table.room,
+        }
+
+    def carried(self, direction: int, probe: int, returned: int, got: str) -> CarriedFrame | None:
+        """The same; of a probe its mark has the time, and not which frame it was."""
+        frame = bytes.fromhex(got)
+        mark = None if probe else TailMark.of(frame)
+        if mark is None:
+            return None
+        sent = marked(self.table.sent(mark.number), frame[-MARK_ROOM:])
+        return CarriedFrame(direction, sent.hex(), got, returned=bool(returned))
