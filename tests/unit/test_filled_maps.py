@@ -225,3 +225,13 @@ def test_damaged_types_are_told_in_one_line(compiled: Path, tmp_path: Path) -> N
             check_setup(build(file, tmp_path, "vip_map: [{key: {vip: 1.2.3.4}, value: {mac: 02:00:00:00:00:01}}]"))
         except BpfBuildError as error:
             assert "\n" not in str(error)
+
+
+def test_the_only_program_of_an_old_section_is_meant_where_it_is_said_what_for(tmp_path: Path) -> None:
+    text = '__attribute__((section("xdp_sock"), used)) int only(void *ctx) { return 2; }'
+    (tmp_path / "old.c").write_text(text)
+    subprocess.run(("clang", "-O2", "-target", "bpf", "-c", "old.c", "-o", "old.o"), cwd=tmp_path, check=True)
+    with pytest.raises(BpfBuildError, match=r"holds no program for a data path, but only in xdp_sock; put one into"):
+        bpf_build(tmp_path / "old.o")
+    found = bpf_build(tmp_path / "old.o", setup=ProgramSetup(attach="xdp-generic"))
+    assert (found.program, found.kind) == ("only", "xdp")

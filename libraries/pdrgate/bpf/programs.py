@@ -28,6 +28,7 @@ _TIMEOUT = 60.0
 _LOG_LINES = 3
 _KERNEL_SAYS = "Kernel error message: "
 _OWN_WORDS = "pdrgate: "
+_NO_MAP = "failed to create"
 _NO_REASON = re.compile(r"libbpf: (failed to load (object|program)\b|elf: skipping |.*[Rr]etrying without)")
 """Lines of libbpf's that tell no reason."""
 
@@ -135,8 +136,12 @@ def loaded(host: Host, build: BpfBuild, kind: str, names: Mapping[str, str] = SU
         if done.exit_code in _NOT_STARTED:
             raise CommandError(host.name, "loading an eBPF program with unshare and mount", done)
         if done.exit_code:
+            why = _why(done)
+            if _NO_MAP in why:
+                why += "; one that its own loader makes as large as a machine needs has a size by --maps: "
+                why += "NAME: {max_entries: 64}"
             raise BpfBuildError(
-                f"{build.path}: {host.name} refuses its program {build.program} ({build.section}): {_why(done)}"
+                f"{build.path}: {host.name} refuses its program {build.program} ({build.section}): {why}"
             )
         with understood(host.name):
             program = _told(host, build, f"{bpffs}/{_PIN}", json.loads(done.stdout))

@@ -144,6 +144,8 @@ def bpf_build(
         programs = _programs(read)
     except ValueError as error:
         raise BpfBuildError(f"{path}: is no eBPF object ({error}); compile one with clang -target bpf") from error
+    if not wanted and setup.attach != "auto" and len(programs) == 1 and programs[0].kind is None:
+        wanted = programs[0].name  # of an old section, or of none: there is no other, and what it is for was said
     program, found = _chosen(path, programs, wanted, kind)
     _check_kind(path, program.section, found, kind)
     name = f"{path.name}:{program.name}" if wanted else path.name
