@@ -322,7 +322,8 @@ RUN = """
     sys.path[:0] = {folders!r}
     from trex_rig import paths
     from pdrgate.traffic.frames import Frames
-    from pdrgate.traffic.trex import TRexConfig, TRexGenerator
+    from pdrgate.traffic.trex import TRexGenerator
+    from pdrgate.traffic.trex.trex_config import TRexConfig
     generator = TRexGenerator(
         TRexConfig("127.0.0.1", sync_port={sync_port}, async_port={async_port}, warm_up=0.0), paths()
     )

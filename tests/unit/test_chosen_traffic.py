@@ -14,15 +14,19 @@ from hypothesis import strategies as st
 from whole_frames import layers, reassembled
 
 from pdrgate.cli import main
+from pdrgate.data_paths.contract import Hop, Port
+from pdrgate.data_paths.forwarded_frames import routed
 from pdrgate.errors import EXIT_USAGE, DataError, PdrGateError, UsageError
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.scenario_file import scenario_of
+from pdrgate.hosts.host import local_host
 from pdrgate.keywords.describing import ScenarioKeywords
 from pdrgate.keywords.state import State
 from pdrgate.traffic.chosen.frame_table import FrameTable, frame_table
 from pdrgate.traffic.chosen.tail_mark import MARK_ROOM, TailMark, marked
 from pdrgate.traffic.chosen.traffic_words import chosen_traffic, from_anywhere
-from pdrgate.traffic.frames import Path
+from pdrgate.traffic.frame_fields import frame_differences
+from pdrgate.traffic.frames import Path, complete_ipv4
 
 IN_MAC, SUT_MAC, OUT_MAC = "02:00:00:00:00:0a", "02:00:00:00:00:0b", "02:00:00:00:00:0c"
 V4 = (
@@ -384,3 +388,36 @@ def test_the_command_line_tells_wrong_words_before_anything_is_set_up(
 
 def test_files_are_found_from_anywhere() -> None:
     assert from_anywhere("udp dport=5; a/b.pcap weight=2") == f"udp dport=5; {FilePath('a/b.pcap').absolute()} weight=2"
+
+
+# --- Compared with what a router makes of them ---
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["udp fragments=3 payload=0x" + "0008" * 40, "tcp flags=S", "icmp", "udp in gre", "udp in ipip", "udp in vxlan",
+     "ip proto=47", "udp in mpls label=7", "udp ttl=1"],
+)  # fmt: skip
+def test_a_router_makes_right_frames_of_all(words: str) -> None:
+    hop = Hop(local_host(), Port("in", "02:00:00:00:01:01", IN_MAC), Port("out", "02:00:00:00:01:02", OUT_MAC))
+    for frame in table(words).frames[:6]:
+        sent = marked(frame, bytes(TailMark(7, 8, 9)))
+        must_be = routed(sent, [hop], 0)
+        assert frame_differences(must_be, must_be) == ()
+        assert must_be[:12].hex(":") == f"{OUT_MAC}:02:00:00:00:01:02"
+        assert layers(must_be) == layers(sent)
+        changed = must_be[:-20] + bytes([must_be[-20] ^ 1]) + must_be[-19:]
+        assert frame_differences(must_be, changed) != ()
+
+
+def test_frames_without_ip_and_with_options_are_taken_as_they_are() -> None:
+    hop = Hop(local_host(), Port("in", "02:00:00:00:01:01", IN_MAC), Port("out", "02:00:00:00:01:02", OUT_MAC))
+    assert routed(ARP, [hop], 0)[12:] == ARP[12:]
+    (frame,) = table("udp flows=1 size=100").frames
+    longer = bytearray(frame[:34] + b"\1\1\1\1" + frame[34:])
+    longer[14] = 0x46
+    struct.pack_into("!H", longer, 16, len(longer) - 14)
+    complete_ipv4(longer)
+    assert layers(bytes(longer)) == ["ethernet", "ipv4", "udp"]
+    assert frame_differences(bytes(longer), bytes(longer)) == ()
+    assert layers(routed(bytes(longer), [hop], 0)) == ["ethernet", "ipv4", "udp"]

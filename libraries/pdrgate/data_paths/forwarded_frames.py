@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pdrgate.data_paths.contract import Hop
 from pdrgate.traffic.frames import complete_ipv4, network_layer
 
-_IPV6, _ROUTING = 0x86DD, 43
+_IPV4, _IPV6, _ROUTING = 0x0800, 0x86DD, 43
 _SEGMENTS = 48
 """The offset of the segments behind the beginning of an IPv6 header that a segment routing header follows."""
 
@@ -26,8 +26,11 @@ def routed(frame: bytes, hops: Sequence[Hop], direction: int) -> bytes:
     """The same, with a hop limit, or a time to live and its checksum, of one less for each hop (RFC 8200, RFC 1812)."""
     made = bytearray(redirected(frame, hops, direction))
     kind, at = network_layer(made)
-    made[at + (7 if kind == _IPV6 else 8)] -= len(hops)
-    complete_ipv4(made)
+    limit = at + (7 if kind == _IPV6 else 8)
+    # What a user sends may be no IP, or not get so far: no router lets it pass.
+    if kind in (_IPV4, _IPV6) and len(made) > limit:
+        made[limit] = max(0, made[limit] - len(hops))
+        complete_ipv4(made)
     return bytes(made)
 
 

@@ -13,10 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 
-from pdrgate.traffic.frames import checksum, network_layer, words_sum
+from pdrgate.traffic.frames import checksum, ipv4_header, network_layer, words_sum
 
 _ETHERNET, _UDP = 14, 8
 _IPV4, _IPV6, _ROUTING = 0x0800, 0x86DD, 43
+_OFFSET = 0x1FFF
+"""The bits that say where a fragment begins."""
 _UDP_LENGTH, _UDP_CHECKSUM, _IP_CHECKSUM = "UDP length", "UDP checksum", "header checksum"
 _PAYLOAD, _LENGTH = "payload", "frame length"
 _COVERED = frozenset(
@@ -133,7 +135,12 @@ def _fields(frame: bytes) -> Iterator[Field]:
             (_IP_CHECKSUM, 10, 12), ("source address", 12, 16), ("destination address", 16, 20),
         ):  # fmt: skip
             yield Field(name, at + begin, at + end)
-        following, at = frame[at + 9 : at + 10], at + 20
+        if len(frame) < at + 20 or int.from_bytes(frame[at + 6 : at + 8]) & _OFFSET:
+            return  # what a later fragment begins with is no header
+        following, header = frame[at + 9 : at + 10], ipv4_header(frame, at)
+        if header > 20:
+            yield Field("options", at + 20, at + header)
+        at += header
     elif kind == _IPV6:
         for name, begin, end in (
             ("version, class and label", 0, 4), ("payload length", 4, 6), ("next header", 6, 7), ("hop limit", 7, 8),
@@ -176,7 +183,8 @@ def _header_checksum(frame: bytes) -> bytes | None:
     kind, at = network_layer(frame)
     if kind != _IPV4 or len(frame) < at + 20:
         return None
-    return struct.pack("!H", checksum(words_sum(frame[at : at + 10] + frame[at + 12 : at + 20])))
+    header = ipv4_header(frame, at)
+    return struct.pack("!H", checksum(words_sum(frame[at : at + 10] + frame[at + 12 : at + header])))
 
 
 def _udp_checksums(frame: bytes) -> tuple[bytes, bytes] | None:

@@ -218,9 +218,14 @@ def network_layer(frame: bytes | bytearray) -> tuple[int, int]:
 def complete_ipv4(frame: bytearray) -> None:
     """Sum the header of a frame that carries IPv4 anew; others stay as they are."""
     kind, at = network_layer(frame)
-    if kind == _ETHERTYPE[4]:
-        covered = bytes(frame[at : at + 10] + frame[at + 12 : at + 20])
+    if kind == _ETHERTYPE[4] and len(frame) >= at + _IP[4]:
+        covered = bytes(frame[at : at + 10] + frame[at + 12 : at + ipv4_header(frame, at)])
         struct.pack_into("!H", frame, at + 10, checksum(words_sum(covered)))
+
+
+def ipv4_header(frame: bytes | bytearray, at: int) -> int:
+    """Bytes of the IPv4 header that begins there, with its options."""
+    return max(_IP[4], 4 * (frame[at] & 15))
 
 
 def template(frames: Frames, path: Path, *, tag: int, probe_tag: int) -> Template:

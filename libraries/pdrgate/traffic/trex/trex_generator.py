@@ -13,6 +13,8 @@ from typing import Any
 from pdrgate.cause import Cause, CauseKind
 from pdrgate.errors import GeneratorError, TestbedError, UsageError
 from pdrgate.traffic.chosen.capture_file import captured_packets
+from pdrgate.traffic.chosen.chosen_traffic import ChosenTraffic
+from pdrgate.traffic.chosen.frame_table import FrameTable, frame_table
 from pdrgate.traffic.frames import Frames, Path
 from pdrgate.traffic.generator import packets_of_trial
 from pdrgate.traffic.trex import outcome
@@ -72,6 +74,7 @@ class TRexGenerator:
         self._about: dict[str, str] = {}
         self._looked: set[Frames] = set()
         self._unseen = ""
+        self._made: tuple[ChosenTraffic, int, FrameTable] | None = None
         self._worker: Worker | None = None
         try:
             self._open()
@@ -138,7 +141,9 @@ class TRexGenerator:
         if plain in self._looked:
             return ()
         self._looked.add(plain)
-        burst = uncounted_streams(plain, self._paths, _BURST, _BURST_TIME, captures=self._captures)
+        burst = uncounted_streams(
+            plain, self._paths, _BURST, _BURST_TIME, captures=self._captures, table=self._table(frames)
+        )
         message = {
             "do": "look",
             "streams": [_message(stream) for stream in burst],
@@ -169,7 +174,16 @@ class TRexGenerator:
 
     def _streams(self, count: int, duration: float, frames: Frames) -> tuple[Stream, ...]:
         self._turn += 1
-        return streams(frames, self._paths, count, duration, turn=self._turn, captures=self._captures)
+        table = self._table(frames)
+        return streams(frames, self._paths, count, duration, turn=self._turn, captures=self._captures, table=table)
+
+    def _table(self, frames: Frames) -> FrameTable | None:
+        """The chosen frames, made once; None where none are chosen."""
+        if frames.chosen is None:
+            return None
+        if self._made is None or self._made[:2] != (frames.chosen, frames.size):
+            self._made = frames.chosen, frames.size, frame_table(frames.chosen, self._paths, frames.size)
+        return self._made[2]
 
     def _send(self, worker: Worker, sent: Sequence[Stream], duration: float) -> outcome.WorkerObservation:
         limit = duration * _STRETCH + _PATIENCE

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import struct
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pdrgate.errors import UsageError
+from pdrgate.traffic.chosen.frame_table import FrameTable
 from pdrgate.traffic.frames import FCS, Frames, Path, checksum, template
 
 FLOW_STATS_PAYLOAD = 16
@@ -66,20 +68,25 @@ def streams(
     *,
     turn: int = 0,
     captures: Sequence[Sequence[bytes]] = (),
+    table: FrameTable | None = None,
 ) -> tuple[Stream, ...]:
     """The streams of a trial of ``count`` packets, over all directions, in ``duration`` seconds.
 
     Args:
         turn: number of the trial; trials next to each other get different statistics ids.
         captures: packets of each direction, sent in turn instead of ``frames``.
+        table: what is chosen, sent instead of both.
 
     Raises:
-        UsageError: more directions than paths or captures, probes asked for with captures, or marked packets.
+        UsageError: more directions than paths or captures, probes asked for with captures, marked packets, or more
+            chosen frames than a server takes.
     """
     if frames.mark is not None:
         raise UsageError("TRex does not number the packets that a receiver reads; use the embedded generator")
     if frames.directions > len(paths):
         raise UsageError("traffic in both directions needs a testbed with two paths; this one has one")
+    if table is not None:
+        return _chosen(table, paths, count, duration, turn, round(frames.probe_rate * duration))
     if captures and frames.directions > len(captures):
         raise UsageError("traffic in both directions from captures needs two capture files; the testbed names one")
     if captures and frames.probe_rate:
@@ -89,7 +96,7 @@ def streams(
     for number, path in enumerate(paths[: frames.directions]):
         own = split(count, [1] * frames.directions)[number]
         own_probes = split(probes, [1] * frames.directions)[number]
-        group = 1 + (4 * turn + 2 * number) % GROUPS
+        group = _group(turn, number)
         if captures:
             made += _captured(captures[number], path, own, duration, group)
         else:
@@ -99,12 +106,14 @@ def streams(
 
 
 def uncounted_streams(
-    frames: Frames, paths: Sequence[Path], count: int, duration: float, *, captures: Sequence[Sequence[bytes]] = ()
-) -> tuple[Stream, ...]:
+    frames: Frames, paths: Sequence[Path], count: int, duration: float, *,
+    captures: Sequence[Sequence[bytes]] = (), table: FrameTable | None = None,
+) -> tuple[Stream, ...]:  # fmt: skip
     """The same frames as they are, for nobody to count: without probes, and without statistics."""
     plain = dataclasses.replace(frames, probe_rate=0.0)
     return tuple(
-        dataclasses.replace(stream, group=0) for stream in streams(plain, paths, count, duration, captures=captures)
+        dataclasses.replace(stream, group=0)
+        for stream in streams(plain, paths, count, duration, captures=captures, table=table)
     )
 
 
@@ -173,3 +182,39 @@ def _captured(packets: Sequence[bytes], path: Path, count: int, duration: float,
         for packet, part in zip(packets, split(count, [1] * len(packets)), strict=True)
         if part
     ]
+
+
+def _chosen(
+    table: FrameTable, paths: Sequence[Path], count: int, duration: float, turn: int, probes: int
+) -> tuple[Stream, ...]:
+    """A stream for each frame, with its share of the packets; probes are the frame that most packets are.
+
+    Of a probe TRex writes the last 16 bytes itself, and no checksum makes up for them.
+    """
+    if len(table.frames) > MOST_FRAME_STREAMS:
+        raise UsageError(
+            f"TRex sends each chosen frame as a stream, and {len(table.frames)} are more than {MOST_FRAME_STREAMS}; "
+            f"use flows={MOST_FRAME_STREAMS} or fewer"
+        )
+    shares = Counter(table.order)
+    usual, _ = shares.most_common(1)[0]
+    probes = min(probes, count // 2)
+    parts = split(count - probes, [shares[number] for number in range(len(table.frames))])
+    sent = [*((number, part, False) for number, part in enumerate(parts)), (usual, probes, True)]
+    return tuple(
+        Stream(
+            port=int(paths[table.directions[number]].port),
+            packet=table.frames[number],
+            count=part,
+            rate=part / duration,
+            group=_group(turn, table.directions[number]) + probe,
+            probe=probe,
+        )
+        for number, part, probe in sent
+        if part
+    )
+
+
+def _group(turn: int, direction: int) -> int:
+    """The statistics id of a direction's plain packets; the next one is its probes'."""
+    return 1 + (4 * turn + 2 * direction) % GROUPS
