@@ -206,7 +206,7 @@ def echo_json(told: object) -> None:
 
     import msgspec
 
-    click.echo(json.dumps(msgspec.to_builtins(told), indent=1))
+    click.echo(json.dumps(msgspec.to_builtins(told), indent=1, allow_nan=False))
 
 
 def note(sentence: str) -> None:
