@@ -139,6 +139,8 @@ def test_a_program_forwards_by_what_its_maps_were_filled_with(generator, apply, 
     assert path.mode == ("XDP generic (veth)" if attach == "xdp-generic" else "XDP native (veth)")
     trial = generator.trial(LOAD, DURATION, Frames(6, directions=2))
     assert trial.forwarded == trial.offered > 0
+    cost = path.load_cost()
+    assert min(cost[name] for name in ("verified", "jited", "memory")) > 0
 
 
 @pytest.mark.parametrize("lacks", ["allowed: {1: 7}", "calls: {2: sends}", "'@in.ifindex': {", "step"])

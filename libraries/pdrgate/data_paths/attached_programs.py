@@ -37,14 +37,20 @@ TcHook = Literal["ingress", "egress"]
 
 
 class Sent:
-    """What programs have sent on, as they count."""
+    """What programs have sent on, as they count, and what loading them has cost."""
 
     def __init__(self) -> None:
         self._counters: list[tuple[Host, int]] = []
         self._uncounted = False
+        self.load_cost: Mapping[str, int] = {}
 
-    def add(self, host: Host, maps: Mapping[str, BpfMap]) -> None:
-        """Count what the program with these maps sends on, where it tells."""
+    def add(self, program: LoadedProgram) -> None:
+        """Count what a program sends on, where it tells."""
+        host, maps, cost = program.host, program.maps, program.cost
+        if not self.load_cost:  # of several hops the first one tells
+            self.load_cost = {
+                "verified": cost.processed, "states": cost.states, "jited": cost.jited, "memory": cost.memory
+            }  # fmt: skip
         if is_ours(maps, COUNTERS, _IS_COUNTERS):
             self._counters.append((host, maps[COUNTERS].number))
         else:
@@ -60,6 +66,7 @@ class Sent:
         """There are no programs any more."""
         self._counters.clear()
         self._uncounted = False
+        self.load_cost = {}
 
 
 def is_ours(maps: Mapping[str, BpfMap], name: str, layout: tuple[str, int, int]) -> bool:
@@ -161,7 +168,7 @@ class AttachedXdp:
                     self._undo.append(program.leave)
                     for port in ports:
                         self._attach(program, port, mode)
-                    self._sent.add(hop.host, program.maps)
+                    self._sent.add(program)
         self.mode = mode
 
     def _attach(self, program: LoadedProgram, port: Port, mode: XdpMode) -> None:
@@ -195,7 +202,7 @@ class AttachedTc:
                     _tell(program, port, other)
             for port in hop.ports:
                 self._attach(program, port.interface)
-            self._sent.add(hop.host, program.maps)
+            self._sent.add(program)
 
     def read_back(self) -> None:
         """`_attach` has done so."""

@@ -127,6 +127,11 @@ class DataPath(Protocol):
         back. Known once it is applied.
         """
 
+    def load_cost(self) -> Mapping[str, int]:
+        """What loading the path's own eBPF program has cost: ``verified`` instructions, ``states``, ``jited`` bytes,
+        ``memory`` of its maps; nothing where it runs none. Known once it is applied.
+        """
+
     def explain(self, packet: bytes) -> str:
         """Why such a packet of forward traffic does not come back, as far as a program of the user's own tells; else
         empty.

@@ -54,6 +54,9 @@ class ProgramPath(SteppedPath):
     def redirected(self) -> int | None:
         return self._sent.total()
 
+    def load_cost(self) -> Mapping[str, int]:
+        return self._sent.load_cost
+
     def explain(self, packet: bytes) -> str:
         return verdict_on(self._hops[0], self._program, packet) if self._program and self._hops else ""
 
@@ -123,6 +126,9 @@ class ProgramBefore:
 
     def forwarded(self, frame: bytes, direction: int) -> bytes | None:
         return self._path.forwarded(frame, direction)
+
+    def load_cost(self) -> Mapping[str, int]:
+        return self._sent.load_cost
 
     def explain(self, packet: bytes) -> str:
         return verdict_on(self._hops[0], self._build, packet) if self._hops else ""

@@ -102,6 +102,9 @@ class SetUpPath:
     def loop(self) -> ClosedLoop | None:
         return self._beneath.loop
 
+    def load_cost(self) -> Mapping[str, int]:
+        return self._beneath.load_cost()
+
     def explain(self, packet: bytes) -> str:
         return self._beneath.explain(packet)
 

@@ -171,6 +171,9 @@ class SteppedPath(ABC):
     def forwarded(self, frame: bytes, direction: int) -> bytes | None:
         return None
 
+    def load_cost(self) -> Mapping[str, int]:
+        return {}
+
     def explain(self, packet: bytes) -> str:
         return ""
 

@@ -13,6 +13,7 @@ from pdrgate.measurands.cost import Cost
 from pdrgate.measurands.cycles import Cycles
 from pdrgate.measurands.description import Description, MeasurandRole
 from pdrgate.measurands.latency import MedianLatency, TailLatency
+from pdrgate.measurands.load_cost import MapMemory, ProgramSize, VerifiedInstructions, VerifierStates
 from pdrgate.measurands.measurand import Described, Measurand, Setting
 from pdrgate.measurands.overload import LivelockThreshold, OverloadThroughput
 from pdrgate.measurands.pdr import PartialDropRate
@@ -32,7 +33,7 @@ from pdrgate.results.model import Better
 
 OF_TRIALS: Final[tuple[type[Measurand], ...]] = (
     PartialDropRate, SaturationThroughput, LeastDelivered, OverloadThroughput, LivelockThreshold, MedianLatency,
-    TailLatency, Cost, Calls, Cycles,
+    TailLatency, Cost, Calls, Cycles, VerifiedInstructions, VerifierStates, ProgramSize, MapMemory,
 )  # fmt: skip
 """Told by trials of an open loop, the one that a run is about first."""
 OF_TRANSFERS: Final[tuple[type[TransferMeasurand], ...]] = (TcpThroughput, LoadedRoundTrip, Transmissions, ByteCost)

@@ -10,12 +10,12 @@ from typing import Literal, Self
 
 PlaceKind = Literal[
     "interface", "wire", "qdisc", "driver", "cpu", "vcpu", "backlog", "heartbeat", "ip", "ip6", "udp", "udp6",
-    "conntrack", "drops", "receiver",
+    "conntrack", "drops", "receiver", "program",
 ]  # fmt: skip
 
 _OF_PORTS: tuple[PlaceKind, ...] = ("wire", "qdisc", "driver")
 _OF_CPUS: tuple[PlaceKind, ...] = ("backlog", "heartbeat")
-_OF_HOSTS: tuple[PlaceKind, ...] = ("ip", "ip6", "udp", "udp6", "conntrack", "drops")
+_OF_HOSTS: tuple[PlaceKind, ...] = ("ip", "ip6", "udp", "udp6", "conntrack", "drops", "program")
 _SHORT: tuple[PlaceKind, ...] = ("backlog", "qdisc", "conntrack")
 """Places whose counters the kernel keeps, or tells, in 32 bits: at 1 Mpps they begin anew every 71 minutes."""
 _TURN = 1 << 32
@@ -26,7 +26,8 @@ _CPU = re.compile(r"(v?cpu|receiver)(\d+)(?:/(\w+))?")
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
     """A place where something is counted: an interface, the wire into it, its qdiscs or its driver; a CPU, its
-    backlog or heartbeat; a guest's CPU; a layer of a host's protocols; a program that receives."""
+    backlog or heartbeat; a guest's CPU; a layer of a host's protocols; a program that receives; an eBPF program under
+    test, as it was loaded."""
 
     kind: PlaceKind
     name: str = ""

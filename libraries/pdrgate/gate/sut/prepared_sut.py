@@ -21,6 +21,7 @@ from pdrgate.gate.sut.fingerprinting import fingerprint
 from pdrgate.hosts.answers import understood
 from pdrgate.knobs import KnobSet, batching
 from pdrgate.observers.environment import Environment
+from pdrgate.observers.load_observer import LoadObserver
 from pdrgate.observers.watching import Observer
 from pdrgate.results.fingerprint import difference, digest
 from pdrgate.results.model import ScenarioResult, Side
@@ -159,6 +160,8 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
                     for knob in batching(port.interface, scenario.gro, scenario.wait):
                         self._batching.apply(hop.host, knob)
             self._observers = tuple(testbed.observers(shared=scenario.ends_at_sut))
+            if told := self._path.load_cost():
+                self._observers += (LoadObserver(told),)
             self._counting = counting_of(testbed)
             self._tracing = tracing_of(testbed)
         self._traffic = self._begin(self._path)
