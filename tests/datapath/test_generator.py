@@ -358,7 +358,7 @@ while time.monotonic() < end:
 
 def test_the_longest_latency_of_a_trial_is_told_however_many_probes_follow(rig: Rig) -> None:
     """Early in the trial some probes come back that were sent 2 s ago, in its middle and end none."""
-    tag = rig.generator._templates(rig.frames())[0].tag + 4  # the next trial's
+    tag = rig.generator._built_in(rig.frames()).templates[0].tag + 4  # the next trial's
     path = rig.testbed.chain.paths(rig.family)[0]
     destination = type(path.destination)(int(path.destination) >> 16 << 16 | rig.generator.cookie)
     own = dataclasses.replace(path, destination=destination)

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -25,6 +25,7 @@ from pdrgate.hosts.host import local_host
 from pdrgate.safety.recovery import recover_stale
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic import native
+from pdrgate.traffic.chosen.traffic_words import chosen_traffic
 from pdrgate.traffic.embedded import EmbeddedGenerator
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.native import wire
@@ -140,12 +141,40 @@ def test_a_worker_of_another_version_says_so(generator: EmbeddedGenerator, monke
 
 
 def test_a_request_out_of_range_is_refused_by_name_and_the_next_one_served(generator: EmbeddedGenerator) -> None:
-    request = generator._request(2000, 20e3, 0.1, IPV6, generator._templates(IPV6))
+    request = generator._request(2000, 20e3, 0.1, IPV6, generator._built_in(IPV6), 0)
     request.batch = 65
-    generator._send(request)
+    generator._send(request, b"")
     with pytest.raises(GeneratorError, match=r"asked for a trial whose batch is out of range$"):
         generator._answer(10.0)
     assert generator.trial(20e3, 0.1, IPV6).forwarded > 0
+
+
+CHOSEN = Frames(6, chosen=chosen_traffic(["udp flows=3"]))
+
+
+@pytest.mark.parametrize(
+    ("tampered", "told"),
+    [
+        (lambda request, table: (request, b"\xff" * 4 + table[4:]), "a chosen frame is out of range"),
+        (lambda request, table: (request, table[:-1] + b"\1"), "the order of chosen frames is out of range"),
+        (lambda request, table: (changed(request, room=2000), table), "the table of chosen frames is out of range"),
+        (lambda request, table: (changed(request, ordered=0), table), "the table of chosen frames is out of range"),
+        (lambda request, table: (changed(request, table=0), b""), "asked for a trial whose table is out of range"),
+    ],
+)
+def test_a_table_out_of_range_is_refused(generator: EmbeddedGenerator, tampered: Any, told: str) -> None:
+    assert CHOSEN.chosen is not None
+    sent, table = generator._chosen(CHOSEN, CHOSEN.chosen)
+    request = generator._request(2000, 20e3, 0.1, CHOSEN, sent, len(table))
+    generator._send(*tampered(request, table))
+    with pytest.raises(GeneratorError, match=rf"{told}$"):
+        generator._answer(10.0)
+
+
+def changed(request: wire.Request, **fields: int) -> wire.Request:
+    for name, value in fields.items():
+        setattr(request, name, value)
+    return request
 
 
 @pytest.mark.parametrize("load", [20e3, 1e6])
