@@ -10,6 +10,7 @@ import pytest
 from pdrgate.errors import TestbedError
 from pdrgate.gate.sut.probe import PROBE_DURATION, PROBE_LOAD, probe_path
 from pdrgate.observers.reading import Counter, Place, Reading
+from pdrgate.traffic.chosen.traffic_words import chosen_traffic
 from pdrgate.traffic.frames import Frames
 from pdrgate.trial import Trial
 
@@ -85,3 +86,12 @@ def test_what_does_not_is_told(sut: Sut, message: str) -> None:
         look(sut)
     assert message in str(error.value)
     assert str(error.value).startswith("xdp-ipv6-routing")
+
+
+def test_chosen_packets_that_nobody_carries_are_named() -> None:
+    sut: Any = Sut(forwarded=0)
+    frames = Frames(4, chosen=chosen_traffic(["udp dst=203.0.113.9 dport=53"]))
+    with pytest.raises(
+        TestbedError, match=r"none of 1000 packets like udp dst=203\.0\.113\.9 dport=53 at 10000 packets/s"
+    ):
+        probe_path(sut, sut, sut, frames)

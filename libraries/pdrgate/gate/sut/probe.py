@@ -67,8 +67,9 @@ def probe_path(
     if trial.returned:
         return trial
     if trial.forwarded == 0:
+        like = "" if frames.chosen is None else f" like {frames.chosen}"
         raise SutError(
-            f"{path.name} {_DOES[fate]} none of {trial.offered} packets at {PROBE_LOAD:.0f} packets/s "
+            f"{path.name} {_DOES[fate]} none of {trial.offered} packets{like} at {PROBE_LOAD:.0f} packets/s "
             f"({path.sentence()}); {_instead(counted, generator, frames, testbed)}"
         )
     if fate != "forwarded":
