@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.builds.bpf_build import BpfBuildError, own_build
+from pdrgate.builds.bpf_build import BpfBuildError, bpf_build, own_build
+from pdrgate.builds.program_setup import program_setup
 from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath, Receivers, TcpStreams, data_path
 from pdrgate.data_paths.paths.tcp_transfer import TcpTransfer
 from pdrgate.data_paths.paths.xdp_routing import XdpRouting
@@ -125,3 +126,65 @@ def test_the_guests_own_verifier_has_the_say(shared_testbed, cloud, tmp_path: Pa
         assert "program xdp_router.bpf.o (" in slower.sentence()
     finally:
         slower.restore()
+
+
+FILLED = r"""
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+struct way { __u32 port; __u8 to[6]; __u8 from[6]; };
+struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 8); __type(key, __u32); __type(value, struct way); }
+ways SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_PROG_ARRAY); __uint(max_entries, 4); __uint(key_size, 4); __uint(value_size, 4); }
+calls SEC(".maps");
+volatile const __u32 step = 0;
+SEC("xdp") int entry(struct xdp_md *ctx)
+{
+	bpf_tail_call(ctx, &calls, step);
+	return XDP_DROP;
+}
+SEC("xdp") int sends(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	__u32 port = ctx->ingress_ifindex;
+	struct way *way = bpf_map_lookup_elem(&ways, &port);
+	if (!way || data + 14 > end)
+		return XDP_ABORTED;
+	__builtin_memcpy(data, way->to, 6);
+	__builtin_memcpy(data + 6, way->from, 6);
+	return bpf_redirect(way->port, 0);
+}
+char _license[] SEC("license") = "GPL";
+"""
+MAPS = """
+ways:
+  '@in.ifindex': {port: '@out.ifindex', to: '@out.peer.mac', from: '@out.mac'}
+  '@out.ifindex': {port: '@in.ifindex', to: '@in.peer.mac', from: '@in.mac'}
+calls: {2: sends}
+"""
+
+
+def test_maps_are_filled_and_tables_of_programs_kept_in_a_guest(shared_testbed, cloud, tmp_path: Path) -> None:
+    testbed = shared_testbed(cloud)
+    (tmp_path / "filled.c").write_text(FILLED)
+    machine = subprocess.run(("uname", "-m"), capture_output=True, text=True, check=True).stdout.strip()
+    command = ("clang", "-O2", "-g", "-target", "bpf", f"-I/usr/include/{machine}-linux-gnu", "-c", "filled.c")
+    subprocess.run((*command, "-o", "filled.o"), cwd=tmp_path, check=True)
+    (tmp_path / "maps.yaml").write_text(MAPS)
+    for maps, carries in ((MAPS, True), (MAPS.replace("calls: {2: sends}", ""), False)):
+        (tmp_path / "maps.yaml").write_text(maps)
+        setup = program_setup("auto", tmp_path / "maps.yaml", ["step=2"])
+        path = data_path("xdp-ipv6-routing", bpf_build(f"{tmp_path / 'filled.o'}:entry", setup=setup))
+        try:
+            path.apply(testbed.hops)
+            generator = testbed.generator(6)
+            try:
+                trial = generator.trial(LOAD, DURATION, Frames(6, directions=2))
+                assert (trial.forwarded == trial.offered > 0) is carries
+                told = path.explain(generator.sample(Frames(6)))
+            finally:
+                generator.close()
+        finally:
+            assert path.restore() == []
+        assert ("XDP_REDIRECT" if carries else "XDP_DROP; its maps calls are empty: --maps") in told
+        assert path.load_cost() == {}
+    assert "pdrgate-bpf-load" not in testbed.guest.run("ps").stdout
