@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from pdrgate.bpf.prog_run import packet_outcome
@@ -32,6 +32,8 @@ _IS_COUNTERS = ("percpu_array", 4, 8)
 _IS_PORTS = ("hash", 4, 16)
 _FILTER = ("prio", "1", "handle", "1")
 
+THROUGH: tuple[Fate, ...] = ("forwarded", "delivered")
+"""Fates of packets that must get through the programs at all ports, or through a path beneath them."""
 WantedMode = Literal["auto", "native", "generic"]
 TcHook = Literal["ingress", "egress"]
 
@@ -94,6 +96,18 @@ def verdict_on(hop: Hop, build: BpfBuild, packet: bytes) -> str:
         return ""
 
 
+def program_ports(hops: Sequence[Hop], fate: Fate) -> Iterator[tuple[Hop, tuple[Port, ...]]]:
+    """The ports of each hop that get a program: all, or, where packets need not go through, those at the SUT's edges.
+
+    Both ends of a link between two hops would send a packet back for ever, and take a CPU with it.
+    """
+    edges = (hops[0].ingress, hops[-1].egress)
+    for hop in hops:
+        ports = tuple(port for port in hop.ports if fate in THROUGH or any(port is edge for edge in edges))
+        if ports:
+            yield hop, ports
+
+
 class AttachedXdp:
     """The program is at all ports, in one mode.
 
@@ -106,6 +120,7 @@ class AttachedXdp:
         self, hops: Sequence[Hop], build: BpfBuild, wanted: WantedMode, sent: Sent, fate: Fate = "forwarded"
     ) -> None:
         self._hops = hops
+        self._ports = tuple(program_ports(hops, fate))
         self._build = build
         self._wanted: WantedMode = "generic" if build.setup.attach == "xdp-generic" else wanted
         self._sent = sent
@@ -115,7 +130,7 @@ class AttachedXdp:
         self.why = "asked for" if self._wanted == "generic" else ""
         """Why it is not a faster mode."""
         steered = any(port.steering for hop in hops for port in hop.ports)
-        if self._wanted == "auto" and steered and fate not in ("forwarded", "delivered"):
+        if self._wanted == "auto" and steered and fate not in THROUGH:
             self._wanted, self.why = "generic", "a cpumap can only forward"
 
     @property
@@ -158,9 +173,9 @@ class AttachedXdp:
         return told
 
     def _attach_all(self, mode: XdpMode) -> None:
-        for hop in self._hops:
-            steered = [port for port in hop.ports if port.steering is not None and mode == "native"]
-            for kind, ports in (("xdp/cpumap", steered), ("xdp", [one for one in hop.ports if one not in steered])):
+        for hop, all_ports in self._ports:
+            steered = [port for port in all_ports if port.steering is not None and mode == "native"]
+            for kind, ports in (("xdp/cpumap", steered), ("xdp", [one for one in all_ports if one not in steered])):
                 if not ports:
                     continue
                 # Both ports of a hop have one program and its maps: what one of them learns the other knows.
@@ -182,10 +197,11 @@ class AttachedXdp:
 
 
 class AttachedTc:
-    """The program is at both ports of a hop, for what comes in there or for what leaves."""
+    """The program is at ports of a hop, for what comes in there or for what leaves."""
 
-    def __init__(self, hop: Hop, build: BpfBuild, sent: Sent) -> None:
+    def __init__(self, hop: Hop, ports: Sequence[Port], build: BpfBuild, sent: Sent) -> None:
         self._hop = hop
+        self._ports = tuple(ports)
         self._build = build
         self._sent = sent
         self._hook: TcHook = tc_hook(build)
@@ -200,7 +216,7 @@ class AttachedTc:
             if is_ours(program.maps, PORTS, _IS_PORTS):
                 for port, other in (hop.ports, hop.ports[::-1]):
                     _tell(program, port, other)
-            for port in hop.ports:
+            for port in self._ports:
                 self._attach(program, port.interface)
             self._sent.add(program)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from pdrgate.builds.bpf_build import BpfBuild, own_build
-from pdrgate.data_paths.attached_programs import AttachedTc, AttachedXdp, Sent, tc_hook, verdict_on
+from pdrgate.data_paths.attached_programs import AttachedTc, AttachedXdp, Sent, program_ports, tc_hook, verdict_on
 from pdrgate.data_paths.contract import DataPath, Hop
 from pdrgate.data_paths.kernel_network import KernelNetwork
 from pdrgate.data_paths.steps import Step, SteppedPath
@@ -139,7 +139,7 @@ class ProgramBefore:
         steps: list[AttachedXdp | AttachedTc] = (
             [AttachedXdp(hops, self._build, "auto", self._sent, self._fate)]
             if self._build.kind == "xdp"
-            else [AttachedTc(hop, self._build, self._sent) for hop in hops]
+            else [AttachedTc(hop, ports, self._build, self._sent) for hop, ports in program_ports(hops, self._fate)]
         )
         for step in steps:
             self._steps.append(step)

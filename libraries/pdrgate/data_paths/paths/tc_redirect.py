@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pdrgate.builds.bpf_build import BpfBuild
-from pdrgate.data_paths.attached_programs import AttachedTc, tc_hook
+from pdrgate.data_paths.attached_programs import AttachedTc, program_ports, tc_hook
 from pdrgate.data_paths.contract import Hop
 from pdrgate.data_paths.forwarded_frames import redirected
 from pdrgate.data_paths.path_description import PathDescription
 from pdrgate.data_paths.program_path import ProgramPath
 from pdrgate.data_paths.slowdowns import EGRESS_FILTER
 from pdrgate.data_paths.steps import Step
+from pdrgate.fate import Fate
 from pdrgate.traffic.frames import Frames
 
 
@@ -22,8 +23,9 @@ class TcRedirect(ProgramPath):
         program: the build under test; pdrgate's own by default. A map ``pdrgate_ports`` of it is filled.
     """
 
-    def __init__(self, program: BpfBuild | None = None) -> None:
+    def __init__(self, program: BpfBuild | None = None, fate: Fate = "forwarded") -> None:
         super().__init__("tc-redirect", 6, program, "tc_redirect")
+        self._fate = fate
 
     @property
     def mode(self) -> str:
@@ -36,8 +38,8 @@ class TcRedirect(ProgramPath):
         return redirected(frame, self._hops, direction) if self._hops else None
 
     def programs(self, hops: Sequence[Hop], build: BpfBuild) -> Iterator[Step]:
-        for hop in hops:
-            yield AttachedTc(hop, build, self._sent)
+        for hop, ports in program_ports(hops, self._fate):
+            yield AttachedTc(hop, ports, build, self._sent)
 
 
 PATHS = (
@@ -45,7 +47,7 @@ PATHS = (
         name="tc-redirect",
         title="redirection by tc",
         help="A tc program sends each packet out of the other port.",
-        make=lambda asked: TcRedirect(asked.program),
+        make=lambda asked: TcRedirect(asked.program, asked.fate),
         frames=Frames(6),
         tag="tc",
         program="tc",

@@ -123,7 +123,7 @@ def _instead(sent: Trial, generator: Generator, frames: Frames, testbed: Testbed
             return f"of {sent.offered} {found[most]} {_INSTEAD[most]}: --fate {most}?"
         if found["dropped"]:
             where = losses(replace(sent, forwarded=0)).most
-            told = f", {where.packets} of them {where.where}" if where else ""
+            told = f", {where.packets} of them {where.where}" if where and 2 * where.packets > sent.offered else ""
             return (
                 f"of {sent.offered} {found['dropped']} ended in it{told}: --fate dropped? If not, do its counters say "
                 "where they end? see /proc/net/snmp6 and ethtool -S there"
