@@ -457,7 +457,11 @@ def test_output_that_cannot_be_written_is_no_fault_of_the_builds(
         (["--bpf", "none.o", "--against", "c", "--program", "one"], 2, "none.o: cannot read it"),
         (["--maps", "a.yaml"], 64, "--maps is for eBPF objects; name them with --bpf OBJECT --against OBJECT"),
         (["--bpf", "a.o", "--against", "c", "--beneath", "tcp-transfer"], 64, "there are ipv6-routing"),
-        (["--bpf", "a.o", "--against", "c", "--maps", "none.yaml"], 64, "none.yaml: No such file or directory; name a"),
+        (
+            ["--bpf", "a", "--against", "c", "--maps", "none.yaml", "--beneath", "ipv6-routing"],
+            64,
+            "none.yaml: No such file or directory; name a",
+        ),
         (["--program", "one"], 64, "--program names a program of eBPF objects; name them with --bpf OBJECT --against"),
     ],
 )

@@ -51,6 +51,7 @@ _REAL = "acceptance/test_real_gate.py::test_the_default_scenario_end_to_end"
 _GUEST = "guest/test_comparison_cli.py::test_a_build_is_gated_against_itself"
 _BISECT = "unit/test_bisect_by_cost.py::test_what_the_command_prints_and_exits_with"
 _BPF = "acceptance/test_data_paths.py::test_a_slower_program_is_a_regression"
+_FILLED = "datapath/test_filled_programs.py::test_a_program_forwards_by_what_its_maps_were_filled_with"
 _AFRESH = "unit/test_build_comparison.py::test_a_retry_of_what_is_plain_takes_two_pairs_and_afresh_it_takes_four"
 MEASURED = {
     "gate": {
@@ -67,6 +68,9 @@ MEASURED = {
         "--history": "acceptance/test_history.py::test_a_run_puts_itself_into_the_history",
         "--kernel": _GUEST, "--budget": _GUEST, "--boots": _GUEST, "--tolerance": _GUEST,
         "--bpf": _BPF, "--against": _BPF,
+        "--program": "unit/test_cli.py::test_a_program_is_chosen_of_both_objects",
+        "--maps": _FILLED, "--rodata": _FILLED,
+        "--beneath": "datapath/test_filled_programs.py::test_what_a_program_lets_pass_is_right_with_a_path_beneath",
         "--afresh": _AFRESH,
         "--quiet": "acceptance/test_verdicts.py::test_it_runs_from_any_folder_and_finds_its_own_suites_quietly",
         "--bisect": "guest/test_bisect.py::test_the_first_slow_build_of_a_list_is_found",

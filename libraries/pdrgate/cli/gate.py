@@ -137,7 +137,7 @@ def _asked(**given: Any) -> RunOptions:
         UsageError: options that do not go together.
     """
     from pdrgate.builds.bpf_build import bpf_build
-    from pdrgate.builds.program_setup import program_setup
+    from pdrgate.builds.program_setup import ProgramSetup
     from pdrgate.gate.run.scenario_file import scenario_of
     from pdrgate.gate.verdicts.baseline import is_history, name_in_history
     from pdrgate.traffic.chosen.traffic_words import chosen_traffic
@@ -147,9 +147,8 @@ def _asked(**given: Any) -> RunOptions:
         raise UsageError("--kernel and --bpf do not go together: compare one of the two at a time")
     if bool(options.kernel or options.bpf) != bool(options.against):
         raise UsageError("--kernel or --bpf and --against go together: boots of both builds are compared")
-    if options.bpf:
-        setup = program_setup(options.attach, options.maps, options.rodata)
-    elif said := [f"--{name}" for name in _OF_PROGRAMS if getattr(options, name) != getattr(_USUAL, name)]:
+    said = [f"--{name}" for name in _OF_PROGRAMS if getattr(options, name) != getattr(_USUAL, name)]
+    if said and not options.bpf:
         raise UsageError(f"{said[0]} is for eBPF objects; name them with --bpf OBJECT --against OBJECT")
     if options.beneath:
         _check_beneath(options.beneath)
@@ -184,8 +183,10 @@ def _asked(**given: Any) -> RunOptions:
         options = dataclasses.replace(options, scenarios=("scenario-file",))
     if options.against and options.scenarios == ("default",):
         tag = "kernel-build"
-        if options.bpf:
-            tag = f"bpf-build-{'beneath' if options.beneath else bpf_build(options.bpf, setup=setup).kind}"
+        if options.beneath:
+            tag = "bpf-build-beneath"
+        elif options.bpf:
+            tag = f"bpf-build-{bpf_build(options.bpf, setup=ProgramSetup(options.attach)).kind}"
         options = dataclasses.replace(options, scenarios=(tag,))
     if options.retis and options.against:
         raise UsageError("--retis looks at one build; leave out --against, and look at the candidate by itself")
