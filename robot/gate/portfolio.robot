@@ -33,6 +33,10 @@ NAT
                       The SUT Translates Addresses          64       256
 A Firewall Of A Hundred Rules
                       The SUT Filters By A Hundred Rules    64       256
+A VXLAN Tunnel
+                      The SUT Tunnels By VXLAN              64       256
+A Bridge
+                      The SUT Bridges                       64       256
 Routing Without GRO
                       The SUT Routes IPv6 Without GRO       64       256
 Queueing By fq_codel
@@ -48,24 +52,6 @@ The SUT Routes IPv6 Without GRO
     [Documentation]    Each packet by itself.
     Set Data Path    ipv6-routing
     GRO Is Off
-
-The SUT Translates Addresses
-    [Documentation]    Sources become the router's, by nftables.
-    The SUT Is Set Up With
-    ...    nft add table ip gate
-    ...    nft 'add chain ip gate leaving { type nat hook postrouting priority srcnat; }'
-    ...    nft add rule ip gate leaving oifname ${OUT} masquerade
-
-The SUT Filters By A Hundred Rules
-    [Documentation]    Rules of nftables that match nothing, one after the other.
-    The SUT Is Set Up With
-    ...    nft add table ip gate
-    ...    nft 'add chain ip gate passing { type filter hook forward priority filter; }'
-    ...    for one in $(seq 100); do echo add rule ip gate passing ip daddr 203.0.113.$one drop; done | nft -f -
-
-The SUT Queues By FQ CoDel
-    [Documentation]    A queueing discipline where packets leave.
-    The SUT Is Set Up With    tc qdisc replace dev ${OUT} root fq_codel
 
 A Packet Costs As Much As Before
     [Documentation]    One path on the guests that are up: set up, counted, taken away.
