@@ -83,9 +83,11 @@ class FramesSeen:
 
     def take(self, trial: Trial, path: DataPath) -> Trial:
         """Look at a trial's frames. Returns it with how many there were, and only those that are not a router's."""
-        looked = [one for frame in trial.frames if not frame.returned and (one := _compared(frame, path)) is not None]
+        back = trial.fate == "returned"
+        due = [frame for frame in trial.frames if frame.returned == back]
+        looked = [one for frame in due if (one := _compared(frame, path, back)) is not None]
         otherwise = [one for one in looked if one.differences]
-        self.of_user, self.fate = path.of_user, trial.fate
+        self.of_user, self.fate = path.of_user or back, trial.fate
         self.looked_at += len(looked)
         self.wrong += sum(self._is_wrong(one) for one in otherwise)
         self.offered += trial.offered
@@ -93,7 +95,7 @@ class FramesSeen:
         for one in otherwise:
             self.traits.update({_trait(difference) for difference in one.differences})
         self._keep(otherwise)
-        kept = [frame for frame in trial.frames if frame.returned]
+        kept = [frame for frame in trial.frames if frame.returned != back]
         kept += [CarriedFrame(one.direction, one.sent.hex(), one.got.hex()) for one in otherwise]
         return replace(trial, looked_at=len(looked), frames=tuple(kept[:_KEPT]))
 
@@ -183,9 +185,10 @@ def _only_of(one: FramesSeen, other: FramesSeen) -> set[Trait]:
     return found
 
 
-def _compared(frame: CarriedFrame, path: DataPath) -> ComparedFrame | None:
+def _compared(frame: CarriedFrame, path: DataPath, back: bool) -> ComparedFrame | None:
+    """The frame beside what must come out. Of one sent back nobody knows that: the measure is as it was sent."""
     sent, got = bytes.fromhex(frame.sent), bytes.fromhex(frame.got)
-    must_be = path.forwarded(sent, frame.direction)
+    must_be = sent if back else path.forwarded(sent, frame.direction)
     if must_be is None:
         return None
     return ComparedFrame(frame.direction, sent, must_be, got, frame_differences(must_be, got))
