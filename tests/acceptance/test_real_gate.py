@@ -336,6 +336,18 @@ def test_a_suite_that_only_measures_passes(tmp_path):
     assert ended.result["reason"] == "the test asked for no comparison"
 
 
+def test_packets_of_ones_own_are_sent_and_told(tmp_path):
+    suite = tmp_path / "load.robot"
+    measured = "Measure Load    20 kpps    300 ms\n    Get Loss Ratio    <=    5%"
+    own = "Send Packets Like    tcp flags=S dst=@out flows=20    udp    dport=53    weight=2"
+    suite.write_text(suite_of(f"Set Data Path    ipv4-routing\n    {own}\n    {measured}"))
+    ended = gate(tmp_path / "results", "--scenario", "all", "--suite", str(suite))
+    assert ended.code == 0, ended.stdout
+    (scenario,) = ended.result["scenarios"]
+    assert "frames like tcp flags=S dst=@out flows=20; udp dport=53 weight=2" in scenario["title"]
+    assert scenario["fingerprint"]["traffic"] == "tcp flags=S dst=@out flows=20; udp dport=53 weight=2"
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -347,16 +347,17 @@ static __always_inline int identify(struct control *c, void *data, void *end, vo
 	return kind < KINDS ? kind : -1;
 }
 
-/* Keep a frame whole, for a look at what the SUT has made of it. */
-static __always_inline void keep(struct counts *n, __u32 cpu, __u32 every, __u32 kind, __u32 returned, void *data, void *end)
+/* Keep a frame whole, for a look at what the SUT has made of it. A function of its own, which the verifier follows once
+ * and not for each way that leads to it. */
+__attribute__((noinline)) int keep(struct xdp_md *ctx, __u32 kind, __u32 returned)
 {
+	__u32 cpu = bpf_get_smp_processor_id(), at, rest;
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct samples *s = bpf_map_lookup_elem(&samples, &cpu);
 	struct sample *one;
-	__u32 at, rest;
 
-	n->until_sample = every;
 	if (!s || s->taken >= SAMPLES)
-		return;
+		return 0;
 	one = &s->of[s->taken & (SAMPLES - 1)];
 	one->kind = kind;
 	one->returned = returned;
@@ -372,6 +373,7 @@ static __always_inline void keep(struct counts *n, __u32 cpu, __u32 every, __u32
 		one->frame[at] = *(__u8 *)(data + at);
 	}
 	s->taken++;
+	return 0;
 }
 
 SEC("xdp")
@@ -393,8 +395,10 @@ int count(struct xdp_md *ctx)
 	}
 	/* Of a generator with one port all comes back there. */
 	returned = c->ifindex[1] && ctx->ingress_ifindex == c->ifindex[kind & DIRECTION ? 1 : 0];
-	if (!--n->until_sample)
-		keep(n, cpu, c->asked.sample_every, kind, returned, data, end);
+	if (!--n->until_sample) {
+		n->until_sample = c->asked.sample_every;
+		keep(ctx, kind, returned);
+	}
 	if (c->ifindex[1] && returned != c->asked.returns) {
 		n->returned++;
 		return XDP_DROP;
