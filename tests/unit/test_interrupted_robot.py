@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pdrgate.guests.guest import Guest
+from pdrgate.guests.qemu_threads import QemuThreads
 from pdrgate.hosts.host import local_host
 from pdrgate.safety.processes import ProcessId
 from pdrgate.safety.recovery import recover_stale
@@ -131,7 +132,7 @@ def test_a_guest_is_ended_whatever_interrupts_its_close() -> None:
     with _Interrupted(("sleep", "600"), start_new_session=True) as process:
         guest = Guest.__new__(Guest)
         guest._closed, guest._process, guest._shell = False, process, local_host()  # type: ignore[assignment]
-        guest._awake = None
+        guest._threads = QemuThreads(process.pid, (), isolate=False, metered=False)
         guest.meter = None
         with pytest.raises(ExecutionFailedError):
             guest.close()

@@ -62,7 +62,7 @@ def test_a_drift_is_the_likeliest_that_a_hypothesis_allows(values: list[float]) 
     low = max(likely(-0.04 - off, alike) for off in grid for alike in ALIKE)
     high = max(likely(off, alike) for off in grid for alike in ALIKE)
     found = drifting_likelihood_ratio(values, -0.04, 0.0)
-    assert found == pytest.approx(low - high, abs=0.3 * len(values))
+    assert found == pytest.approx(low - high, abs=0.4 * len(values))
     assert found == pytest.approx(-drifting_likelihood_ratio([-value for value in values], 0.0, 0.04), abs=1e-6)
 
 

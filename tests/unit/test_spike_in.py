@@ -101,6 +101,12 @@ class Path6:
     name, family, mode, by_kernel, arrivals = "ipv6-routing", 6, "kernel", True, None
     of_user = False
 
+    def load_cost(self) -> dict[str, int]:
+        return {}
+
+    def explain(self, packet: bytes) -> str:
+        return ""
+
     def apply(self, hops: Sequence[Hop]) -> None: ...
 
     def restore(self) -> list[str]:

@@ -140,7 +140,7 @@ def test_ip_counters_have_the_kernels_names():
     assert nested(parse_snmp(SNMP)) == {
         "ip": {
             "ForwDatagrams": 7000, "InHdrErrors": 1, "InAddrErrors": 0, "InDiscards": 3, "OutDiscards": 5,
-            "OutNoRoutes": 2, "InUnknownProtos": 0, "FragFails": 0,
+            "OutNoRoutes": 2, "InUnknownProtos": 0, "FragFails": 0, "InDelivers": 634,
         },
         "udp": {"InDatagrams": 40, "NoPorts": 1, "InErrors": 9, "RcvbufErrors": 8, "InCsumErrors": 1, "MemErrors": 0},
     }  # fmt: skip
