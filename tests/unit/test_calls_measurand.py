@@ -11,7 +11,9 @@ from test_packet_cost import PLAIN, RT, STEADY, boots, compared
 from pdrgate.measurands import described
 from pdrgate.measurands.calls import Calls
 from pdrgate.phase import Phase
-from pdrgate.reports.ci.exports import bencher_metrics, go_benchmarks, open_metrics
+from pdrgate.reports.ci.exports.benchstat import go_benchmarks
+from pdrgate.reports.ci.exports.bmf import bencher_metrics
+from pdrgate.reports.ci.exports.openmetrics import open_metrics
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.results.model import FunctionChange
 from pdrgate.results.verdict import Verdict

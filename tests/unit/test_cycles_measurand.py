@@ -12,7 +12,8 @@ from pdrgate.measurands.cycles import Cycles
 from pdrgate.observers.processor import ProcessorCounts, ProcessorObserver
 from pdrgate.observers.reading import Place, nested
 from pdrgate.phase import Phase
-from pdrgate.reports.ci.exports import go_benchmarks, open_metrics
+from pdrgate.reports.ci.exports.benchstat import go_benchmarks
+from pdrgate.reports.ci.exports.openmetrics import open_metrics
 from pdrgate.results.model import MeasurandResult
 from pdrgate.trial import Trial
 

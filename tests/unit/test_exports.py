@@ -13,7 +13,11 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as prometheus_families
 
 from pdrgate.cli import main
-from pdrgate.reports.ci.exports import EXPORTS, bencher_metrics, go_benchmarks, open_metrics
+from pdrgate.reports.ci.exports import EXPORTS, exported
+from pdrgate.reports.ci.exports.benchstat import go_benchmarks
+from pdrgate.reports.ci.exports.bmf import bencher_metrics
+from pdrgate.reports.ci.exports.influx import influx_lines
+from pdrgate.reports.ci.exports.openmetrics import open_metrics
 from pdrgate.results.model import MeasurandResult, RunResult
 from pdrgate.results.verdict import Verdict
 
@@ -120,10 +124,32 @@ def test_open_metrics_has_values_changes_and_the_verdict() -> None:
     assert "pdrgate_cost_instructions_per_packet" in families
 
 
+LINE = re.compile(
+    r"pdrgate_\w+(,[a-z]+=([^,= \n\\]|\\.)+)* [a-z]+=([-+.\de]+|[tf]|\"[A-Z_]+\")(,[a-z]+=([-+.\de]+|\"[A-Z_]+\"))* \d+"
+)
+"""InfluxDB's line protocol as its documentation has it: measurement, tags, fields, and nanoseconds."""
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_influx_takes_it(name: str) -> None:
+    lines = influx_lines(RUNS[name]).splitlines()
+    assert all(LINE.fullmatch(line) for line in lines), [line for line in lines if not LINE.fullmatch(line)][:1]
+    assert len([line for line in lines if line.startswith("pdrgate_verdict")]) == len(RUNS[name].scenarios)
+
+
+def test_influx_has_values_changes_and_the_verdict() -> None:
+    lines = influx_lines(two_builds()).splitlines()
+    (cost,) = [line for line in lines if line.startswith("pdrgate_cost,")]
+    assert ",side=candidate," in cost
+    assert ",unit=instructions/packet value=5768,lower=5752,upper=5784 " in cost
+    assert any(line.startswith("pdrgate_change,measurand=PDR,") for line in lines)
+    assert any(' passes=f,verdict="REGRESSION" ' in line for line in lines)
+
+
 @pytest.mark.parametrize("form", EXPORTS)
 def test_the_command_prints_it_and_makes_no_file(form: str, tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = written(tmp_path / "run", compared())
     before = sorted(folder.rglob("*"))
     assert main(["report", str(folder), "--format", form]) == 0
-    assert capsys.readouterr().out == EXPORTS[form](result(compared(), run="run"))
+    assert capsys.readouterr().out == exported(form, result(compared(), run="run"))
     assert sorted(folder.rglob("*")) == before

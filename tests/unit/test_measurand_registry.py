@@ -13,7 +13,7 @@ import pdrgate
 from pdrgate.gate.verdicts.change_verdict import judged
 from pdrgate.measurands import DESCRIPTIONS, OF_TRANSFERS, OF_TRIALS, Description, MeasurandRole, described, unit_of
 from pdrgate.measurands.observed import gained_by_places
-from pdrgate.reports.ci.exports import open_metrics
+from pdrgate.reports.ci.exports.openmetrics import open_metrics
 from pdrgate.results.model import ChangeResult, MeasurandResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.trial import Trial

@@ -8,6 +8,7 @@ import click
 
 from pdrgate.cli.parameters import PathType
 from pdrgate.errors import EXIT_PASS
+from pdrgate.reports.ci.exports import EXPORTS, exported
 
 
 @click.command()
@@ -15,11 +16,11 @@ from pdrgate.errors import EXIT_PASS
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["files", "markdown", "bmf", "benchstat", "openmetrics"]),
+    type=click.Choice(["files", "markdown", *EXPORTS]),
     default="files",
     show_default=True,
-    help="Others than files are printed: markdown for a pull request or $GITHUB_STEP_SUMMARY, bmf for Bencher, "
-    "Go's benchmark format for benchstat, OpenMetrics for Prometheus.",
+    help="Others than files are printed: markdown for a pull request or $GITHUB_STEP_SUMMARY, all else for the tool "
+    "or format that it is called after.",
 )
 def report(run: Path, form: str) -> int:
     """Make every report of RUN again, from what it stored.
@@ -39,9 +40,8 @@ def report(run: Path, form: str) -> int:
         return EXIT_PASS
     if form != "files":
         from pdrgate.history.results import read_result
-        from pdrgate.reports.ci.exports import EXPORTS
 
-        click.echo(EXPORTS[form](read_result(run)), nl=False)
+        click.echo(exported(form, read_result(run)), nl=False)
         return EXIT_PASS
     from pdrgate.reports.whole_runs.remake import UnmadeReport, remake
 

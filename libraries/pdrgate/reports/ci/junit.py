@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from xml.etree import ElementTree
 
 from pdrgate.errors import EXIT_FAIL, EXIT_PASS
-from pdrgate.reports.ci.exports.figures import slug, unit
+from pdrgate.reports.ci.export_figures import slug, unit
 from pdrgate.reports.pages.scenario_parts import kernel_release
 from pdrgate.reports.words.build_words import build_lines
 from pdrgate.results.model import RunResult, ScenarioResult

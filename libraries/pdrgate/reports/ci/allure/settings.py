@@ -9,7 +9,7 @@ from typing import Any
 
 from pdrgate.measurands import unit_of
 from pdrgate.printable import printable
-from pdrgate.reports.ci.exports.figures import named, slug
+from pdrgate.reports.ci.export_figures import named, slug
 from pdrgate.reports.pages.scenario_parts import kernel_release
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict

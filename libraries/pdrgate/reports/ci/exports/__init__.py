@@ -1,17 +1,20 @@
-"""Results in the formats of others, so that people keep the dashboards that they have."""
+"""Results in the formats of others, so that people keep the dashboards that they have.
 
-from collections.abc import Callable
+Each export is a file here: its name is that on the command line, and its ``EXPORT`` the function that writes it.
+"""
 
-from pdrgate.reports.ci.exports.bencher import bencher_metrics
-from pdrgate.reports.ci.exports.go_benchmarks import go_benchmarks
-from pdrgate.reports.ci.exports.open_metrics import open_metrics
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+
 from pdrgate.results.model import RunResult
 
-EXPORTS: dict[str, Callable[[RunResult], str]] = {
-    "bmf": bencher_metrics,
-    "benchstat": go_benchmarks,
-    "openmetrics": open_metrics,
-}
-"""The exports by the names that the command line has for them."""
+EXPORTS = tuple(sorted(one.name for one in iter_modules(__path__)))
+"""The names of the exports."""
 
-__all__ = ["EXPORTS", "bencher_metrics", "go_benchmarks", "open_metrics"]
+
+def exported(name: str, result: RunResult) -> str:
+    """A result as the export of that name writes it."""
+    text: str = import_module(f"{__name__}.{name}").EXPORT(result)
+    return text

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from pdrgate.printable import printable
-from pdrgate.reports.ci.exports.figures import BuildFigures, builds, slug, unit
+from pdrgate.reports.ci.export_figures import BuildFigures, builds, slug, unit
 from pdrgate.results.model import MeasurandResult, RunResult
 
 
@@ -50,3 +50,6 @@ def _unit(one: MeasurandResult) -> str:
 
 def _words(told: str) -> str:
     return printable(" ".join(told.split())) or "unknown"
+
+
+EXPORT = go_benchmarks

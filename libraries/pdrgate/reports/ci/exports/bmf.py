@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from pdrgate.printable import printable
-from pdrgate.reports.ci.exports.figures import builds, slug
+from pdrgate.reports.ci.export_figures import builds, slug
 from pdrgate.results.model import RunResult
 
 _LONGEST = 1024
@@ -30,3 +30,6 @@ def bencher_metrics(result: RunResult) -> str:
                 for one in build.measurands
             }
     return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+
+
+EXPORT = bencher_metrics

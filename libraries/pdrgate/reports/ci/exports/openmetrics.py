@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from pdrgate.measurands import unit_of
 from pdrgate.printable import printable
-from pdrgate.reports.ci.exports.figures import builds, named, slug
+from pdrgate.reports.ci.export_figures import builds, named, slug
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
@@ -72,3 +72,6 @@ def _told(name: str, family: _Family) -> str:
 
 def _labels(labels: Mapping[str, str]) -> str:
     return ",".join(f'{name}="{printable(value).translate(_ESCAPES)}"' for name, value in labels.items())
+
+
+EXPORT = open_metrics
