@@ -18,6 +18,7 @@ from pdrgate.safety.journal import Journal
 from pdrgate.safety.recovery import recover_stale
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.testbeds.protocol import Testbed as AnyTestbed
+from pdrgate.testbeds.vm.guest_start import GuestStart
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 
 pytestmark = pytest.mark.datapath
@@ -50,10 +51,10 @@ def busy(machine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 def opener(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opener:
     """Begins to set a testbed up, which fails half-way."""
 
-    def no_qemu(self: VmTestbed, choice: object) -> Any:
+    def no_qemu(self: GuestStart) -> Any:
         raise TestbedError("no QEMU")
 
-    monkeypatch.setattr(VmTestbed, "_start", no_qemu)
+    monkeypatch.setattr(GuestStart, "begin", no_qemu)
     cpus, build = plan_cpus(None, None), Any
 
     def opened(config: object, journal: Journal) -> AnyTestbed:

@@ -26,7 +26,8 @@ PRELUDE = """
 from pdrgate.hosts.host import local_host, netns_host
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
-from pdrgate.knobs import FileKnob, KnobSet, sysctl
+from pdrgate.knobs import KnobSet, sysctl
+from pdrgate.knobs.file_knob import FileKnob
 """
 
 

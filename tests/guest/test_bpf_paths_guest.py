@@ -27,7 +27,7 @@ WINDOW = 65536
 @pytest.mark.parametrize("flavour", ["cloud", "plain"])
 def test_every_data_path_in_one_guest(shared_testbed, flavour: str, request: pytest.FixtureRequest) -> None:
     testbed = shared_testbed(request.getfixturevalue(flavour))
-    for name, kind in DATA_PATHS.items():
+    for name, kind in ((name, kind) for name, kind in DATA_PATHS.items() if kind.alone):
         path = data_path(name)
         try:
             path.apply(testbed.hops)

@@ -52,6 +52,8 @@ class PathDescription:
     slowdowns: tuple[Slowdown, ...] = ()
     """What can be put in its packets' way, the one that can be large first."""
 
+    alone: bool = True
+    """Whether it carries packets without steps of the scenario's own."""
     under_steps: bool = False
     """Whether a scenario's own steps stand on it, where they name no other."""
 

@@ -52,6 +52,7 @@ def _bare(family: Literal[4, 6]) -> PathDescription:
         make=lambda asked: Bare(family),
         frames=Frames(family),
         slowdowns=(EGRESS_FILTER,),
+        alone=False,
     )
 
 
