@@ -102,6 +102,22 @@ def test_what_steps_made_is_taken_away_without_their_undo(testbed: NetnsTestbed)
     assert NetworkState.of(hop.host) == before
 
 
+def test_ipsec_that_was_there_before_stays(testbed: NetnsTestbed) -> None:
+    (hop,) = testbed.hops
+    add = "ip xfrm policy add src 192.0.2.{0}/32 dst 192.0.2.99/32 dir out"
+    if hop.host.script(add.format(1)).exit_code:
+        pytest.skip("this machine's kernel has no IPsec")
+    before = NetworkState.of(hop.host)
+    path = path_with(add.format(2))
+    try:
+        path.apply(testbed.hops)
+        assert NetworkState.of(hop.host) != before
+    finally:
+        assert path.restore() == []
+    assert NetworkState.of(hop.host) == before
+    assert "192.0.2.1" in hop.host.run("ip", "xfrm", "policy").stdout
+
+
 def test_an_undo_runs_and_what_is_missing_then_is_told(testbed: NetnsTestbed) -> None:
     (hop,) = testbed.hops
     path = path_with("sysctl -qw net.ipv4.ip_default_ttl=77", "undo: sysctl -qw net.ipv4.ip_default_ttl=64")

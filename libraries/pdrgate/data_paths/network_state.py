@@ -47,11 +47,23 @@ def _qdisc(line: str) -> str:
     return f"tc qdisc delete dev {words[words.index('dev') + 1]} {place}"
 
 
+def _ipsec(what: str, form: re.Pattern[str]) -> Callable[[str], str]:
+    """The one that a line tells of, and no other: a host may have had its own."""
+
+    def deleted(line: str) -> str:
+        told = form.search(line.replace("\\", " "))
+        return f"ip xfrm {what} delete {' '.join(told.groups())}" if told else ""
+
+    return deleted
+
+
+_POLICY = re.compile(r"(src \S+) (dst \S+).*?(dir \w+)")
+_STATE = re.compile(r"(src \S+) (dst \S+).*?(proto \w+) (spi \w+)")
 _KINDS: dict[str, _Kind] = {
     "nftables": _Kind("nft list tables", lambda line: f"nft delete {line}"),
     "qdisc": _Kind("tc qdisc show", _qdisc, re.compile(r" (qdisc_id|refcnt) \S+")),
-    "IPsec policy": _Kind("ip -o xfrm policy", lambda line: "ip xfrm policy flush"),
-    "IPsec state": _Kind("ip -o xfrm state list nokeys | cut -d' ' -f1-8", lambda line: "ip xfrm state flush"),
+    "IPsec policy": _Kind("ip -o xfrm policy", _ipsec("policy", _POLICY)),
+    "IPsec state": _Kind("ip -o xfrm state list nokeys | cut -d' ' -f1-8", _ipsec("state", _STATE)),
     "rule": _Kind("ip -4 rule show", lambda line: f"ip -4 rule delete {line.partition(':')[2].strip()}"),
     "IPv6 rule": _Kind("ip -6 rule show", lambda line: f"ip -6 rule delete {line.partition(':')[2].strip()}"),
     "route": _Kind("ip -4 route show table all", _ip("route", 4), _EXPIRES, _ROUTES_OF_KERNEL),

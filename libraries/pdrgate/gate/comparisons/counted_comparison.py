@@ -17,7 +17,6 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.measurands import Cost, Description
 from pdrgate.measurands.calls import Calls
-from pdrgate.results.model import ScenarioResult
 from pdrgate.trial import Trial
 
 
@@ -35,10 +34,10 @@ class CountedTrials(ComparedTrials):
         self, told: Callable[[Trial, bool], None], known: Callable[[Mapping[str, str]], None]
     ) -> LivingBoots:
         task = self.task
-        self._living = LivingBoots(
+        self._boots = LivingBoots(  # type: ignore[assignment]
             task.session, task.scenario, self._suts, told=told, known=known, test=task.longname
-        )  # fmt: skip
-        return self._living
+        )
+        return self._boots  # type: ignore[return-value]
 
     def shape(
         self, samples: Mapping[str, Mapping[Any, tuple[float, ...]]], stretches: Sequence[Trial], earlier: Earlier
@@ -47,9 +46,6 @@ class CountedTrials(ComparedTrials):
         return shape_of(
             self.compared, samples, earlier=earlier.samples, contradictions=earlier.contradictions
         )  # fmt: skip
-
-    def detailed(self, result: ScenarioResult, stretches: Sequence[Trial]) -> ScenarioResult:
-        return result
 
 
 class CountedComparison(PairsComparison[Trial]):

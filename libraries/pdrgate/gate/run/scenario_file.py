@@ -66,10 +66,9 @@ def scenario_of(file: Path) -> Scenario:
         commands += [step] if isinstance(step, str) else [step.run, f"{UNDO} {step.undo}"]
     try:
         set_up = named_set_up(told.name, set_up_of(commands, [file.parent / name for name in told.files]))
-        typed = msgspec.convert(more, dict[str, Any])
         words = [told.traffic] if isinstance(told.traffic, str) else told.traffic
         traffic = chosen_traffic(words, beside=file.parent) if words else None
-        return Scenario(data_path=told.data_path, set_up=set_up, traffic=traffic, **typed)
+        return Scenario(data_path=told.data_path, set_up=set_up, traffic=traffic, **more)
     except UsageError as error:
         raise UsageError(f"the scenario {file}: {error}") from error
     except TypeError as error:
