@@ -9,8 +9,9 @@ each boot.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from pdrgate.data_paths.catalogue import DataPath
 from pdrgate.fate import Fate
@@ -151,6 +152,26 @@ class FramesSeen:
             shown = {_trait(difference) for other in self.examples for difference in other.differences}
             if len(self.examples) < _KEPT and {_trait(difference) for difference in one.differences} - shown:
                 self.examples.append(one)
+
+
+class SeesFrames(Protocol):
+    """A SUT whose frames are looked at."""
+
+    frames: FramesSeen
+
+
+def judged_with(
+    seen: Mapping[Side, FramesSeen], suts: Iterable[tuple[Side, SeesFrames]], said: Callable[[str], None]
+) -> Judgement | None:
+    """Move what SUTs have seen to what is seen of their builds, and judge these; what speaks against one is said."""
+    for side, sut in suts:
+        seen[side].add(sut.frames)
+        sut.frames = FramesSeen()
+    found = judged_frames(seen)
+    for side, build in seen.items() if found is not None else ():
+        for line in build.in_lines():
+            said(f"the {side}'s {line}")
+    return found
 
 
 def judged_frames(seen: Mapping[Side, FramesSeen]) -> Judgement | None:

@@ -16,7 +16,7 @@ from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.load_plan import ends, grid, overloads, past_the_pdr, round_order
 from pdrgate.gate.scenarios.replicate_samples import Measurands, measure_in_turn
 from pdrgate.gate.scenarios.scenario_run import search_failure, searched
-from pdrgate.gate.sut.carried_frames import FramesSeen, judged_frames
+from pdrgate.gate.sut.carried_frames import FramesSeen, judged_with
 from pdrgate.gate.sut.open_loop_sut import OpenLoopSut, goals_of
 from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.gate.verdicts.build_latency import latency_trials
@@ -83,15 +83,8 @@ class CurveBoots(Boots[Ask, Trial]):
         return OpenLoopSut(self.session, self.scenario, testbed, identity, told=self._told, introduce=introduce)
 
     def _look_at_packets(self, started: Sequence[Boot[Ask, Trial]]) -> None:
-        for one in started:
-            assert isinstance(one.sut, OpenLoopSut)
-            self.frames[one.build.side].add(one.sut.frames)
-            one.sut.frames = FramesSeen()
-        self.unlike = judged_frames(self.frames)
-        if self.unlike is not None:
-            for side, seen in self.frames.items():
-                for line in seen.in_lines():
-                    self.session.observer.said(f"the {side}'s {line}")
+        suts = ((one.build.side, one.sut) for one in started if isinstance(one.sut, OpenLoopSut))
+        self.unlike = judged_with(self.frames, suts, self.session.observer.said)
 
     def _measure_more(self, started: Sequence[Boot[Ask, Trial]]) -> None:
         """Latency, at the same loads in all boots: shares of the PDR that the first boot of the baseline came to."""

@@ -13,7 +13,7 @@ from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.replicate_samples import Replicate, measure_in_turn
-from pdrgate.gate.sut.carried_frames import FramesSeen, judged_frames
+from pdrgate.gate.sut.carried_frames import FramesSeen, judged_with
 from pdrgate.gate.sut.cost_counting import cost_tolerance_of
 from pdrgate.gate.sut.open_loop_sut import OpenLoopSut, goals_of
 from pdrgate.gate.sut.prepared_sut import Identity
@@ -86,7 +86,7 @@ class LivingBoots:
                 for one in started:
                     one.replicate.steps = self._measurands
                 measure_in_turn(started)
-            self._look_at_packets(started)
+            self._look_at_packets(suts)
             results = [self._result(one, number) for one in started] if self.failure is None else []
             trials = [trial for one in started for trial in one.replicate.trials] if results else []
         except BootError as failed:
@@ -189,12 +189,9 @@ class LivingBoots:
             complaints=tuple(one.sut.complaints),
         )  # fmt: skip
 
-    def _look_at_packets(self, started: Sequence[Boot[Ask, Trial]]) -> None:
-        for one in started:
-            assert isinstance(one.sut, OpenLoopSut)
-            self.frames[one.build.side].add(one.sut.frames)
-            one.sut.frames = FramesSeen()
-        self.unlike = judged_frames(self.frames)
+    def _look_at_packets(self, suts: Sequence[OpenLoopSut]) -> None:
+        seen = ((sut.identity.side or "candidate", sut) for sut in suts)
+        self.unlike = judged_with(self.frames, seen, self._session.observer.said)
         self.failure = self.failure or self.unlike
 
     def _take_away(self, suts: Sequence[OpenLoopSut]) -> None:
