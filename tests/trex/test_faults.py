@@ -28,6 +28,7 @@ from pdrgate.errors import GeneratorError, TestbedError
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.trex import TRexGenerator
 from pdrgate.traffic.trex.trex_config import TRexConfig
+from pdrgate.trial import Trial
 
 Serve = Callable[..., TRexServer]
 Connect = Callable[..., TRexGenerator]
@@ -68,6 +69,11 @@ def in_mid_trial(server: TRexServer, do: Callable[[], None]) -> threading.Thread
     return thread
 
 
+def lost_in(trial: Trial) -> list[str]:
+    """Words of each loss of the generator: that a machine is busy, which others use as well, is another cause."""
+    return [cause.words for cause in trial.disturbed if cause.kind is CauseKind.GENERATOR_LOST]
+
+
 @pytest.fixture
 def terminations() -> Iterator[list[int]]:
     """SIGTERMs that this process got, which would otherwise have ended it."""
@@ -90,10 +96,9 @@ def test_the_trial_of_a_killed_worker_is_repeated(serve: Serve, connect: Connect
     thread.join()
     assert (trial.offered, trial.forwarded, trial.stray) == (50_000, 50_000, 0)
     # What was lost on the way is told by all reports, and the trial is no evidence against the SUT.
-    (cause,) = trial.disturbed
-    assert cause.kind is CauseKind.GENERATOR_LOST
-    assert cause.words.startswith("the generator was lost, and the trial made again (TRex at 127.0.0.1:")
-    assert generator.trial(10e3, 0.1, FRAMES).disturbed == ()
+    (words,) = lost_in(trial)
+    assert words.startswith("the generator was lost, and the trial made again (TRex at 127.0.0.1:")
+    assert lost_in(generator.trial(10e3, 0.1, FRAMES)) == []
     assert len(server.seen) == 3  # the ports of the dead worker were taken up without force
     assert generator.pid not in (None, supervisor)
     until(lambda: not is_there(worker) and not is_there(supervisor))
