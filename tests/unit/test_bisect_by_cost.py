@@ -23,6 +23,7 @@ from pdrgate.cli import main
 from pdrgate.errors import DataError, TestbedError
 from pdrgate.gate.comparisons import bisection as module
 from pdrgate.gate.comparisons.bisection import BisectionEnds, BisectionRequest, Steps, bisected, compare_ends, first_bad
+from pdrgate.gate.comparisons.judged_series import JudgedSeries, judged_series
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.run.run_record import STEPS_TRIALS, RunRecord
 from pdrgate.gate.run.scenario import Scenario
@@ -170,7 +171,7 @@ def test_what_the_command_prints_and_exits_with(
 ) -> None:
     builds.known |= {"b": PATH, "c": SLOW}
     monkeypatch.setattr(command, "_session", lambda *_: contextlib.nullcontext(session))
-    monkeypatch.setattr(module, "compare_ends", lambda *_: (Judgement(Verdict.REGRESSION, "slower"), ends))
+    monkeypatch.setattr(module, "compare_ends", lambda *_, each: (Judgement(Verdict.REGRESSION, "slower"), ends))
     assert main(["bisect", "a", "b", "c", "z", "--output", "ends"]) == 0
     told = capsys.readouterr().out.splitlines()
     assert told[1].startswith("c is the first bad build: a packet costs ")
@@ -183,7 +184,9 @@ def test_what_the_command_prints_and_exits_with(
     for build, code, verdict in (("b", 0, "PASS: "), ("c", 1, "REGRESSION: a packet costs "), ("none", 125, "ERROR: ")):
         assert main(["bisect", "--ends", folder, build]) == code
         assert capsys.readouterr().out.startswith(verdict)
-    monkeypatch.setattr(module, "compare_ends", lambda *_: (Judgement(Verdict.PASS, "equal"), "nothing to look for"))
+    monkeypatch.setattr(
+        module, "compare_ends", lambda *_, each: (Judgement(Verdict.PASS, "equal"), "nothing to look for")
+    )
     assert main(["bisect", "a", "z"]) == 1
     assert capsys.readouterr().out == "nothing to look for\n"
 
@@ -209,3 +212,21 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     for words, code, said in cases:
         assert main(["bisect", *words, "--output", str(tmp_path)]) == code
         assert said in capsys.readouterr().err
+
+
+def test_in_a_series_each_build_is_judged_against_the_one_before(
+    builds: Builds, session: Session, ends: BisectionEnds
+) -> None:
+    more = SLOW | {"fib6_lookup": 4200.0}
+    builds.known |= {"b": PATH, "c": SLOW, "e": SLOW, "f": PATH, "g": PATH, "h": SLOW, "z": more}
+    found = judged_series("abcdefghz", Steps(session, ends))  # d does not boot
+    assert [(step.build, step.verdict) for step in found.steps] == [
+        ("b", Verdict.PASS), ("c", Verdict.REGRESSION), ("d", Verdict.ERROR), ("e", Verdict.PASS),
+        ("f", Verdict.IMPROVEMENT), ("g", Verdict.PASS), ("h", Verdict.REGRESSION), ("z", Verdict.REGRESSION),
+    ]  # fmt: skip
+    assert re.fullmatch(
+        r"c is the first that is slower than the one before \(and 2 later\): a packet costs .* most of it in "
+        r"fib_rules_lookup \(\+150\); 1 could not be told",
+        found.sentence,
+    )
+    assert JudgedSeries(steps=found.steps[:1]).sentence == "none of 1 builds surely costs more than the one before"

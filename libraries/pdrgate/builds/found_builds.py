@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from pdrgate.builds.git_tree.revision import commits_between, named_revision
 from pdrgate.builds.kernel_build import BuildError, KernelBuild, kernel_build
+from pdrgate.builds.named_build import pinned
 from pdrgate.child_environment import child_environment
 
 _PATTERN = re.compile(r"[*?[]")
@@ -36,6 +39,22 @@ def builds_at(place: str, cache: Path | None = None) -> list[KernelBuild]:
         return [kernel_build(place, cache=cache)]
     except BuildError:
         return [build for child in sorted(path.iterdir(), key=_counted) if (build := _build(child, cache)) is not None]
+
+
+def commits_named(texts: Sequence[str]) -> tuple[str, ...]:
+    """The same builds, where ``TREE@A..B`` is each commit from A to B, and a revision is the commit that it is now.
+
+    Raises:
+        BuildError: a tree knows no such commits.
+    """
+    found: list[str] = []
+    for text in texts:
+        source, comma, rest = text.partition(",")
+        if named_revision(source) is not None and ".." in source:
+            found += (f"{one.text}{comma}{rest}" for one in commits_between(source))
+        else:
+            found.append(pinned(text))
+    return tuple(found)
 
 
 def _build(path: Path, cache: Path | None) -> KernelBuild | None:

@@ -135,8 +135,8 @@ def absolute(text: str) -> str:
     return ",".join(map(one, text.split(",")))
 
 
-PARTS_OF_A_KERNEL = ("modules", "vmlinux")
-"""What may follow an image, as NAME=PATH."""
+PARTS_OF_A_KERNEL = ("modules", "vmlinux", "config")
+"""What may follow an image or a revision, as NAME=PATH."""
 
 
 def read_version(image: Path) -> tuple[str, str]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from pdrgate.builds.decompression import MissingToolError
+from pdrgate.builds.git_tree.revision import Revision, merge_base, named_revision, revision
+from pdrgate.builds.git_tree.tree_build import Tell, built
 from pdrgate.builds.kernel_build import PARTS_OF_A_KERNEL, BuildError, KernelBuild, kernel_build
 from pdrgate.builds.kernel_modules import select_modules
 from pdrgate.errors import StorageError
@@ -23,25 +26,65 @@ _DEBIAN = "linux-image-cloud-amd64"
 """Small kernels for guests: a tenth of the download of the full ones."""
 
 
-def named_build(text: str, cache: Path | None = None) -> KernelBuild:
-    """The build that a person names: ``SOURCE[,PACKAGE…][,modules=FOLDER][,vmlinux=FILE]``, see `kernel_build`, or
-    ``running``.
+def named_build(text: str, cache: Path | None = None, tell: Tell | None = None) -> KernelBuild:
+    """The build that a person names: ``SOURCE[,PACKAGE…][,modules=FOLDER][,vmlinux=FILE]``, see `kernel_build`;
+    ``TREE@REV[,config=FILE]``, which is compiled where that was not done yet; or ``running``.
+
+    Args:
+        tell: gets sentences of how far a build is that is compiled.
 
     Raises:
-        BuildError: as `kernel_build`, or what follows a comma is neither.
+        BuildError: as `kernel_build`, what follows a comma is neither, or a revision does not compile.
     """
     if text == RUNNING:
         return running_kernel(cache)
     source, further, parts = _parts(text)
+    if named_revision(source) is not None:
+        return _compiled(text, revision(source), parts, cache, tell)
+    if "config" in parts:
+        raise BuildError(
+            f"{text}: is built already; config=FILE goes with a revision of a git tree, as in ~/linux@main"
+        )
     return kernel_build(
         source, modules=parts.get("modules"), vmlinux=parts.get("vmlinux"), cache=cache, further=further
     )
 
 
-def look_at(text: str) -> None:
+def _compiled(
+    text: str, named: Revision, parts: Mapping[str, Path], cache: Path | None, tell: Tell | None
+) -> KernelBuild:  # fmt: skip
+    if parts.keys() - {"config"}:
+        raise BuildError(f"{text}: is compiled from its tree; of parts it takes config=FILE only")
+    folder = built(named, parts.get("config"), cache, tell)
+    found = kernel_build(folder, modules=None, vmlinux=folder / "vmlinux", cache=cache)
+    return replace(found, name=named.name, source=text)
+
+
+def pinned(text: str) -> str:
+    """The same words with the commit that a revision stands for now: a branch goes on while a run is under way.
+
+    Raises:
+        BuildError: the tree knows no such revision.
+    """
+    source, comma, rest = text.partition(",")
+    return text if named_revision(source) is None else f"{revision(source).text}{comma}{rest}"
+
+
+def came_from(text: str) -> str | None:
+    """The build to compare a revision with, where nobody names one: the commit at which its branch began, with the
+    same .config; None for what is no revision.
+
+    Raises:
+        BuildError: the tree does not tell it.
+    """
+    source, comma, rest = text.partition(",")
+    return None if named_revision(source) is None else f"{merge_base(revision(source)).text}{comma}{rest}"
+
+
+def look_at(text: str, tell: Tell | None = None) -> None:
     """Raise BuildError where a file that is named is not there, or is no build; a package may still have to come.
 
-    A .deb is unpacked into the cache, from where `named_build` takes it then.
+    A .deb is unpacked into the cache, and a revision of a tree is compiled; `named_build` takes them from there.
     """
     if text == RUNNING:
         return
@@ -49,8 +92,8 @@ def look_at(text: str) -> None:
     for name, path in parts.items():
         if not path.exists():
             raise BuildError(f"{text}: {path}, its {name}, is not there")
-    if Path(source).exists() or "/" in source or source.endswith(".deb"):
-        named_build(text)
+    if named_revision(source) or Path(source).exists() or "/" in source or source.endswith(".deb"):
+        named_build(text, tell=tell)
 
 
 def _parts(text: str) -> tuple[str, list[str], dict[str, Path]]:

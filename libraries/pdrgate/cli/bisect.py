@@ -17,6 +17,7 @@ from pdrgate.cli.parameters import (
     RatioType,
     declared,
     echo_json,
+    note,
     output_option,
     text_or_json,
 )
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     type=PathType(),
     help="Judge one build by the ends that this run has compared, and exit for 'git bisect run'.",
 )
+@click.option("--each", is_flag=True, help="Judge each build against the one before, in place of a few of them.")
 @click.option(
     "--testbed", metavar="FILE", type=PathType(), help="[default: local-vm.yaml, with --bpf steady-guest.yaml]"
 )
@@ -65,6 +67,7 @@ def bisect(
     builds: tuple[str, ...],
     bpf: bool,
     ends: Path | None,
+    each: bool,
     testbed: Path | None,
     scenario: str | None,
     profile: str,
@@ -78,22 +81,26 @@ def bisect(
     """Find the first of some builds whose packets cost more instructions than GOOD's, from GOOD to BAD.
 
     GOOD and BAD are compared as the gate compares two builds, by PDR, throughput and cost. Those between are judged by
-    the cost alone, which takes a boot each. BUILD is what the gate's --kernel takes, with --bpf what its --bpf takes.
+    the cost alone, which takes a boot each. BUILD is what the gate's --kernel takes, with --bpf what its --bpf takes;
+    TREE@A..B is each commit of a git tree from A to B.
 
     Exits with 0 when it is found, with 1 when BAD's packets do not cost more, with 2 when the testbed or the machine
-    kept it from being found. With --ends and one BUILD: 0 good, 1 bad, 125 cannot be told, above 127 nothing can.
+    kept it from being found. With --each: 0 when no build is slower than the one before, 1 when one is. With --ends and
+    one BUILD: 0 good, 1 bad, 125 cannot be told, above 127 nothing can.
     """
+    from pdrgate.builds.found_builds import commits_named
     from pdrgate.gate.comparisons.bisection import BisectionEnds, BisectionRequest
     from pdrgate.gate.run.profile import profile as named_profile
     from pdrgate.history.noise_file import NOISE_FILE
     from pdrgate.launch import default_testbed, followed
 
     beside = noise or output / NOISE_FILE
+    builds = builds if bpf else commits_named(builds)
     console = Sentences(to_stderr=form == "json")
     if ends is not None:
         if len(builds) != 1:
             raise UsageError("--ends judges one build; name one")
-        for option in ("bpf", "testbed", "scenario", "profile", "tolerance", "cost_tolerance"):
+        for option in ("bpf", "each", "testbed", "scenario", "profile", "tolerance", "cost_tolerance"):
             if context.get_parameter_source(option) is click.core.ParameterSource.COMMANDLINE:
                 raise UsageError(f"--ends has the terms of that run; leave out --{option.replace('_', '-')}")
         known = BisectionEnds.kept(followed(ends))
@@ -110,35 +117,53 @@ def bisect(
         scenario=scenario or _scenario(builds[0] if bpf else ""),
     )  # fmt: skip
     with _session(asked, output, beside, console, wait, cost_tolerance) as session:
-        return _all(session, asked, builds, tolerance, form)
+        return _all(session, asked, builds, tolerance, form, each)
 
 
 def _look_at(builds: Sequence[str], *, bpf: bool) -> None:
-    """Look at the files that are named before anybody is waited for. Raises BuildError, DataError."""
+    """Look at the files that are named before anybody is waited for; of commits only the ends.
+
+    Raises:
+        BuildError, DataError: one of them is none.
+    """
     from pdrgate.builds.bpf_build import bpf_build
+    from pdrgate.builds.git_tree.revision import named_revision
     from pdrgate.builds.named_build import look_at
 
     for build in builds:
         if bpf:
             bpf_build(build)
-        else:
-            look_at(build)
+        elif build in (builds[0], builds[-1]) or named_revision(build.partition(",")[0]) is None:
+            look_at(build, note)
 
 
-def _all(session: Session, asked: BisectionRequest, builds: Sequence[str], tolerance: Ratio, form: str) -> int:
-    """Compare both ends, and find the first bad one between them."""
+def _all(
+    session: Session, asked: BisectionRequest, builds: Sequence[str], tolerance: Ratio, form: str, each: bool
+) -> int:  # fmt: skip
+    """Compare both ends, and find the first bad one between them, or each that is worse than the one before."""
     from pdrgate.gate.comparisons.bisection import Steps, bisected, compare_ends
+    from pdrgate.gate.comparisons.judged_series import judged_series
 
-    judgement, found = compare_ends(session, asked, builds[0], builds[-1], float(tolerance))
+    judgement, found = compare_ends(session, asked, builds[0], builds[-1], float(tolerance), each=each)
     session.observer.said(f"the ends: {judgement}")
     if isinstance(found, str):
         click.echo(found, err=form == "json")
         return judgement.verdict.exit_code if not judgement.verdict.passes else EXIT_FAIL
     found.keep(session.record.folder)
+    slower = False
     with session.recorded_in(session.record.steps):
-        _tell(bisected(builds, Steps(session, found)), form)
+        steps = Steps(session, found)
+        if each:
+            series = judged_series(builds, steps)
+            slower = bool(series.slower)
+            if form == "json":
+                echo_json({"sentence": series.sentence, "steps": series.steps})
+            else:
+                click.echo(f"\n{series.sentence}")
+        else:
+            _tell(bisected(builds, steps), form)
     session.observer.said(f"the ends' result, and the trials of all steps: {session.record.folder}")
-    return EXIT_PASS
+    return EXIT_FAIL if each and slower else EXIT_PASS
 
 
 def _one(session: Session, ends: BisectionEnds, build: str, form: str) -> int:

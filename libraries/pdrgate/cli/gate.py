@@ -14,6 +14,7 @@ from pdrgate.cli.parameters import (
     PathType,
     declared_options,
     echo_json,
+    note,
     output_option,
 )
 from pdrgate.errors import EXIT_PASS, UsageError
@@ -81,7 +82,7 @@ def gate(
             raise UsageError(f"--resume takes the options of the run that it continues; leave out {named}")
         folder = followed(resume if resume.exists() else output / resume)
         options = RunOptions.of_run(folder)
-        check(options)
+        check(options, note)
         return run_gate(options, folder, resume=True, telling=telling)
     why = ""
     asked["baseline"] = asked["baseline"] and followed(asked["baseline"])
@@ -91,7 +92,7 @@ def gate(
     if asked["testbed"] is None:
         asked["testbed"], why = default_testbed(asked["kernel"] is not None)
     options = _asked(**asked)
-    check(options)
+    check(options, note)
     folder = new_folder(output)
     options.keep(folder)
     return run_gate(options, folder, why, telling=telling)
@@ -127,6 +128,16 @@ def _check_beneath(name: str) -> None:
         raise UsageError(f"--beneath {name}: no such data path can be beneath a program; there are {', '.join(able)}")
 
 
+def _pinned(options: RunOptions) -> RunOptions:
+    """The options with commits for revisions, and with what a candidate's branch came from. Raises BuildError."""
+    from pdrgate.builds.named_build import came_from, pinned
+
+    if not options.kernel:
+        return options
+    against = options.against or (None if options.baseline is not None else came_from(options.kernel)) or ""
+    return dataclasses.replace(options, kernel=pinned(options.kernel), against=against and pinned(against))
+
+
 def _asked(**given: Any) -> RunOptions:
     """The options of a new run; what the command line leaves open is chosen by what it names.
 
@@ -145,6 +156,7 @@ def _asked(**given: Any) -> RunOptions:
     options = RunOptions(**{name: value for name, value in given.items() if value is not None})
     if options.kernel and options.bpf:
         raise UsageError("--kernel and --bpf do not go together: compare one of the two at a time")
+    options = _pinned(options)
     if bool(options.kernel or options.bpf) != bool(options.against):
         raise UsageError("--kernel or --bpf and --against go together: boots of both builds are compared")
     said = [f"--{name}" for name in _OF_PROGRAMS if getattr(options, name) != getattr(_USUAL, name)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import platform
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,10 +50,14 @@ def found(path: Path) -> Path:
     return own if not path.exists() and own.exists() else path
 
 
-def check(options: RunOptions) -> None:
+def check(options: RunOptions, tell: Callable[[str], None] | None = None) -> None:
     """Tell at once, and not from within a suite, what cannot work. Raises TestbedError, UsageError, DataError.
 
-    What is named is looked at here: whoever waits for others does it for nothing else.
+    What is named is looked at here, and revisions of a tree are compiled: whoever waits for others does it for nothing
+    else.
+
+    Args:
+        tell: gets sentences of how far a build is that is compiled.
     """
     from pdrgate.testbeds import load_testbed
 
@@ -67,9 +71,9 @@ def check(options: RunOptions) -> None:
         from pdrgate.builds.kernel_build import BuildError
         from pdrgate.builds.named_build import look_at
 
-        look_at(options.kernel)
+        look_at(options.kernel, tell)
         try:
-            look_at(options.against)
+            look_at(options.against, tell)
         except BuildError as error:
             raise UsageError(f"--against: {error}") from error
     if options.bpf:

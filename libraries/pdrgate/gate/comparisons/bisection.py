@@ -65,6 +65,32 @@ class BisectionRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BisectionStep:
+    """What became of a build that was judged by what its packets cost."""
+
+    build: str
+    verdict: Verdict
+    """PASS or IMPROVEMENT: good; REGRESSION: bad; others: it cannot be told."""
+    reason: str
+    boots: int
+    costs: tuple[float, ...] = ()
+    """Instructions per packet, by trial or by boot."""
+    cost: CostResult | None = None
+
+    @property
+    def sentence(self) -> str:
+        """What became of it, for a person."""
+        words = {None: "cannot be told", True: "is bad", False: "is good"}[self.bad]
+        return f"{self.build} {words}: {self.reason}"
+
+    @property
+    def bad(self) -> bool | None:
+        """Whether the build is bad; None: it cannot be told."""
+        told = {Verdict.PASS: False, Verdict.IMPROVEMENT: False, Verdict.REGRESSION: True}
+        return told.get(self.verdict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class End:
     """What the packets of one of both ends cost."""
 
@@ -72,6 +98,13 @@ class End:
     boots: tuple[float, ...]
     """Instructions per packet, by boot."""
     cost: CostResult
+
+    def step(self, verdict: Verdict) -> BisectionStep:
+        """The same as what became of a build."""
+        return BisectionStep(
+            build=self.build, verdict=verdict, reason="it is an end", boots=len(self.boots), costs=self.boots,
+            cost=self.cost,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,37 +148,21 @@ class BisectionEnds:
             ) from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BisectionStep:
-    """What became of a build between the ends."""
+def ends_of(comparison: BuildComparison, asked: BisectionRequest, *, each: bool = False) -> BisectionEnds | str:
+    """What a comparison of both ends has left for the steps between them; else why there is nothing to look for.
 
-    build: str
-    verdict: Verdict
-    """PASS or IMPROVEMENT: good; REGRESSION: bad; others: it cannot be told."""
-    reason: str
-    boots: int
-    costs: tuple[float, ...] = ()
-    """Instructions per packet, by trial."""
-    cost: CostResult | None = None
-
-    @property
-    def bad(self) -> bool | None:
-        """Whether the build is bad; None: it cannot be told."""
-        told = {Verdict.PASS: False, Verdict.IMPROVEMENT: False, Verdict.REGRESSION: True}
-        return told.get(self.verdict)
-
-
-def ends_of(comparison: BuildComparison, asked: BisectionRequest) -> BisectionEnds | str:
-    """What a comparison of both ends has left for the steps between them; else why there is nothing to look for."""
+    Args:
+        each: whether every build is judged against the one before, and it is no matter how the ends differ.
+    """
     judgement, result = comparison.judgement, comparison.result()
     assert judgement is not None
     changes = result.comparison.changes if result.comparison is not None else ()
     cost = next((one for one in changes if one.measurand == Cost.name), None)
     if cost is None:
         return result.uncounted or f"the ends were not compared by the cost of a packet: {judgement}"
-    if judgement.verdict.exit_code == EXIT_FAULT:
+    if judgement.verdict.exit_code == EXIT_FAULT or (each and cost.verdict is Verdict.INCONCLUSIVE):
         return f"what the ends cost is not known well enough: {judgement}"
-    if judgement.verdict is not Verdict.REGRESSION or cost.verdict is not Verdict.REGRESSION:
+    if not each and (judgement.verdict is not Verdict.REGRESSION or cost.verdict is not Verdict.REGRESSION):
         elsewhere = "; the gate's --bisect goes by all measurands" if judgement.verdict is Verdict.REGRESSION else ""
         return f"the last build's packets do not surely cost more than the first one's{elsewhere}: {judgement}"
     good, bad = (_end(result, number) for number in (0, 1))
@@ -163,12 +180,13 @@ def _end(result: ScenarioResult, number: int) -> End:
 
 
 def compare_ends(
-    session: Session, asked: BisectionRequest, good: str, bad: str, tolerance: float
+    session: Session, asked: BisectionRequest, good: str, bad: str, tolerance: float, *, each: bool = False
 ) -> tuple[Judgement, BisectionEnds | str]:  # fmt: skip
     """Compare the two builds as any two are, and say what that leaves for the steps between them.
 
     Args:
         session: one that is taken, and not open.
+        each: as `ends_of` has it.
 
     Returns:
         What the comparison came to; and the ends, or why there is nothing to look for between them.
@@ -180,7 +198,7 @@ def compare_ends(
     builds = {side: build_of(session, asked, side, source) for side, source in zip(SIDES, (good, bad), strict=True)}
     plan = Plan(PairsRule().most, None, tolerance, session.config.side_by_side)
     comparison = BuildComparison(session, scenario, builds, plan)
-    return comparison.run(), ends_of(comparison, asked)
+    return comparison.run(), ends_of(comparison, asked, each=each)
 
 
 def build_of(session: Session, asked: BisectionRequest, side: Side, source: str) -> Build:
@@ -189,7 +207,7 @@ def build_of(session: Session, asked: BisectionRequest, side: Side, source: str)
         kind = DATA_PATHS[Scenario.named(asked.scenario).data_path].program
         loaded = bpf_build(source, kind)
         return Build(side, loaded.label, session.make, loaded, identity=loaded.digest)
-    named = named_build(source)
+    named = named_build(source, tell=session.observer.said)
     return Build(side, named.label, partial(session.boot, named), identity=build_identity(named))
 
 
@@ -203,6 +221,8 @@ class Steps:
     def __init__(self, session: Session, ends: BisectionEnds) -> None:
         self.session = session
         self.ends = ends
+        self.good = ends.good.step(Verdict.PASS)
+        self.bad = ends.bad.step(Verdict.REGRESSION)
         self._scenario = Scenario.named(ends.asked.scenario)
         self._loss_ratio = goals_of(session.profile, self._scenario)[-1].loss_ratio
         floor = noise_floor(session.noise, ends.fingerprint, session.observer).of(Cost.name).boots
@@ -210,8 +230,12 @@ class Steps:
         known = floor is not None and floor.freedom >= max(KNOWN, own.freedom)
         self._deviation = floor if known and floor is not None else own
 
-    def judge(self, source: str) -> BisectionStep:
-        """Boots of a build until its cost is known well enough, each told to the session's observer."""
+    def judge(self, source: str, against: BisectionStep | None = None) -> BisectionStep:
+        """Boots of a build until its cost is known well enough, each told to the session's observer.
+
+        Args:
+            against: what it is judged against; else the good end.
+        """
         try:
             build = build_of(self.session, self.ends.asked, "candidate", source)
         except TestbedError as error:
@@ -224,7 +248,7 @@ class Steps:
                 replicates.append(self._measured(build, len(replicates) + 1))
             except TestbedError as error:
                 return BisectionStep(build=build.label, verdict=Verdict.ERROR, reason=str(error), boots=len(replicates))
-            step = self._judged(build.label, replicates)
+            step = self._judged(build.label, replicates, against or self.good)
         return step
 
     def _measured(self, build: Build, number: int) -> list[Trial]:
@@ -255,16 +279,17 @@ class Steps:
                 f"what the ends cost is no measure for {sut.identity.build}: {'; '.join(told)}; compare both ends again"
             )
 
-    def _judged(self, build: str, replicates: Sequence[Sequence[Trial]]) -> BisectionStep:
+    def _judged(
+        self, build: str, replicates: Sequence[Sequence[Trial]], against: BisectionStep
+    ) -> BisectionStep:  # fmt: skip
         costs = [cost for trials in replicates for cost in costs_of(trials, self._loss_ratio)]
         cost = cost_result(replicates, self._loss_ratio)
         if len(costs) < 2 or cost is None:
             why = "its trials at saturation tell no cost: it is faster than both ends, or the machine disturbed them"
             verdict = Verdict.INCONCLUSIVE
             return BisectionStep(build=build, verdict=verdict, reason=why, boots=len(replicates))
-        boots = len(replicates), len(self.ends.good.boots)
-        change = self.change(self.ends.good.boots, costs, boots)
-        reason = cost_change_in_words(change, function_changes(self.ends.good.cost, cost))
+        change = self.change(against.costs, costs, (len(replicates), against.boots))
+        reason = cost_change_in_words(change, function_changes(against.cost, cost))
         return BisectionStep(
             build=build, verdict=change.verdict, reason=reason, boots=len(replicates), costs=tuple(costs), cost=cost
         )  # fmt: skip
@@ -346,22 +371,17 @@ def bisected(builds: Sequence[str], steps: Steps) -> Bisected:
     Raises:
         PdrGateError: what keeps all builds from being measured.
     """
-    ends, told = steps.ends, dict[int, BisectionStep]()
+    told: dict[int, BisectionStep] = {}
 
     def judge(number: int) -> bool | None:
         step = told[number] = steps.judge(builds[number])
-        words = {None: "cannot be told", True: "bad", False: "good"}[step.bad]
-        steps.session.observer.said(f"{step.build} {'is ' if step.bad is not None else ''}{words}: {step.reason}")
+        steps.session.observer.said(step.sentence)
         return step.bad
 
     good, bad = first_bad(len(builds), judge)
-    before, after = (
-        (told[number].costs, told[number].cost, told[number].boots) if number in told
-        else (end.boots, end.cost, len(end.boots))
-        for number, end in ((good, ends.good), (bad, ends.bad))
-    )  # fmt: skip
-    functions = function_changes(before[1], after[1])
-    change = steps.change(before[0], after[0], (after[2], before[2]))
+    before, after = told.get(good, steps.good), told.get(bad, steps.bad)
+    functions = function_changes(before.cost, after.cost)
+    change = steps.change(before.costs, after.costs, (after.boots, before.boots))
     return Bisected(
         builds=tuple(builds), good=builds[good], bad=builds[bad], between=tuple(builds[good + 1 : bad]),
         reason=cost_change_in_words(change, functions), change=change,

@@ -207,7 +207,7 @@ class RunOptions(Options):
     kernel: Annotated[
         str,
         Said(
-            "A kernel to boot: .deb, bzImage, build tree or distribution package.",
+            "A kernel to boot: .deb, bzImage, build tree, TREE@REV of a git tree, or distribution package.",
             "the candidate: a kernel to boot; how it is named is told below",
             EVERYBODY,
             "BUILD",
@@ -269,7 +269,13 @@ class RunOptions(Options):
         ),
     ] = ""
     against: Annotated[
-        str, Said("What --kernel or --bpf is compared with, measured in turn with it.", by=EVERYBODY, form="BUILD")
+        str,
+        Said(
+            "What --kernel or --bpf is compared with, measured in turn with it.",
+            by=EVERYBODY,
+            form="BUILD",
+            default="of --kernel TREE@REV the commit at which its branch began",
+        ),
     ] = ""
     boots: Annotated[
         int, Said("Boots of each, at most.", "boots of each, at most; 3 to 500", range=(FEWEST_BOOTS, 500))

@@ -1,0 +1,234 @@
+"""Revisions of git trees, and the builds that are made of them.
+
+git, make and the compiler are real. The tree is no kernel: what it compiles is one C file, and its image is made up.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from made_kernels import RELEASE, image
+
+from pdrgate.builds.decompression import MissingToolError
+from pdrgate.builds.found_builds import commits_named
+from pdrgate.builds.git_tree import tree_build
+from pdrgate.builds.git_tree.configuration import kernel_configuration
+from pdrgate.builds.git_tree.revision import commits_between, merge_base, named_revision, revision, uncommitted
+from pdrgate.builds.git_tree.tree_build import built
+from pdrgate.builds.handed_over import BuildError
+from pdrgate.builds.named_build import came_from, look_at, named_build, pinned
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+MAKEFILE = """\
+alldefconfig olddefconfig:
+\tif [ -n "$(KCONFIG_ALLCONFIG)" ]; then cp -n $(KCONFIG_ALLCONFIG) $(O)/.config || true; fi
+\techo LAST=$@ >>$(O)/.config
+bzImage:
+\t@mkdir -p $(O)/arch/x86/boot $(O)/include/config
+\t@echo "  CC      net.o"
+\t@$(CC) -c net.c -o $(O)/vmlinux
+\t@cp image $(O)/arch/x86/boot/bzImage
+\t@echo "$(KBUILD_BUILD_USER) $(KBUILD_BUILD_TIMESTAMP)" >$(O)/System.map
+\t@echo %s >$(O)/include/config/kernel.release
+modules:
+\t@touch $(O)/some.ko
+modules_install:
+\t@mkdir -p $(INSTALL_MOD_PATH)/lib/modules/%s/kernel
+\t@touch $(INSTALL_MOD_PATH)/lib/modules/%s/modules.order
+"""
+
+
+class Tree:
+    """A git tree in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.git("init", "--quiet", "--initial-branch=main")
+
+    def git(self, *words: str) -> str:
+        names = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+        done = subprocess.run(
+            ("git", "-C", str(self.folder), *words), capture_output=True, text=True, check=True,
+            env=os.environ | names | {"GIT_CONFIG_GLOBAL": os.devnull},
+        )  # fmt: skip
+        return done.stdout.strip()
+
+    def commit(self, line: str) -> str:
+        """Commit a file of that line, and return the commit's digest."""
+        (self.folder / "net.c").write_text(f"{line}\n")
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--allow-empty", "--message", line[:40])
+        return self.git("rev-parse", "HEAD")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    folder = tmp_path / "linux"
+    (folder / "arch").mkdir(parents=True)
+    (folder / "arch/Kconfig").write_text("")
+    (folder / "Kbuild").write_text("")
+    (folder / "Makefile").write_text(MAKEFILE % ((RELEASE,) * 3))
+    (folder / "image").write_bytes(image())
+    made = Tree(folder)
+    made.commit("int a;")
+    made.git("tag", "v1")
+    return made
+
+
+@pytest.fixture
+def tools(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A tree that needs no more than a compiler, and a cache of its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    if shutil.which("make") is None or shutil.which("gcc") is None:
+        pytest.skip("make or gcc is not installed")
+    monkeypatch.setattr(tree_build, "_check_tools", lambda revision: None)
+
+
+def test_a_revision_is_a_tree_and_what_git_calls_a_commit(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    head = tree.commit("int b;")
+    found = revision(f"{tree.folder}@")
+    assert (found.tree, found.commit, found.text) == (tree.folder.resolve(), head, f"{tree.folder.resolve()}@{head}")
+    assert found.name == f"linux@v1-1-g{head[:12]}"
+    assert revision(f"{tree.folder}/arch@HEAD~1").name == "linux@v1"
+    monkeypatch.chdir(tree.folder)
+    assert revision(".@main") == revision("@main") == found
+    assert named_revision("linux-image-amd64") is None
+    assert named_revision("/nowhere@main") is None
+    (tree.folder / "a@b").mkdir()
+    assert named_revision("a@b") is None  # a folder of that name comes first
+
+
+def test_a_bare_repository_is_a_tree_too(tree: Tree, tmp_path: Path) -> None:
+    tree.git("clone", "--quiet", "--bare", str(tree.folder), str(tmp_path / "bare.git"))
+    assert revision(f"{tmp_path}/bare.git@v1").commit == revision(f"{tree.folder}@v1").commit
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [("v2", "knows no commit v2; name another"), ("--all", "knows no commit --all"), ("main:net.c", "knows no commit")],
+)
+def test_what_names_no_commit_is_told(tree: Tree, word: str, told: str) -> None:
+    with pytest.raises(BuildError, match=told):
+        revision(f"{tree.folder}@{word}")
+
+
+def test_a_folder_that_is_no_tree_of_a_kernel_is_told(tree: Tree, tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    with pytest.raises(BuildError, match="is no git tree; name one, or a build tree without @"):
+        revision(f"{tmp_path}/plain@main")
+    tree.git("rm", "--quiet", "-r", "arch", "Kbuild")
+    tree.commit("int b;")
+    with pytest.raises(BuildError, match="holds no Linux sources"):
+        revision(f"{tree.folder}@")
+
+
+def test_a_branch_came_from_where_it_left_the_other(tree: Tree) -> None:
+    base = tree.git("rev-parse", "HEAD")
+    tree.git("checkout", "--quiet", "-b", "topic")
+    tree.commit("int b;")
+    tree.git("checkout", "--quiet", "main")
+    tree.commit("int c;")
+    assert merge_base(revision(f"{tree.folder}@topic")).commit == base
+    assert came_from(f"{tree.folder}@topic,config=x") == f"{tree.folder.resolve()}@{base},config=x"
+    assert came_from("linux-image-amd64") is None
+    with pytest.raises(BuildError, match=r"it is part of main itself; name it with --against .*linux@REV$"):
+        merge_base(revision(f"{tree.folder}@main"))
+
+
+def test_a_history_that_is_cut_off_is_told(tree: Tree, tmp_path: Path) -> None:
+    tree.git("checkout", "--quiet", "-b", "topic")
+    tree.commit("int b;")
+    tree.git("checkout", "--quiet", "main")
+    tree.commit("int c;")
+    cut = tmp_path / "cut"
+    tree.git("clone", "--quiet", "--depth=1", "--no-single-branch", f"file://{tree.folder}", str(cut))
+    with pytest.raises(
+        BuildError, match=r"no commit in common with .*whose history is cut off \(git fetch --unshallow"
+    ):
+        merge_base(revision(f"{cut}@origin/topic"))
+    with pytest.raises(BuildError, match="knows no commit HEAD~1, whose history is cut off"):
+        revision(f"{cut}@HEAD~1")
+
+
+def test_commits_between_two_are_named_one_by_one(tree: Tree) -> None:
+    commits = [tree.git("rev-parse", "HEAD"), *(tree.commit(f"int {letter};") for letter in "bcd")]
+    assert [one.commit for one in commits_between(f"{tree.folder}@v1..")] == commits
+    top = tree.folder.resolve()
+    assert commits_named([f"{tree.folder}@v1..HEAD~1,config=x", "package"]) == (
+        *(f"{top}@{commit},config=x" for commit in commits[:3]), "package",
+    )  # fmt: skip
+    assert pinned(f"{tree.folder}@main") == f"{top}@{commits[-1]}"
+    with pytest.raises(BuildError, match="v1 does not come from HEAD; name a commit before it"):
+        commits_between(f"{tree.folder}@HEAD..v1")
+
+
+@pytest.mark.usefixtures("tools")
+def test_a_revision_is_compiled_once_and_the_tree_is_left_alone(tree: Tree, tmp_path: Path) -> None:
+    tree.commit("int b;")
+    hook = tree.folder / ".git/hooks/post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/hooked\n")
+    hook.chmod(0o755)
+    (tree.folder / "net.c").write_text("not committed\n")
+    before = sorted(str(path) for path in tree.folder.rglob("*"))
+    said: list[str] = []
+    text = f"{tree.folder}@"
+    look_at(text, said.append)
+    build = named_build(text, tell=said.append)
+    assert [line.partition(" (")[0] for line in said[:2]] == [
+        f"compiling {build.name}",
+        f"  1 files of {tree.folder.resolve()} have changes that are not committed: they are not built",
+    ]
+    assert sum(line.startswith("compiling") for line in said) == 1
+    assert (build.release, build.source) == (RELEASE, text)
+    assert build.label.startswith("linux@v1-1-g")
+    assert build.symbols is not None
+    assert build.symbols.read_text().startswith("pdrgate @")
+    assert "LAST=alldefconfig" in (build.config_text() or "")
+    assert "CONFIG_VIRTIO_NET=y" in (build.config_text() or "")
+    assert before == sorted(str(path) for path in tree.folder.rglob("*"))
+    assert not (tmp_path / "hooked").exists()
+    assert uncommitted(tree.folder) == 1
+
+
+@pytest.mark.usefixtures("tools")
+def test_the_compiler_s_first_error_is_told_and_the_next_revision_compiles(tree: Tree) -> None:
+    good = tree.git("rev-parse", "HEAD")
+    tree.commit("int b = c;")
+    with pytest.raises(BuildError, match=r"^linux@v1-1-g\w{12}: does not compile: net.c:1:9: error: .*c.* undeclared"):
+        built(revision(f"{tree.folder}@"))
+    assert named_build(f"{tree.folder}@{good}").name == "linux@v1"
+
+
+@pytest.mark.usefixtures("tools")
+def test_a_configuration_of_one_s_own_is_filled_in_and_has_modules(tree: Tree, tmp_path: Path) -> None:
+    own = tmp_path / "own.config"
+    own.write_text("CONFIG_MODULES=y\n")
+    build = named_build(f"{tree.folder}@v1,config={own}")
+    assert build.config_text() == "CONFIG_MODULES=y\nLAST=olddefconfig\n"
+    assert build.modules is not None
+    with pytest.raises(BuildError, match="of parts it takes config=FILE only"):
+        named_build(f"{tree.folder}@v1,modules={tmp_path}")
+    with pytest.raises(BuildError, match="is built already; config=FILE goes with a revision"):
+        named_build(f"{build.image},config={own}")
+
+
+def test_a_configuration_that_is_none_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    file.write_text("nothing\n")
+    with pytest.raises(BuildError, match=r"is no \.config"):
+        kernel_configuration(file)
+    file.write_text("CONFIG_ARM64=y\n")
+    with pytest.raises(BuildError, match=r"of another architecture \(CONFIG_ARM64=y\)"):
+        kernel_configuration(file)
+
+
+def test_what_is_missing_for_compiling_is_told(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None if name in ("flex", "bc") else f"/usr/bin/{name}")
+    with pytest.raises(MissingToolError, match=r"apt-get install .*flex bc"):
+        built(revision(f"{tree.folder}@"))
