@@ -7,6 +7,7 @@ import itertools
 
 import pytest
 
+from pdrgate.builds.bpf_build import own_build
 from pdrgate.data_paths.catalogue import DATA_PATHS, TcpStreams
 from pdrgate.data_paths.set_up import set_up_of
 from pdrgate.errors import UsageError
@@ -111,7 +112,7 @@ def test_every_field_of_a_question_is_in_its_name() -> None:
         "data_path": "ipv4-routing", "pinning": "2 cpus", "frame_size": 128, "directions": 2, "receivers": 2,
         "socket_buffer": 4096, "call": "recvmmsg", "overload": 8, "gro": "off",
         "cpu_shares": (50,), "background": 2, "fate": "dropped", "tcp": TcpStreams(2), "set_up": set_up_of(["true"]),
-        "traffic": chosen_traffic(["udp"]),
+        "traffic": chosen_traffic(["udp"]), "program": own_build("xdp_router"),
     }  # fmt: skip
     for field in dataclasses.fields(Scenario):
         delivers = field.name in ("receivers", "socket_buffer", "call", "busy_poll", "cpu_shares", "background")

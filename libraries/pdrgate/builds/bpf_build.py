@@ -110,6 +110,11 @@ class BpfBuild:
         """Name and the first digits of the hash: two builds may well have one name."""
         return f"{self.name} ({self.sha256[:8]})"
 
+    def recorded(self) -> dict[str, str]:
+        """What result.json has of a program that a scenario loads: which one it is, and what it is set up with."""
+        told = {f"program {self.program}": f"of {self.path.name}, SHA-256 {self.sha256}"}
+        return told | self.setup.recorded()
+
 
 def bpf_build(
     source: BpfBuild | str | Path, kind: ProgramKind | None = None, setup: ProgramSetup | None = None

@@ -64,6 +64,17 @@ class ProgramSetup:
             del one["source"]
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
+    def and_then(self, later: ProgramSetup) -> ProgramSetup:
+        """This one with what ``later`` says besides; where both say something, the later one holds."""
+        attach = self.attach if later.attach == "auto" else later.attach
+        return ProgramSetup(attach, (*self.maps, *later.maps), (*self.variables, *later.variables))
+
+    def recorded(self) -> dict[str, str]:
+        """What result.json has of it."""
+        told: dict[str, str] = {} if self.attach == "auto" else {"attached": self.attach}
+        told |= {f"map {one.map}": f"filled by {len(one.entries)} entries" for one in self.maps}
+        return told | {f"variable {name}": str(value) for name, value in self.variables}
+
 
 def program_setup(attach: Attach, maps: Path | None, rodata: Sequence[str]) -> ProgramSetup:
     """What a run asks for, see `fillings` and `variables`. Raises UsageError."""

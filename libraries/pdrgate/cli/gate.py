@@ -157,17 +157,17 @@ def _asked(**given: Any) -> RunOptions:
     if options.kernel and options.bpf:
         raise UsageError("--kernel and --bpf do not go together: compare one of the two at a time")
     options = _pinned(options)
-    if bool(options.kernel or options.bpf) != bool(options.against):
+    if (options.kernel and not options.against) or (options.against and not options.kernel and not options.bpf):
         raise UsageError("--kernel or --bpf and --against go together: boots of both builds are compared")
     said = [f"--{name}" for name in _OF_PROGRAMS if getattr(options, name) != getattr(_USUAL, name)]
     if said and not options.bpf:
-        raise UsageError(f"{said[0]} is for eBPF objects; name them with --bpf OBJECT --against OBJECT")
+        raise UsageError(f"{said[0]} is for eBPF objects; name one with --bpf OBJECT, or two with --against OBJECT")
     if options.beneath:
         _check_beneath(options.beneath)
     if options.program and not options.bpf:
-        raise UsageError("--program names a program of eBPF objects; name them with --bpf OBJECT --against OBJECT")
+        raise UsageError("--program names a program of eBPF objects; name one with --bpf OBJECT")
     if options.program:
-        bpf, against = (f"{named}:{options.program}" for named in (options.bpf, options.against))
+        bpf, against = (named and f"{named}:{options.program}" for named in (options.bpf, options.against))
         options = dataclasses.replace(options, bpf=bpf, against=against, program="")
     if options.against and options.baseline is not None:
         raise UsageError("--baseline and --against do not go together: what is measured in turn needs no stored result")
@@ -191,14 +191,14 @@ def _asked(**given: Any) -> RunOptions:
     if options.traffic:
         chosen_traffic([options.traffic])  # told before anything is set up
     if options.scenario_file is not None:
-        scenario_of(options.scenario_file)  # told before anything is set up
+        if scenario_of(options.scenario_file).program is not None and options.bpf:  # told before anything is set up
+            raise UsageError(f"--bpf is the program under test, and {options.scenario_file} loads one; leave one out")
         options = dataclasses.replace(options, scenarios=("scenario-file",))
-    if options.against and options.scenarios == ("default",):
+    if (options.against or options.bpf) and options.scenarios == ("default",):
         tag = "kernel-build"
-        if options.beneath:
-            tag = "bpf-build-beneath"
-        elif options.bpf:
-            tag = f"bpf-build-{bpf_build(options.bpf, setup=ProgramSetup(options.attach)).kind}"
+        if options.bpf:
+            kind = "beneath" if options.beneath else bpf_build(options.bpf, setup=ProgramSetup(options.attach)).kind
+            tag = f"bpf-{'build' if options.against else 'program'}-{kind}"
         options = dataclasses.replace(options, scenarios=(tag,))
     if options.retis and options.against:
         raise UsageError("--retis looks at one build; leave out --against, and look at the candidate by itself")

@@ -15,7 +15,7 @@ from pdrgate.builds.bpf_build import BpfBuild, bpf_build
 from pdrgate.builds.identity import build_identity
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.named_build import named_build
-from pdrgate.builds.program_setup import Attach, ProgramSetup, program_setup
+from pdrgate.builds.program_setup import Attach, program_setup
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.comparisons.by_scenario import AnyComparison, comparison_of
@@ -134,11 +134,15 @@ class BuildKeywords:
 
         | Compare EBPF Builds    candidate=new.o    baseline=old.o    tolerance=1%
         """
+        if (own := self._state.test.scenario.program) is not None:
+            raise UsageError(
+                f"the scenario loads {own.name}, in whose place the compared builds would be; leave that out, or "
+                "compare kernels under it"
+            )
         session = self._state.current.session
         data_path = self._state.test.scenario.data_path
         kind = DATA_PATHS[data_path].program
-        asked, said = program_setup(attach, maps, rodata), self._state.test.setup
-        setup = ProgramSetup(asked.attach, (*asked.maps, *said.maps), (*asked.variables, *said.variables))
+        setup = program_setup(attach, maps, rodata).and_then(self._state.test.setup)
 
         def loaded(source: str) -> BpfBuild:
             return check_setup(bpf_build(source, kind, setup))

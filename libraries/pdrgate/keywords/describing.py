@@ -8,12 +8,13 @@ from typing import Any, Literal
 
 from robot.api.deco import keyword
 
-from pdrgate.builds.program_setup import Filling, filling_of_file, variables
-from pdrgate.data_paths.catalogue import DATA_PATHS, UNDER_STEPS, Call, SetUp, StreamDirection
+from pdrgate.bpf.filling import check_setup
+from pdrgate.builds.program_setup import Attach, Filling, ProgramSetup, filling_of_file, program_setup, variables
+from pdrgate.data_paths.catalogue import DATA_PATHS, Call, SetUp, StreamDirection
 from pdrgate.data_paths.set_up import named_set_up, set_up_of
+from pdrgate.errors import UsageError
 from pdrgate.fate import Fate
-from pdrgate.gate.run.scenario import Scenario
-from pdrgate.gate.run.scenario_file import scenario_of
+from pdrgate.gate.run.scenario_file import own_program, scenario_of
 from pdrgate.keywords.state import State
 from pdrgate.testbeds import Pinning
 from pdrgate.traffic.chosen.traffic_words import chosen_traffic
@@ -59,14 +60,13 @@ class ScenarioKeywords:
         | Set Up SUT    nft -f ${CURDIR}/nat.nft
         """
         earlier = self._state.test.scenario
-        usual = earlier.data_path == Scenario().data_path
         put = () if earlier.set_up is None else earlier.set_up.files
         made = set_up_of(steps, files or (), put)
         if earlier.set_up is not None:
             made = SetUp((*earlier.set_up.steps, *made.steps), made.files, earlier.set_up.name)
         if name:
             made = named_set_up(name, made)
-        self._state.describe(set_up=made, data_path=data_path or (UNDER_STEPS if usual else earlier.data_path))
+        self._state.describe(set_up=made, data_path=self._state.beneath(data_path))
 
     @keyword(name="Put On SUT")
     def put_on_sut(self, *files: Path) -> None:
@@ -75,6 +75,41 @@ class ScenarioKeywords:
         They keep their names and whether they are executable. They are part of what makes results comparable.
         """
         self.set_up_sut(files=list(files))
+
+    @keyword(name="Load EBPF Program")
+    def load_ebpf_program(
+        self,
+        file: Path,
+        program: str = "",
+        attach: Attach = "auto",
+        maps: Path | None = None,
+        rodata: tuple[str, ...] = (),
+        data_path: str | None = None,
+    ) -> None:
+        """Loads a program of an eBPF object ``file`` when the SUT is set up for the scenario, on each boot and hop.
+
+        ``program`` names it where the object has several. ``attach`` is where it is attached at the SUT's ports:
+        ``xdp``, ``xdp-generic``, ``tc-ingress``, ``tc-egress``; without it, where its section says. ``maps`` is a YAML
+        file of what its maps hold, ``rodata`` what its global variables are, see `Fill EBPF Map`.
+
+        It stands before the ``data_path``, see `Set Data Path`: IPv4 and IPv6 routing unless another was chosen, so
+        that what it lets pass is right. A data path that runs a program of that kind, such as ``xdp-ipv6-routing``,
+        runs this one, and nothing else may forward. `What Counts Is` says what becomes of packets.
+
+        The program is a build: results of another one with the same scenario can be compared. `Compare EBPF Builds`
+        loads its own two.
+
+        | Load EBPF Program    balancer.o    program=balancer_ingress    attach=xdp
+        | Fill EBPF Map    vip_map    ${CURDIR}/vips.yaml
+        | What Counts Is    returned
+        """
+        setup = program_setup(attach, maps, rodata).and_then(self._state.test.setup)
+        earlier = self._state.test.scenario
+        if earlier.program is not None:
+            raise UsageError(
+                f"the scenario loads {earlier.program.name} already; have a step of `Set Up SUT` load {file.name}"
+            )
+        self._state.describe(program=own_program(file, program, setup), data_path=self._state.beneath(data_path))
 
     @keyword
     def read_scenario(self, file: Path) -> None:
@@ -240,16 +275,21 @@ class ScenarioKeywords:
         told = [filling_of_file(name, of_file)] if of_file is not None else []
         if entries:
             told.append(Filling(name, tuple(entries.items())))
-        self._set_up_programs(maps=(*self._state.test.setup.maps, *told))
+        self._set_up_programs(ProgramSetup(maps=tuple(told)))
 
     @keyword(name="Set EBPF Variables")
     def set_ebpf_variables(self, *told: str) -> None:
         """Says what global variables of the eBPF programs are, each as NAME=VALUE, before they are loaded."""
-        self._set_up_programs(variables=(*self._state.test.setup.variables, *variables(told)))
+        self._set_up_programs(ProgramSetup(variables=variables(told)))
 
-    def _set_up_programs(self, **changes: Any) -> None:
-        self._state.describe()
-        self._state.test.setup = dataclasses.replace(self._state.test.setup, **changes)
+    def _set_up_programs(self, more: ProgramSetup) -> None:
+        test = self._state.test
+        if (program := test.scenario.program) is not None:
+            loaded = check_setup(dataclasses.replace(program, setup=program.setup.and_then(more)))
+            self._state.describe(program=loaded)
+        else:
+            self._state.describe()
+            test.setup = test.setup.and_then(more)
 
     @keyword
     def what_counts_is(self, fate: Fate) -> None:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from assertionengine import AssertionOperator, verify_assertion
 
 from pdrgate.builds.program_setup import ProgramSetup
+from pdrgate.data_paths.catalogue import UNDER_STEPS
 from pdrgate.errors import TestbedError, UsageError
 from pdrgate.fate import INSIDE
 from pdrgate.gate.comparisons.by_scenario import AnyComparison
@@ -50,6 +51,8 @@ class RunningTest:
     longname: str = ""
     """The test's name with its suites' names: it tells the test from all others of the run."""
     scenario: Scenario = field(default_factory=Scenario)
+    path_chosen: bool = False
+    """Whether the scenario's data path was, so that it is not the usual one by default."""
     setup: ProgramSetup = field(default_factory=ProgramSetup)
     """What its eBPF programs are set up with."""
     measurement: ScenarioRun | TransferRun | AnyComparison | None = None
@@ -118,7 +121,14 @@ class State:
         if self.test.measurement is not None:
             raise TestbedError("the scenario is being measured and cannot change; describe it before the first trial")
         self.test.scenario = dataclasses.replace(self.test.scenario, **changes)
+        self.test.path_chosen |= "data_path" in changes
         return self.test.scenario
+
+    def beneath(self, named: str | None) -> str:
+        """The data path that steps and a program of the scenario's own are put on: the one that is ``named``, else that
+        was chosen.
+        """
+        return named or (self.test.scenario.data_path if self.test.path_chosen else UNDER_STEPS)
 
     @property
     def asked(self) -> Scenario:

@@ -83,10 +83,11 @@ def check(options: RunOptions, tell: Callable[[str], None] | None = None) -> Non
 
         setup = program_setup(options.attach, options.maps, options.rodata)
         kind = check_setup(bpf_build(options.bpf, setup=setup)).kind
-        check_setup(bpf_build(options.against, kind, setup))
+        if options.against:
+            check_setup(bpf_build(options.against, kind, setup))
         if config.waits_for_build:
             raise UsageError(
-                f"eBPF objects are compared on one kernel; name it as sut.kernel in {config.source}, such as "
+                f"eBPF objects are measured on one kernel; name it as sut.kernel in {config.source}, such as "
                 "linux-image-amd64"
             )
     for suite in options.suites:

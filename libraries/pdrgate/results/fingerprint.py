@@ -14,6 +14,9 @@ UNKNOWN = "unknown"
 OF_THE_KERNEL = frozenset({"kernel", "kernel_version", "config"})
 """The entries that say which build was measured."""
 
+OF_THE_PROGRAM = "program"
+"""The entry that says which eBPF program of its own a scenario was measured with: a build, too."""
+
 PROGRAM_MODE = "data_path_mode"
 """The entry of data paths that an eBPF program forwards on."""
 
@@ -41,7 +44,8 @@ def series(fingerprint: Mapping[str, str]) -> str:
 
 def conditions(fingerprint: Mapping[str, str]) -> dict[str, str]:
     """The entries that make a testbed and a question what they are, whatever build is measured."""
-    return {key: value for key, value in fingerprint.items() if key not in OF_THE_KERNEL | CHOSEN_BY_KERNEL}
+    of_builds = OF_THE_KERNEL | CHOSEN_BY_KERNEL | {OF_THE_PROGRAM}
+    return {key: value for key, value in fingerprint.items() if key not in of_builds}
 
 
 def build_digest(fingerprint: Mapping[str, str], label: str = "") -> str:
@@ -52,21 +56,25 @@ def build_digest(fingerprint: Mapping[str, str], label: str = "") -> str:
             fingerprint tells nothing else.
     """
     kernel = {key: fingerprint.get(key, UNKNOWN) for key in OF_THE_KERNEL}
+    if OF_THE_PROGRAM in fingerprint:
+        return digest(kernel | {"program": fingerprint[OF_THE_PROGRAM]})
     return digest(kernel | ({"program": label} if PROGRAM_MODE in fingerprint else {}))
 
 
 def may_differ(theirs: Mapping[str, str], ours: Mapping[str, str]) -> frozenset[str]:
     """The entries that do not keep a result from being compared with a baseline that was named.
 
-    The kernel may differ, for that is the test; with it, what a build has a say in. Of one and the same kernel, though,
+    The kernel may differ, for that is the test, and a scenario's own eBPF program, for so may that be; with the kernel,
+    what a build has a say in. Of one and the same kernel, though,
     other mitigations or offloads are somebody's doing and no build's. What a baseline of an older pdrgate, or one of
     two kernels, does not tell of the machine's settings may differ unseen; the comparison lists it.
     """
     untold = (CHOSEN_BY_KERNEL | SET_BY_OPERATOR) - theirs.keys()
+    builds = OF_THE_KERNEL | {OF_THE_PROGRAM}
     if all(theirs.get(key) == ours.get(key) for key in OF_THE_KERNEL):
-        return OF_THE_KERNEL | untold
+        return builds | untold
     silent = {key for key in SET_BY_OPERATOR if UNKNOWN in (theirs.get(key), ours.get(key))}
-    return OF_THE_KERNEL | untold | CHOSEN_BY_KERNEL | silent
+    return builds | untold | CHOSEN_BY_KERNEL | silent
 
 
 def difference(theirs: str, ours: str) -> tuple[str, str]:

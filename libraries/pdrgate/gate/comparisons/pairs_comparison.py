@@ -141,7 +141,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         result = ScenarioResult(
             name=self.scenario.name,
             title=self.scenario.title,
-            set_up={} if self.scenario.set_up is None else self.scenario.set_up.recorded(),
+            set_up=self.scenario.recorded,
             verdict=final.verdict,
             reason=final.reason,
             test=self.task.test,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
+from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.data_paths.catalogue import (
     CALLS,
     CONTROLS,
@@ -19,6 +20,7 @@ from pdrgate.data_paths.catalogue import (
 )  # fmt: skip
 from pdrgate.errors import UsageError
 from pdrgate.fate import FATES, INSIDE, Fate
+from pdrgate.results.fingerprint import OF_THE_PROGRAM
 from pdrgate.testbeds.protocol import PINNINGS, Pinning
 from pdrgate.traffic.chosen.chosen_traffic import ChosenTraffic
 from pdrgate.traffic.frames import Frames
@@ -74,6 +76,7 @@ _WORDS: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
 """The words of a scenario's name, what they say, and how they are read."""
 
 
+_NO_LETTER = re.compile(r"[^\w.]+", re.ASCII)
 _LONGEST_STEPS = 60
 """Characters of the steps in a title."""
 _LONGEST = 300
@@ -129,6 +132,8 @@ class Scenario:
     """Relative width at which the search's bounds are close enough, in every profile that has the time."""
     set_up: SetUp | None = None
     """Steps of the scenario's own, on top of its data path."""
+    program: BpfBuild | None = None
+    """An eBPF program of the scenario's own: the data path's, where that runs one, else before it."""
 
     def __post_init__(self) -> None:
         if self.data_path not in DATA_PATHS:
@@ -160,6 +165,8 @@ class Scenario:
             )
         if self.traffic is not None:
             self._check_traffic()
+        if self.program is not None:
+            self._check_program(self.program)
         _ = self.frames  # its own checks
 
     def _check_fate(self) -> None:
@@ -172,6 +179,16 @@ class Scenario:
             )
         if self.counts in INSIDE and (self.latency or self.probe_rate):
             raise UsageError(f"no probe comes back of packets that are {self.counts}; leave latency out")
+
+    def _check_program(self, program: BpfBuild) -> None:
+        path = DATA_PATHS[self.data_path]
+        if path.transfers:
+            raise UsageError(f"{path.name} is a closed loop, which no program of the scenario's stands before")
+        if path.program not in (None, program.kind):
+            raise UsageError(
+                f"{path.name} runs a program for {path.program}, and {program.name} is one for {program.kind}; choose "
+                "another data path, or another attach"
+            )
 
     def _check_traffic(self) -> None:
         if self.delivery is not None:
@@ -240,7 +257,14 @@ class Scenario:
     @property
     def terms(self) -> dict[str, str]:
         """What makes results comparable beyond the name: part of the fingerprint."""
-        return {} if self.traffic is None else {"traffic": self.traffic.words}
+        traffic = {} if self.traffic is None else {"traffic": self.traffic.words}
+        return traffic | ({} if self.program is None else {OF_THE_PROGRAM: self.program.label})
+
+    @property
+    def recorded(self) -> dict[str, str]:
+        """What result.json has of the scenario's own steps and program."""
+        steps = {} if self.set_up is None else self.set_up.recorded()
+        return steps | ({} if self.program is None else self.program.recorded())
 
     @property
     def name(self) -> str:
@@ -251,6 +275,8 @@ class Scenario:
         words = [self.data_path, self.pinning.replace(" ", ""), str(self.buffer)]
         if self.set_up is not None:
             words.insert(1, f"set_up_{self.set_up.label}")
+        if self.program is not None:
+            words.insert(1, f"program_{_NO_LETTER.sub('_', self.program.name)}")
         if self.streams is not None:
             return "-".join(words + _words_of(self.streams) + self._batching)
         words.append("imix" if self.frame_size == "imix" else f"{self.frame_size}B")
@@ -312,6 +338,10 @@ class Scenario:
             scenario = cls(**found, tcp=TcpStreams(**streams))
             if scenario.name == name:
                 return scenario
+        if "-program_" in name:
+            raise UsageError(
+                f"scenario {name} has a program of its own, which its name does not tell; run its suite instead"
+            )
         if "-set_up_" in name:
             raise UsageError(
                 f"scenario {name} has steps of its own, which its name does not tell; run its suite instead"
@@ -329,6 +359,7 @@ class Scenario:
             kind = DATA_PATHS[self.data_path].title
             return f"{kind}, {self.pinning}, buffer {self.buffer} packets, {self.streams}{self._batching_in_words}"
         more = "" if self.set_up is None else f", set up by {_shortened(str(self.set_up))}"
+        more += "" if self.program is None else f", with the program {self.program.name}"
         more += ", both directions" if self.directions == 2 else ""
         if self.flows != DEFAULT_FLOWS:
             more += f", {self.flows} flows"

@@ -9,6 +9,9 @@ from typing import Any
 import msgspec
 import yaml
 
+from pdrgate.bpf.filling import check_setup
+from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError, bpf_build
+from pdrgate.builds.program_setup import Attach, ProgramSetup, program_setup
 from pdrgate.data_paths.catalogue import UNDER_STEPS
 from pdrgate.data_paths.set_up import UNDO, named_set_up, set_up_of
 from pdrgate.errors import UsageError, without_value
@@ -18,7 +21,7 @@ from pdrgate.traffic.chosen.traffic_words import chosen_traffic
 _LARGEST = 1 << 20
 _KEYS = {
     field.name for field in fields(Scenario)
-} - {"set_up", "data_path", "tcp", "traffic"}  # fmt: skip
+} - {"set_up", "data_path", "tcp", "traffic", "program"}  # fmt: skip
 """What a file may say of a scenario besides, by the same names."""
 
 
@@ -29,6 +32,21 @@ class _Step(msgspec.Struct, forbid_unknown_fields=True):
     undo: str
 
 
+class _Program(msgspec.Struct, forbid_unknown_fields=True):
+    """An eBPF program; what its maps hold stands in a file of its own."""
+
+    object: str
+    program: str = ""
+    attach: Attach = "auto"
+    maps: str = ""
+    rodata: list[str] = []
+
+    def build(self, beside: Path) -> BpfBuild:
+        maps = beside / self.maps if self.maps else None
+        rodata = [one if "=" in one else str(beside / one) for one in self.rodata]
+        return own_program(beside / self.object, self.program, program_setup(self.attach, maps, rodata))
+
+
 class _File(msgspec.Struct):
     """The file's own keys; all others are a scenario's."""
 
@@ -37,6 +55,16 @@ class _File(msgspec.Struct):
     files: list[str] = []
     data_path: str = UNDER_STEPS
     traffic: str | list[str] = []
+    ebpf_program: _Program | None = None
+
+
+def own_program(file: Path, program: str, setup: ProgramSetup) -> BpfBuild:
+    """The eBPF program that a scenario loads; with an empty ``program``, the only one of the object.
+
+    Raises:
+        BpfBuildError: the object cannot be read, has no such program, or no such map.
+    """
+    return check_setup(bpf_build(f"{file}:{program}" if program else file, setup=setup))
 
 
 def scenario_of(file: Path) -> Scenario:
@@ -68,7 +96,10 @@ def scenario_of(file: Path) -> Scenario:
         set_up = named_set_up(told.name, set_up_of(commands, [file.parent / name for name in told.files]))
         words = [told.traffic] if isinstance(told.traffic, str) else told.traffic
         traffic = chosen_traffic(words, beside=file.parent) if words else None
-        return Scenario(data_path=told.data_path, set_up=set_up, traffic=traffic, **more)
+        program = told.ebpf_program.build(file.parent) if told.ebpf_program is not None else None
+        return Scenario(data_path=told.data_path, set_up=set_up, traffic=traffic, program=program, **more)
+    except BpfBuildError as error:
+        raise UsageError(f"the scenario {file}: {error}") from error
     except UsageError as error:
         raise UsageError(f"the scenario {file}: {error}") from error
     except TypeError as error:

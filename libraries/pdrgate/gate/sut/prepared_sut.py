@@ -143,7 +143,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         self.boot_id = self.identity.boot_id or testbed.boot_id
         changes = None if testbed.disposable else self.session.changes
         self._path = data_path(
-            scenario.data_path, self.identity.program, scenario.delivery, scenario.streams, changes,
+            scenario.data_path, self.identity.program or scenario.program, scenario.delivery, scenario.streams, changes,
             fate=scenario.counts, set_up=scenario.set_up, stays=not testbed.disposable or self.identity.stays,
             told=self.session.observer.said if self.introduce else lambda line: None,
         )  # fmt: skip
@@ -256,7 +256,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         return ScenarioResult(
             name=self.scenario.name,
             title=self.scenario.title,
-            set_up={} if self.scenario.set_up is None else self.scenario.set_up.recorded(),
+            set_up=self.scenario.recorded,
             verdict=judgement.verdict,
             reason=judgement.reason,
             test=test,

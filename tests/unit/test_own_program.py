@@ -1,0 +1,152 @@
+"""An eBPF program that a scenario loads, in words and in a file: what it is called, what tells it from another."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pdrgate.builds.bpf_build import bpf_build
+from pdrgate.errors import UsageError
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.scenario_file import scenario_of
+from pdrgate.keywords.library import PdrGate
+from pdrgate.results.fingerprint import build_digest, conditions, may_differ
+
+SOURCE = r"""
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 8); __type(key, __u32); __type(value, __u32); }
+vips SEC(".maps");
+volatile const __u32 port = 0;
+SEC("xdp") int one(struct xdp_md *ctx) { return bpf_map_lookup_elem(&vips, &ctx->ingress_ifindex) ? XDP_TX : port; }
+SEC("xdp") int other(struct xdp_md *ctx) { return XDP_DROP; }
+SEC("tc") int third(struct __sk_buff *skb) { return 0; }
+char _license[] SEC("license") = "GPL";
+"""
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "several.c").write_text(SOURCE)
+    machine = subprocess.run(("uname", "-m"), capture_output=True, text=True, check=True).stdout.strip()
+    command = ("clang", "-O2", "-g", "-target", "bpf", f"-I/usr/include/{machine}-linux-gnu", "-c", "several.c")
+    subprocess.run((*command, "-o", "several.o"), cwd=folder, check=True)
+    (folder / "vips.yaml").write_text("vips: {1: 2, 3: 4}\n")
+    return folder / "several.o"
+
+
+def asked(library: PdrGate) -> Scenario:
+    return library._state.test.scenario
+
+
+def test_it_is_in_the_name_the_title_the_terms_and_the_record(several: Path) -> None:
+    library = PdrGate()
+    library.load_ebpf_program(several, "one", "xdp-generic", several.parent / "vips.yaml", ("port=7",))
+    scenario = asked(library)
+    assert scenario.name == "ip-routing-program_several.o_one-1cpu-4096-64B"
+    assert ", with the program several.o:one" in scenario.title
+    assert scenario.program is not None
+    digest = scenario.program.sha256
+    assert scenario.terms == {"program": f"several.o:one ({digest[:8]})"}
+    assert scenario.recorded == {
+        "program one": f"of several.o, SHA-256 {digest}", "attached": "xdp-generic",
+        "map vips": "filled by 2 entries", "variable port": "7",
+    }  # fmt: skip
+    with pytest.raises(UsageError, match="has a program of its own, which its name does not tell"):
+        Scenario.named(scenario.name)
+
+
+def test_maps_are_filled_before_and_after_it_is_loaded(several: Path) -> None:
+    library = PdrGate()
+    library.fill_ebpf_map("vips", **{"1": "2"})
+    library.load_ebpf_program(several, "one")
+    library.set_ebpf_variables("port=9")
+    program = asked(library).program
+    assert program is not None
+    assert [one.entries for one in program.setup.maps] == [(("1", "2"),)]
+    assert program.setup.variables == (("port", "9"),)
+    with pytest.raises(Exception, match=r"has no map nowhere; it has vips"):
+        library.fill_ebpf_map("nowhere", **{"1": "2"})
+
+
+@pytest.mark.parametrize(
+    ("before", "beneath"),
+    [(None, "ip-routing"), ("ipv6-routing", "ipv6-routing"), ("xdp-ipv4-routing", "xdp-ipv4-routing")],
+)
+def test_it_stands_on_the_data_path_that_was_chosen(several: Path, before: str | None, beneath: str) -> None:
+    library = PdrGate()
+    if before:
+        library.set_data_path(before)
+    library.load_ebpf_program(several, "other")
+    library.set_up_sut("true")
+    assert asked(library).data_path == beneath
+
+
+@pytest.mark.parametrize(
+    ("path", "program", "attach", "told"),
+    [
+        ("tcp-transfer", "one", "auto", "tcp-transfer is a closed loop, which no program of the scenario's stands"),
+        ("tc-redirect", "one", "auto", "tc-redirect runs a program for tc, and several.o:one is one for xdp; choose"),
+        ("xdp-ipv6-routing", "third", "tc-egress", "xdp-ipv6-routing runs a program for xdp, and several.o:third is"),
+    ],
+)
+def test_a_data_path_that_cannot_run_it_is_told(several: Path, path: str, program: str, attach: str, told: str) -> None:
+    library = PdrGate()
+    library.set_data_path(path)
+    with pytest.raises(UsageError) as raised:
+        library.load_ebpf_program(several, program, attach)  # type: ignore[arg-type]
+    assert str(raised.value).startswith(told)
+
+
+def test_a_second_one_is_refused(several: Path) -> None:
+    library = PdrGate()
+    library.load_ebpf_program(several, "one")
+    with pytest.raises(UsageError, match=r"loads several\.o:one already; have a step of `Set Up SUT` load several\.o"):
+        library.load_ebpf_program(several, "other")
+
+
+def test_a_file_says_the_same(several: Path, tmp_path: Path) -> None:
+    file = several.parent / "own.yaml"
+    file.write_text(
+        "name: own\nfate: returned\ndata_path: xdp-ipv4-routing\nebpf_program:\n  object: several.o\n  program: one\n"
+        "  attach: xdp\n  maps: vips.yaml\n  rodata: [port=7]\n"
+    )
+    scenario = scenario_of(file)
+    assert scenario.program is not None
+    assert (scenario.program.program, scenario.program.setup.attach, scenario.counts) == ("one", "xdp", "returned")
+    assert scenario.program.setup.variables == (("port", "7"),)
+    for line, told in (
+        ("  object: none.o", r"the scenario .*own\.yaml: .*none\.o: cannot read it"),
+        ("  object: several.o\n  program: fourth", r"has no program fourth, but one in xdp, other in xdp, third in tc"),
+        (
+            "  object: several.o\n  programme: one",
+            r"the scenario .*own\.yaml: Object contains unknown field `programme`",
+        ),
+    ):
+        file.write_text(f"name: own\nebpf_program:\n{line}\n")
+        with pytest.raises(UsageError, match=told):
+            scenario_of(file)
+
+
+def test_results_of_two_builds_of_it_are_comparable_and_no_resumed_run_mixes_them() -> None:
+    """The program is a build, like the kernel: it may differ from the baseline's, and a fingerprint has it."""
+    old, new = ({"scenario": "a", "kernel": "6.1", "program": f"lb.o ({digits})"} for digits in ("1", "2"))
+    assert "program" in may_differ(old, new)
+    assert conditions(old) == conditions(new)
+    assert build_digest(old) != build_digest(new)
+
+
+def test_compared_builds_take_no_place_beside_it(several: Path) -> None:
+    library = PdrGate()
+    library.load_ebpf_program(several, "one")
+    with pytest.raises(UsageError, match=r"the scenario loads several\.o:one, in whose place the compared"):
+        library.compare_ebpf_builds(str(several), str(several))
+
+
+def test_a_program_of_the_option_is_named_with_its_object(several: Path) -> None:
+    library = PdrGate()
+    library.load_ebpf_program(Path(f"{several}:other"))
+    assert asked(library).program == bpf_build(f"{several}:other")
