@@ -118,7 +118,20 @@ def test_a_file_says_what_a_scenario_is(tmp_path: Path) -> None:
             "the scenario FILE has a key 'setup', which there is not; there are background, buffer",
         ),
         ("name: a b", "the scenario FILE: a set-up cannot be called 'a b'"),
-        ("name: nat\nbuffer: many", "the scenario FILE has a value of a kind that makes no sense"),
+        ("name: nat\nbuffer: many", "the scenario FILE: Expected `int`, got `str` - at `$.buffer`"),
+        ("name: nat\nbuffer: 4.5", "the scenario FILE: Expected `int`, got `float` - at `$.buffer`"),
+        ("name: nat\nbuffer:", "the scenario FILE: Expected `int`, got `null` - at `$.buffer`"),
+        ("name: nat\nflows: true", "the scenario FILE: Expected `int`, got `bool` - at `$.flows`"),
+        ("name: nat\nlatency: 1", "the scenario FILE: Expected `bool`, got `int` - at `$.latency`"),
+        ("name: nat\npinning: 1", "the scenario FILE: Expected `str`, got `int` - at `$.pinning`"),
+        ("name: nat\nframe_size: 64.5", "the scenario FILE: Expected `int | str`, got `float` - at `$.frame_size`"),
+        ("name: nat\ncpu_shares: [50, x]", "the scenario FILE: Expected `int`, got `str` - at `$.cpu_shares[1]`"),
+        ("name: nat\noverload: .nan", "the scenario FILE: an overload of nan times makes no sense"),
+        ("name: nat\ndirections: 3", "the scenario FILE: 3 directions do not exist"),
+        ("name: nat\nloss_ratio: some", "the scenario FILE: loss_ratio: 'some' is not a ratio"),
+        ("name: nat\nloss_ratio: 2", "the scenario FILE: goal PDR: a loss ratio of 200.000% has no meaning"),
+        ("name: nat\nwidth: 0", "the scenario FILE: goal PDR: a width of 0.000% would never be reached"),
+        ("name: nat\ngro: maybe", "the scenario FILE: GRO cannot be 'maybe'"),
         ("name: nat\ndata_path: nowhere", "the scenario FILE: there is no data path 'nowhere'"),
         ("name: nat\nfiles: [no.nft]", "the scenario FILE: cannot put FOLDER/no.nft on the SUT"),
     ],
@@ -130,6 +143,16 @@ def test_a_file_that_makes_no_sense_is_told_in_one_line(tmp_path: Path, text: st
         scenario_of(file)
     assert str(raised.value).startswith(message.replace("FILE", str(file)).replace("FOLDER", str(tmp_path)))
     assert "\n" not in str(raised.value)
+
+
+def test_values_are_written_as_yaml_has_them(tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    told = "probe_rate: 10\ngro: off\nloss_ratio: 0.1%\nwidth: 0.02\n"
+    file.write_text(f"name: nat\n{told}")
+    made = scenario_of(file)
+    assert (made.probe_rate, made.gro, made.loss_ratio, made.width) == (10.0, "off", 0.001, 0.02)
+    file.write_text("name: udp\ndata_path: udp-delivery\nreceivers: 2\ncpu_shares: [40, 60]\n")
+    assert scenario_of(file).cpu_shares == (40, 60)
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:

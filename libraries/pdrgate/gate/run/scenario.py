@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.data_paths.catalogue import (
@@ -21,12 +21,15 @@ from pdrgate.data_paths.catalogue import (
 from pdrgate.errors import UsageError
 from pdrgate.fate import FATES, INSIDE, Fate
 from pdrgate.results.fingerprint import OF_THE_PROGRAM
+from pdrgate.search.goals import Goal
 from pdrgate.testbeds.protocol import PINNINGS, Pinning
 from pdrgate.traffic.chosen.chosen_traffic import ChosenTraffic
 from pdrgate.traffic.frames import Frames
 
 DEFAULT_FLOWS = 256
 DEFAULT_LOSS, DEFAULT_WIDTH = 0.005, 0.01
+Gro = Literal["", "on", "off"]
+_GRO: tuple[Gro, ...] = get_args(Gro)
 _USUAL = Receivers()
 _USUAL_STREAMS = TcpStreams()
 _OVERLOADS = (2.5, 1000.0)
@@ -122,7 +125,7 @@ class Scenario:
     """Times what the SUT can take that it is offered besides, to see what it forwards then; 0: what the curve needs."""
     latency: bool = False
     """Whether the latency at 50, 90 and 99 % of the PDR is measured besides."""
-    gro: Literal["", "on", "off"] = ""
+    gro: Gro = ""
     """Whether the SUT's ports put packets together on receipt; empty: as they do by themselves."""
     wait: int = 0
     """Microseconds for which they wait for further packets before they are polled; 0: as they do by themselves."""
@@ -147,6 +150,8 @@ class Scenario:
                 f"an overload of {self.overload:g} times makes no sense; use {_OVERLOADS[0]:g} to {_OVERLOADS[1]:g}, "
                 "for curves have twice the PDR in any case"
             )
+        if self.gro not in _GRO:
+            raise UsageError(f"GRO cannot be {self.gro!r}; use on or off")
         if not 0 <= self.wait <= _LONGEST_WAIT:
             raise UsageError(f"ports that wait {self.wait} us make no sense; use 1 to {_LONGEST_WAIT}, such as 1000")
         if self.delivery is None and self._receivers != _USUAL:
@@ -167,7 +172,7 @@ class Scenario:
             self._check_traffic()
         if self.program is not None:
             self._check_program(self.program)
-        _ = self.frames  # its own checks
+        _ = self.frames, Goal("PDR", self.loss_ratio, self.width)  # their own checks
 
     def _check_fate(self) -> None:
         if self.fate and self.fate not in FATES:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 import yaml
@@ -17,12 +16,13 @@ from pdrgate.data_paths.set_up import UNDO, named_set_up, set_up_of
 from pdrgate.errors import UsageError, without_value
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.traffic.chosen.traffic_words import chosen_traffic
+from pdrgate.units import Ratio
 
 _LARGEST = 1 << 20
-_KEYS = {
-    field.name for field in fields(Scenario)
-} - {"set_up", "data_path", "tcp", "traffic", "program"}  # fmt: skip
-"""What a file may say of a scenario besides, by the same names."""
+_RATIOS = ("loss_ratio", "width")
+"""What may have a percent sign, too."""
+_SWITCHES = ("gro",)
+"""What is on or off, which YAML reads as true and false."""
 
 
 class _Step(msgspec.Struct, forbid_unknown_fields=True):
@@ -67,6 +67,39 @@ def own_program(file: Path, program: str, setup: ProgramSetup) -> BpfBuild:
     return check_setup(bpf_build(f"{file}:{program}" if program else file, setup=setup))
 
 
+def _read_as(name: str, hint: Any) -> Any:
+    """The type of a value in a file; which there are of words and numbers, the scenario says better than a decoder."""
+    if name in _RATIOS:
+        return float | str
+    if name in _SWITCHES:
+        return bool | str
+    kinds = get_args(hint) or (hint,)
+    literals = [literal for kind in kinds for literal in (get_args(kind) if get_origin(kind) is Literal else (kind,))]
+    words = {type(literal) for literal in literals}
+    return words.pop() if len(words) == 1 and words <= {int, str} else hint
+
+
+_KINDS = {
+    name: _read_as(name, hint)
+    for name, hint in get_type_hints(Scenario).items()
+    if name not in {*_File.__struct_fields__, "tcp", "program"}
+}
+"""What a file may say of a scenario besides, by the same names, and of which type it is."""
+_Values = msgspec.defstruct(
+    "_Values", [(name, kind | msgspec.UnsetType, msgspec.UNSET) for name, kind in _KINDS.items()]
+)
+
+
+_SWITCHED = {True: "on", False: "off"}
+
+
+def _ratio(name: str, told: str | float) -> Ratio:
+    try:
+        return Ratio.parse(told)
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from error
+
+
 def scenario_of(file: Path) -> Scenario:
     """The scenario that a file describes; files that it names lie beside it.
 
@@ -77,6 +110,7 @@ def scenario_of(file: Path) -> Scenario:
         with file.open("rb") as stream:
             content = yaml.safe_load(stream.read(_LARGEST))
         told = msgspec.convert(content, _File)
+        values = msgspec.convert(content, _Values)
     except OSError as error:
         raise UsageError(f"cannot read the scenario {file}: {error.strerror}; name a YAML file") from error
     except (yaml.YAMLError, RecursionError) as error:
@@ -85,10 +119,12 @@ def scenario_of(file: Path) -> Scenario:
         ) from error
     except msgspec.ValidationError as error:
         raise UsageError(f"the scenario {file}: {without_value(error)}; see docs/reference.md for its keys") from error
-    more: dict[str, Any] = {key: value for key, value in content.items() if key not in _File.__struct_fields__}
-    if unknown := sorted(map(str, set(more) - _KEYS)):
-        known = ", ".join(sorted({*_File.__struct_fields__, *_KEYS}))
-        raise UsageError(f"the scenario {file} has a key {unknown[0]!r}, which there is not; there are {known}")
+    known = {*_File.__struct_fields__, *_KINDS}
+    if unknown := sorted(map(str, content.keys() - known)):
+        raise UsageError(
+            f"the scenario {file} has a key {unknown[0]!r}, which there is not; there are {', '.join(sorted(known))}"
+        )
+    more = {name: getattr(values, name) for name in _KINDS if name in content}
     commands: list[str] = []
     for step in told.set_up:
         commands += [step] if isinstance(step, str) else [step.run, f"{UNDO} {step.undo}"]
@@ -97,13 +133,8 @@ def scenario_of(file: Path) -> Scenario:
         words = [told.traffic] if isinstance(told.traffic, str) else told.traffic
         traffic = chosen_traffic(words, beside=file.parent) if words else None
         program = told.ebpf_program.build(file.parent) if told.ebpf_program is not None else None
+        more |= {name: _ratio(name, more[name]) for name in _RATIOS if name in more}
+        more |= {name: _SWITCHED.get(more[name], more[name]) for name in _SWITCHES if name in more}
         return Scenario(data_path=told.data_path, set_up=set_up, traffic=traffic, program=program, **more)
-    except BpfBuildError as error:
+    except (BpfBuildError, UsageError) as error:
         raise UsageError(f"the scenario {file}: {error}") from error
-    except UsageError as error:
-        raise UsageError(f"the scenario {file}: {error}") from error
-    except TypeError as error:
-        raise UsageError(
-            f"the scenario {file} has a value of a kind that makes no sense ({error}); "
-            "docs/reference.md says which keys take what"
-        ) from error
