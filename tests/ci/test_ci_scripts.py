@@ -357,6 +357,24 @@ class TestMissingPackages:
         )
 
     @needs_headers
+    @pytest.mark.parametrize(
+        ("words", "compiles"),
+        [
+            ("--kernel linux@main", True), ("--kernel=linux@", True), ("--kernel a.deb --against linux@v6.1", True),
+            ("--kernel a.deb --against b.deb", False), ("--kernel built@here", False), ("--commit a@b", False),
+        ],
+    )  # fmt: skip
+    def test_what_compiles_kernels_is_installed_where_a_revision_is_named(
+        self, built: Checkout, path: Path, words: str, compiles: bool
+    ) -> None:
+        self.not_root(path)
+        (built.root / "built@here").mkdir(exist_ok=True)
+        done = subprocess.run(
+            [built.root / "ci/gate", *words.split()], env=built.environment(PATH=str(path)), cwd=built.root,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert (" flex bison bc" in done.stderr) is compiles, done.stderr
+
     def test_a_user_with_sudo_installs_what_is_missing_trying_twice(
         self, built: Checkout, path: Path, tmp_path: Path
     ) -> None:

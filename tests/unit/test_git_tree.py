@@ -25,6 +25,8 @@ from pdrgate.builds.named_build import came_from, look_at, named_build, pinned
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
 MAKEFILE = """\
+VERSION = 6
+PATCHLEVEL = 12
 alldefconfig olddefconfig:
 \tif [ -n "$(KCONFIG_ALLCONFIG)" ]; then cp -n $(KCONFIG_ALLCONFIG) $(O)/.config || true; fi
 \techo LAST=$@ >>$(O)/.config
@@ -197,6 +199,24 @@ def test_a_revision_is_compiled_once_and_the_tree_is_left_alone(tree: Tree, tmp_
 
 
 @pytest.mark.usefixtures("tools")
+def test_another_tree_of_the_same_line_goes_on_where_the_first_one_was(tree: Tree, tmp_path: Path) -> None:
+    (tree.folder / "of_the_first.h").write_text("")
+    tree.commit("int b;")
+    built(revision(f"{tree.folder}@"))
+    other = tmp_path / "other"
+    shutil.copytree(tree.folder, other, ignore=shutil.ignore_patterns(".git", "of_the_first.h"))
+    second = Tree(other)
+    second.commit("int c;")  # nothing of the first tree's is known there
+    (source,) = (tmp_path / "cache").rglob("source")
+    before = {path: path.stat().st_mtime_ns for path in source.rglob("*")}
+    built(revision(f"{other}@"))
+    after = {path: path.stat().st_mtime_ns for path in source.rglob("*") if path.is_file()}
+    assert source.parent.name == "6.12"
+    assert before.keys() - after.keys() - {source / "arch"} == {source / "of_the_first.h"}
+    assert [path.name for path, written in after.items() if written != before[path]] == ["net.c"]
+
+
+@pytest.mark.usefixtures("tools")
 def test_the_compiler_s_first_error_is_told_and_the_next_revision_compiles(tree: Tree) -> None:
     good = tree.git("rev-parse", "HEAD")
     tree.commit("int b = c;")
@@ -230,5 +250,5 @@ def test_a_configuration_that_is_none_is_told(tmp_path: Path) -> None:
 
 def test_what_is_missing_for_compiling_is_told(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None if name in ("flex", "bc") else f"/usr/bin/{name}")
-    with pytest.raises(MissingToolError, match=r"apt-get install .*flex bc"):
+    with pytest.raises(MissingToolError, match=r"\./ci/bootstrap --compile, or: apt-get install .*flex bc"):
         built(revision(f"{tree.folder}@"))

@@ -1,8 +1,8 @@
 """Makes the build of a revision, and keeps it.
 
-Each tree has one folder of sources and one of objects, which go from revision to revision: what a change leaves alone
-is not compiled again, and both sides of a comparison are compiled in the same place. Images that are done are kept by
-commit and .config, so that none is made twice.
+Each line of releases, such as 6.12, has one folder of sources and one of objects, which go from revision to revision,
+whichever tree these are of: what a change leaves alone is not compiled again, and both sides of a comparison are
+compiled in the same place. Images that are done are kept by commit and .config, so that none is made twice.
 """
 
 from __future__ import annotations
@@ -30,10 +30,13 @@ from pdrgate.errors import StorageError
 Tell = Callable[[str], None]
 
 _TOOLS = {"make": "make", "gcc": "gcc", "ld": "binutils", "flex": "flex", "bison": "bison", "bc": "bc", "perl": "perl"}
+_HEADERS = {"libelf.h": "libelf-dev", "openssl/opensslv.h": "libssl-dev"}
 _KEPT = 16
 """Builds that stay in the cache, each of about 60 MB, though more were not used for a day."""
+_LINES = 5
+"""Folders that stay in the cache, one of them that of the builds; others are of 3 GB, and may be made again."""
 _DAY = 86_400.0
-_WORD_AGAIN = 20.0
+_WORD_AGAIN = 60.0
 """Seconds between two words of how far a build is."""
 _FIRST_ERROR = re.compile(
     r"^(?:\S+:\d+(?::\d+)?: (?:fatal )?error: .*|.*undefined reference to .*|\S+: error: .*)", re.M
@@ -58,14 +61,15 @@ def built(revision: Revision, config: Path | None = None, cache: Path | None = N
     configuration = kernel_configuration(config)
     _check_tools(revision)
     top = (cache or cache_folder()) / "trees"
-    own = hashlib.sha256(os.fsencode(revision.tree)).hexdigest()[:12]
-    place, kept = top / own, top / own / "builds" / _key(revision, configuration)
+    place, kept = top / _line(revision), top / "builds" / _key(revision, configuration)
     if not kept.exists():
-        _folder(place / "builds")
+        _folder(kept.parent)
+        _folder(place)
         with _alone(place, tell):
             if not kept.exists():
                 _TreeBuild(place, revision, configuration, tell or (lambda _: None)).make(kept)
-                _forget(kept.parent)
+                _forget(kept.parent, _KEPT)
+                _forget(top, _LINES)
     os.utime(kept)
     return kept
 
@@ -74,7 +78,7 @@ class _TreeBuild:
     """One build that is made.
 
     Args:
-        place: the tree's folder in the cache.
+        place: the folder of its line of releases in the cache.
     """
 
     def __init__(self, place: Path, revision: Revision, configuration: KernelConfiguration, tell: Tell) -> None:
@@ -94,6 +98,7 @@ class _TreeBuild:
                 f"  {changed} files of {self._revision.tree} have changes that are not committed: they are not built"
             )
         self._log.write_bytes(b"")
+        os.utime(self._place)
         self._check_out()
         self._configure()
         text = (self._objects / ".config").read_text(errors="replace")
@@ -171,6 +176,15 @@ class _TreeBuild:
             shutil.copy2(self._objects / "vmlinux", made / "vmlinux")
 
 
+def _line(revision: Revision) -> str:
+    """The line of releases that a revision belongs to, such as 6.12. Raises BuildError where no Makefile tells it."""
+    makefile = git(revision.tree, "show", f"{revision.commit}:Makefile")
+    found = [re.search(rf"^{name}\s*=\s*(\d+)\s*$", makefile, re.M) for name in ("VERSION", "PATCHLEVEL")]
+    if None in found:
+        raise BuildError(f"{revision.text}: its Makefile tells no version; is it a kernel's tree?")
+    return ".".join(one[1] for one in found if one is not None)
+
+
 def _key(revision: Revision, configuration: KernelConfiguration) -> str:
     """The name of a build: two of one name are made of the same sources, options and compiler."""
     compiler = subprocess.run(("gcc", "--version"), capture_output=True, check=False, env=child_environment()).stdout
@@ -180,11 +194,11 @@ def _key(revision: Revision, configuration: KernelConfiguration) -> str:
 
 def _check_tools(revision: Revision) -> None:
     lacking = [package for tool, package in _TOOLS.items() if shutil.which(tool) is None]
-    if not Path("/usr/include/libelf.h").exists():
-        lacking.append("libelf-dev")
+    lacking += [package for header, package in _HEADERS.items() if not Path("/usr/include", header).exists()]
     if lacking:
         raise MissingToolError(
-            f"{revision.tree}: to compile a kernel, install what is missing here: apt-get install {' '.join(lacking)}"
+            f"{revision.tree}: to compile a kernel, install what is missing: ./ci/bootstrap --compile, or: apt-get "
+            f"install {' '.join(lacking)}"
         )
 
 
@@ -208,20 +222,20 @@ def _give(path: Path) -> None:
 
 @contextmanager
 def _alone(place: Path, tell: Tell | None) -> Iterator[None]:
-    """One process compiles in a tree's folder at a time; others wait."""
+    """One process compiles in a folder at a time; others wait."""
     with (place / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if tell is not None:
-                tell("another run compiles a revision of this tree; waiting for it")
+                tell("another run compiles a kernel of the same line of releases; waiting for it")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def _forget(builds: Path) -> None:
-    """Remove the builds that were not used for longest; those of the last day may be in use just now."""
-    by_age = sorted((path for path in builds.iterdir() if path.is_dir()), key=lambda path: path.stat().st_mtime)
-    for path in by_age[:-_KEPT]:
+def _forget(folder: Path, most: int) -> None:
+    """Remove what was not used for longest in a folder; what was used on the last day may be in use just now."""
+    by_age = sorted((path for path in folder.iterdir() if path.is_dir()), key=lambda path: path.stat().st_mtime)
+    for path in by_age[:-most]:
         if time.time() - path.stat().st_mtime > _DAY:
             shutil.rmtree(path, ignore_errors=True)
