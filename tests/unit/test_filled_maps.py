@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from pdrgate.bpf import filling
 from pdrgate.bpf.filling import check_setup, orders
+from pdrgate.bpf.values import expanded
 from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError, bpf_build
 from pdrgate.builds.program_setup import ProgramSetup, filling_of_file, fillings, variables
 from pdrgate.errors import UsageError
@@ -61,7 +63,23 @@ def build(compiled: Path, folder: Path, text: str, *told: str) -> BpfBuild:
 
 
 def ordered(compiled: Path, folder: Path, text: str, *told: str) -> list[list[str]]:
-    return [line.split() for line in orders(build(compiled, folder, text, *told), NAMES)]
+    return [line.split() for line in orders(build(compiled, folder, text, *told), NAMES).splitlines()]
+
+
+def test_a_map_is_written_once_and_anew_where_the_sut_is_another(
+    compiled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = build(compiled, tmp_path, "routes: {each /16 of 10.0.0.0/8: 1}\nhosts: {'::1': 5}\nctl: {1: '@in.ifindex'}")
+    first, keys = orders(made, NAMES), []
+    monkeypatch.setattr(filling, "expanded", lambda key, *, prefixes: keys.append(key) or expanded(key))
+    assert orders(made, dict(NAMES)) == first
+    assert keys == []
+    moved = orders(made, {**NAMES, "@in.ifindex": "9"})
+    assert keys == ["1"]
+    assert [
+        (one, other) for one, other in zip(first.splitlines(), moved.splitlines(), strict=True) if one != other
+    ] == [("element ctl 01000000 0700000000000000", "element ctl 01000000 0900000000000000")]
+    assert len(first.splitlines()) == 256 + 2
 
 
 def test_structs_are_written_by_the_names_of_their_fields(compiled: Path, tmp_path: Path) -> None:

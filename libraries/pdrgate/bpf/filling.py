@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from pdrgate.bpf.btf import MapType, Types
 from pdrgate.bpf.values import LARGEST, MOST_KEYS, MisfitError, Writer, expanded, numbered, prefix
@@ -28,14 +29,27 @@ SUT_NAMES: Mapping[str, str] = {
 """What is known of a SUT's ports, with examples: what has to be told before there is one."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """Orders of one map."""
+
+    text: str
+    told: Mapping[str, str]
+    """What of the SUT is in them."""
+
+
+_written: dict[tuple[str, str, int], _Written] = {}
+"""Orders by object, set-up and number of the map: a build is loaded on each boot, and to write a hundred thousand
+elements takes seconds."""
+
+
 def check_setup(build: BpfBuild) -> BpfBuild:
     """The build, once what its maps shall hold is known to fit. Raises BpfBuildError."""
-    for _ in orders(build, SUT_NAMES):
-        pass
+    orders(build, SUT_NAMES)
     return build
 
 
-def orders(build: BpfBuild, names: Mapping[str, str]) -> Iterator[str]:
+def orders(build: BpfBuild, names: Mapping[str, str]) -> str:
     """The lines that the loader reads (see bpf_load.c).
 
     Raises:
@@ -43,30 +57,31 @@ def orders(build: BpfBuild, names: Mapping[str, str]) -> Iterator[str]:
     """
     setup = build.setup
     if not setup.maps and not setup.variables:
-        return
+        return ""
     try:
         types = Types(build.read())
         maps, known = types.maps, types.variables
     except ValueError as error:
         raise BpfBuildError(f"{build.path}: cannot fill its maps: {error}") from error
-    writer = Writer(types, names)
+    found = []
     for name, value in setup.variables:
         if name not in known:
             has = ", ".join(known) or "none"
             raise BpfBuildError(f"{build.path}: has no global variable {name}; it has {has}")
         try:
-            yield f"value {name} {writer.written(known[name], value, name).hex()}\n"
+            found.append(f"value {name} {Writer(types, names).written(known[name], value, name).hex()}\n")
         except ValueError as error:
             raise BpfBuildError(f"{build.path}: variable {error}") from error
-    for one in setup.maps:
+    for number, one in enumerate(setup.maps):
         if one.map not in maps:
             raise BpfBuildError(
                 f"{one.source or build.path}: {build.name} has no map {one.map}; it has {', '.join(maps) or 'none'}"
             )
         try:
-            yield from _Filler(maps[one.map], one, writer, build).orders()
+            found.append(_of_map(_Filler(maps[one.map], one, Writer(types, names), build), number))
         except ValueError as error:
             raise BpfBuildError(f"{one.source or build.path}: map {one.map}: {error}") from error
+    return "".join(found)
 
 
 class _Filler:
@@ -75,8 +90,8 @@ class _Filler:
     def __init__(self, kind: MapType, filling: Filling, writer: Writer, build: BpfBuild) -> None:
         self._kind = kind
         self._filling = filling
-        self._writer = writer
-        self._build = build
+        self.writer = writer
+        self.build = build
         self._trie = kind.kind == _LPM_TRIE
 
     def orders(self) -> Iterator[str]:
@@ -99,7 +114,7 @@ class _Filler:
 
     def _key(self, key: Plain) -> bytes:
         kind = self._kind
-        if self._trie and isinstance(key, str) and (network := prefix(self._writer.name(key, "key"))) is not None:
+        if self._trie and isinstance(key, str) and (network := prefix(self.writer.name(key, "key"))) is not None:
             length, address = network
             if 4 + len(address) > kind.key_size:
                 raise MisfitError(f"key {key} has {len(address)} bytes, and the trie's addresses {kind.key_size - 4}")
@@ -114,7 +129,7 @@ class _Filler:
             told = value if isinstance(value, Mapping) else {number: value}
             if wrong := told.keys() - {number, "program"}:
                 raise MisfitError(f"value has no field {min(wrong)}; its fields are {number}, program")
-            first = self._writer.sized(4, told.get(number, "0"), f"value.{number}").ljust(kind.value_size or 4, b"\0")
+            first = self.writer.sized(4, told.get(number, "0"), f"value.{number}").ljust(kind.value_size or 4, b"\0")
             if "program" in told:
                 if kind.value_size < 8:
                     raise MisfitError("value has no room for a program; the object's values have 4 bytes")
@@ -123,10 +138,22 @@ class _Filler:
         return f"element {name} {key} {self._bytes(kind.value, kind.value_size, value, 'value').hex()}\n"
 
     def _program(self, value: Plain) -> str:
-        known = [one.name for one in self._build.programs]
+        known = [one.name for one in self.build.programs]
         if not isinstance(value, str) or value not in known:
             raise MisfitError(f"value is a program of the object, and {value} is none; it has {', '.join(known)}")
         return value
 
     def _bytes(self, number: int, size: int, value: Plain, at: str) -> bytes:
-        return self._writer.written(number, value, at) if number else self._writer.sized(size, value, at)
+        return self.writer.written(number, value, at) if number else self.writer.sized(size, value, at)
+
+
+def _of_map(filler: _Filler, number: int) -> str:
+    """The orders of a set-up's map of this number, written anew only where what they have of the SUT is another.
+
+    Raises ValueError.
+    """
+    which = (filler.build.sha256, filler.build.setup.digest, number)
+    kept = _written.get(which)
+    if kept is None or any(filler.writer.names.get(name) != value for name, value in kept.told.items()):
+        kept = _written[which] = _Written("".join(filler.orders()), dict(filler.writer.told))
+    return kept.text

@@ -127,7 +127,7 @@ def loaded(host: Host, build: BpfBuild, kind: str, names: Mapping[str, str] = SU
             host.run("mkdir", "-m", "700", folder)
             loader = sent(host, native.build().bpf_load, folder, "the loader of eBPF programs")
             host.put(f"{folder}/object", build.read())
-            host.put(f"{folder}/orders", "".join(orders(build, names)).encode())
+            host.put(f"{folder}/orders", orders(build, names).encode())
             files = (f"{folder}/object", loader, build.program, kind, f"{folder}/orders")
             load = ("sh", "-c", _LOAD, "sh", bpffs, *files)
             done = host.run("unshare", "-m", *load, timeout=_TIMEOUT, check=False)

@@ -40,7 +40,9 @@ class Writer:
 
     def __init__(self, types: Types, names: Mapping[str, str]) -> None:
         self._types = types
-        self._names = names
+        self.names = names
+        self.told: dict[str, str] = {}
+        """What was written of these."""
 
     def written(self, number: int, value: Plain, at: str) -> bytes:
         """A value of the type of this number.
@@ -63,9 +65,10 @@ class Writer:
         """The text, or what the SUT is known by that name. Raises MisfitError."""
         if not text.startswith("@"):
             return text
-        if text not in self._names:
-            raise MisfitError(f"{at}: there is no {text}; there are {', '.join(self._names)}")
-        return self._names[text]
+        if text not in self.names:
+            raise MisfitError(f"{at}: there is no {text}; there are {', '.join(self.names)}")
+        self.told[text] = self.names[text]
+        return self.told[text]
 
     def _written(self, number: int, value: Plain, at: str, depth: int) -> bytes:
         kind = self._types.kind(number)

@@ -10,7 +10,7 @@ import csv
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -54,15 +54,16 @@ class ProgramSetup:
     variables: tuple[tuple[str, Plain], ...] = ()
     """Global variables, such as ``volatile const`` ones, and what they are before the program is loaded."""
 
-    @property
-    def digest(self) -> str:
-        """The digest of what it says; empty where it says nothing. Names of files are no part of it."""
-        if self == ProgramSetup():
-            return ""
-        told = asdict(self)
-        for one in told["maps"]:
-            del one["source"]
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    digest: str = field(init=False, compare=False)
+    """The digest of what it says; empty where it says nothing. Names of files are no part of it."""
+
+    def __post_init__(self) -> None:
+        digest = ""
+        if self.attach != "auto" or self.maps or self.variables:
+            maps = [{"map": one.map, "entries": one.entries, "max_entries": one.max_entries} for one in self.maps]
+            told = {"attach": self.attach, "maps": maps, "variables": self.variables}
+            digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+        object.__setattr__(self, "digest", digest)  # once: a hundred thousand elements take half a second
 
     def and_then(self, later: ProgramSetup) -> ProgramSetup:
         """This one with what ``later`` says besides; where both say something, the later one holds."""
